@@ -1,0 +1,110 @@
+//! Every diagnostic has a code; this table is the one list of them, and what `wmlrun explain CODE` says.
+
+/// What kind of mistake it is.
+macro_rules! codes {
+    ($($name:ident = $code:literal, $title:literal, $text:literal;)*) => {
+        /// A kind of mistake or doubt.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Code { $(#[doc = $title] $name,)* }
+
+        impl Code {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Code] = &[$(Code::$name,)*];
+
+            /// The number that is shown, such as `E0203`.
+            pub fn number(self) -> &'static str {
+                match self { $(Code::$name => $code,)* }
+            }
+
+            /// One line.
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$name => $title,)* }
+            }
+
+            /// A paragraph: what it means, why it matters, what to do.
+            pub fn text(self) -> &'static str {
+                match self { $(Code::$name => $text,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    BadCharacter = "E0101", "a character that the language does not know",
+        "Outside quoted strings a script consists of words, numbers, `$variables` and the signs `= , { } ( ) + - * /`. Put anything else into quotes. Filebench skips such a character silently, so that `path=~/x` becomes another path.";
+    BadNumber = "E0102", "a number with a unit that is none",
+        "Sizes are whole or fractional numbers with at most one of the units k, m, g, t (powers of 1024; upper case is accepted): `8k`, `1.5g`. Times are plain numbers of seconds.";
+    UnterminatedString = "E0103", "a string that is not closed",
+        "A string starts and ends with a double quote; it may span lines. The mark shows where the open one starts.";
+    BadVariable = "E0104", "a `$` without a name",
+        "A variable is written `$name`, `${name}` or `$(NAME)`. A name starts with a letter or an underscore. In a string, `\\$` stands for a plain dollar sign.";
+    UnexpectedToken = "E0105", "something that can't stand here",
+        "A statement starts with a command word (`define`, `set`, `run`, …), `thread`, `flowop` or `}`. Attributes follow it as `name=value`, with commas between.";
+    UnclosedBlock = "E0106", "a `{` without its `}`",
+        "`define process`, `thread`, `define flowop` and `foreach` open a block with `{`; each needs its `}`.";
+    UnmatchedClose = "E0107", "a `}` without its `{`",
+        "This brace closes nothing. Often a block was closed once too often above it.";
+    MissingComma = "E0108", "two attributes without a comma between",
+        "Attributes are a list with commas: `name=x,size=4k,reuse`.";
+    Misplaced = "E0109", "a statement in a place where it can't be",
+        "`thread` stands in a `define process` block, `flowop` in a `thread` or a `define flowop` block, and everything else outside of blocks.";
+    UnknownCommand = "E0110", "a command that does not exist",
+        "`wmlrun list commands` shows all.";
+    UnknownFlowop = "E0201", "a flowop that does not exist",
+        "`wmlrun list flowops` shows all. A flowop is also made by `define flowop name=…`, which must come before its use.";
+    UnknownAttribute = "E0202", "an attribute that this does not have",
+        "Each statement has its own attributes; docs/language.md lists them.";
+    MissingAttribute = "E0203", "an attribute that is needed is missing",
+        "Without it the statement has no meaning.";
+    WrongType = "E0204", "a value of another type than the attribute takes",
+        "A size can't be a word, a switch can't be a size, and only some attributes take a random variable.";
+    OutOfRange = "E0205", "a value outside the range of the attribute",
+        "The message names the range.";
+    BadArgument = "E0206", "a command with an argument that it does not take",
+        "docs/language.md shows the form of each command.";
+    Duplicate = "E0207", "a name that is defined twice",
+        "File sets, processes, and threads of a process need names of their own: results are told apart by them.";
+    UnknownFileset = "E0301", "a file set that is not defined",
+        "`filesetname=` and `filename=` name a file set or file of `define fileset` or `define file`.";
+    UnknownTarget = "E0302", "a target that no flowop has as its name",
+        "`target=` names the flowop instance (its `name=`) that is posted to, woken, limited or counted.";
+    UndefinedVariable = "E0303", "a variable that nothing sets",
+        "Set it with `set $name=value` before the run, or on the command line with `--set name=value`.";
+    BadExpression = "E0304", "an expression that has no value",
+        "Arithmetic works on numbers, with one operator: `$a * 3`.";
+    BadDistribution = "E0305", "a random variable that can't be drawn from",
+        "The message says which parameter is at fault; `wmlrun list distributions` shows all with their parameters.";
+    NothingToRun = "E0306", "a script that defines no process",
+        "A run needs at least one `define process` with a thread and a flowop.";
+    Unsupported = "E0307", "something that this version can't do",
+        "The message says what, and what to do instead.";
+    Refused = "E0308", "something that is refused without leave",
+        "`system` runs shell commands and needs `--allow-system`; a block device is overwritten and needs `--allow-device PATH`.";
+    MixedDialect = "W0401", "constructs of both Filebench generations, which differ in meaning",
+        "Put `# dialect: sun` or `# dialect: fsl` into the first comment of the file, or give `--dialect`. The difference matters for default sizes, gamma distributed sizes, directory widths, `indexed`, and what `finishoncount` does.";
+    Ignored = "W0402", "something that is accepted and has no effect",
+        "The message says why, and what happens instead.";
+    DirectoryWidth = "W0403", "a file set without a directory width",
+        "Without `dirwidth=` Filebench puts each file into a directory of its own; so do we.";
+    UnusedVariable = "W0404", "a variable that nothing reads",
+        "Setting it changes nothing. Often its name is misspelt.";
+    DryFileset = "W0405", "a file set that must run dry",
+        "Steps take files (or make them) faster than anything gives them back. The run ends when none is left.";
+    DeadSemaphore = "W0406", "a semaphore that nobody posts",
+        "A `semblock` waits for `sempost` with its name as `target=`. Without one its thread waits to the end of the run.";
+    SmallFile = "W0407", "random I/O that does not fit its file",
+        "A random read or write needs a file (or `workingset`) at least as large as one I/O.";
+    SlotUse = "W0408", "a file slot that is used in a way that fails",
+        "A slot (`fd=`) must be closed before it is opened again, and open before it is closed.";
+    RateTooHigh = "W0409", "a rate that no thread can reach",
+        "The waits in the loop alone take longer than the rate allows.";
+    Shadowed = "W0410", "a local variable that hides another of the same name",
+        "Inside the composite flowop the parameter is meant, outside the global variable.";
+    Internal = "E9999", "a mistake of wmlrun itself",
+        "This is a bug in wmlrun, not in the script. Please report it with the script.";
+}
+
+/// What is known of a code, by its number, in any case.
+pub fn explain(number: &str) -> Option<Code> {
+    Code::ALL.iter().copied().find(|code| code.number().eq_ignore_ascii_case(number))
+}

@@ -1,0 +1,1 @@
+//! The calls that operations are made of: on a real file system, or on nothing.

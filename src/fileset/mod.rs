@@ -1,0 +1,1 @@
+//! File sets: trees, names, sizes, population, picking, ownership.

@@ -1,0 +1,1 @@
+//! One file for each family of flowops, and the table of them all.

@@ -1,0 +1,26 @@
+//! `wml`: a workload modelling language for file systems, and its interpreter.
+//!
+//! Data flows one way:
+//! text → tokens → AST → model (checked) → plan (flowop programs) → run (threads) → statistics → report.
+//!
+//! The modules below stand in import order: each may use only those above it. `tests/it/tidy.rs` holds that.
+
+pub mod util;
+pub mod sys;
+pub mod source;
+pub mod diag;
+pub mod spec;
+pub mod syntax;
+pub mod model;
+pub mod random;
+pub mod sync;
+pub mod stats;
+pub mod engine;
+pub mod fileset;
+pub mod flowop;
+pub mod plan;
+pub mod runtime;
+pub mod report;
+pub mod session;
+pub mod repl;
+pub mod cli;

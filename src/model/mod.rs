@@ -1,0 +1,1 @@
+//! AST to a checked model.

@@ -1,0 +1,1 @@
+//! Model to plan: flowop programs as flat steps, with totals.

@@ -1,0 +1,1 @@
+//! Results as text, JSON, CSV, and in the words of Filebench.

@@ -1,0 +1,1 @@
+//! Commands one after another: what a script, a profile or a prompt does.

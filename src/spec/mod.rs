@@ -1,0 +1,1 @@
+//! Descriptors of commands, attributes and flowops as data. From them come checking, near misses, completion, lists and the manual.

@@ -1,0 +1,1 @@
+//! Stop flag, start gate, semaphores, the event pool.

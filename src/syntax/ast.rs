@@ -1,0 +1,157 @@
+//! The syntax tree: what was written, before anyone asks whether it makes sense.
+//!
+//! Flat on purpose: a script is a list of statements, a statement is a word with arguments, and a brace that opens or closes is
+//! a mark in that list. `model` matches braces and nests.
+
+use crate::source::{FileId, Span, Spanned};
+
+/// One source text.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ast {
+    /// Which text.
+    pub file: FileId,
+    /// In the order of writing.
+    pub statements: Vec<Statement>,
+}
+
+/// One statement.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Statement {
+    /// From the first word to the last argument, or to the brace.
+    pub span: Span,
+    /// What it is.
+    pub kind: StatementKind,
+}
+
+/// A word with arguments, or a closing brace.
+#[derive(Clone, PartialEq, Debug)]
+pub enum StatementKind {
+    /// `define fileset name=x,size=4k`, `thread name=t {`, `run 60`, `echo "text"`.
+    Command {
+        /// The statement word: `define`, `set`, `thread`, `flowop`, `run`, …
+        word: Spanned<String>,
+        /// What follows it.
+        args: Vec<Arg>,
+        /// Where the `{` is, if the statement opens a block.
+        open: Option<Span>,
+    },
+    /// `}`.
+    Close,
+    /// Text that could not be read; an error has been reported for it.
+    Error,
+}
+
+/// One argument.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Arg {
+    /// The whole argument.
+    pub span: Span,
+    /// Whether a comma stands before it.
+    pub comma: bool,
+    /// What it is.
+    pub kind: ArgKind,
+}
+
+/// A bare value, or a named one.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ArgKind {
+    /// A word, number, string, variable or expression standing alone: `reuse`, `60`, `"text"`, `$nthreads`.
+    Bare(Value),
+    /// `name=value`, with a word on the left: `size=4k`.
+    Named {
+        /// The left side.
+        name: Spanned<String>,
+        /// The right side.
+        value: Spanned<Value>,
+    },
+    /// `$name=value`: a `set`, or a parameter of a composite flowop.
+    Assign {
+        /// The left side.
+        var: Spanned<Variable>,
+        /// The right side.
+        value: Spanned<Value>,
+    },
+}
+
+/// The right side of an attribute or `set`.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// A bare word: `true`, `gamma`, `/tmp/x`, `bigfileset`.
+    Word(String),
+    /// A number, with its unit, as written: `16k`, `1.5g`, `-2`.
+    Number(Number),
+    /// A quoted string, with the variables in it.
+    Text(Vec<TextPart>),
+    /// `$name`, `$(NAME)`, `${name}`, `$rv.field`.
+    Variable(Variable),
+    /// `left op right`, one operator.
+    Binary {
+        /// Left operand: a number or a variable.
+        left: Box<Spanned<Value>>,
+        /// The operator.
+        op: Operator,
+        /// Right operand: a number or a variable.
+        right: Box<Spanned<Value>>,
+    },
+    /// `randvar(type=gamma,…)`, `cvar(…)`.
+    Call {
+        /// The word before the bracket.
+        name: Spanned<String>,
+        /// The arguments.
+        args: Vec<Arg>,
+    },
+    /// `{{50,1k,2k},{50,2k,8k}}`: rows of a table.
+    Table(Vec<Spanned<Vec<Spanned<Value>>>>),
+}
+
+/// A number as written and as understood.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Number {
+    /// Whole, after the unit was applied. Sizes are in bytes.
+    Int(u64),
+    /// A fraction that is not whole after the unit was applied.
+    Float(f64),
+    /// With a minus sign, in size of the number after it; only `psrun` takes one.
+    Negative(u64),
+}
+
+/// A stretch of a quoted string.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TextPart {
+    /// Plain text, escapes resolved.
+    Text(String),
+    /// A variable in the string.
+    Variable(Spanned<Variable>),
+}
+
+/// How a variable was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VariableForm {
+    /// `$name`.
+    Plain,
+    /// `$(NAME)`: the variable of that name, else the environment's.
+    Paren,
+    /// `${name}`: the internal value of that name, else `$name`.
+    Brace,
+}
+
+/// A variable.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variable {
+    /// How it was written.
+    pub form: VariableForm,
+    /// The name, without the `$` and brackets. In `${stats.iocount}` the dot is part of the name.
+    pub name: String,
+    /// `mean` in `$rv.mean`: one of type, randsrc, seed, gamma, mean, min, round.
+    pub field: Option<String>,
+}
+
+/// One of the four operators of the Sun dialect's `set`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+}

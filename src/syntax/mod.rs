@@ -1,0 +1,3 @@
+//! Text to tokens to AST.
+
+pub mod ast;

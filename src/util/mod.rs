@@ -1,0 +1,1 @@
+//! Small things without an opinion: sizes, durations, counts, tables of text.
