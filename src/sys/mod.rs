@@ -1,1 +1,70 @@
-//! The operating system: descriptors, memory maps, the clock. Nearly all `unsafe` is here.
+//! The operating system: descriptors, memory maps, the clock, processes' limits. Nearly all `unsafe` is here.
+//!
+//! Descriptors are plain numbers ([`Fd`]), never owned handles: each WML process has a descriptor table of its own, and an
+//! owned handle that is dropped in another table would close a stranger's file. Who opens, closes.
+//! Deliberately absent: the language, file sets, and any policy about them.
+
+pub mod clock;
+pub mod fd;
+pub mod limits;
+pub mod map;
+pub mod proc;
+
+pub use clock::Clock;
+pub use fd::{Fd, NONE};
+pub use rustix::io::Errno;
+
+/// The symbolic name of an error number (`ENOSPC`), or `errno N` for one that has none here.
+pub fn errno_name(errno: i32) -> String {
+    const NAMES: &[(i32, &str)] = &[
+        (libc::EPERM, "EPERM"),
+        (libc::ENOENT, "ENOENT"),
+        (libc::EINTR, "EINTR"),
+        (libc::EIO, "EIO"),
+        (libc::ENXIO, "ENXIO"),
+        (libc::E2BIG, "E2BIG"),
+        (libc::EBADF, "EBADF"),
+        (libc::EAGAIN, "EAGAIN"),
+        (libc::ENOMEM, "ENOMEM"),
+        (libc::EACCES, "EACCES"),
+        (libc::EFAULT, "EFAULT"),
+        (libc::EBUSY, "EBUSY"),
+        (libc::EEXIST, "EEXIST"),
+        (libc::EXDEV, "EXDEV"),
+        (libc::ENODEV, "ENODEV"),
+        (libc::ENOTDIR, "ENOTDIR"),
+        (libc::EISDIR, "EISDIR"),
+        (libc::EINVAL, "EINVAL"),
+        (libc::ENFILE, "ENFILE"),
+        (libc::EMFILE, "EMFILE"),
+        (libc::ETXTBSY, "ETXTBSY"),
+        (libc::EFBIG, "EFBIG"),
+        (libc::ENOSPC, "ENOSPC"),
+        (libc::ESPIPE, "ESPIPE"),
+        (libc::EROFS, "EROFS"),
+        (libc::EMLINK, "EMLINK"),
+        (libc::ERANGE, "ERANGE"),
+        (libc::ENAMETOOLONG, "ENAMETOOLONG"),
+        (libc::ENOSYS, "ENOSYS"),
+        (libc::ENOTEMPTY, "ENOTEMPTY"),
+        (libc::ELOOP, "ELOOP"),
+        (libc::ENODATA, "ENODATA"),
+        (libc::EOVERFLOW, "EOVERFLOW"),
+        (libc::EOPNOTSUPP, "EOPNOTSUPP"),
+        (libc::ETIMEDOUT, "ETIMEDOUT"),
+        (libc::ESTALE, "ESTALE"),
+        (libc::EDQUOT, "EDQUOT"),
+        (libc::ECANCELED, "ECANCELED"),
+        (libc::EUCLEAN, "EUCLEAN"),
+    ];
+    NAMES.iter().find(|(n, _)| *n == errno).map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
+}
+
+/// What the operating system says about an error number: `No space left on device`.
+pub fn errno_text(errno: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}

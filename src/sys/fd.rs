@@ -1,0 +1,248 @@
+//! Calls on descriptors, thin over rustix: no allocation, no retry, no ownership.
+
+use rustix::fd::BorrowedFd;
+use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::{self as rio, Errno};
+use std::ffi::CStr;
+use std::path::Path;
+
+/// A descriptor in the table of the thread that uses it.
+pub type Fd = i32;
+
+/// No descriptor.
+pub const NONE: Fd = -1;
+
+/// The result of a call: a value, or the error number.
+pub type Result<T> = std::result::Result<T, Errno>;
+
+#[inline]
+fn borrow(fd: Fd) -> BorrowedFd<'static> {
+    debug_assert!(fd >= 0 || fd == libc::AT_FDCWD);
+    // SAFETY: the borrow is used for one system call. A descriptor that is closed meanwhile makes that call fail with EBADF,
+    // or work on another file of wmlrun's own; it can't break memory.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}
+
+fn forget(fd: rustix::fd::OwnedFd) -> Fd {
+    use std::os::fd::IntoRawFd;
+    fd.into_raw_fd()
+}
+
+/// What is known of a file: the part of `stat` that wmlrun looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stat {
+    /// What it is.
+    pub kind: FileType,
+    /// Bytes.
+    pub size: u64,
+    /// 512-byte blocks that it takes.
+    pub blocks: u64,
+    /// The device it lies on.
+    pub device: u64,
+    /// For a device file, which device it is.
+    pub special: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Names that it has.
+    pub links: u64,
+}
+
+impl From<rfs::Stat> for Stat {
+    #[allow(clippy::useless_conversion, reason = "the fields' types differ between architectures")]
+    fn from(s: rfs::Stat) -> Self {
+        Self {
+            kind: FileType::from_raw_mode(s.st_mode),
+            size: s.st_size as u64,
+            blocks: s.st_blocks as u64,
+            device: s.st_dev,
+            special: s.st_rdev,
+            inode: s.st_ino,
+            links: u64::from(s.st_nlink),
+        }
+    }
+}
+
+/// Opens a path as the system does, links and all. For what a user named; what lies below a root goes by [`open_at`] and
+/// [`open_beneath`].
+pub fn open_path(path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
+    rfs::open(path, flags | OFlags::CLOEXEC, mode).map(forget)
+}
+
+/// Opens `name`, one component, in `dir`. The last component is never followed if it is a link.
+#[inline]
+pub fn open_at(dir: Fd, name: &CStr, flags: OFlags, mode: Mode) -> Result<Fd> {
+    rfs::openat(borrow(dir), name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode).map(forget)
+}
+
+/// Opens `path`, several components, below `dir`: no link anywhere, and never out of `dir`.
+/// Where the kernel has no `openat2` the caller has to walk; [`Errno::NOSYS`] says so.
+pub fn open_beneath(dir: Fd, path: &CStr, flags: OFlags) -> Result<Fd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    rfs::openat2(borrow(dir), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve).map(forget)
+}
+
+/// Closes a descriptor. What `close` may report was reported by `fsync` to those who asked.
+#[inline]
+pub fn close(fd: Fd) {
+    debug_assert!(fd >= 0);
+    // SAFETY: descriptors are plain numbers here; whoever opened one closes it, once, in the table it was opened in.
+    unsafe { rio::close(fd) }
+}
+
+/// Reads at an offset.
+#[inline]
+pub fn pread(fd: Fd, buf: &mut [u8], offset: u64) -> Result<usize> {
+    rio::pread(borrow(fd), buf, offset)
+}
+
+/// Writes at an offset.
+#[inline]
+pub fn pwrite(fd: Fd, buf: &[u8], offset: u64) -> Result<usize> {
+    rio::pwrite(borrow(fd), buf, offset)
+}
+
+/// Reads at the current position.
+#[inline]
+pub fn read(fd: Fd, buf: &mut [u8]) -> Result<usize> {
+    rio::read(borrow(fd), buf)
+}
+
+/// Writes at the current position.
+#[inline]
+pub fn write(fd: Fd, buf: &[u8]) -> Result<usize> {
+    rio::write(borrow(fd), buf)
+}
+
+/// Moves the current position.
+#[inline]
+pub fn seek(fd: Fd, to: rfs::SeekFrom) -> Result<u64> {
+    rfs::seek(borrow(fd), to)
+}
+
+/// Writes everything, in as many calls as it takes.
+pub fn write_all(fd: Fd, mut buf: &[u8]) -> Result<()> {
+    while !buf.is_empty() {
+        match rio::write(borrow(fd), buf) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(n) => buf = &buf[n..],
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Forces data and metadata of a file down.
+#[inline]
+pub fn fsync(fd: Fd) -> Result<()> {
+    rfs::fsync(borrow(fd))
+}
+
+/// Forces data of a file down.
+#[inline]
+pub fn fdatasync(fd: Fd) -> Result<()> {
+    rfs::fdatasync(borrow(fd))
+}
+
+/// Forces a whole file system down.
+pub fn syncfs(fd: Fd) -> Result<()> {
+    rfs::syncfs(borrow(fd))
+}
+
+/// Sets a file's size.
+pub fn ftruncate(fd: Fd, size: u64) -> Result<()> {
+    rfs::ftruncate(borrow(fd), size)
+}
+
+/// What is known of an open file.
+#[inline]
+pub fn fstat(fd: Fd) -> Result<Stat> {
+    rfs::fstat(borrow(fd)).map(Stat::from)
+}
+
+/// What is known of `name` in `dir`; a link is not followed.
+#[inline]
+pub fn stat_at(dir: Fd, name: &CStr) -> Result<Stat> {
+    rfs::statat(borrow(dir), name, AtFlags::SYMLINK_NOFOLLOW).map(Stat::from)
+}
+
+/// What is known of a path; a link at its end is not followed.
+pub fn lstat(path: &Path) -> Result<Stat> {
+    rfs::lstat(path).map(Stat::from)
+}
+
+/// Makes a directory.
+#[inline]
+pub fn mkdir_at(dir: Fd, name: &CStr, mode: Mode) -> Result<()> {
+    rfs::mkdirat(borrow(dir), name, mode)
+}
+
+/// Removes a file's name.
+#[inline]
+pub fn unlink_at(dir: Fd, name: &CStr) -> Result<()> {
+    rfs::unlinkat(borrow(dir), name, AtFlags::empty())
+}
+
+/// Removes an empty directory.
+#[inline]
+pub fn rmdir_at(dir: Fd, name: &CStr) -> Result<()> {
+    rfs::unlinkat(borrow(dir), name, AtFlags::REMOVEDIR)
+}
+
+/// Tells the kernel how a file will be used.
+pub fn advise(fd: Fd, advice: rfs::Advice) -> Result<()> {
+    rfs::fadvise(borrow(fd), 0, None, advice)
+}
+
+/// Takes the lock of an open file, without waiting; [`Errno::WOULDBLOCK`] if another holds it.
+pub fn lock(fd: Fd) -> Result<()> {
+    rfs::flock(borrow(fd), rfs::FlockOperation::NonBlockingLockExclusive)
+}
+
+/// Room on the file system of an open file.
+pub fn statvfs(fd: Fd) -> Result<Space> {
+    rfs::fstatvfs(borrow(fd)).map(|v| Space {
+        total: v.f_blocks * v.f_frsize,
+        free: v.f_bavail * v.f_frsize,
+        files: v.f_files,
+        files_free: v.f_favail,
+        block: v.f_bsize,
+    })
+}
+
+/// Room on a file system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Space {
+    /// Bytes in all.
+    pub total: u64,
+    /// Bytes that this user may still take.
+    pub free: u64,
+    /// Inodes in all; 0 where the file system makes them as needed.
+    pub files: u64,
+    /// Inodes that this user may still take; meaningless where `files` is 0.
+    pub files_free: u64,
+    /// The block size that the file system likes.
+    pub block: u64,
+}
+
+/// Reads a directory's names with `getdents64`, `.` and `..` left out. `each` gets the name and what it is, where the file
+/// system says so, and may stop the walk by returning `false`. Returns the calls made.
+pub fn list_dir(fd: Fd, buf: &mut [u8], mut each: impl FnMut(&CStr, FileType) -> bool) -> Result<u64> {
+    // The slice is only ever written by the kernel and read back as entries.
+    // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, and RawDir writes only initialised bytes into it.
+    let spare = unsafe { &mut *(std::ptr::from_mut(buf) as *mut [std::mem::MaybeUninit<u8>]) };
+    let mut dir = rfs::RawDir::new(borrow(fd), spare);
+    let mut calls = 1;
+    while let Some(entry) = dir.next() {
+        let entry = entry?;
+        let name = entry.file_name();
+        let known = name.to_bytes();
+        if known != b"." && known != b".." && !each(name, entry.file_type()) {
+            return Ok(calls);
+        }
+        if dir.is_buffer_empty() {
+            calls += 1;
+        }
+    }
+    Ok(calls)
+}
