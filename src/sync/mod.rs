@@ -1,1 +1,37 @@
-//! Stop flag, start gate, semaphores, the event pool.
+//! How threads wait for each other and for time: the gate, semaphores, latches, the event pool.
+//!
+//! Everything waits on futexes and gives up at once when the run stops. Nothing here allocates or locks while a run goes on.
+//! Deliberately absent: flowops, file sets, statistics.
+
+mod events;
+mod gate;
+mod latch;
+mod semaphore;
+
+pub use events::{Claim, EventPool};
+pub use gate::{Gate, NEVER};
+pub use latch::Latch;
+pub use semaphore::Semaphore;
+
+use rustix::thread::futex;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// The run has stopped; whoever waited goes home.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stopped;
+
+/// Sleeps while `word` holds `value`, for at most `timeout`. Returns early now and then; callers look again.
+fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
+    let timeout = timeout.map(|t| rustix::time::Timespec {
+        tv_sec: t.as_secs().min(1 << 40) as i64,
+        tv_nsec: i64::from(t.subsec_nanos()),
+    });
+    // EAGAIN (the word changed), EINTR and ETIMEDOUT all mean the same to the callers: look again.
+    let _ = futex::wait(word, futex::Flags::PRIVATE, value, timeout.as_ref());
+}
+
+/// Wakes up to `n` sleepers on `word`.
+fn wake(word: &AtomicU32, n: u32) {
+    let _ = futex::wake(word, futex::Flags::PRIVATE, n.min(i32::MAX as u32));
+}

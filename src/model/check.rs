@@ -1,0 +1,230 @@
+//! Names: does everything that a text refers to exist, and once only.
+
+use super::expr::{self, Expr};
+use super::{Attrs, Command, CommandKind, FlowopDef, Known, Model, Stats};
+use crate::diag::{Code, Diagnostic};
+use crate::source::{Span, Spanned};
+use crate::spec::{Kind, SpecTable};
+use crate::syntax::ast::{Variable, VariableForm};
+use std::collections::{HashMap, HashSet};
+
+/// Reports what the names of a model lack.
+pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<Diagnostic>) {
+    let mut names = Names::default();
+    names.filesets.extend(known.filesets.iter().cloned());
+    names.targets.extend(known.targets.iter().cloned());
+    names.variables.extend(known.variables.iter().cloned());
+    names.gather(&model.commands);
+    if names.loads {
+        // What a loaded text defines is not known here; the run will tell.
+        duplicates(&model.commands, found);
+        return;
+    }
+    duplicates(&model.commands, found);
+    let mut checker = Checker { names: &names, open: known.open, found, told: HashSet::new() };
+    checker.commands(&model.commands);
+}
+
+#[derive(Default)]
+struct Names {
+    filesets: HashSet<String>,
+    targets: HashSet<String>,
+    variables: HashSet<String>,
+    loads: bool,
+    /// A name is given by a variable: it can't be told which names there are.
+    open_filesets: bool,
+    open_targets: bool,
+}
+
+impl Names {
+    fn gather(&mut self, commands: &[Command]) {
+        for command in commands {
+            match &command.kind {
+                CommandKind::Set { name, .. } => {
+                    self.variables.insert(name.node.clone());
+                }
+                CommandKind::ForEach { name, body, .. } => {
+                    self.variables.insert(name.node.clone());
+                    self.gather(body);
+                }
+                CommandKind::DefineFileset(def) => match def.attrs.constant_text("name") {
+                    Some(name) => {
+                        self.filesets.insert(name.node);
+                    }
+                    None => self.open_filesets = true,
+                },
+                CommandKind::DefineProcess(def) => {
+                    def.threads.iter().for_each(|thread| self.flowops(&thread.flowops));
+                }
+                CommandKind::DefineFlowop(def) => self.flowops(&def.flowops),
+                CommandKind::Load(_) => self.loads = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn flowops(&mut self, flowops: &[FlowopDef]) {
+        for flowop in flowops {
+            match flowop.attrs.constant_text("name") {
+                Some(name) => {
+                    self.targets.insert(name.node);
+                }
+                None => self.open_targets = true,
+            }
+        }
+    }
+}
+
+struct Checker<'a> {
+    names: &'a Names,
+    open: bool,
+    found: &'a mut Vec<Diagnostic>,
+    told: HashSet<(String, Span)>,
+}
+
+impl Checker<'_> {
+    fn commands(&mut self, commands: &[Command]) {
+        for command in commands {
+            match &command.kind {
+                CommandKind::Set { value, .. } | CommandKind::SetField { value, .. } => self.expr(value, &[]),
+                CommandKind::Run(Some(e))
+                | CommandKind::Sleep(e)
+                | CommandKind::Warmup(e)
+                | CommandKind::System(e)
+                | CommandKind::EventGen(Some(e))
+                | CommandKind::Stats(
+                    Stats::Dump(e) | Stats::XmlDump(e) | Stats::MultiDump(e) | Stats::Directory(e) | Stats::Command(e),
+                ) => self.expr(e, &[]),
+                CommandKind::PsRun { period, seconds } => {
+                    for e in period.iter().chain(seconds) {
+                        self.expr(e, &[]);
+                    }
+                }
+                CommandKind::ForEach { values, body, .. } => {
+                    values.iter().for_each(|v| self.expr(v, &[]));
+                    self.commands(body);
+                }
+                CommandKind::DefineFileset(def) => self.attrs(&def.attrs, &[]),
+                CommandKind::DefineProcess(def) => {
+                    self.attrs(&def.attrs, &[]);
+                    for thread in &def.threads {
+                        self.attrs(&thread.attrs, &[]);
+                        thread.flowops.iter().for_each(|f| self.flowop(f, &[]));
+                    }
+                }
+                CommandKind::DefineFlowop(def) => {
+                    let locals: Vec<&str> = def.parameters.iter().map(|p| p.name.node.as_str()).collect();
+                    for p in &def.parameters {
+                        p.value.iter().for_each(|v| self.expr(v, &[]));
+                    }
+                    self.attrs(&def.attrs, &locals);
+                    def.flowops.iter().for_each(|f| self.flowop(f, &locals));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn flowop(&mut self, flowop: &FlowopDef, locals: &[&str]) {
+        self.attrs(&flowop.attrs, locals);
+        for local in &flowop.locals {
+            local.value.iter().for_each(|v| self.expr(v, locals));
+        }
+    }
+
+    fn attrs(&mut self, attrs: &Attrs, locals: &[&str]) {
+        for used in attrs.iter() {
+            match used.attr.kind {
+                Kind::Variable => {}
+                Kind::Random => self.random_name(&used.value, locals),
+                _ => self.expr(&used.value, locals),
+            }
+            match used.attr.kind {
+                Kind::Fileset => self.name(attrs, used.attr.name, true),
+                Kind::Target => self.name(attrs, used.attr.name, false),
+                _ => {}
+            }
+        }
+    }
+
+    /// `dirdepthrv=$rv`, where Filebench also takes the bare name.
+    fn random_name(&mut self, value: &Spanned<Expr>, locals: &[&str]) {
+        self.expr(value, locals);
+    }
+
+    fn name(&mut self, attrs: &Attrs, attr: &str, fileset: bool) {
+        let Some(written) = attrs.constant_text(attr) else { return };
+        let (known, open) = if fileset {
+            (&self.names.filesets, self.names.open_filesets)
+        } else {
+            (&self.names.targets, self.names.open_targets)
+        };
+        // `outer.inner` names a flowop inside a composite.
+        let last = written.node.rsplit('.').next().unwrap_or_default();
+        if open || self.open || known.contains(&written.node) || (!fileset && known.contains(last)) {
+            return;
+        }
+        let (code, message, help) = if fileset {
+            (Code::UnknownFileset, format!("no file set or file is called `{}`", written.node), "define it with `define fileset name=…`")
+        } else {
+            (Code::UnknownTarget, format!("no flowop is called `{}`", written.node), "`target=` takes the `name=` of a flowop of this script")
+        };
+        let mut sorted: Vec<&str> = known.iter().map(String::as_str).collect();
+        sorted.sort_unstable();
+        let d = Diagnostic::error(code, written.span, message).near_miss(&written.node, sorted);
+        let d = if d.help.is_empty() { d.help(help) } else { d };
+        self.found.push(d);
+    }
+
+    fn expr(&mut self, value: &Spanned<Expr>, locals: &[&str]) {
+        let mut missing: Vec<(Variable, Span)> = Vec::new();
+        expr::variables(value, &mut |v, span| {
+            let known = self.names.variables.contains(&v.name) || locals.contains(&v.name.as_str());
+            // `$(NAME)` may be the environment's and `${name}` an internal value.
+            if !known && v.form == VariableForm::Plain {
+                missing.push((v.clone(), span));
+            }
+        });
+        if self.open {
+            return;
+        }
+        for (variable, span) in missing {
+            if !self.told.insert((variable.name.clone(), span)) {
+                continue;
+            }
+            let mut names: Vec<&str> = self.names.variables.iter().map(String::as_str).chain(locals.iter().copied()).collect();
+            names.sort_unstable();
+            let shown = expr::show(&variable);
+            let d = Diagnostic::error(Code::UndefinedVariable, span, format!("nothing sets `{shown}`"))
+                .near_miss(&variable.name, names);
+            let d = if d.help.is_empty() {
+                d.help(format!("set it before the run: `set ${} = …`, or `--set {0}=…`", variable.name))
+            } else {
+                d
+            };
+            self.found.push(d);
+        }
+    }
+}
+
+/// File sets, processes, and threads of a process, need names of their own.
+fn duplicates(commands: &[Command], found: &mut Vec<Diagnostic>) {
+    let mut seen: HashMap<(&str, String), Span> = HashMap::new();
+    let mut note = |what: &'static str, attrs: &Attrs, found: &mut Vec<Diagnostic>| {
+        let Some(name) = attrs.constant_text("name") else { return };
+        if let Some(first) = seen.insert((what, name.node.clone()), name.span) {
+            found.push(
+                Diagnostic::error(Code::Duplicate, name.span, format!("a second {what} called `{}`", name.node))
+                    .also(first, "the first")
+                    .help("give it another name: results are told apart by names"),
+            );
+        }
+    };
+    for command in commands {
+        match &command.kind {
+            CommandKind::DefineFileset(def) => note("file set", &def.attrs, found),
+            CommandKind::DefineProcess(def) => note("process", &def.attrs, found),
+            _ => {}
+        }
+    }
+}

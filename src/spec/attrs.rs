@@ -1,0 +1,122 @@
+//! The attributes of file sets, processes, threads, flowops and random variables.
+//!
+//! A new attribute is one line here and its use where it means something; the grammar knows none of them.
+
+use super::{Attr, Kind, Origin};
+
+const fn attr(name: &'static str, kind: Kind, default: &'static str, origin: Origin, doc: &'static str) -> Attr {
+    Attr { name, aliases: &[], kind, random: false, default, origin, doc }
+}
+
+const fn drawn(name: &'static str, kind: Kind, default: &'static str, origin: Origin, doc: &'static str) -> Attr {
+    Attr { name, aliases: &[], kind, random: true, default, origin, doc }
+}
+
+use Kind::{Bool, Choice, Fileset, Int, Name, Path, Percent, Random, Real, Size, Target, Text, Variable};
+use Origin::{Both, Fsl, Ours, Sun};
+
+/// Of `define fileset` and `define file` (a file takes the same words, as 1.4 does; those that shape a tree have no effect).
+pub const FILESET: &[Attr] = &[
+    attr("name", Name, "", Both, "what flowops call it; also the directory below `path` that holds its tree"),
+    attr("path", Path, "", Both, "the directory in which the tree is made; a list of directories separated by `:` spreads it (ours)"),
+    drawn("entries", Int, "0", Both, "how many files"),
+    drawn("leafdirs", Int, "0", Both, "how many empty directories, for makedir and removedir"),
+    Attr { aliases: &["filesize"], ..drawn("size", Size, "1k (1.5), 0 (1.4)", Both, "bytes of each file") },
+    attr("filesizegamma", Int, "1500 (1.4), 0 (1.5)", Sun, "shape of gamma distributed sizes with mean `size`, in thousandths; 0: all alike"),
+    drawn("dirwidth", Int, "0", Both, "mean number of entries in a directory"),
+    attr("dirgamma", Int, "1500", Both, "shape of the distribution of widths and depths, in thousandths; 0: exact"),
+    attr("dirdepthrv", Random, "", Both, "a random variable that each directory's depth is drawn from"),
+    attr("prealloc", Percent, "0", Both, "how many per cent of the files exist when the run starts"),
+    attr("paralloc", Bool, "false", Both, "accepted; population is always parallel (`--populate-threads`)"),
+    attr("reuse", Bool, "false", Both, "keep a tree of the same layout and only mend sizes"),
+    attr("trusttree", Bool, "false", Both, "with reuse: believe that every file is there in its size"),
+    attr("readonly", Bool, "false", Both, "files are opened for reading only"),
+    attr("writeonly", Bool, "false", Fsl, "files are opened for writing only"),
+    attr("cached", Bool, "as it is", Sun, "true: read in before the run; false: dropped from the page cache before the run"),
+    attr("namelength", Int, "", Sun, "accepted, without effect, as in Filebench"),
+    attr("compress", Real, "0", Ours, "which part of each block of data compresses away, 0 to 1"),
+    attr("dedupe", Real, "0", Ours, "which part of the blocks repeats another, 0 to 1"),
+    attr("sizetable", Text, "", Ours, "exact numbers of files by size: `4k:1990612 16k:473044 31m-31m:5`"),
+];
+
+/// Of `define process`.
+pub const PROCESS: &[Attr] = &[
+    attr("name", Name, "", Both, "what results call it"),
+    drawn("instances", Int, "1", Both, "how many processes; 0: none"),
+    drawn("nice", Int, "0", Both, "added to the niceness"),
+];
+
+/// Of `thread`.
+pub const THREAD: &[Attr] = &[
+    attr("name", Name, "", Both, "what results call it"),
+    attr("instances", Int, "1", Both, "how many threads in each process; 0 counts as 1, as in Filebench"),
+    attr("memsize", Size, "0", Both, "bytes of the thread's I/O buffer; 0: as much as its flowops need"),
+    attr("useism", Bool, "false", Both, "accepted; the buffer is ordinary memory"),
+    attr("ioprio", Int, "8", Fsl, "0 to 7: best-effort I/O priority; above: untouched"),
+    attr("procname", Name, "", Sun, "accepted, without effect, as in Filebench"),
+    attr("mix", Bool, "false", Ours, "each round one flowop is drawn, by `weight=`, instead of all in order"),
+    drawn("rate", Real, "", Ours, "rounds a second, as an open loop: a late round does not put off the next"),
+    attr("arrival", Choice(&["constant", "poisson"]), "constant", Ours, "how the starts of an open loop are spaced"),
+];
+
+/// Of `flowop`, in threads and in `define flowop`. As in Filebench every flowop accepts all of them; each names those that
+/// mean something to it.
+pub const FLOWOP: &[Attr] = &[
+    attr("name", Name, "", Both, "what results call it, and what `target=` refers to"),
+    Attr { aliases: &["filename"], ..attr("filesetname", Fileset, "", Both, "the file set or file that it works on") },
+    drawn("iosize", Size, "0", Both, "bytes of one read or write"),
+    drawn("workingset", Size, "0", Both, "random offsets stay below this; 0: the whole file"),
+    attr("random", Bool, "false", Both, "at random offsets, in multiples of `iosize`"),
+    drawn("iters", Int, "1", Both, "how often it is done before the next flowop"),
+    attr("fd", Int, "0", Both, "the thread's file slot, 1 to 128; 0: none named"),
+    attr("srcfd", Int, "0", Both, "the slot whose file gives the size to write"),
+    attr("opennext", Bool, "false", Both, "each time the next slot, and with it the next file"),
+    attr("dsync", Bool, "false", Both, "opened with O_SYNC, if this flowop opens the file"),
+    attr("directio", Bool, "false", Both, "opened with O_DIRECT, if this flowop opens the file"),
+    attr("noreadahead", Bool, "false", Fsl, "opened with POSIX_FADV_RANDOM, if this flowop opens the file"),
+    drawn("indexed", Real, "", Both, "which file: a number, taken modulo the entries"),
+    attr("target", Target, "", Both, "the flowop that is posted to, woken, limited or counted"),
+    drawn("value", Text, "0", Both, "the flowop's number: posts, stores, seconds, operations, bytes"),
+    attr("blocking", Bool, "false", Both, "a post waits while the other side is `highwater` behind"),
+    attr("highwater", Int, "1", Both, "how far posts may run ahead of a `semblock`"),
+    attr("weight", Real, "1", Ours, "in a thread with `mix`: how often it is drawn, relative to the others"),
+    attr("wrap", Size, "0", Ours, "a sequential writer starts over when its file would pass this size"),
+    attr("align", Size, "iosize", Ours, "random offsets are multiples of this"),
+    attr("stride", Size, "0", Ours, "bytes skipped after each sequential I/O"),
+    attr("backward", Bool, "false", Ours, "sequential from the end of the file to its start"),
+    attr("reoffset", Bool, "false", Ours, "at the offset that the thread used last"),
+    attr("fsyncevery", Size, "0", Ours, "fsync after so many bytes written"),
+    attr("iodepth", Int, "0", Ours, "how many asynchronous operations may be out; the next one waits. 0: no bound"),
+];
+
+/// Of `define flowop`.
+pub const COMPOSITE: &[Attr] = &[
+    attr("name", Name, "", Both, "the new flowop's name"),
+    drawn("iters", Int, "1", Both, "how often its body is done for each use"),
+];
+
+/// Of `define randvar`, `randvar(…)` and `$rv.field`.
+pub const RANDVAR: &[Attr] = &[
+    attr("name", Variable, "", Both, "the variable (`define randvar` only)"),
+    attr("type", Choice(&["uniform", "gamma", "tabular", "zipf", "pareto"]), "gamma", Both, "the distribution"),
+    attr("randsrc", Choice(&["rand48", "urandom"]), "rand48", Both, "accepted; every thread has a seeded stream of its own"),
+    attr("seed", Int, "0", Both, "accepted; `--seed` seeds all streams"),
+    attr("min", Real, "0", Both, "least value"),
+    attr("mean", Real, "", Both, "mean value"),
+    attr("gamma", Int, "1500", Both, "shape, in thousandths"),
+    attr("round", Int, "0", Both, "the result is the nearest multiple of this"),
+    attr("randtable", Text, "", Both, "rows `{per cent, low, high}`"),
+    attr("items", Int, "", Ours, "zipf: how many values"),
+    attr("theta", Real, "0.99", Ours, "zipf: skew"),
+    attr("scramble", Bool, "false", Ours, "zipf: popular values lie scattered, not first"),
+    attr("shape", Real, "", Ours, "pareto: shape"),
+];
+
+/// Of `cvar(…)`.
+pub const CVAR: &[Attr] = &[
+    attr("type", Name, "", Fsl, "cvar-uniform, cvar-gamma, … (`wmlrun list distributions`)"),
+    attr("parameters", Text, "", Fsl, "`key:value;key:value`"),
+    attr("min", Real, "", Fsl, "results below become this"),
+    attr("max", Real, "", Fsl, "results above become this"),
+    attr("round", Real, "0", Fsl, "the result is the nearest multiple of this"),
+];

@@ -1,0 +1,168 @@
+//! The event generator as a pool without a generator: who claims an event learns when it falls due, and sleeps till then.
+//!
+//! One number holds the whole state: the time at which the last claimed event falls due. A claim moves it on by one interval
+//! for each event. Events that nobody claims are kept for five seconds, as in Filebench; its overshoot in the first second,
+//! its bursts of ten and its spinning at rate 0 are not kept.
+
+use super::{wait, wake};
+use crossbeam::utils::CachePadded;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::{Acquire, Relaxed, SeqCst}};
+use std::time::{Duration, Instant};
+
+/// Picoseconds in a second: intervals are kept in them, so that a rate that divides no nanosecond does not drift.
+const SECOND: u64 = 1_000_000_000_000;
+
+/// Unclaimed events older than this are dropped.
+const BACKLOG: u64 = 5 * SECOND;
+
+/// The answer to a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Claim {
+    /// There is no rate: nobody is limited.
+    Unlimited,
+    /// The events were there, or fell due while the caller slept.
+    Paid,
+    /// The run has stopped.
+    Stopped,
+}
+
+/// The pool of one run.
+#[derive(Debug)]
+pub struct EventPool {
+    start: Instant,
+    /// When the last claimed event falls due, in picoseconds since `start`.
+    due: CachePadded<AtomicU64>,
+    /// Picoseconds between events; 0: there never was a rate; `u64::MAX`: the rate is 0 now.
+    interval: AtomicU64,
+    /// Changes with the rate and at the end. A futex that sleepers wait on.
+    epoch: AtomicU32,
+    stopped: AtomicU32,
+}
+
+impl EventPool {
+    /// A pool with a rate in events a second; `None` or 0: no limit until a rate is set.
+    pub fn new(rate: Option<u64>) -> Self {
+        let pool = Self {
+            start: Instant::now(),
+            due: AtomicU64::new(0).into(),
+            interval: AtomicU64::new(0),
+            epoch: AtomicU32::new(0),
+            stopped: AtomicU32::new(0),
+        };
+        if let Some(rate) = rate.filter(|r| *r > 0) {
+            pool.interval.store(SECOND / rate, Relaxed);
+        }
+        pool
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).map_or(u64::MAX, |ns| ns.saturating_mul(1000))
+    }
+
+    /// The events start to flow: call when the gate opens.
+    pub fn begin(&self) {
+        self.due.store(self.now(), SeqCst);
+    }
+
+    /// Changes the rate of a live run. Once there was a rate, 0 stops the events.
+    pub fn set_rate(&self, rate: u64) {
+        let old = self.interval.load(SeqCst);
+        let new = match rate {
+            0 if old == 0 => 0,
+            0 => u64::MAX,
+            rate => SECOND / rate,
+        };
+        self.interval.store(new, SeqCst);
+        self.due.store(self.now(), SeqCst);
+        self.epoch.fetch_add(1, SeqCst);
+        wake(&self.epoch, u32::MAX);
+    }
+
+    /// Whether limiters limit.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.interval.load(Relaxed) != 0
+    }
+
+    /// Claims `n` events and sleeps until the last of them falls due.
+    pub fn claim(&self, n: u64) -> Claim {
+        'claim: loop {
+            let epoch = self.epoch.load(Acquire);
+            if self.stopped.load(Acquire) != 0 {
+                return Claim::Stopped;
+            }
+            let interval = self.interval.load(Relaxed);
+            if interval == 0 {
+                return Claim::Unlimited;
+            }
+            if interval == u64::MAX {
+                wait(&self.epoch, epoch, None);
+                continue;
+            }
+            let now = self.now();
+            let mut due = self.due.load(Relaxed);
+            let mine = loop {
+                let mine = due.max(now.saturating_sub(BACKLOG)).saturating_add(interval.saturating_mul(n));
+                match self.due.compare_exchange_weak(due, mine, Relaxed, Relaxed) {
+                    Ok(_) => break mine,
+                    Err(other) => due = other,
+                }
+            };
+            loop {
+                let now = self.now();
+                if now >= mine {
+                    return Claim::Paid;
+                }
+                wait(&self.epoch, epoch, Some(Duration::from_nanos((mine - now).div_ceil(1000))));
+                if self.stopped.load(Acquire) != 0 {
+                    return Claim::Stopped;
+                }
+                if self.epoch.load(Acquire) != epoch {
+                    continue 'claim;
+                }
+            }
+        }
+    }
+
+    /// The run has stopped: sleepers go home.
+    pub fn close(&self) {
+        self.stopped.store(1, SeqCst);
+        self.epoch.fetch_add(1, SeqCst);
+        wake(&self.epoch, u32::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_one_by_one_and_not_before_their_time() {
+        let pool = EventPool::new(Some(1000));
+        pool.begin();
+        let t = Instant::now();
+        for _ in 0..20 {
+            assert_eq!(pool.claim(1), Claim::Paid);
+        }
+        assert!(t.elapsed() >= Duration::from_millis(20), "the twentieth event falls due after 20 ms");
+    }
+
+    #[test]
+    fn without_a_rate_nobody_is_limited() {
+        let pool = EventPool::new(None);
+        assert_eq!(pool.claim(1), Claim::Unlimited);
+        pool.set_rate(0);
+        assert_eq!(pool.claim(1_000_000), Claim::Unlimited);
+    }
+
+    #[test]
+    fn closing_wakes_a_sleeper() {
+        let pool = std::sync::Arc::new(EventPool::new(Some(1)));
+        let sleeper = std::thread::spawn({
+            let pool = pool.clone();
+            move || pool.claim(1000)
+        });
+        pool.close();
+        assert_eq!(sleeper.join().expect("the sleeper"), Claim::Stopped);
+    }
+}

@@ -1,0 +1,110 @@
+//! The start gate and the end of a run.
+//!
+//! Threads arrive, wait until all have, and start together. From then on one number rules: the deadline, in clock ticks. An
+//! operation counts if it ends before it. Stopping a run early is moving the deadline to now, so that a thread looks at one
+//! shared word, which nobody writes while the run goes on.
+
+use super::{wait, wake};
+use crate::sys::Clock;
+use crossbeam::utils::CachePadded;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::{Acquire, Relaxed, Release, SeqCst}};
+use std::time::Duration;
+
+/// A deadline that never comes.
+pub const NEVER: u64 = u64::MAX;
+
+/// The gate of one run.
+#[derive(Debug)]
+pub struct Gate {
+    deadline: CachePadded<AtomicU64>,
+    /// 0 closed, 1 open. A futex.
+    open: CachePadded<AtomicU32>,
+    /// Threads that are ready. A futex.
+    ready: CachePadded<AtomicU32>,
+    /// 0 running, 1 stopped. A futex that sleepers wait on.
+    stopped: CachePadded<AtomicU32>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self {
+            deadline: AtomicU64::new(NEVER).into(),
+            open: AtomicU32::new(0).into(),
+            ready: AtomicU32::new(0).into(),
+            stopped: AtomicU32::new(0).into(),
+        }
+    }
+}
+
+impl Gate {
+    /// A closed gate.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A thread is ready: waits until the gate opens.
+    pub fn arrive(&self) {
+        self.count_ready();
+        while self.open.load(Acquire) == 0 {
+            wait(&self.open, 0, None);
+        }
+    }
+
+    /// A thread will not come (it failed to get ready).
+    pub fn count_ready(&self) {
+        self.ready.fetch_add(1, Release);
+        wake(&self.ready, 1);
+    }
+
+    /// Waits until `n` threads are ready, for at most `timeout`. Returns how many are.
+    pub fn wait_ready(&self, n: u32, timeout: Duration) -> u32 {
+        let ready = self.ready.load(Acquire);
+        if ready < n {
+            wait(&self.ready, ready, Some(timeout));
+        }
+        self.ready.load(Acquire)
+    }
+
+    /// Lets everybody go.
+    pub fn open(&self) {
+        self.open.store(1, Release);
+        wake(&self.open, u32::MAX);
+    }
+
+    /// The tick at which the run ends.
+    #[inline]
+    pub fn deadline(&self) -> u64 {
+        self.deadline.load(Relaxed)
+    }
+
+    /// Sets the tick at which the run ends.
+    pub fn set_deadline(&self, tick: u64) {
+        self.deadline.store(tick, Relaxed);
+    }
+
+    /// Ends the run at `tick` (or earlier, if it was to end earlier), and wakes who sleeps in [`Gate::sleep_until`].
+    pub fn stop(&self, tick: u64) {
+        self.deadline.fetch_min(tick, SeqCst);
+        self.stopped.store(1, SeqCst);
+        wake(&self.stopped, u32::MAX);
+    }
+
+    /// Whether [`Gate::stop`] was called.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Relaxed) != 0
+    }
+
+    /// Sleeps until the clock shows `tick`, or the run stops: then true.
+    pub fn sleep_until(&self, clock: &Clock, tick: u64) -> bool {
+        loop {
+            if self.is_stopped() {
+                return true;
+            }
+            let now = clock.raw();
+            if now >= tick {
+                return false;
+            }
+            wait(&self.stopped, 0, Some(Duration::from_nanos(clock.ns(now, tick))));
+        }
+    }
+}

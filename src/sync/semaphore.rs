@@ -1,0 +1,192 @@
+//! The two semaphores behind `semblock` and `sempost`, as one kind: a counter that can be added to and taken from.
+//!
+//! Filebench's protocol: every instance of a `semblock` has a low-water and a high-water semaphore. A post adds to the low
+//! one, which the blocker takes from; a *blocking* post first takes from the high one, which the blocker adds to.
+//!
+//! The futex word is the counter itself, so a sleeper can't miss a change: the kernel refuses to sleep when the word is no
+//! longer what the sleeper saw. A sleeper says how many it needs, so that posts of one do not wake a blocker that waits for
+//! a thousand.
+
+use super::{Stopped, wait, wake};
+use crossbeam::utils::CachePadded;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+/// Set in the counter when the run has stopped.
+const CLOSED: u32 = 1 << 31;
+
+/// A counting semaphore.
+#[derive(Debug)]
+pub struct Semaphore {
+    state: CachePadded<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    count: AtomicU32,
+    sleepers: AtomicU32,
+    /// The least that a sleeper needs; `u32::MAX` when nobody sleeps.
+    needed: AtomicU32,
+    /// Sleepers need different amounts.
+    mixed: AtomicU32,
+}
+
+impl Semaphore {
+    /// A semaphore that holds `count`.
+    pub fn new(count: u32) -> Self {
+        let state = State {
+            count: AtomicU32::new(count.min(CLOSED - 1)),
+            sleepers: AtomicU32::new(0),
+            needed: AtomicU32::new(u32::MAX),
+            mixed: AtomicU32::new(0),
+        };
+        Self { state: state.into() }
+    }
+
+    /// What it holds.
+    pub fn count(&self) -> u32 {
+        self.state.count.load(SeqCst) & !CLOSED
+    }
+
+    /// Adds `n`, and wakes whom that is enough for.
+    #[inline]
+    pub fn add(&self, n: u32) {
+        let mut old = self.state.count.load(SeqCst);
+        loop {
+            if old & CLOSED != 0 {
+                return;
+            }
+            let new = (old + n).min(CLOSED - 1);
+            match self.state.count.compare_exchange_weak(old, new, SeqCst, SeqCst) {
+                Ok(_) => {
+                    if self.state.sleepers.load(SeqCst) > 0 {
+                        self.wake_for(new);
+                    }
+                    return;
+                }
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// Wakes as many sleepers as `count` is enough for. If they need different amounts, all: the one that is woken might be
+    /// one that it is not enough for.
+    #[cold]
+    fn wake_for(&self, count: u32) {
+        let needed = self.state.needed.load(SeqCst);
+        if count >= needed {
+            let mixed = self.state.mixed.load(SeqCst) != 0;
+            wake(&self.state.count, if mixed { u32::MAX } else { count / needed.max(1) });
+        }
+    }
+
+    /// Takes `n`, waiting until it holds as many. Returns whether it had to wait.
+    #[inline]
+    pub fn take(&self, n: u32) -> Result<bool, Stopped> {
+        let mut count = self.state.count.load(SeqCst);
+        loop {
+            if count & CLOSED != 0 {
+                return Err(Stopped);
+            }
+            if count < n {
+                return self.take_slow(n);
+            }
+            match self.state.count.compare_exchange_weak(count, count - n, SeqCst, SeqCst) {
+                Ok(_) => return Ok(false),
+                Err(now) => count = now,
+            }
+        }
+    }
+
+    #[cold]
+    fn take_slow(&self, n: u32) -> Result<bool, Stopped> {
+        self.state.sleepers.fetch_add(1, SeqCst);
+        let result = loop {
+            // First say what is needed, then look: an adder first adds, then looks at what is needed.
+            let before = self.state.needed.fetch_min(n, SeqCst);
+            if before != u32::MAX && before != n {
+                self.state.mixed.store(1, SeqCst);
+            }
+            let count = self.state.count.load(SeqCst);
+            if count & CLOSED != 0 {
+                break Err(Stopped);
+            }
+            if count >= n {
+                if self.state.count.compare_exchange(count, count - n, SeqCst, SeqCst).is_ok() {
+                    break Ok(true);
+                }
+                continue;
+            }
+            wait(&self.state.count, count, None);
+        };
+        if self.state.sleepers.fetch_sub(1, SeqCst) == 1 {
+            // Nobody sleeps: forget the need. A newcomer that was counted in between says its own again, below.
+            self.state.mixed.store(0, SeqCst);
+            self.state.needed.store(u32::MAX, SeqCst);
+            if self.state.sleepers.load(SeqCst) > 0 {
+                self.state.needed.store(0, SeqCst);
+                wake(&self.state.count, u32::MAX);
+            }
+        }
+        result
+    }
+
+    /// The run has stopped: whoever waits, or will, is told so.
+    pub fn close(&self) {
+        self.state.count.fetch_or(CLOSED, SeqCst);
+        wake(&self.state.count, u32::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::thread;
+
+    #[test]
+    fn many_posts_of_one_pay_a_taker_of_many() {
+        let s = Arc::new(Semaphore::new(0));
+        let taker = thread::spawn({
+            let s = s.clone();
+            move || (0..50).map(|_| s.take(100)).filter(Result::is_ok).count()
+        });
+        let posters: Vec<_> = (0..4)
+            .map(|_| {
+                let s = s.clone();
+                thread::spawn(move || (0..1250).for_each(|_| s.add(1)))
+            })
+            .collect();
+        posters.into_iter().for_each(|t| t.join().expect("a poster"));
+        assert_eq!(taker.join().expect("the taker"), 50);
+        assert_eq!(s.count(), 0);
+    }
+
+    #[test]
+    fn takers_of_different_sizes_all_get_theirs() {
+        let s = Arc::new(Semaphore::new(0));
+        let takers: Vec<_> = [1_u32, 2, 3, 5, 8]
+            .into_iter()
+            .map(|n| {
+                let s = s.clone();
+                thread::spawn(move || (0..200).for_each(|_| drop(s.take(n))))
+            })
+            .collect();
+        for _ in 0..200 * 19 {
+            s.add(1);
+        }
+        takers.into_iter().for_each(|t| t.join().expect("a taker"));
+        assert_eq!(s.count(), 0);
+    }
+
+    #[test]
+    fn closing_wakes_and_refuses() {
+        let s = Arc::new(Semaphore::new(3));
+        let waiter = thread::spawn({
+            let s = s.clone();
+            move || s.take(10)
+        });
+        s.close();
+        assert_eq!(waiter.join().expect("the waiter"), Err(Stopped));
+        assert_eq!(s.take(1), Err(Stopped));
+    }
+}
