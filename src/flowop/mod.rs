@@ -1,1 +1,182 @@
 //! One file for each family of flowops, and the table of them all.
+//!
+//! A family file holds the descriptors of its flowops, the step from attributes to an operation ([`Lower`]), and the operation
+//! itself. A new flowop is an entry in its family's file; a new family is one line in [`TABLE`] more.
+//! Deliberately absent: threads, and how flowops follow one another. An operation meets its thread in [`OpCx`].
+//!
+//! Nothing in `run` allocates, locks, formats or looks up a name; the first error may.
+
+pub mod args;
+pub mod buffer;
+pub mod cx;
+pub mod slots;
+
+mod aio;
+mod cpu;
+mod dir;
+mod finish;
+mod ipc;
+mod limit;
+mod meta;
+mod open;
+mod read;
+mod transfer;
+mod whole;
+mod write;
+
+pub use args::{Args, SetInfo, TargetInfo, World};
+pub use cx::{OpCx, Starvation, View};
+
+use crate::diag::Diagnostic;
+use crate::fileset::Want;
+use crate::spec::{Flowop, SpecTable};
+use crate::stats::ThreadStats;
+use crate::sync::{Latch, Semaphore};
+use std::sync::Arc;
+
+/// One family: its descriptors, and how each is lowered.
+#[derive(Clone, Copy)]
+pub struct Family {
+    /// The flowops of the family.
+    pub specs: &'static [Flowop],
+    /// Checked attributes to an operation.
+    pub lower: Lower,
+}
+
+/// From attributes to an operation, or why not.
+pub type Lower = fn(&Args<'_>) -> Result<Arc<dyn Op>, Diagnostic>;
+
+/// All families.
+pub const TABLE: &[Family] = &[
+    open::FAMILY,
+    read::FAMILY,
+    write::FAMILY,
+    whole::FAMILY,
+    aio::FAMILY,
+    meta::FAMILY,
+    dir::FAMILY,
+    ipc::FAMILY,
+    limit::FAMILY,
+    finish::FAMILY,
+    cpu::FAMILY,
+];
+
+/// The descriptors of all flowops.
+pub fn spec_table() -> SpecTable {
+    SpecTable { flowops: TABLE.iter().flat_map(|family| family.specs).collect() }
+}
+
+/// The lowering of the flowop of that name.
+pub fn lower(name: &str) -> Option<Lower> {
+    TABLE.iter().find(|family| family.specs.iter().any(|f| f.name == name)).map(|family| family.lower)
+}
+
+/// An operation as the plan holds it: parameters, no state.
+pub trait Op: Send + Sync + std::fmt::Debug {
+    /// The operation of one thread, with the state it needs there.
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step>;
+    /// What it does, stably: what `wmlrun plan` prints after its name.
+    fn describe(&self) -> String;
+    /// What it needs and does to file sets.
+    fn effects(&self) -> Effects {
+        Effects::default()
+    }
+}
+
+/// An operation in a thread.
+pub trait Step: Send {
+    /// Does it once.
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome;
+}
+
+/// What came of running a step.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Done, counted, go on.
+    Ok,
+    /// The run is over: the step ended late, or gave up waiting.
+    Over,
+    /// No file is left that it could work on, and nothing in the plan makes one.
+    Exhausted,
+    /// All that is left are files that only starved threads could make.
+    Stuck(Box<Failure>),
+    /// A `finishoncount` or `finishonbytes` was reached.
+    Finished,
+    /// It failed.
+    Failed(Box<Failure>),
+}
+
+/// Why a step failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// What was tried, with its outcome: `open failed`, `slot 3 is already open`.
+    pub what: String,
+    /// The file, if there was one.
+    pub path: Option<String>,
+    /// The error number, if a call gave one.
+    pub errno: Option<i32>,
+    /// What to do.
+    pub help: String,
+}
+
+/// What a thread's threads-to-be must know when a step is made for it.
+#[derive(Debug)]
+pub struct At<'a> {
+    /// Which of the flowop's runtime instances this is: instance of the process × threads + instance of the thread.
+    pub ordinal: usize,
+    /// The semaphores of each `semblock`, by the flowop's number.
+    pub semaphores: &'a [Vec<Arc<SemPair>>],
+    /// The latches of each `block`, by the flowop's number.
+    pub latches: &'a [Vec<Arc<Latch>>],
+    /// The counters of the process instance's threads, for limits on totals.
+    pub peers: &'a [Arc<ThreadStats>],
+    /// The asynchronous workers of the process instance, if a step needs them.
+    pub aio: Option<&'a Arc<aio::Pool>>,
+    /// The seed of this thread's data.
+    pub seed: u64,
+}
+
+/// What one instance of `semblock` waits at.
+#[derive(Debug)]
+pub struct SemPair {
+    /// Posts that have come.
+    pub low: Semaphore,
+    /// Posts that may still come before blocking ones wait.
+    pub high: Semaphore,
+}
+
+pub use aio::{Outstanding, Pool as AioPool};
+
+/// What a step needs from its thread, and what it does to file sets.
+#[derive(Clone, Debug, Default)]
+pub struct Effects {
+    /// States of files that it brings about: `Existing` for a createfile, `Absent` for a deletefile.
+    pub makes: Vec<(usize, Want, Kind)>,
+    /// File sets that it works on.
+    pub sets: Vec<usize>,
+    /// The largest buffer that it may need, in bytes, where that is known.
+    pub buffer: u64,
+    /// The highest slot that it names.
+    pub max_fd: usize,
+    /// It takes slot after slot.
+    pub opennext: bool,
+    /// It opens files with O_DIRECT: buffers are aligned.
+    pub direct: bool,
+    /// It needs asynchronous workers.
+    pub aio: bool,
+    /// It looks at the totals of the process.
+    pub totals: bool,
+    /// It waits at semaphores of its own: the number of posts that may run ahead.
+    pub highwater: Option<u32>,
+    /// It waits at a latch of its own.
+    pub latch: bool,
+}
+
+/// Files, or the empty directories of `leafdirs`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// Files.
+    File,
+    /// Empty directories.
+    LeafDir,
+}

@@ -68,3 +68,13 @@ pub fn errno_text(errno: i32) -> String {
         None => text,
     }
 }
+
+/// `n` volatile stores of one byte, nothing else: the work of the `hog` flowop. Exactly `n`, whatever the optimiser thinks.
+#[inline(never)]
+pub fn burn(place: &mut u64, n: u64) {
+    let byte: *mut u8 = std::ptr::from_mut(place).cast();
+    for i in 0..n {
+        // SAFETY: the pointer is to a live u64, of which the first byte is written.
+        unsafe { byte.write_volatile(i as u8) };
+    }
+}

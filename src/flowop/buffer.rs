@@ -1,0 +1,76 @@
+//! A thread's I/O buffer: `memsize` bytes, filled before the gate opens, of which each operation takes a slice.
+
+use crate::fileset::content::Stamper;
+use crate::random::{self, Rng};
+use crate::sys::map::Map;
+use std::ops::Range;
+
+/// Slices of files opened with O_DIRECT start at multiples of this.
+const ALIGN: u64 = 4096;
+
+/// The buffer of one thread.
+#[derive(Debug)]
+pub struct IoBuffer {
+    memory: Map,
+    /// `memsize`; 0: the buffer is as large as the largest operation.
+    memsize: u64,
+    stamper: Stamper,
+    direct: bool,
+}
+
+impl IoBuffer {
+    /// A buffer of `memsize` bytes, or of `needed` if that is 0, touched and filled with data that does not compress.
+    pub fn new(memsize: u64, needed: u64, direct: bool, stamper: Stamper) -> rustix::io::Result<Self> {
+        let len = if memsize > 0 { memsize } else { needed };
+        let mut memory = Map::new(len as usize)?;
+        stamper.fill(memory.bytes_mut());
+        Ok(Self { memory, memsize, stamper, direct })
+    }
+
+    /// The bytes of a slice.
+    #[inline]
+    pub fn get(&self, range: Range<usize>) -> &[u8] {
+        &self.memory.bytes()[range]
+    }
+
+    /// The bytes of a slice, to read into.
+    #[inline]
+    pub fn get_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+        &mut self.memory.bytes_mut()[range]
+    }
+
+    /// A slice to write: each 4 KiB block in it is made unlike all others.
+    #[inline]
+    pub fn data(&mut self, rng: &mut Rng, len: u64) -> Option<Range<usize>> {
+        let range = self.place(rng, len)?;
+        self.stamper.stamp(&mut self.memory.bytes_mut()[range.clone()]);
+        Some(range)
+    }
+
+    /// A slice of `len` bytes at a random place, in steps of its own length. A buffer that is not bound by `memsize` grows
+    /// if it must; `None` if it is bound and too small.
+    #[inline]
+    pub fn place(&mut self, rng: &mut Rng, len: u64) -> Option<Range<usize>> {
+        let room = self.memory.bytes().len() as u64;
+        if len > room {
+            return self.grow(len);
+        }
+        let places = if self.memsize > len && len > 0 { room / len } else { 1 };
+        let mut at = if places > 1 { random::below(rng, places) * len } else { 0 };
+        if self.direct {
+            at -= at % ALIGN;
+        }
+        Some(at as usize..(at + len) as usize)
+    }
+
+    #[cold]
+    fn grow(&mut self, len: u64) -> Option<Range<usize>> {
+        if self.memsize > 0 {
+            return None;
+        }
+        let mut memory = Map::new(len as usize).ok()?;
+        self.stamper.fill(memory.bytes_mut());
+        self.memory = memory;
+        Some(0..len as usize)
+    }
+}

@@ -1,0 +1,149 @@
+//! `hog`, `delay`, `print`, `testrandvar`: what an application does besides I/O.
+
+use super::args::Args;
+use super::{At, Family, Op, OpCx, Outcome, Step};
+use crate::diag::Diagnostic;
+use crate::random::Quantity;
+use crate::spec::{Class, Flowop, Origin, Way};
+use std::sync::Arc;
+
+const fn other(name: &'static str, doc: &'static str, example: &'static str) -> Flowop {
+    Flowop { name, class: Class::Other, way: Way::None, uses: &["value"], origin: Origin::Both, doc, example }
+}
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        other("hog", "burns CPU: `value` stores of one byte each", "flowop hog name=burn,value=1000"),
+        other("delay", "sleeps `value` seconds", "flowop delay name=pause,value=1"),
+        other("print", "prints `value` as a message", "flowop print name=say,value=\"hello\"\nflowop delay name=pause,value=1"),
+        other("testrandvar", "draws `value`, for the look of a distribution", "flowop testrandvar name=test,value=10"),
+    ],
+    lower: lower_cpu,
+};
+
+fn lower_cpu(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    if args.spec.name == "print" {
+        return Ok(Arc::new(Print { text: args.text("value").unwrap_or_default() }));
+    }
+    let value = args.quantity_or("value", 0)?;
+    Ok(match args.spec.name {
+        "hog" => Arc::new(Hog { value }),
+        "delay" => Arc::new(Delay { value }),
+        _ => Arc::new(TestRandvar { value }),
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Hog {
+    value: Quantity,
+}
+
+impl Op for Hog {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(HogStep { value: self.value.clone(), byte: Box::new(0) })
+    }
+
+    fn describe(&self) -> String {
+        format!(" value={}", self.value)
+    }
+}
+
+struct HogStep {
+    value: Quantity,
+    /// On the heap, so that no two threads' bytes share a cache line with anything hot.
+    byte: Box<u64>,
+}
+
+/// Stores between two looks at whether the run is over: about ten microseconds.
+const SLICE: u64 = 1 << 15;
+
+impl Step for HogStep {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let mut left = self.value.draw(&mut cx.rng);
+        cx.begin();
+        while left > 0 {
+            let now = left.min(SLICE);
+            crate::sys::burn(&mut self.byte, now);
+            left -= now;
+            if left > 0 && cx.gate.is_stopped() {
+                return Outcome::Over;
+            }
+        }
+        cx.end(0)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Delay {
+    value: Quantity,
+}
+
+impl Op for Delay {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!(" value={}", self.value)
+    }
+}
+
+impl Step for Delay {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let seconds = self.value.draw(&mut cx.rng);
+        cx.begin();
+        let until = cx.clock.raw().saturating_add(cx.clock.ticks(seconds.saturating_mul(1_000_000_000)));
+        if cx.gate.sleep_until(cx.clock, until) { Outcome::Over } else { cx.end(0) }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Print {
+    text: String,
+}
+
+impl Op for Print {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        Box::new(PrintStep { text: self.text.clone(), ordinal: at.ordinal })
+    }
+
+    fn describe(&self) -> String {
+        format!(" value=\"{}\"", self.text)
+    }
+}
+
+struct PrintStep {
+    text: String,
+    ordinal: usize,
+}
+
+impl Step for PrintStep {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        cx.digress();
+        cx.say(self.ordinal, &self.text);
+        cx.skip()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct TestRandvar {
+    value: Quantity,
+}
+
+impl Op for TestRandvar {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!(" value={}", self.value)
+    }
+}
+
+impl Step for TestRandvar {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        cx.begin();
+        std::hint::black_box(self.value.draw(&mut cx.rng));
+        cx.end(0)
+    }
+}

@@ -1,0 +1,151 @@
+//! `makedir`, `removedir`, `listdir`: the set's empty directories, and the names in any directory.
+
+use super::args::Args;
+use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
+use crate::diag::Diagnostic;
+use crate::fileset::{Name, Want};
+use crate::spec::{Class, Flowop, Origin, Way};
+use std::sync::Arc;
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        Flowop {
+            name: "makedir",
+            class: Class::Io,
+            way: Way::None,
+            uses: &["filesetname"],
+            origin: Origin::Both,
+            doc: "makes one of the set's `leafdirs`",
+            example: "flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves",
+        },
+        Flowop {
+            name: "removedir",
+            class: Class::Io,
+            way: Way::None,
+            uses: &["filesetname"],
+            origin: Origin::Both,
+            doc: "removes one of the set's `leafdirs`",
+            example: "flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves",
+        },
+        Flowop {
+            name: "listdir",
+            class: Class::Io,
+            way: Way::None,
+            uses: &["filesetname"],
+            origin: Origin::Both,
+            doc: "reads all names of a directory of the set, one directory after another",
+            example: "flowop listdir name=ls,filesetname=data",
+        },
+    ],
+    lower: lower_dir,
+};
+
+fn lower_dir(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    let set = args.need_fileset()?;
+    Ok(match args.spec.name {
+        "listdir" => Arc::new(List { set: set.id, name: set.name }),
+        word => Arc::new(Leaf { set: set.id, name: set.name, make: word == "makedir" }),
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Leaf {
+    set: usize,
+    name: String,
+    make: bool,
+}
+
+impl Op for Leaf {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!(" {}", self.name)
+    }
+
+    fn effects(&self) -> Effects {
+        let made = if self.make { Want::Existing } else { Want::Absent };
+        Effects { makes: vec![(self.set, made, Kind::LeafDir)], sets: vec![self.set], ..Effects::default() }
+    }
+}
+
+impl Step for Leaf {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let want = if self.make { Want::Absent } else { Want::Existing };
+        let index = match cx.pick_leaf(self.set, want) {
+            Ok(index) => index,
+            Err(outcome) => return outcome,
+        };
+        let view = &cx.views[self.set];
+        let name = Name::new(view.set.tree.leafdir_serial(index));
+        let dir = if cx.engine.real() {
+            cx.dirs.dir(self.set, view.set.tree.leafdir_parent(index), &mut cx.thread_dirs)
+        } else {
+            Ok(crate::sys::NONE)
+        };
+        let result = dir.and_then(|dir| {
+            cx.begin();
+            if self.make { cx.engine.mkdir(dir, name.as_c_str()) } else { cx.engine.rmdir(dir, name.as_c_str()) }
+        });
+        match result {
+            Ok(()) => {
+                let outcome = cx.end(0);
+                cx.views[self.set].set.set_leaf_exists(index, self.make);
+                cx.digress();
+                outcome
+            }
+            Err(errno) => {
+                cx.views[self.set].set.release_leaf(index);
+                cx.failed(if self.make { "mkdir failed" } else { "rmdir failed" }, errno, None)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct List {
+    set: usize,
+    name: String,
+}
+
+/// Bytes that one `getdents64` may fill: what the C library's `readdir` uses.
+const ENTRIES: u64 = 32 << 10;
+
+impl Op for List {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(ListStep { set: self.set, buf: vec![0; ENTRIES as usize] })
+    }
+
+    fn describe(&self) -> String {
+        format!(" {}", self.name)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { sets: vec![self.set], ..Effects::default() }
+    }
+}
+
+struct ListStep {
+    set: usize,
+    buf: Vec<u8>,
+}
+
+impl Step for ListStep {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        cx.digress();
+        let dir = cx.views[self.set].set.pick_dir();
+        let found = if cx.engine.real() { cx.dirs.dir(self.set, dir, &mut cx.thread_dirs) } else { Ok(crate::sys::NONE) };
+        let result = found.and_then(|fd| {
+            cx.begin();
+            cx.engine.list(fd, c".", &mut self.buf)
+        });
+        match result {
+            Ok((bytes, calls)) => {
+                cx.cell().add_calls(calls.saturating_sub(1));
+                cx.end(bytes)
+            }
+            Err(errno) => cx.failed("reading a directory failed", errno, None),
+        }
+    }
+}

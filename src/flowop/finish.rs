@@ -1,0 +1,130 @@
+//! `finishoncount`, `finishonbytes`: a thread ends when enough is done; and the counters that they and the limiters look at.
+
+use super::args::Args;
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use crate::diag::{Code, Diagnostic};
+use crate::spec::{Class, Flowop, Origin, Way};
+use crate::stats::ThreadStats;
+use std::sync::Arc;
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        Flowop {
+            name: "finishoncount",
+            class: Class::Other,
+            way: Way::None,
+            uses: &["value", "target"],
+            origin: Origin::Both,
+            doc: "ends when `target`, or else the whole process, has done `value` operations",
+            example: "flowop statfile name=st,filesetname=data\nflowop finishoncount name=end,value=10,target=st",
+        },
+        Flowop {
+            name: "finishonbytes",
+            class: Class::Other,
+            way: Way::None,
+            uses: &["value", "target"],
+            origin: Origin::Both,
+            doc: "ends when `target`, or else the whole process, has moved more than `value` bytes",
+            example: "flowop read name=rd,filename=data,iosize=4k,random\nflowop finishonbytes name=end,value=64k",
+        },
+    ],
+    lower: lower_finish,
+};
+
+fn lower_finish(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    let value = args.int("value", 0)?;
+    let bytes = args.spec.name == "finishonbytes";
+    Ok(Arc::new(Finish { value, bytes, counter: Counter::new(args, false)?, target: args.text("target") }))
+}
+
+#[derive(Clone, Debug)]
+struct Finish {
+    value: u64,
+    bytes: bool,
+    counter: Counter,
+    target: Option<String>,
+}
+
+impl Op for Finish {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        Box::new(Finish { counter: self.counter.clone().bind(at), ..self.clone() })
+    }
+
+    fn describe(&self) -> String {
+        let target = self.target.as_ref().map_or(String::new(), |t| format!(" target={t}"));
+        format!(" value={}{target}", self.value)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { totals: self.counter.is_total(), ..Effects::default() }
+    }
+}
+
+impl Step for Finish {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        cx.begin();
+        let reached = if self.bytes { self.counter.bytes(cx) > self.value } else { self.counter.ops(cx) >= self.value };
+        if reached { Outcome::Finished } else { cx.end(0) }
+    }
+}
+
+/// What has been done so far: by one flowop of the same thread, or by a whole process.
+#[derive(Clone, Debug)]
+pub(super) enum Counter {
+    /// The counters of these flowops of the thread.
+    Targets(Vec<usize>),
+    /// The totals of the process.
+    Totals {
+        /// Only reads and writes count.
+        io_only: bool,
+        /// The counters of all its threads.
+        peers: Vec<Arc<ThreadStats>>,
+    },
+}
+
+impl Counter {
+    /// From `target=`, which must name a flowop of the same thread; without it the process's totals.
+    pub(super) fn new(args: &Args<'_>, io_only: bool) -> Result<Self, Diagnostic> {
+        let targets = args.targets()?;
+        if targets.is_empty() {
+            return Ok(Self::totals(io_only));
+        }
+        let local: Vec<usize> = targets.iter().filter_map(|t| t.local).collect();
+        if local.is_empty() {
+            let message = format!("the target of `{}` is in another thread", args.name);
+            return Err(Diagnostic::error(Code::UnknownTarget, args.at("target"), message)
+                .help("it counts what its own thread does: name a flowop of the same thread, or none"));
+        }
+        Ok(Self::Targets(local))
+    }
+
+    pub(super) fn totals(io_only: bool) -> Self {
+        Self::Totals { io_only, peers: Vec::new() }
+    }
+
+    pub(super) fn is_total(&self) -> bool {
+        matches!(self, Self::Totals { .. })
+    }
+
+    pub(super) fn bind(self, at: &At<'_>) -> Self {
+        match self {
+            Self::Totals { io_only, .. } => Self::Totals { io_only, peers: at.peers.to_vec() },
+            targets @ Self::Targets(_) => targets,
+        }
+    }
+
+    pub(super) fn ops(&self, cx: &OpCx<'_>) -> u64 {
+        match self {
+            Self::Targets(cells) => cells.iter().map(|c| cx.stats.cell(*c).ops()).sum(),
+            Self::Totals { io_only: true, peers } => peers.iter().map(|p| p.total_io_ops()).sum(),
+            Self::Totals { io_only: false, peers } => peers.iter().map(|p| p.total_ops()).sum(),
+        }
+    }
+
+    pub(super) fn bytes(&self, cx: &OpCx<'_>) -> u64 {
+        match self {
+            Self::Targets(cells) => cells.iter().map(|c| cx.stats.cell(*c).bytes()).sum(),
+            Self::Totals { peers, .. } => peers.iter().map(|p| p.total_bytes()).sum(),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! `semblock`, `sempost`, `block`, `wakeup`: threads wait for one another.
+//!
+//! Every runtime instance of a `semblock` has two semaphores of its own. A post goes to *every* instance of every flowop of
+//! the target's name, so that with ten writers each post is delivered ten times, and a blocking post is held back by the
+//! slowest. See `sync::Semaphore` for the protocol.
+
+use super::args::Args;
+use super::{At, Effects, Family, Op, OpCx, Outcome, SemPair, Step};
+use crate::diag::{Code, Diagnostic};
+use crate::random::Quantity;
+use crate::spec::{Class, Flowop, Origin, Way};
+use crate::sync::Latch;
+use std::sync::Arc;
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        Flowop {
+            name: "semblock",
+            class: Class::Sync,
+            way: Way::None,
+            uses: &["value", "highwater", "blocking"],
+            origin: Origin::Both,
+            doc: "waits for `value` posts; lets posts run ahead by `highwater`",
+            example: "flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1",
+        },
+        Flowop {
+            name: "sempost",
+            class: Class::Sync,
+            way: Way::None,
+            uses: &["value", "target", "blocking"],
+            origin: Origin::Both,
+            doc: "posts `value` to every instance of `target`; with `blocking` waits while one is too far behind",
+            example: "flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1",
+        },
+        Flowop {
+            name: "block",
+            class: Class::Sync,
+            way: Way::None,
+            uses: &[],
+            origin: Origin::Both,
+            doc: "waits for a `wakeup`; one that came before is kept",
+            example: "flowop wakeup name=wake,target=sleep\nflowop block name=sleep",
+        },
+        Flowop {
+            name: "wakeup",
+            class: Class::Sync,
+            way: Way::None,
+            uses: &["target"],
+            origin: Origin::Both,
+            doc: "wakes every instance of `target`",
+            example: "flowop wakeup name=wake,target=sleep\nflowop block name=sleep",
+        },
+    ],
+    lower: lower_ipc,
+};
+
+fn lower_ipc(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    Ok(match args.spec.name {
+        "semblock" => Arc::new(Block {
+            id: args.id,
+            value: args.quantity_or("value", 0)?,
+            highwater: args.int("highwater", 1)?.min(i32::MAX as u64) as u32,
+        }),
+        "sempost" => Arc::new(Post {
+            value: args.quantity_or("value", 0)?,
+            blocking: args.flag("blocking")?,
+            target: args.text("target").unwrap_or_default(),
+            targets: partners(args, "semblock")?,
+        }),
+        "block" => Arc::new(Sleep { id: args.id }),
+        _ => Arc::new(Wake { target: args.text("target").unwrap_or_default(), targets: partners(args, "block")? }),
+    })
+}
+
+/// The targets, all of which must be of this type.
+fn partners(args: &Args<'_>, kind: &str) -> Result<Vec<usize>, Diagnostic> {
+    let targets = args.targets()?;
+    if targets.is_empty() {
+        let message = format!("flowop `{}` of type `{}` has no `target=`", args.name, args.spec.name);
+        return Err(Diagnostic::error(Code::MissingAttribute, args.span, message)
+            .help(format!("add `target=…`, the name of a `{kind}`")));
+    }
+    if let Some(other) = targets.iter().find(|t| t.kind != kind) {
+        let message = format!("the target of `{}` is a `{}`", args.name, other.kind);
+        return Err(Diagnostic::error(Code::UnknownTarget, args.at("target"), message)
+            .help(format!("a `{}` works on a `{kind}`", args.spec.name)));
+    }
+    Ok(targets.iter().map(|t| t.id).collect())
+}
+
+#[derive(Clone, Debug)]
+struct Block {
+    id: usize,
+    value: Quantity,
+    highwater: u32,
+}
+
+impl Op for Block {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        Box::new(BlockStep { value: self.value.clone(), pair: at.semaphores[self.id][at.ordinal].clone() })
+    }
+
+    fn describe(&self) -> String {
+        format!(" value={} highwater={}", self.value, self.highwater)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { highwater: Some(self.highwater), ..Effects::default() }
+    }
+}
+
+struct BlockStep {
+    value: Quantity,
+    pair: Arc<SemPair>,
+}
+
+impl Step for BlockStep {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let value = clip(self.value.draw(&mut cx.rng));
+        cx.begin();
+        self.pair.high.add(value);
+        match self.pair.low.take(value) {
+            Ok(_) => cx.end(0),
+            Err(_) => Outcome::Over,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Post {
+    value: Quantity,
+    blocking: bool,
+    target: String,
+    targets: Vec<usize>,
+}
+
+impl Op for Post {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        let pairs = self.targets.iter().flat_map(|id| at.semaphores[*id].iter().cloned()).collect();
+        Box::new(PostStep { value: self.value.clone(), blocking: self.blocking, pairs })
+    }
+
+    fn describe(&self) -> String {
+        let blocking = if self.blocking { " blocking" } else { "" };
+        format!(" value={} target={}{blocking}", self.value, self.target)
+    }
+}
+
+struct PostStep {
+    value: Quantity,
+    blocking: bool,
+    pairs: Vec<Arc<SemPair>>,
+}
+
+impl Step for PostStep {
+    #[inline]
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let value = clip(self.value.draw(&mut cx.rng));
+        cx.begin();
+        for pair in &self.pairs {
+            if self.blocking && pair.high.take(value).is_err() {
+                return Outcome::Over;
+            }
+            pair.low.add(value);
+        }
+        cx.end(0)
+    }
+}
+
+/// Posts are counted in 31 bits; Filebench's in 15.
+fn clip(value: u64) -> u32 {
+    value.min(u64::from(i32::MAX.unsigned_abs())) as u32
+}
+
+#[derive(Clone, Debug)]
+struct Sleep {
+    id: usize,
+}
+
+impl Op for Sleep {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        Box::new(SleepStep { latch: at.latches[self.id][at.ordinal].clone() })
+    }
+
+    fn describe(&self) -> String {
+        String::new()
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { latch: true, ..Effects::default() }
+    }
+}
+
+struct SleepStep {
+    latch: Arc<Latch>,
+}
+
+impl Step for SleepStep {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        cx.begin();
+        match self.latch.pass() {
+            Ok(()) => cx.end(0),
+            Err(_) => Outcome::Over,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Wake {
+    target: String,
+    targets: Vec<usize>,
+}
+
+impl Op for Wake {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        let latches = self.targets.iter().flat_map(|id| at.latches[*id].iter().cloned()).collect();
+        Box::new(WakeStep { latches })
+    }
+
+    fn describe(&self) -> String {
+        format!(" target={}", self.target)
+    }
+}
+
+struct WakeStep {
+    latches: Vec<Arc<Latch>>,
+}
+
+impl Step for WakeStep {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        cx.begin();
+        self.latches.iter().for_each(|latch| latch.raise());
+        cx.end(0)
+    }
+}

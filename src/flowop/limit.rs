@@ -1,0 +1,183 @@
+//! `eventlimit`, `iopslimit`, `opslimit`, `bwlimit`: threads are held to the rate of the event generator.
+//!
+//! All limiters of a run draw on one pool of events (`sync::EventPool`). Without a rate they let everything pass and count
+//! nothing, as in Filebench.
+
+use super::args::Args;
+use super::finish::Counter;
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use crate::diag::Diagnostic;
+use crate::spec::{Class, Flowop, Origin, Way};
+use crate::sync::Claim;
+use std::sync::Arc;
+
+const EXAMPLE: &str = "flowop read name=rd,filename=data,iosize=4k,random\nflowop iopslimit name=limit,target=rd";
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        Flowop {
+            name: "eventlimit",
+            class: Class::Other,
+            way: Way::None,
+            uses: &[],
+            origin: Origin::Both,
+            doc: "takes one event, waiting for it if there is none",
+            example: "flowop eventlimit name=limit",
+        },
+        Flowop {
+            name: "iopslimit",
+            class: Class::Other,
+            way: Way::None,
+            uses: &["target"],
+            origin: Origin::Both,
+            doc: "takes an event for each read or write since its last turn",
+            example: EXAMPLE,
+        },
+        Flowop {
+            name: "opslimit",
+            class: Class::Other,
+            way: Way::None,
+            uses: &["target"],
+            origin: Origin::Both,
+            doc: "takes an event for each operation since its last turn",
+            example: "flowop statfile name=st,filesetname=data\nflowop opslimit name=limit",
+        },
+        Flowop {
+            name: "bwlimit",
+            class: Class::Other,
+            way: Way::None,
+            uses: &["target"],
+            origin: Origin::Both,
+            doc: "takes an event for each MiB moved since its last turn",
+            example: "flowop read name=rd,filename=data,iosize=4k,random\nflowop bwlimit name=limit,target=rd",
+        },
+    ],
+    lower: lower_limit,
+};
+
+fn lower_limit(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    let unit = match args.spec.name {
+        "eventlimit" => return Ok(Arc::new(EventLimit)),
+        "iopslimit" => Unit::Io,
+        "opslimit" => Unit::Op,
+        _ => Unit::MiB,
+    };
+    Ok(Arc::new(Limit { unit, counter: Counter::new(args, unit != Unit::Op)?, target: args.text("target") }))
+}
+
+#[derive(Clone, Debug)]
+struct EventLimit;
+
+impl Op for EventLimit {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        String::new()
+    }
+}
+
+impl Step for EventLimit {
+    #[inline]
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        if !cx.events.is_on() {
+            return Outcome::Ok;
+        }
+        pay(cx, 1)
+    }
+}
+
+fn pay(cx: &mut OpCx<'_>, events: u64) -> Outcome {
+    cx.begin();
+    match cx.events.claim(events) {
+        Claim::Paid => cx.end(0),
+        Claim::Unlimited => Outcome::Ok,
+        Claim::Stopped => Outcome::Over,
+    }
+}
+
+/// What one event pays for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unit {
+    Io,
+    Op,
+    MiB,
+}
+
+#[derive(Clone, Debug)]
+struct Limit {
+    unit: Unit,
+    counter: Counter,
+    target: Option<String>,
+}
+
+impl Op for Limit {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        Box::new(LimitStep { unit: self.unit, counter: self.counter.clone().bind(at), seen: None, paid_ahead: 0 })
+    }
+
+    fn describe(&self) -> String {
+        self.target.as_ref().map_or(String::new(), |t| format!(" target={t}"))
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { totals: self.counter.is_total(), ..Effects::default() }
+    }
+}
+
+struct LimitStep {
+    unit: Unit,
+    counter: Counter,
+    /// The counter at the last turn; the first turn only looks.
+    seen: Option<u64>,
+    /// Bytes paid for and not yet moved.
+    paid_ahead: u64,
+}
+
+impl Step for LimitStep {
+    #[inline]
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        if !cx.events.is_on() {
+            return Outcome::Ok;
+        }
+        let now = if self.unit == Unit::MiB { self.counter.bytes(cx) } else { self.counter.ops(cx) };
+        let Some(seen) = self.seen.replace(now) else { return Outcome::Ok };
+        let moved = now.saturating_sub(seen);
+        let events = if self.unit == Unit::MiB { self.bytes_to_events(moved) } else { moved };
+        if events == 0 {
+            cx.begin();
+            return cx.end(0);
+        }
+        pay(cx, events)
+    }
+}
+
+impl LimitStep {
+    /// Whole MiB, rounded up; what was paid too much counts the next time.
+    fn bytes_to_events(&mut self, moved: u64) -> u64 {
+        let due = moved.saturating_sub(self.paid_ahead);
+        let events = if due == 0 { 0 } else { (due >> 20) + 1 };
+        self.paid_ahead = self.paid_ahead + (events << 20) - moved;
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_paid_in_mib_and_the_surplus_is_kept() {
+        let counter = Counter::totals(true);
+        let mut step = LimitStep { unit: Unit::MiB, counter, seen: None, paid_ahead: 0 };
+        let mut paid = 0;
+        for _ in 0..1000 {
+            paid += step.bytes_to_events(100_000);
+        }
+        let moved: u64 = 100_000 * 1000;
+        assert!(paid << 20 >= moved, "nothing goes unpaid");
+        assert!(paid <= (moved >> 20) + 2, "and nothing is paid twice: {paid}");
+        assert_eq!(step.paid_ahead, (paid << 20) - moved);
+    }
+}

@@ -1,0 +1,152 @@
+//! `openfile`, `createfile`, `closefile`: slots are opened and closed.
+
+use super::args::Args;
+use super::slots::FileRef;
+use super::transfer::FileUse;
+use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
+use crate::diag::Diagnostic;
+use crate::fileset::Want;
+use crate::spec::{Class, Flowop, Origin, Way};
+use rustix::fs::OFlags;
+use std::sync::Arc;
+
+const OPEN: &[&str] = &["filesetname", "fd", "opennext", "indexed", "directio", "dsync", "noreadahead"];
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        Flowop {
+            name: "openfile",
+            class: Class::Io,
+            way: Way::None,
+            uses: OPEN,
+            origin: Origin::Both,
+            doc: "opens a file of the set that exists",
+            example: "flowop openfile name=op,filesetname=data,fd=1\nflowop closefile name=cl,fd=1",
+        },
+        Flowop {
+            name: "createfile",
+            class: Class::Io,
+            way: Way::None,
+            uses: OPEN,
+            origin: Origin::Both,
+            doc: "makes and opens a file of the set that does not exist",
+            example: "flowop createfile name=cr,filesetname=spare,fd=1\nflowop closefile name=cl,fd=1\nflowop deletefile name=rm,filesetname=spare",
+        },
+        Flowop {
+            name: "closefile",
+            class: Class::Io,
+            way: Way::None,
+            uses: &["filesetname", "fd"],
+            origin: Origin::Both,
+            doc: "closes a slot",
+            example: "flowop openfile name=op,filesetname=data,fd=1\nflowop closefile name=cl,fd=1",
+        },
+    ],
+    lower: lower_open,
+};
+
+fn lower_open(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    let io = args.spec.name == "openfile";
+    Ok(match args.spec.name {
+        "closefile" => Arc::new(Close { file: FileUse::new(args, false)? }),
+        _ => {
+            let set = args.need_fileset()?.id;
+            Arc::new(Open { file: FileUse::new(args, io)?, set, create: !io })
+        }
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    file: FileUse,
+    set: usize,
+    create: bool,
+}
+
+impl Op for Open {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        self.file.describe()
+    }
+
+    fn effects(&self) -> Effects {
+        let makes = if self.create { vec![(self.set, Want::Existing, Kind::File)] } else { Vec::new() };
+        Effects { makes, ..self.file.effects() }
+    }
+}
+
+impl Step for Open {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = cx.slots.choose(&self.file.slot);
+        if cx.slots.get(slot).handle.is_some() {
+            return cx.misuse(
+                format!("slot {slot} is opened without having been closed"),
+                "close it first, or use another `fd=`",
+            );
+        }
+        let by = self.file.pick.by(&mut cx.rng);
+        let (want, flags) = if self.create {
+            (Want::Absent, self.file.flags | OFlags::CREATE)
+        } else {
+            (Want::Existing, self.file.flags)
+        };
+        let index = match cx.pick(self.set, want, by, true) {
+            Ok(index) => index,
+            Err(outcome) => return outcome,
+        };
+        let opened = cx.open(slot, FileRef { set: self.set, index }, flags, self.file.readahead);
+        let outcome = match opened {
+            Ok(()) => cx.end(0),
+            Err(outcome) => {
+                cx.views[self.set].set.release(index);
+                return outcome;
+            }
+        };
+        let set = &cx.views[self.set].set;
+        if self.create {
+            set.set_exists(index, true);
+        } else {
+            set.release(index);
+        }
+        cx.digress();
+        outcome
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Close {
+    file: FileUse,
+}
+
+impl Op for Close {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        self.file.describe()
+    }
+
+    fn effects(&self) -> Effects {
+        self.file.effects()
+    }
+}
+
+impl Step for Close {
+    #[inline]
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = cx.slots.choose(&self.file.slot);
+        cx.begin();
+        let Some(handle) = cx.slots.get_mut(slot).handle.take() else {
+            return cx.misuse(
+                format!("slot {slot} is closed, and was closed before"),
+                "open it first: a `closefile` needs an `openfile` or `createfile` before it",
+            );
+        };
+        cx.engine.close(handle);
+        cx.end(0)
+    }
+}

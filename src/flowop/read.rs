@@ -1,0 +1,132 @@
+//! `read`: one read from a file, at random or on from the last.
+
+use super::args::Args;
+use super::transfer::{FileUse, Offsets, Place, largest, workingset};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use crate::diag::Diagnostic;
+use crate::random::{self, Quantity};
+use crate::spec::{Class, Flowop, Origin, Way};
+use crate::sys::Errno;
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[Flowop {
+        name: "read",
+        class: Class::Io,
+        way: Way::Read,
+        uses: &[
+            "filesetname", "fd", "iosize", "random", "workingset", "opennext", "indexed", "directio", "dsync", "noreadahead",
+            "align", "stride", "backward", "reoffset",
+        ],
+        origin: Origin::Both,
+        doc: "one read; sequential reads start over at the end of the file",
+        example: "flowop read name=rd,filename=data,iosize=8k,random",
+    }],
+    lower: lower_read,
+};
+
+fn lower_read(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    Ok(Arc::new(Read {
+        file: FileUse::new(args, true)?,
+        iosize: args.need_iosize()?,
+        place: Place::new(args)?,
+        workingset: workingset(args)?,
+    }))
+}
+
+#[derive(Clone, Debug)]
+struct Read {
+    file: FileUse,
+    iosize: Quantity,
+    place: Place,
+    workingset: Quantity,
+}
+
+impl Op for Read {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
+        Box::new(ReadStep {
+            file: self.file.clone(),
+            iosize: self.iosize.clone(),
+            offsets: Offsets::new(self.place.clone(), workingset),
+        })
+    }
+
+    fn describe(&self) -> String {
+        let set = match &self.workingset {
+            Quantity::Const(0) => String::new(),
+            q => format!(" workingset={q}"),
+        };
+        format!("{} iosize={}{}{set}", self.file.describe(), self.iosize, self.place.describe())
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { buffer: largest(&self.iosize), ..self.file.effects() }
+    }
+}
+
+struct ReadStep {
+    file: FileUse,
+    iosize: Quantity,
+    offsets: Offsets,
+}
+
+impl Step for ReadStep {
+    #[inline]
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = match self.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        let len = self.iosize.draw(&mut cx.rng);
+        let offset = match self.offsets.next(cx, slot, len) {
+            Ok(offset) => offset,
+            Err(outcome) => return outcome,
+        };
+        let Some(range) = cx.buffer.place(&mut cx.rng, len) else { return small_buffer(cx, len) };
+        cx.begin();
+        let buf = cx.buffer.get_mut(range.clone());
+        let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+        let result = match offset {
+            Some(offset) => cx.engine.pread(handle, buf, offset),
+            None => cx.engine.read(handle, buf),
+        };
+        match result {
+            Ok(0) if offset.is_none() && len > 0 => rewind_and_read(cx, slot, range),
+            Ok(n) => cx.end(n as u64),
+            Err(errno) => fail(cx, slot, errno),
+        }
+    }
+}
+
+/// At the end of the file: back to its start. The read that only found the end is no operation.
+#[cold]
+fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Outcome {
+    let engine = cx.engine;
+    let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+    if let Err(errno) = engine.seek(handle, 0) {
+        return fail(cx, slot, errno);
+    }
+    cx.cell().add_calls(2);
+    cx.digress();
+    cx.begin();
+    let buf = cx.buffer.get_mut(range);
+    let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+    match engine.read(handle, buf) {
+        Ok(n) => cx.end(n as u64),
+        Err(errno) => fail(cx, slot, errno),
+    }
+}
+
+#[cold]
+fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Outcome {
+    let file = cx.slots.get(slot).file;
+    cx.failed("read failed", errno, file)
+}
+
+/// The thread's `memsize` is smaller than an I/O.
+#[cold]
+pub(super) fn small_buffer(cx: &mut OpCx<'_>, len: u64) -> Outcome {
+    cx.misuse(format!("an I/O of {len} bytes is larger than the thread's `memsize`"), "make `memsize` at least as large as `iosize`")
+}

@@ -1,0 +1,133 @@
+//! A thread's file slots: which file each holds, and which one a flowop means.
+
+use crate::engine::Handle;
+
+/// The highest slot that `fd=` can name.
+pub const MAX_FD: usize = 128;
+
+/// A file of a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileRef {
+    /// Which set.
+    pub set: usize,
+    /// Which file.
+    pub index: u64,
+}
+
+/// One slot. It remembers its file after that is closed, as Filebench's do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Slot {
+    /// The open file.
+    pub handle: Option<Handle>,
+    /// The file that is or was open here.
+    pub file: Option<FileRef>,
+    /// That file's nominal size, in bytes.
+    pub nominal: u64,
+}
+
+/// The slot that a flowop works on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotRule {
+    /// `fd=`; 0: none named.
+    pub fd: usize,
+    /// `opennext`: slot after slot, over so many; 0: no.
+    pub rotate: usize,
+    /// The flowop's file set, if it names one.
+    pub set: Option<usize>,
+}
+
+/// All slots of a thread.
+#[derive(Debug)]
+pub struct Slots {
+    table: Vec<Slot>,
+    /// Where the slots of their own begin, one for each file set.
+    own: usize,
+    rotor: usize,
+}
+
+impl Slots {
+    /// Slots up to `max_fd`, and one more for each file set.
+    pub fn new(max_fd: usize, sets: usize) -> Self {
+        Self { table: vec![Slot::default(); max_fd + 1 + sets], own: max_fd + 1, rotor: 0 }
+    }
+
+    /// The slot that the rule means now. Advances the rotation.
+    #[inline]
+    pub fn choose(&mut self, rule: &SlotRule) -> usize {
+        if rule.fd > 0 {
+            return rule.fd;
+        }
+        if rule.rotate > 0 {
+            // Counting down from the top, as Filebench does: 127, 126, … 0, 127.
+            self.rotor = if self.rotor == 0 { rule.rotate - 1 } else { (self.rotor - 1).min(rule.rotate - 1) };
+            return self.rotor;
+        }
+        match rule.set {
+            Some(set) if self.table[0].handle.is_some() && self.table[0].file.is_some_and(|f| f.set != set) => {
+                self.own + set
+            }
+            _ => 0,
+        }
+    }
+
+    /// A slot.
+    #[inline]
+    pub fn get(&self, slot: usize) -> &Slot {
+        &self.table[slot]
+    }
+
+    /// A slot, to change.
+    #[inline]
+    pub fn get_mut(&mut self, slot: usize) -> &mut Slot {
+        &mut self.table[slot]
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.table.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle() -> Handle {
+        Handle { fd: 9, position: 0, size: 0 }
+    }
+
+    #[test]
+    fn a_named_slot_is_taken_as_named() {
+        let mut slots = Slots::new(5, 2);
+        assert_eq!(slots.choose(&SlotRule { fd: 5, rotate: 0, set: Some(1) }), 5);
+    }
+
+    #[test]
+    fn rotation_counts_down_and_starts_over() {
+        let mut slots = Slots::new(MAX_FD, 1);
+        let rule = SlotRule { fd: 0, rotate: 128, set: Some(0) };
+        let order: Vec<usize> = (0..130).map(|_| slots.choose(&rule)).collect();
+        assert_eq!(order[..3], [127, 126, 125]);
+        assert_eq!(order[127..], [0, 127, 126]);
+    }
+
+    #[test]
+    fn without_a_name_a_set_keeps_to_a_slot_of_its_own_when_the_first_is_anothers() {
+        let mut slots = Slots::new(0, 2);
+        let rule = |set| SlotRule { fd: 0, rotate: 0, set: Some(set) };
+        assert_eq!(slots.choose(&rule(0)), 0);
+        *slots.get_mut(0) = Slot { handle: Some(handle()), file: Some(FileRef { set: 0, index: 1 }), nominal: 0 };
+        assert_eq!(slots.choose(&rule(0)), 0);
+        assert_eq!(slots.choose(&rule(1)), 2);
+    }
+}

@@ -1,0 +1,303 @@
+//! What all flowops on open files share: which slot, which file if the slot is closed, and where in the file.
+
+use super::args::{Args, SetInfo};
+use super::cx::PickBy;
+use super::slots::{FileRef, SlotRule};
+use super::{Effects, OpCx, Outcome};
+use crate::diag::{Code, Diagnostic};
+use crate::fileset::Want;
+use crate::model::Value;
+use crate::random::{self, Quantity, Rng};
+use rustix::fs::OFlags;
+
+/// How a flowop picks a file of its set.
+#[derive(Clone, Debug)]
+pub(super) enum PickRule {
+    /// The shared rotation.
+    Rotate,
+    /// The thread's own rotation (`opennext`).
+    Own,
+    /// `indexed=`.
+    Index {
+        /// What is drawn.
+        value: Quantity,
+        /// How many files there are.
+        entries: u64,
+        /// Half the entries, which the value is multiplied with (sun), or 0: the value itself (fsl).
+        scale: u64,
+    },
+}
+
+impl PickRule {
+    pub(super) fn new(args: &Args<'_>, set: Option<&SetInfo>, opennext: bool) -> Result<Self, Diagnostic> {
+        if let (Some(value), Some(set)) = (args.quantity("indexed")?, set) {
+            let entries = set.entries.max(1);
+            let scale = if args.dialect.semantics().indexed_scaled { entries / 2 } else { 0 };
+            return Ok(Self::Index { value, entries, scale });
+        }
+        Ok(if opennext && args.flag("opennext")? { Self::Own } else { Self::Rotate })
+    }
+
+    #[inline]
+    pub(super) fn by(&self, rng: &mut Rng) -> PickBy {
+        match self {
+            Self::Rotate => PickBy::Rotate,
+            Self::Own => PickBy::Own,
+            Self::Index { value, entries, scale: 0 } => PickBy::Index(value.draw(rng) % entries),
+            Self::Index { value, entries, scale } => {
+                PickBy::Index((value.draw_f64(rng) * *scale as f64).max(0.0) as u64 % entries)
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Rotate => String::new(),
+            Self::Own => " opennext".to_owned(),
+            Self::Index { value, .. } => format!(" indexed={value}"),
+        }
+    }
+}
+
+/// The slot and file that a flowop works on.
+#[derive(Clone, Debug)]
+pub(super) struct FileUse {
+    pub(super) slot: SlotRule,
+    pub(super) set: Option<SetInfo>,
+    pub(super) pick: PickRule,
+    pub(super) flags: OFlags,
+    pub(super) readahead: bool,
+}
+
+impl FileUse {
+    /// From the attributes. `io`: a flowop that reads or writes, for which `opennext` always means something.
+    pub(super) fn new(args: &Args<'_>, io: bool) -> Result<Self, Diagnostic> {
+        let set = args.fileset()?;
+        let rotates = io || !args.dialect.semantics().opennext_only_io;
+        let slot = args.slot(set.as_ref(), rotates)?;
+        let pick = PickRule::new(args, set.as_ref(), rotates)?;
+        let mut flags = match &set {
+            Some(s) if s.readonly => OFlags::RDONLY,
+            Some(s) if s.writeonly => OFlags::WRONLY,
+            _ => OFlags::RDWR,
+        };
+        if args.flag("dsync")? {
+            flags |= OFlags::SYNC;
+        }
+        if args.flag("directio")? {
+            flags |= OFlags::DIRECT;
+        }
+        let readahead = !args.flag("noreadahead")?;
+        Ok(Self { slot, set, pick, flags, readahead })
+    }
+
+    /// The slot, opened if it was closed.
+    #[inline]
+    pub(super) fn ensure(&self, cx: &mut OpCx<'_>) -> Result<usize, Outcome> {
+        let slot = cx.slots.choose(&self.slot);
+        let state = cx.slots.get(slot);
+        if state.handle.is_none() {
+            self.open_implicitly(cx, slot)?;
+        } else if self.slot.fd > 0 && self.slot.set.is_some() && state.file.map(|f| f.set) != self.slot.set {
+            return Err(self.conflict(cx, slot));
+        }
+        Ok(slot)
+    }
+
+    fn open_implicitly(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<(), Outcome> {
+        let Some(set) = &self.set else {
+            let what = format!("slot {slot} is closed, and the flowop names no file set to open a file of");
+            return Err(cx.misuse(what, "open the slot first, or add `filesetname=`"));
+        };
+        if self.slot.fd > 0 && cx.slots.get(slot).file.is_some_and(|f| f.set != set.id) {
+            return Err(self.conflict(cx, slot));
+        }
+        let by = self.pick.by(&mut cx.rng);
+        let index = cx.pick(set.id, Want::Existing, by, true)?;
+        let opened = cx.open(slot, FileRef { set: set.id, index }, self.flags, self.readahead);
+        cx.views[set.id].set.release(index);
+        opened?;
+        cx.end_open()
+    }
+
+    #[cold]
+    fn conflict(&self, cx: &mut OpCx<'_>, slot: usize) -> Outcome {
+        let held = cx.slots.get(slot).file.map_or(String::new(), |f| cx.views[f.set].set.spec.name.clone());
+        let wanted = self.set.as_ref().map_or("", |s| s.name.as_str());
+        cx.misuse(
+            format!("slot {slot} conflicts: it holds a file of `{held}`, and the flowop works on `{wanted}`"),
+            "use another `fd=` for each file set",
+        )
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let mut text = self.set.as_ref().map_or(String::new(), |s| format!(" {}", s.name));
+        match &self.slot {
+            SlotRule { fd: 1.., .. } => text.push_str(&format!(" fd={}", self.slot.fd)),
+            SlotRule { rotate: 1.., .. } => text.push_str(&format!(" slots={}", self.slot.rotate)),
+            _ => {}
+        }
+        text.push_str(&self.pick.describe());
+        for (flag, word) in [
+            (OFlags::SYNC, "dsync"),
+            (OFlags::DIRECT, "directio"),
+        ] {
+            if self.flags.contains(flag) {
+                text.push(' ');
+                text.push_str(word);
+            }
+        }
+        if !self.readahead {
+            text.push_str(" noreadahead");
+        }
+        text
+    }
+
+    pub(super) fn effects(&self) -> Effects {
+        Effects {
+            sets: self.set.iter().map(|s| s.id).collect(),
+            max_fd: if self.slot.rotate > 0 { self.slot.rotate } else { self.slot.fd },
+            opennext: self.slot.rotate > 0,
+            direct: self.flags.contains(OFlags::DIRECT),
+            ..Effects::default()
+        }
+    }
+}
+
+/// Where in the file each I/O goes.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// On from the last one, by the kernel's own position.
+    Sequential,
+    /// At random, in multiples of `align` (0: of the I/O's size), below the working set.
+    Random { align: u64 },
+    /// On from the last one, with a gap.
+    Stride(u64),
+    /// Down from the end of the file.
+    Backward,
+    /// Where the thread's last I/O was.
+    Same,
+}
+
+impl Place {
+    pub(super) fn new(args: &Args<'_>) -> Result<Self, Diagnostic> {
+        let stride = args.int("stride", 0)?;
+        let chosen: Vec<(&str, Self)> = [
+            ("random", args.flag("random")?, Self::Random { align: args.int("align", 0)? }),
+            ("stride", stride > 0, Self::Stride(stride)),
+            ("backward", args.flag("backward")?, Self::Backward),
+            ("reoffset", args.flag("reoffset")?, Self::Same),
+        ]
+        .into_iter()
+        .filter(|(_, on, _)| *on)
+        .map(|(name, _, place)| (name, place))
+        .collect();
+        match chosen.as_slice() {
+            [] => Ok(Self::Sequential),
+            [(_, place)] => Ok(place.clone()),
+            [(a, _), (b, _), ..] => Err(Diagnostic::error(
+                Code::OutOfRange,
+                args.at(b),
+                format!("flowop `{}` is both `{a}` and `{b}`", args.name),
+            )
+            .help("choose one: each says where the next I/O goes")),
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Sequential => String::new(),
+            Self::Random { align: 0 } => " random".to_owned(),
+            Self::Random { align } => format!(" random align={align}"),
+            Self::Stride(n) => format!(" stride={n}"),
+            Self::Backward => " backward".to_owned(),
+            Self::Same => " reoffset".to_owned(),
+        }
+    }
+}
+
+/// The offset of the next I/O of a flowop in a thread.
+#[derive(Clone, Debug)]
+pub(super) struct Offsets {
+    place: Place,
+    /// `workingset`, drawn once; 0: the whole file.
+    workingset: u64,
+    /// What `places` was computed for, and it.
+    cached: (u64, u64),
+    places: u64,
+}
+
+impl Offsets {
+    pub(super) fn new(place: Place, workingset: u64) -> Self {
+        Self { place, workingset, cached: (0, 0), places: 0 }
+    }
+
+    /// The offset for `len` bytes in the file of `slot`; `None`: by the kernel's position.
+    /// An error if the I/O does not fit.
+    #[inline]
+    pub(super) fn next(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<Option<u64>, Outcome> {
+        let nominal = cx.slots.get(slot).nominal;
+        let offset = match self.place {
+            Place::Sequential => return Ok(None),
+            Place::Random { align } => {
+                if self.cached != (nominal, len) {
+                    self.fit(cx, nominal, len, align)?;
+                }
+                let step = if align > 0 { align } else { len };
+                random::below(&mut cx.rng, self.places) * step
+            }
+            _ => self.walk(cx, slot, len, nominal),
+        };
+        cx.last_offset = offset;
+        Ok(Some(offset))
+    }
+
+    /// How many places there are for an I/O: the last one included, unlike in Filebench.
+    fn fit(&mut self, cx: &mut OpCx<'_>, nominal: u64, len: u64, align: u64) -> Result<(), Outcome> {
+        let room = if self.workingset > 0 { self.workingset.min(nominal) } else { nominal };
+        if len > room || len == 0 {
+            let what = format!("an I/O of {len} bytes at random does not fit a file of {room} bytes");
+            return Err(cx.misuse(what, "make `iosize` smaller, or the files (or `workingset`) larger"));
+        }
+        self.places = if align > 0 { (room - len) / align + 1 } else { room / len };
+        self.cached = (nominal, len);
+        Ok(())
+    }
+
+    fn walk(&self, cx: &mut OpCx<'_>, slot: usize, len: u64, nominal: u64) -> u64 {
+        let last = cx.last_offset;
+        let end = if self.workingset > 0 { self.workingset.min(nominal) } else { nominal };
+        let Some(handle) = cx.handle(slot) else { return 0 };
+        match self.place {
+            Place::Same => last,
+            Place::Backward => {
+                if handle.position < len {
+                    handle.position = end.max(len);
+                }
+                handle.position -= len;
+                handle.position
+            }
+            Place::Stride(gap) => {
+                let at = if handle.position + len > end { 0 } else { handle.position };
+                handle.position = at + len + gap;
+                at
+            }
+            Place::Sequential | Place::Random { .. } => 0,
+        }
+    }
+}
+
+/// `workingset`: drawn once for each thread, as in Filebench.
+pub(super) fn workingset(args: &Args<'_>) -> Result<Quantity, Diagnostic> {
+    args.quantity_or("workingset", 0)
+}
+
+/// The largest I/O that a quantity may ask for, where it is known.
+pub(super) fn largest(iosize: &Quantity) -> u64 {
+    iosize.max_hint().unwrap_or_else(|| (iosize.mean() * 4.0) as u64)
+}
+
+/// Whether a value was written as a switch that is off, or not at all.
+pub(super) fn is_off(value: Option<&Value>) -> bool {
+    matches!(value, None | Some(Value::Bool(false)))
+}

@@ -1,0 +1,219 @@
+//! `readwholefile`, `writewholefile`: a file from its start to its end, in chunks; one operation.
+
+use super::args::Args;
+use super::read::small_buffer;
+use super::transfer::{FileUse, largest, workingset};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step, write};
+use crate::diag::Diagnostic;
+use crate::random::{self, Quantity};
+use crate::spec::{Class, Flowop, Origin, Way};
+use std::sync::Arc;
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        Flowop {
+            name: "readwholefile",
+            class: Class::Io,
+            way: Way::Read,
+            uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "directio"],
+            origin: Origin::Both,
+            doc: "reads a file from start to end, `iosize` bytes at a time",
+            example: "flowop readwholefile name=rd,filesetname=data,iosize=1m",
+        },
+        Flowop {
+            name: "writewholefile",
+            class: Class::Io,
+            way: Way::Write,
+            uses: &["filesetname", "fd", "srcfd", "iosize", "workingset", "opennext", "indexed", "directio", "dsync"],
+            origin: Origin::Both,
+            doc: "writes a whole file's size from the current position on, `iosize` bytes at a time",
+            example: "flowop writewholefile name=wr,filesetname=data,iosize=1m",
+        },
+    ],
+    lower: lower_whole,
+};
+
+fn lower_whole(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    let file = FileUse::new(args, true)?;
+    let iosize = args.quantity_or("iosize", 0)?;
+    Ok(match args.spec.name {
+        "readwholefile" => Arc::new(ReadWhole { file, iosize }),
+        _ => Arc::new(WriteWhole {
+            file,
+            iosize,
+            source: args.slot_number("srcfd")?,
+            workingset: workingset(args)?,
+        }),
+    })
+}
+
+/// The buffer that a whole-file operation needs: its chunk, or, without a chunk, some file's size; it grows if that is short.
+fn whole_buffer(iosize: &Quantity) -> u64 {
+    largest(iosize)
+}
+
+#[derive(Clone, Debug)]
+struct ReadWhole {
+    file: FileUse,
+    iosize: Quantity,
+}
+
+impl Op for ReadWhole {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!("{} iosize={}", self.file.describe(), self.iosize)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { buffer: whole_buffer(&self.iosize), ..self.file.effects() }
+    }
+}
+
+impl Step for ReadWhole {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = match self.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        let chunk = match self.iosize.draw(&mut cx.rng) {
+            0 => cx.slots.get(slot).nominal.max(1),
+            n => n,
+        };
+        let Some(range) = cx.buffer.place(&mut cx.rng, chunk) else { return small_buffer(cx, chunk) };
+        let engine = cx.engine;
+        cx.begin();
+        let mut calls = 0;
+        let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+        if handle.position != 0 {
+            if let Err(errno) = engine.seek(handle, 0) {
+                return fail(cx, slot, errno);
+            }
+            calls += 1;
+        }
+        let mut bytes = 0;
+        loop {
+            let buf = cx.buffer.get_mut(range.clone());
+            let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+            match engine.read(handle, buf) {
+                Ok(n) => {
+                    bytes += n as u64;
+                    // A short read is the end: no further call is needed to find it.
+                    if n < range.len() {
+                        break;
+                    }
+                }
+                Err(errno) => return fail(cx, slot, errno),
+            }
+            calls += 1;
+            if cx.expired() {
+                break;
+            }
+        }
+        if calls > 0 {
+            cx.cell().add_calls(calls);
+        }
+        cx.end(bytes)
+    }
+}
+
+#[cold]
+fn fail(cx: &mut OpCx<'_>, slot: usize, errno: crate::sys::Errno) -> Outcome {
+    let file = cx.slots.get(slot).file;
+    cx.failed("read failed", errno, file)
+}
+
+#[derive(Clone, Debug)]
+struct WriteWhole {
+    file: FileUse,
+    iosize: Quantity,
+    source: usize,
+    workingset: Quantity,
+}
+
+impl Op for WriteWhole {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
+        Box::new(WriteWholeStep { op: self.clone(), workingset })
+    }
+
+    fn describe(&self) -> String {
+        let source = if self.source > 0 { format!(" srcfd={}", self.source) } else { String::new() };
+        format!("{}{source} iosize={}", self.file.describe(), self.iosize)
+    }
+
+    fn effects(&self) -> Effects {
+        let mut effects = Effects { buffer: whole_buffer(&self.iosize), ..self.file.effects() };
+        effects.max_fd = effects.max_fd.max(self.source);
+        effects
+    }
+}
+
+struct WriteWholeStep {
+    op: WriteWhole,
+    workingset: u64,
+}
+
+impl Step for WriteWholeStep {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = match self.op.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        let size = match self.size(cx, slot) {
+            Ok(size) => size,
+            Err(outcome) => return outcome,
+        };
+        let chunk = match self.op.iosize.draw(&mut cx.rng) {
+            0 => size,
+            n => n.min(size),
+        };
+        if size == 0 {
+            cx.begin();
+            return cx.end(0);
+        }
+        // As Filebench counts: whole chunks, so that the last one may pass the size.
+        let chunks = size.div_ceil(chunk);
+        let mut bytes = 0;
+        for done in 0..chunks {
+            let Some(range) = cx.buffer.data(&mut cx.rng, chunk) else { return small_buffer(cx, chunk) };
+            if done == 0 {
+                if chunk > write::CHEAP_FILL {
+                    cx.digress();
+                }
+                cx.begin();
+            }
+            if let Err(errno) = write::put(cx, slot, range, None) {
+                return write::fail(cx, slot, errno);
+            }
+            bytes += chunk;
+            if done + 1 < chunks && cx.expired() {
+                break;
+            }
+        }
+        if bytes > chunk {
+            cx.cell().add_calls(bytes / chunk - 1);
+        }
+        cx.end(bytes)
+    }
+}
+
+impl WriteWholeStep {
+    /// How much to write: the size of the file in the source slot, else of the working set, else of the file itself.
+    fn size(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Outcome> {
+        if self.op.source > 0 {
+            let source = cx.slots.get(self.op.source);
+            if source.file.is_none() {
+                let what = format!("slot {}, which is to give the size, holds no file", self.op.source);
+                return Err(cx.misuse(what, "open a file there first, or leave `srcfd=` out"));
+            }
+            return Ok(source.nominal);
+        }
+        if slot != 0 && cx.slots.get(0).handle.is_some() {
+            return Ok(cx.slots.get(0).nominal);
+        }
+        Ok(if self.workingset > 0 { self.workingset } else { cx.slots.get(slot).nominal })
+    }
+}

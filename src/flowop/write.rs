@@ -1,0 +1,238 @@
+//! `write`, `appendfile`, `appendfilerand`: one write to a file, at random, on from the last, or at its end.
+
+use super::args::Args;
+use super::read::small_buffer;
+use super::transfer::{FileUse, Offsets, Place, largest, workingset};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use crate::diag::Diagnostic;
+use crate::random::{self, Quantity};
+use crate::spec::{Class, Flowop, Origin, Way};
+use crate::sys::Errno;
+use std::ops::Range;
+use std::sync::Arc;
+
+const APPEND: &[&str] = &["filesetname", "fd", "iosize", "opennext", "indexed", "directio", "dsync", "wrap", "fsyncevery"];
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        Flowop {
+            name: "write",
+            class: Class::Io,
+            way: Way::Write,
+            uses: &[
+                "filesetname", "fd", "iosize", "random", "workingset", "opennext", "indexed", "directio", "dsync", "wrap",
+                "align", "stride", "backward", "reoffset", "fsyncevery",
+            ],
+            origin: Origin::Both,
+            doc: "one write; a sequential writer makes its file longer and longer, unless `wrap=` bounds it",
+            example: "flowop write name=wr,filename=data,iosize=8k,random",
+        },
+        Flowop {
+            name: "appendfile",
+            class: Class::Io,
+            way: Way::Write,
+            uses: APPEND,
+            origin: Origin::Both,
+            doc: "one write at the end of the file",
+            example: "flowop appendfile name=ap,filename=data,iosize=8k,wrap=1m",
+        },
+        Flowop {
+            name: "appendfilerand",
+            class: Class::Io,
+            way: Way::Write,
+            uses: APPEND,
+            origin: Origin::Both,
+            doc: "one write at the end of the file, of a random size below `iosize`",
+            example: "flowop appendfilerand name=ap,filename=data,iosize=16k,wrap=1m",
+        },
+    ],
+    lower: lower_write,
+};
+
+fn lower_write(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    let end = match args.spec.name {
+        "write" => End::No,
+        "appendfile" => End::Whole,
+        _ => End::Random,
+    };
+    Ok(Arc::new(Write {
+        file: FileUse::new(args, true)?,
+        iosize: args.need_iosize()?,
+        place: Place::new(args)?,
+        workingset: workingset(args)?,
+        end,
+        wrap: args.int("wrap", 0)?,
+        fsync_every: args.int("fsyncevery", 0)?,
+    }))
+}
+
+/// Whether the write goes to the end of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// No: where `place` says.
+    No,
+    /// Yes, all of `iosize`.
+    Whole,
+    /// Yes, 0 to `iosize` − 1 bytes.
+    Random,
+}
+
+#[derive(Clone, Debug)]
+struct Write {
+    file: FileUse,
+    iosize: Quantity,
+    place: Place,
+    workingset: Quantity,
+    end: End,
+    wrap: u64,
+    fsync_every: u64,
+}
+
+impl Op for Write {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
+        let offsets = Offsets::new(self.place.clone(), workingset);
+        Box::new(WriteStep { op: self.clone(), offsets, unsynced: 0 })
+    }
+
+    fn describe(&self) -> String {
+        let mut text = format!("{} iosize={}{}", self.file.describe(), self.iosize, self.place.describe());
+        for (word, n) in [("wrap", self.wrap), ("fsyncevery", self.fsync_every)] {
+            if n > 0 {
+                text.push_str(&format!(" {word}={n}"));
+            }
+        }
+        if !matches!(self.workingset, Quantity::Const(0)) {
+            text.push_str(&format!(" workingset={}", self.workingset));
+        }
+        text
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { buffer: largest(&self.iosize), ..self.file.effects() }
+    }
+}
+
+struct WriteStep {
+    op: Write,
+    offsets: Offsets,
+    /// Bytes written since the last fsync of `fsyncevery=`.
+    unsynced: u64,
+}
+
+/// Writes up to this are filled while the clock runs: it is cheaper than reading the clock.
+pub(super) const CHEAP_FILL: u64 = 64 << 10;
+
+impl Step for WriteStep {
+    #[inline]
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = match self.op.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        let mut len = self.op.iosize.draw(&mut cx.rng);
+        if self.op.end == End::Random {
+            len = random::below(&mut cx.rng, len);
+        }
+        let offset = if self.op.end == End::No {
+            match self.offsets.next(cx, slot, len) {
+                Ok(offset) => offset,
+                Err(outcome) => return outcome,
+            }
+        } else {
+            None
+        };
+        let Some(range) = cx.buffer.data(&mut cx.rng, len) else { return small_buffer(cx, len) };
+        if len > CHEAP_FILL {
+            cx.digress();
+        }
+        if self.op.wrap > 0 && offset.is_none() && let Err(outcome) = start_over(cx, slot, len, self.op.wrap, self.op.end) {
+            return outcome;
+        }
+        cx.begin();
+        if self.op.end != End::No {
+            let engine = cx.engine;
+            let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+            if let Err(errno) = engine.seek_end(handle) {
+                return fail(cx, slot, errno);
+            }
+            cx.cell().add_calls(1);
+        }
+        match put(cx, slot, range, offset) {
+            Ok(()) if self.op.fsync_every == 0 => cx.end(len),
+            Ok(()) => self.sync(cx, slot, len),
+            Err(errno) => fail(cx, slot, errno),
+        }
+    }
+}
+
+impl WriteStep {
+    /// The fsync of `fsyncevery=` belongs to the write that made it due.
+    fn sync(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Outcome {
+        self.unsynced += len;
+        if self.unsynced >= self.op.fsync_every {
+            self.unsynced = 0;
+            let engine = cx.engine;
+            let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+            if let Err(errno) = engine.fsync(handle) {
+                return fail(cx, slot, errno);
+            }
+            cx.cell().add_calls(1);
+        }
+        cx.end(len)
+    }
+}
+
+/// Writes a slice, on and on until all of it is written: a short write is followed by the error that explains it.
+#[inline]
+pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: Option<u64>) -> Result<(), Errno> {
+    let buf = cx.buffer.get(range.clone());
+    let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
+    let n = match offset {
+        Some(offset) => cx.engine.pwrite(handle, buf, offset)?,
+        None => cx.engine.write(handle, buf)?,
+    };
+    if n == range.len() { Ok(()) } else { put_rest(cx, slot, range, offset, n) }
+}
+
+#[cold]
+fn put_rest(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: Option<u64>, done: usize) -> Result<(), Errno> {
+    if done == 0 {
+        return Err(Errno::NOSPC);
+    }
+    cx.cell().add_calls(1);
+    put(cx, slot, range.start + done..range.end, offset.map(|o| o + done as u64))
+}
+
+/// `wrap=`: a sequential writer goes back to the start of its file, and an appender cuts it to nothing, before it would pass
+/// the bound. Not part of the operation: neither timed nor counted as one.
+#[inline]
+fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: End) -> Result<(), Outcome> {
+    let engine = cx.engine;
+    let Some(handle) = cx.handle(slot) else { return Err(Outcome::Over) };
+    let reach = if end == End::No { handle.position } else { handle.size };
+    if reach + len <= wrap {
+        return Ok(());
+    }
+    let again = match end {
+        End::No => engine.seek(handle, 0),
+        // Others may have appended and cut meanwhile: ask before cutting.
+        _ => match engine.stat_open(handle) {
+            Ok(stat) if stat.size + len <= wrap => {
+                handle.size = stat.size;
+                Ok(())
+            }
+            Ok(_) => engine.truncate(handle, 0),
+            Err(errno) => Err(errno),
+        },
+    };
+    cx.cell().add_calls(1);
+    cx.digress();
+    again.map_err(|errno| fail(cx, slot, errno))
+}
+
+#[cold]
+pub(super) fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Outcome {
+    let file = cx.slots.get(slot).file;
+    cx.failed("write failed", errno, file)
+}
