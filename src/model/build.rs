@@ -9,7 +9,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::{self, Attr, Dialect, Kind, SpecTable, attrs};
 use crate::syntax::ast::{Arg, ArgKind, StatementKind, Value, VariableForm};
-use crate::syntax::nest::Node;
+use crate::syntax::Node;
 use std::sync::Arc;
 
 /// Builds the commands of a list of nested statements.

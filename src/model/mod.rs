@@ -264,7 +264,7 @@ pub fn check(
     dialect: Option<Dialect>,
     known: &Known,
 ) -> (Model, Vec<Diagnostic>) {
-    let (ast, mut found) = crate::syntax::parse::parse(map, file);
+    let (ast, mut found) = crate::syntax::parse(map, file);
     let detected = crate::syntax::dialect::detect(map, &ast);
     let (dialect, reason) = match dialect {
         Some(d) => (d, "given on the command line".to_owned()),
@@ -273,7 +273,7 @@ pub fn check(
             (detected.dialect, detected.reason)
         }
     };
-    let (nodes, nesting) = crate::syntax::nest::nest(&ast);
+    let (nodes, nesting) = crate::syntax::nest(&ast);
     found.extend(nesting);
     let commands = build::build(&nodes, table, dialect, known, &mut found);
     let model = Model { file, dialect, dialect_reason: reason, commands };

@@ -11,6 +11,9 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Sun, Self::Fsl];
+
     /// The word for it in `# dialect:` lines, `--dialect` and results.
     pub fn name(self) -> &'static str {
         match self {
@@ -21,11 +24,7 @@ impl Dialect {
 
     /// The dialect of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "sun" => Some(Self::Sun),
-            "fsl" => Some(Self::Fsl),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
     /// What the words mean in this dialect.
@@ -34,6 +33,12 @@ impl Dialect {
             Self::Sun => &SUN,
             Self::Fsl => &FSL,
         }
+    }
+}
+
+impl std::fmt::Display for Dialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 

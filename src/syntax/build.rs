@@ -1,0 +1,258 @@
+//! What the grammar's actions do: they build the nodes, with spans, and say where a comma is missing or too much.
+//!
+//! Deliberately absent: names and ranges (that is `model`), and the parser generator's types (that is `parse`).
+
+use super::ast::{Arg, ArgKind, Operator, Statement, StatementKind, Value, Variable};
+use super::number;
+use crate::diag::{Code, Diagnostic};
+use crate::source::{FileId, Span, Spanned};
+use crate::spec::words::statement_word;
+
+/// A thing of a list, or a comma of it.
+pub(super) enum Item<T> {
+    Comma(Span),
+    Value(T),
+}
+
+/// The state of one parse.
+pub(super) struct Builder<'a> {
+    file: FileId,
+    text: &'a str,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// Opening braces that recovery passed over, with the start of the error statement that they are in.
+    pub(super) orphans: Vec<(u32, Span)>,
+}
+
+/// A thing of a list and how it is joined to the one before.
+struct Listed<T> {
+    thing: T,
+    comma: bool,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(file: FileId, text: &'a str) -> Self {
+        Self { file, text, diagnostics: Vec::new(), orphans: Vec::new() }
+    }
+
+    pub(super) fn span(&self, start: usize, end: usize) -> Span {
+        Span::new(self.file, start, end)
+    }
+
+    /// The text between two positions.
+    pub(super) fn slice(&self, span: Span) -> &'a str {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+
+    fn error(&mut self, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.push(Diagnostic::error(Code::UnexpectedToken, span, message))
+    }
+
+    fn push(&mut self, diagnostic: Diagnostic) -> &mut Diagnostic {
+        self.diagnostics.push(diagnostic);
+        let last = self.diagnostics.len() - 1;
+        &mut self.diagnostics[last]
+    }
+
+    /// Takes the commas out of a list, and reports those that stand where none can: the first or last of the list, or a second.
+    fn commas<T>(&mut self, items: Vec<Item<T>>) -> Vec<Listed<T>> {
+        let mut list: Vec<Listed<T>> = Vec::with_capacity(items.len());
+        let mut pending: Option<Span> = None;
+        for item in items {
+            match item {
+                Item::Comma(span) => {
+                    if let Some(first) = pending {
+                        self.error(span, "two commas, and nothing between").secondary.push(crate::diag::Label {
+                            span: first,
+                            text: "the first".to_owned(),
+                        });
+                    } else if list.is_empty() {
+                        self.error(span, "a comma before the first item of the list");
+                    }
+                    pending = Some(span);
+                }
+                Item::Value(thing) => list.push(Listed { thing, comma: pending.take().is_some() }),
+            }
+        }
+        if let Some(span) = pending
+            && !list.is_empty()
+        {
+            self.error(span, "a comma with nothing behind it").help.push("leave it out".to_owned());
+        }
+        list
+    }
+
+    pub(super) fn command(
+        &mut self,
+        start: usize,
+        word: Spanned<String>,
+        items: Vec<Item<Arg>>,
+        open: Option<(usize, usize)>,
+        end: usize,
+    ) -> Statement {
+        let args = self.args(items);
+        if let Some(known) = statement_word(&word.node) {
+            match known.list {
+                Some(first) => self.missing_commas(&args, first),
+                None if known.name == "set" => self.one_assignment(&args),
+                None => {}
+            }
+        }
+        let open = open.map(|(l, r)| self.span(l, r));
+        Statement { span: self.span(start, end), kind: StatementKind::Command { word, args, open } }
+    }
+
+    /// A statement that has been reported as unknown. One with a block stays, without arguments, so that its braces match.
+    pub(super) fn unknown(
+        &mut self,
+        start: usize,
+        word: Spanned<String>,
+        open: Option<(usize, usize)>,
+        end: usize,
+    ) -> Statement {
+        let kind = match open {
+            Some((l, r)) => StatementKind::Command { word, args: Vec::new(), open: Some(self.span(l, r)) },
+            None => StatementKind::Error,
+        };
+        Statement { span: self.span(start, end), kind }
+    }
+
+    pub(super) fn close(&mut self, start: usize, end: usize) -> Statement {
+        Statement { span: self.span(start, end), kind: StatementKind::Close }
+    }
+
+    fn args(&mut self, items: Vec<Item<Arg>>) -> Vec<Arg> {
+        let list = self.commas(items);
+        list.into_iter().map(|Listed { thing, comma }| Arg { comma, ..thing }).collect()
+    }
+
+    /// Reports arguments from `first` on that are not joined to the one before by a comma: one report, which marks them all.
+    fn missing_commas(&mut self, args: &[Arg], first: usize) {
+        if let Some(arg) = args.get(first)
+            && arg.comma
+        {
+            let diagnostic = Diagnostic::error(Code::UnexpectedToken, arg.span, "a comma before the first attribute");
+            self.push(diagnostic.label("no comma before this"));
+        }
+        let mut report: Option<Diagnostic> = None;
+        for pair in args.get(first..).unwrap_or(&[]).windows(2) {
+            let [before, arg] = pair else { continue };
+            if arg.comma {
+                continue;
+            }
+            if let Some(report) = &mut report {
+                report.secondary.push(crate::diag::Label { span: arg.span, text: "and before this".to_owned() });
+                continue;
+            }
+            let left = self.slice(before.span);
+            let second_value = matches!(&before.kind, ArgKind::Named { .. } | ArgKind::Assign { .. })
+                && matches!(&arg.kind, ArgKind::Bare(Value::Number(_) | Value::Text(_) | Value::Binary { .. }));
+            report = Some(if second_value {
+                Diagnostic::error(Code::UnexpectedToken, arg.span, format!("a second value behind `{left}`"))
+                    .label("not expected")
+                    .help("an attribute has one value; attributes have commas between")
+            } else {
+                let diagnostic = Diagnostic::error(Code::MissingComma, arg.span, "a comma is missing")
+                    .label("a comma is missing before this");
+                match &arg.kind {
+                    ArgKind::Bare(Value::Word(_)) => {
+                        diagnostic.help("a value with a blank in it stands in quotes; attributes have commas between")
+                    }
+                    _ => diagnostic,
+                }
+            });
+        }
+        self.diagnostics.extend(report);
+    }
+
+    /// `set` has one variable and one value.
+    fn one_assignment(&mut self, args: &[Arg]) {
+        let [first, second, ..] = args else { return };
+        if matches!(first.kind, ArgKind::Bare(_)) && matches!(second.kind, ArgKind::Bare(_)) {
+            return;
+        }
+        let diagnostic = match &second.kind {
+            ArgKind::Bare(_) => {
+                let left = self.slice(first.span);
+                Diagnostic::error(Code::UnexpectedToken, second.span, format!("a second value behind `{left}`"))
+                    .label("not expected")
+                    .help("a value with a blank in it stands in quotes")
+            }
+            _ => Diagnostic::error(Code::UnexpectedToken, second.span, "a second assignment in one `set`")
+                .label("not expected")
+                .help("each variable has a `set` of its own"),
+        };
+        self.push(diagnostic);
+    }
+
+    pub(super) fn bare(&mut self, value: Spanned<Value>) -> Arg {
+        Arg { span: value.span, comma: false, kind: ArgKind::Bare(value.node) }
+    }
+
+    pub(super) fn named(&mut self, name: Spanned<String>, value: Spanned<Value>) -> Arg {
+        Arg { span: name.span.to(value.span), comma: false, kind: ArgKind::Named { name, value } }
+    }
+
+    pub(super) fn assign(&mut self, start: usize, var: Variable, end: usize, value: Spanned<Value>) -> Arg {
+        let var = Spanned::new(var, self.span(start, end));
+        Arg { span: var.span.to(value.span), comma: false, kind: ArgKind::Assign { var, value } }
+    }
+
+    pub(super) fn call(
+        &mut self,
+        start: usize,
+        name: Spanned<String>,
+        items: Vec<Item<Arg>>,
+        end: usize,
+    ) -> Spanned<Value> {
+        let args = self.args(items);
+        self.missing_commas(&args, 0);
+        Spanned::new(Value::Call { name, args }, self.span(start, end))
+    }
+
+    pub(super) fn binary(&mut self, left: Spanned<Value>, op: Operator, right: Spanned<Value>) -> Spanned<Value> {
+        let span = left.span.to(right.span);
+        Spanned::new(Value::Binary { left: Box::new(left), op, right: Box::new(right) }, span)
+    }
+
+    pub(super) fn row(
+        &mut self,
+        start: usize,
+        items: Vec<Item<Spanned<Value>>>,
+        end: usize,
+    ) -> Spanned<Vec<Spanned<Value>>> {
+        let row = self.list(items, "value");
+        Spanned::new(row, self.span(start, end))
+    }
+
+    pub(super) fn table(
+        &mut self,
+        start: usize,
+        rows: Vec<Item<Spanned<Vec<Spanned<Value>>>>>,
+        end: usize,
+    ) -> Spanned<Value> {
+        let rows = self.list(rows, "row");
+        Spanned::new(Value::Table(rows), self.span(start, end))
+    }
+
+    fn list<T>(&mut self, items: Vec<Item<Spanned<T>>>, what: &str) -> Vec<Spanned<T>> {
+        let list = self.commas(items);
+        if let Some(lone) = list.iter().skip(1).find(|listed| !listed.comma) {
+            let diagnostic = Diagnostic::error(Code::MissingComma, lone.thing.span, "a comma is missing");
+            self.push(diagnostic.label(format!("a comma is missing before this {what}")));
+        }
+        list.into_iter().map(|listed| listed.thing).collect()
+    }
+
+    /// The best guess at a piece that the lexer has reported, so that what depends on it need not be reported too.
+    pub(super) fn bad_piece(&mut self, start: usize, end: usize) -> Spanned<Value> {
+        let span = self.span(start, end);
+        let text = self.slice(span);
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let value = if digits.starts_with(|c: char| c.is_ascii_digit()) {
+            Value::Number(number::read(digits).0)
+        } else {
+            Value::Word(text.to_owned())
+        };
+        Spanned::new(value, span)
+    }
+}

@@ -1,0 +1,217 @@
+//! Which generation of Filebench a script is written for, told from its text.
+//!
+//! A line `# dialect: sun|fsl` in the leading comment decides. Else the constructs do: each that only one generation could read is a
+//! sign of it. Else it is fsl. A script with signs of both is fsl too, with a warning where the difference matters to it.
+//! Deliberately absent: what the dialects mean (one table of semantics, elsewhere).
+
+use super::ast::{Arg, ArgKind, Ast, Statement, StatementKind, TextPart, Value, Variable, VariableForm};
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::source::{SourceMap, Span};
+use crate::spec::dialect::Dialect;
+
+/// How many signs of each kind a warning marks.
+const SHOWN: usize = 3;
+
+/// Statements that 1.5 does not have.
+const SUN_COMMANDS: &[&str] =
+    &["usage", "load", "help", "vars", "log", "foreach", "warmup", "fscheck", "fsflush", "stats", "shutdown", "exit"];
+/// Attributes that 1.5 does not have.
+const SUN_ATTRIBUTES: &[&str] = &["filesizegamma", "cached", "namelength", "procname"];
+/// Attributes that only a file set has in 1.5, and a file too before.
+const SUN_FILE_ATTRIBUTES: &[&str] = &["entries", "dirwidth", "dirgamma", "dirdepthrv", "leafdirs"];
+/// Attributes that came with 1.5.
+const FSL_ATTRIBUTES: &[&str] = &["writeonly", "ioprio", "noreadahead"];
+/// Attributes that only `wmlrun` has.
+const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "iodepth"];
+
+/// The dialect of a script, and why.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Detected {
+    /// The dialect.
+    pub dialect: Dialect,
+    /// Why, as a person reads it: `line 3: `usage``.
+    pub reason: String,
+    /// Doubts.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A construct that only one generation has.
+struct Sign {
+    dialect: Dialect,
+    span: Span,
+    what: String,
+}
+
+/// Tells the dialect of a script.
+pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
+    let mut diagnostics = Vec::new();
+    match header(map, ast) {
+        Some((Ok(dialect), span)) => {
+            let reason = format!("line {}: `# dialect: {dialect}`", map.line(span));
+            return Detected { dialect, reason, diagnostics };
+        }
+        Some((Err(written), span)) => {
+            let message = format!("unknown dialect `{written}`");
+            let diagnostic = Diagnostic::warning(Code::MixedDialect, span, message);
+            let names = Dialect::ALL.map(Dialect::name);
+            diagnostics.push(match nearest(&written, names) {
+                Some(name) => diagnostic.help(format!("did you mean `{name}`?")),
+                None => diagnostic.help("the dialects are `sun` (Filebench 1.1 to 1.4) and `fsl` (1.5)"),
+            });
+        }
+        None => {}
+    }
+    let mut signs = Vec::new();
+    for statement in &ast.statements {
+        of_statement(statement, &mut signs);
+    }
+    let of = |dialect| signs.iter().filter(move |sign| sign.dialect == dialect);
+    let line = |sign: &Sign| format!("line {}: {}", map.line(sign.span), sign.what);
+    let (dialect, reason) = match (of(Dialect::Sun).next(), of(Dialect::Fsl).next()) {
+        (Some(sun), None) => (Dialect::Sun, line(sun)),
+        (None, Some(fsl)) => (Dialect::Fsl, line(fsl)),
+        (None, None) => (Dialect::Fsl, "nothing in it tells the dialects apart".to_owned()),
+        (Some(sun), Some(fsl)) => {
+            let reason = format!("both: {} is of sun, {} is of fsl", line(sun), line(fsl));
+            if let Some(matter) = ast.statements.iter().find_map(differs) {
+                let mut diagnostic = Diagnostic::warning(
+                    Code::MixedDialect,
+                    sun.span,
+                    format!("constructs of both Filebench generations; {matter} differ between them, and `fsl` is taken"),
+                )
+                .label("sun");
+                for sign in of(Dialect::Sun).skip(1).take(SHOWN - 1).chain(of(Dialect::Fsl).take(SHOWN)) {
+                    diagnostic = diagnostic.also(sign.span, sign.dialect.name());
+                }
+                let help = "put `# dialect: sun` or `# dialect: fsl` into the first comment, or give `--dialect`";
+                diagnostics.push(diagnostic.help(help));
+            }
+            (Dialect::Fsl, reason)
+        }
+    };
+    Detected { dialect, reason, diagnostics }
+}
+
+/// The dialect line of the leading comment, and where it is.
+fn header(map: &SourceMap, ast: &Ast) -> Option<(Result<Dialect, String>, Span)> {
+    let mut start = 0;
+    for line in map.file(ast.file).text.split_inclusive('\n') {
+        let trimmed = line.trim_start_matches('\u{feff}').trim();
+        if !trimmed.is_empty() && !trimmed.starts_with('#') {
+            return None;
+        }
+        if let Some(name) = trimmed.trim_start_matches('#').trim_start().strip_prefix("dialect:") {
+            let from = start + line.find('#').unwrap_or(0);
+            let name = name.trim();
+            let found = Dialect::from_name(name).ok_or_else(|| name.to_owned());
+            return Some((found, Span::new(ast.file, from, start + line.trim_end().len())));
+        }
+        start += line.len();
+    }
+    None
+}
+
+fn of_statement(statement: &Statement, signs: &mut Vec<Sign>) {
+    let StatementKind::Command { word, args, .. } = &statement.kind else { return };
+    let mut sign = |dialect, span, what: String| signs.push(Sign { dialect, span, what });
+    let command = word.node.as_str();
+    let object = match args.first().map(|arg| &arg.kind) {
+        Some(ArgKind::Bare(Value::Word(object))) => Some(object.as_str()),
+        _ => None,
+    };
+    let head = args.first().map_or(word.span, |arg| word.span.to(arg.span));
+    match (command, object) {
+        ("psrun", _) => sign(Dialect::Fsl, word.span, "`psrun`".to_owned()),
+        (command, _) if SUN_COMMANDS.contains(&command) => sign(Dialect::Sun, word.span, format!("`{command}`")),
+        ("define", Some("randvar")) => sign(Dialect::Sun, head, "`define randvar`".to_owned()),
+        ("create", Some(object)) if object != "files" => sign(Dialect::Sun, head, format!("`create {object}`")),
+        ("enable", Some("lathist")) => sign(Dialect::Fsl, head, "`enable lathist`".to_owned()),
+        ("list", None) => sign(Dialect::Sun, word.span, "`list` alone".to_owned()),
+        _ => {}
+    }
+    for arg in args {
+        of_arg(command, object, arg, signs);
+    }
+}
+
+fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut Vec<Sign>) {
+    let mut attribute = |name: &str, span: Span| {
+        let is_file = command == "define" && matches!(object, Some("file" | "files"));
+        let has_attributes = matches!(command, "define" | "thread" | "flowop");
+        let dialect = if !has_attributes {
+            return;
+        } else if SUN_ATTRIBUTES.contains(&name) || (is_file && SUN_FILE_ATTRIBUTES.contains(&name)) {
+            Dialect::Sun
+        } else if FSL_ATTRIBUTES.contains(&name) || OUR_ATTRIBUTES.contains(&name) || (command == "thread" && name == "rate") {
+            Dialect::Fsl
+        } else {
+            return;
+        };
+        signs.push(Sign { dialect, span, what: format!("`{name}`") });
+    };
+    match &arg.kind {
+        ArgKind::Bare(Value::Word(name)) => attribute(name, arg.span),
+        ArgKind::Bare(value) => of_value(value, arg.span, signs),
+        ArgKind::Named { name, value } => {
+            attribute(&name.node, name.span);
+            of_value(&value.node, value.span, signs);
+        }
+        ArgKind::Assign { var, value } => {
+            of_variable(&var.node, var.span, signs);
+            if command == "set" && matches!(value.node, Value::Variable(_)) {
+                let what = "`set` to another variable".to_owned();
+                signs.push(Sign { dialect: Dialect::Sun, span: arg.span, what });
+            }
+            of_value(&value.node, value.span, signs);
+        }
+    }
+}
+
+fn of_value(value: &Value, span: Span, signs: &mut Vec<Sign>) {
+    match value {
+        Value::Word(_) | Value::Number(_) | Value::Table(_) => {}
+        Value::Text(parts) => {
+            for part in parts {
+                if let TextPart::Variable(variable) = part {
+                    of_variable(&variable.node, variable.span, signs);
+                }
+            }
+        }
+        Value::Variable(variable) => of_variable(variable, span, signs),
+        Value::Binary { .. } => signs.push(Sign { dialect: Dialect::Sun, span, what: "arithmetic".to_owned() }),
+        Value::Call { name, .. } => {
+            if matches!(name.node.as_str(), "randvar" | "cvar") {
+                signs.push(Sign { dialect: Dialect::Fsl, span: name.span, what: format!("`{}(…)`", name.node) });
+            }
+        }
+    }
+}
+
+fn of_variable(variable: &Variable, span: Span, signs: &mut Vec<Sign>) {
+    let what = match (variable.form, &variable.field) {
+        (VariableForm::Plain, Some(field)) => format!("`${}.{field}`", variable.name),
+        (VariableForm::Plain, None) => return,
+        (VariableForm::Paren, _) => format!("`$({})`", variable.name),
+        (VariableForm::Brace, _) => format!("`${{{}}}`", variable.name),
+    };
+    signs.push(Sign { dialect: Dialect::Sun, span, what });
+}
+
+/// What in a statement means one thing in one dialect and another in the other, if anything does.
+fn differs(statement: &Statement) -> Option<&'static str> {
+    let StatementKind::Command { word, args, .. } = &statement.kind else { return None };
+    let has = |wanted: &str| {
+        args.iter().any(|arg| matches!(&arg.kind, ArgKind::Named { name, .. } if name.node == wanted))
+    };
+    let object = match args.first().map(|arg| &arg.kind) {
+        Some(ArgKind::Bare(Value::Word(object))) => object.as_str(),
+        _ => return None,
+    };
+    match (word.node.as_str(), object) {
+        ("define", object) if object.starts_with("fileset") => Some("sizes and directory widths of file sets"),
+        ("define", "file" | "files") if !has("size") && !has("filesize") => Some("default sizes"),
+        ("flowop", "finishoncount" | "finishonbytes") => Some("the ends of runs by `finishon…`"),
+        ("flowop", _) if has("indexed") => Some("the files that `indexed` picks"),
+        _ => None,
+    }
+}

@@ -1,0 +1,213 @@
+//! The formatter of `wmlrun fmt`: the same script, well laid out.
+//!
+//! It works on tokens and the text, not on the tree, so that spellings (`16k`, not `16384`) and comments stay. A statement starts a
+//! line; blocks are indented by two; a line that would pass [`WIDTH`] is broken after a comma; groups of statements keep one blank
+//! line between them. Formatting twice is formatting once. A script with errors is not touched.
+
+use super::lexer::lex;
+use super::nest::nest;
+use super::parse::parse_tokens;
+use super::place::place;
+use super::token::Token;
+use crate::diag::{Diagnostic, Severity};
+use crate::source::{FileId, SourceMap, Span};
+
+/// Columns that a line should keep to.
+const WIDTH: usize = 100;
+/// Blanks for each block around a statement.
+const STEP: usize = 2;
+/// Blanks more for the lines that go on with a statement.
+const CONTINUED: usize = 4;
+/// Deeper blocks are indented no further, so that the output does not grow with the square of the input.
+const DEEPEST: usize = 32;
+
+/// Lays a script out; or says why it can't be read.
+pub fn format(map: &SourceMap, file: FileId) -> Result<String, Vec<Diagnostic>> {
+    let text = &map.file(file).text;
+    let lexed = lex(file, text);
+    let (tokens, comments) = (place(file, text, &lexed.tokens).tokens, lexed.comments.clone());
+    let (ast, mut errors) = parse_tokens(file, text, lexed);
+    errors.extend(nest(&ast).1);
+    errors.retain(|d| d.severity == Severity::Error);
+    if errors.is_empty() { Ok(Layout::new(text, &tokens, &comments).run()) } else { Err(errors) }
+}
+
+struct Layout<'a> {
+    text: &'a str,
+    tokens: &'a [(Token, Span)],
+    comments: &'a [Span],
+    out: String,
+    /// Characters on the current line.
+    column: usize,
+    depth: usize,
+    /// Tables of values that are open.
+    tables: usize,
+    /// Whether nothing can follow on this line, since a comment ended it.
+    full: bool,
+    /// Whether the last piece opened a block: no blank line follows.
+    opened: bool,
+    /// Where the last piece ended in the text.
+    end: usize,
+}
+
+impl<'a> Layout<'a> {
+    fn new(text: &'a str, tokens: &'a [(Token, Span)], comments: &'a [Span]) -> Self {
+        let out = String::with_capacity(text.len() + 64);
+        Self { text, tokens, comments, out, column: 0, depth: 0, tables: 0, full: false, opened: false, end: 0 }
+    }
+
+    fn run(mut self) -> String {
+        let mut comments = self.comments.iter().copied().peekable();
+        for (i, (token, span)) in self.tokens.iter().enumerate() {
+            while let Some(comment) = comments.next_if(|comment| comment.start < span.start) {
+                let inside = !matches!(token, Token::Command(_) | Token::Close);
+                self.comment(comment, inside);
+            }
+            self.token(i, token, *span);
+            self.end = span.end as usize;
+        }
+        for comment in comments {
+            self.comment(comment, false);
+        }
+        if self.column > 0 {
+            self.out.push('\n');
+        }
+        self.out
+    }
+
+    /// Line ends in the text between the last piece and `start`.
+    fn lines_before(&self, start: usize) -> usize {
+        self.text.get(self.end..start).unwrap_or("").bytes().filter(|b| *b == b'\n').count()
+    }
+
+    fn slice(&self, span: Span) -> &'a str {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+
+    fn write(&mut self, piece: &str) {
+        self.out.push_str(piece);
+        self.column = match piece.rsplit_once('\n') {
+            Some((_, last)) => last.chars().count(),
+            None => self.column + piece.chars().count(),
+        };
+    }
+
+    /// Starts a new line, unless this one is empty.
+    fn line(&mut self, indent: usize) {
+        if self.column > 0 {
+            self.out.push('\n');
+            self.column = 0;
+        }
+        self.out.extend(std::iter::repeat_n(' ', indent));
+        self.full = false;
+        // An indented line counts as empty until something stands on it, which it does at once.
+        self.column = indent;
+    }
+
+    fn indent(&self) -> usize {
+        self.depth.min(DEEPEST) * STEP
+    }
+
+    /// Starts a line for a statement or a comment between statements, with the blank line that the text has before it.
+    fn group(&mut self, start: usize) {
+        let blank = self.lines_before(start) > 1 && !self.out.is_empty() && !self.opened;
+        if self.column > 0 {
+            self.out.push('\n');
+            self.column = 0;
+        }
+        if blank {
+            self.out.push('\n');
+        }
+        let indent = self.indent();
+        self.line(indent);
+    }
+
+    fn comment(&mut self, span: Span, inside: bool) {
+        let start = span.start as usize;
+        if self.lines_before(start) == 0 && !self.out.is_empty() && !self.full {
+            self.write(" ");
+        } else if inside {
+            let indent = self.indent() + CONTINUED;
+            self.line(indent);
+        } else {
+            self.group(start);
+        }
+        let text = self.slice(span);
+        self.write(text);
+        self.full = true;
+        self.opened = false;
+        self.end = span.end as usize;
+    }
+
+    fn token(&mut self, i: usize, token: &Token, span: Span) {
+        match token {
+            Token::Command(_) => self.group(span.start as usize),
+            Token::Close => {
+                self.depth = self.depth.saturating_sub(1);
+                let indent = self.indent();
+                self.line(indent);
+            }
+            Token::Open => {
+                let indent = self.indent();
+                if self.full {
+                    self.line(indent);
+                } else {
+                    self.write(" ");
+                }
+                self.depth += 1;
+            }
+            token => {
+                let before = i.checked_sub(1).map(|i| &self.tokens[i].0);
+                let chunk = before == Some(&Token::Comma) && self.tables < 2;
+                if self.full || (chunk && self.column + self.chunk(i) > WIDTH) {
+                    let indent = self.indent() + CONTINUED;
+                    self.line(indent);
+                } else if before.is_some_and(|before| apart(before, token)) {
+                    self.write(" ");
+                }
+                match token {
+                    Token::TableOpen | Token::RowOpen => self.tables += 1,
+                    Token::TableClose | Token::RowClose => self.tables = self.tables.saturating_sub(1),
+                    _ => {}
+                }
+            }
+        }
+        let text = self.slice(span);
+        self.write(text);
+        self.opened = *token == Token::Open;
+    }
+
+    /// How many columns the tokens from `first` take up to where the line may be broken next.
+    fn chunk(&self, first: usize) -> usize {
+        let mut width = 0;
+        let mut rows: usize = 0;
+        let mut before: Option<&Token> = None;
+        for (token, span) in &self.tokens[first..] {
+            match token {
+                Token::Command(_) | Token::Close => return width,
+                Token::Open => return width + 2,
+                Token::RowOpen => rows += 1,
+                Token::RowClose => rows = rows.saturating_sub(1),
+                _ => {}
+            }
+            width += usize::from(before.is_some_and(|before| apart(before, token)));
+            let text = self.slice(*span);
+            if let Some((first_line, _)) = text.split_once('\n') {
+                return width + first_line.chars().count();
+            }
+            width += text.chars().count();
+            if *token == Token::Comma && rows == 0 {
+                return width;
+            }
+            before = Some(token);
+        }
+        width
+    }
+}
+
+/// Whether a blank stands between two tokens of a statement.
+fn apart(before: &Token, token: &Token) -> bool {
+    use Token::{Comma, Equals, ParenClose, ParenOpen, RowClose, RowOpen, TableClose, TableOpen};
+    !matches!(before, Equals | Comma | ParenOpen | RowOpen | TableOpen)
+        && !matches!(token, Equals | Comma | ParenOpen | ParenClose | RowClose | TableClose)
+}

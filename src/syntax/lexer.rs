@@ -1,0 +1,427 @@
+//! Text to tokens, by hand.
+//!
+//! A piece that is no token is reported, becomes [`Token::Error`], and the lexer goes on behind it. Comments are kept aside for the
+//! formatter. Deliberately absent: what a word means. The lexer has no keywords; `place` finds the statement words.
+//!
+//! The one thing that is told by context here is whether `-` and `/` are operators (after a number or variable) or begin a word or
+//! a signed number (anywhere else), because words hold both signs.
+
+use super::ast::{Number, Operator, TextPart, Variable, VariableForm};
+use super::number::{self, Fault};
+use super::token::Token;
+use crate::diag::{Code, Diagnostic};
+use crate::source::{FileId, Span, Spanned};
+
+/// What can be read of a random variable: `$rv.mean`.
+pub const FIELDS: &[&str] = &["type", "randsrc", "seed", "gamma", "mean", "min", "round"];
+
+/// How far an unclosed `${` is followed, in bytes; no name is that long, and scanning further would be quadratic.
+const BRACKET_REACH: usize = 128;
+
+/// A text in pieces.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Lexed {
+    /// The tokens in order, without blanks and comments.
+    pub tokens: Vec<(Token, Span)>,
+    /// The comments in order, each from its `#` to the end of the line (without line end or blanks before it).
+    pub comments: Vec<Span>,
+    /// What could not be read.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Whether a string is still open at the end.
+    pub open_string: bool,
+}
+
+/// Cuts `text` into tokens. Never fails: what can't be read is an error token and a diagnostic.
+pub fn lex(file: FileId, text: &str) -> Lexed {
+    let mut lexer = Lexer { file, text, at: 0, multiline: None, out: Lexed::default() };
+    // A byte order mark is no character of the script.
+    if text.starts_with('\u{feff}') {
+        lexer.at = '\u{feff}'.len_utf8();
+    }
+    while let Some(c) = lexer.peek() {
+        lexer.token(c);
+    }
+    lexer.out
+}
+
+struct Lexer<'a> {
+    file: FileId,
+    text: &'a str,
+    at: usize,
+    /// The last string that spans lines: the likely culprit when a later one is not closed.
+    multiline: Option<Span>,
+    out: Lexed,
+}
+
+/// What ends a bare word, whatever it consists of.
+fn ends_word(c: char) -> bool {
+    c.is_ascii_whitespace() || matches!(c, '=' | ',' | '{' | '}' | '(' | ')' | '"' | '#' | '\u{b}')
+}
+
+fn in_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | ':' | ';')
+}
+
+fn starts_word(c: char) -> bool {
+    c.is_ascii_alphabetic() || matches!(c, '/' | '.' | '_' | '-')
+}
+
+fn in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn starts_name(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
+}
+
+/// Shows a character: one that prints as it is, any other by its number.
+fn shown(c: char) -> String {
+    if c.is_ascii_graphic() || c.is_alphanumeric() { format!("`{c}`") } else { format!("`{c}` (U+{:04X})", c as u32) }
+}
+
+impl Lexer<'_> {
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn second(&self) -> Option<char> {
+        self.rest().chars().nth(1)
+    }
+
+    fn span(&self, start: usize, end: usize) -> Span {
+        Span::new(self.file, start, end)
+    }
+
+    /// The position of the first character from `from` that `stop` is true for.
+    fn until(&self, from: usize, stop: impl Fn(char) -> bool) -> usize {
+        self.text[from..].find(stop).map_or(self.text.len(), |at| from + at)
+    }
+
+    fn push(&mut self, token: Token, end: usize) {
+        let span = self.span(self.at, end);
+        self.out.tokens.push((token, span));
+        self.at = end;
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.out.diagnostics.push(diagnostic);
+    }
+
+    /// Whether the last token is one that an operator can follow.
+    fn after_operand(&self) -> bool {
+        matches!(self.out.tokens.last(), Some((Token::Number(_) | Token::Variable(_), _)))
+    }
+
+    /// Where the last token starts, if it is a variable that ends right here.
+    fn touching_variable(&self) -> Option<usize> {
+        match self.out.tokens.last() {
+            Some((Token::Variable(_), span)) if span.end as usize == self.at => Some(span.start as usize),
+            _ => None,
+        }
+    }
+
+    fn token(&mut self, c: char) {
+        let single = match c {
+            c if c.is_ascii_whitespace() || c == '\u{b}' => {
+                self.at += 1;
+                return;
+            }
+            '#' => return self.comment(),
+            '"' => return self.string(),
+            '$' => return self.variable(),
+            '=' => Token::Equals,
+            ',' => Token::Comma,
+            '{' => Token::Open,
+            '}' => Token::Close,
+            '(' => Token::ParenOpen,
+            ')' => Token::ParenClose,
+            '+' => Token::Operator(Operator::Add),
+            '*' => Token::Operator(Operator::Multiply),
+            '-' => return self.minus(),
+            '/' if self.after_operand()
+                && self.second().is_none_or(|c| c == '$' || c.is_ascii_digit() || c.is_ascii_whitespace()) =>
+            {
+                Token::Operator(Operator::Divide)
+            }
+            _ => {
+                return match self.touching_variable() {
+                    Some(start) => self.glued(start),
+                    None if c.is_ascii_digit() => self.number(self.at),
+                    None if starts_word(c) => self.word(),
+                    None => self.bad_character(self.at),
+                };
+            }
+        };
+        self.push(single, self.at + 1);
+    }
+
+    fn comment(&mut self) {
+        let end = self.until(self.at, |c| c == '\n');
+        let shown = self.at + self.text[self.at..end].trim_end().len();
+        let span = self.span(self.at, shown);
+        self.out.comments.push(span);
+        self.at = end;
+    }
+
+    fn minus(&mut self) {
+        let next = self.second();
+        if self.after_operand() {
+            match self.touching_variable() {
+                Some(start) if next.is_some_and(|c| starts_word(c) && c != '-') => self.glued(start),
+                _ => self.push(Token::Operator(Operator::Subtract), self.at + 1),
+            }
+        } else if next.is_some_and(|c| c.is_ascii_digit()) {
+            self.number(self.at + 1);
+        } else if next.is_some_and(starts_word) {
+            self.word();
+        } else {
+            self.push(Token::Operator(Operator::Subtract), self.at + 1);
+        }
+    }
+
+    /// A number whose digits start at `digits`; what stands before them, if anything, is its sign.
+    fn number(&mut self, digits: usize) {
+        let end = self.until(digits, |c| ends_word(c) || matches!(c, '+' | '-' | '*' | '/' | '$'));
+        let (number, fault) = number::read(&self.text[digits..end]);
+        let negative = digits > self.at;
+        let number = match number {
+            Number::Int(n) if negative => Number::Negative(n),
+            number => number,
+        };
+        let whole = self.span(self.at, end);
+        let written = &self.text[self.at..end];
+        if let Some(fault) = fault {
+            let units = "sizes take one of the units k, m, g, t, and times are plain seconds";
+            let diagnostic = match fault {
+                Fault::Unit(at) => {
+                    let unit = &self.text[digits + at..end];
+                    let message = format!("`{unit}` in `{written}` is no unit");
+                    let diagnostic = Diagnostic::error(Code::BadNumber, self.span(digits + at, end), message);
+                    match unit {
+                        ";" => diagnostic.label("not a unit").help("leave the `;` out: statements need none between them"),
+                        unit if unit.len() == 2 && matches!(unit.as_bytes()[1], b'b' | b'B') => {
+                            diagnostic.label("not a unit").help(format!("write `{}`", &written[..written.len() - 1]))
+                        }
+                        unit => {
+                            let diagnostic = diagnostic.label("not a unit");
+                            let diagnostic = if unit.starts_with('.') { diagnostic } else { diagnostic.help(units) };
+                            if unit.starts_with('.') || unit.len() > 2 {
+                                diagnostic.help(format!("if it is a word, put it into quotes: `\"{written}\"`"))
+                            } else {
+                                diagnostic
+                            }
+                        }
+                    }
+                }
+                Fault::Point(at) => {
+                    let message = format!("`{written}` has a point without digits behind it");
+                    let at = self.span(digits + at, digits + at + 1);
+                    Diagnostic::error(Code::BadNumber, at, message).help("write `1.5` or `1`")
+                }
+                Fault::TooLarge => Diagnostic::error(Code::BadNumber, whole, format!("`{written}` is too large"))
+                    .label("does not fit 64 bits")
+                    .help("the largest number is 18446744073709551615, which is just below `16777216t`"),
+            };
+            self.report(diagnostic);
+            return self.push(Token::Error, end);
+        }
+        if negative && matches!(number, Number::Float(_)) {
+            let diagnostic = Diagnostic::error(Code::BadNumber, whole, format!("`{written}` is negative and not whole"));
+            self.report(diagnostic.help("only whole numbers can be negative"));
+            return self.push(Token::Error, end);
+        }
+        self.push(Token::Number(number), end);
+    }
+
+    fn word(&mut self) {
+        let end = self.until(self.at, |c| !in_word(c));
+        match self.text[end..].chars().next() {
+            Some('$') => self.glued(self.at),
+            Some(c) if !ends_word(c) => self.bad_character(end),
+            _ => self.push(Token::Word(self.text[self.at..end].to_owned()), end),
+        }
+    }
+
+    /// A bare word with a variable in it. It starts at `start`, at or before the current position: `$dir` of `$dir/sub` is
+    /// a token already.
+    fn glued(&mut self, start: usize) {
+        let mut start = start;
+        // In `$dir/${x}/y` the first `/` looked like an operator.
+        while let Some((Token::Variable(_) | Token::Operator(_), span)) = self.out.tokens.last()
+            && (span.end as usize == start || start < self.at)
+        {
+            start = start.min(span.start as usize);
+            self.at = start;
+            self.out.tokens.pop();
+        }
+        let mut end = start;
+        loop {
+            end = self.until(end, |c| ends_word(c) || c == '$');
+            if !self.text[end..].starts_with('$') {
+                break;
+            }
+            end = match read_variable(self.text, end) {
+                Ok((_, variable_end)) => variable_end,
+                Err(bad_end) => bad_end,
+            };
+        }
+        let written = &self.text[start..end];
+        let diagnostic = Diagnostic::error(
+            Code::UnexpectedToken,
+            self.span(start, end),
+            "a variable can't be a part of a bare word".to_owned(),
+        )
+        .help(format!("put it into quotes: `\"{written}\"`"));
+        self.report(diagnostic);
+        self.at = start;
+        self.push(Token::Error, end);
+    }
+
+    /// A piece with a character at `bad` that can't stand outside of quotes.
+    fn bad_character(&mut self, bad: usize) {
+        let Some(c) = self.text[bad..].chars().next() else { return };
+        let after = bad + c.len_utf8();
+        let mut end = self.until(after, |c| ends_word(c) || c == '$');
+        let mut help = None;
+        if c == '\'' && bad == self.at {
+            // A whole string in the wrong quotes is one mistake, not one at each of its words.
+            if let Some(close) = self.text[after..].find(['\'', '\n']).filter(|at| self.text[after + at..].starts_with('\'')) {
+                end = after + close + 1;
+            }
+            help = Some("strings stand in double quotes".to_owned());
+        } else if c == '\\' && self.text[after..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
+            help = Some("leave it out: a statement may go on at the next line without it".to_owned());
+        } else if c == ';' && end == after {
+            help = Some("leave it out: statements need none between them".to_owned());
+        }
+        let written = &self.text[self.at..end];
+        let help = help.unwrap_or_else(|| format!("put it into quotes: `\"{written}\"`"));
+        let message = format!("{} can't stand outside of quotes", shown(c));
+        let diagnostic = Diagnostic::error(Code::BadCharacter, self.span(bad, after), message).help(help);
+        self.report(diagnostic);
+        self.push(Token::Error, end);
+    }
+
+    fn variable(&mut self) {
+        if let Some(start) = self.touching_variable() {
+            return self.glued(start);
+        }
+        match read_variable(self.text, self.at) {
+            Ok((variable, end)) => self.push(Token::Variable(variable), end),
+            Err(end) => {
+                self.bad_variable(self.at, end);
+                self.push(Token::Error, end);
+            }
+        }
+    }
+
+    fn bad_variable(&mut self, start: usize, end: usize) {
+        let written = &self.text[start..end];
+        let message =
+            if written == "$" { "a `$` without a name".to_owned() } else { format!("`{written}` is not a variable") };
+        let diagnostic = Diagnostic::error(Code::BadVariable, self.span(start, end), message)
+            .help("a variable is `$name`, `${name}` or `$(NAME)`; a name starts with a letter or `_`")
+            .help("a plain dollar sign is `\\$`, in quotes");
+        self.report(diagnostic);
+    }
+
+    fn string(&mut self) {
+        let start = self.at;
+        let mut parts: Vec<TextPart> = Vec::new();
+        let mut plain = String::new();
+        let mut at = start + 1;
+        loop {
+            let run = self.until(at, |c| matches!(c, '"' | '\\' | '$'));
+            plain.push_str(&self.text[at..run]);
+            at = run;
+            match self.text[at..].chars().next() {
+                None => return self.unterminated(start),
+                Some('"') => break,
+                Some('\\') => {
+                    let escaped = self.text[at + 1..].chars().next();
+                    match escaped {
+                        Some('n') => plain.push('\n'),
+                        Some(c @ ('$' | '"' | '\\')) => plain.push(c),
+                        // Regular expressions in `system` are full of these: both characters are meant.
+                        Some(c) => plain.extend(['\\', c]),
+                        None => return self.unterminated(start),
+                    }
+                    at += 1 + escaped.map_or(0, char::len_utf8);
+                }
+                Some(_) => match read_variable(self.text, at) {
+                    Ok((variable, end)) => {
+                        if !plain.is_empty() {
+                            parts.push(TextPart::Text(std::mem::take(&mut plain)));
+                        }
+                        parts.push(TextPart::Variable(Spanned::new(variable, self.span(at, end))));
+                        at = end;
+                    }
+                    Err(end) => {
+                        self.bad_variable(at, end);
+                        plain.push_str(&self.text[at..end]);
+                        at = end;
+                    }
+                },
+            }
+        }
+        if !plain.is_empty() {
+            parts.push(TextPart::Text(plain));
+        }
+        if self.text[start..at].contains('\n') {
+            self.multiline = Some(self.span(start, at + 1));
+        }
+        self.push(Token::Text(parts), at + 1);
+    }
+
+    /// A string without an end: most likely it was meant to end on its line, so the rest of the text is read as usual. Only once,
+    /// though: a second such string takes all the rest, which keeps the time linear.
+    fn unterminated(&mut self, start: usize) {
+        let mut diagnostic =
+            Diagnostic::error(Code::UnterminatedString, self.span(start, start + 1), "this string is not closed")
+                .label("it starts here");
+        if let Some(span) = self.multiline {
+            let before = self.span(span.start as usize, span.start as usize + 1);
+            diagnostic = diagnostic.also(before, "this one spans lines: perhaps it lacks its closing quote");
+        }
+        // What was said of variables inside is of no use before the string has an end.
+        self.out.diagnostics.retain(|d| (d.primary.span.start as usize) < start);
+        self.report(diagnostic);
+        let end = if self.out.open_string { self.text.len() } else { self.until(start, |c| c == '\n') };
+        self.out.open_string = true;
+        self.push(Token::Error, end);
+    }
+}
+
+/// Reads the variable whose `$` is at `at`: what it is and where it ends; or where the piece ends that is none.
+fn read_variable(text: &str, at: usize) -> Result<(Variable, usize), usize> {
+    let name_end = |from: usize, inside: fn(char) -> bool| {
+        text[from..].find(|c: char| !inside(c)).map_or(text.len(), |at| from + at)
+    };
+    let start = at + 1;
+    let (form, close, inside): (_, _, fn(char) -> bool) = match text[start..].chars().next() {
+        Some('{') => (VariableForm::Brace, '}', |c| in_name(c) || c == '.'),
+        Some('(') => (VariableForm::Paren, ')', in_name),
+        Some(c) if starts_name(c) => {
+            let end = name_end(start, in_name);
+            let name = text[start..end].to_owned();
+            let dotted = text[end..].strip_prefix('.').map(|_| &text[end + 1..name_end(end + 1, in_name)]);
+            let field = dotted.filter(|field| FIELDS.contains(field)).map(str::to_owned);
+            let end = end + field.as_ref().map_or(0, |field| field.len() + 1);
+            return Ok((Variable { form: VariableForm::Plain, name, field }, end));
+        }
+        Some(c) if c.is_ascii_digit() => return Err(name_end(start, in_name)),
+        _ => return Err(start),
+    };
+    let start = start + 1;
+    let end = name_end(start, inside);
+    if text[end..].starts_with(close) && text[start..].starts_with(starts_name) {
+        return Ok((Variable { form, name: text[start..end].to_owned(), field: None }, end + 1));
+    }
+    let reach = text[start..].char_indices().map(|(i, c)| (start + i, c)).take_while(|(i, _)| i - start < BRACKET_REACH);
+    let closed = reach.take_while(|(_, c)| !matches!(c, '\n' | '"')).find(|(_, c)| *c == close);
+    Err(closed.map_or(start, |(i, _)| i + 1))
+}

@@ -1,0 +1,111 @@
+//! Numbers with units: `8k`, `1.5g`, `60`. Knows nothing of what a number is used for.
+
+use super::ast::Number;
+
+/// What is wrong with a number. Positions are bytes from its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fault {
+    /// Something follows the digits that is no unit; it starts here.
+    Unit(usize),
+    /// 2⁶⁴ or more.
+    TooLarge,
+    /// A point without digits behind it, which is here.
+    Point(usize),
+}
+
+/// Reads the digits, point and unit that `text` consists of, without a sign. On a fault the number is the best guess, so that
+/// what depends on it need not be reported too.
+pub(super) fn read(text: &str) -> (Number, Option<Fault>) {
+    let whole_end = digits(text, 0);
+    let mut end = whole_end;
+    let mut fraction = "";
+    if text[end..].starts_with('.') {
+        let fraction_end = digits(text, end + 1);
+        if fraction_end == end + 1 {
+            return (integer(&text[..whole_end], 1).unwrap_or(Number::Int(u64::MAX)), Some(Fault::Point(end)));
+        }
+        fraction = text[end + 1..fraction_end].trim_end_matches('0');
+        end = fraction_end;
+    }
+    let unit = match text[end..].chars().next() {
+        Some('k' | 'K') => 1 << 10,
+        Some('m' | 'M') => 1 << 20,
+        Some('g' | 'G') => 1 << 30,
+        Some('t' | 'T') => 1 << 40,
+        _ => 1,
+    };
+    let rest = if unit == 1 { end } else { end + 1 };
+    // Of `10mb` the unit as written is `mb`, not `b`.
+    let fault = (rest < text.len()).then_some(Fault::Unit(end));
+    let number = if fraction.is_empty() {
+        integer(&text[..whole_end], unit)
+    } else {
+        fractional(&text[..whole_end], fraction, unit)
+    };
+    match number {
+        Some(number) => (number, fault),
+        None => (Number::Int(u64::MAX), Some(fault.unwrap_or(Fault::TooLarge))),
+    }
+}
+
+fn digits(text: &str, from: usize) -> usize {
+    text[from..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |at| from + at)
+}
+
+fn integer(digits: &str, unit: u64) -> Option<Number> {
+    digits.parse::<u64>().ok()?.checked_mul(unit).map(Number::Int)
+}
+
+/// Whole results are exact: the fraction is kept as an integer over a power of ten as long as that fits.
+fn fractional(whole: &str, fraction: &str, unit: u64) -> Option<Number> {
+    let high = whole.parse::<u64>().ok()?.checked_mul(unit)?;
+    if fraction.len() <= 18 {
+        let scale = 10_u128.pow(fraction.len() as u32);
+        let low = fraction.parse::<u128>().ok()? * u128::from(unit);
+        if low % scale == 0 {
+            return high.checked_add((low / scale) as u64).map(Number::Int);
+        }
+    }
+    let value: f64 = format!("{whole}.{fraction}").parse().ok()?;
+    let value = value * unit as f64;
+    // So close to a whole number that `f64` can't tell: whole.
+    Some(if value.fract() == 0.0 { Number::Int(value as u64) } else { Number::Float(value) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, read};
+    use crate::syntax::ast::Number::{Float, Int};
+
+    #[test]
+    fn units_are_powers_of_1024_in_both_cases() {
+        for (text, number) in [
+            ("0", Int(0)),
+            ("007", Int(7)),
+            ("8k", Int(8192)),
+            ("8K", Int(8192)),
+            ("3m", Int(3 << 20)),
+            ("5G", Int(5 << 30)),
+            ("2t", Int(2 << 40)),
+            ("1.5k", Int(1536)),
+            ("1.0", Int(1)),
+            ("0.25", Float(0.25)),
+            ("0.3k", Float(307.2)),
+            ("18446744073709551615", Int(u64::MAX)),
+            ("15.99999999999999999999999", Int(16)),
+        ] {
+            assert_eq!(read(text), (number, None), "{text}");
+        }
+    }
+
+    #[test]
+    fn faults_are_told_apart() {
+        assert_eq!(read("10q"), (Int(10), Some(Fault::Unit(2))));
+        assert_eq!(read("10mb"), (Int(10 << 20), Some(Fault::Unit(2))));
+        assert_eq!(read("0x10"), (Int(0), Some(Fault::Unit(1))));
+        assert_eq!(read("1."), (Int(1), Some(Fault::Point(1))));
+        assert_eq!(read("99999999999t"), (Int(u64::MAX), Some(Fault::TooLarge)));
+        assert_eq!(read("18446744073709551616"), (Int(u64::MAX), Some(Fault::TooLarge)));
+        assert_eq!(read("99999999999.5t"), (Int(u64::MAX), Some(Fault::TooLarge)));
+    }
+}

@@ -1,0 +1,212 @@
+//! Tokens to the syntax tree. The only file that knows the parser generator.
+//!
+//! [`parse`] never fails: what can't be read is a diagnostic and a [`StatementKind::Error`], and the rest is read as usual. One
+//! mistake is one diagnostic: of what the later passes find in a statement, only the first is kept.
+
+use std::collections::BTreeSet;
+
+use lalrpop_util::{ErrorRecovery, ParseError, lalrpop_mod};
+
+use super::ast::{Ast, Statement, StatementKind};
+use super::build::Builder;
+use super::lexer::{Lexed, lex};
+use super::place::place;
+use super::token::Token;
+use crate::diag::{Code, Diagnostic, Severity};
+use crate::source::{FileId, SourceMap, Span, Spanned};
+
+lalrpop_mod!(
+    #[allow(clippy::all, clippy::pedantic, clippy::unwrap_used, unused, missing_docs, unreachable_pub)]
+    grammar,
+    "/wml.rs"
+);
+
+/// Reads a script. The diagnostics are in the order of the text.
+pub fn parse(map: &SourceMap, file: FileId) -> (Ast, Vec<Diagnostic>) {
+    let text = &map.file(file).text;
+    parse_tokens(file, text, lex(file, text))
+}
+
+/// Reads tokens.
+pub(super) fn parse_tokens(file: FileId, text: &str, lexed: Lexed) -> (Ast, Vec<Diagnostic>) {
+    let placed = place(file, text, &lexed.tokens);
+    let mut builder = Builder::new(file, text);
+    let tokens = placed.tokens.into_iter().map(|(token, span)| Ok((span.start as usize, token, span.end as usize)));
+    let statements = match grammar::ScriptParser::new().parse(&mut builder, tokens) {
+        Ok(statements) => statements,
+        // The rule of statements takes any token by recovery, so this is out of reach; losing the script silently would be worse.
+        Err(error) => {
+            let span = error_span(&builder, &error);
+            let message = "the parser gave up; this is a bug in wmlrun";
+            builder.diagnostics.push(Diagnostic::error(Code::Internal, span, message));
+            Vec::new()
+        }
+    };
+    let Builder { diagnostics, orphans, .. } = builder;
+    let ast = Ast { file, statements: adopt(statements, orphans) };
+    let mut found = placed.diagnostics;
+    found.extend(diagnostics);
+    found.sort_by_key(|d| d.primary.span);
+    let diagnostics = first_of_each(&ast, lexed.diagnostics, found);
+    (ast, diagnostics)
+}
+
+/// Gives the braces that recovery passed over to the statements that they belong to, so that they match with the closing ones.
+fn adopt(mut statements: Vec<Statement>, orphans: Vec<(u32, Span)>) -> Vec<Statement> {
+    let mut at = 0;
+    for (start, brace) in orphans {
+        // Both lists are in the order of the text.
+        while at < statements.len() && !(statements[at].kind == StatementKind::Error && statements[at].span.start == start) {
+            at += 1;
+        }
+        let (before, rest) = statements.split_at_mut(at);
+        match (before.last_mut(), rest.first_mut()) {
+            (Some(Statement { span, kind: StatementKind::Command { open: open @ None, .. } }), Some(_)) => {
+                *open = Some(brace);
+                *span = span.to(brace);
+            }
+            (_, Some(error)) => {
+                let word = Spanned::new(String::new(), Span { end: error.span.start, ..error.span });
+                error.kind = StatementKind::Command { word, args: Vec::new(), open: Some(brace) };
+            }
+            (_, None) => return statements,
+        }
+    }
+    statements
+}
+
+/// Keeps all that the lexer found, and of the rest the first in each statement, unless the lexer's covers it.
+fn first_of_each(ast: &Ast, lexed: Vec<Diagnostic>, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    // What could not be read at the end of a statement counts as a part of it.
+    let mut groups = Vec::with_capacity(ast.statements.len());
+    for (i, statement) in ast.statements.iter().enumerate() {
+        let before = i.checked_sub(1).map(|i| &ast.statements[i].kind);
+        let goes_on = matches!(before, Some(StatementKind::Command { open: None, .. } | StatementKind::Error));
+        let same = statement.kind == StatementKind::Error && goes_on;
+        groups.push(groups.last().map_or(0, |group| group + usize::from(!same)));
+    }
+    let statement_of = |d: &Diagnostic| {
+        let at = ast.statements.partition_point(|s| s.span.start <= d.primary.span.start);
+        at.checked_sub(1).map(|at| groups[at])
+    };
+    let mut kept = Vec::with_capacity(lexed.len() + found.len());
+    let mut bad = lexed.iter().map(|d| d.primary.span).peekable();
+    let mut seen = None;
+    for diagnostic in found {
+        let span = diagnostic.primary.span;
+        while bad.next_if(|b| b.end <= span.start && b.start < span.start).is_some() {}
+        let covered = bad.peek().is_some_and(|b| b.start < span.end.max(span.start + 1) && span.start < b.end);
+        let statement = statement_of(&diagnostic);
+        if !covered && seen != Some(statement) {
+            seen = Some(statement);
+            kept.push(diagnostic);
+        }
+    }
+    kept.extend(lexed);
+    kept.sort_by_key(|d| d.primary.span);
+    kept
+}
+
+/// Of what later stages found, drops what lies in a statement that has a reported error already: its node holds guesses.
+#[must_use]
+pub fn without_follow_ons(ast: &Ast, reported: &[Diagnostic], later: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let statement_of = |span: Span| {
+        let at = ast.statements.partition_point(|s| s.span.start <= span.start);
+        at.checked_sub(1).filter(|&at| span.start < ast.statements[at].span.end.max(ast.statements[at].span.start + 1))
+    };
+    let broken: BTreeSet<usize> = reported
+        .iter()
+        .filter(|d| d.severity == Severity::Error && d.primary.span.file == ast.file)
+        .filter_map(|d| statement_of(d.primary.span))
+        .collect();
+    let follows = |d: &Diagnostic| {
+        d.primary.span.file == ast.file && statement_of(d.primary.span).is_some_and(|at| broken.contains(&at))
+    };
+    later.into_iter().filter(|d| !follows(d)).collect()
+}
+
+type Fault = ParseError<usize, Token, ()>;
+
+fn error_span(builder: &Builder<'_>, error: &Fault) -> Span {
+    match error {
+        ParseError::UnrecognizedToken { token: (l, _, r), .. } | ParseError::ExtraToken { token: (l, _, r) } => {
+            builder.span(*l, *r)
+        }
+        ParseError::InvalidToken { location } | ParseError::UnrecognizedEof { location, .. } => {
+            builder.span(*location, *location)
+        }
+        ParseError::User { error: () } => builder.span(0, 0),
+    }
+}
+
+/// What the grammar makes of a stretch that it can't read: a report, and a statement that stands for it.
+fn recovered(builder: &mut Builder<'_>, recovery: ErrorRecovery<usize, Token, ()>) -> Statement {
+    let span = error_span(builder, &recovery.error);
+    let start = recovery.dropped_tokens.first().map_or(span.start, |(l, _, _)| (*l as u32).min(span.start));
+    let end = recovery.dropped_tokens.last().map_or(span.end, |(_, _, r)| *r as u32);
+    if let Some((l, _, r)) = recovery.dropped_tokens.iter().find(|(_, token, _)| *token == Token::Open) {
+        let brace = builder.span(*l, *r);
+        builder.orphans.push((start, brace));
+    }
+    let diagnostic = describe(builder, &recovery.error, span);
+    builder.diagnostics.push(diagnostic);
+    Statement { span: Span { start, end: end.max(start), ..span }, kind: StatementKind::Error }
+}
+
+fn describe(builder: &Builder<'_>, error: &Fault, span: Span) -> Diagnostic {
+    let (token, expected) = match error {
+        ParseError::UnrecognizedToken { token: (_, token, _), expected } => (Some(token), expected.as_slice()),
+        ParseError::ExtraToken { token: (_, token, _) } => (Some(token), &[][..]),
+        ParseError::UnrecognizedEof { expected, .. } => (None, expected.as_slice()),
+        ParseError::InvalidToken { .. } | ParseError::User { .. } => (None, &[][..]),
+    };
+    let could = group(expected);
+    let at_statement = expected.iter().any(|name| name == "\"statement word\"") && !expected.iter().any(|n| n == "\",\"");
+    let report = |message: String| Diagnostic::error(Code::UnexpectedToken, span, message);
+    let written = builder.slice(span);
+    let diagnostic = match token {
+        Some(Token::Equals) if !at_statement => report("`=` without a name before it".to_owned()),
+        Some(Token::Operator(_)) if at_statement => report(format!("a statement can't start with `{written}`")),
+        Some(Token::Operator(_)) => {
+            return report(format!("`{written}` can't stand here"))
+                .label("not expected")
+                .help("an expression is one operator between two numbers or variables: `$a * 3`");
+        }
+        Some(Token::Open | Token::RowOpen) => report("this `{` belongs to no statement".to_owned()),
+        Some(Token::ParenOpen) => report("`(` can only follow `randvar` or `cvar`".to_owned()),
+        Some(token) if at_statement => {
+            report(format!("a statement can't start with {}", named(token, written)))
+        }
+        Some(token) => report(format!("{} can't stand here", named(token, written))),
+        None => report("the script ends too early".to_owned()),
+    };
+    if could.is_empty() { diagnostic } else { diagnostic.label(format!("expected {}", could.join(", "))) }
+}
+
+/// A token as a person calls it.
+fn named(token: &Token, written: &str) -> String {
+    match token {
+        Token::Number(_) => format!("the number `{written}`"),
+        Token::Text(_) => "a string".to_owned(),
+        Token::Variable(_) => format!("the variable `{written}`"),
+        _ => format!("`{written}`"),
+    }
+}
+
+/// What could stand here, in five groups at most, in an order that does not depend on the parser's tables.
+fn group(expected: &[String]) -> Vec<&'static str> {
+    const GROUPS: &[(&str, &[&str])] = &[
+        ("a command", &["\"statement word\""]),
+        ("an attribute or value", &["\"word\""]),
+        ("a number or variable", &["\"number\"", "\"variable\""]),
+        ("a string", &["\"string\""]),
+        ("`=`", &["\"=\""]),
+        ("an operator", &["\"operator\""]),
+        ("`,`", &["\",\""]),
+        ("`)`", &["\")\""]),
+        ("`{`", &["\"{\"", "\"table {\"", "\"row {\""]),
+        ("`}`", &["\"}\"", "\"table }\"", "\"row }\""]),
+    ];
+    let is_expected = |names: &[&str]| names.iter().any(|name| expected.iter().any(|e| e == name));
+    GROUPS.iter().filter(|(_, names)| is_expected(names)).map(|(group, _)| *group).take(5).collect()
+}

@@ -1,0 +1,338 @@
+//! What a word or a brace is, by its position.
+//!
+//! The language has no reserved words here: a file set may be called `set` or `log`, and an attribute added tomorrow takes no name
+//! from anyone. So this pass looks at what stands around a word and decides whether it starts a statement; the grammar then sees
+//! statement words and plain words as two kinds of tokens. It also tells the braces of a table of values from those of a block.
+//!
+//! Newlines mean nothing in the language. Only where a script is wrong anyway (a comma or `=` with nothing behind it, a word where
+//! only a statement can start) does the start of a line serve as a hint, so that one mistake is reported once and the statements
+//! behind it are still read. For the same reason brackets and values that are missing are reported and put in here.
+
+use super::token::Token;
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::source::{FileId, Span};
+use crate::spec::words::{STATEMENT_WORDS, StatementWord, statement_word};
+
+/// Longer words are not compared with the known ones: nobody misspells `set` in 40 letters.
+const LONGEST_NEAR_MISS: usize = 32;
+
+/// Tokens as the grammar sees them, with what was wrong.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Placed {
+    /// The tokens; those with an empty span were put in.
+    pub(super) tokens: Vec<(Token, Span)>,
+    /// What was missing or too much.
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// Places the tokens of `text`.
+pub(super) fn place(file: FileId, text: &str, tokens: &[(Token, Span)]) -> Placed {
+    let mut placer = Placer {
+        file,
+        text,
+        tokens,
+        at: 0,
+        statement: None,
+        words: 0,
+        named: false,
+        parens: Vec::new(),
+        table: None,
+        out: Placed { tokens: Vec::with_capacity(tokens.len() + 8), diagnostics: Vec::new() },
+    };
+    while let Some((token, span)) = tokens.get(placer.at) {
+        placer.token(token, *span);
+        placer.at += 1;
+    }
+    placer.settle();
+    placer.out
+}
+
+struct Placer<'a> {
+    file: FileId,
+    text: &'a str,
+    tokens: &'a [(Token, Span)],
+    /// Index of the token that is looked at.
+    at: usize,
+    /// The statement that it belongs to, if that is a known one.
+    statement: Option<&'static StatementWord>,
+    /// How many plain words that statement has so far.
+    words: usize,
+    /// Whether it has a `name=value` so far.
+    named: bool,
+    /// The round brackets that are open.
+    parens: Vec<Span>,
+    /// The table of values that is open: its first brace, and how many braces are open.
+    table: Option<(Span, usize)>,
+    out: Placed,
+}
+
+impl Placer<'_> {
+    fn next(&self) -> Option<&Token> {
+        self.tokens.get(self.at + 1).map(|(token, _)| token)
+    }
+
+    fn last(&self) -> Option<&Token> {
+        self.out.tokens.last().map(|(token, _)| token)
+    }
+
+    /// Whether the token with this index is the first of its line.
+    fn starts_line(&self, index: usize) -> bool {
+        let before = index.checked_sub(1).map_or(0, |i| self.tokens[i].1.end as usize);
+        let start = self.tokens.get(index).map_or(self.text.len(), |(_, span)| span.start as usize);
+        index == 0 || self.text.get(before..start).is_some_and(|gap| gap.contains('\n'))
+    }
+
+    /// Whether the next token stands on the same line and could be the first argument of a statement.
+    fn argument_follows(&self) -> bool {
+        matches!(self.next(), Some(Token::Number(_) | Token::Text(_) | Token::Word(_) | Token::Variable(_)))
+            && !self.starts_line(self.at + 1)
+    }
+
+    fn token(&mut self, token: &Token, span: Span) {
+        match token {
+            Token::Word(word) => self.word(word, span),
+            Token::Equals => {
+                self.settle_table();
+                self.named = true;
+                self.push(Token::Equals, span);
+            }
+            Token::Open => self.open(span),
+            Token::Close => self.close(span),
+            Token::ParenOpen => {
+                self.push(Token::ParenOpen, span);
+                self.parens.push(span);
+            }
+            Token::ParenClose => {
+                self.settle_table();
+                if self.parens.pop().is_some() {
+                    self.push(Token::ParenClose, span);
+                } else {
+                    let diagnostic = Diagnostic::error(Code::UnexpectedToken, span, "a `)` without its `(`");
+                    self.out.diagnostics.push(diagnostic.help("leave it out"));
+                }
+            }
+            other => self.push(other.clone(), span),
+        }
+    }
+
+    fn word(&mut self, word: &str, span: Span) {
+        if let Some(known) = statement_word(word) {
+            if self.is_statement(known) {
+                return self.start(known, span);
+            }
+        } else if self.stands_for_statement(word) {
+            return self.unknown(word, span);
+        }
+        let counts = !self.last().is_some_and(Token::joins) && self.next() != Some(&Token::Equals);
+        self.words += usize::from(counts);
+        self.push(Token::Word(word.to_owned()), span);
+    }
+
+    /// Whether a statement word starts a statement here.
+    fn is_statement(&self, word: &StatementWord) -> bool {
+        if self.next() == Some(&Token::Equals) {
+            return false;
+        }
+        let starts_line = self.starts_line(self.at);
+        match self.last() {
+            None | Some(Token::Open | Token::Close) => true,
+            // Here only a plain word can stand, unless the script is wrong and the next statement follows.
+            Some(last) if last.joins() => starts_line && self.argument_follows(),
+            _ if !self.parens.is_empty() || self.table.is_some() => starts_line,
+            Some(Token::Command(command)) => {
+                let command = statement_word(command);
+                let takes = |c: &StatementWord| c.objects.contains(&word.name) || (c.words > 0 && !starts_line);
+                !command.is_some_and(takes)
+            }
+            Some(Token::Word(before)) => match self.statement.map(|statement| statement.name) {
+                Some("set") => !(before == "mode" && word.name == "quit"),
+                Some("foreach") => before != "in" || starts_line,
+                _ => true,
+            },
+            Some(_) => true,
+        }
+    }
+
+    /// Whether a word that is no statement word stands where one should.
+    fn stands_for_statement(&self, word: &str) -> bool {
+        let last = match self.last() {
+            None | Some(Token::Open | Token::Close) => return true,
+            Some(last) => last,
+        };
+        if matches!(self.next(), Some(Token::Equals | Token::Comma))
+            || last.joins()
+            || !self.parens.is_empty()
+            || self.table.is_some()
+            || !self.starts_line(self.at)
+        {
+            return false;
+        }
+        let (words, list) = self.statement.map_or((0, Some(0)), |statement| (statement.words, statement.list));
+        if matches!(last, Token::Command(_)) {
+            return words == 0 && list.is_none();
+        }
+        let complete = self.named || self.words >= words.min(1);
+        if complete && near_miss(word).is_some() {
+            return true;
+        }
+        if list.is_none() {
+            return self.named || self.words >= words;
+        }
+        // In a list, a word alone lacks its comma, as in `reuse prealloc`; one with arguments of its own is a statement.
+        let own = match self.next() {
+            Some(Token::Word(_) | Token::Variable(_)) => {
+                matches!(self.tokens.get(self.at + 2), Some((Token::Equals, _)))
+            }
+            _ => true,
+        };
+        complete && own && self.argument_follows()
+    }
+
+    fn start(&mut self, word: &'static StatementWord, span: Span) {
+        self.settle();
+        self.push(Token::Command(word.name.to_owned()), span);
+        self.begin(Some(word));
+    }
+
+    fn begin(&mut self, statement: Option<&'static StatementWord>) {
+        self.statement = statement;
+        self.words = 0;
+        self.named = false;
+    }
+
+    fn unknown(&mut self, word: &str, span: Span) {
+        if self.next() == Some(&Token::Equals) {
+            let message = format!("the attribute `{word}` belongs to no statement");
+            let diagnostic = Diagnostic::error(Code::UnexpectedToken, span, message)
+                .help("attributes follow a command, `thread` or `flowop`; is one missing before it, or a brace wrong?");
+            self.out.diagnostics.push(diagnostic);
+            self.push(Token::Unknown(String::new()), Span::new(self.file, span.start as usize, span.start as usize));
+            self.push(Token::Word(word.to_owned()), span);
+            return self.begin(None);
+        }
+        let diagnostic = Diagnostic::error(Code::UnknownCommand, span, format!("unknown command `{word}`"));
+        match near_miss(word) {
+            Some(known) => {
+                self.out.diagnostics.push(diagnostic.help(format!("did you mean `{}`?", known.name)));
+                // Read on as if it had been written right: nothing else need be wrong.
+                self.start(known, span);
+            }
+            None => {
+                self.out.diagnostics.push(diagnostic.help("`wmlrun list commands` shows all"));
+                self.push(Token::Unknown(word.to_owned()), span);
+                self.begin(None);
+            }
+        }
+    }
+
+    fn open(&mut self, span: Span) {
+        if let Some((_, depth)) = &mut self.table {
+            *depth += 1;
+            return self.push(Token::RowOpen, span);
+        }
+        if self.last() == Some(&Token::Equals) && (self.next() == Some(&Token::Open) || !self.parens.is_empty()) {
+            self.table = Some((span, 1));
+            return self.push(Token::TableOpen, span);
+        }
+        self.settle();
+        self.push(Token::Open, span);
+        self.begin(None);
+    }
+
+    fn close(&mut self, span: Span) {
+        match &mut self.table {
+            Some((_, depth)) if *depth > 1 => {
+                *depth -= 1;
+                self.push(Token::RowClose, span);
+            }
+            Some(_) => {
+                self.table = None;
+                self.push(Token::TableClose, span);
+            }
+            None => {
+                self.settle();
+                self.push(Token::Close, span);
+                self.begin(None);
+            }
+        }
+    }
+
+    /// Appends a token; where a value should stand and it starts none, first reports that and puts in a stand-in.
+    fn push(&mut self, token: Token, span: Span) {
+        match self.last() {
+            Some(Token::Equals) if !token.starts_value() => self.missing_value(),
+            Some(Token::Operator(_)) if !token.is_operand() => self.missing_operand(),
+            _ => {}
+        }
+        self.out.tokens.push((token, span));
+    }
+
+    fn missing_operand(&mut self) {
+        let [.., (left, _), (_, operator)] = self.out.tokens.as_slice() else { return };
+        // Without a left operand the operator itself is the mistake, which the grammar reports.
+        if left.is_operand() {
+            let written = self.text.get(operator.start as usize..operator.end as usize).unwrap_or("");
+            let message = format!("`{written}` needs a number or variable behind it");
+            let diagnostic = Diagnostic::error(Code::UnexpectedToken, *operator, message);
+            self.out.diagnostics.push(diagnostic.help("an operator stands between two numbers or variables: `$a * 3`"));
+            self.put_in(Token::Missing);
+        }
+    }
+
+    fn missing_value(&mut self) {
+        let tokens = &self.out.tokens;
+        let Some((_, equals)) = tokens.last() else { return };
+        let equals = *equals;
+        let report = |message: String| Diagnostic::error(Code::UnexpectedToken, equals, message);
+        let diagnostic = match tokens.as_slice() {
+            [.., (Token::Equals, _), (_, _), _] => report("a second `=`".to_owned()).label("not expected"),
+            [.., (_, left), _] => {
+                let left = self.text.get(left.start as usize..left.end as usize).unwrap_or("");
+                report(format!("`{left}=` has no value")).label("a value is missing behind this")
+            }
+            _ => report("`=` without a name before it".to_owned()),
+        };
+        self.out.diagnostics.push(diagnostic);
+        self.put_in(Token::Missing);
+    }
+
+    /// Appends a token that was not written.
+    fn put_in(&mut self, token: Token) {
+        let end = self.out.tokens.last().map_or(0, |(_, span)| span.end as usize);
+        self.out.tokens.push((token, Span::new(self.file, end, end)));
+    }
+
+    /// Brings whatever is open to an end, since the statement ends here.
+    fn settle(&mut self) {
+        match self.last() {
+            Some(Token::Equals) => self.missing_value(),
+            Some(Token::Operator(_)) => self.missing_operand(),
+            _ => {}
+        }
+        self.settle_table();
+        while let Some(span) = self.parens.pop() {
+            let diagnostic = Diagnostic::error(Code::UnexpectedToken, span, "a `(` without its `)`");
+            self.out.diagnostics.push(diagnostic.label("never closed"));
+            self.put_in(Token::ParenClose);
+        }
+    }
+
+    fn settle_table(&mut self) {
+        let Some((span, depth)) = self.table.take() else { return };
+        let diagnostic = Diagnostic::error(Code::UnclosedBlock, span, "a table whose `{` is not closed")
+            .label("each `{` of the table needs its `}`");
+        self.out.diagnostics.push(diagnostic);
+        for _ in 1..depth {
+            self.put_in(Token::RowClose);
+        }
+        self.put_in(Token::TableClose);
+    }
+}
+
+/// The statement word that a misspelt one was probably meant to be.
+fn near_miss(word: &str) -> Option<&'static StatementWord> {
+    if word.len() > LONGEST_NEAR_MISS {
+        return None;
+    }
+    nearest(word, STATEMENT_WORDS.iter().map(|known| known.name)).and_then(statement_word)
+}

@@ -1,0 +1,114 @@
+//! The tokens: what the lexer makes of letters, and what the placing pass then makes of them by their position.
+
+use super::ast::{Number, Operator, TextPart, Variable};
+use crate::source::Spanned;
+
+/// A piece of a script. Those from [`Token::Command`] on are never made by the lexer: `place` tells them from words and braces
+/// by what stands around them, since the language has no reserved words.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Token {
+    /// A bare word: `fileset`, `/tmp/x`, `./rel`, `key:value;key:value`.
+    Word(String),
+    /// A number with its unit.
+    Number(Number),
+    /// A quoted string.
+    Text(Vec<TextPart>),
+    /// `$name` in any form.
+    Variable(Variable),
+    /// `=`.
+    Equals,
+    /// `,`.
+    Comma,
+    /// `{`.
+    Open,
+    /// `}`.
+    Close,
+    /// `(`.
+    ParenOpen,
+    /// `)`.
+    ParenClose,
+    /// `+ - * /` after an operand.
+    Operator(Operator),
+    /// A piece that is none of these; it has been reported, and stands where a value could.
+    Error,
+
+    /// A word that starts a statement.
+    Command(String),
+    /// A word where only a statement could start, which starts none; it has been reported.
+    Unknown(String),
+    /// The first `{` of a table of values.
+    TableOpen,
+    /// The last `}` of a table of values.
+    TableClose,
+    /// The `{` of a row of such a table.
+    RowOpen,
+    /// The `}` of a row of such a table.
+    RowClose,
+    /// Nothing, where a value should have been; it has been reported.
+    Missing,
+}
+
+impl Token {
+    /// Whether a value starts with it.
+    pub(super) fn starts_value(&self) -> bool {
+        use Token::{Error, Missing, Number, TableOpen, Text, Variable, Word};
+        matches!(self, Word(_) | Number(_) | Text(_) | Variable(_) | Error | TableOpen | Missing)
+    }
+
+    /// Whether it can stand beside an operator.
+    pub(super) fn is_operand(&self) -> bool {
+        matches!(self, Self::Number(_) | Self::Variable(_) | Self::Error | Self::Missing)
+    }
+
+    /// Whether what follows it belongs to the same statement, whatever it is.
+    pub(super) fn joins(&self) -> bool {
+        use Token::{Comma, Equals, Operator, ParenOpen, RowOpen, TableOpen};
+        matches!(self, Equals | Comma | ParenOpen | Operator(_) | TableOpen | RowOpen)
+    }
+
+    /// One word for lists of tokens.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Word(_) => "word",
+            Self::Number(_) => "number",
+            Self::Text(_) => "text",
+            Self::Variable(_) => "variable",
+            Self::Equals => "equals",
+            Self::Comma => "comma",
+            Self::Open => "open",
+            Self::Close => "close",
+            Self::ParenOpen => "paren-open",
+            Self::ParenClose => "paren-close",
+            Self::Operator(_) => "operator",
+            Self::Error => "error",
+            Self::Command(_) => "command",
+            Self::Unknown(_) => "unknown",
+            Self::TableOpen => "table-open",
+            Self::TableClose => "table-close",
+            Self::RowOpen => "row-open",
+            Self::RowClose => "row-close",
+            Self::Missing => "missing",
+        }
+    }
+
+    /// What was understood of a token whose text does not show it.
+    pub(super) fn meaning(&self) -> Option<String> {
+        match self {
+            Self::Number(number) => Some(format!("{number:?}")),
+            Self::Variable(variable) => Some(format!("{:?} {}{}", variable.form, variable.name, field(variable))),
+            Self::Text(parts) => {
+                let parts = parts.iter().map(|part| match part {
+                    TextPart::Text(text) => format!("{text:?}"),
+                    TextPart::Variable(Spanned { node, .. }) => format!("{:?} {}{}", node.form, node.name, field(node)),
+                });
+                Some(format!("[{}]", parts.collect::<Vec<_>>().join(", ")))
+            }
+            Self::Operator(operator) => Some(format!("{operator:?}")),
+            _ => None,
+        }
+    }
+}
+
+fn field(variable: &Variable) -> String {
+    variable.field.as_ref().map(|field| format!(" field {field}")).unwrap_or_default()
+}

@@ -1,0 +1,67 @@
+//! Golden cases. A case is a file `tests/cases/STAGE/NAME.wml`; what its stage makes of it stands beside it in `NAME.snap`.
+//!
+//! A new case is one file: run the tests, read the `.snap.new`, rename it. A case without a snapshot fails. A new stage is a folder,
+//! a function from map and file to text, and a line at the end of this file.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use wml::diag::{self, Diagnostic, Style};
+use wml::source::{FileId, SourceMap};
+use wml::syntax;
+
+/// Compares what a stage makes of a case with the snapshot beside it.
+fn golden(path: &Path, stage: impl Fn(&SourceMap, FileId) -> String) -> datatest_stable::Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let mut map = SourceMap::new();
+    let file = map.add(path.file_name().unwrap().to_string_lossy(), std::fs::read_to_string(&path)?);
+    let shown = stage(&map, file);
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(path.parent().unwrap());
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(path.file_stem().unwrap().to_string_lossy().into_owned(), shown));
+    Ok(())
+}
+
+fn with_diagnostics(map: &SourceMap, mut out: String, diagnostics: &[Diagnostic]) -> String {
+    if !diagnostics.is_empty() {
+        let _ = write!(out, "---\n{}", diag::render(map, diagnostics, Style::Plain));
+    }
+    out
+}
+
+fn lex(path: &Path) -> datatest_stable::Result<()> {
+    golden(path, |map, file| {
+        let lexed = syntax::lex(file, &map.file(file).text);
+        with_diagnostics(map, syntax::print_tokens(map, &lexed), &lexed.diagnostics)
+    })
+}
+
+/// The tree, then all that is wrong with it up to here, then the dialect.
+fn parse(path: &Path) -> datatest_stable::Result<()> {
+    golden(path, |map, file| {
+        let (ast, mut diagnostics) = syntax::parse(map, file);
+        let structure = syntax::nest(&ast).1;
+        diagnostics.extend(syntax::without_follow_ons(&ast, &diagnostics, structure));
+        let detected = syntax::dialect::detect(map, &ast);
+        diagnostics.extend(detected.diagnostics);
+        let out = format!("{}--- {} ({})\n", syntax::print(&ast), detected.dialect, detected.reason);
+        with_diagnostics(map, out, &diagnostics)
+    })
+}
+
+fn fmt(path: &Path) -> datatest_stable::Result<()> {
+    golden(path, |map, file| match syntax::format(map, file) {
+        Ok(text) => text,
+        Err(errors) => with_diagnostics(map, "not formatted\n".to_owned(), &errors),
+    })
+}
+
+datatest_stable::harness! {
+    { test = lex, root = "tests/cases/lex", pattern = r"\.wml$" },
+    { test = parse, root = "tests/cases/parse", pattern = r"\.wml$" },
+    { test = fmt, root = "tests/cases/fmt", pattern = r"\.wml$" },
+}

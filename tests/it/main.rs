@@ -1,0 +1,6 @@
+//! All tests that are no golden cases, in one binary: a module an area.
+
+#![allow(clippy::unwrap_used)]
+
+mod syntax;
+mod tidy;
