@@ -1,0 +1,104 @@
+//! `cvar(type=…,parameters=…)`: Filebench's custom variables, and ours by the same words.
+
+use super::law::{Builder, Values, finite};
+use super::randvar::bounded;
+use super::variable::Adjust;
+use super::{BadDistribution, DISTRIBUTIONS, Distribution, Place, RandomVar};
+
+/// A random variable from the words of a `cvar`.
+///
+/// `kind` is the type, `cvar-gamma`; `parameters` is `key:value;key:value`, where a value is a number that may have a unit (`16k`) or
+/// `true` or `false`, and blanks and empty pieces are passed over. Draws are rounded to the nearest multiple of `round`, then
+/// bounded by `min` (default: the smallest number above zero, so that what is negative becomes 0) and `max`.
+pub fn cvar(
+    kind: &str,
+    parameters: &str,
+    min: Option<f64>,
+    max: Option<f64>,
+    round: Option<f64>,
+) -> Result<RandomVar, BadDistribution> {
+    let Some(distribution) = Distribution::of_cvar(kind) else {
+        return Err(BadDistribution::UnknownType { name: kind.to_owned(), known: names() });
+    };
+    let Builder::Named(build) = distribution.build else {
+        return Err(BadDistribution::UnknownType { name: kind.to_owned(), known: names() });
+    };
+    let given = parse(parameters)?;
+    let min = finite("min", min.unwrap_or(f64::MIN_POSITIVE))?;
+    let max = finite("max", max.unwrap_or(f64::MAX))?;
+    let round = finite("round", round.unwrap_or(0.0))?;
+    if round < 0.0 {
+        return Err(BadDistribution::OutOfRange { parameter: "round", value: round, range: "at least 0" });
+    }
+    let (law, notes) = build(&Values::new(distribution.name, distribution.parameters, &given)?)?;
+    let max = bounded(min, max, &law.bounds(), law.mean(), distribution.name)?;
+    Ok(RandomVar::new(law, Adjust { round, min, max }, notes))
+}
+
+/// The types that a `cvar` can have.
+fn names() -> Vec<String> {
+    let name = |d: &Distribution| match d.place {
+        Place::Randvar => None,
+        Place::Cvar => Some(d.name.to_owned()),
+        Place::Both => Some(format!("cvar-{}", d.name)),
+    };
+    DISTRIBUTIONS.iter().filter_map(name).collect()
+}
+
+/// `key:value;key:value` to names and numbers.
+fn parse(parameters: &str) -> Result<Vec<(String, f64)>, BadDistribution> {
+    let mut given = Vec::new();
+    for piece in parameters.split(';').map(str::trim).filter(|piece| !piece.is_empty()) {
+        let (name, value) = piece.split_once(':').unwrap_or((piece, ""));
+        let (name, value) = (name.trim(), value.trim());
+        let Some(number) = number(value) else {
+            return Err(BadDistribution::NotANumber { parameter: name.to_owned(), value: value.to_owned() });
+        };
+        given.push((name.to_owned(), number));
+    }
+    Ok(given)
+}
+
+/// A number with an optional unit, or a switch.
+fn number(text: &str) -> Option<f64> {
+    match text {
+        "true" => return Some(1.0),
+        "false" => return Some(0.0),
+        _ => {}
+    }
+    let (digits, shift) = match text.chars().last()?.to_ascii_lowercase() {
+        'k' => (&text[..text.len() - 1], 10),
+        'm' => (&text[..text.len() - 1], 20),
+        'g' => (&text[..text.len() - 1], 30),
+        't' => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    // Rust also reads `inf` and `nan` as numbers; neither is a parameter.
+    digits.parse::<f64>().ok().map(|n| n * (1u64 << shift) as f64).filter(|n| n.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{number, parse};
+
+    #[test]
+    fn reads_numbers_with_units_and_switches() {
+        let read: Vec<Option<f64>> =
+            ["16k", "1.5", "2G", "-3", "1e3", "true", "false", "k", "", "x", "inf", "nan", "0x10", "4kb", "1é"]
+                .iter()
+                .map(|text| number(text))
+                .collect();
+        let some = [16_384.0, 1.5, 2_147_483_648.0, -3.0, 1000.0, 1.0, 0.0].map(Some);
+        assert_eq!(read[..7], some);
+        assert!(read[7..].iter().all(Option::is_none), "{read:?}");
+    }
+
+    #[test]
+    fn reads_a_parameter_string() -> Result<(), super::BadDistribution> {
+        assert_eq!(parse(" mean:16k ; gamma : 1.5;;")?, [("mean".to_owned(), 16_384.0), ("gamma".to_owned(), 1.5)]);
+        assert_eq!(parse("")?, []);
+        let error = parse("mean").map_err(|e| e.to_string());
+        assert_eq!(error, Err("`mean` is ``, which is not a number".to_owned()));
+        Ok(())
+    }
+}

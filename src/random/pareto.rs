@@ -1,0 +1,94 @@
+//! Pareto: a heavy tail, or the rule that a fifth of the items gets four fifths of the requests. Ours; Filebench has neither.
+
+use super::law::{Builder, Built, Law, Number, Values, check, same};
+use super::stream::{unit, unit_above_zero};
+use super::{Distribution, Parameter, Place, Rng};
+use std::fmt;
+
+pub(super) const PARETO: Distribution = Distribution {
+    name: "pareto",
+    place: Place::Both,
+    parameters: &[
+        Parameter::new("shape", Some(1.5), "of the tail: the smaller, the heavier; 1 and below need `max`"),
+        Parameter::new("scale", Some(4096.0), "least value"),
+        Parameter::new(
+            "h",
+            None,
+            "instead of `shape` and `scale`: this share of the items gets a share 1 − h of the draws, as in fio",
+        ),
+        Parameter::new("items", Some(1000.0), "with `h`: how many items there are"),
+        Parameter::new("unit", Some(1.0), "with `h`: distance between items"),
+    ],
+    doc: "`scale / u^(1/shape)` for sizes; with `h`, `unit · ⌊items · u^(ln h / ln(1 − h))⌋` for files and offsets (u uniform)",
+    example: "set $filesize = randvar(type=pareto,shape=1.3,scale=4k,max=1g)",
+    build: Builder::Named(build),
+};
+
+#[derive(Debug)]
+struct Tail {
+    scale: f64,
+    shape: f64,
+}
+
+#[derive(Debug)]
+struct Items {
+    h: f64,
+    count: f64,
+    unit: f64,
+    power: f64,
+}
+
+fn build(values: &Values<'_>) -> Built {
+    let Some(h) = values.given("h") else {
+        return Ok((
+            Box::new(Tail { scale: values.above_zero("scale")?, shape: values.above_zero("shape")? }),
+            Vec::new(),
+        ));
+    };
+    let h = check("h", h, |h| 0.0 < h && h < 1.0, "between 0 and 1")?;
+    let range = "from 1 to 2^53";
+    let items = check("items", values.get("items").trunc(), |n| (1.0..=9_007_199_254_740_992.0).contains(&n), range)?;
+    let unit = values.not_negative("unit")?;
+    Ok((Box::new(Items { h, count: items, unit, power: h.ln() / (1.0 - h).ln() }), Vec::new()))
+}
+
+impl Law for Tail {
+    fn draw(&self, rng: &mut Rng) -> f64 {
+        self.scale * unit_above_zero(rng).powf(-1.0 / self.shape)
+    }
+    fn mean(&self) -> f64 {
+        if self.shape > 1.0 { self.scale * self.shape / (self.shape - 1.0) } else { f64::INFINITY }
+    }
+    fn bounds(&self) -> (f64, f64) {
+        (self.scale, f64::INFINITY)
+    }
+}
+
+impl Law for Items {
+    fn draw(&self, rng: &mut Rng) -> f64 {
+        self.unit * (self.count * unit(rng).powf(self.power)).floor()
+    }
+    fn mean(&self) -> f64 {
+        // Of a fraction of an item half is cut off.
+        self.unit * (self.count / (self.power + 1.0) - 0.5).max(0.0)
+    }
+    fn bounds(&self) -> (f64, f64) {
+        (0.0, self.unit * (self.count - 1.0))
+    }
+}
+
+impl fmt::Display for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pareto(shape={},scale={})", Number(self.shape), Number(self.scale))
+    }
+}
+
+impl fmt::Display for Items {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pareto(h={},items={}", Number(self.h), Number(self.count))?;
+        if !same(self.unit, 1.0) {
+            write!(f, ",unit={}", Number(self.unit))?;
+        }
+        f.write_str(")")
+    }
+}

@@ -1,0 +1,98 @@
+//! A number of the plan: fixed, or drawn anew at each use.
+
+use super::law::Number;
+use super::{RandomVar, Rng};
+use std::fmt;
+use std::sync::Arc;
+
+/// A size, a count or an index: a constant, or a random variable.
+#[derive(Clone, Debug)]
+pub enum Quantity {
+    /// Always the same.
+    Const(u64),
+    /// Drawn from the thread's own stream.
+    Random(Arc<RandomVar>),
+}
+
+impl Quantity {
+    /// The value for this use, a whole number: fractions are cut off, what is below zero is 0, what is too large is `u64::MAX`.
+    #[inline]
+    pub fn draw(&self, rng: &mut Rng) -> u64 {
+        match self {
+            Self::Const(n) => *n,
+            Self::Random(variable) => variable.draw(rng),
+        }
+    }
+
+    /// The value for this use, with its fraction.
+    #[inline]
+    pub fn draw_f64(&self, rng: &mut Rng) -> f64 {
+        match self {
+            Self::Const(n) => *n as f64,
+            Self::Random(variable) => variable.draw_f64(rng),
+        }
+    }
+
+    /// What [`Self::draw`] gives on average; see [`RandomVar::mean`].
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Const(n) => *n as f64,
+            Self::Random(variable) => variable.mean(),
+        }
+    }
+
+    /// What [`Self::draw`] never passes; none if the law has no bound.
+    pub fn max_hint(&self) -> Option<u64> {
+        match self {
+            Self::Const(n) => Some(*n),
+            Self::Random(variable) => variable.max_hint(),
+        }
+    }
+
+    /// What [`Self::draw`] never goes below.
+    pub fn min_hint(&self) -> u64 {
+        match self {
+            Self::Const(n) => *n,
+            Self::Random(variable) => variable.min_hint(),
+        }
+    }
+}
+
+impl From<u64> for Quantity {
+    fn from(n: u64) -> Self {
+        Self::Const(n)
+    }
+}
+
+impl From<RandomVar> for Quantity {
+    fn from(variable: RandomVar) -> Self {
+        Self::Random(Arc::new(variable))
+    }
+}
+
+/// Stable: `16k`, `1000`, `gamma(mean=16k,shape=1.5)`.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Const(n) if *n < 1 << 53 => Number(*n as f64).fmt(f),
+            Self::Const(n) => n.fmt(f),
+            Self::Random(variable) => variable.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Quantity;
+    use crate::random::stream;
+
+    #[test]
+    fn a_constant_is_itself_and_takes_nothing_from_the_stream() {
+        let (mut rng, before) = (stream(1, &[]), stream(1, &[]));
+        let q = Quantity::from(16_384);
+        assert_eq!((q.draw(&mut rng), q.max_hint(), q.min_hint()), (16_384, Some(16_384), 16_384));
+        assert_eq!(q.to_string(), "16k");
+        assert_eq!(Quantity::from(u64::MAX).to_string(), u64::MAX.to_string());
+        assert_eq!(rng, before);
+    }
+}

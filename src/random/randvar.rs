@@ -1,0 +1,123 @@
+//! `randvar(…)` and `define randvar`: Filebench's own random variables, and ours by the same words.
+
+use super::law::{Builder, Values, finite};
+use super::variable::Adjust;
+use super::{BadDistribution, DISTRIBUTIONS, Distribution, Note, Place, RandomVar};
+
+/// The type of a random variable.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// `type=uniform`.
+    Uniform,
+    /// `type=gamma`.
+    Gamma,
+    /// `type=tabular`.
+    Tabular,
+    /// One of ours.
+    Other(&'static Distribution),
+}
+
+impl Kind {
+    /// By the word after `type=`.
+    pub fn named(name: &str) -> Result<Self, BadDistribution> {
+        match name {
+            "uniform" => Ok(Self::Uniform),
+            "gamma" => Ok(Self::Gamma),
+            "tabular" => Ok(Self::Tabular),
+            _ => Distribution::of_randvar(name).map(Self::Other).ok_or_else(|| {
+                let known =
+                    DISTRIBUTIONS.iter().filter(|d| d.place != Place::Cvar).map(|d| d.name.to_owned()).collect();
+                BadDistribution::UnknownType { name: name.to_owned(), known }
+            }),
+        }
+    }
+}
+
+/// The attributes of a random variable, as written.
+#[derive(Clone, Debug, Default)]
+pub struct RandvarParams {
+    /// None: `gamma`, or `tabular` if there is a table.
+    pub kind: Option<Kind>,
+    /// Lower bound of uniform and gamma, and what the least value of a table is moved to; a bound of ours. Default 0.
+    pub min: f64,
+    /// Upper bound. Ours: Filebench's random variables have none.
+    pub max: Option<f64>,
+    /// Default: 0 of uniform, the gamma value of gamma, the table's own mean of tabular.
+    pub mean: Option<f64>,
+    /// Shape of gamma in thousandths. Default 1500.
+    pub gamma: Option<u64>,
+    /// Results are multiples of it; 0: any.
+    pub round: u64,
+    /// Accepted. Draws come from the stream of the thread that draws all the same, which `--seed` repeats; Filebench's shared
+    /// stream per variable depended on the order in which threads drew.
+    pub seed: Option<u64>,
+    /// Rows of percent, least and greatest value. With a table the type is tabular whatever `kind` says.
+    pub table: Vec<(u64, u64, u64)>,
+    /// Parameters of ours by name, such as `items` and `theta`; a switch is 1 or 0.
+    pub named: Vec<(String, f64)>,
+}
+
+/// A random variable from its attributes.
+pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
+    finite("min", params.min)?;
+    for (name, value) in [("mean", params.mean), ("max", params.max)] {
+        value.map_or(Ok(0.0), |v| finite(name, v))?;
+    }
+    let wanted = match params.kind {
+        _ if !params.table.is_empty() => "tabular",
+        None | Some(Kind::Gamma) => "gamma",
+        Some(Kind::Uniform) => "uniform",
+        Some(Kind::Tabular) => "tabular",
+        Some(Kind::Other(distribution)) => distribution.name,
+    };
+    // Every name above is in the table, which a test holds.
+    let Some(distribution) = Distribution::of_randvar(wanted) else {
+        return Err(BadDistribution::UnknownType { name: wanted.to_owned(), known: Vec::new() });
+    };
+    let mut adjust = Adjust { round: params.round as f64, max: params.max.unwrap_or(f64::MAX), ..Adjust::NONE };
+    let (law, mut notes) = match distribution.build {
+        Builder::Randvar(build) => {
+            if let Some((name, _)) = params.named.first() {
+                let known = distribution.parameters.iter().map(|p| p.name.to_owned()).collect();
+                return Err(BadDistribution::UnknownParameter {
+                    distribution: distribution.name,
+                    parameter: name.clone(),
+                    known,
+                });
+            }
+            build(params)?
+        }
+        Builder::Named(build) => {
+            adjust.min = params.min;
+            let mut named = params.named.clone();
+            named.extend(params.mean.map(|mean| ("mean".to_owned(), mean)));
+            named.extend(params.gamma.map(|gamma| ("gamma".to_owned(), gamma as f64 / 1000.0)));
+            build(&Values::new(distribution.name, distribution.parameters, &named)?)?
+        }
+    };
+    adjust.max = bounded(adjust.min, adjust.max, &law.bounds(), law.mean(), distribution.name)?;
+    if params.seed.is_some_and(|seed| seed != 0) {
+        let message = "`seed` of a random variable has no effect: each thread draws from a stream of its own, which `--seed` repeats";
+        notes.push(Note::new("seed", message));
+    }
+    Ok(RandomVar::new(law, adjust, notes))
+}
+
+/// `max`, if there is something between it and `min`, and if the law has a mean or a bound: without one a file set of such sizes
+/// has no size.
+pub(super) fn bounded(
+    min: f64,
+    max: f64,
+    bounds: &(f64, f64),
+    mean: f64,
+    distribution: &'static str,
+) -> Result<f64, BadDistribution> {
+    if max < min {
+        return Err(BadDistribution::OutOfRange { parameter: "max", value: max, range: "at least `min`" });
+    }
+    if max >= f64::MAX && !mean.is_finite() && !bounds.1.is_finite() {
+        let why = ": its mean is infinite without a bound";
+        return Err(BadDistribution::Missing { distribution, parameter: "max", why });
+    }
+    Ok(max)
+}

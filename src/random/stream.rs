@@ -1,0 +1,136 @@
+//! Streams of random numbers: how a thread gets one of its own, and the few draws that the hot paths make themselves.
+//!
+//! A published result names its seed, so what a seed means never changes: the values are pinned by tests. That is also why the
+//! seeding is written out here and not left to a crate.
+
+use rand_distr::Distribution as _;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+/// The generator of every stream: fast, small, and named, so that a seed gives the same numbers in every version.
+pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The odd constant of `SplitMix64` (Steele, Lea and Flood 2014): 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// `SplitMix64`'s finaliser: a bijection in which each input bit changes half of the output bits.
+const fn finalise(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// A hash of `seed` and `n`, without state: what layouts are computed from, so that the size of file `n` needs no file before it.
+///
+/// For one seed it is a bijection of `n`.
+#[inline]
+pub const fn mix(seed: u64, n: u64) -> u64 {
+    // The seed is hashed first: else the streams of seeds that differ by a multiple of `GOLDEN` would overlap.
+    finalise(finalise(seed ^ GOLDEN).wrapping_add(n.wrapping_mul(GOLDEN)))
+}
+
+/// The stream for one place in the workload: `path` is (process, instance, thread, instance, …) and may have any length.
+///
+/// Two different paths, or two seeds, give streams that have nothing to do with one another. The same ones give the same stream on
+/// every machine, for ever.
+pub fn stream(seed: u64, path: &[u64]) -> Rng {
+    let key = path.iter().fold(mix(seed, path.len() as u64), |key, &step| mix(key, step));
+    let mut bytes = [0; 32];
+    for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&mix(key, i as u64).to_le_bytes());
+    }
+    Rng::from_seed(bytes)
+}
+
+/// A whole number in `0..n`; 0 if `n` is 0.
+///
+/// Lemire's multiplication without the rejection step: some values are likelier than others by at most `n / 2^64`.
+#[inline]
+pub fn below(rng: &mut Rng, n: u64) -> u64 {
+    ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
+}
+
+/// A fraction in `[0, 1)`, in steps of 2^-53.
+#[inline]
+pub fn unit(rng: &mut Rng) -> f64 {
+    const STEP: f64 = 1.0 / (1u64 << 53) as f64;
+    (rng.next_u64() >> 11) as f64 * STEP
+}
+
+/// A fraction in `(0, 1]`: what may go into a logarithm.
+#[inline]
+pub(super) fn unit_above_zero(rng: &mut Rng) -> f64 {
+    1.0 - unit(rng)
+}
+
+/// A draw of the gamma distribution with this mean and shape; its variance is `mean² / shape`.
+///
+/// A shape that is not above zero gives the mean itself, as Filebench's `dirgamma=0` and `filesizegamma=0` do, and so does a mean
+/// that is not above zero.
+pub fn gamma(rng: &mut Rng, mean: f64, shape: f64) -> f64 {
+    match rand_distr::Gamma::new(shape, mean / shape) {
+        Ok(law) => law.sample(rng),
+        Err(_) => mean,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{below, gamma, mix, stream, unit};
+    use rand_xoshiro::rand_core::Rng as _;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_path_is_a_stream_of_its_own() {
+        let paths: [&[u64]; 9] =
+            [&[], &[0], &[0, 0], &[0, 1], &[1, 0], &[1], &[0, 0, 0, 0], &[0, 0, 0, 1], &[u64::MAX, 0]];
+        let firsts: HashSet<u64> =
+            (0..4).flat_map(|seed| paths.iter().map(move |path| stream(seed, path).next_u64())).collect();
+        assert_eq!(firsts.len(), 4 * paths.len());
+    }
+
+    /// The figures come from a second implementation, in another language.
+    #[test]
+    fn a_seed_means_the_same_for_ever() {
+        let draws = |seed, path: &[u64]| {
+            let mut rng = stream(seed, path);
+            [rng.next_u64(), rng.next_u64(), rng.next_u64()]
+        };
+        assert_eq!(draws(0, &[]), [0x01C2_E29D_F3A5_FF61, 0x70CB_CEB6_5269_AEA7, 0x9FBE_299C_C0E7_BFB6]);
+        assert_eq!(draws(42, &[1, 0, 2, 7]), [0x3558_2FB3_1B57_3187, 0x9FD9_0C2E_1AF8_F059, 0x0D0F_0674_9BA5_DCE7]);
+        assert_eq!(
+            [mix(0, 0), mix(0, 1), mix(1, 0), mix(u64::MAX, u64::MAX)],
+            [0x4821_8226_FF3C_D4BF, 0xA706_DD2F_4D19_7E6F, 0x4450_18E3_0581_0B78, 0x0422_887E_4D87_A77A]
+        );
+    }
+    /// Directory trees are made of these, and a tree must be the same after an update of a crate.
+    #[test]
+    fn gamma_draws_stay_the_same() {
+        let mut rng = stream(7, &[3]);
+        let draws: Vec<u64> = [1.5, 0.5, 1.0, 20.0].iter().map(|&shape| gamma(&mut rng, 1e6, shape) as u64).collect();
+        assert_eq!(draws, [539_250, 1_030_237, 50_260, 1_357_403]);
+    }
+
+    #[test]
+    fn draws_stay_in_range() {
+        let mut rng = stream(1, &[]);
+        let mut seen = [0u32; 10];
+        for _ in 0..10_000 {
+            seen[usize::try_from(below(&mut rng, 10)).unwrap()] += 1;
+            assert!((0.0..1.0).contains(&unit(&mut rng)));
+        }
+        assert!(seen.iter().all(|&n| (850..1150).contains(&n)), "{seen:?}");
+        assert_eq!(below(&mut rng, 0), 0);
+        assert_eq!(below(&mut rng, 1), 0);
+        assert!(below(&mut rng, u64::MAX) > 0);
+    }
+
+    #[test]
+    fn gamma_without_a_shape_is_its_mean() {
+        let mut rng = stream(1, &[]);
+        for shape in [0.0, -1.0, f64::NAN] {
+            assert_eq!(gamma(&mut rng, 20.0, shape).to_bits(), 20f64.to_bits());
+        }
+        assert_eq!(gamma(&mut rng, 0.0, 1.5).to_bits(), 0f64.to_bits());
+    }
+}

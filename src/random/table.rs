@@ -1,0 +1,102 @@
+//! Tabular: a histogram, uniform within each row.
+
+use super::law::{Builder, Built, Constant, Law, Number, same};
+use super::stream::{below, unit};
+use super::{BadDistribution, Distribution, Note, Parameter, Place, RandvarParams, Rng};
+use std::fmt;
+
+pub(super) const TABULAR: Distribution = Distribution {
+    name: "tabular",
+    place: Place::Randvar,
+    parameters: &[
+        Parameter::new(
+            "randtable",
+            None,
+            "rows `{percent,least,greatest}`, which must be given; a table makes any variable tabular",
+        ),
+        Parameter::new("min", Some(0.0), "what the table's least value is moved to"),
+        Parameter::new("mean", None, "what the table's mean is moved to; not given: the table's own mean"),
+    ],
+    doc: "a row by its percentage, then any value of the row; all values are then moved and stretched to `min` and `mean`: give the \
+          table's least value as `min` to have them as written",
+    example: "set $iosize = randvar(type=tabular,min=1k,randtable={{80,1k,4k},{15,4k,16k},{5,16k,64k}})",
+    build: Builder::Randvar(randvar),
+};
+
+#[derive(Debug)]
+struct Table {
+    /// Weight of this row and all before it; least value; width.
+    rows: Vec<(u64, f64, f64)>,
+    total: u64,
+    mean: f64,
+    bounds: (f64, f64),
+}
+
+fn randvar(params: &RandvarParams) -> Built {
+    let rows = &params.table;
+    let total = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.0));
+    if rows.is_empty() {
+        return Err(BadDistribution::Missing { distribution: "tabular", parameter: "randtable", why: "" });
+    }
+    if total == 0 {
+        return Err(BadDistribution::OutOfRange {
+            parameter: "randtable",
+            value: 0.0,
+            range: "of more than 0 % in all",
+        });
+    }
+    let mut notes = Vec::new();
+    if total != 100 {
+        notes
+            .push(Note::new("randtable", format!("the percentages add up to {total}: each counts as a share of that")));
+    }
+    let middle = |row: &(u64, u64, u64)| f64::midpoint(row.1 as f64, row.2 as f64);
+    let table_mean = rows.iter().map(|row| row.0 as f64 * middle(row)).sum::<f64>() / total as f64;
+    // A row of 0 % is never drawn, but counts here: the tables of netsfs say so what their least value is.
+    let table_min = rows.iter().map(|row| row.1.min(row.2)).min().unwrap_or(0) as f64;
+    let mean = params.mean.filter(|&mean| mean != 0.0).unwrap_or(table_mean);
+    if table_mean <= table_min {
+        if !same(params.min, table_min) {
+            notes.push(Note::new("min", "a table of one value can't be stretched to `min`: every draw is the mean"));
+        }
+        return Ok((Box::new(Constant(mean)), notes));
+    }
+    let stretch = (mean - params.min) / (table_mean - table_min);
+    if stretch < 0.0 {
+        let message = "the mean is below `min`: the table is turned over, and draws below zero are 0";
+        notes.push(Note::new("mean", message));
+    }
+    let place = |value: f64| (value - table_min) * stretch + params.min;
+    let mut sum = 0u64;
+    let mut out = Vec::with_capacity(rows.len());
+    let mut bounds = (f64::INFINITY, f64::NEG_INFINITY);
+    for &(percent, low, high) in rows.iter().filter(|row| row.0 > 0) {
+        sum = sum.saturating_add(percent);
+        let (low, high) = (place(low as f64), place(high as f64));
+        bounds = (bounds.0.min(low).min(high), bounds.1.max(low).max(high));
+        out.push((sum, low, high - low));
+    }
+    Ok((Box::new(Table { rows: out, total, mean, bounds }), notes))
+}
+
+impl Law for Table {
+    fn draw(&self, rng: &mut Rng) -> f64 {
+        let pick = below(rng, self.total);
+        // Tables have a handful of rows, the likeliest mostly first: a scan is faster than a search.
+        let (low, width) = self.rows.iter().find(|row| pick < row.0).map_or((0.0, 0.0), |row| (row.1, row.2));
+        low + unit(rng) * width
+    }
+    fn mean(&self) -> f64 {
+        self.mean
+    }
+    fn bounds(&self) -> (f64, f64) {
+        self.bounds
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (low, high) = self.bounds;
+        write!(f, "tabular(mean={},{}..{},rows={})", Number(self.mean), Number(low), Number(high), self.rows.len())
+    }
+}

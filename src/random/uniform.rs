@@ -1,0 +1,93 @@
+//! Uniform: every value of a range is as likely.
+
+use super::law::{Builder, Built, Constant, Law, Number, Values};
+use super::stream::unit;
+use super::{Distribution, Note, Parameter, Place, RandvarParams, Rng};
+use std::fmt;
+
+pub(super) const UNIFORM: Distribution = Distribution {
+    name: "uniform",
+    place: Place::Randvar,
+    parameters: &[
+        Parameter::new("min", Some(0.0), "least value"),
+        Parameter::new("mean", Some(0.0), "mean: the range ends below 2·mean − min"),
+    ],
+    doc: "every value from `min` to below `2·mean − min` is as likely",
+    example: "set $iosize = randvar(type=uniform,min=1k,mean=8k,round=512)",
+    build: Builder::Randvar(randvar),
+};
+
+pub(super) const CVAR_UNIFORM: Distribution = Distribution {
+    name: "cvar-uniform",
+    place: Place::Cvar,
+    parameters: &[
+        Parameter::new("lower", Some(0.0), "least value"),
+        Parameter::new("upper", Some(1.0), "the range ends below it"),
+    ],
+    doc: "every value from `lower` to below `upper` is as likely",
+    example: "set $iosize = cvar(type=cvar-uniform,parameters=\"lower:1k;upper:8k\")",
+    build: Builder::Named(cvar),
+};
+
+#[derive(Debug)]
+struct Uniform {
+    low: f64,
+    /// Below zero if the range runs downwards.
+    width: f64,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every builder has this form")]
+fn randvar(params: &RandvarParams) -> Built {
+    let min = params.min;
+    let mut notes = Vec::new();
+    let mean = match params.mean {
+        Some(mean) if mean >= min => mean,
+        Some(mean) => {
+            let message = format!(
+                "`mean` is below `min`: draws lie between {} and {}, and those below zero are 0",
+                Number(2.0 * mean - min),
+                Number(min)
+            );
+            notes.push(Note::new("mean", message));
+            mean
+        }
+        None => {
+            // Filebench took 0 for the mean, and drew from a range that ran from `min` down to `-min`.
+            let message = format!("a uniform variable without `mean` always gives `min`, here {}", Number(min));
+            notes.push(Note::new("mean", message));
+            return Ok((Box::new(Constant(min)), notes));
+        }
+    };
+    Ok((Box::new(Uniform { low: min, width: 2.0 * (mean - min) }), notes))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every builder has this form")]
+fn cvar(values: &Values<'_>) -> Built {
+    let (lower, upper) = (values.get("lower"), values.get("upper"));
+    let mut notes = Vec::new();
+    if upper < lower {
+        notes.push(Note::new("upper", "`upper` is below `lower`: the two are taken in the other order"));
+    }
+    Ok((Box::new(Uniform { low: lower, width: upper - lower }), notes))
+}
+
+impl Law for Uniform {
+    #[inline]
+    fn draw(&self, rng: &mut Rng) -> f64 {
+        self.low + unit(rng) * self.width
+    }
+    fn mean(&self) -> f64 {
+        self.low + self.width / 2.0
+    }
+    fn bounds(&self) -> (f64, f64) {
+        let other = self.low + self.width;
+        (self.low.min(other), self.low.max(other))
+    }
+}
+
+impl fmt::Display for Uniform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (low, high) = self.bounds();
+        write!(f, "uniform({}..{})", Number(low), Number(high))
+    }
+}

@@ -1,0 +1,156 @@
+//! A random variable: a law, and what is done to its draws before they are used.
+
+use super::law::{Law, Number};
+use super::{Rng, stream};
+use std::fmt;
+
+/// Something that a script probably does not mean, with what happens instead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// The parameter that it is about.
+    pub parameter: &'static str,
+    /// One line: lower case, names in backticks, no final stop.
+    pub message: String,
+}
+
+impl Note {
+    pub(super) fn new(parameter: &'static str, message: impl Into<String>) -> Self {
+        Self { parameter, message: message.into() }
+    }
+}
+
+/// A law with rounding and bounds. Immutable: its draws come from the stream of the thread that draws.
+#[derive(Debug)]
+pub struct RandomVar {
+    law: Box<dyn Law>,
+    adjust: Adjust,
+    notes: Vec<Note>,
+}
+
+/// What happens to a draw, in this order: rounding to a multiple, then the bounds (so a bound need not be a multiple).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Adjust {
+    /// 0: none.
+    pub(super) round: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+impl Adjust {
+    pub(super) const NONE: Self = Self { round: 0.0, min: 0.0, max: f64::MAX };
+
+    /// Not a number becomes `min`, so that nothing undefined leaves this room.
+    #[inline]
+    fn apply(&self, mut x: f64) -> f64 {
+        if self.round > 0.0 {
+            x = nearest_multiple(x, self.round);
+        }
+        // `max` and `min` of floats return the other operand for NaN.
+        x.max(self.min).min(self.max)
+    }
+}
+
+/// The multiple of `unit` nearest to the whole part of `x`; between two, the lower.
+#[inline]
+fn nearest_multiple(x: f64, unit: f64) -> f64 {
+    let whole = x.trunc();
+    let lower = (whole / unit).floor() * unit;
+    if (whole - lower) * 2.0 > unit { lower + unit } else { lower }
+}
+
+impl RandomVar {
+    pub(super) fn new(law: Box<dyn Law>, adjust: Adjust, notes: Vec<Note>) -> Self {
+        Self { law, adjust, notes }
+    }
+
+    /// One draw: a whole number. Fractions are cut off as Filebench does; what is below zero, or not a number, is 0 (Filebench
+    /// made numbers near 2^64 of it).
+    #[inline]
+    pub fn draw(&self, rng: &mut Rng) -> u64 {
+        // The cast saturates, and 0 is what it makes of everything below zero.
+        self.draw_f64(rng) as u64
+    }
+
+    /// One draw with its fraction, rounded and bounded as asked.
+    #[inline]
+    pub fn draw_f64(&self, rng: &mut Rng) -> f64 {
+        self.adjust.apply(self.law.draw(rng))
+    }
+
+    /// What [`Self::draw`] gives on average: the law's own mean, to half a unit, where bounds cut nothing off and draws are large;
+    /// else the mean of 65,536 draws of a fixed stream. Infinite if the law has no mean.
+    pub fn mean(&self) -> f64 {
+        let (low, high) = self.law.bounds();
+        let cut = low < self.adjust.min.max(0.0) || high > self.adjust.max;
+        let mean = self.law.mean();
+        if low >= high || (!cut && mean >= 1000.0 && self.adjust.round == 0.0) {
+            return if low >= high { self.adjust.apply(low).trunc() } else { mean };
+        }
+        if !mean.is_finite() && self.adjust.max >= f64::MAX {
+            return mean;
+        }
+        let mut rng = stream(0, &[]);
+        let draws = 1 << 16;
+        (0..draws).map(|_| self.draw(&mut rng) as f64).sum::<f64>() / f64::from(draws)
+    }
+
+    /// What [`Self::draw`] never passes; none if neither the law nor `max` has a bound.
+    pub fn max_hint(&self) -> Option<u64> {
+        let high = self.adjust.apply(self.law.bounds().1);
+        (high < u64::MAX as f64).then_some(high as u64)
+    }
+
+    /// What [`Self::draw`] never goes below.
+    pub fn min_hint(&self) -> u64 {
+        self.adjust.apply(self.law.bounds().0) as u64
+    }
+
+    /// What is worth a warning: parameters that have another effect than they seem to.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    #[cfg(test)]
+    pub(super) fn law(&self) -> &dyn Law {
+        &*self.law
+    }
+}
+
+/// Stable: the law with its parameters, then rounding and bounds if there are any: `uniform(1k..15k) round=512 max=8k`.
+impl fmt::Display for RandomVar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.law.fmt(f)?;
+        if self.adjust.round > 0.0 {
+            write!(f, " round={}", Number(self.adjust.round))?;
+        }
+        if self.adjust.min >= 1.0 {
+            write!(f, " min={}", Number(self.adjust.min))?;
+        }
+        if self.adjust.max < f64::MAX {
+            write!(f, " max={}", Number(self.adjust.max))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Adjust, nearest_multiple};
+
+    #[test]
+    fn rounds_to_the_nearest_multiple_and_ties_down() {
+        let rounded: Vec<f64> = [0.0, 511.9, 512.0, 512.9, 513.0, 1024.0, 1536.0, 1537.0, -600.0]
+            .iter()
+            .map(|&x| nearest_multiple(x, 1024.0))
+            .collect();
+        assert_eq!(rounded, [0.0, 0.0, 0.0, 0.0, 1024.0, 1024.0, 1024.0, 2048.0, -1024.0]);
+    }
+
+    #[test]
+    fn bounds_come_after_rounding_and_catch_what_is_no_number() {
+        let adjust = Adjust { round: 100.0, min: 30.0, max: 950.0 };
+        let out: Vec<f64> =
+            [0.0, 120.0, 1e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY].iter().map(|&x| adjust.apply(x)).collect();
+        assert_eq!(out, [30.0, 100.0, 950.0, 30.0, 950.0, 30.0]);
+    }
+}

@@ -1,0 +1,161 @@
+//! Zipf: a few items are asked for all the time, most hardly ever. Ours; Filebench has nothing like it.
+
+use super::law::{Builder, Built, Law, Number, Values, check, same};
+use super::stream::mix;
+use super::{Distribution, Parameter, Place, Rng};
+use rand_distr::Distribution as _;
+use std::fmt;
+
+pub(super) const ZIPF: Distribution = Distribution {
+    name: "zipf",
+    place: Place::Both,
+    parameters: &[
+        Parameter::new("items", Some(1000.0), "how many items there are"),
+        Parameter::new("theta", Some(0.99), "skew: 0 is uniform, 1 the classical law, above it steeper"),
+        Parameter::new("unit", Some(1.0), "distance between items: an I/O size for offsets, 1 for `indexed`"),
+        Parameter::new("lower", Some(0.0), "value of the first item"),
+        Parameter::new(
+            "scramble",
+            Some(0.0),
+            "true: the popular items lie scattered, not first; the same ones in every run",
+        ),
+    ],
+    doc: "item k of `items` with a likelihood of `1/k^theta`; gives `lower + unit · (k − 1)`",
+    example: "set $file = randvar(type=zipf,items=10000,theta=0.99,scramble=true)",
+    build: Builder::Named(build),
+};
+
+#[derive(Debug)]
+struct Zipf {
+    items: u64,
+    theta: f64,
+    unit: f64,
+    lower: f64,
+    scramble: Option<Scramble>,
+    ranks: rand_distr::Zipf<f64>,
+}
+
+fn build(values: &Values<'_>) -> Built {
+    // Ranks are drawn as floats: beyond 2^53 they would skip items.
+    let range = "from 1 to 2^53";
+    let items = check("items", values.get("items").trunc(), |n| (1.0..=9_007_199_254_740_992.0).contains(&n), range)?;
+    let theta = check("theta", values.get("theta"), |t| (0.0..=100.0).contains(&t), "from 0 to 100")?;
+    let (unit, lower) = (values.not_negative("unit")?, values.not_negative("lower")?);
+    let wrong = |_| super::BadDistribution::OutOfRange { parameter: "theta", value: theta, range: "from 0 to 100" };
+    let ranks = rand_distr::Zipf::new(items, theta).map_err(wrong)?;
+    let items = items as u64;
+    let scramble = (values.get("scramble") != 0.0).then(|| Scramble::new(items));
+    Ok((Box::new(Zipf { items, theta, unit, lower, scramble, ranks }), Vec::new()))
+}
+
+impl Law for Zipf {
+    fn draw(&self, rng: &mut Rng) -> f64 {
+        // The crate's rank is 1 … items; the bound guards against its rounding at the far end.
+        let rank = (self.ranks.sample(rng) as u64).clamp(1, self.items) - 1;
+        let item = self.scramble.as_ref().map_or(rank, |scramble| scramble.item(rank));
+        self.lower + self.unit * item as f64
+    }
+
+    fn mean(&self) -> f64 {
+        let weight = power_sum(self.items, self.theta);
+        let middle = match &self.scramble {
+            None => power_sum(self.items, self.theta - 1.0) / weight - 1.0,
+            Some(scramble) => {
+                // The popular items one by one; the rest lie so scattered that their mean is the middle.
+                let head = self.items.min(10_000);
+                let likelihood = |rank: u64| ((rank + 1) as f64).powf(-self.theta) / weight;
+                let sum: f64 = (0..head).map(|rank| scramble.item(rank) as f64 * likelihood(rank)).sum();
+                sum + (1.0 - power_sum(head, self.theta) / weight) * (self.items - 1) as f64 / 2.0
+            }
+        };
+        self.lower + self.unit * middle
+    }
+
+    fn bounds(&self) -> (f64, f64) {
+        (self.lower, self.lower + self.unit * (self.items - 1) as f64)
+    }
+}
+
+impl fmt::Display for Zipf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "zipf(items={},theta={}", Number(self.items as f64), Number(self.theta))?;
+        if !same(self.unit, 1.0) {
+            write!(f, ",unit={}", Number(self.unit))?;
+        }
+        if self.lower != 0.0 {
+            write!(f, ",lower={}", Number(self.lower))?;
+        }
+        f.write_str(if self.scramble.is_some() { ",scrambled)" } else { ")" })
+    }
+}
+
+/// The sum of `1/k^s` for k = 1 … n: the first thousand terms, then the integral with the half-way correction of Euler and
+/// Maclaurin, which is good to nine digits from there on.
+fn power_sum(n: u64, s: f64) -> f64 {
+    let head = n.min(1000);
+    let sum: f64 = (1..=head).map(|k| (k as f64).powf(-s)).sum();
+    if n == head {
+        return sum;
+    }
+    let (a, b) = (head as f64, n as f64);
+    let integral = if (s - 1.0).abs() < 1e-9 { (b / a).ln() } else { (b.powf(1.0 - s) - a.powf(1.0 - s)) / (1.0 - s) };
+    sum + integral + (b.powf(-s) - a.powf(-s)) / 2.0
+}
+
+/// A bijection of `0..n` that looks like none: multiplications and shifts permute the next power of two, and what falls outside is
+/// permuted again until it falls inside (cycle walking; below two steps on average).
+#[derive(Debug)]
+struct Scramble {
+    n: u64,
+    mask: u64,
+    shift: u32,
+    factors: [u64; 3],
+}
+
+impl Scramble {
+    fn new(n: u64) -> Self {
+        let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
+        let mask = if bits == 0 { 0 } else { u64::MAX >> (u64::BITS - bits) };
+        Self { n, mask, shift: bits.div_ceil(2).max(1), factors: [0, 1, 2].map(|i| mix(n, i) | 1) }
+    }
+
+    fn item(&self, rank: u64) -> u64 {
+        let mut x = rank;
+        loop {
+            for factor in self.factors {
+                x = (x.wrapping_add(factor >> 32)).wrapping_mul(factor) & self.mask;
+                x ^= x >> self.shift;
+            }
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Scramble, power_sum};
+
+    #[test]
+    fn scrambling_loses_no_item() {
+        for n in [1, 2, 3, 7, 64, 1000, 4097] {
+            let scramble = Scramble::new(n);
+            let mut items: Vec<u64> = (0..n).map(|rank| scramble.item(rank)).collect();
+            if n >= 1000 {
+                let neighbours = items.windows(2).filter(|w| w[0].abs_diff(w[1]) == 1).count();
+                assert!(neighbours < 20, "{neighbours} of {n} ranks have their neighbour beside them");
+            }
+            items.sort_unstable();
+            assert!(items.iter().copied().eq(0..n), "{n}");
+        }
+    }
+
+    #[test]
+    fn sums_of_powers_are_those_of_the_terms() {
+        for s in [-0.5, 0.0, 0.99, 1.0, 2.0] {
+            let terms: f64 = (1..=50_000u32).map(|k| f64::from(k).powf(-s)).sum();
+            assert!((power_sum(50_000, s) / terms - 1.0).abs() < 1e-8, "{s}");
+        }
+    }
+}
