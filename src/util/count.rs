@@ -34,13 +34,12 @@ pub fn grouped(n: u64) -> String {
 
 /// A rate or another measured number, with as many digits as mean something: `0.25`, `7.4`, `350,947`; `-` if there is none.
 pub fn measured(x: f64) -> String {
-    match x {
-        x if !x.is_finite() => "-".to_owned(),
-        x if x == 0.0 => "0".to_owned(),
-        x if x.abs() < 9.995 => format!("{x:.2}"),
-        x if x.abs() < 999.95 => format!("{x:.1}"),
-        x if x < 0.0 => format!("-{}", grouped(-x.round() as u64)),
-        x => grouped(x.round() as u64),
+    match x.abs() {
+        a if !a.is_finite() => "-".to_owned(),
+        0.0 => "0".to_owned(),
+        a if a < 9.995 => format!("{x:.2}"),
+        a if a < 999.95 => format!("{x:.1}"),
+        a => format!("{}{}", if x < 0.0 { "-" } else { "" }, grouped(a.round() as u64)),
     }
 }
 
@@ -74,9 +73,15 @@ mod tests {
 
     #[test]
     fn measured_numbers_keep_three_digits() {
-        for (x, text) in
-            [(0.0, "0"), (0.254, "0.25"), (7.4, "7.40"), (42.25, "42.2"), (350_946.6, "350,947"), (f64::NAN, "-")]
-        {
+        for (x, text) in [
+            (0.0, "0"),
+            (0.254, "0.25"),
+            (7.4, "7.40"),
+            (42.25, "42.2"),
+            (350_946.6, "350,947"),
+            (-1234.5, "-1,235"),
+            (f64::NAN, "-"),
+        ] {
             assert_eq!(measured(x), text);
         }
     }

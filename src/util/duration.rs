@@ -63,16 +63,15 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
             }
         };
         let too_long = || DurationError::TooLong(whole.to_owned());
-        let part = match number.parse::<u64>() {
-            Ok(n) => n.checked_mul(scale).ok_or_else(too_long)?,
-            Err(_) => {
-                let x: f64 = number.parse().map_err(|_| DurationError::Number(whole.to_owned()))?;
-                let ns = x * scale as f64;
-                if ns >= u64::MAX as f64 {
-                    return Err(too_long());
-                }
-                ns.round() as u64
+        let part = if let Ok(n) = number.parse::<u64>() {
+            n.checked_mul(scale).ok_or_else(too_long)?
+        } else {
+            let x: f64 = number.parse().map_err(|_| DurationError::Number(whole.to_owned()))?;
+            let ns = x * scale as f64;
+            if ns >= u64::MAX as f64 {
+                return Err(too_long());
             }
+            ns.round() as u64
         };
         total = total.checked_add(part).ok_or_else(too_long)?;
         rest = tail.trim_start();
@@ -90,7 +89,7 @@ pub fn format(span: Duration) -> String {
     for (name, scale) in UNITS.iter().rev().filter(|(name, _)| *name != "µs") {
         let n = ns / scale;
         if n > 0 {
-            out.push_str(&format!("{n}{name}"));
+            out.extend([n.to_string().as_str(), name]);
             ns %= scale;
         }
     }
@@ -113,11 +112,11 @@ pub fn seconds(s: f64) -> String {
 
 /// A latency in nanoseconds with three digits and the unit that fits: `831 ns`, `1.20 µs`, `45.6 ms`, `12.3 s`; `-` if there is none.
 pub fn latency(ns: f64) -> String {
+    const NAMES: [&str; 4] = ["ns", "µs", "ms", "s"];
     if !ns.is_finite() || ns < 0.0 {
         return "-".to_owned();
     }
     let (mut value, mut unit) = (ns, 0);
-    const NAMES: [&str; 4] = ["ns", "µs", "ms", "s"];
     // 999.5 would print as 1000
     while value >= 999.5 && unit + 1 < NAMES.len() {
         value /= 1000.0;
