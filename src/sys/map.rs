@@ -1,7 +1,10 @@
 //! Anonymous memory straight from the kernel: zero until touched, page aligned, given back as a whole.
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::ops::Deref;
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// A stretch of zeroed memory. Pages that nobody touches cost nothing.
 #[derive(Debug)]
@@ -48,11 +51,78 @@ impl Map {
     }
 }
 
+/// A share of a map's counters. Holds on to the map, so that a writer needs neither a look-up nor a lifetime.
+#[derive(Debug)]
+pub struct Counters {
+    at: NonNull<AtomicU64>,
+    len: usize,
+    _map: Arc<Map>,
+}
+
+// SAFETY: what is pointed to are atomics in a mapping that lives as long as `self`.
+unsafe impl Send for Counters {}
+// SAFETY: as above; shared references give only shared atomics.
+unsafe impl Sync for Counters {}
+
+impl Counters {
+    /// `shares` times `len` counters, all zero, in one mapping of small pages: only what is touched costs memory, also
+    /// where the kernel would like to give huge pages to large mappings.
+    pub fn new(shares: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
+        let bytes = shares.checked_mul(len).and_then(|n| n.checked_mul(8)).ok_or(rustix::io::Errno::NOMEM)?;
+        let map = Map::new(bytes)?;
+        if bytes > 0 {
+            // SAFETY: the range is the mapping just made. Kernels without huge pages refuse the advice, which is as well.
+            let _ = unsafe { madvise(map.at.as_ptr().cast(), map.len, Advice::LinuxNoHugepage) };
+        }
+        let map = Arc::new(map);
+        let share = |i: usize| {
+            // SAFETY: `i < shares`, so the share begins and ends inside the mapping (or the mapping is empty).
+            let at = unsafe { map.at.cast::<AtomicU64>().add(i * len) };
+            Self { at, len, _map: Arc::clone(&map) }
+        };
+        Ok((0..shares).map(share).collect())
+    }
+}
+
+impl Deref for Counters {
+    type Target = [AtomicU64];
+
+    #[inline]
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: `at` points to `len` zeroed, page-aligned words that live as long as `self`, and nobody else knows the
+        // map, so that they are only ever seen as atomics.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
+    }
+}
+
 impl Drop for Map {
     fn drop(&mut self) {
         if self.len > 0 {
             // SAFETY: the mapping is ours, and nothing borrowed from it can outlive `self`.
             let _ = unsafe { munmap(self.at.as_ptr().cast(), self.len) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::Counters;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn shares_are_zero_apart_and_outlive_each_other() {
+        let mut shares = Counters::new(3, 1000).unwrap();
+        for (i, share) in shares.iter().enumerate() {
+            assert_eq!(share.len(), 1000);
+            share[0].store(i as u64 + 1, Relaxed);
+            share[999].store(i as u64 + 10, Relaxed);
+        }
+        let last = shares.pop().unwrap();
+        drop(shares);
+        assert_eq!((last[0].load(Relaxed), last[1].load(Relaxed), last[999].load(Relaxed)), (3, 0, 12));
+        assert!(Counters::new(0, 1000).unwrap().is_empty());
+        assert!(Counters::new(usize::MAX, 2).is_err());
     }
 }

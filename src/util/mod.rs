@@ -1,1 +1,9 @@
 //! Small things without an opinion: sizes, durations, counts, tables of text.
+//!
+//! Goes in and comes out: numbers and text. Absent: WML's own notation of sizes (that is the language's), and colours.
+//! `util::size::format(3 << 30)` is `3.0 GiB`.
+
+pub mod count;
+pub mod duration;
+pub mod size;
+pub mod table;

@@ -1,0 +1,121 @@
+//! The one file that knows the `hdrhistogram` crate: percentiles, deviation, and the stored form of a distribution.
+//!
+//! The stored form is `HdrHistogram`'s V2 (uncompressed; runs of zeros take a byte or two) in base64, which the HDR
+//! libraries of other languages read.
+
+use super::layout;
+use super::snapshot::Dist;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+
+/// Significant digits that give [`layout`]'s buckets.
+const DIGITS: u8 = 2;
+
+/// A distribution ready for questions.
+#[derive(Debug)]
+pub struct Quantiles {
+    histogram: Histogram<u64>,
+    min: u64,
+    max: u64,
+}
+
+impl Quantiles {
+    /// Of a distribution, which may be empty: then every answer is 0.
+    pub fn of(dist: &Dist) -> Self {
+        let min = if dist.count == 0 { 0 } else { dist.min };
+        Self { histogram: histogram(dist), min, max: dist.max }
+    }
+
+    /// The value at the share `q` (0 … 1); see [`Dist::percentile`].
+    pub fn at(&self, q: f64) -> u64 {
+        // Beyond the layout's end the greatest value is the only one known exactly.
+        let found = if q >= 1.0 { self.max } else { self.histogram.value_at_quantile(q) };
+        found.clamp(self.min, self.max)
+    }
+
+    /// Standard deviation.
+    pub fn stddev(&self) -> f64 {
+        self.histogram.stdev()
+    }
+}
+
+fn histogram(dist: &Dist) -> Histogram<u64> {
+    let mut histogram = empty();
+    for (index, n) in dist.recorded() {
+        histogram.saturating_record_n(layout::lowest(index), n);
+    }
+    histogram
+}
+
+fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, layout::LIMIT - 1, DIGITS)
+        .unwrap_or_else(|_| unreachable!("the bounds are constants"))
+}
+
+/// The stored form of a distribution's counts.
+pub fn encode(dist: &Dist) -> String {
+    let mut bytes = Vec::new();
+    // Writing to memory cannot fail, and no count passes 2⁶³.
+    match V2Serializer::new().serialize(&histogram(dist), &mut bytes) {
+        Ok(_) => STANDARD.encode(bytes),
+        Err(_) => String::new(),
+    }
+}
+
+/// Why a stored histogram cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// Not base64.
+    #[error("histogram is not base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+    /// Not HDR V2.
+    #[error("histogram is not in HDR's V2 format: {0:?}")]
+    Format(hdrhistogram::serialization::DeserializeError),
+}
+
+/// Reads the stored form; also one of another precision, whose values go to the nearest buckets here.
+pub fn decode(text: &str) -> Result<Dist, HistogramError> {
+    let bytes = STANDARD.decode(text)?;
+    let histogram: Histogram<u64> =
+        Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(HistogramError::Format)?;
+    let counts = histogram.iter_recorded().map(|v| (layout::index(v.value_iterated_to()), v.count_at_value()));
+    Ok(Dist::from_counts(counts))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{decode, empty, encode};
+    use crate::stats::layout;
+    use crate::stats::snapshot::Dist;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_crate_shares_our_buckets() {
+        let histogram = empty();
+        assert_eq!(histogram.distinct_values(), layout::LEN);
+        for i in (0..layout::LEN).step_by(7) {
+            let value = layout::lowest(i);
+            assert_eq!(histogram.lowest_equivalent(value), value);
+            assert_eq!(histogram.highest_equivalent(value), layout::highest(i));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_stored_reads_back(indices in prop::collection::vec((0..layout::LEN, 1_u64..1 << 50), 0..50)) {
+            let dist = Dist::from_counts(indices);
+            prop_assert_eq!(decode(&encode(&dist)).unwrap(), dist);
+        }
+
+        #[test]
+        fn rubbish_is_refused_in_words(text in "[A-Za-z0-9+/=]{0,80}") {
+            if let Err(error) = decode(&text) {
+                prop_assert!(error.to_string().starts_with("histogram is not"));
+            }
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Counters that one thread writes and anyone reads, without either waiting for the other.
+//!
+//! All counters are relaxed atomics used as plain loads and stores: with one writer nothing can be lost, and on the
+//! machine they are ordinary memory accesses. A reader may see an operation in one counter and not yet in the next; once
+//! the writer rests, everything agrees. Nothing here allocates while a run goes on, but for the first open-loop operation
+//! and for errors.
+
+use super::layout;
+use super::snapshot::{Dist, Snapshot};
+use crate::sys::map::Counters;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// One thread's counters: a [`Cell`] for each of its flowops.
+#[derive(Debug)]
+pub struct ThreadStats {
+    cells: Box<[Cell]>,
+}
+
+impl ThreadStats {
+    /// Counters for so many flowops, all zero. Costs 36 KiB of address space a flowop, and memory only where latencies
+    /// fall (4 KiB for four octaves). Fails if the kernel has no memory to give.
+    pub fn new(flowops: usize) -> std::io::Result<Self> {
+        let cells = Counters::new(flowops, layout::LEN)?.into_iter().map(Cell::new).collect();
+        Ok(Self { cells })
+    }
+
+    /// The counters of the thread's `i`-th flowop.
+    #[inline]
+    pub fn cell(&self, i: usize) -> &Cell {
+        &self.cells[i]
+    }
+
+    /// How many flowops there are.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether the thread has no flowop.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Operations of all flowops so far, late ones left out. Added up when asked for: a limiter asks once in a pass over
+    /// the flowops, so keeping a sum would cost each of them more than it saves.
+    pub fn total_ops(&self) -> u64 {
+        self.cells.iter().map(Cell::ops).sum()
+    }
+
+    /// Bytes of all flowops so far, as [`total_ops`](Self::total_ops).
+    pub fn total_bytes(&self) -> u64 {
+        self.cells.iter().map(Cell::bytes).sum()
+    }
+
+    /// The counters of flowop `i` as they are now.
+    pub fn snapshot(&self, i: usize) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        self.add_to(i, &mut snapshot);
+        snapshot
+    }
+
+    /// Merges the counters of flowop `i`, as they are now, into a snapshot: the quick way to sum up many threads.
+    pub fn add_to(&self, i: usize, into: &mut Snapshot) {
+        self.cells[i].add_to(into);
+    }
+}
+
+/// The counters of one flowop in one thread.
+///
+/// Aligned so that two threads' cells share no line of the cache, nor the pair of lines that is fetched together.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Cell {
+    // What every operation touches comes first: one line of 64 bytes.
+    ops: AtomicU64,
+    bytes: AtomicU64,
+    latency: Live,
+    tool_ns: AtomicU64,
+    starved_ns: AtomicU64,
+    calls: AtomicU64,
+    opens: AtomicU64,
+    open_ns: AtomicU64,
+    late_ops: AtomicU64,
+    late_bytes: AtomicU64,
+    open_loop: OnceLock<Box<OpenLoop>>,
+    errors: Mutex<BTreeMap<i32, u64>>,
+}
+
+/// The second and third distribution of a flowop with intended start times.
+#[derive(Debug)]
+struct OpenLoop {
+    response: Live,
+    lateness: Live,
+}
+
+/// A distribution being recorded.
+#[derive(Debug)]
+#[repr(C)]
+struct Live {
+    sum: AtomicU64,
+    min: AtomicU64,
+    max: AtomicU64,
+    counts: Counters,
+    /// One bit a block of [`layout::BLOCK`] buckets: set if anything is in it, so that readers skip the rest.
+    touched: AtomicU64,
+}
+
+// A bit for each block must fit.
+const _: () = assert!(layout::LEN / layout::BLOCK <= 64);
+
+/// Adds as the only writer: no locked instruction.
+#[inline]
+fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
+}
+
+impl Cell {
+    fn new(counts: Counters) -> Self {
+        Self {
+            ops: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            latency: Live::new(counts),
+            tool_ns: AtomicU64::new(0),
+            starved_ns: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            opens: AtomicU64::new(0),
+            open_ns: AtomicU64::new(0),
+            late_ops: AtomicU64::new(0),
+            late_bytes: AtomicU64::new(0),
+            open_loop: OnceLock::new(),
+            errors: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// An operation that ended inside the measured interval: its latency and the bytes it moved.
+    #[inline]
+    pub fn record(&self, ns: u64, bytes: u64) {
+        bump(&self.ops, 1);
+        bump(&self.bytes, bytes);
+        self.latency.record(ns);
+    }
+
+    /// An operation that ended after the measured interval: told, not counted.
+    pub fn record_late(&self, bytes: u64) {
+        bump(&self.late_ops, 1);
+        bump(&self.late_bytes, bytes);
+    }
+
+    /// A file opened because the operation needed it, which no flowop asked for; its time is in no latency.
+    #[inline]
+    pub fn record_open(&self, ns: u64) {
+        bump(&self.opens, 1);
+        bump(&self.open_ns, ns);
+    }
+
+    /// System calls of an operation beyond its first.
+    #[inline]
+    pub fn add_calls(&self, n: u64) {
+        bump(&self.calls, n);
+    }
+
+    /// Time that the tool itself took for an operation: picking a file, building a path.
+    #[inline]
+    pub fn tool(&self, ns: u64) {
+        bump(&self.tool_ns, ns);
+    }
+
+    /// Time spent waiting for a file that the operation could use.
+    #[inline]
+    pub fn starved(&self, ns: u64) {
+        bump(&self.starved_ns, ns);
+    }
+
+    /// Operations so far, late ones left out.
+    #[inline]
+    pub fn ops(&self) -> u64 {
+        self.ops.load(Relaxed)
+    }
+
+    /// Bytes so far, of the same operations.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    /// An operation with an intended start, beside [`record`](Self::record): the time from then to its end, and how late
+    /// it started. The first call maps memory.
+    #[inline]
+    pub fn record_response(&self, response_ns: u64, lateness_ns: u64) {
+        let open_loop = self.open_loop.get_or_init(|| Box::new(OpenLoop::new()));
+        open_loop.response.record(response_ns);
+        open_loop.lateness.record(lateness_ns);
+    }
+
+    /// An operation that failed, which is no operation in any other count.
+    #[cold]
+    pub fn error(&self, errno: i32) {
+        *self.errors.lock().entry(errno).or_default() += 1;
+    }
+
+    fn add_to(&self, into: &mut Snapshot) {
+        let add = |sum: &mut u64, counter: &AtomicU64| *sum += counter.load(Relaxed);
+        add(&mut into.ops, &self.ops);
+        add(&mut into.bytes, &self.bytes);
+        add(&mut into.tool_ns, &self.tool_ns);
+        add(&mut into.starved_ns, &self.starved_ns);
+        add(&mut into.calls, &self.calls);
+        add(&mut into.opens, &self.opens);
+        add(&mut into.open_ns, &self.open_ns);
+        add(&mut into.late_ops, &self.late_ops);
+        add(&mut into.late_bytes, &self.late_bytes);
+        self.latency.add_to(&mut into.latency);
+        if let Some(open_loop) = self.open_loop.get() {
+            open_loop.response.add_to(into.response.get_or_insert_default());
+            open_loop.lateness.add_to(into.lateness.get_or_insert_default());
+        }
+        for (errno, n) in self.errors.lock().iter() {
+            *into.errors.entry(*errno).or_default() += n;
+        }
+    }
+}
+
+impl OpenLoop {
+    #[cold]
+    fn new() -> Self {
+        let mut shares = Counters::new(2, layout::LEN).unwrap_or_default().into_iter();
+        match (shares.next(), shares.next()) {
+            (Some(response), Some(lateness)) => Self { response: Live::new(response), lateness: Live::new(lateness) },
+            // As when any allocation of Rust's fails.
+            _ => std::alloc::handle_alloc_error(std::alloc::Layout::new::<[[u64; layout::LEN]; 2]>()),
+        }
+    }
+}
+
+impl Live {
+    fn new(counts: Counters) -> Self {
+        Self {
+            sum: AtomicU64::new(0),
+            min: AtomicU64::new(u64::MAX),
+            max: AtomicU64::new(0),
+            counts,
+            touched: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    fn record(&self, ns: u64) {
+        bump(&self.sum, ns);
+        if ns < self.min.load(Relaxed) {
+            self.min.store(ns, Relaxed);
+        }
+        if ns > self.max.load(Relaxed) {
+            self.max.store(ns, Relaxed);
+        }
+        let index = layout::index(ns);
+        match self.counts.get(index) {
+            Some(counter) => {
+                let n = counter.load(Relaxed);
+                if n == 0 {
+                    self.touch(index);
+                }
+                counter.store(n + 1, Relaxed);
+            }
+            None => self.saturate(),
+        }
+    }
+
+    /// Longer than the layout can tell apart: counts as the longest.
+    #[cold]
+    fn saturate(&self) {
+        self.touch(layout::LEN - 1);
+        bump(&self.counts[layout::LEN - 1], 1);
+    }
+
+    #[cold]
+    fn touch(&self, index: usize) {
+        self.touched.store(self.touched.load(Relaxed) | 1 << (index / layout::BLOCK), Relaxed);
+    }
+
+    fn add_to(&self, into: &mut Dist) {
+        let mut touched = self.touched.load(Relaxed);
+        if touched == 0 {
+            return;
+        }
+        into.sum += self.sum.load(Relaxed);
+        into.min = into.min.min(self.min.load(Relaxed));
+        into.max = into.max.max(self.max.load(Relaxed));
+        let counts = into.counts_mut();
+        let mut seen = 0;
+        while touched != 0 {
+            let start = touched.trailing_zeros() as usize * layout::BLOCK;
+            let live = &self.counts[start..start + layout::BLOCK];
+            for (sum, counter) in counts[start..start + layout::BLOCK].iter_mut().zip(live) {
+                let n = counter.load(Relaxed);
+                *sum += n;
+                seen += n;
+            }
+            touched &= touched - 1;
+        }
+        into.count += seen;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Cell, ThreadStats};
+    use crate::stats::layout;
+
+    #[test]
+    fn every_counter_arrives_in_the_snapshot() {
+        let stats = ThreadStats::new(2).unwrap();
+        let cell = stats.cell(1);
+        cell.record(1000, 4096);
+        cell.record(3000, 1);
+        cell.record_late(7);
+        cell.record_open(500);
+        cell.add_calls(3);
+        cell.tool(40);
+        cell.starved(60);
+        cell.error(28);
+        cell.error(28);
+        cell.error(5);
+        let s = stats.snapshot(1);
+        assert_eq!((s.ops, s.bytes, s.late_ops, s.late_bytes), (2, 4097, 1, 7));
+        assert_eq!((s.opens, s.open_ns, s.calls, s.tool_ns, s.starved_ns), (1, 500, 3, 40, 60));
+        assert_eq!(s.errors.into_iter().collect::<Vec<_>>(), [(5, 1), (28, 2)]);
+        assert_eq!((s.latency.count, s.latency.sum, s.latency.min, s.latency.max), (2, 4000, 1000, 3000));
+        assert!(s.response.is_none());
+        assert_eq!(stats.snapshot(0), super::Snapshot::default());
+        assert_eq!((stats.total_ops(), stats.total_bytes()), (2, 4097));
+    }
+
+    #[test]
+    fn intended_starts_have_distributions_of_their_own() {
+        let stats = ThreadStats::new(1).unwrap();
+        stats.cell(0).record(10, 0);
+        stats.cell(0).record_response(5000, 4990);
+        let s = stats.snapshot(0);
+        assert_eq!(s.latency.max, 10);
+        assert_eq!(s.response.map(|d| (d.count, d.max)), Some((1, 5000)));
+        assert_eq!(s.lateness.map(|d| (d.count, d.min)), Some((1, 4990)));
+    }
+
+    #[test]
+    fn what_is_too_long_counts_as_the_longest_and_keeps_its_maximum() {
+        let stats = ThreadStats::new(1).unwrap();
+        stats.cell(0).record(u64::MAX / 2, 0);
+        stats.cell(0).record(layout::LIMIT, 0);
+        let latency = stats.snapshot(0).latency;
+        assert_eq!((latency.count, latency.max), (2, u64::MAX / 2));
+        assert_eq!(latency.percentile(0.1), Some(layout::LIMIT));
+        assert_eq!(latency.percentile(1.0), Some(u64::MAX / 2));
+    }
+
+    #[test]
+    fn the_counters_of_an_operation_are_one_cache_line() {
+        assert_eq!(std::mem::offset_of!(Cell, latency) + std::mem::offset_of!(super::Live, counts) + 16, 56);
+        assert_eq!(align_of::<Cell>(), 128);
+    }
+
+    #[test]
+    fn readers_never_disturb_the_writer() {
+        const OPS: u64 = 200_000;
+        let stats = ThreadStats::new(1).unwrap();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| (0..OPS).for_each(|i| stats.cell(0).record(i, 2)));
+            let mut before = 0;
+            while !writer.is_finished() {
+                let now = stats.snapshot(0);
+                assert!(now.latency.count >= before && now.ops <= OPS);
+                before = now.latency.count;
+            }
+        });
+        let s = stats.snapshot(0);
+        assert_eq!((s.ops, s.bytes, s.latency.count), (OPS, 2 * OPS, OPS));
+        assert_eq!(s.latency.sum, OPS * (OPS - 1) / 2);
+    }
+}

@@ -1,0 +1,202 @@
+//! Figures of a result out of snapshots. Knows units and what a summary counts; asks no clock and no system.
+
+use super::{Class, Flowop, Interval, IntervalFlowop, Latency, Summary};
+use crate::stats::hdr::{self, Quantiles};
+use crate::stats::snapshot::{Dist, Snapshot};
+use crate::sys::errno_name;
+
+/// Bytes in an `mb`.
+const MB: f64 = 1_048_576.0;
+
+/// Processor time of a run, for [`summary`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuTime {
+    /// The program's own, user and system, in seconds.
+    pub own_seconds: f64,
+    /// The whole machine's busy time, in seconds summed over its processors; none if it cannot be told.
+    pub system_seconds: Option<f64>,
+    /// How many processors the machine has.
+    pub processors: u64,
+}
+
+/// A distribution in figures; all absent if it is empty.
+pub fn latency(dist: &Dist) -> Latency {
+    if dist.count == 0 {
+        return Latency::default();
+    }
+    let q = Quantiles::of(dist);
+    Latency {
+        min: Some(dist.min),
+        mean: dist.mean(),
+        stddev: Some(q.stddev()),
+        p50: Some(q.at(0.5)),
+        p90: Some(q.at(0.9)),
+        p95: Some(q.at(0.95)),
+        p99: Some(q.at(0.99)),
+        p99_9: Some(q.at(0.999)),
+        p99_99: Some(q.at(0.9999)),
+        max: Some(dist.max),
+    }
+}
+
+/// A flowop's figures over so many measured seconds. `identity` brings what it is (process, thread, name, class, line…);
+/// its figures are replaced.
+pub fn flowop(identity: Flowop, snapshot: &Snapshot, seconds: f64) -> Flowop {
+    let each = |total: u64, n: u64| (n > 0).then(|| total as f64 / n as f64);
+    Flowop {
+        ops: snapshot.ops,
+        ops_per_s: rate(snapshot.ops, seconds),
+        bytes: snapshot.bytes,
+        mb_per_s: rate(snapshot.bytes, seconds) / MB,
+        implicit_opens: snapshot.opens,
+        open_ns_mean: each(snapshot.open_ns, snapshot.opens),
+        calls: snapshot.calls,
+        errors: snapshot.errors.iter().map(|(errno, n)| (errno_name(*errno), *n)).collect(),
+        late_ops: snapshot.late_ops,
+        late_bytes: snapshot.late_bytes,
+        starved_seconds: snapshot.starved_ns as f64 / 1e9,
+        tool_ns_mean: each(snapshot.tool_ns, snapshot.ops),
+        latency_ns: latency(&snapshot.latency),
+        response_ns: snapshot.response.as_ref().map(latency),
+        lateness_ns: snapshot.lateness.as_ref().map(latency),
+        histogram: hdr::encode(&snapshot.latency),
+        ..identity
+    }
+}
+
+/// The whole run's figures, of its flowops and their snapshots. Counts flowops of the classes `io` and `aio`, as
+/// Filebench does; errors of all.
+pub fn summary<'a>(parts: impl IntoIterator<Item = (&'a Flowop, &'a Snapshot)>, seconds: f64, cpu: CpuTime) -> Summary {
+    let mut all = Snapshot::default();
+    let (mut reads, mut writes, mut errors) = (0, 0, 0);
+    for (flowop, snapshot) in parts {
+        errors += snapshot.failed();
+        if flowop.class.is_io() {
+            reads += if flowop.reads { snapshot.ops } else { 0 };
+            writes += if flowop.writes { snapshot.ops } else { 0 };
+            all.merge(snapshot);
+        }
+    }
+    let us_per_op = |s: f64| (all.ops > 0).then(|| s * 1e6 / all.ops as f64);
+    let available = cpu.processors as f64 * seconds;
+    Summary {
+        ops: all.ops,
+        ops_per_s: rate(all.ops, seconds),
+        reads_per_s: rate(reads, seconds),
+        writes_per_s: rate(writes, seconds),
+        bytes: all.bytes,
+        mb_per_s: rate(all.bytes, seconds) / MB,
+        latency_ms: all.mean().map(|ns| ns / 1e6),
+        latency_ns: latency(&all.latency),
+        cpu_us_per_op: us_per_op(cpu.own_seconds),
+        system_cpu_us_per_op: cpu.system_seconds.and_then(us_per_op),
+        cpu_busy: cpu.system_seconds.filter(|_| available > 0.0).map(|s| (s / available).min(1.0)),
+        errors,
+    }
+}
+
+/// One interval, of snapshots that hold only what happened in it ([`Snapshot::minus`]).
+///
+/// `t` is when it ended, in seconds since measuring began; `seconds` is its length.
+pub fn interval<'a>(t: f64, seconds: f64, deltas: impl IntoIterator<Item = &'a Snapshot>) -> Interval {
+    let flowops = deltas.into_iter().map(|delta| {
+        let q = (delta.latency.count > 0).then(|| Quantiles::of(&delta.latency));
+        IntervalFlowop {
+            ops: delta.ops,
+            bytes: delta.bytes,
+            mean_ns: delta.mean(),
+            p50_ns: q.as_ref().map(|q| q.at(0.5)),
+            p99_ns: q.as_ref().map(|q| q.at(0.99)),
+        }
+    });
+    Interval { t, seconds, flowops: flowops.collect() }
+}
+
+/// What a flowop is, for [`flowop`]: the names, and the place in the script.
+pub fn identity(process: &str, thread: &str, index: usize, name: &str, kind: &str) -> Flowop {
+    Flowop {
+        process: process.to_owned(),
+        thread: thread.to_owned(),
+        index: index as u64,
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        class: Class::Other,
+        ..Flowop::default()
+    }
+}
+
+fn rate(n: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { n as f64 / seconds } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{CpuTime, flowop, identity, interval, latency, summary};
+    use crate::stats::result::{Class, Flowop, Latency};
+    use crate::stats::snapshot::{Dist, Snapshot};
+
+    fn snapshot(ops: u64, ns: u64, bytes: u64) -> Snapshot {
+        let mut latency = Dist::default();
+        (0..ops).for_each(|_| latency.record(ns));
+        Snapshot { ops, bytes: bytes * ops, latency, ..Snapshot::default() }
+    }
+
+    fn of(class: Class, reads: bool, writes: bool) -> Flowop {
+        Flowop { class, reads, writes, ..identity("p", "t", 0, "n", "k") }
+    }
+
+    #[test]
+    fn the_summary_counts_io_only_and_merges_latency() {
+        let parts = [
+            (of(Class::Io, true, false), snapshot(30, 1_000, 1 << 20)),
+            (of(Class::Aio, false, true), snapshot(10, 5_000, 1 << 20)),
+            (of(Class::Io, false, false), snapshot(10, 3_000, 0)),
+            (of(Class::Sync, true, true), snapshot(999, 77, 5)),
+        ];
+        let cpu = CpuTime { own_seconds: 0.1, system_seconds: Some(0.2), processors: 2 };
+        let s = summary(parts.iter().map(|(f, s)| (f, s)), 10.0, cpu);
+        assert_eq!((s.ops, s.bytes), (50, 40 << 20));
+        assert_eq!((s.ops_per_s, s.reads_per_s, s.writes_per_s, s.mb_per_s), (5.0, 3.0, 1.0, 4.0));
+        assert!((s.latency_ms.unwrap() - 0.0022).abs() < 1e-12);
+        assert_eq!((s.latency_ns.min, s.latency_ns.max), (Some(1_000), Some(5_000)));
+        assert!((s.cpu_us_per_op.unwrap() - 2_000.0).abs() < 1e-9);
+        assert!((s.system_cpu_us_per_op.unwrap() - 4_000.0).abs() < 1e-9);
+        assert!((s.cpu_busy.unwrap() - 0.01).abs() < 1e-12);
+    }
+
+    #[test]
+    fn without_operations_figures_are_absent_and_rates_zero() {
+        let s = summary([], 0.0, CpuTime::default());
+        assert_eq!((s.ops, s.ops_per_s, s.latency_ms, s.cpu_us_per_op, s.cpu_busy), (0, 0.0, None, None, None));
+        let f = flowop(identity("p", "t", 1, "n", "k"), &Snapshot::default(), 10.0);
+        assert_eq!((f.latency_ns, f.tool_ns_mean, f.open_ns_mean), (Latency::default(), None, None));
+        assert_eq!(latency(&Dist::default()), Latency::default());
+    }
+
+    #[test]
+    fn a_flowop_keeps_what_it_is_and_gets_its_figures() {
+        let mut s = snapshot(4, 2_000, 512);
+        s.errors.insert(28, 3);
+        s.tool_ns = 400;
+        s.opens = 2;
+        s.open_ns = 9_000;
+        s.response = Some(s.latency.clone());
+        let f = flowop(of(Class::Io, true, false), &s, 2.0);
+        assert_eq!((f.process.as_str(), f.class, f.reads), ("p", Class::Io, true));
+        assert_eq!((f.ops, f.ops_per_s, f.tool_ns_mean, f.open_ns_mean), (4, 2.0, Some(100.0), Some(4_500.0)));
+        assert_eq!(f.errors.get("ENOSPC"), Some(&3));
+        assert_eq!(f.response_ns.unwrap().max, Some(2_000));
+        assert!(f.lateness_ns.is_none());
+    }
+
+    #[test]
+    fn an_interval_holds_its_own_operations_only() {
+        let (early, mut all) = (snapshot(10, 1_000, 1), snapshot(10, 1_000, 1));
+        all.merge(&snapshot(5, 9_000, 1));
+        let i = interval(2.0, 1.0, [&all.minus(&early), &Snapshot::default()]);
+        assert_eq!((i.flowops[0].ops, i.flowops[0].mean_ns), (5, Some(9_000.0)));
+        assert_eq!((i.flowops[1].ops, i.flowops[1].p50_ns), (0, None));
+    }
+}

@@ -1,0 +1,158 @@
+//! A result to test with: three flowops of an oltp-like workload on ext4, with latencies that look real.
+//!
+//! All of it is computed, so that it is the same everywhere; tests change what they are about.
+
+use super::build::{self, CpuTime};
+use super::environment::{Clock, Cpu, Device, Memory, Mount, Uname};
+use super::{CacheState, Class, DirtyBytes, Document, Environment, Fileset, Flowop, Interval, Run, Script, Warmup};
+use crate::stats::snapshot::{Dist, Snapshot};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// A document with one run of 60 seconds.
+pub(crate) fn fixture() -> Document {
+    Document {
+        tool: super::Tool { name: "wmlrun".into(), version: "0.1.0".into() },
+        command_line: ["wmlrun", "--json", "out.json", "oltp_sync.wml"].map(Into::into).to_vec(),
+        process_id: 10253,
+        script: Script {
+            path: "oltp_sync.wml".into(),
+            text: "# dialect: sun\nset $dir=/mnt/test\n".into(),
+            sha256: "74f05da47dd5ab5b2fbf2f2f4b4b8c24dcf0d6c0e3d70a4a4bb9b44b8f4b7d55".into(),
+            dialect: "sun".into(),
+            dialect_reason: "the line `# dialect: sun`".into(),
+        },
+        seed: 42,
+        layout_seed: 1,
+        environment: environment(),
+        runs: vec![run()],
+        ..Document::default()
+    }
+}
+
+/// What the fixture's flowops recorded, in order: reads (fast, with a slow tail), synchronous writes, semaphore posts.
+pub(crate) fn snapshots() -> [Snapshot; 3] {
+    let mut read = snapshot(827_580, 2_048, |x| 1_900.0 * (1.0 - x).powf(-0.45), 48);
+    read.opens = 20;
+    read.open_ns = 20 * 14_300;
+    let mut write = snapshot(8_040, 4_096, |x| 610_000.0 * (1.0 + x) + 9e6 * x.powi(60), 61);
+    write.late_ops = 1;
+    write.late_bytes = 4_096;
+    write.errors.insert(28, 3);
+    write.starved_ns = 120_000_000;
+    [read, write, snapshot(827_580, 0, |x| 95.0 + 40.0 * x, 0)]
+}
+
+/// The fixture's run.
+pub(crate) fn run() -> Run {
+    const SECONDS: f64 = 60.0;
+    let identity = |i: usize, process: &str, name: &str, kind: &str, class, instances| Flowop {
+        class,
+        reads: kind == "read",
+        writes: kind == "write",
+        line: 20 + 2 * i as u64,
+        instances,
+        ..build::identity(process, process, if i == 2 { 1 } else { 0 }, name, kind)
+    };
+    let identities = [
+        identity(0, "shadow", "shadowread", "read", Class::Io, 200),
+        identity(1, "dbwr", "dbwrite-a", "write", Class::Io, 10),
+        identity(2, "shadow", "shadow-post-dbwr", "sempost", Class::Sync, 200),
+    ];
+    let snapshots = snapshots();
+    let parts = || identities.iter().zip(&snapshots);
+    let cpu = CpuTime { own_seconds: 7.9, system_seconds: Some(11.3), processors: 8 };
+    Run {
+        ended_by: "time".into(),
+        started_at: "2026-08-24T09:30:00Z".into(),
+        finished_seconds: 74.021,
+        requested_seconds: Some(SECONDS),
+        measured_seconds: SECONDS,
+        variables: BTreeMap::from([("dir".into(), json!("/mnt/test")), ("nshadows".into(), json!(200))]),
+        engine: "posix".into(),
+        processes: 2,
+        threads: 210,
+        descriptor_tables: "close_range".into(),
+        warmup: Some(Warmup { seconds: 5.0, ops: 69_000, bytes: 144_000_000 }),
+        overhead_ns_per_op: Some(38.0),
+        late_ops: 1,
+        late_oldest_seconds: Some(0.004),
+        cache_state: CacheState::AsIs,
+        dirty_bytes: Some(DirtyBytes { before: 1 << 20, after: 9 << 20 }),
+        settled: Some(true),
+        summary: build::summary(parts(), SECONDS, cpu),
+        flowops: parts().map(|(identity, s)| build::flowop(identity.clone(), s, SECONDS)).collect(),
+        filesets: vec![Fileset {
+            name: "datafiles".into(),
+            path: "/mnt/test/datafiles".into(),
+            layout: BTreeMap::from([("entries".into(), json!(10)), ("dirwidth".into(), json!(1024))]),
+            files: 10,
+            directories: 1,
+            bytes: 100 << 30,
+            populate_seconds: Some(8.2),
+            sync_seconds: Some(0.7),
+            resident_before: Some(0.31),
+            resident_before_interval: Some([0.29, 0.33]),
+            ..Fileset::default()
+        }],
+        intervals: intervals(&snapshots),
+        ..Run::default()
+    }
+}
+
+fn intervals(snapshots: &[Snapshot]) -> Vec<Interval> {
+    let tenth = |s: &Snapshot| Snapshot {
+        ops: s.ops / 10,
+        bytes: s.bytes / 10,
+        latency: Dist::from_counts(s.latency.recorded().map(|(i, n)| (i, n / 10))),
+        ..Snapshot::default()
+    };
+    let tenths: Vec<Snapshot> = snapshots.iter().map(tenth).collect();
+    (1..=10).map(|i| build::interval(6.0 * f64::from(i), 6.0, &tenths)).collect()
+}
+
+/// So many operations with the latencies of a quantile function, and a steady cost of picking.
+fn snapshot(ops: u64, bytes: u64, quantile: impl Fn(f64) -> f64, tool_ns: u64) -> Snapshot {
+    // A fixed 2,000 points of the function carry the operations: quick, and the tail is in it.
+    const POINTS: u64 = 2_000;
+    let mut latency = Dist::default();
+    for i in 0..POINTS {
+        let share = ops * (i + 1) / POINTS - ops * i / POINTS;
+        let ns = quantile((i as f64 + 0.5) / POINTS as f64) as u64;
+        latency.merge(&Dist::from_counts([(crate::stats::layout::index(ns), share)]));
+    }
+    Snapshot { ops, bytes: bytes * ops, tool_ns: tool_ns * ops, latency, ..Snapshot::default() }
+}
+
+fn environment() -> Environment {
+    Environment {
+        uname: Uname {
+            sysname: "Linux".into(),
+            nodename: "bench".into(),
+            release: "6.18.0".into(),
+            version: "#1 SMP".into(),
+            machine: "x86_64".into(),
+        },
+        cpu: Cpu { model: "Some Processor".into(), count: 8 },
+        memory: Memory { total: 16 << 30, available: 12 << 30 },
+        clock: Clock { name: "tsc".into(), cost_ns: 10.8 },
+        limits: BTreeMap::from([("nofile".into(), Some(1_048_576)), ("nproc".into(), None)]),
+        mounts: vec![Mount {
+            path: "/mnt/test".into(),
+            source: "/dev/nvme0n1p2".into(),
+            kind: "ext4".into(),
+            options: "rw,relatime".into(),
+            total: 400 << 30,
+            free: 290 << 30,
+            devices: vec![Device {
+                name: "nvme0n1".into(),
+                model: "Some Disk".into(),
+                size: 512 << 30,
+                rotational: Some(false),
+                scheduler: "none".into(),
+                direct_io: None,
+            }],
+        }],
+        other: BTreeMap::from([("governor".into(), json!("performance"))]),
+    }
+}

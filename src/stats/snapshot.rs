@@ -1,0 +1,340 @@
+//! Counters at one moment, as plain numbers: they merge (threads, processes) and subtract (warm-up, intervals).
+//!
+//! Percentiles are always taken from merged counts, never averaged.
+
+use super::{hdr, layout};
+use std::collections::BTreeMap;
+
+/// A distribution of nanoseconds: exact count, sum, least and greatest, and counts in the buckets of [`layout`].
+#[derive(Clone, Debug)]
+pub struct Dist {
+    /// How many values.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u64,
+    /// The least; `u64::MAX` without any.
+    pub min: u64,
+    /// The greatest; 0 without any.
+    pub max: u64,
+    /// [`layout::LEN`] counts, or none while all are zero.
+    counts: Vec<u64>,
+}
+
+impl Default for Dist {
+    fn default() -> Self {
+        Self { count: 0, sum: 0, min: u64::MAX, max: 0, counts: Vec::new() }
+    }
+}
+
+impl PartialEq for Dist {
+    fn eq(&self, other: &Self) -> bool {
+        let plain = |d: &Self| (d.count, d.sum, d.min, d.max);
+        plain(self) == plain(other) && self.recorded().eq(other.recorded())
+    }
+}
+
+impl Eq for Dist {}
+
+impl Dist {
+    /// A distribution from bucket numbers and counts, as a stored histogram gives them; numbers beyond the last bucket
+    /// count as the last. Sum, least and greatest are as exact as buckets are.
+    pub fn from_counts(counts: impl IntoIterator<Item = (usize, u64)>) -> Self {
+        let mut dist = Self::default();
+        for (index, n) in counts.into_iter().filter(|(_, n)| *n > 0) {
+            let index = index.min(layout::LEN - 1);
+            dist.counts_mut()[index] += n;
+            dist.count += n;
+            let middle = u64::midpoint(layout::lowest(index), layout::highest(index));
+            dist.sum = dist.sum.saturating_add(middle.saturating_mul(n));
+            dist.min = dist.min.min(layout::lowest(index));
+            dist.max = dist.max.max(layout::highest(index));
+        }
+        dist
+    }
+
+    /// All buckets, to add to; the caller keeps `count` right.
+    pub(super) fn counts_mut(&mut self) -> &mut [u64] {
+        if self.counts.is_empty() {
+            self.counts.resize(layout::LEN, 0);
+        }
+        &mut self.counts
+    }
+
+    /// Adds one value.
+    pub fn record(&mut self, ns: u64) {
+        self.counts_mut()[layout::index(ns).min(layout::LEN - 1)] += 1;
+        self.count += 1;
+        self.sum = self.sum.saturating_add(ns);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+
+    /// The buckets that hold anything, in order, with their counts.
+    pub fn recorded(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.counts.iter().copied().enumerate().filter(|(_, n)| *n > 0)
+    }
+
+    /// Adds another distribution. The order of merging makes no difference.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        for (sum, n) in self.counts_mut().iter_mut().zip(&other.counts) {
+            *sum += n;
+        }
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// What came after an earlier snapshot of the same counters. Least and greatest are exact if the baseline is empty or
+    /// was passed since, else those of the outermost buckets.
+    pub fn minus(&self, baseline: &Self) -> Self {
+        if baseline.count == 0 {
+            return self.clone();
+        }
+        let mut rest = Self { sum: self.sum.saturating_sub(baseline.sum), ..Self::default() };
+        let differences = self.counts.iter().zip(&baseline.counts).map(|(now, then)| now.saturating_sub(*then));
+        let counts: Vec<u64> = differences.collect();
+        rest.count = counts.iter().sum();
+        let (first, last) = (counts.iter().position(|n| *n > 0), counts.iter().rposition(|n| *n > 0));
+        if let (Some(first), Some(last)) = (first, last) {
+            rest.min = layout::lowest(first).max(self.min);
+            let saturated = last + 1 == layout::LEN;
+            rest.max = if saturated { self.max } else { layout::highest(last).min(self.max) };
+            rest.counts = counts;
+        } else {
+            rest.sum = 0;
+        }
+        rest
+    }
+
+    /// The mean, exact but for rounding.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// The standard deviation, from the buckets.
+    pub fn stddev(&self) -> Option<f64> {
+        (self.count > 0).then(|| hdr::Quantiles::of(self).stddev())
+    }
+
+    /// The value that the share `q` (0 … 1) of all values does not pass: the upper end of its bucket, within the least and
+    /// the greatest. For several of one distribution take [`hdr::Quantiles`].
+    pub fn percentile(&self, q: f64) -> Option<u64> {
+        (self.count > 0).then(|| hdr::Quantiles::of(self).at(q))
+    }
+}
+
+/// The counters of one flowop at one moment, of one thread or of many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Operations that ended inside the measured interval.
+    pub ops: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Files opened implicitly.
+    pub opens: u64,
+    /// Time of those opens, in nanoseconds.
+    pub open_ns: u64,
+    /// Operations that ended after the measured interval.
+    pub late_ops: u64,
+    /// Bytes that those moved.
+    pub late_bytes: u64,
+    /// System calls beyond one an operation.
+    pub calls: u64,
+    /// The tool's own time, in nanoseconds.
+    pub tool_ns: u64,
+    /// Time waiting for a usable file, in nanoseconds.
+    pub starved_ns: u64,
+    /// Failed operations by error number.
+    pub errors: BTreeMap<i32, u64>,
+    /// Latency (service time).
+    pub latency: Dist,
+    /// From the intended start to the end; only of an open loop.
+    pub response: Option<Dist>,
+    /// From the intended to the actual start; only of an open loop.
+    pub lateness: Option<Dist>,
+}
+
+impl Snapshot {
+    /// Adds another snapshot. The order of merging makes no difference.
+    pub fn merge(&mut self, other: &Self) {
+        for (sum, n) in self.plain_mut().into_iter().zip(other.plain()) {
+            *sum += n;
+        }
+        for (errno, n) in &other.errors {
+            *self.errors.entry(*errno).or_default() += n;
+        }
+        self.latency.merge(&other.latency);
+        for (into, from) in [(&mut self.response, &other.response), (&mut self.lateness, &other.lateness)] {
+            if let Some(from) = from {
+                into.get_or_insert_default().merge(from);
+            }
+        }
+    }
+
+    /// What came after an earlier snapshot of the same counters.
+    #[must_use]
+    pub fn minus(&self, baseline: &Self) -> Self {
+        let mut rest = Self { latency: self.latency.minus(&baseline.latency), ..Self::default() };
+        for ((rest, now), then) in rest.plain_mut().into_iter().zip(self.plain()).zip(baseline.plain()) {
+            *rest = now.saturating_sub(then);
+        }
+        for (errno, now) in &self.errors {
+            let then = baseline.errors.get(errno).copied().unwrap_or(0);
+            if *now > then {
+                rest.errors.insert(*errno, now - then);
+            }
+        }
+        let minus = |now: &Option<Dist>, then: &Option<Dist>| {
+            now.as_ref().map(|now| then.as_ref().map_or_else(|| now.clone(), |then| now.minus(then)))
+        };
+        rest.response = minus(&self.response, &baseline.response);
+        rest.lateness = minus(&self.lateness, &baseline.lateness);
+        rest
+    }
+
+    /// Mean latency in nanoseconds.
+    pub fn mean(&self) -> Option<f64> {
+        self.latency.mean()
+    }
+
+    /// A percentile of the latency, `q` in 0 … 1.
+    pub fn percentile(&self, q: f64) -> Option<u64> {
+        self.latency.percentile(q)
+    }
+
+    /// Failed operations of all kinds.
+    pub fn failed(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    fn plain(&self) -> [u64; 9] {
+        let Self { ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, .. } = *self;
+        [ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns]
+    }
+
+    fn plain_mut(&mut self) -> [&mut u64; 9] {
+        let Self { ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, .. } = self;
+        [ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dist, Snapshot};
+    use proptest::prelude::*;
+
+    fn dist(values: &[u64]) -> Dist {
+        let mut dist = Dist::default();
+        values.iter().for_each(|v| dist.record(*v));
+        dist
+    }
+
+    fn values() -> impl Strategy<Value = Vec<u64>> {
+        prop::collection::vec((0_u32..44, any::<u64>()).prop_map(|(bits, v)| v >> (63 - bits)), 0..60)
+    }
+
+    fn snapshots() -> impl Strategy<Value = Snapshot> {
+        let open_loop = prop::option::of(values().prop_map(|v| dist(&v)));
+        let errors = prop::collection::btree_map(1_i32..40, 1_u64..9, 0..4);
+        (values(), prop::array::uniform8(0_u64..1 << 40), errors, open_loop).prop_map(
+            |(latency, n, errors, response)| Snapshot {
+                ops: latency.len() as u64,
+                bytes: n[0],
+                opens: n[1],
+                open_ns: n[2],
+                late_ops: n[3],
+                late_bytes: n[4],
+                calls: n[5],
+                tool_ns: n[6],
+                starved_ns: n[7],
+                errors,
+                latency: dist(&latency),
+                lateness: response.clone(),
+                response,
+            },
+        )
+    }
+
+    fn merged(parts: &[&Snapshot]) -> Snapshot {
+        let mut sum = Snapshot::default();
+        parts.iter().for_each(|part| sum.merge(part));
+        sum
+    }
+
+    proptest! {
+        #[test]
+        fn merging_knows_no_order(a in snapshots(), b in snapshots(), c in snapshots()) {
+            prop_assert_eq!(merged(&[&a, &b]), merged(&[&b, &a]));
+            prop_assert_eq!(merged(&[&merged(&[&a, &b]), &c]), merged(&[&a, &merged(&[&b, &c])]));
+            prop_assert_eq!(merged(&[&a]), a);
+        }
+
+        #[test]
+        fn merging_is_recording_in_one(a in values(), b in values()) {
+            let mut sum = dist(&a);
+            sum.merge(&dist(&b));
+            prop_assert_eq!(sum, dist(&[a, b].concat()));
+        }
+
+        #[test]
+        fn minus_takes_back_what_merge_added(a in snapshots(), b in snapshots()) {
+            let rest = merged(&[&a, &b]).minus(&a);
+            prop_assert_eq!((rest.ops, rest.bytes, rest.tool_ns), (b.ops, b.bytes, b.tool_ns));
+            prop_assert_eq!(&rest.errors, &b.errors);
+            prop_assert_eq!((rest.latency.count, rest.latency.sum), (b.latency.count, b.latency.sum));
+            prop_assert!(rest.latency.recorded().eq(b.latency.recorded()));
+        }
+
+        #[test]
+        fn extremes_after_a_baseline_are_within_a_bucket(a in values(), b in values()) {
+            prop_assume!(!b.is_empty());
+            let (mut all, b) = (dist(&a), dist(&b));
+            all.merge(&b);
+            let rest = all.minus(&dist(&a));
+            if a.is_empty() {
+                prop_assert_eq!(&rest, &b);
+            }
+            let near = |x: u64, y: u64| (x.abs_diff(y)) as f64 <= x.max(y) as f64 / 100.0;
+            prop_assert!(near(rest.min, b.min), "{} {}", rest.min, b.min);
+            // Beyond the layout's end only the greatest of all is known.
+            if all.max < crate::stats::layout::LIMIT {
+                prop_assert!(near(rest.max, b.max), "{} {}", rest.max, b.max);
+            }
+        }
+
+        #[test]
+        fn percentiles_rise_and_stay_inside(v in values(), mut qs in prop::collection::vec(0.0_f64..=1.0, 2..9)) {
+            prop_assume!(!v.is_empty());
+            let d = dist(&v);
+            qs.sort_by(f64::total_cmp);
+            let at: Vec<u64> = qs.iter().filter_map(|q| d.percentile(*q)).collect();
+            prop_assert_eq!(at.len(), qs.len());
+            prop_assert!(at.is_sorted());
+            prop_assert!(at.iter().all(|p| (d.min..=d.max).contains(p)));
+            prop_assert_eq!(d.percentile(1.0), Some(d.max));
+        }
+    }
+
+    #[test]
+    fn percentiles_mean_and_deviation_of_known_numbers() {
+        let d = dist(&(1..=1000).map(|v| v * 1000).collect::<Vec<_>>());
+        for (q, exact) in [(0.5, 500_000.0), (0.9, 900_000.0), (0.99, 990_000.0)] {
+            let found = d.percentile(q).map_or(0.0, |v| v as f64);
+            assert!((found / exact - 1.0).abs() < 0.01, "{q}: {found}");
+        }
+        assert_eq!(d.mean(), Some(500_500.0));
+        let deviation = d.stddev().unwrap_or(0.0);
+        assert!((deviation / 288_675.0 - 1.0).abs() < 0.01, "{deviation}");
+    }
+
+    #[test]
+    fn nothing_recorded_has_no_figures() {
+        let none = Dist::default();
+        assert_eq!((none.mean(), none.stddev(), none.percentile(0.5)), (None, None, None));
+        assert_eq!(dist(&[5]).minus(&dist(&[5])), none);
+    }
+}

@@ -1,0 +1,88 @@
+//! Numbers for people: `1 thread`, `2 directories`, `1,055,127`.
+//!
+//! Knows just enough English for the nouns of this program.
+
+/// A number with its noun, in the plural unless there is one: `1 thread`, `0 threads`, `2 directories`.
+pub fn count(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{} {}", grouped(n), plural(noun)) }
+}
+
+fn plural(noun: &str) -> String {
+    let before_last = noun.chars().rev().nth(1);
+    match noun.chars().last() {
+        Some('y') if !matches!(before_last, Some('a' | 'e' | 'i' | 'o' | 'u')) => {
+            format!("{}ies", noun.strip_suffix('y').unwrap_or(noun))
+        }
+        Some('s' | 'x' | 'z') => format!("{noun}es"),
+        Some('h') if matches!(before_last, Some('c' | 's')) => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
+}
+
+/// Digits in groups of three: `1,055,127`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate or another measured number, with as many digits as mean something: `0.25`, `7.4`, `350,947`; `-` if there is none.
+pub fn measured(x: f64) -> String {
+    match x.abs() {
+        a if !a.is_finite() => "-".to_owned(),
+        0.0 => "0".to_owned(),
+        a if a < 9.995 => format!("{x:.2}"),
+        a if a < 999.95 => format!("{x:.1}"),
+        a => format!("{}{}", if x < 0.0 { "-" } else { "" }, grouped(a.round() as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{count, grouped, measured};
+
+    #[test]
+    fn one_is_singular_and_all_else_plural() {
+        assert_eq!(count(1, "thread"), "1 thread");
+        assert_eq!(count(0, "thread"), "0 threads");
+        assert_eq!(count(12_000, "directory"), "12,000 directories");
+        assert_eq!(count(2, "day"), "2 days");
+        assert_eq!(count(2, "process"), "2 processes");
+        assert_eq!(count(2, "match"), "2 matches");
+        assert_eq!(count(2, "path"), "2 paths");
+    }
+
+    #[test]
+    fn digits_stand_in_threes() {
+        for (n, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_055_127, "1,055,127"),
+            (u64::MAX, "18,446,744,073,709,551,615"),
+        ] {
+            assert_eq!(grouped(n), text);
+        }
+    }
+
+    #[test]
+    fn measured_numbers_keep_three_digits() {
+        for (x, text) in [
+            (0.0, "0"),
+            (0.254, "0.25"),
+            (7.4, "7.40"),
+            (42.25, "42.2"),
+            (350_946.6, "350,947"),
+            (-1234.5, "-1,235"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(measured(x), text);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Sizes in bytes as a person writes and reads them: `4k`, `1.5g`, `2.9 GiB`. Powers of two throughout.
+//!
+//! This is the command line's notation; a script's sizes are the language's business.
+
+use std::fmt;
+
+const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+/// `512 B`, `16.0 KiB`, `2.9 GiB`: one decimal from a KiB on.
+pub fn format(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    // 1023.95 would print as 1024.0
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// Why a text is no size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SizeError {
+    /// Nothing was written.
+    Empty,
+    /// No number at the start.
+    Number(String),
+    /// Something other than a unit follows the number.
+    Unit(String),
+    /// More than 2⁶⁴ − 1 bytes.
+    TooLarge(String),
+}
+
+impl fmt::Display for SizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("a size is missing"),
+            Self::Number(text) => write!(f, "`{text}` is not a size: it does not begin with a number"),
+            Self::Unit(unit) => write!(f, "`{unit}` is not a unit of size: use k, m, g or t"),
+            Self::TooLarge(text) => write!(f, "`{text}` is more than any file can hold"),
+        }
+    }
+}
+
+impl std::error::Error for SizeError {}
+
+/// Reads `10`, `4k`, `1.5g`, `16KiB`, `2 TB`: bytes without a unit, powers of 1024 with one, any case.
+pub fn parse(text: &str) -> Result<u64, SizeError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(SizeError::Empty);
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let shift = shift_of(unit.trim()).ok_or_else(|| SizeError::Unit(unit.trim().to_owned()))?;
+    let too_large = || SizeError::TooLarge(text.to_owned());
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(1 << shift).ok_or_else(too_large);
+    }
+    // Whole numbers are exact; what is left is a fraction, or more digits than 64 bits hold.
+    let value: f64 = number.parse().map_err(|_| SizeError::Number(text.to_owned()))?;
+    let bytes = value * (1_u64 << shift) as f64;
+    if bytes < u64::MAX as f64 { Ok(bytes.round() as u64) } else { Err(too_large()) }
+}
+
+fn shift_of(unit: &str) -> Option<u32> {
+    match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => Some(0),
+        "k" | "kb" | "kib" => Some(10),
+        "m" | "mb" | "mib" => Some(20),
+        "g" | "gb" | "gib" => Some(30),
+        "t" | "tb" | "tib" => Some(40),
+        "p" | "pb" | "pib" => Some(50),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SizeError, format, parse};
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_print_with_one_decimal() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1_048_575, "1.0 MiB"),
+            (3_113_851_289, "2.9 GiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(format(bytes), text);
+        }
+    }
+
+    #[test]
+    fn sizes_read_in_every_notation() {
+        for (text, bytes) in [
+            ("10", 10),
+            ("4k", 4096),
+            (" 1.5g ", 3 << 29),
+            ("16KiB", 16384),
+            ("2 TB", 2 << 40),
+            ("0.5", 1),
+            (".5k", 512),
+        ] {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_says_why() {
+        assert_eq!(parse(""), Err(SizeError::Empty));
+        assert_eq!(parse("k"), Err(SizeError::Number("k".into())));
+        assert_eq!(parse("1.2.3k"), Err(SizeError::Number("1.2.3k".into())));
+        assert_eq!(parse("10q"), Err(SizeError::Unit("q".into())));
+        assert_eq!(parse("-1"), Err(SizeError::Unit("-1".into())));
+        assert_eq!(parse("99999999t"), Err(SizeError::TooLarge("99999999t".into())));
+        assert_eq!(parse("99999999999999999999999"), Err(SizeError::TooLarge("99999999999999999999999".into())));
+    }
+
+    proptest! {
+        #[test]
+        fn whole_numbers_are_exact(n in 0_u64..=u64::MAX >> 10) {
+            prop_assert_eq!(parse(&n.to_string()), Ok(n));
+            prop_assert_eq!(parse(&format!("{n}k")), Ok(n << 10));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Tables of text, aligned in columns. Knows characters (each one column wide), not colours or terminals.
+
+/// To which side a column's cells lean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows under a heading. Two blanks part the columns; a line never ends in blanks.
+#[derive(Clone, Debug)]
+pub struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug)]
+enum Row {
+    Cells(Vec<String>),
+    Rule,
+}
+
+impl Table {
+    /// A table with these headings.
+    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Align)>) -> Self {
+        Self { columns: columns.into_iter().map(|(name, align)| (name.to_owned(), align)).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row. Missing cells are empty; cells beyond the last heading are dropped.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) -> &mut Self {
+        self.rows.push(Row::Cells(cells.into_iter().map(Into::into).take(self.columns.len()).collect()));
+        self
+    }
+
+    /// Adds a line across the table, as before totals.
+    pub fn rule(&mut self) -> &mut Self {
+        self.rows.push(Row::Rule);
+        self
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The text, each line ended.
+    pub fn render(&self) -> String {
+        let widths: Vec<usize> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(i, (name, _))| {
+                let cells = self.rows.iter().filter_map(|row| match row {
+                    Row::Cells(cells) => cells.get(i).map(|cell| width(cell)),
+                    Row::Rule => None,
+                });
+                cells.chain([width(name)]).max().unwrap_or(0)
+            })
+            .collect();
+        let mut out = String::new();
+        let headings: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+        self.line(&mut out, &headings, &widths);
+        for row in &self.rows {
+            match row {
+                Row::Cells(cells) => self.line(&mut out, cells, &widths),
+                Row::Rule => {
+                    let whole = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+                    out.push_str(&"─".repeat(whole));
+                    out.push('\n');
+                }
+            }
+        }
+        out
+    }
+
+    fn line(&self, out: &mut String, cells: &[String], widths: &[usize]) {
+        let mut line = String::new();
+        for (i, ((_, align), wide)) in self.columns.iter().zip(widths).enumerate() {
+            let cell = cells.get(i).map_or("", String::as_str);
+            if i > 0 {
+                line.push_str("  ");
+            }
+            let fill = " ".repeat(wide - width(cell));
+            match align {
+                Align::Left => line.extend([cell, &fill]),
+                Align::Right => line.extend([fill.as_str(), cell]),
+            }
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Align, Table};
+
+    #[test]
+    fn columns_line_up_and_lines_end_clean() {
+        let mut table = Table::new([("flowop", Align::Left), ("mean", Align::Right), ("", Align::Left)]);
+        assert!(table.is_empty());
+        table.row(["read", "1.2 µs"]).rule().row(["a-long-name", "12 ns", "note", "dropped"]);
+        let expect = "flowop         mean\n\
+                      read         1.2 µs\n\
+                      ─────────────────────────\n\
+                      a-long-name   12 ns  note\n";
+        assert_eq!(table.render(), expect);
+    }
+}
