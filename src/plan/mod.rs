@@ -1,1 +1,159 @@
-//! Model to plan: flowop programs as flat steps, with totals.
+//! Model to plan: everything that a run does, decided. Flowop programs as flat steps, file sets, totals.
+//!
+//! In: definitions, and the variables as they are when a run starts. Out: a [`Plan`], or all that is wrong with the values.
+//! Deliberately absent: threads, the disk, the clock. The same definitions and variables always give the same plan.
+
+mod compile;
+mod dump;
+mod filesets;
+mod program;
+mod values;
+
+pub use compile::{Definitions, Options, compile};
+pub use dump::{dump, totals};
+pub use filesets::spec as fileset_spec;
+pub use values::{Evaluated, evaluate};
+
+use crate::fileset::FilesetSpec;
+use crate::flowop::{Effects, Op};
+use crate::model::QuitMode;
+use crate::random::Quantity;
+use crate::source::Span;
+use crate::spec::{Class, Dialect, Way};
+use std::sync::Arc;
+
+/// All that a run does.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// In the order of definition.
+    pub filesets: Vec<FilesetSpec>,
+    /// In the order of definition.
+    pub processes: Vec<Process>,
+    /// All flowops that count, in the order of definition; threads refer to stretches of it.
+    pub flowops: Vec<FlowopInfo>,
+    /// What ends the run besides its time.
+    pub mode: QuitMode,
+    /// Events a second of the event generator.
+    pub event_rate: Option<u64>,
+}
+
+/// A flowop with a line of its own in the results.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlowopInfo {
+    /// Of which process.
+    pub process: usize,
+    /// Of which of its threads.
+    pub thread: usize,
+    /// Its place in the thread.
+    pub index: usize,
+    /// Its name; `outer.inner` in a composite.
+    pub name: String,
+    /// Its type.
+    pub kind: &'static str,
+    /// What it counts as.
+    pub class: Class,
+    /// Which way it moves data.
+    pub way: Way,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// A kind of process.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// Its name.
+    pub name: String,
+    /// How many.
+    pub instances: u32,
+    /// Added to their niceness.
+    pub nice: i32,
+    /// The dialect of its definition.
+    pub dialect: Dialect,
+    /// Its threads.
+    pub threads: Vec<Thread>,
+}
+
+/// A kind of thread.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// Its name.
+    pub name: String,
+    /// How many in each process.
+    pub instances: u32,
+    /// Bytes of the I/O buffer; 0: as much as its flowops need.
+    pub memsize: u64,
+    /// Best-effort I/O priority, if it is to be set.
+    pub ioprio: Option<u8>,
+    /// Its loop.
+    pub steps: Vec<Step>,
+    /// Where its flowops begin in [`Plan::flowops`].
+    pub first: usize,
+    /// How many they are.
+    pub count: usize,
+    /// What its flowops need, together.
+    pub effects: Effects,
+}
+
+/// One step of a thread's program.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A flowop.
+    Op {
+        /// Its place among the thread's flowops.
+        local: usize,
+        /// How often before the next step.
+        iters: Quantity,
+        /// What it does.
+        op: Arc<dyn Op>,
+    },
+    /// A composite begins: its body is done so often, or, for 0, skipped up to `leave`.
+    Enter {
+        /// How often.
+        iters: Quantity,
+        /// Where the matching [`Step::Leave`] is.
+        leave: usize,
+    },
+    /// A composite ends: back to the step after `enter`, or on.
+    Leave {
+        /// Where the matching [`Step::Enter`] is.
+        enter: usize,
+    },
+    /// One of these stretches is done, drawn by weight, then on to `end`: a thread with `mix`.
+    Choose {
+        /// Weight of each stretch, added up; the last is the sum.
+        upto: Vec<f64>,
+        /// Where each stretch begins.
+        starts: Vec<usize>,
+        /// Where the program goes on.
+        end: usize,
+    },
+    /// The end of a stretch of [`Step::Choose`].
+    Jump(usize),
+}
+
+impl Plan {
+    /// Threads in all.
+    pub fn n_threads(&self) -> u64 {
+        self.processes
+            .iter()
+            .map(|p| u64::from(p.instances) * p.threads.iter().map(|t| u64::from(t.instances)).sum::<u64>())
+            .sum()
+    }
+
+    /// Process instances in all.
+    pub fn n_processes(&self) -> u64 {
+        self.processes.iter().map(|p| u64::from(p.instances)).sum()
+    }
+
+    /// The threads' kinds, with their processes.
+    pub fn threads(&self) -> impl Iterator<Item = (&Process, &Thread)> {
+        self.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)))
+    }
+
+    /// How many instances of a flowop there are.
+    pub fn instances(&self, flowop: usize) -> usize {
+        let info = &self.flowops[flowop];
+        let process = &self.processes[info.process];
+        process.instances as usize * process.threads[info.thread].instances as usize
+    }
+}

@@ -37,6 +37,7 @@ pub const FILESET: &[Attr] = &[
     attr("compress", Real, "0", Ours, "which part of each block of data compresses away, 0 to 1"),
     attr("dedupe", Real, "0", Ours, "which part of the blocks repeats another, 0 to 1"),
     attr("sizetable", Text, "", Ours, "exact numbers of files by size: `4k:1990612 16k:473044 31m-31m:5`"),
+    attr("sizetotal", Size, "", Ours, "with `sizetable`: the bytes of all its files; sizes are spread within the rows to reach it"),
 ];
 
 /// Of `define process`.
@@ -102,6 +103,7 @@ pub const RANDVAR: &[Attr] = &[
     attr("randsrc", Choice(&["rand48", "urandom"]), "rand48", Both, "accepted; every thread has a seeded stream of its own"),
     attr("seed", Int, "0", Both, "accepted; `--seed` seeds all streams"),
     attr("min", Real, "0", Both, "least value"),
+    attr("max", Real, "", Ours, "greatest value"),
     attr("mean", Real, "", Both, "mean value"),
     attr("gamma", Int, "1500", Both, "shape, in thousandths"),
     attr("round", Int, "0", Both, "the result is the nearest multiple of this"),

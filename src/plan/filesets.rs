@@ -1,0 +1,156 @@
+//! `define fileset` and `define file` to what a file set is to be, dialect and all.
+
+use super::values::{Evaluated, evaluate, quantity};
+use crate::diag::{Code, Diagnostic};
+use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
+use crate::model::{FilesetDef, Lookup, Value};
+use crate::random::{self, Quantity, RandomVar, RandvarParams};
+use crate::source::Span;
+use std::sync::Arc;
+
+/// The file set that a definition describes now.
+pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<FilesetSpec> {
+    let before = found.len();
+    let values = evaluate(&def.attrs, scope, found);
+    let semantics = def.dialect.semantics();
+    let mut number = |name: &str| {
+        values.get(name).and_then(|(v, span)| quantity(v, span, scope).map_err(|d| found.push(d)).ok())
+    };
+    let (entries, leafdirs) = (number("entries"), number("leafdirs"));
+    let (size, dirwidth, dirdepth) = (number("size"), number("dirwidth"), number("dirdepthrv"));
+    let gamma = values.int("dirgamma", 1500);
+    let default_size_gamma = if def.single { 0 } else { semantics.fileset_size_gamma };
+    let size_gamma = values.int("filesizegamma", default_size_gamma);
+    let width_gamma = if semantics.width_by_size_gamma { size_gamma } else { gamma };
+    let name = text(&values, "name", def.span, found)?;
+    let path = text(&values, "path", def.span, found)?;
+    if path.is_empty() {
+        let at = values.get("path").map_or(def.span, |(_, s)| s);
+        found.push(Diagnostic::error(Code::OutOfRange, at, "an empty path").help("name a directory"));
+    }
+    let count = |q: Option<Quantity>| q.map_or(0, |q| q.draw(&mut random::stream(0, &[0])));
+    let mut entries = if def.single { 1 } else { count(entries) };
+    let sizes = size_table(&values, &mut entries, found);
+    let spec = FilesetSpec {
+        entries,
+        leafdirs: if def.single { 0 } else { count(leafdirs) },
+        size: sized(size.unwrap_or(Quantity::Const(semantics.default_size)), size_gamma),
+        dirwidth: if def.single { Some(Quantity::Const(10)) } else { dirwidth },
+        width_gamma: if def.single { 0.0 } else { thousandths(width_gamma) },
+        depth_gamma: if def.single { 0.0 } else { thousandths(gamma) },
+        dirdepth: dirdepth.filter(|_| !def.single),
+        prealloc: percent(&values, found),
+        paralloc: values.flag("paralloc"),
+        reuse: values.flag("reuse"),
+        trusttree: values.flag("trusttree"),
+        readonly: values.flag("readonly"),
+        writeonly: values.flag("writeonly"),
+        cached: values.get("cached").map(|_| values.flag("cached")),
+        single: def.single,
+        compress: fraction(&values, "compress", found),
+        dedupe: fraction(&values, "dedupe", found),
+        sizes,
+        ..FilesetSpec::new(name, path, 0, 0)
+    };
+    (found.len() == before).then_some(spec)
+}
+
+fn text(values: &Evaluated, name: &str, span: Span, found: &mut Vec<Diagnostic>) -> Option<String> {
+    let text = values.text(name);
+    if text.is_none() && found.is_empty() {
+        found.push(Diagnostic::error(Code::MissingAttribute, span, format!("no `{name}=`")).help(format!("add `{name}=…`")));
+    }
+    text
+}
+
+fn thousandths(n: u64) -> f64 {
+    n as f64 / 1000.0
+}
+
+/// A constant size with a gamma becomes gamma distributed sizes of that mean, as in Filebench 1.4.
+fn sized(size: Quantity, gamma: u64) -> Quantity {
+    match size {
+        Quantity::Const(mean) if gamma > 0 && mean > 0 => {
+            let params = RandvarParams {
+                kind: Some(random::Kind::Gamma),
+                mean: Some(mean as f64),
+                gamma: Some(gamma),
+                ..RandvarParams::default()
+            };
+            random::randvar(&params).map_or(Quantity::Const(mean), |v: RandomVar| Quantity::Random(Arc::new(v)))
+        }
+        other => other,
+    }
+}
+
+/// `prealloc`: alone or true 100, false 0, a number as it is.
+fn percent(values: &Evaluated, found: &mut Vec<Diagnostic>) -> u8 {
+    match values.get("prealloc") {
+        None => 0,
+        Some((Value::Bool(b), _)) => 100 * u8::from(*b),
+        Some((value, span)) => match crate::flowop::args::int(value) {
+            Some(n @ 0..=100) => n as u8,
+            _ => {
+                let message = format!("`prealloc` is {}", value.print());
+                found.push(Diagnostic::error(Code::OutOfRange, span, message).help("it takes 0 to 100 per cent"));
+                0
+            }
+        },
+    }
+}
+
+fn fraction(values: &Evaluated, name: &str, found: &mut Vec<Diagnostic>) -> Option<f64> {
+    let (value, span) = values.get(name)?;
+    match value.as_f64() {
+        Some(x) if (0.0..=1.0).contains(&x) => (x > 0.0).then_some(x),
+        _ => {
+            let message = format!("`{name}` is {}", value.print());
+            found.push(Diagnostic::error(Code::OutOfRange, span, message).help("it takes a part between 0 and 1"));
+            None
+        }
+    }
+}
+
+/// `sizetable="4k:1990612 16k:473044 31m-31m:5"`: rows of an upper bound, or of two bounds, and a number of files. A row with
+/// one bound begins where the row before it ends. `entries=`, if given, scales the counts.
+fn size_table(values: &Evaluated, entries: &mut u64, found: &mut Vec<Diagnostic>) -> Option<SizeTable> {
+    let (value, span) = values.get("sizetable")?;
+    let mut rows = Vec::new();
+    let mut above = 0;
+    for word in value.print().split([' ', ',', '\n', '\t']).filter(|w| !w.is_empty()) {
+        let row = word.split_once(':').and_then(|(bounds, count)| {
+            let count = size(count)?;
+            Some(match bounds.split_once('-') {
+                Some((low, high)) => SizeRow { above: size(low)?, up_to: size(high)?, count },
+                None => SizeRow { above, up_to: size(bounds)?, count },
+            })
+        });
+        let Some(row) = row else {
+            found.push(
+                Diagnostic::error(Code::WrongType, span, format!("`{word}` is no row of a size table"))
+                    .help("a row is `UPPER:COUNT` or `LOW-HIGH:COUNT`, such as `4k:1000`"),
+            );
+            return None;
+        };
+        above = row.up_to;
+        rows.push(row);
+    }
+    if *entries == 0 {
+        *entries = rows.iter().map(|r| r.count).sum();
+    }
+    let total = values.get("sizetotal").and_then(|(v, _)| crate::flowop::args::int(v)).filter(|n| *n > 0);
+    Some(SizeTable::new(&rows, *entries, total))
+}
+
+/// A number with one of the units k, m, g, t.
+fn size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.to_ascii_lowercase().chars().last()? {
+        'k' => (&text[..text.len() - 1], 10),
+        'm' => (&text[..text.len() - 1], 20),
+        'g' => (&text[..text.len() - 1], 30),
+        't' => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    let whole = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+    whole.or_else(|| digits.parse::<f64>().ok().map(|x| (x * (1_u64 << shift) as f64) as u64))
+}

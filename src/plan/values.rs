@@ -1,0 +1,185 @@
+//! Attributes to values, and values to quantities: what variables are worth when a run starts.
+
+use crate::diag::{Code, Diagnostic};
+use crate::model::{Attrs, Lookup, RandomCall, RandomExpr, Value, eval};
+use crate::random::{self, BadDistribution, Quantity, RandvarParams};
+use crate::source::Span;
+use crate::spec::{Attr, Kind};
+use std::sync::Arc;
+
+/// The attributes of one definition with their values.
+#[derive(Clone, Debug, Default)]
+pub struct Evaluated {
+    /// Attribute, value, place.
+    pub values: Vec<(&'static str, Value, Span)>,
+}
+
+/// Evaluates attributes; what is wrong with any of them goes to `found`.
+pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Evaluated {
+    let mut values = Vec::new();
+    for used in attrs.iter() {
+        if used.attr.kind == Kind::Variable {
+            continue;
+        }
+        match eval(&used.value, scope) {
+            Ok(value) => match misfit(used.attr, &value, used.value.span) {
+                None => values.push((used.attr.name, value, used.value.span)),
+                Some(d) => found.push(d),
+            },
+            Err(d) => found.push(d),
+        }
+    }
+    Evaluated { values }
+}
+
+/// What is wrong with a value for an attribute, now that it is known.
+fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
+    let number = matches!(attr.kind, Kind::Int | Kind::Size | Kind::Real | Kind::Percent);
+    let problem = match value {
+        Value::Random(_) if !attr.random && attr.kind != Kind::Random => Some("a random variable".to_owned()),
+        Value::Table(_) => Some("a table".to_owned()),
+        Value::Negative(n) if number && attr.name != "nice" => Some(format!("-{n}")),
+        Value::Text(s) if number && s.trim().parse::<f64>().is_err() && !(attr.kind == Kind::Percent && s == "false") => {
+            Some(format!("the text `{s}`"))
+        }
+        Value::Text(s) if attr.kind == Kind::Bool && crate::model::build::switch(s).is_none() => {
+            Some(format!("the text `{s}`"))
+        }
+        _ => None,
+    };
+    problem.map(|what| {
+        let help = if number { "a number from 0 up is wanted" } else { "another kind of value is wanted" };
+        Diagnostic::error(Code::WrongType, span, format!("`{}` is {what}", attr.name)).help(help)
+    })
+}
+
+impl Evaluated {
+    /// The last value of that name.
+    pub fn get(&self, name: &str) -> Option<(&Value, Span)> {
+        self.values.iter().rev().find(|(n, _, _)| *n == name).map(|(_, v, s)| (v, *s))
+    }
+
+    /// A whole number, or a default.
+    pub fn int(&self, name: &str, default: u64) -> u64 {
+        self.get(name).and_then(|(v, _)| crate::flowop::args::int(v)).unwrap_or(default)
+    }
+
+    /// A switch.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name).and_then(|(v, _)| crate::flowop::args::switch(v)).unwrap_or(false)
+    }
+
+    /// Text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.get(name).map(|(v, _)| v.print())
+    }
+}
+
+/// Something to draw from, out of a value.
+pub fn quantity(value: &Value, span: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
+    match value {
+        Value::Random(expr) => random_variable(expr, span, scope),
+        other => match crate::flowop::args::int(other) {
+            Some(n) => Ok(Quantity::Const(n)),
+            None => match other.as_f64() {
+                Some(x) if x >= 0.0 => Ok(Quantity::Const(x as u64)),
+                _ => Err(Diagnostic::error(Code::WrongType, span, format!("{} where a number is wanted", other.kind()))
+                    .help("give a number, a size, or a random variable")),
+            },
+        },
+    }
+}
+
+fn random_variable(expr: &RandomExpr, used_at: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
+    let mut fields: Vec<(&str, Value, Span)> = Vec::new();
+    for (name, value) in &expr.fields {
+        if name.node != "name" {
+            fields.push((&name.node, eval(value, scope)?, value.span));
+        }
+    }
+    let built = match expr.call {
+        RandomCall::Randvar => randvar(&fields),
+        RandomCall::Cvar => cvar(&fields),
+    };
+    built.map(|v| Quantity::Random(Arc::new(v))).map_err(|bad| match bad {
+        Bad::Value(d) => *d,
+        Bad::Distribution(bad) => {
+            let at = fields.iter().rev().find(|(n, _, _)| *n == bad.parameter()).map_or(expr.span, |(_, _, s)| *s);
+            let mut d = Diagnostic::error(Code::BadDistribution, at, bad.to_string());
+            if let Some((name, known)) = bad.unknown() {
+                d = d.near_miss(name, known.iter().map(String::as_str));
+            }
+            if d.help.is_empty() {
+                d = d.help("`wmlrun list distributions` shows all with their parameters");
+            }
+            if at == used_at { d } else { d.also(used_at, "used here") }
+        }
+    })
+}
+
+enum Bad {
+    Value(Box<Diagnostic>),
+    Distribution(BadDistribution),
+}
+
+impl From<BadDistribution> for Bad {
+    fn from(bad: BadDistribution) -> Self {
+        Self::Distribution(bad)
+    }
+}
+
+fn real(name: &str, value: &Value, span: Span) -> Result<f64, Bad> {
+    value.as_f64().or(if let Value::Bool(b) = value { Some(f64::from(*b)) } else { None }).ok_or_else(|| {
+        let message = format!("`{name}` of a random variable is {}", value.kind());
+        Bad::Value(Box::new(Diagnostic::error(Code::WrongType, span, message).help("give a number")))
+    })
+}
+
+fn randvar(fields: &[(&str, Value, Span)]) -> Result<random::RandomVar, Bad> {
+    let mut params = RandvarParams::default();
+    for (name, value, span) in fields {
+        match *name {
+            "type" => params.kind = Some(random::Kind::named(&value.print())?),
+            "randsrc" => {}
+            "seed" => params.seed = Some(real(name, value, *span)? as u64),
+            "min" => params.min = real(name, value, *span)?,
+            "max" => params.max = Some(real(name, value, *span)?),
+            "mean" => params.mean = Some(real(name, value, *span)?),
+            "gamma" => params.gamma = Some(real(name, value, *span)? as u64),
+            "round" => params.round = real(name, value, *span)? as u64,
+            "randtable" => params.table = table(value, *span)?,
+            other => params.named.push((other.to_owned(), real(name, value, *span)?)),
+        }
+    }
+    Ok(random::randvar(&params)?)
+}
+
+fn table(value: &Value, span: Span) -> Result<Vec<(u64, u64, u64)>, Bad> {
+    let wrong = || {
+        let d = Diagnostic::error(Code::WrongType, span, "a row of `randtable` has not three numbers");
+        Bad::Value(Box::new(d.help("write rows `{per cent, low, high}`")))
+    };
+    let Value::Table(rows) = value else { return Err(wrong()) };
+    rows.iter()
+        .map(|row| match row.as_slice() {
+            [percent, low, high] => Ok((*percent as u64, *low as u64, *high as u64)),
+            _ => Err(wrong()),
+        })
+        .collect()
+}
+
+fn cvar(fields: &[(&str, Value, Span)]) -> Result<random::RandomVar, Bad> {
+    let (mut kind, mut parameters) = (String::new(), String::new());
+    let (mut min, mut max, mut round) = (None, None, None);
+    for (name, value, span) in fields {
+        match *name {
+            "type" => kind = value.print(),
+            "parameters" => parameters = value.print(),
+            "min" => min = Some(real(name, value, *span)?),
+            "max" => max = Some(real(name, value, *span)?),
+            "round" => round = Some(real(name, value, *span)?),
+            _ => {}
+        }
+    }
+    Ok(random::cvar(&kind, &parameters, min, max, round)?)
+}
