@@ -52,7 +52,7 @@ pub(crate) fn run() -> Run {
         writes: kind == "write",
         line: 20 + 2 * i as u64,
         instances,
-        ..build::identity(process, process, if i == 2 { 1 } else { 0 }, name, kind)
+        ..build::identity(process, process, usize::from(i == 2), name, kind)
     };
     let identities = [
         identity(0, "shadow", "shadowread", "read", Class::Io, 200),

@@ -9,6 +9,8 @@ pub mod build;
 pub mod environment;
 #[cfg(test)]
 pub(crate) mod fixture;
+#[cfg(test)]
+mod schema_tests;
 
 pub use environment::Environment;
 

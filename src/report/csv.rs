@@ -1,0 +1,116 @@
+//! Comma-separated values (RFC 4180): a heading, then a row a flowop and run. Figures that do not exist are empty.
+
+use super::Report;
+use crate::stats::result::{Document, Flowop, Run};
+use std::io::{self, Write};
+
+/// `--format csv`.
+pub struct Csv;
+
+/// A column: its heading, and its cell of a row.
+type Column = (&'static str, fn(&Row) -> String);
+
+struct Row<'a> {
+    document: &'a Document,
+    number: usize,
+    run: &'a Run,
+    flowop: &'a Flowop,
+}
+
+const COLUMNS: &[Column] = &[
+    ("script", |r| r.document.script.path.clone()),
+    ("run", |r| r.number.to_string()),
+    ("state", |r| r.run.state.name().to_owned()),
+    ("started_at", |r| r.run.started_at.clone()),
+    ("seconds", |r| r.run.measured_seconds.to_string()),
+    ("process", |r| r.flowop.process.clone()),
+    ("thread", |r| r.flowop.thread.clone()),
+    ("index", |r| r.flowop.index.to_string()),
+    ("name", |r| r.flowop.name.clone()),
+    ("kind", |r| r.flowop.kind.clone()),
+    ("class", |r| r.flowop.class.name().to_owned()),
+    ("line", |r| r.flowop.line.to_string()),
+    ("instances", |r| r.flowop.instances.to_string()),
+    ("ops", |r| r.flowop.ops.to_string()),
+    ("ops_per_s", |r| r.flowop.ops_per_s.to_string()),
+    ("bytes", |r| r.flowop.bytes.to_string()),
+    ("mb_per_s", |r| r.flowop.mb_per_s.to_string()),
+    ("min_ns", |r| optional(r.flowop.latency_ns.min)),
+    ("mean_ns", |r| optional(r.flowop.latency_ns.mean)),
+    ("stddev_ns", |r| optional(r.flowop.latency_ns.stddev)),
+    ("p50_ns", |r| optional(r.flowop.latency_ns.p50)),
+    ("p90_ns", |r| optional(r.flowop.latency_ns.p90)),
+    ("p95_ns", |r| optional(r.flowop.latency_ns.p95)),
+    ("p99_ns", |r| optional(r.flowop.latency_ns.p99)),
+    ("p99.9_ns", |r| optional(r.flowop.latency_ns.p99_9)),
+    ("p99.99_ns", |r| optional(r.flowop.latency_ns.p99_99)),
+    ("max_ns", |r| optional(r.flowop.latency_ns.max)),
+    ("implicit_opens", |r| r.flowop.implicit_opens.to_string()),
+    ("errors", |r| r.flowop.errors.values().sum::<u64>().to_string()),
+    ("late_ops", |r| r.flowop.late_ops.to_string()),
+    ("starved_seconds", |r| r.flowop.starved_seconds.to_string()),
+    ("tool_ns_mean", |r| optional(r.flowop.tool_ns_mean)),
+];
+
+impl Report for Csv {
+    fn name(&self) -> &'static str {
+        "csv"
+    }
+
+    fn about(&self) -> &'static str {
+        "comma-separated values, a row a flowop and run"
+    }
+
+    fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
+        line(out, COLUMNS.iter().map(|(heading, _)| (*heading).to_owned()))
+    }
+
+    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = document.runs.get(index) else { return Ok(()) };
+        for flowop in &run.flowops {
+            let row = Row { document, number: index + 1, run, flowop };
+            line(out, COLUMNS.iter().map(|(_, cell)| cell(&row)))?;
+        }
+        Ok(())
+    }
+}
+
+fn line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
+    let cells: Vec<String> = cells.map(|cell| quoted(&cell)).collect();
+    write!(out, "{}\r\n", cells.join(","))
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\r', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+}
+
+fn optional<T: ToString>(x: Option<T>) -> String {
+    x.map(|x| x.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COLUMNS, Csv, quoted};
+    use crate::report::to_string;
+    use crate::stats::result::fixture::fixture;
+
+    #[test]
+    fn cells_that_need_it_are_quoted() {
+        for (cell, expect) in
+            [("a", "a"), ("", ""), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\nb", "\"a\nb\""), ("a b", "a b")]
+        {
+            assert_eq!(quoted(cell), expect);
+        }
+    }
+
+    #[test]
+    fn a_row_a_flowop_and_run_each_with_every_column() {
+        let mut document = fixture();
+        document.runs.push(document.runs[0].clone());
+        let text = to_string(&Csv, &document);
+        let rows: Vec<&str> = text.split_terminator("\r\n").collect();
+        assert_eq!(rows.len(), 1 + 2 * 3);
+        assert!(rows.iter().all(|row| row.split(',').count() == COLUMNS.len()));
+        assert!(rows[4].starts_with("oltp_sync.wml,2,complete,"));
+    }
+}

@@ -1,0 +1,377 @@
+//! Filebench's own lines, for scripts that read them: those of 1.5 and those of 1.4, with the files of `stats dump`.
+//!
+//! Lines, widths and order are Filebench's (flowops last defined first); figures are ours where Filebench's are wrong:
+//! latency is the mean over all I/O operations, times come from a steady clock, same names stay apart, counts have 64 bits.
+//! In 1.5 log lines begin with the seconds since the start. In 1.4 that holds only up to `Run took`: what follows begins
+//! at the line's start, so that `^IO Summary` finds it.
+
+use super::Report;
+use crate::stats::hdr;
+use crate::stats::layout;
+use crate::stats::result::{Document, Flowop, Run};
+use std::io::{self, Write};
+
+/// `--format filebench`: the report of 1.5.
+pub struct Filebench15;
+
+/// `--format filebench-1.4`.
+pub struct Filebench14;
+
+/// Buckets of Filebench's histogram: 0 ns, then powers of two.
+const LATHIST: usize = 64;
+
+impl Report for Filebench15 {
+    fn name(&self) -> &'static str {
+        "filebench"
+    }
+
+    fn about(&self) -> &'static str {
+        "the lines of Filebench 1.5"
+    }
+
+    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = document.runs.get(index) else { return Ok(()) };
+        writeln!(out, "{:.3}: Run took {:.0} seconds...", run.finished_seconds, run.measured_seconds.round())?;
+        breakdown_15(run, out)
+    }
+}
+
+/// 1.5's breakdown and summary, as `psrun` prints them on the way too. Times are `finished_seconds`.
+pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let at = run.finished_seconds;
+    writeln!(out, "{at:.3}: Per-Operation Breakdown")?;
+    for flowop in run.flowops.iter().rev() {
+        let ms = |ns: Option<u64>| ns.unwrap_or(0) as f64 / 1e6;
+        write!(
+            out,
+            "{:<20} {}ops {:>8.0}ops/s {:>5.1}mb/s {:>8.3}ms/op [{:.3}ms - {:.3}ms]",
+            flowop.name,
+            flowop.ops,
+            flowop.ops_per_s,
+            flowop.mb_per_s,
+            mean_ms(flowop),
+            ms(flowop.latency_ns.min),
+            ms(flowop.latency_ns.max),
+        )?;
+        if run.lathist {
+            let counts = lathist(flowop).map(|n| n.to_string());
+            write!(out, "\t[ {} ]", counts.join(" "))?;
+        }
+        writeln!(out)?;
+    }
+    let s = &run.summary;
+    writeln!(
+        out,
+        "{at:.3}: IO Summary: {:>5} ops {:>5.3} ops/s {:.0}/{:.0} rd/wr {:>5.1}mb/s {:>5.3}ms/op",
+        s.ops,
+        s.ops_per_s,
+        s.reads_per_s,
+        s.writes_per_s,
+        s.mb_per_s,
+        s.latency_ms.unwrap_or(0.0),
+    )
+}
+
+/// Counts of [0, 0], then [2ⁱ⁻¹, 2ⁱ) nanoseconds. Exact: no bucket of ours crosses a power of two.
+fn lathist(flowop: &Flowop) -> [u64; LATHIST] {
+    let mut counts = [0; LATHIST];
+    if let Ok(dist) = hdr::decode(&flowop.histogram) {
+        for (index, n) in dist.recorded() {
+            counts[(u64::BITS - layout::lowest(index).leading_zeros()) as usize] += n;
+        }
+    }
+    counts
+}
+
+fn mean_ms(flowop: &Flowop) -> f64 {
+    flowop.latency_ns.mean.unwrap_or(0.0) / 1e6
+}
+
+impl Report for Filebench14 {
+    fn name(&self) -> &'static str {
+        "filebench-1.4"
+    }
+
+    fn about(&self) -> &'static str {
+        "the lines of Filebench 1.4"
+    }
+
+    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = document.runs.get(index) else { return Ok(()) };
+        let (pid, at) = (document.process_id, run.finished_seconds);
+        writeln!(out, "{pid:>5}: {at:.3}: Run took {:.0} seconds...", run.measured_seconds.round())?;
+        breakdown_14(run, out)
+    }
+}
+
+/// 1.4's breakdown and summary, as `stats snap` prints them.
+pub fn breakdown_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "Per-Operation Breakdown")?;
+    lines_14(run, out)?;
+    let s = &run.summary;
+    writeln!(
+        out,
+        "\nIO Summary:      {:>5} ops, {:>5.1} ops/s, ({:.0}/{:.0} r/w) {:>5.1}mb/s, {:>6.0}us cpu/op, {:>5.1}ms latency",
+        s.ops,
+        s.ops_per_s,
+        s.reads_per_s,
+        s.writes_per_s,
+        s.mb_per_s,
+        cpu_us(run),
+        s.latency_ms.unwrap_or(0.0),
+    )
+}
+
+fn lines_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    for flowop in run.flowops.iter().rev() {
+        let (rate, mb, ms) = (flowop.ops_per_s, flowop.mb_per_s, mean_ms(flowop));
+        // Processor time of a single flowop is not measured; Filebench on Linux printed 0 as well.
+        writeln!(out, "{:<20} {rate:>8.0}ops/s {mb:>5.1}mb/s {ms:>8.1}ms/op {:>8.0}us/op-cpu", flowop.name, 0.0)?;
+    }
+    Ok(())
+}
+
+/// Filebench 1.4 means the whole machine's time.
+fn cpu_us(run: &Run) -> f64 {
+    run.summary.system_cpu_us_per_op.or(run.summary.cpu_us_per_op).unwrap_or(0.0)
+}
+
+/// What `stats dump` writes.
+pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "Flowop totals:")?;
+    lines_14(run, out)?;
+    let s = &run.summary;
+    writeln!(
+        out,
+        "\nIO Summary:      {:>8} ops {:>8.1} ops/s, {:>8.0}/{:.0} r/w {:>7.1}mb/s, {:>8.0}uscpu/op\n",
+        s.ops,
+        s.ops_per_s,
+        s.reads_per_s,
+        s.writes_per_s,
+        s.mb_per_s,
+        cpu_us(run),
+    )
+}
+
+/// What `stats multidump` writes: the same, parted by tabs.
+pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "Flowop totals:")?;
+    for flowop in run.flowops.iter().rev() {
+        let (rate, mb, ms) = (flowop.ops_per_s, flowop.mb_per_s, mean_ms(flowop));
+        writeln!(out, "{}\t{rate:.0}\t{mb:.1}\t{ms:.1}\t{:.0}", flowop.name, 0.0)?;
+    }
+    let s = &run.summary;
+    writeln!(
+        out,
+        "\nIO Summary:\n{}\t{:.1}\t{:.0}\t{:.0}\t{:.1}\t{:.0}\t{:.1}",
+        s.ops,
+        s.ops_per_s,
+        s.reads_per_s,
+        s.writes_per_s,
+        s.mb_per_s,
+        cpu_us(run),
+        s.latency_ms.unwrap_or(0.0),
+    )
+}
+
+/// What `stats xmldump` writes: two groups of cells with the names of their rows and columns, one element a line.
+pub fn xmldump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let s = &run.summary;
+    writeln!(out, "<stat_doc name=\"Filebench Workload\">")?;
+    let rows: Vec<(&str, Vec<String>)> = run
+        .flowops
+        .iter()
+        .rev()
+        .map(|flowop| {
+            let (rate, mb, ms) = (flowop.ops_per_s, flowop.mb_per_s, mean_ms(flowop));
+            (flowop.name.as_str(), vec![format!("{rate:.0}"), format!("{mb:.1}"), format!("{ms:.1}"), "0".to_owned()])
+        })
+        .collect();
+    let columns = ["Operations/sec", "MB/sec", "Latency (ms per operation)", "CPU (us per operation)"];
+    stat_group("Flowop totals", &rows, &columns, out)?;
+    let cells = vec![
+        s.ops.to_string(),
+        format!("{:.1}", s.ops_per_s),
+        format!("{:.0}", s.reads_per_s),
+        format!("{:.0}", s.writes_per_s),
+        format!("{:.1}", s.mb_per_s),
+        format!("{:.0}", cpu_us(run)),
+    ];
+    let columns = ["Operations", "Operations/sec", "Reads", "Writes", "MB/sec", "CPU"];
+    stat_group("IO Summary", &[("IO Summary", cells)], &columns, out)?;
+    writeln!(out, "</stat_doc>")
+}
+
+fn stat_group(name: &str, rows: &[(&str, Vec<String>)], columns: &[&str], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<stat_group name=\"{name}\">\n<cell_list>")?;
+    for cell in rows.iter().flat_map(|(_, cells)| cells) {
+        writeln!(out, "<cell>{cell}</cell>")?;
+    }
+    writeln!(out, "</cell_list>\n<dim_list>")?;
+    for names in [&rows.iter().map(|(name, _)| *name).collect::<Vec<_>>()[..], columns] {
+        writeln!(out, "<dim>")?;
+        for name in names {
+            writeln!(out, "<dimval>{}</dimval>", escaped(name))?;
+        }
+        writeln!(out, "</dim>")?;
+    }
+    writeln!(out, "</dim_list>\n</stat_group>")
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Filebench14, Filebench15, breakdown_15, dump, lathist, multidump, xmldump};
+    use crate::report::to_string;
+    use crate::stats::hdr;
+    use crate::stats::result::fixture::fixture;
+    use crate::stats::result::{Flowop, Latency, Run, Summary};
+    use crate::stats::snapshot::Dist;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    fn text(write: impl Fn(&Run, &mut dyn Write) -> std::io::Result<()>, run: &Run) -> String {
+        let mut out = Vec::new();
+        write(run, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn flowop(name: &str, ops: u64, rate: f64, mb: f64, [mean, min, max]: [f64; 3]) -> Flowop {
+        let latency_ns = Latency {
+            mean: Some(mean * 1e6),
+            min: Some((min * 1e6) as u64),
+            max: Some((max * 1e6) as u64),
+            ..Latency::default()
+        };
+        Flowop { name: name.into(), ops, ops_per_s: rate, mb_per_s: mb, latency_ns, ..Flowop::default() }
+    }
+
+    /// Figures as Filebench 1.5 once printed them, to the letter.
+    #[test]
+    fn the_lines_of_1_5() {
+        let run = Run {
+            finished_seconds: 4.021,
+            flowops: vec![
+                flowop("openOP", 1_055_131, 350_948.0, 0.0, [0.004, 0.001, 9.125]),
+                flowop("readOP", 1_055_129, 350_947.0, 5483.6, [0.003, 0.001, 9.688]),
+            ],
+            summary: Summary {
+                ops: 3_165_387,
+                ops_per_s: 1_052_842.227,
+                reads_per_s: 350_947.0,
+                mb_per_s: 5483.6,
+                latency_ms: Some(0.003),
+                ..Summary::default()
+            },
+            ..Run::default()
+        };
+        let expect = "4.021: Per-Operation Breakdown\n\
+            readOP               1055129ops   350947ops/s 5483.6mb/s    0.003ms/op [0.001ms - 9.688ms]\n\
+            openOP               1055131ops   350948ops/s   0.0mb/s    0.004ms/op [0.001ms - 9.125ms]\n\
+            4.021: IO Summary: 3165387 ops 1052842.227 ops/s 350947/0 rd/wr 5483.6mb/s 0.003ms/op\n";
+        assert_eq!(text(breakdown_15, &run), expect);
+    }
+
+    #[test]
+    fn the_histogram_of_1_5_has_a_bucket_a_power_of_two() {
+        let mut dist = Dist::default();
+        for ns in [0, 1, 2, 3, 4, 1023, 1024, 1_000_113_000] {
+            dist.record(ns);
+        }
+        let mut run = Run { lathist: true, finished_seconds: 3.014, ..Run::default() };
+        run.flowops.push(Flowop {
+            histogram: hdr::encode(&dist),
+            ..flowop("dl", 1, 0.4, 0.0, [1000.113, 1000.113, 1000.113])
+        });
+        let counts = lathist(&run.flowops[0]);
+        let set: Vec<_> = counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(i, n)| (i, *n)).collect();
+        assert_eq!(set, [(0, 1), (1, 1), (2, 2), (3, 1), (10, 1), (11, 1), (30, 1)]);
+        let line =
+            "dl                   1ops        0ops/s   0.0mb/s 1000.113ms/op [1000.113ms - 1000.113ms]\t[ 1 1 2 1 ";
+        assert!(text(breakdown_15, &run).lines().nth(1).unwrap().starts_with(line));
+        assert!(text(breakdown_15, &run).contains(" 0 ]\n"));
+        assert!(
+            text(breakdown_15, &run)
+                .contains("3.014: IO Summary:     0 ops 0.000 ops/s 0/0 rd/wr   0.0mb/s 0.000ms/op")
+        );
+    }
+
+    fn old() -> Run {
+        let zero = [0.0; 3];
+        Run {
+            finished_seconds: 7.022,
+            measured_seconds: 3.0,
+            flowops: vec![flowop("readfile6", 109_026, 36_342.0, 283.9, zero), flowop("limit", 0, 0.0, 0.0, zero)],
+            summary: Summary {
+                ops: 2_072_265,
+                ops_per_s: 690_480.0,
+                reads_per_s: 181_712.0,
+                writes_per_s: 36_343.0,
+                mb_per_s: 1700.7,
+                system_cpu_us_per_op: Some(5.0),
+                latency_ms: Some(0.0),
+                ..Summary::default()
+            },
+            ..Run::default()
+        }
+    }
+
+    /// Figures as Filebench 1.4.8 once printed them, to the letter but for the prefixes.
+    #[test]
+    fn the_lines_of_1_4() {
+        let document = crate::stats::result::Document { process_id: 10253, runs: vec![old()], ..Default::default() };
+        let expect = "10253: 7.022: Run took 3 seconds...\n\
+            Per-Operation Breakdown\n\
+            limit                       0ops/s   0.0mb/s      0.0ms/op        0us/op-cpu\n\
+            readfile6               36342ops/s 283.9mb/s      0.0ms/op        0us/op-cpu\n\
+            \n\
+            IO Summary:      2072265 ops, 690480.0 ops/s, (181712/36343 r/w) 1700.7mb/s,      5us cpu/op,   0.0ms latency\n";
+        assert_eq!(to_string(&Filebench14, &document), expect);
+    }
+
+    #[test]
+    fn the_files_of_stats_dump() {
+        let mut run = old();
+        run.flowops = vec![flowop("shadowread", 0, 13_793.0, 26.2, [0.2, 0.0, 0.0])];
+        run.summary = Summary {
+            ops: 140_314,
+            ops_per_s: 27_185.3,
+            reads_per_s: 13_793.0,
+            writes_per_s: 13_392.0,
+            mb_per_s: 53.3,
+            system_cpu_us_per_op: Some(24.0),
+            ..Summary::default()
+        };
+        let expect = "Flowop totals:\n\
+            shadowread              13793ops/s  26.2mb/s      0.2ms/op        0us/op-cpu\n\
+            \n\
+            IO Summary:        140314 ops  27185.3 ops/s,    13793/13392 r/w    53.3mb/s,       24uscpu/op\n\n";
+        assert_eq!(text(dump, &run), expect);
+        let expect = "Flowop totals:\nshadowread\t13793\t26.2\t0.2\t0\n\nIO Summary:\n\
+            140314\t27185.3\t13793\t13392\t53.3\t24\t0.0\n";
+        assert_eq!(text(multidump, &run), expect);
+        insta::assert_snapshot!("xmldump", text(xmldump, &run));
+    }
+
+    #[test]
+    fn scripts_can_read_the_summary() {
+        let awk = |program: &str, input: &str| {
+            let mut child =
+                Command::new("awk").arg(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+            String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+        };
+        let document = fixture();
+        let rate = document.runs[0].summary.ops_per_s;
+        let new = to_string(&Filebench15, &document);
+        assert_eq!(awk("/IO Summary/ {print $4, $6}", &new), format!("835620 {rate:.3}\n"));
+        let old = to_string(&Filebench14, &document);
+        assert_eq!(awk("/^IO Summary/ {print $3, $5}", &old), format!("835620 {rate:.1}\n"));
+        assert_eq!(awk("$1 == \"shadowread\" {print $2}", &old), "13793ops/s\n");
+    }
+}

@@ -1,0 +1,134 @@
+//! Latency distributions as one line each of eighth blocks, on one logarithmic axis, so that lines can be compared.
+//!
+//! Heights are logarithmic too: a single slow operation among a million is seen. What is lost is area; the table beside
+//! has the figures.
+
+use crate::stats::layout;
+use crate::stats::snapshot::Dist;
+
+/// Blocks from nothing to full.
+const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Decades of nanoseconds by name, from 1 ns to 1000 s.
+const DECADES: [&str; 13] =
+    ["1ns", "10ns", "100ns", "1µs", "10µs", "100µs", "1ms", "10ms", "100ms", "1s", "10s", "100s", "1000s"];
+
+/// The common axis: whole decades, each as many characters wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    first: usize,
+    decades: usize,
+    per_decade: usize,
+}
+
+impl Axis {
+    /// An axis that holds all these distributions, at most `width` characters wide (or one a decade). None if all are empty.
+    pub fn of<'a>(dists: impl IntoIterator<Item = &'a Dist>, width: usize) -> Option<Self> {
+        let extremes = dists.into_iter().filter(|d| d.count > 0).map(|d| (d.min, d.max));
+        let (min, max) = extremes.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+        let first = decade(min);
+        let decades = decade(max) - first + 1;
+        Some(Self { first, decades, per_decade: (width / decades).clamp(1, 12) })
+    }
+
+    fn width(self) -> usize {
+        self.decades * self.per_decade
+    }
+
+    /// Where a value stands.
+    fn column(self, ns: u64) -> usize {
+        let decades = (ns.max(1) as f64).log10() - self.first as f64;
+        ((decades * self.per_decade as f64).max(0.0) as usize).min(self.width() - 1)
+    }
+
+    /// The line of a distribution: one column of blocks for each slice of the axis.
+    pub fn draw(self, dist: &Dist) -> String {
+        let mut columns = vec![0_u64; self.width()];
+        for (index, n) in dist.recorded() {
+            // The outermost buckets reach beyond the least and the greatest value, perhaps into another column.
+            let middle = u64::midpoint(layout::lowest(index), layout::highest(index)).clamp(dist.min, dist.max);
+            columns[self.column(middle)] += n;
+        }
+        let most = columns.iter().copied().max().unwrap_or(0);
+        let line: String = columns.iter().map(|n| BLOCKS[height(*n, most)]).collect();
+        line.trim_end().to_owned()
+    }
+
+    /// The names of the decades, each above or below its first column; those that would touch are left out.
+    pub fn labels(self) -> String {
+        let mut line = String::new();
+        let mut end = 0;
+        for i in 0..self.decades {
+            let (at, name) = (i * self.per_decade, DECADES[self.first + i]);
+            if i == 0 || at > end {
+                line.push_str(&" ".repeat(at - end));
+                line.push('╵');
+                line.push_str(name);
+                end = at + 1 + name.chars().count();
+            }
+        }
+        line
+    }
+}
+
+fn decade(ns: u64) -> usize {
+    (ns.max(1).ilog10() as usize).min(DECADES.len() - 1)
+}
+
+/// Eighths of a column for `n` of at most `most`: 0 for none, at least one for any, 8 for the most.
+fn height(n: u64, most: u64) -> usize {
+    match n {
+        0 => 0,
+        n if n == most => 8,
+        n => 1 + (7.0 * (n as f64).ln() / (most as f64).ln()) as usize,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Axis, height};
+    use crate::stats::snapshot::Dist;
+    use proptest::prelude::*;
+
+    fn dist(values: &[(u64, u64)]) -> Dist {
+        let mut dist = Dist::default();
+        for (value, n) in values {
+            (0..*n).for_each(|_| dist.record(*value));
+        }
+        dist
+    }
+
+    #[test]
+    fn a_line_stands_on_its_decades() {
+        let d = dist(&[(1_000, 1000), (2_000, 100), (999_999, 1)]);
+        let axis = Axis::of([&d], 30).unwrap();
+        assert_eq!(axis.labels(), "╵1µs      ╵10µs     ╵100µs");
+        assert_eq!(axis.draw(&d), "█  ▅                         ▁");
+        let narrow = Axis::of([&d], 12).unwrap();
+        assert_eq!(narrow.labels(), "╵1µs    ╵100µs");
+    }
+
+    #[test]
+    fn nothing_has_no_axis() {
+        assert_eq!(Axis::of([&Dist::default()], 60), None);
+    }
+
+    #[test]
+    fn one_is_seen_and_the_most_is_full() {
+        assert_eq!((height(0, 9), height(1, 1_000_000), height(999_999, 1_000_000)), (0, 1, 7));
+        assert_eq!((height(1, 1), height(7, 7)), (8, 8));
+    }
+
+    proptest! {
+        #[test]
+        fn every_operation_is_drawn(values in prop::collection::vec(any::<u64>(), 1..20), width in 0_usize..90) {
+            let d = dist(&values.iter().map(|v| (*v, 1)).collect::<Vec<_>>());
+            let axis = Axis::of([&d], width).unwrap();
+            let line = axis.draw(&d);
+            prop_assert!(line.contains('█'));
+            prop_assert!(line.chars().count() <= width.max(13));
+        }
+    }
+}

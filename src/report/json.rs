@@ -1,0 +1,217 @@
+//! The document as JSON: to a file that is whole at every moment, and back.
+//!
+//! A file is written beside its place under another name, brought to the device, and renamed, so a reader finds the old
+//! text or the new one. [`Writer::create`] comes before a run, so that a bad path is known before an hour is spent.
+
+use super::Report;
+use crate::stats::result::{Document, SCHEMA};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// `--format json`: the document on standard output, when all runs are done.
+pub struct Json;
+
+impl Report for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn about(&self) -> &'static str {
+        "the whole result as JSON"
+    }
+
+    fn end(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        serialize(document, out)
+    }
+}
+
+fn serialize(document: &Document, mut out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, document)?;
+    out.write_all(b"\n")
+}
+
+/// Why a text is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Not JSON, or not the shape of a result.
+    #[error("not a result of wmlrun: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Another schema, or another version of it.
+    #[error("its schema is `{0}`, not `{SCHEMA}`")]
+    Schema(String),
+}
+
+/// Reads a document back. Unknown fields are passed over.
+pub fn read(text: &str) -> Result<Document, ReadError> {
+    let value: serde_json::Value = serde_json::from_str(text)?;
+    match value.get("schema").and_then(serde_json::Value::as_str) {
+        Some(SCHEMA) => Ok(serde_json::from_value(value)?),
+        other => Err(ReadError::Schema(other.unwrap_or("missing").to_owned())),
+    }
+}
+
+/// Writes a document to a file again and again, the last time at the end.
+#[derive(Debug)]
+pub struct Writer {
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// A regular file, present or not yet: replaced as a whole.
+    File(PathBuf),
+    /// A pipe or a device, which takes one document, at the end.
+    Stream(File),
+}
+
+impl Writer {
+    /// Checks that a document can be written at `path`, and makes nothing yet. An existing file is replaced (behind a
+    /// symbolic link: the file that it names); a pipe or `/dev/stdout` gets the document once, at the end.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let path = match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
+            Ok(meta) if !meta.is_file() => {
+                return Ok(Self { target: Target::Stream(OpenOptions::new().write(true).open(path)?) });
+            }
+            // A file that may not be written must not be replaced either, though the directory would allow it.
+            Ok(_) => {
+                OpenOptions::new().write(true).open(path)?;
+                fs::canonicalize(path)?
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+            Err(error) => return Err(error),
+        };
+        let (_, temporary) = temporary(&path)?;
+        fs::remove_file(temporary)?;
+        Ok(Self { target: Target::File(path) })
+    }
+
+    /// Replaces what the file holds by the document as it is now; does nothing to a pipe or device.
+    pub fn write(&mut self, document: &Document) -> io::Result<()> {
+        match &self.target {
+            Target::File(path) => replace(path, document),
+            Target::Stream(_) => Ok(()),
+        }
+    }
+
+    /// Writes the document for the last time.
+    pub fn finish(self, document: &Document) -> io::Result<()> {
+        match self.target {
+            Target::File(path) => replace(&path, document),
+            Target::Stream(file) => {
+                let mut out = BufWriter::new(file);
+                serialize(document, &mut out)?;
+                out.flush()
+            }
+        }
+    }
+}
+
+/// A new file beside `path`, with its name.
+fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    // The number keeps apart programs that write to one name; left over by a killed one of the same number, it is ours.
+    hidden.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(hidden);
+    match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&temporary)?;
+            Ok((OpenOptions::new().write(true).create_new(true).open(&temporary)?, temporary))
+        }
+        other => Ok((other?, temporary)),
+    }
+}
+
+fn replace(path: &Path, document: &Document) -> io::Result<()> {
+    let (file, temporary) = temporary(path)?;
+    let write = || {
+        if let Ok(meta) = fs::metadata(path) {
+            file.set_permissions(meta.permissions())?;
+        }
+        let mut out = BufWriter::new(&file);
+        serialize(document, &mut out)?;
+        out.flush()?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    let written = write();
+    if written.is_err() {
+        // The error that counts is the first.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Json, ReadError, Writer, read};
+    use crate::report::to_string;
+    use crate::stats::result::fixture::fixture;
+    use crate::stats::result::{Document, Run};
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for document in [fixture(), Document { runs: vec![Run::default()], ..Document::default() }] {
+            assert_eq!(read(&to_string(&Json, &document)).unwrap(), document);
+        }
+    }
+
+    #[test]
+    fn fields_may_be_missing_or_unknown_but_not_the_schema() {
+        let document = read(r#"{"schema": "wmlrun.result/1", "later": 1, "runs": [{"state": "low_space"}]}"#).unwrap();
+        assert_eq!(document.runs[0].state.name(), "low_space");
+        assert!(matches!(read("{}"), Err(ReadError::Schema(found)) if found == "missing"));
+        assert!(matches!(read(r#"{"schema": "fio/3"}"#), Err(ReadError::Schema(found)) if found == "fio/3"));
+        assert!(matches!(read("Run took 3 seconds..."), Err(ReadError::Json(_))));
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_is_whole_after_each_run_and_nothing_else_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.json");
+        let mut writer = Writer::create(&path).unwrap();
+        assert!(names(dir.path()).is_empty(), "nothing is made before there is a result");
+        let mut document = fixture();
+        writer.write(&document).unwrap();
+        assert_eq!(read(&fs::read_to_string(&path).unwrap()).unwrap(), document);
+        document.runs.push(Run::default());
+        writer.finish(&document).unwrap();
+        assert_eq!(read(&fs::read_to_string(&path).unwrap()).unwrap(), document);
+        assert_eq!(names(dir.path()), ["out.json"]);
+    }
+
+    #[test]
+    fn bad_paths_fail_before_the_run() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Writer::create(dir.path()).is_err());
+        assert!(Writer::create(&dir.path().join("absent/out.json")).is_err());
+        assert!(Writer::create(Path::new("")).is_err());
+        assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn links_stay_links_and_devices_stay_devices() {
+        let dir = tempfile::tempdir().unwrap();
+        let (link, file) = (dir.path().join("link"), dir.path().join("file"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        Writer::create(&link).unwrap().finish(&fixture()).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(read(&fs::read_to_string(&file).unwrap()).is_ok());
+        let mut null = Writer::create(Path::new("/dev/null")).unwrap();
+        null.write(&fixture()).unwrap();
+        null.finish(&fixture()).unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+}

@@ -1,0 +1,16 @@
+//! No report at all: for those who read the JSON file only.
+
+use super::Report;
+
+/// `--format none`.
+pub struct Silent;
+
+impl Report for Silent {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn about(&self) -> &'static str {
+        "no report (with --json)"
+    }
+}

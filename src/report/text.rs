@@ -1,0 +1,348 @@
+//! The report for people: a heading, a table, distributions drawn, and what to know about the figures.
+//!
+//! Made for a terminal of 80 to 100 columns. Rows come in order of definition, what the summary counts first.
+
+use super::Report;
+use super::histogram::Axis;
+use super::warnings;
+use crate::stats::hdr;
+use crate::stats::result::{Document, Fileset, Flowop, Latency, Run};
+use crate::stats::snapshot::Dist;
+use crate::util::count::{count, grouped, measured};
+use crate::util::duration::{latency, seconds};
+use crate::util::size;
+use crate::util::table::{Align, Table};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+/// `--format text`, what is printed unless another is asked for.
+pub struct Text;
+
+/// How many distributions are drawn: those with the most operations.
+const DRAWN: usize = 10;
+/// Characters for the axis of distributions.
+const AXIS: usize = 64;
+/// A name longer than this is cut in the table.
+const NAME: usize = 22;
+
+impl Report for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn about(&self) -> &'static str {
+        "a table, latency distributions, and warnings with advice"
+    }
+
+    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = document.runs.get(index) else { return Ok(()) };
+        if index > 0 {
+            writeln!(out)?;
+        }
+        heading(document, run, index, out)?;
+        if !run.flowops.is_empty() {
+            writeln!(out, "\n{}", table(run).trim_end())?;
+        }
+        distributions(run, out)?;
+        open_loop(run, out)?;
+        details(run, out)?;
+        advice(document, run, out)
+    }
+}
+
+fn heading(document: &Document, run: &Run, index: usize, out: &mut dyn Write) -> io::Result<()> {
+    let script = match document.script.path.as_str() {
+        "" => "run",
+        "-" => "standard input",
+        path => path,
+    };
+    let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
+    let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
+    let state = run.state.name().replace('_', " ");
+    writeln!(out, "{script}{number}: {state} after {}{by}", seconds(run.measured_seconds))?;
+    let mut load = vec![count(run.processes, "process"), count(run.threads, "thread")];
+    load.push(if run.open_loop.is_some() { "open loop" } else { "closed loop" }.to_owned());
+    if !run.engine.is_empty() {
+        load.push(format!("engine {}", run.engine));
+    }
+    load.push(format!("cache {}", run.cache_state.name()));
+    load.push(format!("seed {}", document.seed));
+    writeln!(out, "  {}", load.join(", "))?;
+    for set in &run.filesets {
+        writeln!(out, "  {}", set_line(document, set))?;
+    }
+    Ok(())
+}
+
+/// File system, device, size as a multiple of memory, share in memory.
+fn set_line(document: &Document, set: &Fileset) -> String {
+    let place = warnings::mount_of(document, &set.path)
+        .map_or_else(|| set.path.clone(), |mount| format!("{} on {}", mount.kind, mount.source));
+    let memory = document.environment.memory.total;
+    let multiple = (memory > 0).then(|| format!(" = {:.2} x memory", set.bytes as f64 / memory as f64));
+    let resident = set.resident_before.map(|share| format!(", {:.0} % in memory", share * 100.0));
+    let (files, bytes) = (count(set.files, "file"), size::format(set.bytes));
+    [format!("{}: {place}, {files}, {bytes}", set.name), multiple.unwrap_or_default(), resident.unwrap_or_default()]
+        .concat()
+}
+
+fn table(run: &Run) -> String {
+    let names = Names::of(run);
+    let ambiguous = names.thread_column();
+    let mut columns = vec![("flowop", Align::Left)];
+    if ambiguous {
+        columns.push(("thread", Align::Left));
+    }
+    columns
+        .extend(["ops", "ops/s", "MB/s", "mean", "p50", "p99", "p99.9", "max"].map(|heading| (heading, Align::Right)));
+    let mut table = Table::new(columns);
+    let row = |flowop: &Flowop| {
+        let mut cells = vec![shortened(&flowop.name)];
+        if ambiguous {
+            cells.push(shortened(&names.thread(flowop)));
+        }
+        cells.extend(figures(flowop.ops, flowop.ops_per_s, flowop.mb_per_s, &flowop.latency_ns));
+        cells
+    };
+    let (io, other): (Vec<_>, Vec<_>) = run.flowops.iter().partition(|f| f.class.is_io());
+    for flowop in &io {
+        table.row(row(flowop));
+    }
+    let s = &run.summary;
+    let mut total = vec!["all I/O".to_owned()];
+    if ambiguous {
+        total.push(String::new());
+    }
+    total.extend(figures(s.ops, s.ops_per_s, s.mb_per_s, &s.latency_ns));
+    table.rule().row(total);
+    if !other.is_empty() {
+        table.rule();
+        for flowop in &other {
+            table.row(row(flowop));
+        }
+    }
+    table.render()
+}
+
+/// How to tell flowops apart in as few words as that takes.
+struct Names {
+    /// Flowops' names that several flowops have.
+    shared: BTreeSet<String>,
+    /// Whether name and thread do not suffice either.
+    with_process: bool,
+}
+
+impl Names {
+    fn of(run: &Run) -> Self {
+        let (mut names, mut pairs) = (BTreeSet::new(), BTreeSet::new());
+        let shared = run.flowops.iter().filter(|f| !names.insert(&f.name)).map(|f| f.name.clone()).collect();
+        let distinct = run.flowops.iter().all(|f| pairs.insert((&f.thread, &f.name)));
+        Self { shared, with_process: !distinct }
+    }
+
+    fn thread_column(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
+    fn thread(&self, flowop: &Flowop) -> String {
+        if self.with_process { format!("{}.{}", flowop.process, flowop.thread) } else { flowop.thread.clone() }
+    }
+
+    /// For use outside the table: `thread.name` where the name alone says too little.
+    fn label(&self, flowop: &Flowop) -> String {
+        if self.shared.contains(&flowop.name) {
+            format!("{}.{}", self.thread(flowop), flowop.name)
+        } else {
+            flowop.name.clone()
+        }
+    }
+}
+
+fn figures(ops: u64, rate: f64, mb: f64, l: &Latency) -> Vec<String> {
+    let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
+    let mean = l.mean.map_or_else(|| "-".to_owned(), latency);
+    let mb = if mb > 0.0 { measured(mb) } else { "-".to_owned() };
+    vec![grouped(ops), measured(rate), mb, mean, ns(l.p50), ns(l.p99), ns(l.p99_9), ns(l.max)]
+}
+
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= NAME {
+        return name.to_owned();
+    }
+    name.chars().take(NAME - 1).chain(['…']).collect()
+}
+
+/// The busiest I/O flowops' distributions, on one axis.
+fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let mut busiest: Vec<(usize, &Flowop)> =
+        run.flowops.iter().enumerate().filter(|(_, f)| f.class.is_io() && f.ops > 0).collect();
+    busiest.sort_by_key(|(_, f)| std::cmp::Reverse(f.ops));
+    busiest.truncate(DRAWN);
+    busiest.sort_by_key(|(place, _)| *place);
+    let names = Names::of(run);
+    let decoded =
+        busiest.iter().filter_map(|(_, f)| Some((shortened(&names.label(f)), hdr::decode(&f.histogram).ok()?)));
+    let drawn: Vec<(String, Dist)> = decoded.collect();
+    let Some(axis) = Axis::of(drawn.iter().map(|(_, dist)| dist), AXIS) else { return Ok(()) };
+    let wide = drawn.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    writeln!(out, "\nlatency (both scales logarithmic)")?;
+    for (name, dist) in &drawn {
+        writeln!(out, "  {name:<wide$}  {}", axis.draw(dist))?;
+    }
+    writeln!(out, "  {:<wide$}  {}", "", axis.labels())
+}
+
+/// Response times, which a closed loop does not have.
+fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let Some(open) = &run.open_loop else { return Ok(()) };
+    writeln!(out, "\noffered {} ops/s, achieved {}", measured(open.offered_per_s), measured(open.achieved_per_s))?;
+    if open.backlog > 0 {
+        let (behind, oldest) = (count(open.backlog, "operation"), seconds(open.backlog_oldest_seconds));
+        writeln!(out, "{behind} behind at the end, the oldest overdue for {oldest}")?;
+    }
+    let names = Names::of(run);
+    let columns = ["response mean", "p50", "p99", "max", "late start p50", "p99"];
+    let mut table =
+        Table::new([("flowop", Align::Left)].into_iter().chain(columns.map(|heading| (heading, Align::Right))));
+    for flowop in &run.flowops {
+        if let (Some(response), Some(lateness)) = (&flowop.response_ns, &flowop.lateness_ns) {
+            let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
+            let mut cells =
+                vec![shortened(&names.label(flowop)), response.mean.map_or_else(|| "-".to_owned(), latency)];
+            cells.extend([response.p50, response.p99, response.max, lateness.p50, lateness.p99].map(ns));
+            table.row(cells);
+        }
+    }
+    if table.is_empty() { Ok(()) } else { write!(out, "{}", table.render()) }
+}
+
+/// A line for each thing that happened beside the operations; none for what did not.
+fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    let names = Names::of(run);
+    let of_each = |line: &dyn Fn(&Flowop) -> Option<String>| {
+        let parts: Vec<String> =
+            run.flowops.iter().filter_map(|f| Some(format!("{} {}", names.label(f), line(f)?))).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    };
+    let mut add = |name, line: Option<String>| lines.extend(line.map(|line| (name, line)));
+
+    add(
+        "reads, writes",
+        (run.summary.ops > 0).then(|| {
+            format!("{} and {} a second", measured(run.summary.reads_per_s), measured(run.summary.writes_per_s))
+        }),
+    );
+    add(
+        "implicit opens",
+        of_each(&|f| {
+            let each = f.open_ns_mean?;
+            Some(format!("{} ({} each)", grouped(f.implicit_opens), latency(each)))
+        }),
+    );
+    add(
+        "errors",
+        of_each(&|f| {
+            let kinds: Vec<String> = f.errors.iter().map(|(errno, n)| format!("{} {errno}", grouped(*n))).collect();
+            (!kinds.is_empty()).then(|| kinds.join(" + "))
+        }),
+    );
+    add("starved", of_each(&|f| (f.starved_seconds > 0.0).then(|| seconds(f.starved_seconds))));
+    add(
+        "late",
+        (run.late_ops > 0).then(|| {
+            let oldest = run.late_oldest_seconds.map(|s| format!(", the oldest for {}", latency(s * 1e9)));
+            format!("{} in flight at the end{}", count(run.late_ops, "operation"), oldest.unwrap_or_default())
+        }),
+    );
+    add("tool", run.overhead_ns_per_op.map(|ns| format!("{} an operation", latency(ns))));
+    add("picking files", of_each(&|f| f.tool_ns_mean.filter(|ns| *ns >= 1.0).map(latency)));
+    add(
+        "processor",
+        run.summary.cpu_us_per_op.map(|us| {
+            let machine =
+                run.summary.system_cpu_us_per_op.map(|us| format!(", the whole machine {}", latency(us * 1e3)));
+            let busy = run.summary.cpu_busy.map(|share| format!(" ({:.0} % busy)", share * 100.0));
+            format!("{} an operation{}{}", latency(us * 1e3), machine.unwrap_or_default(), busy.unwrap_or_default())
+        }),
+    );
+    for set in &run.filesets {
+        add(
+            "devices",
+            set.device_bytes.as_ref().map(|moved| {
+                let (read, written) = (size::format(moved.read), size::format(moved.written));
+                format!("{}: {read} read, {written} written; {} asked for", set.name, size::format(run.summary.bytes))
+            }),
+        );
+        add(
+            "populating",
+            set.populate_seconds.map(|s| {
+                let sync = set.sync_seconds.map(|s| format!(", {} to settle", seconds(s)));
+                format!("{}: {}{}", set.name, seconds(s), sync.unwrap_or_default())
+            }),
+        );
+    }
+    add(
+        "warm-up",
+        run.warmup
+            .as_ref()
+            .map(|warmup| format!("{}, {} not counted", seconds(warmup.seconds), count(warmup.ops, "operation"))),
+    );
+
+    if !lines.is_empty() {
+        writeln!(out)?;
+    }
+    let wide = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    lines.iter().try_for_each(|(name, line)| writeln!(out, "{name:<wide$}  {line}"))
+}
+
+fn advice(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let found = warnings::of(document, run);
+    let mut others = run.warnings.iter().filter(|note| !warnings::is_ours(note)).peekable();
+    if !found.is_empty() || others.peek().is_some() {
+        writeln!(out)?;
+    }
+    for warning in &found {
+        writeln!(out, "warning: {}\n  = help: {}", warning.message(), warning.advice())?;
+    }
+    others.try_for_each(|note| writeln!(out, "warning: {}", note.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Text;
+    use crate::report::to_string;
+    use crate::stats::result::fixture::fixture;
+    use crate::stats::result::{DeviceBytes, Note, OpenLoop, State};
+
+    #[test]
+    fn a_line_fits_a_terminal() {
+        let document = fixture();
+        for line in to_string(&Text, &document).lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+
+    #[test]
+    fn all_that_can_happen_is_shown() {
+        let mut document = fixture();
+        document.script.path = "-".into();
+        let mut second = document.runs[0].clone();
+        second.state = State::LowSpace;
+        second.ended_by = "3.9 GiB left on /mnt/test".into();
+        second.flowops[1].name = "shadowread".into();
+        second.flowops[2].name = "a-composite-flowop.with-a-long-inner-name".into();
+        second.filesets[0].device_bytes = Some(DeviceBytes { read: 5 << 30, written: 1 << 20 });
+        second.open_loop = Some(OpenLoop {
+            offered_per_s: 20_000.0,
+            achieved_per_s: 13_927.0,
+            backlog: 1_200,
+            backlog_oldest_seconds: 2.5,
+        });
+        second.flowops[0].response_ns = Some(second.flowops[1].latency_ns);
+        second.flowops[0].lateness_ns = Some(second.flowops[2].latency_ns);
+        second.warnings.push(Note { code: "other".into(), message: "something else".into() });
+        document.runs.push(second);
+        insta::assert_snapshot!("text_all", to_string(&Text, &document));
+    }
+}

@@ -1,0 +1,116 @@
+//! Each warning: what brings it, what keeps it away, and its words.
+
+#![allow(clippy::unwrap_used)]
+
+use super::{CODES, Warning, note, of};
+use crate::stats::result::fixture::fixture;
+use crate::stats::result::{CacheState, DirtyBytes, Document, Note, OpenLoop, State};
+
+/// The fixture without what it is warned of.
+fn sound() -> Document {
+    let mut document = fixture();
+    document.runs[0].flowops[1].errors.clear();
+    assert_eq!(of(&document, &document.runs[0]), []);
+    document
+}
+
+/// The only warning of a sound document after a change.
+fn after(change: impl FnOnce(&mut Document)) -> Warning {
+    let mut document = sound();
+    change(&mut document);
+    let found = of(&document, &document.runs[0]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.into_iter().next().unwrap()
+}
+
+#[test]
+fn each_cause_has_its_warning() {
+    let causes: Vec<(&str, Warning)> = vec![
+        ("not_complete", after(|d| d.runs[0].state = State::Interrupted)),
+        ("errors", after(|d| d.runs[0].flowops[0].errors.extend([("EIO".into(), 1)]))),
+        ("no_operations", after(|d| d.runs[0].summary.ops = 0)),
+        ("short_run", after(|d| d.runs[0].measured_seconds = 4.9)),
+        ("few_operations", after(|d| d.runs[0].summary.ops = 999)),
+        ("few_for_percentiles", after(|d| d.runs[0].flowops[1].ops = 999)),
+        ("memory_file_system", after(|d| d.environment.mounts[0].kind = "tmpfs".into())),
+        ("fits_in_memory", after(|d| d.runs[0].filesets[0].bytes = 8 << 30)),
+        ("cache_unknown", after(|d| d.runs[0].cache_state = CacheState::UnknownBelow)),
+        ("cache_unknown", after(|d| d.environment.mounts[0].devices[0].direct_io = Some(false))),
+        (
+            "not_settled",
+            after(|d| {
+                d.runs[0].settled = Some(false);
+                d.runs[0].dirty_bytes = Some(DirtyBytes { before: 1 << 30, after: 0 });
+            }),
+        ),
+        ("tool_bound", after(|d| d.runs[0].overhead_ns_per_op = Some(2_000.0))),
+        ("processor_bound", after(|d| d.runs[0].summary.cpu_busy = Some(0.97))),
+        ("unsteady", after(|d| d.runs[0].intervals[7..].iter_mut().for_each(|i| i.flowops[0].ops /= 2))),
+        ("starved", after(|d| d.runs[0].flowops[1].starved_seconds = 12.0)),
+        (
+            "unstable",
+            after(|d| {
+                d.runs[0].open_loop =
+                    Some(OpenLoop { offered_per_s: 1000.0, achieved_per_s: 900.0, ..OpenLoop::default() });
+            }),
+        ),
+        ("late_ops", after(|d| d.runs[0].late_oldest_seconds = Some(3.0))),
+        ("shared_descriptors", after(|d| d.runs[0].descriptor_tables = "shared".into())),
+    ];
+    let mut words = String::new();
+    for (code, warning) in &causes {
+        assert_eq!(warning.code(), *code);
+        words.extend([code, ": ", &warning.message(), "\n    ", warning.advice(), "\n"]);
+    }
+    let seen: std::collections::BTreeSet<&str> = causes.iter().map(|(code, _)| *code).collect();
+    assert_eq!(seen.len(), CODES.len(), "a warning without a test");
+    insta::assert_snapshot!("warnings", words);
+}
+
+#[test]
+fn what_rules_out_a_warning_keeps_it_away() {
+    let silent = |change: fn(&mut Document)| {
+        let mut document = sound();
+        change(&mut document);
+        assert_eq!(of(&document, &document.runs[0]), []);
+    };
+    // A small set is fine if it is meant to be in memory, if nothing reads, or if direct I/O leaves memory alone.
+    silent(|d| {
+        d.runs[0].filesets[0].bytes = 1 << 30;
+        d.runs[0].cache_state = CacheState::Warm;
+    });
+    silent(|d| {
+        d.runs[0].filesets[0].bytes = 1 << 30;
+        d.runs[0].flowops[0].reads = false;
+    });
+    silent(|d| {
+        d.runs[0].filesets[0].bytes = 1 << 30;
+        d.runs[0].filesets[0].resident_after = Some(0.01);
+    });
+    // Without a file system there is nothing to say of it.
+    silent(|d| {
+        d.runs[0].engine = "null".into();
+        d.environment.mounts[0].kind = "tmpfs".into();
+    });
+    // Five intervals make no thirds.
+    silent(|d| {
+        d.runs[0].intervals.truncate(5);
+        d.runs[0].intervals[4].flowops[0].ops = 1;
+    });
+    silent(|d| d.runs[0].settled = Some(false));
+    // One process shares with nobody.
+    silent(|d| {
+        d.runs[0].descriptor_tables = "shared".into();
+        d.runs[0].processes = 1;
+    });
+}
+
+#[test]
+fn notes_of_others_stay_and_ours_are_not_doubled() {
+    let mut document = fixture();
+    document.runs[0].warnings.push(Note { code: "kernel_taint".into(), message: "tainted".into() });
+    note(&mut document);
+    note(&mut document);
+    let codes: Vec<&str> = document.runs[0].warnings.iter().map(|note| note.code.as_str()).collect();
+    assert_eq!(codes, ["kernel_taint", "errors"]);
+}

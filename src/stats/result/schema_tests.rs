@@ -1,0 +1,133 @@
+//! Holds `docs/result.schema.json` and the structs together: every written document is valid, and no field of one lacks
+//! in the other.
+
+#![allow(clippy::unwrap_used)]
+
+use super::fixture::fixture;
+use super::{DeviceBytes, Document, OpenLoop, Run, SCHEMA, State};
+use serde_json::{Value, json};
+
+fn schema() -> Value {
+    serde_json::from_str(include_str!("../../../docs/result.schema.json")).unwrap()
+}
+
+/// The schema with no field allowed that it does not name, which tests want and readers of later versions do not.
+fn strict() -> Value {
+    fn close(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                map.values_mut().for_each(close);
+                if map.contains_key("properties") {
+                    map.insert("additionalProperties".to_owned(), json!(false));
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(close),
+            _ => {}
+        }
+    }
+    let mut schema = schema();
+    close(&mut schema);
+    schema
+}
+
+fn check(schema: &Value, document: &Value) -> Vec<String> {
+    let validator = jsonschema::validator_for(schema).unwrap();
+    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+/// With every optional part there is.
+fn full() -> Document {
+    let mut document = fixture();
+    let run = &mut document.runs[0];
+    run.open_loop = Some(OpenLoop::default());
+    run.filesets[0].device_bytes = Some(DeviceBytes::default());
+    run.flowops[0].response_ns = Some(run.flowops[1].latency_ns);
+    run.flowops[0].lateness_ns = Some(run.flowops[2].latency_ns);
+    run.warnings.push(super::Note::default());
+    document
+}
+
+#[test]
+fn documents_are_valid_with_and_without_operations() {
+    let empty_run = Document { runs: vec![Run { state: State::Stuck, ..Run::default() }], ..Document::default() };
+    let mut unused = fixture();
+    unused.runs[0].flowops.iter_mut().for_each(|f| f.latency_ns = super::Latency::default());
+    for document in [Document::default(), empty_run, unused, fixture(), full()] {
+        let value = serde_json::to_value(document).unwrap();
+        assert_eq!(check(&strict(), &value), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn every_state_is_in_the_schema_under_its_name() {
+    for state in [State::Complete, State::Interrupted, State::Failed, State::Stuck, State::LowSpace] {
+        let document = Document { runs: vec![Run { state, ..Run::default() }], ..Document::default() };
+        let value = serde_json::to_value(document).unwrap();
+        assert_eq!(value["runs"][0]["state"], state.name());
+        assert_eq!(check(&schema(), &value), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_is_wrong() {
+    let good = serde_json::to_value(full()).unwrap();
+    let spoilt = |pointer: &str, value: Value| {
+        let mut document = good.clone();
+        *document.pointer_mut(pointer).unwrap() = value;
+        check(&schema(), &document)
+    };
+    for (pointer, value) in [
+        ("/schema", json!("wmlrun.result/2")),
+        ("/runs/0/state", json!("fine")),
+        ("/runs/0/flowops/0/ops", json!(-1)),
+        ("/runs/0/flowops/0/latency_ns/p99.9", json!("12 ms")),
+        ("/runs/0/flowops/1/errors", json!({"28": 3})),
+        ("/runs/0/flowops/0/latency_ns", json!({})),
+        ("/environment/mounts/0/devices", json!(null)),
+    ] {
+        assert_ne!(spoilt(pointer, value), Vec::<String>::new(), "{pointer}");
+    }
+}
+
+#[test]
+fn the_schema_names_no_field_that_is_never_written() {
+    fn missing(schema: &Value, at: &Value, document: &Value, path: &str, out: &mut Vec<String>) {
+        let at = match at["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {
+            Some(pointer) => schema.pointer(pointer).unwrap(),
+            None => at,
+        };
+        for part in at["anyOf"].as_array().into_iter().flatten().filter(|part| part.get("$ref").is_some()) {
+            if !document.is_null() {
+                missing(schema, part, document, path, out);
+            }
+        }
+        for (name, property) in at["properties"].as_object().into_iter().flatten() {
+            match document.get(name) {
+                Some(value) => missing(schema, property, value, &format!("{path}/{name}"), out),
+                None => out.push(format!("{path}/{name}")),
+            }
+        }
+        if let Some(first) = document.get(0) {
+            missing(schema, &at["items"], first, &format!("{path}/0"), out);
+        }
+    }
+    let (schema, document) = (schema(), serde_json::to_value(full()).unwrap());
+    let mut out = Vec::new();
+    missing(&schema, &schema, &document, "", &mut out);
+    assert_eq!(out, Vec::<String>::new());
+}
+
+#[test]
+fn the_names_that_others_rely_on() {
+    let document = serde_json::to_value(fixture()).unwrap();
+    assert_eq!(document["schema"], SCHEMA);
+    let run = &document["runs"][0];
+    let keys: Vec<&String> = run["flowops"][0]["latency_ns"].as_object().unwrap().keys().collect();
+    let expect = ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"];
+    assert_eq!(keys.len(), expect.len());
+    assert!(expect.iter().all(|key| run["flowops"][0]["latency_ns"].get(key).is_some()));
+    assert_eq!(run["flowops"][1]["errors"], json!({"ENOSPC": 3}));
+    assert_eq!(run["flowops"][0]["kind"], "read");
+    assert_eq!(run["cache_state"], "as-is");
+    assert!(run["flowops"][0].get("response_ns").is_none());
+}
