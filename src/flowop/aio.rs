@@ -5,7 +5,7 @@
 //! buffer of its own.
 
 use super::args::Args;
-use super::transfer::{FileUse, Offsets, Place, largest, workingset};
+use super::transfer::{FileUse, Offsets, Place, is_exact, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::engine::{Engine, Handle};
@@ -200,7 +200,7 @@ impl Op for Submit {
     }
 
     fn effects(&self) -> Effects {
-        Effects { aio: true, buffer: largest(&self.iosize), ..self.file.effects() }
+        Effects { aio: true, buffer: largest(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
     }
 }
 

@@ -8,7 +8,8 @@ use super::buffer::IoBuffer;
 use super::slots::{FileRef, Slot, Slots};
 use super::{Failure, Kind, Outcome};
 use crate::engine::{Engine, Handle};
-use crate::fileset::{Dirs, Fileset, How, Name, OwnRotor, Picked, Rotor, ThreadDirs, Want};
+use crate::fileset::dirs::{Dirs, ThreadDirs};
+use crate::fileset::{Fileset, How, Members, Name, OwnRotor, Picked, Rotor, Want};
 use crate::random::Rng;
 use crate::stats::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
@@ -17,6 +18,9 @@ use rustix::fs::OFlags;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
+
+/// Directories that a thread keeps open of a set whose directories are too many for the process.
+const OWN_DIRS: usize = 64;
 
 /// A file set as one process sees it.
 #[derive(Clone, Debug)]
@@ -64,16 +68,18 @@ pub struct OpCx<'r> {
     pub stats: &'r ThreadStats,
     /// The file sets.
     pub views: &'r [View],
-    /// The process's directory descriptors.
-    pub dirs: &'r Dirs,
+    /// The process's directory descriptors, for each set that it works on.
+    pub dirs: &'r [Option<Dirs>],
     /// The thread's part of them.
-    pub thread_dirs: ThreadDirs,
+    pub thread_dirs: Vec<ThreadDirs>,
     /// The thread's file slots.
     pub slots: Slots,
     /// The thread's I/O buffer.
     pub buffer: IoBuffer,
     /// The thread's hold on each set's shared rotors.
     pub rotors: Vec<Rotor>,
+    /// The same for leaf directories.
+    pub leaf_rotors: Vec<Rotor>,
     /// The thread's own rotors, for `opennext`.
     pub own: Vec<OwnRotor>,
     /// What the thread makes.
@@ -111,7 +117,7 @@ pub struct Parts<'r> {
     /// See [`OpCx`].
     pub views: &'r [View],
     /// See [`OpCx`].
-    pub dirs: &'r Dirs,
+    pub dirs: &'r [Option<Dirs>],
     /// See [`OpCx`].
     pub slots: Slots,
     /// See [`OpCx`].
@@ -127,8 +133,10 @@ pub struct Parts<'r> {
 impl<'r> OpCx<'r> {
     /// A context, ready for [`OpCx::go`].
     pub fn new(parts: Parts<'r>) -> Self {
-        let rotors = parts.views.iter().map(|v| v.set.rotor()).collect();
+        let rotors = parts.views.iter().map(|_| Rotor::default()).collect();
         let own = parts.views.iter().map(|_| OwnRotor::default()).collect();
+        let places = |d: &Option<Dirs>| if d.as_ref().is_some_and(|d| !d.is_shared()) { OWN_DIRS } else { 0 };
+        let thread_dirs = parts.dirs.iter().map(|d| ThreadDirs::new(places(d))).collect();
         Self {
             engine: parts.engine,
             clock: Clock::get(),
@@ -138,10 +146,11 @@ impl<'r> OpCx<'r> {
             stats: parts.stats,
             views: parts.views,
             dirs: parts.dirs,
-            thread_dirs: parts.dirs.thread(),
+            thread_dirs,
             slots: parts.slots,
             buffer: parts.buffer,
             rotors,
+            leaf_rotors: parts.views.iter().map(|_| Rotor::default()).collect(),
             own,
             starvation: parts.starvation,
             aio: parts.aio,
@@ -246,7 +255,7 @@ impl<'r> OpCx<'r> {
     }
 
     /// Picks a file of a set; waits if there is none now and there may be one later.
-    /// With `hold` the file stays busy until [`Fileset::release`] or [`Fileset::set_exists`].
+    /// With `hold` the file stays busy until `State::release` or `State::set_exists`.
     #[inline]
     pub fn pick(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<u64, Outcome> {
         self.digress();
@@ -256,7 +265,7 @@ impl<'r> OpCx<'r> {
             PickBy::Own => How::Own(&mut self.own[set]),
             PickBy::Index(n) => How::Index(n),
         };
-        match view.set.pick(want, how, hold) {
+        match view.set.state.pick(want, how, hold) {
             Picked::File(index) => Ok(index),
             Picked::AllBusy | Picked::None => self.pick_slow(set, want, by, hold, Kind::File),
         }
@@ -265,7 +274,7 @@ impl<'r> OpCx<'r> {
     /// Picks an empty directory of a set, in the same way.
     pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<u64, Outcome> {
         self.digress();
-        match self.views[set].set.pick_leaf(want) {
+        match self.views[set].set.state.leafdirs.pick(want, How::Rotate(&mut self.leaf_rotors[set]), true) {
             Picked::File(index) => Ok(index),
             Picked::AllBusy | Picked::None => self.pick_slow(set, want, PickBy::Rotate, true, Kind::LeafDir),
         }
@@ -275,38 +284,40 @@ impl<'r> OpCx<'r> {
     fn pick_slow(&mut self, set: usize, want: Want, by: PickBy, hold: bool, kind: Kind) -> Result<u64, Outcome> {
         let from = self.clock.raw();
         let views = self.views;
-        let view = &views[set];
-        let makers = &view.makers;
-        let state = maker(kind, want);
+        let state = &views[set].set.state;
+        let members: &Members = if kind == Kind::File { &state.files } else { &state.leafdirs };
+        let makers = &views[set].makers;
+        let made = maker(kind, want);
         let mut starving = false;
         let result = loop {
-            let epoch = view.set.epoch();
-            let picked = match (kind, by) {
-                (Kind::LeafDir, _) => view.set.pick_leaf(want),
-                (Kind::File, PickBy::Rotate) => view.set.pick(want, How::Rotate(&mut self.rotors[set]), hold),
-                (Kind::File, PickBy::Own) => view.set.pick(want, How::Own(&mut self.own[set]), hold),
-                (Kind::File, PickBy::Index(n)) => view.set.pick(want, How::Index(n), hold),
+            let epoch = members.epoch();
+            let rotor = if kind == Kind::File { &mut self.rotors[set] } else { &mut self.leaf_rotors[set] };
+            let how = match by {
+                PickBy::Rotate => How::Rotate(rotor),
+                PickBy::Own => How::Own(&mut self.own[set]),
+                PickBy::Index(n) => How::Index(n),
             };
+            let picked = members.pick(want, how, hold);
             match picked {
                 Picked::File(index) => break Ok(index),
                 Picked::AllBusy => {
                     // Whoever holds them is in the middle of a call: its turn.
                     std::thread::yield_now();
                 }
-                Picked::None if !makers.planned[state] => break Err(Outcome::Exhausted),
+                Picked::None if !makers.planned[made] => break Err(Outcome::Exhausted),
                 Picked::None => {
                     if !starving {
                         starving = true;
                         self.starvation.leave(views);
                     }
-                    if makers.live[state].load(SeqCst) == 0 {
+                    if makers.live[made].load(SeqCst) == 0 {
                         // One more look: the last maker may have made one before it left.
-                        if view.set.epoch() == epoch {
+                        if members.epoch() == epoch {
                             break Err(Outcome::Stuck(Box::new(self.starved_out(set, want, kind))));
                         }
                         continue;
                     }
-                    view.set.wait_change(epoch, Duration::from_millis(50));
+                    members.wait_change(epoch, Duration::from_millis(50));
                 }
             }
             if self.gate.is_stopped() || self.expired() {
@@ -342,13 +353,32 @@ impl<'r> OpCx<'r> {
     pub fn locate(&mut self, file: FileRef) -> Result<(Fd, Name), Outcome> {
         let tree = &self.views[file.set].set.tree;
         let dir = tree.dir_of(file.index);
-        let name = Name::new(tree.serial(file.index));
-        if !self.engine.real() {
-            return Ok((crate::sys::NONE, name));
-        }
-        match self.dirs.dir(file.set, dir, &mut self.thread_dirs) {
+        let name = tree.name(file.index);
+        match self.dir(file.set, dir) {
             Ok(fd) => Ok((fd, name)),
             Err(errno) => Err(self.failed("opening the directory", errno, Some(file))),
+        }
+    }
+
+    /// The descriptor of a directory of a set.
+    #[inline]
+    pub fn dir(&mut self, set: usize, dir: u64) -> Result<Fd, Errno> {
+        match &self.dirs[set] {
+            Some(dirs) => dirs.dir(dir, &mut self.thread_dirs[set]),
+            None => Ok(crate::sys::NONE),
+        }
+    }
+
+    /// Takes a file that exists, and no other: false if it does not exist or someone else works on it.
+    pub fn hold_existing(&self, file: FileRef) -> bool {
+        let state = &self.views[file.set].set.state;
+        match state.pick(Want::Existing, How::Index(file.index), true) {
+            Picked::File(index) if index == file.index => true,
+            Picked::File(other) => {
+                state.release(other);
+                false
+            }
+            Picked::AllBusy | Picked::None => false,
         }
     }
 
@@ -411,6 +441,7 @@ impl<'r> OpCx<'r> {
             }
         }
         self.slots = Slots::new(0, 0);
+        self.thread_dirs.iter_mut().for_each(ThreadDirs::close_all);
     }
 
     /// Nanoseconds since the last call ended, for steps that wait.
@@ -435,7 +466,7 @@ impl Starvation {
     pub fn leave(&self, views: &[View]) {
         for (set, state) in &self.makes {
             if views[*set].makers.live[*state].fetch_sub(1, SeqCst) == 1 {
-                views[*set].set.wake_all();
+                views[*set].set.state.wake_all();
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
-use crate::fileset::{Name, Want};
+use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Way};
 use std::sync::Arc;
 
@@ -77,26 +77,22 @@ impl Step for Leaf {
             Ok(index) => index,
             Err(outcome) => return outcome,
         };
-        let view = &cx.views[self.set];
-        let name = Name::new(view.set.tree.leafdir_serial(index));
-        let dir = if cx.engine.real() {
-            cx.dirs.dir(self.set, view.set.tree.leafdir_parent(index), &mut cx.thread_dirs)
-        } else {
-            Ok(crate::sys::NONE)
-        };
-        let result = dir.and_then(|dir| {
+        let tree = &cx.views[self.set].set.tree;
+        let name = tree.leafdir_name(index);
+        let above = tree.dir_of_leafdir(index);
+        let result = cx.dir(self.set, above).and_then(|dir| {
             cx.begin();
             if self.make { cx.engine.mkdir(dir, name.as_c_str()) } else { cx.engine.rmdir(dir, name.as_c_str()) }
         });
         match result {
             Ok(()) => {
                 let outcome = cx.end(0);
-                cx.views[self.set].set.set_leaf_exists(index, self.make);
+                cx.views[self.set].set.state.leafdirs.set_exists(index, self.make);
                 cx.digress();
                 outcome
             }
             Err(errno) => {
-                cx.views[self.set].set.release_leaf(index);
+                cx.views[self.set].set.state.leafdirs.release(index);
                 cx.failed(if self.make { "mkdir failed" } else { "rmdir failed" }, errno, None)
             }
         }
@@ -134,9 +130,8 @@ struct ListStep {
 impl Step for ListStep {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         cx.digress();
-        let dir = cx.views[self.set].set.pick_dir();
-        let found = if cx.engine.real() { cx.dirs.dir(self.set, dir, &mut cx.thread_dirs) } else { Ok(crate::sys::NONE) };
-        let result = found.and_then(|fd| {
+        let dir = cx.views[self.set].set.state.next_dir();
+        let result = cx.dir(self.set, dir).and_then(|fd| {
             cx.begin();
             cx.engine.list(fd, c".", &mut self.buf)
         });

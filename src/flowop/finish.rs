@@ -1,10 +1,9 @@
 //! `finishoncount`, `finishonbytes`: a thread ends when enough is done; and the counters that they and the limiters look at.
 
 use super::args::Args;
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use super::{At, Peer, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::spec::{Class, Flowop, Origin, Way};
-use crate::stats::ThreadStats;
 use std::sync::Arc;
 
 pub(super) const FAMILY: Family = Family {
@@ -78,7 +77,7 @@ pub(super) enum Counter {
         /// Only reads and writes count.
         io_only: bool,
         /// The counters of all its threads.
-        peers: Vec<Arc<ThreadStats>>,
+        peers: Vec<Peer>,
     },
 }
 
@@ -116,15 +115,17 @@ impl Counter {
     pub(super) fn ops(&self, cx: &OpCx<'_>) -> u64 {
         match self {
             Self::Targets(cells) => cells.iter().map(|c| cx.stats.cell(*c).ops()).sum(),
-            Self::Totals { io_only: true, peers } => peers.iter().map(|p| p.total_io_ops()).sum(),
-            Self::Totals { io_only: false, peers } => peers.iter().map(|p| p.total_ops()).sum(),
+            Self::Totals { io_only: true, peers } => {
+                peers.iter().map(|p| p.io.iter().map(|c| p.stats.cell(*c).ops()).sum::<u64>()).sum()
+            },
+            Self::Totals { io_only: false, peers } => peers.iter().map(|p| p.stats.total_ops()).sum(),
         }
     }
 
     pub(super) fn bytes(&self, cx: &OpCx<'_>) -> u64 {
         match self {
             Self::Targets(cells) => cells.iter().map(|c| cx.stats.cell(*c).bytes()).sum(),
-            Self::Totals { peers, .. } => peers.iter().map(|p| p.total_bytes()).sum(),
+            Self::Totals { peers, .. } => peers.iter().map(|p| p.stats.total_bytes()).sum(),
         }
     }
 }

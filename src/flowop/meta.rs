@@ -92,7 +92,7 @@ impl Step for Delete {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         // The slot's file, open or not, if a slot is named and remembers one; it may be gone by another's hand.
         let named = if self.file.slot.fd > 0 { cx.slots.get(self.file.slot.fd).file } else { None };
-        let file = match named.filter(|f| cx.views[f.set].set.hold_existing(f.index)) {
+        let file = match named.filter(|f| cx.hold_existing(*f)) {
             Some(file) => {
                 cx.digress();
                 cx.slots.get_mut(self.file.slot.fd).file = None;
@@ -113,7 +113,7 @@ impl Step for Delete {
         let (dir, name) = match cx.locate(file) {
             Ok(found) => found,
             Err(outcome) => {
-                cx.views[file.set].set.release(file.index);
+                cx.views[file.set].set.state.release(file.index);
                 return outcome;
             }
         };
@@ -121,12 +121,12 @@ impl Step for Delete {
         match cx.engine.unlink(dir, name.as_c_str()) {
             Ok(()) => {
                 let outcome = cx.end(0);
-                cx.views[file.set].set.set_exists(file.index, false);
+                cx.views[file.set].set.state.set_exists(file.index, false);
                 cx.digress();
                 outcome
             }
             Err(errno) => {
-                cx.views[file.set].set.release(file.index);
+                cx.views[file.set].set.state.release(file.index);
                 cx.failed("unlink failed", errno, Some(file))
             }
         }
@@ -185,7 +185,7 @@ impl Step for StatFile {
             Ok(()) => cx.end(0),
             Err(errno) => cx.failed("stat failed", errno, Some(file)),
         };
-        cx.views[set.id].set.release(index);
+        cx.views[set.id].set.state.release(index);
         outcome
     }
 }

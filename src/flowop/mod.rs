@@ -129,11 +129,20 @@ pub struct At<'a> {
     /// The latches of each `block`, by the flowop's number.
     pub latches: &'a [Vec<Arc<Latch>>],
     /// The counters of the process instance's threads, for limits on totals.
-    pub peers: &'a [Arc<ThreadStats>],
+    pub peers: &'a [Peer],
     /// The asynchronous workers of the process instance, if a step needs them.
     pub aio: Option<&'a Arc<aio::Pool>>,
     /// The seed of this thread's data.
     pub seed: u64,
+}
+
+/// The counters of one thread of the same process instance.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Its counters.
+    pub stats: Arc<ThreadStats>,
+    /// Which of them are of reads and writes.
+    pub io: Arc<[usize]>,
 }
 
 /// What one instance of `semblock` waits at.
@@ -156,6 +165,8 @@ pub struct Effects {
     pub sets: Vec<usize>,
     /// The largest buffer that it may need, in bytes, where that is known.
     pub buffer: u64,
+    /// Whether the buffer is of just that size, not a guess at a random size.
+    pub exact_buffer: bool,
     /// The highest slot that it names.
     pub max_fd: usize,
     /// It takes slot after slot.

@@ -101,11 +101,11 @@ impl Step for Open {
         let outcome = match opened {
             Ok(()) => cx.end(0),
             Err(outcome) => {
-                cx.views[self.set].set.release(index);
+                cx.views[self.set].set.state.release(index);
                 return outcome;
             }
         };
-        let set = &cx.views[self.set].set;
+        let set = &cx.views[self.set].set.state;
         if self.create {
             set.set_exists(index, true);
         } else {

@@ -6,7 +6,6 @@ use super::slots::{FileRef, SlotRule};
 use super::{Effects, OpCx, Outcome};
 use crate::diag::{Code, Diagnostic};
 use crate::fileset::Want;
-use crate::model::Value;
 use crate::random::{self, Quantity, Rng};
 use rustix::fs::OFlags;
 
@@ -115,7 +114,7 @@ impl FileUse {
         let by = self.pick.by(&mut cx.rng);
         let index = cx.pick(set.id, Want::Existing, by, true)?;
         let opened = cx.open(slot, FileRef { set: set.id, index }, self.flags, self.readahead);
-        cx.views[set.id].set.release(index);
+        cx.views[set.id].set.state.release(index);
         opened?;
         cx.end_open()
     }
@@ -297,7 +296,7 @@ pub(super) fn largest(iosize: &Quantity) -> u64 {
     iosize.max_hint().unwrap_or_else(|| (iosize.mean() * 4.0) as u64)
 }
 
-/// Whether a value was written as a switch that is off, or not at all.
-pub(super) fn is_off(value: Option<&Value>) -> bool {
-    matches!(value, None | Some(Value::Bool(false)))
+/// Whether every I/O has just that size.
+pub(super) fn is_exact(iosize: &Quantity) -> bool {
+    matches!(iosize, Quantity::Const(_))
 }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{FileUse, Offsets, Place, largest, workingset};
+use super::transfer::{FileUse, Offsets, Place, is_exact, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -109,7 +109,7 @@ impl Op for Write {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), ..self.file.effects() }
+        Effects { buffer: largest(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
     }
 }
 

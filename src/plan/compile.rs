@@ -1,0 +1,335 @@
+//! Definitions and variables to a plan.
+
+use super::program::{Draft, Pending, Unroller};
+use super::values::{Evaluated, evaluate, quantity};
+use super::{FlowopInfo, Plan, Process, Step, Thread, filesets};
+use crate::diag::{Code, Diagnostic};
+use crate::fileset::FilesetSpec;
+use crate::flowop::{self, Args, Effects, SetInfo, TargetInfo, World};
+use crate::model::{CompositeDef, FilesetDef, Lookup, ProcessDef, QuitMode, Scope, Value};
+use crate::random::{self, Quantity};
+use crate::source::Span;
+use crate::spec::{Dialect, SpecTable};
+use std::sync::Arc;
+
+/// What a session has defined so far.
+#[derive(Clone, Default, Debug)]
+pub struct Definitions {
+    /// In the order of definition.
+    pub filesets: Vec<Arc<FilesetDef>>,
+    /// In the order of definition.
+    pub processes: Vec<Arc<ProcessDef>>,
+    /// In the order of definition; a later one of a name wins.
+    pub composites: Vec<Arc<CompositeDef>>,
+}
+
+/// What else a run is to be like.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Options {
+    /// `set mode quit …`.
+    pub mode: QuitMode,
+    /// The event generator's rate.
+    pub event_rate: Option<u64>,
+}
+
+/// More than this of anything is a slip of the pen.
+const MOST: u64 = 1 << 20;
+
+/// The plan, or all that is wrong. Warnings come with the plan.
+pub fn compile(
+    definitions: &Definitions,
+    scope: &Scope,
+    table: &SpecTable,
+    options: Options,
+) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut found = Vec::new();
+    let filesets: Vec<FilesetSpec> =
+        definitions.filesets.iter().filter_map(|def| filesets::spec(def, scope, &mut found)).collect();
+    same_names(definitions, &filesets, &mut found);
+    let mut drafts = Vec::new();
+    for (p, def) in definitions.processes.iter().enumerate() {
+        drafts.push(process(p, def, definitions, scope, table, &mut found));
+    }
+    let (mut heads, mut threads) = (Vec::new(), Vec::new());
+    for (head, own) in drafts {
+        heads.push(head);
+        threads.push(own);
+    }
+    let flowops = number(&threads);
+    let plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
+    if crate::diag::has_errors(&found) {
+        found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
+        found.dedup();
+        Err(found)
+    } else {
+        Ok((plan, found))
+    }
+}
+
+/// Two sets in one directory would be one another's foreign files.
+fn same_names(definitions: &Definitions, specs: &[FilesetSpec], found: &mut Vec<Diagnostic>) {
+    if specs.len() != definitions.filesets.len() {
+        return;
+    }
+    for (i, spec) in specs.iter().enumerate() {
+        if let Some(first) = specs[..i].iter().position(|other| other.root() == spec.root()) {
+            let span = definitions.filesets[i].span;
+            found.push(
+                Diagnostic::error(Code::Duplicate, span, format!("a second file set in `{}`", spec.root().display()))
+                    .also(definitions.filesets[first].span, "the first")
+                    .help("give one of them another name or path"),
+            );
+        }
+    }
+}
+
+/// A thread whose flowops are not lowered yet.
+struct DraftThread {
+    values: Evaluated,
+    name: String,
+    drafts: Vec<Draft>,
+    pending: Vec<Pending>,
+    dialect: Dialect,
+}
+
+fn process(
+    p: usize,
+    def: &ProcessDef,
+    definitions: &Definitions,
+    scope: &Scope,
+    table: &SpecTable,
+    found: &mut Vec<Diagnostic>,
+) -> (Process, Vec<DraftThread>) {
+    let values = evaluate(&def.attrs, scope, found);
+    let instances = count(&values, "instances", 1, scope, p as u64, found);
+    let nice = match values.get("nice") {
+        Some((Value::Negative(n), _)) => -(*n as i64),
+        Some(_) => values.int("nice", 0) as i64,
+        None => 0,
+    };
+    let head = Process {
+        name: values.text("name").unwrap_or_default(),
+        instances: instances as u32,
+        nice: nice.clamp(-40, 40) as i32,
+        dialect: def.dialect,
+        threads: Vec::new(),
+    };
+    let mut threads: Vec<DraftThread> = Vec::new();
+    for thread in &def.threads {
+        let values = evaluate(&thread.attrs, scope, found);
+        let mut unroller =
+            Unroller { table, composites: &definitions.composites, drafts: Vec::new(), pending: Vec::new() };
+        unroller.thread(&thread.flowops, values.flag("mix"), scope, found);
+        let (drafts, pending) = (unroller.drafts, unroller.pending);
+        let name = values.text("name").unwrap_or_default();
+        if threads.iter().any(|t| t.name == name) {
+            let at = values.get("name").map_or(thread.span, |(_, s)| s);
+            found.push(
+                Diagnostic::error(Code::Duplicate, at, format!("a second thread called `{name}` in process `{}`", head.name))
+                    .help("give it another name: results are told apart by names"),
+            );
+        }
+        threads.push(DraftThread { values, name, drafts, pending, dialect: def.dialect });
+    }
+    (head, threads)
+}
+
+/// A number of instances.
+fn count(
+    values: &Evaluated,
+    name: &str,
+    default: u64,
+    scope: &dyn Lookup,
+    salt: u64,
+    found: &mut Vec<Diagnostic>,
+) -> u64 {
+    let Some((value, span)) = values.get(name) else { return default };
+    match quantity(value, span, scope) {
+        Ok(q) => {
+            let n = q.draw(&mut random::stream(0, &[1, salt]));
+            if n > MOST {
+                found.push(
+                    Diagnostic::error(Code::OutOfRange, span, format!("`{name}` is {n}"))
+                        .help(format!("at most {MOST} are possible")),
+                );
+            }
+            n.min(MOST)
+        }
+        Err(d) => {
+            found.push(d);
+            default
+        }
+    }
+}
+
+/// Gives every flowop its number.
+fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
+    let mut flowops = Vec::new();
+    for (p, threads) in processes.iter().enumerate() {
+        for (t, thread) in threads.iter().enumerate() {
+            flowops.extend(thread.pending.iter().enumerate().map(|(index, f)| FlowopInfo {
+                process: p,
+                thread: t,
+                index,
+                name: f.name.clone(),
+                kind: f.spec.name,
+                class: f.spec.class,
+                way: f.spec.way,
+                span: f.span,
+            }));
+        }
+    }
+    flowops
+}
+
+/// What the flowops of one thread can refer to.
+struct Names<'a> {
+    filesets: &'a [FilesetSpec],
+    flowops: &'a [FlowopInfo],
+    scope: &'a Scope,
+    first: usize,
+    count: usize,
+}
+
+impl World for Names<'_> {
+    fn fileset(&self, name: &str) -> Option<SetInfo> {
+        let id = self.filesets.iter().position(|f| f.name == name)?;
+        let spec = &self.filesets[id];
+        Some(SetInfo {
+            id,
+            name: spec.name.clone(),
+            entries: spec.entries,
+            readonly: spec.readonly,
+            writeonly: spec.writeonly,
+        })
+    }
+
+    fn targets(&self, name: &str) -> Vec<TargetInfo> {
+        let full = |f: &FlowopInfo| f.name == name;
+        let inner = |f: &FlowopInfo| f.name.rsplit('.').next() == Some(name);
+        let exact = self.flowops.iter().any(full);
+        self.flowops
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| if exact { full(f) } else { inner(f) })
+            .map(|(id, f)| TargetInfo {
+                id,
+                kind: f.kind,
+                local: (self.first..self.first + self.count).contains(&id).then(|| id - self.first),
+            })
+            .collect()
+    }
+
+    fn quantity(&self, value: &Value, span: Span) -> Result<Quantity, Diagnostic> {
+        quantity(value, span, self.scope)
+    }
+}
+
+fn lower(
+    heads: Vec<Process>,
+    threads: Vec<Vec<DraftThread>>,
+    flowops: Vec<FlowopInfo>,
+    filesets: Vec<FilesetSpec>,
+    scope: &Scope,
+    options: Options,
+    found: &mut Vec<Diagnostic>,
+) -> Plan {
+    let mut first = 0;
+    let mut processes = Vec::new();
+    for (p, (mut head, own)) in heads.into_iter().zip(threads).enumerate() {
+        for (t, draft) in own.into_iter().enumerate() {
+            let count = draft.pending.len();
+            let names = Names { filesets: &filesets, flowops: &flowops, scope, first, count };
+            let salt = ((p as u64) << 32) | t as u64;
+            head.threads.push(lower_thread(draft, &names, scope, salt, found));
+            first += count;
+        }
+        processes.push(head);
+    }
+    Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate }
+}
+
+fn lower_thread(draft: DraftThread, names: &Names<'_>, scope: &Scope, salt: u64, found: &mut Vec<Diagnostic>) -> Thread {
+    let mut effects = Effects::default();
+    let mut ops = Vec::new();
+    for (local, pending) in draft.pending.into_iter().enumerate() {
+        let args = Args {
+            name: &pending.name,
+            spec: pending.spec,
+            dialect: draft.dialect,
+            span: pending.span,
+            id: names.first + local,
+            values: pending.values.values,
+            world: names,
+        };
+        let op = flowop::lower(pending.spec.name).map(|lower| lower(&args));
+        match op {
+            Some(Ok(op)) => {
+                join(&mut effects, op.effects());
+                ops.push(Some(op));
+            }
+            Some(Err(d)) => {
+                found.push(d);
+                ops.push(None);
+            }
+            None => ops.push(None),
+        }
+    }
+    let steps = draft
+        .drafts
+        .into_iter()
+        .filter_map(|step| {
+            Some(match step {
+                Draft::Op { local, iters } => Step::Op { local, iters, op: ops[local].clone()? },
+                Draft::Enter { iters, leave } => Step::Enter { iters, leave },
+                Draft::Leave { enter } => Step::Leave { enter },
+                Draft::Choose { upto, starts, end } => Step::Choose { upto, starts, end },
+                Draft::Jump(to) => Step::Jump(to),
+            })
+        })
+        .collect();
+    let memsize = draft.values.int("memsize", 0);
+    if memsize > 0 && effects.buffer > memsize && effects.exact_buffer {
+        let at = draft.values.get("memsize").map_or(Span::default(), |(_, s)| s);
+        let largest = effects.buffer;
+        found.push(
+            Diagnostic::error(Code::OutOfRange, at, format!("`memsize` is {memsize} bytes, and an I/O of this thread {largest}"))
+                .help("make `memsize` at least as large as the largest `iosize`, or 0"),
+        );
+    }
+    Thread {
+        name: draft.name,
+        instances: count(&draft.values, "instances", 1, scope, salt, found).max(1) as u32,
+        memsize,
+        ioprio: Some(draft.values.int("ioprio", 8)).filter(|n| *n < 8).map(|n| n as u8),
+        steps,
+        first: names.first,
+        count: ops.len(),
+        effects,
+    }
+}
+
+/// What two flowops need together.
+fn join(all: &mut Effects, one: Effects) {
+    for made in one.makes {
+        if !all.makes.contains(&made) {
+            all.makes.push(made);
+        }
+    }
+    for set in one.sets {
+        if !all.sets.contains(&set) {
+            all.sets.push(set);
+        }
+    }
+    if one.buffer > all.buffer {
+        all.exact_buffer = one.exact_buffer;
+    }
+    all.buffer = all.buffer.max(one.buffer);
+    all.max_fd = all.max_fd.max(one.max_fd);
+    all.opennext |= one.opennext;
+    all.direct |= one.direct;
+    all.aio |= one.aio;
+    all.totals |= one.totals;
+    all.latch |= one.latch;
+    all.highwater = all.highwater.or(one.highwater);
+}

@@ -1,0 +1,192 @@
+//! The body of a thread, unrolled: composites become stretches of steps, arguments become values, and every flowop that
+//! counts gets its number. Names are resolved later, when all flowops of all threads are known.
+
+use super::values::{Evaluated, evaluate};
+use crate::diag::{Code, Diagnostic};
+use crate::model::scope::{LookupDebug, literal};
+use crate::model::{CompositeDef, FlowopDef, Locals, eval};
+use crate::random::Quantity;
+use crate::source::{Span, Spanned};
+use crate::spec::{Flowop, SpecTable};
+
+/// Composites in composites in composites: more is a circle.
+const DEEPEST: usize = 32;
+
+/// A flowop whose names are not resolved yet.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) name: String,
+    pub(super) spec: &'static Flowop,
+    pub(super) values: Evaluated,
+    pub(super) span: Span,
+}
+
+/// A step whose flowop is still pending.
+#[derive(Debug)]
+pub(super) enum Draft {
+    Op { local: usize, iters: Quantity },
+    Enter { iters: Quantity, leave: usize },
+    Leave { enter: usize },
+    Choose { upto: Vec<f64>, starts: Vec<usize>, end: usize },
+    Jump(usize),
+}
+
+/// What a body is unrolled with.
+pub(super) struct Unroller<'a> {
+    pub(super) table: &'a SpecTable,
+    pub(super) composites: &'a [std::sync::Arc<CompositeDef>],
+    pub(super) drafts: Vec<Draft>,
+    pub(super) pending: Vec<Pending>,
+}
+
+impl Unroller<'_> {
+    /// The body of a thread; with `mix`, one flowop of it is drawn each round.
+    pub(super) fn thread(
+        &mut self,
+        flowops: &[FlowopDef],
+        mix: bool,
+        scope: &dyn LookupDebug,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        if !mix {
+            self.body(flowops, "", scope, 0, found);
+            return;
+        }
+        self.drafts.push(Draft::Jump(0));
+        let (mut upto, mut starts, mut jumps) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sum = 0.0;
+        for flowop in flowops {
+            let weight = flowop.attrs.get("weight").map_or(Ok(1.0), |used| {
+                let value = eval(&used.value, scope)?;
+                value.as_f64().filter(|w| *w >= 0.0).ok_or_else(|| {
+                    Diagnostic::error(Code::WrongType, used.value.span, format!("`weight` is {}", value.print()))
+                        .help("give a number from 0 up")
+                })
+            });
+            match weight {
+                Ok(w) => sum += w,
+                Err(d) => found.push(d),
+            }
+            upto.push(sum);
+            starts.push(self.drafts.len());
+            self.body(std::slice::from_ref(flowop), "", scope, 0, found);
+            jumps.push(self.drafts.len());
+            self.drafts.push(Draft::Jump(0));
+        }
+        let end = self.drafts.len();
+        for jump in jumps {
+            self.drafts[jump] = Draft::Jump(end);
+        }
+        self.drafts[0] = Draft::Choose { upto, starts, end };
+    }
+
+    fn body(
+        &mut self,
+        flowops: &[FlowopDef],
+        prefix: &str,
+        scope: &dyn LookupDebug,
+        depth: usize,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        for flowop in flowops {
+            self.flowop(flowop, prefix, scope, depth, found);
+        }
+    }
+
+    fn flowop(
+        &mut self,
+        flowop: &FlowopDef,
+        prefix: &str,
+        scope: &dyn LookupDebug,
+        depth: usize,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let values = evaluate(&flowop.attrs, scope, found);
+        let name = format!("{prefix}{}", values.text("name").unwrap_or_default());
+        let iters = match values.get("iters").map(|(v, span)| super::values::quantity(v, span, scope)) {
+            None => Quantity::Const(1),
+            Some(Ok(q)) => q,
+            Some(Err(d)) => {
+                found.push(d);
+                return;
+            }
+        };
+        if let Some(spec) = self.table.flowop(&flowop.kind.node) {
+            let local = self.pending.len();
+            self.pending.push(Pending { name, spec, values, span: flowop.span });
+            self.drafts.push(Draft::Op { local, iters });
+            return;
+        }
+        let Some(composite) = self.composites.iter().rev().find(|c| c.name.node == flowop.kind.node).cloned() else {
+            let d = Diagnostic::error(Code::UnknownFlowop, flowop.kind.span, format!("no flowop is called `{}`", flowop.kind.node))
+                .near_miss(&flowop.kind.node, self.table.flowops.iter().map(|f| f.name));
+            found.push(if d.help.is_empty() { d.help("`wmlrun list flowops` shows them all") } else { d });
+            return;
+        };
+        if depth >= DEEPEST {
+            found.push(
+                Diagnostic::error(Code::BadExpression, flowop.kind.span, format!("flowop `{}` contains itself", flowop.kind.node))
+                    .help("a composite flowop may use others, but not itself"),
+            );
+            return;
+        }
+        let locals = arguments(flowop, &composite, scope, found);
+        let inner = Locals { values: locals, outer: &scope };
+        let body_iters = match evaluate(&composite.attrs, &inner, found).get("iters") {
+            Some((v, span)) => super::values::quantity(v, span, &inner).map_err(|d| found.push(d)).ok(),
+            None => None,
+        };
+        let enter = self.open(iters);
+        let nested = body_iters.map(|iters| self.open(iters));
+        self.body(&composite.flowops, &format!("{name}."), &inner, depth + 1, found);
+        if let Some(nested) = nested {
+            self.close(nested);
+        }
+        self.close(enter);
+    }
+
+    fn open(&mut self, iters: Quantity) -> usize {
+        self.drafts.push(Draft::Enter { iters, leave: 0 });
+        self.drafts.len() - 1
+    }
+
+    fn close(&mut self, enter: usize) {
+        let here = self.drafts.len();
+        self.drafts.push(Draft::Leave { enter });
+        if let Draft::Enter { leave, .. } = &mut self.drafts[enter] {
+            *leave = here;
+        }
+    }
+}
+
+/// The local variables of one use: what the use says, else what the definition says. A parameter with neither is looked for
+/// outside, where a global of its name may be.
+fn arguments(
+    flowop: &FlowopDef,
+    composite: &CompositeDef,
+    scope: &dyn LookupDebug,
+    found: &mut Vec<Diagnostic>,
+) -> Vec<(String, Spanned<crate::model::Expr>)> {
+    let mut values: Vec<(String, Spanned<crate::model::Expr>)> = Vec::new();
+    for parameter in &composite.parameters {
+        let given = flowop.locals.iter().rev().find(|l| l.name.node == parameter.name.node).and_then(|l| l.value.as_ref());
+        let Some(value) = given.or(parameter.value.as_ref()) else { continue };
+        match eval(value, scope) {
+            Ok(v) => values.push((parameter.name.node.clone(), Spanned::new(literal(v), value.span))),
+            Err(d) => found.push(d),
+        }
+    }
+    for local in &flowop.locals {
+        if !composite.parameters.iter().any(|p| p.name.node == local.name.node) {
+            let names = composite.parameters.iter().map(|p| p.name.node.as_str());
+            let d = Diagnostic::error(
+                Code::UnknownAttribute,
+                local.name.span,
+                format!("`{}` has no parameter `${}`", composite.name.node, local.name.node),
+            )
+            .near_miss(&local.name.node, names);
+            found.push(if d.help.is_empty() { d.help(format!("give `define flowop name={}` the parameter", composite.name.node)) } else { d });
+        }
+    }
+    values
+}
