@@ -1,6 +1,6 @@
 //! Diagnostics: what is wrong with a script, as data, and how a person is shown it.
 //!
-//! In: codes, spans, words. Out: a [`Diagnostic`]; [`render`] draws it. One file knows the drawing library (`render.rs`).
+//! In: codes, spans, words. Out: a [`Diagnostic`]; [`render()`] draws it. One file knows the drawing library (`render.rs`).
 //! Deliberately absent: any knowledge of the language; who finds a mistake writes its words.
 //!
 //! Wording: lower case, names in backticks, no final stop. The message says what is, the help says what to do.

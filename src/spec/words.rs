@@ -8,6 +8,9 @@ pub struct StatementWord {
     pub name: &'static str,
     /// How many plain words follow it at most, before anything else: `define fileset` 1, `set mode quit alldone` 3, `run 60` 0.
     pub words: usize,
+    /// Whether a word on the same line is its argument, whatever word it is: all that take a word, but for `list`, which may
+    /// stand alone. `help` may too, and `help run` still asks about `run`.
+    pub takes_word: bool,
     /// How many arguments stand before the list with commas starts, if it has one: `flowop read name=…` 1, `thread name=…` 0.
     pub list: Option<usize>,
     /// Words that are arguments directly after it although they are statement words elsewhere, even on the next line.
@@ -15,7 +18,7 @@ pub struct StatementWord {
 }
 
 const fn word(name: &'static str, words: usize, list: Option<usize>) -> StatementWord {
-    StatementWord { name, words, list, objects: &[] }
+    StatementWord { name, words, takes_word: words > 0, list, objects: &[] }
 }
 
 const fn objects(mut word: StatementWord, objects: &'static [&'static str]) -> StatementWord {
@@ -44,7 +47,7 @@ pub const STATEMENT_WORDS: &[StatementWord] = &[
     word("eventgen", 0, Some(0)),
     word("enable", 1, Some(1)),
     word("domultisync", 0, Some(0)),
-    objects(word("list", 1, None), &["flowop"]),
+    StatementWord { takes_word: false, ..objects(word("list", 1, None), &["flowop"]) },
     word("stats", 2, None),
     word("shutdown", 1, None),
     word("load", 1, None),

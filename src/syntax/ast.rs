@@ -1,7 +1,10 @@
 //! The syntax tree: what was written, before anyone asks whether it makes sense.
 //!
 //! Flat on purpose: a script is a list of statements, a statement is a word with arguments, and a brace that opens or closes is
-//! a mark in that list. `model` matches braces and nests.
+//! a mark in that list. `nest` matches the braces.
+//!
+//! A tree with reported errors holds guesses: a command whose word is no statement word (it may be empty) opens a block that was not
+//! understood, an empty word stands for a missing value, and a number with a wrong unit has none.
 
 use crate::source::{FileId, Span, Spanned};
 

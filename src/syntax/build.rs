@@ -2,11 +2,16 @@
 //!
 //! Deliberately absent: names and ranges (that is `model`), and the parser generator's types (that is `parse`).
 
+use std::collections::BTreeSet;
+
 use super::ast::{Arg, ArgKind, Operator, Statement, StatementKind, Value, Variable};
 use super::number;
 use crate::diag::{Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
 use crate::spec::words::statement_word;
+
+/// How many more missing commas of a statement are marked besides the first.
+const MARKED: usize = 4;
 
 /// A thing of a list, or a comma of it.
 pub(super) enum Item<T> {
@@ -21,6 +26,8 @@ pub(super) struct Builder<'a> {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Opening braces that recovery passed over, with the start of the error statement that they are in.
     pub(super) orphans: Vec<(u32, Span)>,
+    /// Where the statements start that recovery made.
+    pub(super) recovered: BTreeSet<u32>,
 }
 
 /// A thing of a list and how it is joined to the one before.
@@ -31,7 +38,7 @@ struct Listed<T> {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(file: FileId, text: &'a str) -> Self {
-        Self { file, text, diagnostics: Vec::new(), orphans: Vec::new() }
+        Self { file, text, diagnostics: Vec::new(), orphans: Vec::new(), recovered: BTreeSet::new() }
     }
 
     pub(super) fn span(&self, start: usize, end: usize) -> Span {
@@ -61,10 +68,9 @@ impl<'a> Builder<'a> {
             match item {
                 Item::Comma(span) => {
                     if let Some(first) = pending {
-                        self.error(span, "two commas, and nothing between").secondary.push(crate::diag::Label {
-                            span: first,
-                            text: "the first".to_owned(),
-                        });
+                        self.error(span, "two commas, and nothing between")
+                            .secondary
+                            .push(crate::diag::Label { span: first, text: "the first".to_owned() });
                     } else if list.is_empty() {
                         self.error(span, "a comma before the first item of the list");
                     }
@@ -140,6 +146,9 @@ impl<'a> Builder<'a> {
                 continue;
             }
             if let Some(report) = &mut report {
+                if report.secondary.len() == MARKED {
+                    break;
+                }
                 report.secondary.push(crate::diag::Label { span: arg.span, text: "and before this".to_owned() });
                 continue;
             }
@@ -184,11 +193,11 @@ impl<'a> Builder<'a> {
         self.push(diagnostic);
     }
 
-    pub(super) fn bare(&mut self, value: Spanned<Value>) -> Arg {
+    pub(super) fn bare(value: Spanned<Value>) -> Arg {
         Arg { span: value.span, comma: false, kind: ArgKind::Bare(value.node) }
     }
 
-    pub(super) fn named(&mut self, name: Spanned<String>, value: Spanned<Value>) -> Arg {
+    pub(super) fn named(name: Spanned<String>, value: Spanned<Value>) -> Arg {
         Arg { span: name.span.to(value.span), comma: false, kind: ArgKind::Named { name, value } }
     }
 
@@ -209,7 +218,7 @@ impl<'a> Builder<'a> {
         Spanned::new(Value::Call { name, args }, self.span(start, end))
     }
 
-    pub(super) fn binary(&mut self, left: Spanned<Value>, op: Operator, right: Spanned<Value>) -> Spanned<Value> {
+    pub(super) fn binary(left: Spanned<Value>, op: Operator, right: Spanned<Value>) -> Spanned<Value> {
         let span = left.span.to(right.span);
         Spanned::new(Value::Binary { left: Box::new(left), op, right: Box::new(right) }, span)
     }

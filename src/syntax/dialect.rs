@@ -29,7 +29,7 @@ const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "iodepth"];
 pub struct Detected {
     /// The dialect.
     pub dialect: Dialect,
-    /// Why, as a person reads it: `line 3: `usage``.
+    /// Why, as a person reads it: the line and what stands there.
     pub reason: String,
     /// Doubts.
     pub diagnostics: Vec<Diagnostic>,
@@ -77,7 +77,9 @@ pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
                 let mut diagnostic = Diagnostic::warning(
                     Code::MixedDialect,
                     sun.span,
-                    format!("constructs of both Filebench generations; {matter} differ between them, and `fsl` is taken"),
+                    format!(
+                        "constructs of both Filebench generations; {matter} differ between them, and `fsl` is taken"
+                    ),
                 )
                 .label("sun");
                 for sign in of(Dialect::Sun).skip(1).take(SHOWN - 1).chain(of(Dialect::Fsl).take(SHOWN)) {
@@ -142,7 +144,10 @@ fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut Vec<Sign>)
             return;
         } else if SUN_ATTRIBUTES.contains(&name) || (is_file && SUN_FILE_ATTRIBUTES.contains(&name)) {
             Dialect::Sun
-        } else if FSL_ATTRIBUTES.contains(&name) || OUR_ATTRIBUTES.contains(&name) || (command == "thread" && name == "rate") {
+        } else if FSL_ATTRIBUTES.contains(&name)
+            || OUR_ATTRIBUTES.contains(&name)
+            || (command == "thread" && name == "rate")
+        {
             Dialect::Fsl
         } else {
             return;
@@ -200,9 +205,8 @@ fn of_variable(variable: &Variable, span: Span, signs: &mut Vec<Sign>) {
 /// What in a statement means one thing in one dialect and another in the other, if anything does.
 fn differs(statement: &Statement) -> Option<&'static str> {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return None };
-    let has = |wanted: &str| {
-        args.iter().any(|arg| matches!(&arg.kind, ArgKind::Named { name, .. } if name.node == wanted))
-    };
+    let has =
+        |wanted: &str| args.iter().any(|arg| matches!(&arg.kind, ArgKind::Named { name, .. } if name.node == wanted));
     let object = match args.first().map(|arg| &arg.kind) {
         Some(ArgKind::Bare(Value::Word(object))) => object.as_str(),
         _ => return None,

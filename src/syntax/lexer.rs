@@ -202,7 +202,9 @@ impl Lexer<'_> {
                     let message = format!("`{unit}` in `{written}` is no unit");
                     let diagnostic = Diagnostic::error(Code::BadNumber, self.span(digits + at, end), message);
                     match unit {
-                        ";" => diagnostic.label("not a unit").help("leave the `;` out: statements need none between them"),
+                        ";" => {
+                            diagnostic.label("not a unit").help("leave the `;` out: statements need none between them")
+                        }
                         unit if unit.len() == 2 && matches!(unit.as_bytes()[1], b'b' | b'B') => {
                             diagnostic.label("not a unit").help(format!("write `{}`", &written[..written.len() - 1]))
                         }
@@ -230,7 +232,8 @@ impl Lexer<'_> {
             return self.push(Token::Error, end);
         }
         if negative && matches!(number, Number::Float(_)) {
-            let diagnostic = Diagnostic::error(Code::BadNumber, whole, format!("`{written}` is negative and not whole"));
+            let diagnostic =
+                Diagnostic::error(Code::BadNumber, whole, format!("`{written}` is negative and not whole"));
             self.report(diagnostic.help("only whole numbers can be negative"));
             return self.push(Token::Error, end);
         }
@@ -289,7 +292,9 @@ impl Lexer<'_> {
         let mut help = None;
         if c == '\'' && bad == self.at {
             // A whole string in the wrong quotes is one mistake, not one at each of its words.
-            if let Some(close) = self.text[after..].find(['\'', '\n']).filter(|at| self.text[after + at..].starts_with('\'')) {
+            if let Some(close) =
+                self.text[after..].find(['\'', '\n']).filter(|at| self.text[after + at..].starts_with('\''))
+            {
                 end = after + close + 1;
             }
             help = Some("strings stand in double quotes".to_owned());
@@ -421,7 +426,8 @@ fn read_variable(text: &str, at: usize) -> Result<(Variable, usize), usize> {
     if text[end..].starts_with(close) && text[start..].starts_with(starts_name) {
         return Ok((Variable { form, name: text[start..end].to_owned(), field: None }, end + 1));
     }
-    let reach = text[start..].char_indices().map(|(i, c)| (start + i, c)).take_while(|(i, _)| i - start < BRACKET_REACH);
+    let reach =
+        text[start..].char_indices().map(|(i, c)| (start + i, c)).take_while(|(i, _)| i - start < BRACKET_REACH);
     let closed = reach.take_while(|(_, c)| !matches!(c, '\n' | '"')).find(|(_, c)| *c == close);
     Err(closed.map_or(start, |(i, _)| i + 1))
 }

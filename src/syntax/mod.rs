@@ -1,6 +1,6 @@
 //! Text to tokens to the syntax tree, and back to text.
 //!
-//! In: a text of a [`SourceMap`](crate::source::SourceMap). Out: a flat [`ast::Ast`] ([`parse`]), its blocks matched ([`nest`]), its
+//! In: a text of a [`SourceMap`](crate::source::SourceMap). Out: a flat [`ast::Ast`] ([`parse()`]), its blocks matched ([`nest()`]), its
 //! dialect ([`dialect::detect`]), or the same script well laid out ([`format()`]). Each of these reports what is wrong
 //! and never fails. Deliberately absent: which commands, attributes and flowops there are, and what any of them means.
 //!

@@ -68,6 +68,16 @@ fn block(statement: &Statement) -> Option<Block> {
     }
 }
 
+/// Whether a statement is known to open no block. One that was not understood may, and is reported elsewhere.
+fn has_no_block(statement: &Statement) -> bool {
+    let StatementKind::Command { word, args, .. } = &statement.kind else { return false };
+    match (word.node.as_str(), args.first().map(|arg| &arg.kind)) {
+        ("define", Some(ArgKind::Bare(Value::Word(object)))) => object.starts_with("file") || object == "randvar",
+        ("define", _) => false,
+        (word, _) => statement_word(word).is_some(),
+    }
+}
+
 /// Filebench takes `process` with any run of `e` and `s` behind it.
 fn is_process(object: &str) -> bool {
     object.strip_prefix("process").is_some_and(|end| end.chars().all(|c| matches!(c, 'e' | 's')))
@@ -103,7 +113,8 @@ struct Nester {
 
 /// Matches the braces of a script.
 pub fn nest(ast: &Ast) -> (Vec<Node>, Vec<Diagnostic>) {
-    let opens = ast.statements.iter().filter(|s| matches!(s.kind, StatementKind::Command { open: Some(_), .. })).count();
+    let opens =
+        ast.statements.iter().filter(|s| matches!(s.kind, StatementKind::Command { open: Some(_), .. })).count();
     let closes = ast.statements.iter().filter(|s| s.kind == StatementKind::Close).count();
     let mut nester = Nester {
         roots: Vec::new(),
@@ -147,8 +158,7 @@ impl Nester {
         let block = block(statement);
         match (*open, block) {
             (Some(brace), block) => {
-                // A statement that was not understood has been reported.
-                if block.is_none() && statement_word(&word.node).is_some() {
+                if block.is_none() && has_no_block(statement) {
                     let message = format!("`{}` opens no block", shown(statement));
                     let diagnostic = Diagnostic::error(Code::UnexpectedToken, brace, message);
                     let help = "`define process`, `define flowop`, `thread` and `foreach` do";
@@ -159,8 +169,9 @@ impl Nester {
             (None, None) => self.leaf(statement.clone()),
             (None, Some(block)) => {
                 let end = Span { start: statement.span.end, ..statement.span };
-                let diagnostic = Diagnostic::error(Code::UnexpectedToken, end, format!("`{}` lacks its block", shown(statement)))
-                    .label("expected `{`");
+                let diagnostic =
+                    Diagnostic::error(Code::UnexpectedToken, end, format!("`{}` lacks its block", shown(statement)))
+                        .label("expected `{`");
                 self.diagnostics.push(diagnostic);
                 let child = next.and_then(self::word).is_some_and(|next| belongs(next, block));
                 if child && self.lacking > 0 {

@@ -42,12 +42,12 @@ pub(super) fn parse_tokens(file: FileId, text: &str, lexed: Lexed) -> (Ast, Vec<
             Vec::new()
         }
     };
-    let Builder { diagnostics, orphans, .. } = builder;
+    let Builder { diagnostics, orphans, recovered, .. } = builder;
     let ast = Ast { file, statements: adopt(statements, orphans) };
     let mut found = placed.diagnostics;
     found.extend(diagnostics);
     found.sort_by_key(|d| d.primary.span);
-    let diagnostics = first_of_each(&ast, lexed.diagnostics, found);
+    let diagnostics = first_of_each(&ast, &recovered, lexed.diagnostics, found);
     (ast, diagnostics)
 }
 
@@ -56,7 +56,9 @@ fn adopt(mut statements: Vec<Statement>, orphans: Vec<(u32, Span)>) -> Vec<State
     let mut at = 0;
     for (start, brace) in orphans {
         // Both lists are in the order of the text.
-        while at < statements.len() && !(statements[at].kind == StatementKind::Error && statements[at].span.start == start) {
+        while at < statements.len()
+            && !(statements[at].kind == StatementKind::Error && statements[at].span.start == start)
+        {
             at += 1;
         }
         let (before, rest) = statements.split_at_mut(at);
@@ -76,26 +78,35 @@ fn adopt(mut statements: Vec<Statement>, orphans: Vec<(u32, Span)>) -> Vec<State
 }
 
 /// Keeps all that the lexer found, and of the rest the first in each statement, unless the lexer's covers it.
-fn first_of_each(ast: &Ast, lexed: Vec<Diagnostic>, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+fn first_of_each(
+    ast: &Ast,
+    recovered: &BTreeSet<u32>,
+    lexed: Vec<Diagnostic>,
+    found: Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
     // What could not be read at the end of a statement counts as a part of it.
     let mut groups = Vec::with_capacity(ast.statements.len());
     for (i, statement) in ast.statements.iter().enumerate() {
         let before = i.checked_sub(1).map(|i| &ast.statements[i].kind);
         let goes_on = matches!(before, Some(StatementKind::Command { open: None, .. } | StatementKind::Error));
-        let same = statement.kind == StatementKind::Error && goes_on;
+        let same = goes_on && statement.kind == StatementKind::Error && recovered.contains(&statement.span.start);
         groups.push(groups.last().map_or(0, |group| group + usize::from(!same)));
     }
     let statement_of = |d: &Diagnostic| {
         let at = ast.statements.partition_point(|s| s.span.start <= d.primary.span.start);
         at.checked_sub(1).map(|at| groups[at])
     };
-    let mut kept = Vec::with_capacity(lexed.len() + found.len());
-    let mut bad = lexed.iter().map(|d| d.primary.span).peekable();
+    let mut lexed = lexed.into_iter().peekable();
+    let mut kept = Vec::new();
     let mut seen = None;
     for diagnostic in found {
         let span = diagnostic.primary.span;
-        while bad.next_if(|b| b.end <= span.start && b.start < span.start).is_some() {}
-        let covered = bad.peek().is_some_and(|b| b.start < span.end.max(span.start + 1) && span.start < b.end);
+        while let Some(earlier) = lexed.next_if(|d| d.primary.span.start <= span.start) {
+            seen = Some(statement_of(&earlier));
+            kept.push(earlier);
+        }
+        // A bad piece is reported at the character that makes it bad, which is not always its first.
+        let covered = lexed.peek().is_some_and(|d| d.primary.span.start < span.end);
         let statement = statement_of(&diagnostic);
         if !covered && seen != Some(statement) {
             seen = Some(statement);
@@ -103,7 +114,6 @@ fn first_of_each(ast: &Ast, lexed: Vec<Diagnostic>, found: Vec<Diagnostic>) -> V
         }
     }
     kept.extend(lexed);
-    kept.sort_by_key(|d| d.primary.span);
     kept
 }
 
@@ -140,7 +150,7 @@ fn error_span(builder: &Builder<'_>, error: &Fault) -> Span {
 }
 
 /// What the grammar makes of a stretch that it can't read: a report, and a statement that stands for it.
-fn recovered(builder: &mut Builder<'_>, recovery: ErrorRecovery<usize, Token, ()>) -> Statement {
+fn recovered(builder: &mut Builder<'_>, recovery: &ErrorRecovery<usize, Token, ()>) -> Statement {
     let span = error_span(builder, &recovery.error);
     let start = recovery.dropped_tokens.first().map_or(span.start, |(l, _, _)| (*l as u32).min(span.start));
     let end = recovery.dropped_tokens.last().map_or(span.end, |(_, _, r)| *r as u32);
@@ -150,6 +160,7 @@ fn recovered(builder: &mut Builder<'_>, recovery: ErrorRecovery<usize, Token, ()
     }
     let diagnostic = describe(builder, &recovery.error, span);
     builder.diagnostics.push(diagnostic);
+    builder.recovered.insert(start);
     Statement { span: Span { start, end: end.max(start), ..span }, kind: StatementKind::Error }
 }
 
@@ -161,7 +172,8 @@ fn describe(builder: &Builder<'_>, error: &Fault, span: Span) -> Diagnostic {
         ParseError::InvalidToken { .. } | ParseError::User { .. } => (None, &[][..]),
     };
     let could = group(expected);
-    let at_statement = expected.iter().any(|name| name == "\"statement word\"") && !expected.iter().any(|n| n == "\",\"");
+    let at_statement =
+        expected.iter().any(|name| name == "\"statement word\"") && !expected.iter().any(|n| n == "\",\"");
     let report = |message: String| Diagnostic::error(Code::UnexpectedToken, span, message);
     let written = builder.slice(span);
     let diagnostic = match token {
@@ -174,9 +186,7 @@ fn describe(builder: &Builder<'_>, error: &Fault, span: Span) -> Diagnostic {
         }
         Some(Token::Open | Token::RowOpen) => report("this `{` belongs to no statement".to_owned()),
         Some(Token::ParenOpen) => report("`(` can only follow `randvar` or `cvar`".to_owned()),
-        Some(token) if at_statement => {
-            report(format!("a statement can't start with {}", named(token, written)))
-        }
+        Some(token) if at_statement => report(format!("a statement can't start with {}", named(token, written))),
         Some(token) => report(format!("{} can't stand here", named(token, written))),
         None => report("the script ends too early".to_owned()),
     };

@@ -4,8 +4,8 @@
 //! from anyone. So this pass looks at what stands around a word and decides whether it starts a statement; the grammar then sees
 //! statement words and plain words as two kinds of tokens. It also tells the braces of a table of values from those of a block.
 //!
-//! Newlines mean nothing in the language. Only where a script is wrong anyway (a comma or `=` with nothing behind it, a word where
-//! only a statement can start) does the start of a line serve as a hint, so that one mistake is reported once and the statements
+//! Newlines mean nothing in the language. Only where a script is wrong anyway (a comma or `=` with nothing behind it, a command
+//! without its argument, a word where only a statement can start) does the start of a line serve as a hint, so that one mistake is reported once and the statements
 //! behind it are still read. For the same reason brackets and values that are missing are reported and put in here.
 
 use super::token::Token;
@@ -141,7 +141,7 @@ impl Placer<'_> {
             _ if !self.parens.is_empty() || self.table.is_some() => starts_line,
             Some(Token::Command(command)) => {
                 let command = statement_word(command);
-                let takes = |c: &StatementWord| c.objects.contains(&word.name) || (c.words > 0 && !starts_line);
+                let takes = |c: &StatementWord| c.objects.contains(&word.name) || (c.takes_word && !starts_line);
                 !command.is_some_and(takes)
             }
             Some(Token::Word(before)) => match self.statement.map(|statement| statement.name) {
@@ -155,35 +155,35 @@ impl Placer<'_> {
 
     /// Whether a word that is no statement word stands where one should.
     fn stands_for_statement(&self, word: &str) -> bool {
-        let last = match self.last() {
+        let before = match self.last() {
             None | Some(Token::Open | Token::Close) => return true,
-            Some(last) => last,
+            Some(before) => before,
         };
         if matches!(self.next(), Some(Token::Equals | Token::Comma))
-            || last.joins()
+            || before.joins()
             || !self.parens.is_empty()
             || self.table.is_some()
             || !self.starts_line(self.at)
         {
             return false;
         }
-        let (words, list) = self.statement.map_or((0, Some(0)), |statement| (statement.words, statement.list));
-        if matches!(last, Token::Command(_)) {
-            return words == 0 && list.is_none();
+        let (takes, list) = self.statement.map_or((0, Some(0)), |statement| (statement.words, statement.list));
+        if matches!(before, Token::Command(_)) {
+            return takes == 0 && list.is_none();
         }
-        let complete = self.named || self.words >= words.min(1);
+        let complete = self.named || self.words >= takes.min(1);
         if complete && near_miss(word).is_some() {
             return true;
         }
         if list.is_none() {
-            return self.named || self.words >= words;
+            return self.named || self.words >= takes;
         }
         // In a list, a word alone lacks its comma, as in `reuse prealloc`; one with arguments of its own is a statement.
-        let own = match self.next() {
-            Some(Token::Word(_) | Token::Variable(_)) => {
-                matches!(self.tokens.get(self.at + 2), Some((Token::Equals, _)))
-            }
-            _ => true,
+        let ahead = |n: usize| self.tokens.get(self.at + n).map(|(token, _)| token);
+        let own = match (ahead(1), ahead(2), ahead(3)) {
+            (Some(Token::Word(_) | Token::Variable(_)), Some(Token::Equals), _)
+            | (Some(Token::Word(_)), Some(Token::Word(_)), Some(Token::Equals)) => true,
+            (next, _, _) => !matches!(next, Some(Token::Word(_) | Token::Variable(_))),
         };
         complete && own && self.argument_follows()
     }
@@ -211,18 +211,14 @@ impl Placer<'_> {
             return self.begin(None);
         }
         let diagnostic = Diagnostic::error(Code::UnknownCommand, span, format!("unknown command `{word}`"));
-        match near_miss(word) {
-            Some(known) => {
-                self.out.diagnostics.push(diagnostic.help(format!("did you mean `{}`?", known.name)));
-                // Read on as if it had been written right: nothing else need be wrong.
-                self.start(known, span);
-            }
-            None => {
-                self.out.diagnostics.push(diagnostic.help("`wmlrun list commands` shows all"));
-                self.push(Token::Unknown(word.to_owned()), span);
-                self.begin(None);
-            }
+        if let Some(known) = near_miss(word) {
+            self.out.diagnostics.push(diagnostic.help(format!("did you mean `{}`?", known.name)));
+            // Read on as if it had been written right: nothing else need be wrong.
+            return self.start(known, span);
         }
+        self.out.diagnostics.push(diagnostic.help("`wmlrun list commands` shows all"));
+        self.push(Token::Unknown(word.to_owned()), span);
+        self.begin(None);
     }
 
     fn open(&mut self, span: Span) {
@@ -334,5 +330,7 @@ fn near_miss(word: &str) -> Option<&'static StatementWord> {
     if word.len() > LONGEST_NEAR_MISS {
         return None;
     }
-    nearest(word, STATEMENT_WORDS.iter().map(|known| known.name)).and_then(statement_word)
+    // Of very different length none is near; saying so here spares most of the comparing.
+    let alike = |name: &&str| name.len().abs_diff(word.len()) <= word.len().max(3) / 3;
+    nearest(word, STATEMENT_WORDS.iter().map(|known| known.name).filter(alike)).and_then(statement_word)
 }

@@ -29,7 +29,8 @@ pub fn is_incomplete(text: &str) -> bool {
 
 /// Whether the last statement needs a block and has none yet.
 fn awaits_block(tokens: &[(Token, crate::source::Span)]) -> bool {
-    let Some(at) = tokens.iter().rposition(|(token, _)| matches!(token, Token::Command(_) | Token::Open | Token::Close))
+    let Some(at) =
+        tokens.iter().rposition(|(token, _)| matches!(token, Token::Command(_) | Token::Open | Token::Close))
     else {
         return false;
     };

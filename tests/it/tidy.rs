@@ -135,7 +135,7 @@ fn files_say_what_they_are_for_and_stay_short() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Each folder of golden cases holds some, each with its snapshot, and no snapshot has lost its case.
+/// Each folder of golden cases holds some, and no snapshot has lost its case. (A case without a snapshot fails by itself.)
 #[test]
 fn golden_cases_are_whole() {
     let cases = root().join("tests/cases");
