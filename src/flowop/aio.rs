@@ -9,7 +9,7 @@ use super::transfer::{FileUse, Offsets, Place, is_exact, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::engine::{Engine, Handle};
-use crate::fileset::content::Stamper;
+use crate::fileset::content::{self, Stamper};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
 use crate::sys::{Clock, Errno};
@@ -132,13 +132,14 @@ pub struct Outstanding {
     out: u64,
     spare: Vec<Vec<u8>>,
     stamper: Stamper,
+    seed: u64,
 }
 
 impl Outstanding {
     /// Nothing out yet.
-    pub fn new(pool: Arc<Pool>, stamper: Stamper) -> Self {
+    pub fn new(pool: Arc<Pool>, stamper: Stamper, seed: u64) -> Self {
         let (sender, receiver) = unbounded();
-        Self { pool, sender, receiver, out: 0, spare: Vec::new(), stamper }
+        Self { pool, sender, receiver, out: 0, spare: Vec::new(), stamper, seed }
     }
 
     /// Takes notice of one completion, waiting for it or not. False if there was none.
@@ -242,7 +243,7 @@ impl SubmitStep {
         let mut buf = aio.spare.pop().unwrap_or_default();
         if buf.len() != len as usize {
             buf.resize(len as usize, 0);
-            aio.stamper.fill(&mut buf);
+            content::fill(&mut buf, aio.seed, 0.0);
         }
         if self.op.write {
             aio.stamper.stamp(&mut buf);

@@ -1,6 +1,6 @@
 //! A thread's I/O buffer: `memsize` bytes, filled before the gate opens, of which each operation takes a slice.
 
-use crate::fileset::content::Stamper;
+use crate::fileset::content::{self, Stamper};
 use crate::random::{self, Rng};
 use crate::sys::map::Map;
 use std::ops::Range;
@@ -16,15 +16,16 @@ pub struct IoBuffer {
     memsize: u64,
     stamper: Stamper,
     direct: bool,
+    seed: u64,
 }
 
 impl IoBuffer {
     /// A buffer of `memsize` bytes, or of `needed` if that is 0, touched and filled with data that does not compress.
-    pub fn new(memsize: u64, needed: u64, direct: bool, stamper: Stamper) -> rustix::io::Result<Self> {
+    pub fn new(memsize: u64, needed: u64, direct: bool, stamper: Stamper, seed: u64) -> rustix::io::Result<Self> {
         let len = if memsize > 0 { memsize } else { needed };
         let mut memory = Map::new(len as usize)?;
-        stamper.fill(memory.bytes_mut());
-        Ok(Self { memory, memsize, stamper, direct })
+        content::fill(memory.bytes_mut(), seed, 0.0);
+        Ok(Self { memory, memsize, stamper, direct, seed })
     }
 
     /// The bytes of a slice.
@@ -69,7 +70,7 @@ impl IoBuffer {
             return None;
         }
         let mut memory = Map::new(len as usize).ok()?;
-        self.stamper.fill(memory.bytes_mut());
+        content::fill(memory.bytes_mut(), self.seed, 0.0);
         self.memory = memory;
         Some(0..len as usize)
     }

@@ -221,6 +221,12 @@ impl<'r> OpCx<'r> {
         if self.last <= self.gate.deadline() { Outcome::Ok } else { Outcome::Over }
     }
 
+    /// An operation failed, and errors are only counted: whether to go on.
+    #[cold]
+    pub fn skip_after_error(&mut self) -> bool {
+        matches!(self.skip(), Outcome::Ok)
+    }
+
     /// Whether the run is over: for steps of many calls, between them.
     #[inline]
     pub fn expired(&self) -> bool {

@@ -16,6 +16,11 @@ pub fn raise_descriptors(wanted: u64) -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// How many descriptors a table of this process may hold.
+pub fn descriptors() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Memory in bytes: all, and what the kernel thinks can be had without swapping. The smaller of the machine's and the
 /// control group's.
 pub fn memory() -> (u64, u64) {

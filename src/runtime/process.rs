@@ -1,0 +1,122 @@
+//! The leader of one process instance: its descriptor table, its directories, its threads.
+
+use super::shared::{Fault, FaultKind, Seat, Shared};
+use super::worker;
+use crate::fileset::dirs::Dirs;
+use crate::flowop::{AioPool, Peer};
+use crate::plan::{FlowopInfo, Process};
+use crate::spec::Way;
+use crate::sys::{limits, proc};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// Bytes of a thread's stack. Only what is touched costs memory.
+pub(super) const STACK: usize = 256 << 10;
+
+/// Descriptors that are kept free of directories: slots, and what libraries may open.
+const RESERVE: u64 = 512;
+
+/// Standard input, output and error stay in every table.
+const STANDARD: i32 = 2;
+
+/// What the threads of one process instance share.
+pub(super) struct Home<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) process: &'a Process,
+    pub(super) dirs: &'a [Option<Dirs>],
+    pub(super) peers: &'a [Peer],
+    pub(super) aio: Option<&'a Arc<AioPool>>,
+}
+
+/// Runs one process instance from start to end.
+pub(super) fn lead(shared: &Shared, p: usize, instance: usize) {
+    let seats = shared.seats_of(p, instance);
+    let process = &shared.plan.processes[p];
+    if let Err(fault) = set_up_and_run(shared, process, seats) {
+        shared.fail(fault);
+        // The controller waits for every thread to be ready, or not to come.
+        for seat in seats {
+            seat.done.store(true, SeqCst);
+            shared.gate.count_ready();
+        }
+        shared.tell(|news| news.done += seats.len());
+    }
+}
+
+fn set_up_and_run(shared: &Shared, process: &Process, seats: &[Seat]) -> Result<(), Fault> {
+    let real = shared.options.engine.real();
+    if real {
+        shared.note_table(proc::own_table(STANDARD));
+    }
+    if process.nice != 0 {
+        proc::nice(process.nice).map_err(|e| {
+            setup(format!("niceness of process `{}` can't be changed by {}: {e}", process.name, process.nice), "run as root, or leave `nice=` out")
+        })?;
+    }
+    let dirs = open_dirs(shared, process, real)?;
+    let aio = if process.threads.iter().any(|t| t.effects.aio) {
+        let pool = AioPool::start(shared.options.engine)
+            .map_err(|e| setup(format!("asynchronous workers can't be started: {e}"), "raise the limit on threads"))?;
+        Some(Arc::new(pool))
+    } else {
+        None
+    };
+    let peers: Vec<Peer> = if process.threads.iter().any(|t| t.effects.totals) {
+        seats.iter().map(|seat| Peer { stats: Arc::clone(&seat.stats), io: io_flowops(shared, process, seat) }).collect()
+    } else {
+        Vec::new()
+    };
+    let home = Home { shared, process, dirs: &dirs, peers: &peers, aio: aio.as_ref() };
+    std::thread::scope(|scope| {
+        // The leader itself is the first thread.
+        for seat in &seats[1..] {
+            let home = &home;
+            let name = process.threads[seat.thread].name.chars().take(15).collect();
+            let spawned = std::thread::Builder::new()
+                .name(name)
+                .stack_size(STACK)
+                .spawn_scoped(scope, move || worker::run(home, seat));
+            if let Err(e) = spawned {
+                shared.fail(setup(
+                    format!("a thread of process `{}` can't be started: {e}", process.name),
+                    "raise the limits on threads (`ulimit -u`, the control group's `pids.max`), or start fewer",
+                ));
+                worker::never_ran(shared, seat);
+            }
+        }
+        worker::run(&home, &seats[0]);
+    });
+    // Explicitly, and before the leader ends: a table is torn down late, and unmounting would find it busy.
+    dirs.iter().flatten().for_each(Dirs::close_all);
+    Ok(())
+}
+
+fn setup(what: String, help: &str) -> Fault {
+    Fault::plain(FaultKind::Setup, what, help)
+}
+
+/// Opens the roots of the sets that the process works on.
+fn open_dirs(shared: &Shared, process: &Process, real: bool) -> Result<Vec<Option<Dirs>>, Fault> {
+    let mut dirs: Vec<Option<Dirs>> = shared.views.iter().map(|_| None).collect();
+    if !real {
+        return Ok(dirs);
+    }
+    let mut used: Vec<usize> = process.threads.iter().flat_map(|t| t.effects.sets.iter().copied()).collect();
+    used.sort_unstable();
+    used.dedup();
+    let sets: Vec<_> = used.iter().map(|i| Arc::clone(&shared.views[*i].set)).collect();
+    let slots: u64 = process.threads.iter().map(|t| u64::from(t.instances) * (t.effects.max_fd as u64 + 2)).sum();
+    let budget = limits::descriptors().saturating_sub(RESERVE + slots);
+    let opened = Dirs::open_all(&sets, budget)
+        .map_err(|e| setup(e.to_string(), &e.help().unwrap_or_default()))?;
+    for (i, own) in used.into_iter().zip(opened) {
+        dirs[i] = Some(own);
+    }
+    Ok(dirs)
+}
+
+fn io_flowops(shared: &Shared, process: &Process, seat: &Seat) -> Arc<[usize]> {
+    let thread = &process.threads[seat.thread];
+    let flowops: &[FlowopInfo] = &shared.plan.flowops[thread.first..thread.first + thread.count];
+    flowops.iter().enumerate().filter(|(_, f)| f.way != Way::None).map(|(i, _)| i).collect()
+}

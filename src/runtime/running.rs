@@ -1,0 +1,320 @@
+//! The handle on live processes.
+
+use super::shared::{Fault, Shared};
+use crate::stats::Snapshot;
+use crate::sync::NEVER;
+use crate::sys::proc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the controller looks up while it waits.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Processes that run.
+#[derive(Debug)]
+pub struct Running {
+    shared: Arc<Shared>,
+    leaders: Vec<JoinHandle<()>>,
+    /// The tick at which the gate opened, or the counters were cleared.
+    from: u64,
+    /// What the counters showed then.
+    baseline: Option<Vec<Snapshot>>,
+}
+
+/// What ended a wait.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// The time is over.
+    Time,
+    /// All threads have nothing left to do.
+    AllDone,
+    /// One thread has nothing left to do, and the mode is `firstdone`.
+    FirstDone,
+    /// A `finishoncount` or `finishonbytes` was reached.
+    Finished,
+    /// A signal, by its number.
+    Interrupted(usize),
+    /// The watcher asked for the end.
+    Asked,
+    /// Something went wrong.
+    Fault(Fault),
+}
+
+/// The end of a wait.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waited {
+    /// What ended it.
+    pub ended: Ended,
+    /// The tick at which the measurement ends.
+    pub tick: u64,
+}
+
+/// What a watcher is shown, each interval.
+#[derive(Debug)]
+pub struct Tick<'a> {
+    /// Nanoseconds since the measurement began.
+    pub elapsed_ns: u64,
+    /// The handle, for a look at the counters.
+    pub running: &'a Running,
+}
+
+/// The counters of all flowops at one time.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// When, in ticks.
+    pub tick: u64,
+    /// By flowop.
+    pub flowops: Vec<Snapshot>,
+}
+
+/// A thread that does not come back from a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Straggler {
+    /// The flowop that it runs.
+    pub flowop: usize,
+    /// Which process instance.
+    pub instance: usize,
+    /// Which thread of it.
+    pub number: usize,
+    /// The kernel's number of it.
+    pub tid: i32,
+    /// Where in the kernel it waits.
+    pub wait_channel: Option<String>,
+}
+
+impl Running {
+    pub(super) fn new(shared: Arc<Shared>, leaders: Vec<JoinHandle<()>>) -> Self {
+        Self { shared, leaders, from: 0, baseline: None }
+    }
+
+    /// Waits until every thread is ready, then opens the gate; the run ends by itself after `limit`. Not at all if a thread
+    /// could not get ready, or a signal came.
+    pub fn open(&mut self, limit: Option<Duration>) -> Result<(), Ended> {
+        let shared = &self.shared;
+        let seats = shared.seats.len() as u32;
+        while shared.gate.wait_ready(seats, LOOK) < seats {
+            if let Some(signal) = self.interrupted() {
+                return Err(Ended::Interrupted(signal));
+            }
+        }
+        if let Some(fault) = shared.hear(Duration::ZERO, |news| news.fault.clone()) {
+            return Err(Ended::Fault(fault));
+        }
+        shared.events.begin();
+        crate::sys::mark("gate opens");
+        self.from = shared.clock.raw();
+        shared.gate.set_deadline(self.tick_after(limit));
+        shared.gate.open();
+        Ok(())
+    }
+
+    fn tick_after(&self, limit: Option<Duration>) -> u64 {
+        let ticks = |d: Duration| self.shared.clock.ticks(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+        limit.map_or(NEVER, |d| self.from.saturating_add(ticks(d)))
+    }
+
+    /// Moves the end: `limit` after the measurement began.
+    pub fn end_after(&self, limit: Duration) {
+        self.shared.gate.set_deadline(self.tick_after(Some(limit)));
+    }
+
+    /// Waits for `limit` after the measurement began, or whatever ends the run earlier. Each `interval` the watcher is shown
+    /// how it goes; it ends the wait by returning false.
+    pub fn wait(
+        &self,
+        limit: Option<Duration>,
+        interval: Duration,
+        watch: &mut dyn FnMut(&Tick<'_>) -> bool,
+    ) -> Waited {
+        let shared = &self.shared;
+        let clock = shared.clock;
+        let until = self.tick_after(limit);
+        let step = clock.ticks(interval.as_nanos() as u64).max(1);
+        let mut next = self.from.saturating_add(step);
+        loop {
+            let now = clock.raw();
+            if let Some(waited) = self.news(now, until) {
+                return waited;
+            }
+            if now >= next {
+                next += step * ((now - next) / step + 1);
+                if !watch(&Tick { elapsed_ns: clock.ns(self.from, now), running: self }) {
+                    return Waited { ended: Ended::Asked, tick: clock.raw() };
+                }
+                continue;
+            }
+            let rest = Duration::from_nanos(clock.ns(now, until.min(next)));
+            let seats = shared.seats.len();
+            shared.hear(rest.min(LOOK), |news| {
+                (news.done == seats || news.fault.is_some() || news.finished || news.first_done).then_some(())
+            });
+        }
+    }
+
+    fn news(&self, now: u64, until: u64) -> Option<Waited> {
+        let seats = self.shared.seats.len();
+        let found = self.shared.hear(Duration::ZERO, |news| {
+            let ended = if let Some(fault) = &news.fault {
+                Ended::Fault(fault.clone())
+            } else if news.finished {
+                Ended::Finished
+            } else if news.first_done {
+                Ended::FirstDone
+            } else if news.done == seats && now < until {
+                Ended::AllDone
+            } else {
+                return None;
+            };
+            Some((ended, news.tick))
+        });
+        if let Some((ended, tick)) = found {
+            let tick = tick.unwrap_or_else(|| self.last_end(now));
+            return Some(Waited { ended, tick: tick.min(until) });
+        }
+        if let Some(signal) = self.interrupted() {
+            return Some(Waited { ended: Ended::Interrupted(signal), tick: now.min(until) });
+        }
+        (now >= until).then_some(Waited { ended: Ended::Time, tick: until })
+    }
+
+    /// When the last thread ended.
+    fn last_end(&self, now: u64) -> u64 {
+        self.shared.seats.iter().map(|s| s.ended.load(SeqCst)).max().filter(|t| *t > 0).unwrap_or(now)
+    }
+
+    fn interrupted(&self) -> Option<usize> {
+        Some(self.shared.options.interrupt.load(SeqCst)).filter(|signal| *signal != 0)
+    }
+
+    /// The counters now, all of them since the gate opened.
+    pub fn sample(&self) -> Sample {
+        let shared = &self.shared;
+        let mut flowops = vec![Snapshot::default(); shared.plan.flowops.len()];
+        let tick = shared.clock.raw();
+        for seat in &shared.seats {
+            let thread = &shared.plan.processes[seat.process].threads[seat.thread];
+            for local in 0..thread.count {
+                seat.stats.add_to(local, &mut flowops[thread.first + local]);
+            }
+        }
+        Sample { tick, flowops }
+    }
+
+    /// The counters since [`Running::clear`], or since the gate opened.
+    pub fn measured(&self) -> Sample {
+        let mut sample = self.sample();
+        if let Some(baseline) = &self.baseline {
+            for (now, before) in sample.flowops.iter_mut().zip(baseline) {
+                *now = now.minus(before);
+            }
+        }
+        sample
+    }
+
+    /// A measurement begins: what was counted so far counts no more. Returns it.
+    pub fn clear(&mut self) -> Sample {
+        let sample = self.sample();
+        self.from = sample.tick;
+        self.baseline = Some(sample.flowops.clone());
+        sample
+    }
+
+    /// When the measurement began, in ticks.
+    pub fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// Nanoseconds between two ticks of the run's clock.
+    pub fn ns(&self, start: u64, end: u64) -> u64 {
+        self.shared.clock.ns(start, end)
+    }
+
+    /// Changes the event generator's rate.
+    pub fn set_rate(&self, rate: u64) {
+        self.shared.events.set_rate(rate);
+    }
+
+    /// Threads in all.
+    pub fn n_threads(&self) -> usize {
+        self.shared.seats.len()
+    }
+
+    /// How the processes got their descriptor tables.
+    pub fn tables(&self) -> &'static str {
+        match self.shared.tables.load(Relaxed) {
+            0 => "close_range",
+            1 => "unshare",
+            _ => "shared",
+        }
+    }
+
+    /// Ends the run at `tick`: nothing that ends later counts.
+    pub fn stop(&self, tick: u64) {
+        self.shared.stop(tick);
+    }
+
+    /// Waits for the threads to come back, for at most `limit`. Returns how many have not.
+    pub fn settle(&self, limit: Duration) -> usize {
+        let seats = self.shared.seats.len();
+        let until = std::time::Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            let done = self.shared.hear(left, |news| (news.done == seats).then_some(news.done));
+            if done.is_some() || left.is_zero() {
+                return self.shared.seats.iter().filter(|s| !s.done.load(SeqCst)).count();
+            }
+        }
+    }
+
+    /// How long after the end of the measurement the last thread came back, in nanoseconds; until now, if one has not.
+    pub fn lateness_ns(&self, tick: u64) -> u64 {
+        let now = self.shared.clock.raw();
+        let end = |s: &super::shared::Seat| if s.done.load(SeqCst) { s.ended.load(SeqCst) } else { now };
+        self.shared.seats.iter().map(end).map(|t| self.shared.clock.ns(tick, t)).max().unwrap_or(0)
+    }
+
+    /// The threads that have not come back, by name and place.
+    pub fn stragglers(&self) -> Vec<Straggler> {
+        self.shared
+            .seats
+            .iter()
+            .filter(|s| !s.done.load(SeqCst))
+            .map(|s| {
+                let tid = s.tid.load(Relaxed);
+                Straggler {
+                    flowop: self.shared.plan.processes[s.process].threads[s.thread].first + s.at.load(Relaxed) as usize,
+                    instance: s.instance,
+                    number: s.number,
+                    tid,
+                    wait_channel: proc::wait_channel(tid),
+                }
+            })
+            .collect()
+    }
+
+    /// Ends the run if it has not ended, and waits for every process to be gone, for at most `limit`. False if one is not:
+    /// then its threads are left to the end of wmlrun.
+    pub fn join(mut self, limit: Duration) -> bool {
+        self.stop(self.shared.clock.raw());
+        self.shared.gate.open();
+        if self.settle(limit) > 0 {
+            // A thread in a call that never returns can't be ended, only left.
+            self.leaders.drain(..).for_each(drop);
+            return false;
+        }
+        crate::sys::mark("all threads are done");
+        self.leaders.drain(..).all(|leader| leader.join().is_ok())
+    }
+
+    /// Gives up before the gate was opened.
+    pub(super) fn abandon(self) {
+        // Leaders that were never started have no seats that come; those that were go home at once.
+        self.shared.stop(0);
+        self.shared.gate.open();
+        for leader in self.leaders {
+            let _ = leader.join();
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What all threads of a run share, and how they tell what became of them.
+
+use super::Options;
+use crate::fileset::Fileset;
+use crate::flowop::cx::{Makers, maker};
+use crate::flowop::{Failure, SemPair, View};
+use crate::plan::Plan;
+use crate::stats::ThreadStats;
+use crate::sync::{EventPool, Gate, Latch, Semaphore};
+use crate::sys::Clock;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+/// What went wrong, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// In which way.
+    pub kind: FaultKind,
+    /// Process, thread and flowop, by their numbers in the plan, if it was a flowop.
+    pub flowop: Option<usize>,
+    /// What, in words.
+    pub what: String,
+    /// The file.
+    pub path: Option<String>,
+    /// The error number.
+    pub errno: Option<i32>,
+    /// What to do.
+    pub help: String,
+}
+
+/// Kinds of faults: they decide the state of the result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// A thread could not get ready.
+    Setup,
+    /// An operation failed.
+    Operation,
+    /// Every thread that could go on waits for another.
+    Stuck,
+}
+
+impl Fault {
+    /// A fault of no flowop.
+    pub fn plain(kind: FaultKind, what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { kind, flowop: None, what: what.into(), path: None, errno: None, help: help.into() }
+    }
+
+    pub(super) fn of(kind: FaultKind, flowop: usize, failure: Failure) -> Self {
+        let Failure { what, path, errno, help } = failure;
+        Self { kind, flowop: Some(flowop), what, path, errno, help }
+    }
+}
+
+/// One runtime thread, as others see it.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) process: usize,
+    pub(super) thread: usize,
+    /// Which process instance.
+    pub(super) instance: usize,
+    /// Which thread of it.
+    pub(super) number: usize,
+    pub(super) stats: Arc<ThreadStats>,
+    /// The flowop that it runs, by its place in the thread; written as it goes, for those who ask where it hangs.
+    pub(super) at: AtomicU32,
+    pub(super) tid: AtomicI32,
+    pub(super) done: AtomicBool,
+    /// The tick at which it ended.
+    pub(super) ended: AtomicU64,
+}
+
+/// What threads tell the controller.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// Threads that have ended.
+    pub(super) done: usize,
+    /// The first thread that had nothing left to do.
+    pub(super) first_done: bool,
+    /// A `finishoncount` ended the run.
+    pub(super) finished: bool,
+    /// What went wrong first.
+    pub(super) fault: Option<Fault>,
+    /// The tick of the first of these.
+    pub(super) tick: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) plan: Arc<Plan>,
+    pub(super) options: Options,
+    pub(super) clock: &'static Clock,
+    pub(super) gate: Gate,
+    pub(super) events: EventPool,
+    pub(super) views: Vec<View>,
+    /// By flowop, then by instance.
+    pub(super) semaphores: Vec<Vec<Arc<SemPair>>>,
+    pub(super) latches: Vec<Vec<Arc<Latch>>>,
+    pub(super) seats: Vec<Seat>,
+    /// Where the seats of each process begin.
+    pub(super) first_seat: Vec<usize>,
+    news: Mutex<News>,
+    bell: Condvar,
+    /// How processes got their descriptor tables: the worst of all.
+    pub(super) tables: AtomicU8,
+}
+
+impl Shared {
+    pub(super) fn new(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result<Self, Fault> {
+        let n = plan.flowops.len();
+        let (mut semaphores, mut latches): (Vec<Vec<Arc<SemPair>>>, Vec<Vec<Arc<Latch>>>) =
+            (vec![Vec::new(); n], vec![Vec::new(); n]);
+        for (_, thread) in plan.threads() {
+            for step in &thread.steps {
+                let crate::plan::Step::Op { local, op, .. } = step else { continue };
+                let (id, effects) = (thread.first + local, op.effects());
+                if let Some(highwater) = effects.highwater {
+                    let pair = || SemPair { low: Semaphore::new(0), high: Semaphore::new(highwater) };
+                    semaphores[id] = (0..plan.instances(id)).map(|_| Arc::new(pair())).collect();
+                }
+                if effects.latch {
+                    latches[id] = (0..plan.instances(id)).map(|_| Arc::new(Latch::default())).collect();
+                }
+            }
+        }
+        let (seats, first_seat) = seats(&plan)?;
+        Ok(Self {
+            views: views(&plan, sets),
+            events: EventPool::new(plan.event_rate),
+            clock: Clock::get(),
+            gate: Gate::new(),
+            semaphores,
+            latches,
+            seats,
+            first_seat,
+            news: Mutex::new(News::default()),
+            bell: Condvar::new(),
+            tables: AtomicU8::new(0),
+            plan,
+            options,
+        })
+    }
+
+    /// The seats of one process instance.
+    pub(super) fn seats_of(&self, process: usize, instance: usize) -> &[Seat] {
+        let each: usize = self.plan.processes[process].threads.iter().map(|t| t.instances as usize).sum();
+        let first = self.first_seat[process] + instance * each;
+        &self.seats[first..first + each]
+    }
+
+    /// Ends the run at `tick` and wakes whoever waits for anything.
+    pub(super) fn stop(&self, tick: u64) {
+        self.gate.stop(tick);
+        self.events.close();
+        self.semaphores.iter().flatten().for_each(|pair| {
+            pair.low.close();
+            pair.high.close();
+        });
+        self.latches.iter().flatten().for_each(|latch| latch.close());
+        self.views.iter().for_each(|view| view.set.state.wake_all());
+    }
+
+    /// Tells the controller something.
+    pub(super) fn tell(&self, change: impl FnOnce(&mut News)) {
+        change(&mut self.news.lock());
+        self.bell.notify_all();
+    }
+
+    /// What there is to know, after at most `limit`.
+    pub(super) fn hear<T>(&self, limit: Duration, look: impl Fn(&News) -> Option<T>) -> Option<T> {
+        let mut news = self.news.lock();
+        if let Some(found) = look(&news) {
+            return Some(found);
+        }
+        self.bell.wait_for(&mut news, limit);
+        look(&news)
+    }
+
+    /// Notes what went wrong, if it is the first, and ends the run.
+    pub(super) fn fail(&self, fault: Fault) {
+        let tick = self.clock.raw();
+        self.tell(|news| {
+            if news.fault.is_none() {
+                news.fault = Some(fault);
+                news.tick.get_or_insert(tick);
+            }
+        });
+        self.stop(tick);
+    }
+
+    /// Notes that a thread's end is the end of the run.
+    pub(super) fn finish(&self, change: impl FnOnce(&mut News)) {
+        let tick = self.clock.raw();
+        self.tell(|news| {
+            change(news);
+            news.tick.get_or_insert(tick);
+        });
+        self.stop(tick);
+    }
+
+    pub(super) fn note_table(&self, table: crate::sys::proc::Table) {
+        self.tables.fetch_max(table as u8, SeqCst);
+    }
+}
+
+fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
+    let (mut seats, mut first) = (Vec::new(), Vec::new());
+    for (p, process) in plan.processes.iter().enumerate() {
+        first.push(seats.len());
+        for instance in 0..process.instances as usize {
+            for (t, thread) in process.threads.iter().enumerate() {
+                for number in 0..thread.instances as usize {
+                    let stats = ThreadStats::new(thread.count).map_err(|e| {
+                        Fault::plain(
+                            FaultKind::Setup,
+                            format!("no memory for the counters of thread {}: {e}", seats.len() + 1),
+                            "start fewer threads",
+                        )
+                    })?;
+                    seats.push(Seat {
+                        process: p,
+                        thread: t,
+                        instance,
+                        number,
+                        stats: Arc::new(stats),
+                        at: AtomicU32::new(0),
+                        tid: AtomicI32::new(0),
+                        done: AtomicBool::new(false),
+                        ended: AtomicU64::new(0),
+                    });
+                }
+            }
+        }
+    }
+    Ok((seats, first))
+}
+
+/// The file sets with the threads that make and remove their files.
+fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
+    let mut makers: Vec<Makers> = sets.iter().map(|_| Makers::default()).collect();
+    let mut users = vec![0_u64; sets.len()];
+    let mut changed = vec![false; sets.len()];
+    for (process, thread) in plan.threads() {
+        let threads = process.instances * thread.instances;
+        for (set, want, kind) in &thread.effects.makes {
+            let state = maker(*kind, *want);
+            makers[*set].planned[state] |= threads > 0;
+            makers[*set].live[state].fetch_add(threads, SeqCst);
+            changed[*set] = true;
+        }
+        for set in &thread.effects.sets {
+            users[*set] += u64::from(threads);
+        }
+    }
+    sets.iter()
+        .zip(makers)
+        .enumerate()
+        .map(|(i, (set, makers))| {
+            set.state.set_threads(users[i].max(1));
+            if !changed[i] {
+                set.state.freeze();
+            }
+            View { set: Arc::clone(set), makers: Arc::new(makers) }
+        })
+        .collect()
+}

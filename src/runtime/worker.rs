@@ -1,0 +1,238 @@
+//! One thread: gets its program and buffer ready, waits at the gate, and loops.
+
+use super::process::Home;
+use super::shared::{Fault, FaultKind, Seat, Shared};
+use crate::fileset::content::Stamper;
+use crate::flowop::buffer::IoBuffer;
+use crate::flowop::cx::{Parts, maker};
+use crate::flowop::slots::Slots;
+use crate::flowop::{self, At, OpCx, Outcome, Outstanding, Starvation};
+use crate::model::QuitMode;
+use crate::plan::{self, Thread};
+use crate::random::{self, Quantity, Rng};
+use crate::sys::proc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// A step with the state of this thread.
+enum Step {
+    Op { local: usize, iters: Quantity, step: Box<dyn flowop::Step> },
+    Enter { iters: Quantity, leave: usize },
+    Leave { enter: usize },
+    Choose { upto: Vec<f64>, starts: Vec<usize>, end: usize },
+    Jump(usize),
+}
+
+/// Why a thread left its loop.
+enum End {
+    /// The run is over.
+    Over,
+    /// It has nothing left to do.
+    Done,
+    /// It has reached its count.
+    Finished,
+    /// It can't go on.
+    Fault(Fault),
+}
+
+/// Runs a thread from start to end.
+pub(super) fn run(home: &Home<'_>, seat: &Seat) {
+    let shared = home.shared;
+    seat.tid.store(proc::thread_id(), Relaxed);
+    let starvation = Starvation {
+        makes: home.process.threads[seat.thread]
+            .effects
+            .makes
+            .iter()
+            .map(|(set, want, kind)| (*set, maker(*kind, *want)))
+            .collect(),
+    };
+    let end = match prepare(home, seat, starvation) {
+        Ok((mut cx, mut steps)) => {
+            shared.gate.arrive();
+            cx.go();
+            let end = turn(&mut steps, &mut cx, seat, shared);
+            seat.ended.store(shared.clock.raw(), SeqCst);
+            report(home, &end);
+            cx.starvation.leave(&shared.views);
+            cx.close_all();
+            end
+        }
+        Err(fault) => {
+            shared.fail(fault);
+            shared.gate.count_ready();
+            End::Over
+        }
+    };
+    seat.done.store(true, SeqCst);
+    shared.tell(|news| news.done += 1);
+    if let End::Fault(fault) = end {
+        shared.fail(fault);
+    }
+}
+
+/// A thread that could not be started.
+pub(super) fn never_ran(shared: &Shared, seat: &Seat) {
+    seat.done.store(true, SeqCst);
+    shared.gate.count_ready();
+    shared.tell(|news| news.done += 1);
+}
+
+/// What the thread's end means for the run.
+fn report(home: &Home<'_>, end: &End) {
+    let shared = home.shared;
+    let mode = shared.plan.mode;
+    match end {
+        End::Over => {}
+        End::Done if mode == QuitMode::FirstDone => shared.finish(|news| news.first_done = true),
+        End::Done => {}
+        End::Finished if mode == QuitMode::AllDone && !home.process.dialect.semantics().finish_ends_run => {}
+        End::Finished => shared.finish(|news| news.finished = true),
+        End::Fault(fault) => shared.fail(fault.clone()),
+    }
+}
+
+fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Result<(OpCx<'a>, Vec<Step>), Fault>
+where
+    'a: 'a,
+{
+    let shared: &'a Shared = home.shared;
+    let thread: &'a Thread = &home.process.threads[seat.thread];
+    let stats: &'a crate::stats::ThreadStats = &shared.seats[seat_index(shared, seat)].stats;
+    if let Some(level) = thread.ioprio {
+        // Without leave the priority stays; the run is the same otherwise.
+        let _ = proc::io_priority(level);
+    }
+    let index = seat_index(shared, seat);
+    if shared.options.pin {
+        let _ = proc::pin(index % crate::sys::limits::processors());
+    }
+    let identity = [seat.process as u64, seat.instance as u64, seat.thread as u64, seat.number as u64];
+    let rng = random::stream(shared.options.seed, &identity);
+    let seed = random::mix(shared.options.seed, index as u64);
+    let effects = &thread.effects;
+    let stamper = Stamper::new(shared.options.seed, index as u64);
+    let buffer = IoBuffer::new(thread.memsize, effects.buffer, effects.direct, stamper, seed).map_err(|e| {
+        Fault::plain(
+            FaultKind::Setup,
+            format!("no memory for the I/O buffer of thread `{}`: {e}", thread.name),
+            "make `memsize` smaller, or start fewer threads",
+        )
+    })?;
+    let at = At {
+        ordinal: seat.instance * thread.instances as usize + seat.number,
+        semaphores: &shared.semaphores,
+        latches: &shared.latches,
+        peers: home.peers,
+        aio: home.aio,
+        seed,
+    };
+    let steps = thread.steps.iter().map(|step| instantiate(step, &at)).collect();
+    let aio = home.aio.filter(|_| effects.aio).map(|pool| {
+        Outstanding::new(Arc::clone(pool), Stamper::new(!shared.options.seed, index as u64), !seed)
+    });
+    let cx = OpCx::new(Parts {
+        engine: shared.options.engine,
+        gate: &shared.gate,
+        events: &shared.events,
+        rng,
+        stats,
+        views: &shared.views,
+        dirs: home.dirs,
+        slots: Slots::new(effects.max_fd, shared.views.len()),
+        buffer,
+        starvation,
+        aio,
+        messages: shared.options.messages.clone(),
+    });
+    Ok((cx, steps))
+}
+
+fn seat_index(shared: &Shared, seat: &Seat) -> usize {
+    let each: usize = shared.plan.processes[seat.process].threads.iter().map(|t| t.instances as usize).sum();
+    let before: usize =
+        shared.plan.processes[seat.process].threads[..seat.thread].iter().map(|t| t.instances as usize).sum();
+    shared.first_seat[seat.process] + seat.instance * each + before + seat.number
+}
+
+fn instantiate(step: &plan::Step, at: &At<'_>) -> Step {
+    match step {
+        plan::Step::Op { local, iters, op } => {
+            Step::Op { local: *local, iters: iters.clone(), step: op.instantiate(at) }
+        }
+        plan::Step::Enter { iters, leave } => Step::Enter { iters: iters.clone(), leave: *leave },
+        plan::Step::Leave { enter } => Step::Leave { enter: *enter },
+        plan::Step::Choose { upto, starts, end } => {
+            Step::Choose { upto: upto.clone(), starts: starts.clone(), end: *end }
+        }
+        plan::Step::Jump(to) => Step::Jump(*to),
+    }
+}
+
+/// The loop. Every step that does something looks at the deadline itself; so does the end of each round, for programs whose
+/// steps all do nothing.
+fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, seat: &Seat, shared: &Shared) -> End {
+    // Rounds left of each composite that is being done, by the place of its `Enter`.
+    let mut left = vec![0_u64; steps.len()];
+    let count_errors = shared.options.count_errors;
+    let mut pc = 0;
+    loop {
+        let Some(step) = steps.get_mut(pc) else {
+            if shared.gate.is_stopped() {
+                return End::Over;
+            }
+            pc = 0;
+            continue;
+        };
+        match step {
+            Step::Op { local, iters, step } => {
+                cx.current = *local;
+                seat.at.store(*local as u32, Relaxed);
+                for _ in 0..iters.draw(&mut cx.rng) {
+                    match step.run(cx) {
+                        Outcome::Ok => {}
+                        Outcome::Over => return End::Over,
+                        Outcome::Failed(_) if count_errors && cx.skip_after_error() => {}
+                        other => return ended(other, flowop(shared, seat, *local)),
+                    }
+                }
+                pc += 1;
+            }
+            Step::Enter { iters, leave } => {
+                left[pc] = iters.draw(&mut cx.rng);
+                pc = if left[pc] == 0 { *leave + 1 } else { pc + 1 };
+            }
+            Step::Leave { enter } => {
+                left[*enter] -= 1;
+                if shared.gate.is_stopped() {
+                    return End::Over;
+                }
+                pc = if left[*enter] > 0 { *enter + 1 } else { pc + 1 };
+            }
+            Step::Choose { upto, starts, end } => pc = choose(&mut cx.rng, upto, starts, *end),
+            Step::Jump(to) => pc = *to,
+        }
+    }
+}
+
+fn choose(rng: &mut Rng, upto: &[f64], starts: &[usize], end: usize) -> usize {
+    let sum = upto.last().copied().unwrap_or(0.0);
+    let drawn = random::unit(rng) * sum;
+    let i = upto.partition_point(|w| *w <= drawn);
+    starts.get(i).copied().unwrap_or(end)
+}
+
+fn flowop(shared: &Shared, seat: &Seat, local: usize) -> usize {
+    shared.plan.processes[seat.process].threads[seat.thread].first + local
+}
+
+#[cold]
+fn ended(outcome: Outcome, flowop: usize) -> End {
+    match outcome {
+        Outcome::Ok | Outcome::Over => End::Over,
+        Outcome::Exhausted => End::Done,
+        Outcome::Finished => End::Finished,
+        Outcome::Failed(failure) => End::Fault(Fault::of(FaultKind::Operation, flowop, *failure)),
+        Outcome::Stuck(failure) => End::Fault(Fault::of(FaultKind::Stuck, flowop, *failure)),
+    }
+}
