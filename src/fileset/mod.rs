@@ -1,1 +1,220 @@
-//! File sets: trees, names, sizes, population, picking, ownership.
+//! File sets: trees, names, sizes, population, picking, ownership, and the state of the cache.
+//!
+//! In goes a [`FilesetSpec`], everything about it decided (dialects are the plan's business); out come a [`Tree`] that is
+//! computed and never stored, a [`State`] from which any number of threads pick files without a lock, and on the disk exactly
+//! the files that the state says are there, made by [`prepare`](prepare::prepare) in a directory that is provably ours.
+//! Deliberately absent: the language, what a step does with a file it got, statistics, drawing of progress.
+//!
+//! ```text
+//! define fileset name=data,path=/mnt/x,entries=1000,dirwidth=20,size=16k,prealloc=80
+//! ```
+
+pub mod content;
+pub mod dirs;
+pub mod error;
+mod crew;
+mod populate;
+pub mod prepare;
+mod remove;
+mod root;
+mod scan;
+pub mod settle;
+pub mod shape;
+pub mod sizes;
+pub mod space;
+pub mod state;
+pub mod tree;
+mod walk;
+
+use crate::random::Quantity;
+use crate::sys::limits;
+pub use crate::sys::name::Name;
+pub use error::{CODES, Error};
+use parking_lot::Mutex;
+pub use sizes::{SizeRow, SizeTable};
+pub use state::{How, Members, OwnRotor, Picked, Rotor, State, Want};
+use std::path::{Component, Path, PathBuf};
+pub use tree::Tree;
+
+/// A file set of a run: what it is to be, its tree, and its state. Threads share it.
+#[derive(Debug)]
+pub struct Fileset {
+    /// What it is to be.
+    pub spec: FilesetSpec,
+    /// What it consists of.
+    pub tree: Tree,
+    /// What is there now.
+    pub state: State,
+    /// The seed of tree and sizes.
+    pub layout_seed: u64,
+    /// The tree was found on the disk; its files were there before us and are never removed.
+    adopted: bool,
+    /// The root, once it is prepared: open and locked, in the descriptor table of the thread that did it.
+    held: Mutex<Option<root::Root>>,
+}
+
+impl Fileset {
+    /// The set with the tree that follows from the layout seed. Touches no disk.
+    pub fn new(spec: FilesetSpec, layout_seed: u64) -> Result<Self, Error> {
+        memory_for(&spec)?;
+        let tree = Tree::new(&spec, layout_seed).map_err(|why| Error::Shape { set: spec.name.clone(), why })?;
+        Ok(Self::with_tree(spec, layout_seed, tree, false))
+    }
+
+    /// The same, unless an adopted tree is on the disk, or with `adopt` one that could be: then that tree. Reads, never writes.
+    pub fn open(spec: FilesetSpec, layout_seed: u64, adopt: bool) -> Result<Self, Error> {
+        match scan::adoptable(&spec, adopt)? {
+            Some(found) => {
+                memory_for(&spec)?;
+                let tree = Tree::adopted(&spec, layout_seed, found);
+                Ok(Self::with_tree(spec, layout_seed, tree, true))
+            }
+            None => Self::new(spec, layout_seed),
+        }
+    }
+
+    fn with_tree(spec: FilesetSpec, layout_seed: u64, tree: Tree, adopted: bool) -> Self {
+        let state = State::new(&tree);
+        if adopted {
+            state.files.load(|_| true);
+            state.leafdirs.load(|_| true);
+        }
+        Self { spec, tree, state, layout_seed, adopted, held: Mutex::new(None) }
+    }
+
+    /// Whether the tree is someone else's that was taken over.
+    pub fn is_adopted(&self) -> bool {
+        self.adopted
+    }
+
+    /// The path of file `i`, for people.
+    pub fn path_of(&self, i: u64) -> PathBuf {
+        self.spec.root().join(self.tree.rel_path(i))
+    }
+
+    /// Lets go of the root: closes and unlocks it. In the thread (or its descriptor table) that prepared it; a set that was
+    /// never prepared has nothing to let go.
+    pub fn close(&self) {
+        if let Some(root) = self.held.lock().take() {
+            root.close();
+        }
+    }
+}
+
+/// Whether the tables of a set fit into memory.
+fn memory_for(spec: &FilesetSpec) -> Result<(), Error> {
+    let (_, free) = limits::memory();
+    // Two bits a file and the counts above them; directories, where they are not few, at twelve bytes and a bit.
+    let width = spec.dirwidth.as_ref().map_or(1.0, |w| w.mean().max(1.0));
+    let dirs = (spec.entries + spec.leafdirs) as f64 / width;
+    let needed = (spec.entries + spec.leafdirs) / 4 + (dirs * 16.0) as u64;
+    if free > 0 && needed > free {
+        let sets = format!("file set `{}`", spec.name);
+        return Err(Error::Memory { sets, what: "the tables", needed, free });
+    }
+    Ok(())
+}
+
+/// The directory below a path that a set is in, and what the set is to be. Nothing here depends on a dialect any more.
+#[allow(clippy::struct_excessive_bools, reason = "each is an attribute of the language")]
+#[derive(Clone, Debug)]
+pub struct FilesetSpec {
+    /// Its name, and that of its root directory in `path`.
+    pub name: String,
+    /// Where the root is; made if absent.
+    pub path: PathBuf,
+    /// Files.
+    pub entries: u64,
+    /// Directories that steps can make and remove.
+    pub leafdirs: u64,
+    /// Bytes of a file; one draw a file.
+    pub size: Quantity,
+    /// Mean entries of a directory; a random variable is drawn for each directory. `None` and 0 mean one.
+    pub dirwidth: Option<Quantity>,
+    /// Shape of the gamma distribution of widths; 0 is exact.
+    pub width_gamma: f64,
+    /// Shape of the gamma distribution of depths; 0 is exact.
+    pub depth_gamma: f64,
+    /// What depths are drawn from instead; its mean is brought to the mean depth of the set.
+    pub dirdepth: Option<Quantity>,
+    /// Files in a hundred that are there at the start.
+    pub prealloc: u8,
+    /// Accepted for Filebench's sake: population is always parallel.
+    pub paralloc: bool,
+    /// Keep a tree of the same layout and mend it in place.
+    pub reuse: bool,
+    /// Keep it without looking.
+    pub trusttree: bool,
+    /// Files are opened for reading only.
+    pub readonly: bool,
+    /// Files are opened for writing only.
+    pub writeonly: bool,
+    /// Read into the page cache before a run, or evict from it; `None` leaves it as it is.
+    pub cached: Option<bool>,
+    /// A `define file`: one file, width 10.
+    pub single: bool,
+    /// Fraction of each 4 KiB block that compresses to nothing.
+    pub compress: Option<f64>,
+    /// Fraction of the 4 KiB blocks that have copies.
+    pub dedupe: Option<f64>,
+    /// Exact counts of sizes; overrides `size`.
+    pub sizes: Option<SizeTable>,
+}
+
+impl FilesetSpec {
+    /// A set of constant-size files, with everything else as in Filebench 1.5.
+    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>, entries: u64, size: u64) -> Self {
+        Self {
+            name: name.into(),
+            path: path.into(),
+            entries,
+            leafdirs: 0,
+            size: Quantity::Const(size),
+            dirwidth: None,
+            width_gamma: 1.5,
+            depth_gamma: 1.5,
+            dirdepth: None,
+            prealloc: 0,
+            paralloc: false,
+            reuse: false,
+            trusttree: false,
+            readonly: false,
+            writeonly: false,
+            cached: None,
+            single: false,
+            compress: None,
+            dedupe: None,
+            sizes: None,
+        }
+    }
+
+    /// What the directories of the tree follow from.
+    fn layout(&self, layout_seed: u64) -> root::Layout {
+        let text = |quantity: &Option<Quantity>| quantity.as_ref().map_or_else(|| "none".into(), ToString::to_string);
+        root::Layout {
+            entries: self.entries,
+            leafdirs: self.leafdirs,
+            dirwidth: text(&self.dirwidth),
+            width_gamma: self.width_gamma,
+            depth_gamma: self.depth_gamma,
+            dirdepth: text(&self.dirdepth),
+            seed: layout_seed,
+        }
+    }
+
+    /// The root directory: `path/name`.
+    pub fn root(&self) -> PathBuf {
+        self.path.join(&self.name)
+    }
+
+    /// The root as a directory that the user named, whose links are the user's word, and one last name in it that is never
+    /// followed. `None` if the set's name can't be one.
+    pub(crate) fn place(&self) -> Option<(PathBuf, &str)> {
+        let (above, last) = match self.name.rsplit_once('/') {
+            Some((above, last)) => (self.path.join(above), last),
+            None => (self.path.clone(), self.name.as_str()),
+        };
+        let plain = Path::new(&self.name).components().all(|part| matches!(part, Component::Normal(_)));
+        (plain && !last.is_empty() && last != root::MARKER).then_some((above, last))
+    }
+}

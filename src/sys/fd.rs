@@ -74,10 +74,10 @@ pub fn open_at(dir: Fd, name: &CStr, flags: OFlags, mode: Mode) -> Result<Fd> {
     rfs::openat(borrow(dir), name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode).map(forget)
 }
 
-/// Opens `path`, several components, below `dir`: no link anywhere, and never out of `dir`.
+/// Opens `path`, several components, below `dir`: no link anywhere, never out of `dir`, and onto no other mount.
 /// Where the kernel has no `openat2` the caller has to walk; [`Errno::NOSYS`] says so.
 pub fn open_beneath(dir: Fd, path: &CStr, flags: OFlags) -> Result<Fd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     rfs::openat2(borrow(dir), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve).map(forget)
 }
 
@@ -171,6 +171,11 @@ pub fn lstat(path: &Path) -> Result<Stat> {
     rfs::lstat(path).map(Stat::from)
 }
 
+/// What is known of a path; links are followed.
+pub fn stat(path: &Path) -> Result<Stat> {
+    rfs::stat(path).map(Stat::from)
+}
+
 /// Makes a directory.
 #[inline]
 pub fn mkdir_at(dir: Fd, name: &CStr, mode: Mode) -> Result<()> {
@@ -208,6 +213,27 @@ pub fn statvfs(fd: Fd) -> Result<Space> {
         files_free: v.f_favail,
         block: v.f_bsize,
     })
+}
+
+/// Room on the file system of a path.
+pub fn statvfs_path(path: &Path) -> Result<Space> {
+    rfs::statvfs(path).map(|v| Space {
+        total: v.f_blocks * v.f_frsize,
+        free: v.f_bavail * v.f_frsize,
+        files: v.f_files,
+        files_free: v.f_favail,
+        block: v.f_bsize,
+    })
+}
+
+/// The number that says which kind of file system an open file lies on (`f_type` of `statfs`).
+pub fn file_system_kind(fd: Fd) -> Result<u64> {
+    #[allow(
+        clippy::useless_conversion,
+        clippy::unnecessary_cast,
+        reason = "the field's type differs between architectures"
+    )]
+    rfs::fstatfs(borrow(fd)).map(|s| s.f_type as u64)
 }
 
 /// Room on a file system.

@@ -43,6 +43,12 @@ impl Map {
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
     }
 
+    /// The memory as atomic numbers of 32 bits, all zero at first.
+    pub fn ints(&self) -> &[std::sync::atomic::AtomicI32] {
+        // SAFETY: as for `counters`.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 4) }
+    }
+
     /// The memory as atomic counters, all zero at first.
     pub fn counters(&self) -> &[std::sync::atomic::AtomicU64] {
         // SAFETY: the mapping is page aligned, zeroed, and atomics may be shared; no other kind of reference to the bytes is

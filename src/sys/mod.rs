@@ -6,8 +6,10 @@
 
 pub mod clock;
 pub mod fd;
+pub mod futex;
 pub mod limits;
 pub mod map;
+pub mod name;
 pub mod proc;
 
 pub use clock::Clock;

@@ -1,0 +1,194 @@
+//! The open directories of one file set in one WML process.
+//!
+//! A WML process has a descriptor table of its own, so each keeps its own directories. If all directories fit into what the
+//! process may have open, they are in one table that its threads share and that fills as they are needed; nothing is ever
+//! closed before the end, so nobody has to hold on to anything. Else each thread keeps a few hundred of its own, one place for
+//! each, the last one wins.
+//!
+//! Everything must be called in the process' own threads: a descriptor means something else in any other table.
+
+use super::error::Error;
+use super::walk::{self, PLACE};
+use super::{Fileset, FilesetSpec};
+use crate::random::mix;
+use crate::sys::map::Map;
+use crate::sys::{Errno, Fd, NONE, fd};
+use rustix::fs::{Mode, OFlags};
+use std::ffi::CString;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The directories of a file set, in one WML process.
+#[derive(Debug)]
+pub struct Dirs {
+    set: Arc<Fileset>,
+    root: Fd,
+    /// For every directory its descriptor plus 1, or 0. `None`: threads keep their own.
+    table: Option<Map>,
+}
+
+/// A thread's own directories of one set, for sets that are too large for the table.
+#[derive(Debug)]
+pub struct ThreadDirs {
+    /// Directory and descriptor; [`NONE`] for an unused place.
+    places: Vec<(u64, Fd)>,
+}
+
+/// Opens the root of a set without following a link; the caller closes it.
+pub fn open_root(spec: &FilesetSpec) -> Result<Fd, Errno> {
+    let (path, name) = spec.place().ok_or(Errno::INVAL)?;
+    let above = fd::open_path(&path, PLACE, Mode::empty())?;
+    let root = CString::new(name).map_err(|_| Errno::INVAL).and_then(|name| {
+        // The root itself may be a mount point: only what is below must not be.
+        fd::open_at(above, &name, PLACE, Mode::empty())
+    });
+    fd::close(above);
+    root
+}
+
+impl Dirs {
+    /// Opens the roots of a process' sets. `budget` is the number of descriptors that may be spent on directories by the
+    /// process: with the table if the directories of all sets fit into it.
+    pub fn open_all(sets: &[Arc<Fileset>], budget: u64) -> Result<Vec<Self>, Error> {
+        let wanted: u64 = sets.iter().map(|set| set.tree.n_dirs()).sum();
+        let mut all: Vec<Self> = Vec::with_capacity(sets.len());
+        for set in sets {
+            match Self::open(set, wanted <= budget) {
+                Ok(dirs) => all.push(dirs),
+                Err(e) => {
+                    all.iter().for_each(Self::close_all);
+                    return Err(Error::call(&set.spec.name, "open", &set.spec.root(), e));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn open(set: &Arc<Fileset>, shared: bool) -> Result<Self, Errno> {
+        let table = if shared { Some(Map::new(set.tree.n_dirs() as usize * 4)?) } else { None };
+        Ok(Self { root: open_root(&set.spec)?, set: Arc::clone(set), table })
+    }
+
+    /// The root.
+    #[inline]
+    pub fn root(&self) -> Fd {
+        self.root
+    }
+
+    /// The set that these are of.
+    pub fn set(&self) -> &Arc<Fileset> {
+        &self.set
+    }
+
+    /// Whether threads need a [`ThreadDirs`] of more than no places.
+    pub fn is_shared(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// A descriptor of directory `d`, good for calls that name something in it (it can't be read: open `.` in it for that).
+    /// It belongs to the table, or to `own` until the next call with that.
+    #[inline]
+    pub fn dir(&self, d: u64, own: &mut ThreadDirs) -> Result<Fd, Errno> {
+        if d == 0 {
+            return Ok(self.root);
+        }
+        match &self.table {
+            Some(table) => match table.ints()[d as usize].load(Ordering::Acquire) {
+                0 => self.open_shared(d, table),
+                fd => Ok(fd - 1),
+            },
+            None => self.own_dir(d, own),
+        }
+    }
+
+    /// Opens a directory for everybody. If another thread was faster, ours is closed again and theirs taken.
+    #[cold]
+    fn open_shared(&self, d: u64, table: &Map) -> Result<Fd, Errno> {
+        let parent = self.set.tree.parent(d);
+        let above = if parent == 0 { self.root } else { table.ints()[parent as usize].load(Ordering::Acquire) - 1 };
+        let opened = self.open_one(d, above)?;
+        match table.ints()[d as usize].compare_exchange(0, opened + 1, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(opened),
+            Err(theirs) => {
+                fd::close(opened);
+                Ok(theirs - 1)
+            }
+        }
+    }
+
+    fn own_dir(&self, d: u64, own: &mut ThreadDirs) -> Result<Fd, Errno> {
+        let at = own.place(d);
+        if let Some(fd) = own.get(at, d) {
+            return Ok(fd);
+        }
+        let parent = self.set.tree.parent(d);
+        let above = if parent == 0 { self.root } else { own.get(own.place(parent), parent).unwrap_or(NONE) };
+        let opened = self.open_one(d, above)?;
+        own.put(at, d, opened);
+        Ok(opened)
+    }
+
+    /// Opens directory `d`, by its parent if that is open, else all the way from the root.
+    fn open_one(&self, d: u64, above: Fd) -> Result<Fd, Errno> {
+        let tree = &self.set.tree;
+        if above >= 0 {
+            return walk::open_dir(above, tree.dir_name(d).as_c(), PLACE);
+        }
+        walk::open_chain(self.root, &walk::chain(d, |d| tree.parent(d), |d| tree.dir_name(d)), PLACE)
+    }
+
+    /// Closes the root and the table. Threads close their own before.
+    pub fn close_all(&self) {
+        if let Some(table) = &self.table {
+            for entry in table.ints() {
+                let fd = entry.swap(0, Ordering::AcqRel) - 1;
+                if fd >= 0 {
+                    fd::close(fd);
+                }
+            }
+        }
+        fd::close(self.root);
+    }
+}
+
+impl ThreadDirs {
+    /// Room for so many directories, at least one; none is needed with a shared table, and then none is taken.
+    pub fn new(places: usize) -> Self {
+        Self { places: vec![(0, NONE); places.max(1)] }
+    }
+
+    fn place(&self, d: u64) -> usize {
+        (mix(0, d) % self.places.len() as u64) as usize
+    }
+
+    fn get(&self, at: usize, d: u64) -> Option<Fd> {
+        let (dir, fd) = self.places[at];
+        (dir == d && fd != NONE).then_some(fd)
+    }
+
+    fn put(&mut self, at: usize, d: u64, fd: Fd) {
+        let (_, old) = std::mem::replace(&mut self.places[at], (d, fd));
+        if old != NONE {
+            fd::close(old);
+        }
+    }
+
+    /// Closes them all.
+    pub fn close_all(&mut self) {
+        for (_, fd) in &mut self.places {
+            let old = std::mem::replace(fd, NONE);
+            if old != NONE {
+                fd::close(old);
+            }
+        }
+    }
+}
+
+/// The flags with which files of a set are opened for data: its `readonly` and `writeonly`.
+pub fn access(spec: &FilesetSpec) -> OFlags {
+    match (spec.readonly, spec.writeonly) {
+        (true, _) => OFlags::RDONLY,
+        (_, true) => OFlags::WRONLY,
+        _ => OFlags::RDWR,
+    }
+}

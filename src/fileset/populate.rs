@@ -1,0 +1,458 @@
+//! Making the files and directories of a set: the calls that a bare loop would make, by several threads.
+//!
+//! A worker takes whole directories, or pieces of large ones, and works by directory descriptor and name; nothing follows a
+//! link or leaves the root's file system. In a root that is to be mended each file is looked at first and changed only as far
+//! as needed. Whose the root is, and whether there is room, was settled before.
+
+use super::content::{self, Stamper};
+use super::crew::{self, Worker};
+use super::error::{Error, Foreign};
+use super::root::{DIR_MODE, Root};
+use super::walk::{self, Closing, LIST, PLACE};
+use super::{Fileset, Tree};
+use crate::random::mix;
+use crate::sys::name::Name;
+use crate::sys::{Errno, Fd, fd};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The mode of files, as Filebench makes them.
+const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+/// Bytes of a write.
+const CHUNK: usize = 1 << 20;
+/// Bytes that are worth a piece of work of their own.
+const PIECE_BYTES: u64 = 64 << 20;
+/// Files of a directory that are not shared out among workers: they would only queue for the directory.
+const PIECE_FILES: u64 = 20_000;
+
+/// What is to be done with what is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Manner {
+    /// Nothing is there.
+    Fresh,
+    /// Look at each file; make, truncate or extend it, or remove it if it ought not to be there.
+    Mend,
+    /// Look at each file and count what mending would do.
+    Look,
+}
+
+/// One set being made.
+pub(super) struct Job<'a> {
+    pub(super) set: &'a Fileset,
+    pub(super) root: &'a Root,
+    pub(super) manner: Manner,
+    pub(super) threads: usize,
+    /// The seed of the data.
+    pub(super) seed: u64,
+}
+
+/// What was done, or would have to be.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct Made {
+    /// Files made.
+    pub(super) files: u64,
+    /// Files whose size was changed.
+    pub(super) resized: u64,
+    /// Files that ought not to be there, removed.
+    pub(super) removed: u64,
+    /// Bytes written.
+    pub(super) bytes: u64,
+    /// Directories made.
+    pub(super) dirs: u64,
+}
+
+/// [`Made`], counted by all workers.
+#[derive(Default)]
+struct Counts {
+    files: AtomicU64,
+    resized: AtomicU64,
+    removed: AtomicU64,
+    bytes: AtomicU64,
+    dirs: AtomicU64,
+}
+
+/// Does a job: inner directories, files with their directories, leaf directories.
+pub(super) fn run(job: &Job<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<Made, Error> {
+    let counts = Counts::default();
+    let tree = &job.set.tree;
+    inner_dirs(job, &counts, stop)?;
+    let pile = Pile::new(tree, job.threads);
+    crew::run(&job.set.spec.name, job.threads, stop, watch, |worker| {
+        let mut hand = Hand::new(job, worker, &counts);
+        while let Some(piece) = pile.take(tree) {
+            if worker.halted().is_break() {
+                return Ok(());
+            }
+            hand.piece(piece)?;
+        }
+        hand.report();
+        Ok(())
+    })?;
+    leafdirs(job, &counts, stop)?;
+    let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    Ok(Made {
+        files: get(&counts.files),
+        resized: get(&counts.resized),
+        removed: get(&counts.removed),
+        bytes: get(&counts.bytes),
+        dirs: get(&counts.dirs),
+    })
+}
+
+/// The files that nobody has taken yet.
+struct Pile {
+    next: Mutex<u64>,
+    files: u64,
+    /// The most files of one directory in a piece.
+    most: u64,
+    /// Small directories are put together up to this.
+    together: u64,
+}
+
+impl Pile {
+    fn new(tree: &Tree, threads: usize) -> Self {
+        let files = tree.n_files();
+        let mean = tree.bytes() / files.max(1);
+        let most = (PIECE_BYTES / mean.max(1)).clamp(1, PIECE_FILES);
+        let together = (files / (threads as u64 * 16)).clamp(1, most.min(1000));
+        Self { next: Mutex::new(0), files, most, together }
+    }
+
+    fn take(&self, tree: &Tree) -> Option<Range<u64>> {
+        let mut next = self.next.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let start = *next;
+        let mut end = start;
+        while end < self.files {
+            let dir = tree.files_in(tree.dir_of(end)).end;
+            if end == start {
+                end = dir.min(start + self.most);
+            } else if dir - start <= self.together {
+                end = dir;
+            } else {
+                break;
+            }
+        }
+        *next = end;
+        (start < end).then_some(start..end)
+    }
+}
+
+/// A worker's things.
+struct Hand<'a> {
+    job: &'a Job<'a>,
+    tree: &'a Tree,
+    worker: &'a Worker<'a>,
+    counts: &'a Counts,
+    own: Made,
+    /// The directory above the last one, which is likely that of the next.
+    above: Option<(u64, Closing)>,
+    stamper: Stamper,
+    /// Filled when first needed: empty files need none.
+    buf: Vec<u8>,
+}
+
+impl<'a> Hand<'a> {
+    fn new(job: &'a Job<'a>, worker: &'a Worker<'a>, counts: &'a Counts) -> Self {
+        let spec = &job.set.spec;
+        let own = spec.name.bytes().fold(mix(job.seed, 0x706f_7075), |seed, byte| mix(seed, u64::from(byte)));
+        let stamper = Stamper::new(own, worker.number).with_copies(
+            spec.dedupe.unwrap_or(0.0),
+            job.seed,
+            spec.compress.unwrap_or(0.0),
+        );
+        Self { job, tree: &job.set.tree, worker, counts, own: Made::default(), above: None, stamper, buf: Vec::new() }
+    }
+
+    fn report(&self) {
+        let add = |count: &AtomicU64, n| count.fetch_add(n, Ordering::Relaxed);
+        add(&self.counts.files, self.own.files);
+        add(&self.counts.resized, self.own.resized);
+        add(&self.counts.removed, self.own.removed);
+        add(&self.counts.bytes, self.own.bytes);
+        add(&self.counts.dirs, self.own.dirs);
+    }
+
+    /// A run of files, in one directory or several.
+    fn piece(&mut self, files: Range<u64>) -> Result<(), Error> {
+        let mut at = files.start;
+        while at < files.end {
+            let dir = self.tree.dir_of(at);
+            let here = self.tree.files_in(dir);
+            let end = here.end.min(files.end);
+            match self.enter(dir)? {
+                Some(fd) => {
+                    let fd = Closing(fd);
+                    for i in at..end {
+                        if self.worker.halted().is_break() {
+                            return Ok(());
+                        }
+                        self.file(fd.0, i, Name::new(i - here.start + 1))?;
+                    }
+                }
+                None => self.count_missing(at..end),
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Looking only, and the directory is not there: nor is any file of it.
+    fn count_missing(&mut self, files: Range<u64>) {
+        for i in files.filter(|&i| self.job.wanted(i)) {
+            self.own.files += 1;
+            self.own.bytes += self.tree.size_of(i);
+        }
+    }
+
+    /// Opens a directory of files, made before unless it is only looked at. `None`: looking, and it is not there.
+    fn enter(&mut self, dir: u64) -> Result<Option<Fd>, Error> {
+        let parent = self.tree.parent(dir);
+        let above = match &self.above {
+            Some((at, fd)) if *at == parent => fd.0,
+            _ => match open(self.job, parent) {
+                Ok(fd) => self.above.insert((parent, Closing(fd))).1.0,
+                Err(Errno::NOENT) if self.job.manner == Manner::Look => return Ok(None),
+                Err(e) => return Err(dir_error(self.job, parent, "open", e)),
+            },
+        };
+        let (fd, made) = make_dir(self.job, above, dir)?;
+        self.own.dirs += made;
+        Ok(fd)
+    }
+
+    fn file(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
+        let wanted = self.job.wanted(i);
+        if self.job.manner == Manner::Fresh {
+            return if wanted { self.create(dir, i, name) } else { Ok(()) };
+        }
+        let looking = self.job.manner == Manner::Look;
+        let size = self.tree.size_of(i);
+        let stat = match fd::stat_at(dir, name.as_c()) {
+            Err(Errno::NOENT) if !wanted => return Ok(()),
+            Err(Errno::NOENT) if looking => {
+                self.own.files += 1;
+                self.own.bytes += size;
+                return Ok(());
+            }
+            Err(Errno::NOENT) => return self.create(dir, i, name),
+            Err(e) => return Err(self.error(i, "look at", e)),
+            Ok(stat) => stat,
+        };
+        match stat.kind {
+            FileType::RegularFile => {}
+            FileType::Symlink => return Err(self.foreign(i, Foreign::Link)),
+            FileType::Directory => return Err(self.foreign(i, Foreign::Mixed)),
+            _ => return Err(self.foreign(i, Foreign::Special)),
+        }
+        if !wanted {
+            // Filebench leaves it, takes it for absent, and then "creates" a file that is there: the disk is to be as the state
+            // says. The name is one of this layout in a root of ours, so it is ours to remove.
+            self.own.removed += 1;
+            return if looking {
+                Ok(())
+            } else {
+                fd::unlink_at(dir, name.as_c()).map_err(|e| self.error(i, "remove", e))
+            };
+        }
+        if stat.size != size {
+            if stat.links > 1 {
+                return Err(self.foreign(i, Foreign::OtherName));
+            }
+            self.own.resized += 1;
+            if looking {
+                self.own.bytes += size.saturating_sub(stat.size);
+                return Ok(());
+            }
+            self.resize(dir, i, name, stat.size, size)?;
+        }
+        self.worker.tally.add(1, size);
+        Ok(())
+    }
+
+    /// A new file. The calls are those of a bare loop.
+    #[inline]
+    fn create(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let fd = fd::open_at(dir, name.as_c(), flags, FILE_MODE).map_err(|e| self.error(i, "create", e))?;
+        let size = self.tree.size_of(i);
+        let written = if size > 0 { self.write(fd, size) } else { Ok(()) };
+        fd::close(fd);
+        written.map_err(|e| self.error(i, "write", e))?;
+        self.own.files += 1;
+        self.own.bytes += size;
+        self.worker.tally.add(1, size);
+        Ok(())
+    }
+
+    /// Brings a file to its size, the same inode.
+    fn resize(&mut self, dir: Fd, i: u64, name: Name, was: u64, size: u64) -> Result<(), Error> {
+        let fd = fd::open_at(dir, name.as_c(), OFlags::WRONLY, Mode::empty()).map_err(|e| self.error(i, "open", e))?;
+        let done = if was > size {
+            fd::ftruncate(fd, size)
+        } else {
+            self.own.bytes += size - was;
+            fd::seek(fd, rustix::fs::SeekFrom::Start(was)).and_then(|_| self.write(fd, size - was))
+        };
+        fd::close(fd);
+        done.map_err(|e| self.error(i, if was > size { "truncate" } else { "extend" }, e))
+    }
+
+    /// Writes so much more. On a halt the file stays short; the next run sees that by its size.
+    fn write(&mut self, fd: Fd, size: u64) -> Result<(), Errno> {
+        if self.buf.is_empty() {
+            self.buf = vec![0; CHUNK];
+            content::fill(
+                &mut self.buf,
+                mix(self.job.seed, self.worker.number),
+                self.job.set.spec.compress.unwrap_or(0.0),
+            );
+        }
+        let mut left = size;
+        while left > 0 && self.worker.halted().is_continue() {
+            let part = &mut self.buf[..left.min(CHUNK as u64) as usize];
+            self.stamper.stamp(part);
+            fd::write_all(fd, part)?;
+            left -= part.len() as u64;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn error(&self, i: u64, call: &'static str, e: Errno) -> Error {
+        Error::call(&self.job.set.spec.name, call, &self.job.set.path_of(i), e)
+    }
+
+    #[cold]
+    fn foreign(&self, i: u64, what: Foreign) -> Error {
+        Error::Foreign { set: self.job.set.spec.name.clone(), path: self.job.set.path_of(i), what }
+    }
+}
+
+impl Job<'_> {
+    /// Whether file `i` ought to be there.
+    #[inline]
+    fn wanted(&self, i: u64) -> bool {
+        self.set.adopted || self.set.tree.exists_at_start(i)
+    }
+}
+
+/// Opens a directory by its way from the root.
+fn open(job: &Job<'_>, dir: u64) -> Result<Fd, Errno> {
+    let tree = &job.set.tree;
+    walk::open_chain(job.root.fd, &walk::chain(dir, |d| tree.parent(d), |d| tree.dir_name(d)), PLACE)
+}
+
+/// Makes a directory unless it is there, and opens it; says whether it was made. Looking makes nothing.
+fn make_dir(job: &Job<'_>, above: Fd, dir: u64) -> Result<(Option<Fd>, u64), Error> {
+    let name = job.set.tree.dir_name(dir);
+    let mut made = 0;
+    if job.manner != Manner::Look {
+        match fd::mkdir_at(above, name.as_c(), DIR_MODE) {
+            Ok(()) => made = 1,
+            // Another worker made it, or it is to be mended.
+            Err(Errno::EXIST) => {}
+            Err(e) => return Err(dir_error(job, dir, "make", e)),
+        }
+    }
+    match walk::open_dir(above, name.as_c(), PLACE) {
+        Ok(fd) => Ok((Some(fd), made)),
+        Err(Errno::NOENT) if job.manner == Manner::Look => Ok((None, 1)),
+        Err(e) => Err(dir_error(job, dir, "open", e)),
+    }
+}
+
+#[cold]
+fn dir_error(job: &Job<'_>, dir: u64, call: &'static str, e: Errno) -> Error {
+    let set = job.set.spec.name.clone();
+    let path: PathBuf = job.root.path.join(job.set.tree.dir_rel_path(dir));
+    match e {
+        Errno::LOOP | Errno::NOTDIR => match fd::lstat(&path).map(|stat| stat.kind) {
+            Ok(FileType::RegularFile) => Error::Foreign { set, path, what: Foreign::Mixed },
+            Ok(FileType::Symlink) => Error::Foreign { set, path, what: Foreign::Link },
+            _ => Error::Foreign { set, path, what: Foreign::Special },
+        },
+        Errno::XDEV => Error::Foreign { set, path, what: Foreign::Mount },
+        e => Error::call(&set, call, &path, e),
+    }
+}
+
+/// Makes the directories that hold directories, parents first. They are few: those that hold files are made by the workers.
+fn inner_dirs(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
+    let tree = &job.set.tree;
+    // The way down to where we are, every directory on it open.
+    let mut way: Vec<(u64, Closing)> = Vec::new();
+    for dir in 1..tree.n_dirs() {
+        if !tree.files_in(dir).is_empty() || !tree.leafdirs_in(dir).is_empty() {
+            continue;
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped { set: job.set.spec.name.clone() });
+        }
+        let parent = tree.parent(dir);
+        while way.last().is_some_and(|(at, _)| *at != parent) {
+            way.pop();
+        }
+        let above = way.last().map_or(job.root.fd, |(_, fd)| fd.0);
+        let (fd, made) = make_dir(job, above, dir)?;
+        counts.dirs.fetch_add(made, Ordering::Relaxed);
+        // Looking, and it is missing: so is everything below, which the workers find out.
+        match fd {
+            Some(fd) => way.push((dir, Closing(fd))),
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// Makes the leaf directories that ought to be there, and the directories that hold them.
+fn leafdirs(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
+    let tree = &job.set.tree;
+    for dir in 1..tree.n_dirs() {
+        let leafs = tree.leafdirs_in(dir);
+        if leafs.is_empty() {
+            continue;
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped { set: job.set.spec.name.clone() });
+        }
+        let above = match open(job, tree.parent(dir)) {
+            Ok(fd) => Closing(fd),
+            Err(Errno::NOENT) if job.manner == Manner::Look => continue,
+            Err(e) => return Err(dir_error(job, tree.parent(dir), "open", e)),
+        };
+        let (here, mut made) = make_dir(job, above.0, dir)?;
+        let Some(here) = here.map(Closing) else { continue };
+        for leaf in leafs {
+            made += leafdir(job, here.0, leaf)?;
+        }
+        counts.dirs.fetch_add(made, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// One leaf directory: returns 1 if it was made.
+fn leafdir(job: &Job<'_>, dir: Fd, leaf: u64) -> Result<u64, Error> {
+    let name = job.set.tree.leafdir_name(leaf);
+    let path = || job.root.path.join(job.set.tree.leafdir_rel_path(leaf));
+    let call = |call, e| Error::call(&job.set.spec.name, call, &path(), e);
+    match (job.manner, job.set.adopted || job.set.tree.leafdir_at_start(leaf)) {
+        (Manner::Look, _) | (Manner::Fresh, false) => Ok(0),
+        (Manner::Mend, false) => match fd::rmdir_at(dir, name.as_c()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(0),
+            Err(e) => Err(call("remove", e)),
+        },
+        (_, true) => match fd::mkdir_at(dir, name.as_c(), DIR_MODE) {
+            Ok(()) => Ok(1),
+            Err(Errno::EXIST) if job.manner == Manner::Mend => {
+                // A file or a link of that name is not taken for it.
+                let fd = walk::open_dir(dir, name.as_c(), LIST).map_err(|e| call("open", e))?;
+                fd::close(fd);
+                Ok(0)
+            }
+            Err(e) => Err(call("make", e)),
+        },
+    }
+}

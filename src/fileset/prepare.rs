@@ -1,0 +1,385 @@
+//! The one door to the disk: from sets as they ought to be to sets as they are.
+//!
+//! Takes and locks the roots, decides for each what is to be done, sees that all of it fits, removes, makes or mends, and
+//! lets the disks come to rest. Until all roots are taken and everything is found to fit, nothing is made that is not undone
+//! again. The work itself is in [`super::populate`] and [`super::remove`].
+
+use super::error::Error;
+use super::populate::{self, Job, Made, Manner};
+use super::root::{self, Progress as Stage, Root, Taken};
+use super::scan::{self, Scan};
+use super::settle::{self, Settled};
+use super::space::{self, Demand};
+use super::{Fileset, remove};
+use crate::random::Quantity;
+use crate::sys::{fd, limits};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+pub use super::remove::{CleanReport, Removed, clean, remove};
+
+/// How sets are prepared.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Threads that make files.
+    pub threads: usize,
+    /// Wait until the disks are at rest.
+    pub settle: bool,
+    /// Take over trees that were found ([`Fileset::open`] read their shape).
+    pub adopt: bool,
+    /// Refuse what would leave too little free on a file system. Without, only what does not fit at all is refused.
+    pub keep_free: bool,
+    /// The seed of the data written: the run's.
+    pub data_seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { threads: limits::processors(), settle: true, adopt: false, keep_free: true, data_seed: 0 }
+    }
+}
+
+/// What is being done with a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// The tree that is there is looked through before it is removed.
+    Scan,
+    /// It is removed.
+    Remove,
+    /// A tree to be reused is compared with what it should be.
+    Compare,
+    /// Files are made.
+    Populate,
+    /// The disks come to rest (all sets together).
+    Settle,
+}
+
+/// Is told how things stand, from the thread that called [`prepare`].
+pub trait Progress {
+    /// A phase starts; so many files and bytes are to be done, 0 where that is not known.
+    fn started(&self, set: &str, phase: Phase, files: u64, bytes: u64);
+    /// So many are done; some twenty times a second.
+    fn advanced(&self, files: u64, bytes: u64);
+}
+
+/// Progress that nobody wants to know.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn started(&self, _: &str, _: Phase, _: u64, _: u64) {}
+    fn advanced(&self, _: u64, _: u64) {}
+}
+
+/// A set that is ready.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Prepared {
+    /// The file set.
+    pub set: String,
+    /// Its root.
+    pub path: PathBuf,
+    /// Files that are there.
+    pub files: u64,
+    /// Directories below the root, leaf directories not counted.
+    pub directories: u64,
+    /// Bytes of the files that are there.
+    pub bytes: u64,
+    /// Seconds that comparing, making and mending took.
+    pub populate_seconds: f64,
+    /// Seconds until the disks were at rest, of all sets together.
+    pub sync_seconds: f64,
+    /// Seconds that looking through and removing the old tree took.
+    pub removed_seconds: f64,
+    /// The root directory was made by wmlrun (now or earlier).
+    pub made_root: bool,
+    /// The tree was there already.
+    pub reused: bool,
+    /// It was someone else's, and adopted.
+    pub adopted: bool,
+    /// Of a reused tree: files made, resized and removed.
+    pub mended: u64,
+    /// How the disks came to rest; `None` if that was not waited for.
+    pub settled: Option<Settled>,
+}
+
+/// What is to be done with a root.
+enum Action {
+    /// It is empty.
+    Make,
+    /// The old tree goes first.
+    Replace(Scan),
+    /// The tree is brought to what it should be, which would take so much.
+    Mend(Made),
+    /// The tree is trusted to be right.
+    Trust,
+}
+
+/// One set on its way.
+struct Work<'a> {
+    set: &'a Arc<Fileset>,
+    root: Root,
+    action: Action,
+    /// Something was changed on the disk.
+    begun: bool,
+    removed_seconds: f64,
+    populate_seconds: f64,
+    mended: u64,
+}
+
+/// Brings sets onto the disk: afterwards exactly the files are there that their states say, and their roots are open and
+/// locked in the caller's descriptor table until [`Fileset::close`]. On an error all roots are let go; what was not begun is as
+/// it was.
+pub fn prepare(
+    sets: &[Arc<Fileset>],
+    options: &Options,
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Vec<Prepared>, Error> {
+    no_overlap(sets)?;
+    let mut works: Vec<Work<'_>> = Vec::with_capacity(sets.len());
+    let done = sets
+        .iter()
+        .try_for_each(|set| {
+            let root = take(set, options)?;
+            works.push(Work {
+                set,
+                root,
+                action: Action::Make,
+                begun: false,
+                removed_seconds: 0.0,
+                populate_seconds: 0.0,
+                mended: 0,
+            });
+            Ok(())
+        })
+        .and_then(|()| all(&mut works, options, progress, stop));
+    match done {
+        Ok(settled) => Ok(works.into_iter().map(|work| work.finish(settled)).collect()),
+        Err(e) => {
+            for work in works {
+                if work.begun { work.root.close() } else { work.root.give_up() }
+            }
+            Err(e)
+        }
+    }
+}
+
+fn all(
+    works: &mut [Work<'_>],
+    options: &Options,
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Option<Settled>, Error> {
+    for work in works.iter_mut() {
+        work.decide(options, progress, stop)?;
+    }
+    let demands: Vec<Demand> = works.iter().filter_map(Work::demand).collect();
+    space::check(&demands, options.keep_free)?;
+    memory(&demands)?;
+    for work in works.iter_mut() {
+        work.perform(options, progress, stop)?;
+    }
+    if !options.settle {
+        return Ok(None);
+    }
+    progress.started("", Phase::Settle, 0, 0);
+    let roots: Vec<&Path> = works.iter().map(|work| work.root.path.as_path()).collect();
+    let settled = settle::settle(&roots, stop)
+        .map_err(|(at, e)| Error::call(&works[at].set.spec.name, "write back", &works[at].root.path, e))?;
+    Ok(Some(settled))
+}
+
+fn take(set: &Fileset, options: &Options) -> Result<Root, Error> {
+    // A second run with the same set: it is ours already.
+    set.close();
+    match root::take(&set.spec)? {
+        Taken::Ours(root) => Ok(root),
+        Taken::Unmarked(dir) if options.adopt && set.adopted => dir.adopt(),
+        Taken::Unmarked(dir) => Err(dir.refuse()),
+    }
+}
+
+/// No two sets may have one root, or one inside the other's.
+fn no_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
+    let roots: Vec<PathBuf> = sets.iter().map(|set| real(&set.spec.root())).collect();
+    for (at, one) in roots.iter().enumerate() {
+        for (other_at, other) in roots.iter().enumerate() {
+            if at != other_at && one.starts_with(other) {
+                let name = |at: usize| sets[at].spec.name.clone();
+                return Err(Error::Overlap { set: name(other_at), other: name(at), path: one.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The path without links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    if let Ok(path) = std::fs::canonicalize(path) {
+        return path;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(above), Some(name)) if !above.as_os_str().is_empty() => real(above).join(name),
+        (_, Some(name)) => std::env::current_dir().unwrap_or_default().join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// On tmpfs files take memory, and each inode a kilobyte of the kernel's.
+fn memory(demands: &[Demand]) -> Result<(), Error> {
+    const INODE: u64 = 1024;
+    let (_, free) = limits::memory();
+    let here: Vec<&Demand> = demands.iter().filter(|d| settle::in_memory(&d.path)).collect();
+    let needed: u64 =
+        here.iter().map(|d| (d.bytes + d.inodes * INODE).saturating_sub(d.freed.0 + d.freed.1 * INODE)).sum();
+    if free > 0 && needed > free {
+        let sets = here.iter().map(|d| format!("file set `{}`", d.set)).collect::<Vec<_>>().join(" and ");
+        return Err(Error::Memory { sets, what: "the files", needed, free });
+    }
+    Ok(())
+}
+
+impl Work<'_> {
+    fn job(&self, manner: Manner, options: &Options) -> Job<'_> {
+        Job { set: self.set, root: &self.root, manner, threads: options.threads, seed: options.data_seed }
+    }
+
+    /// What is to be done, by the marker and what is there.
+    fn decide(&mut self, options: &Options, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
+        let spec = &self.set.spec;
+        let marker = &self.root.marker;
+        if self.root.fresh && !marker.adopted {
+            return Ok(());
+        }
+        let wanted = spec.layout(self.set.layout_seed);
+        let same = self.set.adopted || marker.layout.as_ref() == Some(&wanted);
+        let keep = spec.reuse || spec.trusttree || marker.adopted;
+        if keep && same {
+            if spec.trusttree && (marker.state == Stage::Ready || marker.adopted) {
+                self.action = Action::Trust;
+                return Ok(());
+            }
+            let start = Instant::now();
+            progress.started(&spec.name, Phase::Compare, self.set.tree.n_files(), 0);
+            let made =
+                populate::run(&self.job(Manner::Look, options), stop, |files, bytes| progress.advanced(files, bytes))?;
+            self.populate_seconds += start.elapsed().as_secs_f64();
+            self.action = Action::Mend(made);
+            return Ok(());
+        }
+        let start = Instant::now();
+        progress.started(&spec.name, Phase::Scan, 0, 0);
+        let scan = scan::scan(&spec.name, &self.root.path, self.root.fd, stop)?;
+        self.removed_seconds += start.elapsed().as_secs_f64();
+        if scan.dirs.len() == 1 {
+            return Ok(());
+        }
+        if keep {
+            let was = marker.layout.as_ref().map_or_else(|| "a layout that is not known".into(), ToString::to_string);
+            return Err(Error::OtherLayout {
+                set: spec.name.clone(),
+                path: self.root.path.clone(),
+                was,
+                wanted: wanted.to_string(),
+            });
+        }
+        self.action = Action::Replace(scan);
+        Ok(())
+    }
+
+    /// What it will take.
+    fn demand(&self) -> Option<Demand> {
+        let tree = &self.set.tree;
+        let (files, bytes, dirs) = match &self.action {
+            Action::Trust => return None,
+            Action::Mend(made) => (made.files, made.bytes, made.dirs),
+            _ => (tree.files_at_start(), tree.bytes_at_start(), tree.n_dirs() + tree.n_leafdirs()),
+        };
+        // Whole blocks: exactly where sizes are all the same, half a block a file where they are not.
+        let block = fd::statvfs_path(&self.root.path).map_or(4096, |space| space.block.clamp(512, 4096));
+        let blocks = match (&self.set.spec.size, &self.set.spec.sizes, &self.action) {
+            (Quantity::Const(size), None, Action::Make | Action::Replace(_)) => files * size.next_multiple_of(block),
+            (Quantity::Const(0), None, _) => 0,
+            _ => bytes + files * block / 2,
+        };
+        let freed = match &self.action {
+            Action::Replace(scan) => (self.root.marker.bytes, scan.files + scan.dirs.len() as u64),
+            _ => (0, 0),
+        };
+        Some(Demand {
+            set: self.set.spec.name.clone(),
+            path: self.root.path.clone(),
+            device: fd::fstat(self.root.fd).map_or(0, |stat| stat.device),
+            bytes: blocks + dirs * block,
+            inodes: files + dirs,
+            freed,
+        })
+    }
+
+    fn perform(&mut self, options: &Options, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
+        let set = Arc::clone(self.set);
+        let (name, tree) = (set.spec.name.as_str(), &set.tree);
+        let watch = |files, bytes| progress.advanced(files, bytes);
+        if let Action::Replace(scan) = &self.action {
+            let start = Instant::now();
+            self.begun = true;
+            progress.started(name, Phase::Remove, scan.files, 0);
+            remove::remove_tree(&self.root, scan, options.threads, stop, watch)?;
+            self.removed_seconds += start.elapsed().as_secs_f64();
+        }
+        let manner = match &self.action {
+            Action::Make | Action::Replace(_) => Some(Manner::Fresh),
+            Action::Mend(made) if *made != Made::default() || self.root.marker.state != Stage::Ready => {
+                Some(Manner::Mend)
+            }
+            Action::Mend(_) | Action::Trust => None,
+        };
+        let layout = set.spec.layout(set.layout_seed);
+        if let Some(manner) = manner {
+            let start = Instant::now();
+            self.begun = true;
+            name.clone_into(&mut self.root.marker.set);
+            self.root.marker.layout = Some(layout);
+            self.root.marker.state = Stage::Populating;
+            self.root.write_marker()?;
+            progress.started(name, Phase::Populate, tree.files_at_start(), tree.bytes_at_start());
+            let made = populate::run(&self.job(manner, options), stop, watch)?;
+            self.root.marker.bytes = tree.bytes_at_start();
+            self.root.marker.state = Stage::Ready;
+            self.root.write_marker()?;
+            self.populate_seconds += start.elapsed().as_secs_f64();
+            if manner == Manner::Mend {
+                self.mended = made.files + made.resized + made.removed;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, settled: Option<Settled>) -> Prepared {
+        let tree = &self.set.tree;
+        let adopted = self.set.adopted;
+        let prepared = Prepared {
+            set: self.set.spec.name.clone(),
+            path: self.root.path.clone(),
+            files: if adopted { tree.n_files() } else { tree.files_at_start() },
+            directories: tree.n_dirs() - 1,
+            bytes: if adopted { tree.bytes() } else { tree.bytes_at_start() },
+            populate_seconds: self.populate_seconds,
+            sync_seconds: settled.map_or(0.0, |settled| settled.seconds),
+            removed_seconds: self.removed_seconds,
+            made_root: self.root.marker.made_root,
+            reused: matches!(self.action, Action::Mend(_) | Action::Trust),
+            adopted,
+            mended: self.mended,
+            settled,
+        };
+        *self.set.held.lock() = Some(self.root);
+        prepared
+    }
+}
+
+#[cfg(test)]
+#[path = "prepare_tests.rs"]
+mod tests;

@@ -1,0 +1,530 @@
+//! Tests on a real directory: what is made, what is kept, and what is never touched.
+#![allow(clippy::unwrap_used, clippy::naive_bytecount)]
+
+use super::super::dirs::{Dirs, ThreadDirs};
+use super::super::error::{Error, Foreign};
+use super::super::{Fileset, FilesetSpec};
+use super::{Options, Prepared, Quiet, clean, prepare, remove};
+use crate::random::{Quantity, RandomVar};
+use crate::sys::fd;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::TempDir;
+
+static GO: AtomicBool = AtomicBool::new(false);
+
+fn options() -> Options {
+    Options { threads: 3, settle: false, keep_free: false, ..Options::default() }
+}
+
+fn spec(dir: &Path, entries: u64, size: u64) -> FilesetSpec {
+    let mut spec = FilesetSpec::new("data", dir, entries, size);
+    spec.dirwidth = Some(Quantity::Const(5));
+    spec.prealloc = 100;
+    spec
+}
+
+fn set(spec: &FilesetSpec) -> Arc<Fileset> {
+    Arc::new(Fileset::open(spec.clone(), 1, false).unwrap())
+}
+
+fn ready(spec: &FilesetSpec) -> Result<Prepared, Error> {
+    let set = set(spec);
+    let prepared = prepare(std::slice::from_ref(&set), &options(), &Quiet, &GO)?.remove(0);
+    set.close();
+    Ok(prepared)
+}
+
+/// Files below the root with size and inode, by their path; directories with a size of `None`.
+fn tree(root: &Path) -> BTreeMap<String, Option<(u64, u64)>> {
+    fn walk(at: &Path, root: &Path, all: &mut BTreeMap<String, Option<(u64, u64)>>) {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = fs::symlink_metadata(&path).unwrap();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            if name == ".wmlrun" {
+                continue;
+            }
+            all.insert(name, meta.is_file().then(|| (meta.len(), meta.ino())));
+            if meta.is_dir() {
+                walk(&path, root, all);
+            }
+        }
+    }
+    let mut all = BTreeMap::new();
+    walk(root, root, &mut all);
+    all
+}
+
+fn files(root: &Path) -> BTreeMap<String, u64> {
+    tree(root).into_iter().filter_map(|(name, file)| Some((name, file?.0))).collect()
+}
+
+/// The files that ought to be there.
+fn expected(spec: &FilesetSpec) -> BTreeMap<String, u64> {
+    let set = set(spec);
+    let tree = &set.tree;
+    (0..tree.n_files()).filter(|&i| tree.exists_at_start(i)).map(|i| (tree.rel_path(i), tree.size_of(i))).collect()
+}
+
+#[test]
+fn exactly_the_files_of_the_tree_are_made() {
+    let dir = TempDir::new().unwrap();
+    for (at, prealloc) in [100, 40, 0].into_iter().enumerate() {
+        let mut spec = spec(&dir.path().join(format!("missing/{at}")), 500, 0);
+        spec.size = Quantity::Random(Arc::new(RandomVar::gamma(9000.0, 1500.0)));
+        spec.prealloc = prealloc;
+        let prepared = ready(&spec).unwrap();
+        assert_eq!(files(&spec.root()), expected(&spec));
+        assert_eq!(prepared.files, expected(&spec).len() as u64);
+        assert_eq!(prepared.bytes, expected(&spec).values().sum::<u64>());
+        let dirs = tree(&spec.root()).values().filter(|file| file.is_none()).count() as u64;
+        assert_eq!(prepared.directories, dirs);
+        assert!(prepared.made_root && !prepared.reused);
+    }
+}
+
+#[test]
+fn a_file_is_filled_with_data_that_is_nowhere_alike() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 6, 300_000);
+    ready(&spec).unwrap();
+    let mut seen = std::collections::HashSet::new();
+    for name in files(&spec.root()).keys() {
+        let data = fs::read(spec.root().join(name)).unwrap();
+        for block in data.chunks(4096) {
+            assert!(block.iter().filter(|&&b| b == 0).count() < 100);
+            assert!(seen.insert(block.to_vec()), "a block came twice");
+        }
+    }
+}
+
+#[test]
+fn without_reuse_the_tree_is_made_anew_whatever_it_was() {
+    let dir = TempDir::new().unwrap();
+    ready(&spec(dir.path(), 100, 10)).unwrap();
+    let other = spec(dir.path(), 37, 20);
+    let prepared = ready(&other).unwrap();
+    assert_eq!(files(&other.root()), expected(&other));
+    assert!(prepared.made_root && !prepared.reused);
+}
+
+#[test]
+fn leaf_directories_are_made_and_made_anew() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 12, 0);
+    spec.leafdirs = 12;
+    for _ in 0..2 {
+        ready(&spec).unwrap();
+        let set = set(&spec);
+        let all = tree(&spec.root());
+        assert!((0..12).all(|i| all.get(&set.tree.leafdir_rel_path(i)) == Some(&None)));
+        assert_eq!(files(&spec.root()), expected(&spec));
+    }
+}
+
+#[test]
+fn reuse_mends_in_place() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 50, 10_000);
+    ready(&spec).unwrap();
+    let before = tree(&spec.root());
+    let names: Vec<PathBuf> = files(&spec.root()).keys().map(|name| spec.root().join(name)).collect();
+    fs::write(&names[0], vec![7; 20_000]).unwrap();
+    fs::write(&names[1], vec![7; 5]).unwrap();
+    fs::remove_file(&names[2]).unwrap();
+    spec.reuse = true;
+    let prepared = ready(&spec).unwrap();
+    assert_eq!((prepared.reused, prepared.mended), (true, 3));
+    let after = tree(&spec.root());
+    for (name, file) in &before {
+        if spec.root().join(name) == names[2] {
+            assert_eq!(after[name].unwrap().0, 10_000);
+        } else {
+            assert_eq!(after[name], *file, "{name}: another inode or size");
+        }
+    }
+    let data = fs::read(&names[1]).unwrap();
+    assert_eq!(data[..5], [7; 5], "what was there stays");
+    assert!(data[5..].iter().filter(|&&b| b == 0).count() < 200);
+    // Another size is the same layout.
+    spec.size = Quantity::Const(4096);
+    assert_eq!(ready(&spec).unwrap().mended, 50);
+    assert!(files(&spec.root()).values().all(|&size| size == 4096));
+    assert_eq!(ready(&spec).unwrap().mended, 0);
+}
+
+#[test]
+fn reuse_removes_files_that_the_state_takes_for_absent() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 200, 100);
+    ready(&spec).unwrap();
+    (spec.reuse, spec.prealloc) = (true, 30);
+    ready(&spec).unwrap();
+    assert_eq!(files(&spec.root()), expected(&spec));
+}
+
+#[test]
+fn reuse_of_another_layout_is_refused_and_nothing_touched() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 50, 10);
+    ready(&spec).unwrap();
+    let before = tree(&spec.root());
+    spec.reuse = true;
+    spec.entries = 51;
+    assert!(matches!(ready(&spec), Err(Error::OtherLayout { .. })));
+    spec.entries = 50;
+    spec.dirwidth = Some(Quantity::Const(6));
+    assert!(matches!(ready(&spec), Err(Error::OtherLayout { .. })));
+    assert_eq!(tree(&spec.root()), before);
+}
+
+#[test]
+fn reuse_never_changes_a_file_with_another_name() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 10, 100);
+    ready(&spec).unwrap();
+    let name = spec.root().join(files(&spec.root()).keys().next().unwrap());
+    fs::hard_link(&name, dir.path().join("backup")).unwrap();
+    spec.reuse = true;
+    spec.size = Quantity::Const(50);
+    assert!(matches!(ready(&spec), Err(Error::Foreign { what: Foreign::OtherName, .. })));
+    assert_eq!(fs::metadata(dir.path().join("backup")).unwrap().len(), 100);
+}
+
+#[test]
+fn somebody_elses_directory_is_refused_and_not_touched() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 10, 100);
+    let file = spec.root().join("00000001/00000001");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "precious").unwrap();
+    let e = ready(&spec).unwrap_err();
+    assert!(matches!(e, Error::Unmarked { .. }));
+    assert!(e.help().unwrap().contains("--adopt") && e.help().unwrap().contains("--dir"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
+    assert_eq!(tree(&spec.root()).len(), 2);
+    assert!(!spec.root().join(".wmlrun").exists());
+}
+
+#[test]
+fn a_foreign_thing_in_a_tree_stops_its_removal() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 40, 10);
+    let root = spec.root();
+    let some_dir = || root.join("00000001");
+    let leaf = || {
+        let name = files(&root).keys().next().unwrap().clone();
+        root.join(name).parent().unwrap().to_owned()
+    };
+    let put: [(&str, Foreign, &dyn Fn() -> PathBuf); 7] = [
+        ("notes.txt", Foreign::Name, &leaf),
+        ("00000000", Foreign::Name, &leaf),
+        ("0000001", Foreign::Name, &some_dir),
+        ("thesis", Foreign::Name, &|| root.clone()),
+        ("00000077", Foreign::Mixed, &|| root.clone()),
+        ("00000088", Foreign::Link, &leaf),
+        ("00000099", Foreign::Special, &leaf),
+    ];
+    for (name, what, place) in put {
+        ready(&spec).unwrap();
+        let path = place().join(name);
+        match what {
+            Foreign::Link => symlink("/etc", &path).unwrap(),
+            Foreign::Special => drop(std::os::unix::net::UnixListener::bind(&path).unwrap()),
+            _ => fs::write(&path, "precious").unwrap(),
+        }
+        let before = tree(&root);
+        assert_eq!(
+            ready(&spec).unwrap_err(),
+            Error::Foreign { set: "data".into(), path: path.clone(), what },
+            "{name}"
+        );
+        let report = clean(dir.path(), 2, &GO).unwrap();
+        assert_eq!((report.removed.len(), report.refused.len()), (0, 1), "{name}");
+        assert_eq!(tree(&root), before, "{name}");
+        fs::remove_file(path).unwrap();
+    }
+    // A directory among files.
+    ready(&spec).unwrap();
+    let path = leaf().join("00000099");
+    fs::create_dir(&path).unwrap();
+    assert!(matches!(ready(&spec), Err(Error::Foreign { what: Foreign::Mixed, .. })));
+}
+
+#[test]
+fn a_link_is_never_followed() {
+    let dir = TempDir::new().unwrap();
+    let elsewhere = TempDir::new().unwrap();
+    fs::write(elsewhere.path().join("x"), "mine").unwrap();
+    let spec = spec(dir.path(), 40, 10);
+    symlink(elsewhere.path(), spec.root()).unwrap();
+    assert!(matches!(ready(&spec), Err(Error::Link { .. })));
+    fs::remove_file(spec.root()).unwrap();
+    // Below the root: a directory of the tree replaced by a link.
+    ready(&spec).unwrap();
+    fs::remove_dir_all(spec.root().join("00000001")).unwrap();
+    symlink(elsewhere.path(), spec.root().join("00000001")).unwrap();
+    for reuse in [false, true] {
+        let mut spec = spec.clone();
+        spec.reuse = reuse;
+        assert!(matches!(ready(&spec), Err(Error::Foreign { what: Foreign::Link, .. })), "reuse {reuse}");
+    }
+    let e = remove(&set(&spec), 1, &GO);
+    assert!(matches!(e, Err(Error::Foreign { .. })));
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
+    // A set's path may be a link: that is the user's word.
+    symlink(elsewhere.path(), dir.path().join("named")).unwrap();
+    let mut through = spec.clone();
+    through.path = dir.path().join("named");
+    ready(&through).unwrap();
+    assert!(elsewhere.path().join("data/.wmlrun").exists());
+}
+
+#[test]
+fn names_that_are_no_directory_are_refused() {
+    let dir = TempDir::new().unwrap();
+    for name in ["", ".", "..", "../x", "/etc", "a/../b", ".wmlrun", "a/"] {
+        let mut spec = spec(dir.path(), 1, 1);
+        spec.name = name.into();
+        assert!(matches!(ready(&spec), Err(Error::Name { .. })), "{name}");
+    }
+    let mut spec = spec(dir.path(), 1, 1);
+    fs::write(spec.root(), "a file").unwrap();
+    assert!(matches!(ready(&spec), Err(Error::NotADirectory { .. })));
+    spec.name = "deep/er".into();
+    ready(&spec).unwrap();
+    assert!(dir.path().join("deep/er/00000001/00000001").exists());
+}
+
+#[test]
+fn an_empty_directory_is_used_and_never_removed() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 20, 10);
+    fs::create_dir(spec.root()).unwrap();
+    let inode = fs::metadata(spec.root()).unwrap().ino();
+    for _ in 0..2 {
+        assert!(!ready(&spec).unwrap().made_root);
+        assert_eq!(fs::metadata(spec.root()).unwrap().ino(), inode);
+    }
+    let removed = remove(&set(&spec), 2, &GO).unwrap();
+    assert_eq!((removed.files, removed.root_removed), (20, false));
+    assert_eq!(fs::read_dir(spec.root()).unwrap().count(), 0);
+    // One that we made goes with its tree.
+    fs::remove_dir(spec.root()).unwrap();
+    ready(&spec).unwrap();
+    assert!(remove(&set(&spec), 2, &GO).unwrap().root_removed);
+    assert!(!spec.root().exists());
+}
+
+#[test]
+fn clean_removes_what_is_marked_and_nothing_else() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 20, 10);
+    ready(&spec).unwrap();
+    spec.name = "more".into();
+    ready(&spec).unwrap();
+    fs::create_dir(dir.path().join("mine")).unwrap();
+    fs::write(dir.path().join("mine/00000001"), "precious").unwrap();
+    fs::write(dir.path().join("letter"), "precious").unwrap();
+    let report = clean(dir.path(), 2, &GO).unwrap();
+    assert_eq!((report.removed.len(), report.refused.len()), (2, 0));
+    let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["letter", "mine"]);
+    // The root itself can be named.
+    ready(&spec).unwrap();
+    assert_eq!(clean(&spec.root(), 2, &GO).unwrap().removed.len(), 1);
+    assert!(!spec.root().exists());
+}
+
+#[test]
+fn a_root_in_use_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 20, 10);
+    let first = set(&spec);
+    prepare(std::slice::from_ref(&first), &options(), &Quiet, &GO).unwrap();
+    let before = tree(&spec.root());
+    assert!(matches!(ready(&spec), Err(Error::InUse { .. })));
+    assert!(matches!(clean(dir.path(), 1, &GO).unwrap().refused[..], [Error::InUse { .. }]));
+    assert_eq!(tree(&spec.root()), before);
+    // The same set once more is no stranger.
+    prepare(std::slice::from_ref(&first), &options(), &Quiet, &GO).unwrap();
+    first.close();
+    ready(&spec).unwrap();
+}
+
+#[test]
+fn two_sets_in_one_place_are_refused() {
+    let dir = TempDir::new().unwrap();
+    let one = spec(dir.path(), 20, 10);
+    let mut inner = spec(&one.root(), 20, 10);
+    inner.name = "00000001".into();
+    for other in [one.clone(), inner] {
+        let sets = [set(&one), set(&other)];
+        assert!(matches!(prepare(&sets, &options(), &Quiet, &GO), Err(Error::Overlap { .. })));
+    }
+    assert!(!one.root().exists());
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_both_figures_and_leaves_nothing() {
+    let dir = TempDir::new().unwrap();
+    let mut small = spec(dir.path(), 10, 10);
+    small.name = "small".into();
+    let sets = [set(&small), set(&spec(dir.path(), 1000, 1 << 50))];
+    match prepare(&sets, &options(), &Quiet, &GO).unwrap_err() {
+        Error::Space { needed, free, .. } => assert!(needed >= 1000 << 50 && free < needed),
+        e => panic!("{e}"),
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was left");
+}
+
+#[test]
+fn an_interrupted_population_is_seen_and_made_good() {
+    for reuse in [false, true] {
+        let dir = TempDir::new().unwrap();
+        let mut spec = spec(dir.path(), 300, 5000);
+        ready(&spec).unwrap();
+        // As a kill would leave it: some files missing, one short, and the marker not ready.
+        let marker = spec.root().join(".wmlrun");
+        let text = fs::read_to_string(&marker).unwrap();
+        assert!(text.contains("\"ready\""));
+        fs::write(&marker, text.replace("\"ready\"", "\"populating\"")).unwrap();
+        let names: Vec<PathBuf> = files(&spec.root()).keys().map(|name| spec.root().join(name)).collect();
+        names[100..].iter().for_each(|name| fs::remove_file(name).unwrap());
+        fs::write(&names[99], "short").unwrap();
+        // Not even a trusting set takes it for complete.
+        (spec.reuse, spec.trusttree) = (reuse, reuse);
+        let prepared = ready(&spec).unwrap();
+        assert_eq!((prepared.reused, prepared.mended), (reuse, if reuse { 201 } else { 0 }));
+        assert_eq!(files(&spec.root()), expected(&spec));
+        assert!(fs::read_to_string(&marker).unwrap().contains("\"ready\""));
+    }
+}
+
+#[test]
+fn a_trusted_tree_is_not_looked_at() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 20, 10);
+    ready(&spec).unwrap();
+    fs::remove_file(spec.root().join(files(&spec.root()).keys().next().unwrap())).unwrap();
+    spec.trusttree = true;
+    assert!(ready(&spec).unwrap().reused);
+    assert_eq!(files(&spec.root()).len(), 19);
+}
+
+#[test]
+fn a_stop_ends_population_and_the_next_run_recovers() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 200, 100);
+    let set = set(&spec);
+    let stop = AtomicBool::new(true);
+    let e = prepare(std::slice::from_ref(&set), &options(), &Quiet, &stop).unwrap_err();
+    assert!(matches!(e, Error::Stopped { .. }));
+    stop.store(false, Ordering::SeqCst);
+    prepare(std::slice::from_ref(&set), &options(), &Quiet, &stop).unwrap();
+    set.close();
+    assert_eq!(files(&spec.root()), expected(&spec));
+}
+
+/// A tree as another tool would leave it.
+fn foreign_tree(root: &Path) {
+    for (dir, n) in [("00000001/00000001", 3), ("00000001/00000002", 2), ("00000002", 4)] {
+        fs::create_dir_all(root.join(dir)).unwrap();
+        for k in 1..=n {
+            fs::write(root.join(dir).join(format!("{k:08}")), vec![1; 100]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_tree_is_adopted_with_its_shape_and_never_removed() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 9, 100);
+    foreign_tree(&spec.root());
+    let before = tree(&spec.root());
+    let adopting = Options { adopt: true, ..options() };
+    let set = Arc::new(Fileset::open(spec.clone(), 1, true).unwrap());
+    assert!(set.is_adopted());
+    assert_eq!(set.tree.rel_path(3), "00000001/00000002/00000001");
+    assert_eq!(set.tree.rel_path(8), "00000002/00000004");
+    let prepared = prepare(std::slice::from_ref(&set), &adopting, &Quiet, &GO).unwrap().remove(0);
+    assert!(prepared.adopted && prepared.reused);
+    set.close();
+    // From now on it is known without the switch, and still never made anew.
+    assert!(ready(&spec).unwrap().adopted);
+    assert_eq!(tree(&spec.root()), before);
+    let removed = remove(&super::super::Fileset::open(spec.clone(), 1, false).unwrap(), 1, &GO).unwrap();
+    assert!(removed.adopted && !removed.root_removed);
+    assert_eq!(tree(&spec.root()), before);
+    assert!(!spec.root().join(".wmlrun").exists());
+}
+
+#[test]
+fn a_tree_that_no_set_has_is_not_adopted() {
+    let spoil: [(&str, &dyn Fn(&Path)); 5] = [
+        ("a missing file", &|root| fs::remove_file(root.join("00000002/00000002")).unwrap()),
+        ("a file too few", &|root| fs::remove_file(root.join("00000002/00000004")).unwrap()),
+        ("a foreign name", &|root| fs::write(root.join("00000002/readme"), "x").unwrap()),
+        ("a missing directory", &|root| fs::rename(root.join("00000002"), root.join("00000003")).unwrap()),
+        ("a file in the root", &|root| fs::write(root.join("00000003"), "x").unwrap()),
+    ];
+    for (what, spoil) in spoil {
+        let dir = TempDir::new().unwrap();
+        let spec = spec(dir.path(), 9, 100);
+        foreign_tree(&spec.root());
+        spoil(&spec.root());
+        let before = tree(&spec.root());
+        assert!(matches!(Fileset::open(spec.clone(), 1, true), Err(Error::Adopt { .. })), "{what}");
+        assert_eq!(tree(&spec.root()), before);
+        assert!(!spec.root().join(".wmlrun").exists(), "{what}");
+    }
+}
+
+#[test]
+fn leaf_directories_can_be_adopted() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 9, 100);
+    spec.leafdirs = 5;
+    foreign_tree(&spec.root());
+    for leaf in
+        ["00000003/00000001", "00000003/00000002", "00000003/00000003", "00000004/00000001", "00000004/00000002"]
+    {
+        fs::create_dir_all(spec.root().join(leaf)).unwrap();
+    }
+    let set = Fileset::open(spec, 1, true).unwrap();
+    assert_eq!(set.tree.leafdir_rel_path(3), "00000004/00000001");
+    assert_eq!((set.tree.n_dirs(), set.tree.n_files()), (7, 9));
+}
+
+#[test]
+fn every_directory_can_be_reached_with_a_table_and_without() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 400, 0);
+    let set = set(&spec);
+    prepare(std::slice::from_ref(&set), &options(), &Quiet, &GO).unwrap();
+    let inode = |d: u64| fs::metadata(spec.root().join(set.tree.dir_rel_path(d))).unwrap().ino();
+    for budget in [10_000, 10] {
+        let dirs = Dirs::open_all(std::slice::from_ref(&set), budget).unwrap().remove(0);
+        assert_eq!(dirs.is_shared(), budget == 10_000);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut own = ThreadDirs::new(7);
+                    for d in (0..set.tree.n_dirs()).chain((0..set.tree.n_dirs()).rev()) {
+                        let fd = dirs.dir(d, &mut own).unwrap();
+                        assert_eq!(fd::fstat(fd).unwrap().inode, inode(d));
+                    }
+                    own.close_all();
+                });
+            }
+        });
+        dirs.close_all();
+    }
+    set.close();
+}

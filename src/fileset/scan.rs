@@ -1,0 +1,304 @@
+//! Reading a tree from the disk: is there anything in it that no file set has, and what is its shape?
+//!
+//! A file set has 8-digit numbers for names, only directories in its root, and in every directory below either files or
+//! directories. Whatever else is found is somebody's. Reads only; nothing is opened but directories, none through a link or
+//! on another mount.
+
+use super::FilesetSpec;
+use super::error::{Error, Foreign};
+use super::root::{self, MARKER};
+use super::shape::Found;
+use super::walk::{self, LIST};
+use crate::sys::name::Name;
+use crate::sys::{Errno, Fd, fd};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes read from a directory at once.
+pub(super) const LIST_BUFFER: usize = 64 * 1024;
+/// Levels of directories that are still taken for a file set.
+const MAX_LEVELS: usize = 1000;
+
+/// What is in a root: directories in depth-first order, brothers by their numbers; the root first.
+#[derive(Debug)]
+pub(super) struct Scan {
+    pub(super) dirs: Vec<Dir>,
+    pub(super) files: u64,
+    levels: u32,
+}
+
+/// A directory that was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dir {
+    pub(super) parent: u32,
+    pub(super) serial: u32,
+    files: u32,
+    /// The largest number among its files.
+    last_file: u32,
+    subdirs: u32,
+}
+
+impl Dir {
+    /// Files in it.
+    pub(super) fn files(&self) -> u32 {
+        self.files
+    }
+}
+
+/// A directory whose subdirectories are still to be looked at.
+struct Open {
+    fd: Fd,
+    dir: u32,
+    /// Descending, so that the next is popped.
+    subdirs: Vec<u32>,
+}
+
+/// Reads the tree below an open root. The first foreign thing ends it.
+pub(super) fn scan(set: &str, path: &Path, root: Fd, stop: &AtomicBool) -> Result<Scan, Error> {
+    let mut scanner =
+        Scanner { set, path, scan: Scan { dirs: Vec::new(), files: 0, levels: 0 }, buf: vec![0; LIST_BUFFER] };
+    let mut open: Vec<Open> = Vec::new();
+    let top = fd::open_at(root, c".", LIST, Mode::empty()).map_err(|e| Error::call(set, "open", path, e))?;
+    let done = scanner.enter(&mut open, top, 0, 0).and_then(|()| scanner.descend(&mut open, stop));
+    for dir in open {
+        fd::close(dir.fd);
+    }
+    done.map(|()| scanner.scan)
+}
+
+struct Scanner<'a> {
+    set: &'a str,
+    path: &'a Path,
+    scan: Scan,
+    buf: Vec<u8>,
+}
+
+impl Scanner<'_> {
+    fn descend(&mut self, open: &mut Vec<Open>, stop: &AtomicBool) -> Result<(), Error> {
+        while let Some(top) = open.last_mut() {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped { set: self.set.to_owned() });
+            }
+            let (fd, dir) = (top.fd, top.dir);
+            let Some(serial) = top.subdirs.pop() else {
+                fd::close(fd);
+                open.pop();
+                continue;
+            };
+            let name = Name::new(u64::from(serial));
+            match walk::open_dir(fd, name.as_c(), LIST) {
+                Ok(_) if open.len() > MAX_LEVELS => return Err(self.foreign(dir, name.digits(), Foreign::Name)),
+                Ok(fd) => self.enter(open, fd, dir, serial)?,
+                Err(Errno::XDEV) => return Err(self.foreign(dir, name.digits(), Foreign::Mount)),
+                Err(Errno::LOOP | Errno::NOTDIR) => return Err(self.foreign(dir, name.digits(), Foreign::Link)),
+                Err(e) => return Err(Error::call(self.set, "open", &self.path_in(dir, name.digits()), e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a directory, and puts it on the stack if that went well; else closes it.
+    fn enter(&mut self, open: &mut Vec<Open>, fd: Fd, parent: u32, serial: u32) -> Result<(), Error> {
+        let dir = self.scan.dirs.len() as u32;
+        self.scan.dirs.push(Dir { parent, serial, files: 0, last_file: 0, subdirs: 0 });
+        self.scan.levels = self.scan.levels.max(open.len() as u32);
+        match self.read(fd, dir) {
+            Ok(mut subdirs) => {
+                subdirs.sort_unstable_by(|a, b| b.cmp(a));
+                open.push(Open { fd, dir, subdirs });
+                Ok(())
+            }
+            Err(e) => {
+                fd::close(fd);
+                Err(e)
+            }
+        }
+    }
+
+    /// Reads a directory's names: counts its files, and returns the numbers of its directories.
+    fn read(&mut self, fd: Fd, dir: u32) -> Result<Vec<u32>, Error> {
+        let mut subdirs = Vec::new();
+        let (mut files, mut last_file) = (0, 0);
+        let mut wrong = None;
+        let mut buf = std::mem::take(&mut self.buf);
+        let listed = fd::list_dir(fd, &mut buf, |name, kind| {
+            match classify(fd, dir == 0, name, kind) {
+                Ok(Item::Marker) => {}
+                Ok(Item::File(serial)) => {
+                    files += 1;
+                    last_file = last_file.max(serial);
+                }
+                Ok(Item::Dir(serial)) => subdirs.push(serial),
+                Err(what) => wrong = Some((name.to_bytes().to_vec(), what)),
+            }
+            if files > 0 && (dir == 0 || !subdirs.is_empty()) && wrong.is_none() {
+                wrong = Some((name.to_bytes().to_vec(), Foreign::Mixed));
+            }
+            wrong.is_none()
+        });
+        self.buf = buf;
+        listed.map_err(|e| Error::call(self.set, "read", &self.dir_path(dir), e))?;
+        if let Some((name, what)) = wrong {
+            return Err(self.foreign(dir, &name, what));
+        }
+        let here = &mut self.scan.dirs[dir as usize];
+        (here.files, here.last_file, here.subdirs) = (files, last_file, subdirs.len() as u32);
+        self.scan.files += u64::from(files);
+        Ok(subdirs)
+    }
+
+    fn foreign(&self, dir: u32, name: &[u8], what: Foreign) -> Error {
+        Error::Foreign { set: self.set.to_owned(), path: self.path_in(dir, name), what }
+    }
+
+    fn path_in(&self, dir: u32, name: &[u8]) -> PathBuf {
+        self.dir_path(dir).join(OsStr::from_bytes(name))
+    }
+
+    fn dir_path(&self, dir: u32) -> PathBuf {
+        let mut path = self.path.to_owned();
+        for name in self.scan.chain(dir) {
+            path.push(OsStr::from_bytes(name.digits()));
+        }
+        path
+    }
+}
+
+/// A name that a file set has.
+pub(super) enum Item {
+    Marker,
+    File(u32),
+    Dir(u32),
+}
+
+/// What a name in a directory is, if a file set may have it.
+pub(super) fn classify(dir: Fd, is_root: bool, name: &CStr, kind: FileType) -> Result<Item, Foreign> {
+    let kind = match kind {
+        FileType::Unknown => fd::stat_at(dir, name).map_or(FileType::Unknown, |stat| stat.kind),
+        kind => kind,
+    };
+    if is_root && name.to_bytes() == MARKER.as_bytes() && kind == FileType::RegularFile {
+        return Ok(Item::Marker);
+    }
+    match (kind, Name::parse(name.to_bytes()).and_then(|n| u32::try_from(n).ok())) {
+        (FileType::Symlink, _) => Err(Foreign::Link),
+        (FileType::RegularFile, Some(serial)) => Ok(Item::File(serial)),
+        (FileType::Directory, Some(serial)) => Ok(Item::Dir(serial)),
+        (FileType::RegularFile | FileType::Directory, None) => Err(Foreign::Name),
+        _ => Err(Foreign::Special),
+    }
+}
+
+impl Scan {
+    /// The names from the root down to a directory.
+    pub(super) fn chain(&self, dir: u32) -> Vec<Name> {
+        let at = |dir: u64| self.dirs[dir as usize];
+        walk::chain(u64::from(dir), |dir| u64::from(at(dir).parent), |dir| Name::new(u64::from(at(dir).serial)))
+    }
+
+    /// The shape of the tree, if it is one that a set of so many files and leaf directories could have: serials from 1 without
+    /// gaps, no directory empty but the leaf directories. Else the directory and what is wrong with it.
+    fn shape(&self, spec: &FilesetSpec) -> Result<Found, (u32, String)> {
+        let mut found = Found { levels: self.levels, ..Found::default() };
+        let mut number = vec![0_u32; self.dirs.len()];
+        // The directories that hold files come first, then those that hold leaf directories; each lot in the order found.
+        let empty = |dir: &Dir| dir.files == 0 && dir.subdirs == 0;
+        let mut leafdirs_in = vec![0_u32; self.dirs.len()];
+        let mut last_serial = vec![0_u32; self.dirs.len()];
+        for (at, dir) in self.dirs.iter().enumerate().skip(1) {
+            let last = &mut last_serial[dir.parent as usize];
+            *last += 1;
+            if dir.serial != *last {
+                return Err((dir.parent, format!("lacks the directory {}", text(*last))));
+            }
+            if dir.files != dir.last_file {
+                return Err((at as u32, format!("has {} files, numbered up to {}", dir.files, text(dir.last_file))));
+            }
+            leafdirs_in[dir.parent as usize] += u32::from(empty(dir));
+        }
+        for (at, dir) in self.dirs.iter().enumerate() {
+            if leafdirs_in[at] > 0 && (at == 0 || leafdirs_in[at] != dir.subdirs) {
+                return Err((at as u32, "has empty directories, which no file set has there".into()));
+            }
+        }
+        // A directory belongs to the second lot if the first thing in it, however deep, is a leaf directory.
+        let mut second = vec![false; self.dirs.len()];
+        for at in (1..self.dirs.len()).rev() {
+            second[at] |= leafdirs_in[at] > 0;
+            second[self.dirs[at].parent as usize] = second[at];
+        }
+        for lot in [false, true] {
+            for (at, dir) in self.dirs.iter().enumerate() {
+                if (at == 0 && lot) || (at > 0 && (empty(dir) || second[at] != lot)) {
+                    continue;
+                }
+                number[at] = found.parent.len() as u32;
+                if at > 0 && dir.parent > 0 && second[dir.parent as usize] != lot {
+                    return Err((at as u32, "holds files beside leaf directories".into()));
+                }
+                found.parent.push(number[dir.parent as usize]);
+                found.serial.push(dir.serial);
+                if lot {
+                    found.first_leaf.push(found.leafdirs);
+                    found.leafdirs += leafdirs_in[at];
+                } else {
+                    found.first_file.push(found.files);
+                    found.files += dir.files;
+                }
+            }
+        }
+        if u64::from(found.files) != spec.entries || u64::from(found.leafdirs) != spec.leafdirs {
+            let (f, l) = (found.files, found.leafdirs);
+            return Err((
+                0,
+                format!("has {f} files and {l} leaf directories, the set {} and {}", spec.entries, spec.leafdirs),
+            ));
+        }
+        Ok(found)
+    }
+}
+
+fn text(serial: u32) -> String {
+    String::from_utf8_lossy(Name::new(u64::from(serial)).digits()).into_owned()
+}
+
+/// The shape of a tree that was adopted before, or with `adopt` of one that could be; `None` where there is neither.
+pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<Found>, Error> {
+    // A root that is not there would be made by `take`: nothing to adopt then.
+    if spec.place().is_none() || fd::lstat(&spec.root()).is_err() {
+        return Ok(None);
+    }
+    let never = AtomicBool::new(false);
+    let read = |fd: Fd, path: &Path| {
+        let wrong = |path: PathBuf, why: String| Error::Adopt { set: spec.name.clone(), path, why };
+        let scan = scan(&spec.name, path, fd, &never).map_err(|e| match e {
+            Error::Foreign { path, what, .. } => wrong(path, format!("is not part of a file set: {what}")),
+            e => e,
+        })?;
+        let place =
+            |dir| scan.chain(dir).iter().fold(path.to_owned(), |at, name| at.join(OsStr::from_bytes(name.digits())));
+        scan.shape(spec).map_err(|(dir, why)| wrong(place(dir), why))
+    };
+    match root::take_marked(&spec.root()) {
+        Ok(Some(root)) => {
+            let found = if root.marker.adopted { read(root.fd, &root.path).map(Some) } else { Ok(None) };
+            root.close();
+            found
+        }
+        Ok(None) if adopt => {
+            let path = spec.root();
+            let fd = fd::open_path(&path, LIST | OFlags::NOFOLLOW, Mode::empty())
+                .map_err(|e| Error::call(&spec.name, "open", &path, e))?;
+            let _closing = walk::Closing(fd);
+            if root::is_empty(fd).map_err(|e| Error::call(&spec.name, "read", &path, e))? {
+                return Ok(None);
+            }
+            read(fd, &path).map(Some)
+        }
+        // What else is wrong with the root is found, and said, when it is prepared.
+        _ => Ok(None),
+    }
+}

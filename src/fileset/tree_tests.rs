@@ -1,0 +1,205 @@
+//! Tests of tree shapes: Filebench's own figures, and a direct implementation of its construction.
+#![allow(clippy::unwrap_used)]
+
+use super::super::FilesetSpec;
+use super::super::shape::ShapeError;
+use super::Tree;
+use crate::random::{self, Quantity};
+use proptest::prelude::*;
+
+fn spec(entries: u64, leafdirs: u64, width: Option<u64>, gamma: f64) -> FilesetSpec {
+    let mut spec = FilesetSpec::new("fs", "/x", entries, 1024);
+    spec.leafdirs = leafdirs;
+    spec.dirwidth = width.map(Quantity::Const);
+    (spec.width_gamma, spec.depth_gamma) = (gamma, gamma);
+    spec.prealloc = 100;
+    spec
+}
+
+fn paths(tree: &Tree) -> Vec<String> {
+    (0..tree.n_files()).map(|i| tree.rel_path(i)).collect()
+}
+
+#[test]
+fn ten_entries_at_width_three_are_as_observed() {
+    let tree = Tree::new(&spec(10, 0, Some(3), 0.0), 1).unwrap();
+    let expected: Vec<String> = [(1, 3), (2, 3), (3, 3), (4, 1)]
+        .iter()
+        .flat_map(|&(d, n)| (1..=n).map(move |f| format!("{d:08}/{f:08}")))
+        .collect();
+    assert_eq!(paths(&tree), expected);
+    assert_eq!(tree.n_dirs(), 5);
+    assert!((tree.mean_depth() - 2.096).abs() < 0.001);
+}
+
+#[test]
+fn leaf_directories_are_as_observed() {
+    let tree = Tree::new(&spec(0, 5, Some(3), 0.0), 1).unwrap();
+    let all: Vec<String> = (0..5).map(|i| tree.leafdir_rel_path(i)).collect();
+    assert_eq!(all, ["1/1", "1/2", "1/3", "2/1", "2/2"].map(|p| p.replace('/', "/0000000").replacen("", "0000000", 1)));
+    assert_eq!(tree.n_files(), 0);
+}
+
+#[test]
+fn files_and_leaf_directories_of_one_set_do_not_collide() {
+    let tree = Tree::new(&spec(5, 5, Some(3), 0.0), 1).unwrap();
+    let files = paths(&tree);
+    let leafs: Vec<String> = (0..5).map(|i| tree.leafdir_rel_path(i)).collect();
+    assert!(leafs.iter().all(|leaf| !files.contains(leaf)));
+    // Nor does a leaf directory share its directory with files.
+    let above = |p: &String| p[..p.len() - 9].to_owned();
+    assert!(leafs.iter().all(|leaf| files.iter().all(|file| above(file) != above(leaf))));
+}
+
+#[test]
+fn a_single_file_lies_two_levels_down() {
+    let mut one = spec(1, 0, Some(10), 0.0);
+    one.single = true;
+    assert_eq!(paths(&Tree::new(&one, 1).unwrap()), ["00000001/00000001"]);
+}
+
+#[test]
+fn degenerate_widths_put_all_files_one_level_below_the_root() {
+    for width in [None, Some(0)] {
+        let tree = Tree::new(&spec(5, 0, width, 1.5), 1).unwrap();
+        assert_eq!(paths(&tree), (1..=5).map(|d| format!("{d:08}/00000001")).collect::<Vec<_>>());
+    }
+    let tree = Tree::new(&spec(50, 0, Some(1), 1.5), 1).unwrap();
+    assert_eq!(tree.levels(), 1);
+    assert!(tree.n_dirs() < 51, "gamma widths around 1 are sometimes more");
+    let tree = Tree::new(&spec(1000, 0, Some(1_000_000), 0.0), 1).unwrap();
+    assert_eq!((tree.n_dirs(), tree.rel_path(999).as_str()), (2, "00000001/00001000"));
+    let tree = Tree::new(&spec(0, 0, Some(20), 1.5), 1).unwrap();
+    assert_eq!((tree.n_dirs(), tree.bytes()), (1, 0));
+}
+
+#[test]
+fn preallocation_takes_the_asked_for_share_and_the_same_files_each_time() {
+    let mut half = spec(10_000, 0, Some(10), 1.5);
+    half.prealloc = 50;
+    let (a, b) = (Tree::new(&half, 1).unwrap(), Tree::new(&half, 1).unwrap());
+    let there: Vec<u64> = (0..10_000).filter(|&i| a.exists_at_start(i)).collect();
+    assert!((4800..5200).contains(&there.len()), "{}", there.len());
+    assert!(there.iter().all(|&i| b.exists_at_start(i)));
+    assert_eq!(a.bytes_at_start(), there.len() as u64 * 1024);
+    let other = Tree::new(&half, 2).unwrap();
+    assert!(there.iter().any(|&i| !other.exists_at_start(i)));
+    half.prealloc = 0;
+    assert_eq!(Tree::new(&half, 1).unwrap().files_at_start(), 0);
+}
+
+#[test]
+fn drawn_sizes_are_the_same_each_time_and_average_out() {
+    let mut drawn = spec(20_000, 0, Some(20), 1.5);
+    drawn.size = Quantity::Random(std::sync::Arc::new(random::RandomVar::gamma(16384.0, 1500.0)));
+    let (a, b) = (Tree::new(&drawn, 1).unwrap(), Tree::new(&drawn, 1).unwrap());
+    assert!((0..20_000).rev().all(|i| a.size_of(i) == b.size_of(i)));
+    let mean = a.bytes() as f64 / 20_000.0;
+    assert!((15_800.0..17_000.0).contains(&mean), "{mean}");
+    assert!((0..100).any(|i| a.size_of(i) != Tree::new(&drawn, 9).unwrap().size_of(i)));
+}
+
+#[test]
+fn a_tree_deeper_than_a_path_is_refused() {
+    // Widths of little more than one need very many levels.
+    let mut deep = spec(1_000_000, 0, None, 0.0);
+    let width = |mean| Some(Quantity::Random(std::sync::Arc::new(random::RandomVar::gamma(mean, 1500.0))));
+    deep.dirwidth = width(1.03);
+    assert_eq!(Tree::new(&deep, 1).err(), Some(ShapeError::Levels));
+    deep.dirwidth = width(1.3);
+    assert!(Tree::new(&deep, 1).is_ok());
+    deep.entries = u64::from(u32::MAX);
+    assert_eq!(Tree::new(&deep, 1).err(), Some(ShapeError::Entries(deep.entries)));
+}
+
+/// The construction as wml 4.2 tells it, recursive, with paths.
+struct Direct<'a> {
+    spec: &'a FilesetSpec,
+    rng: random::Rng,
+    depth: f64,
+    wanted: usize,
+    files: Vec<String>,
+    dirs: Vec<String>,
+}
+
+impl Direct<'_> {
+    fn build(spec: &FilesetSpec, seed: u64) -> (Vec<String>, Vec<String>) {
+        let width = spec.dirwidth.as_ref().map_or(0.0, Quantity::mean);
+        let mut direct = Direct {
+            spec,
+            // The tree's shape is drawn from this stream (its first purpose).
+            rng: random::stream(seed, &[1]),
+            depth: (spec.entries as f64).ln() / width.ln(),
+            wanted: spec.entries as usize,
+            files: Vec::new(),
+            dirs: Vec::new(),
+        };
+        let mut serial = 0;
+        while direct.files.len() < direct.wanted {
+            serial += 1;
+            direct.dir(String::new(), serial, 2);
+        }
+        (direct.files, direct.dirs)
+    }
+
+    fn dir(&mut self, above: String, serial: u64, level: u64) {
+        let path = if above.is_empty() { format!("{serial:08}") } else { format!("{above}/{serial:08}") };
+        self.dirs.push(path.clone());
+        let limit = match (self.depth.is_finite() && self.depth > 0.0, self.spec.depth_gamma) {
+            (false, _) => 1,
+            (true, shape) if shape > 0.0 => (random::gamma(&mut self.rng, self.depth, shape) as u64).max(1),
+            _ => (self.depth as u64).max(1),
+        };
+        let width = match (&self.spec.dirwidth, self.spec.width_gamma) {
+            (None | Some(Quantity::Const(0)), _) => 1,
+            (Some(Quantity::Const(w)), shape) if shape > 0.0 => {
+                (random::gamma(&mut self.rng, *w as f64, shape).ceil() as u64).max(1)
+            }
+            (Some(w), _) => w.draw(&mut self.rng).max(1),
+        };
+        for serial in 1..=width {
+            if self.files.len() == self.wanted {
+                return;
+            }
+            if level >= limit {
+                self.files.push(format!("{path}/{serial:08}"));
+            } else {
+                self.dir(path.clone(), serial, level + 1);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_tree_is_that_of_the_direct_construction(
+        entries in 1_u64..3000, width in prop::option::of(0_u64..60), gamma in prop_oneof![Just(0.0), Just(1.5), 0.5_f64..4.0], seed: u64
+    ) {
+        let spec = spec(entries, 0, width, gamma);
+        let tree = Tree::new(&spec, seed).unwrap();
+        let (files, dirs) = Direct::build(&spec, seed);
+        prop_assert_eq!(paths(&tree), files);
+        prop_assert_eq!((1..tree.n_dirs()).map(|d| tree.dir_rel_path(d)).collect::<Vec<_>>(), dirs);
+    }
+
+    #[test]
+    fn every_file_lies_in_the_directory_that_lists_it(entries in 1_u64..5000, leafdirs in 0_u64..500, width in 1_u64..40, seed: u64) {
+        let tree = Tree::new(&spec(entries, leafdirs, Some(width), 1.5), seed).unwrap();
+        let mut next = 0;
+        let mut next_leaf = 0;
+        for d in 0..tree.n_dirs() {
+            prop_assert!(d == 0 || tree.parent(d) < d);
+            for (k, i) in tree.files_in(d).enumerate() {
+                prop_assert_eq!((i, tree.dir_of(i), tree.serial(i)), (next, d, k as u64 + 1));
+                next += 1;
+            }
+            for i in tree.leafdirs_in(d) {
+                prop_assert_eq!((i, tree.dir_of_leafdir(i)), (next_leaf, d));
+                next_leaf += 1;
+            }
+        }
+        prop_assert_eq!((next, next_leaf), (entries, leafdirs));
+    }
+}

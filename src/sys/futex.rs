@@ -1,0 +1,21 @@
+//! Sleeping on a number until somebody changes it.
+//!
+//! Private to this process. A wake-up that nobody needs is harmless, and so must be a wait that ends for no reason: callers
+//! look again.
+
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags, Timespec};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// Sleeps while `word` holds `seen`, at most `limit`. Returns `false` only if the time ran out.
+pub fn wait(word: &AtomicU32, seen: u32, limit: Duration) -> bool {
+    let limit = Timespec { tv_sec: limit.as_secs().min(i64::MAX as u64) as _, tv_nsec: limit.subsec_nanos().into() };
+    !matches!(futex::wait(word, Flags::PRIVATE, seen, Some(&limit)), Err(Errno::TIMEDOUT))
+}
+
+/// Wakes everybody who sleeps on `word`.
+pub fn wake_all(word: &AtomicU32) {
+    // The one error there is, a bad address, can't be.
+    let _ = futex::wake(word, Flags::PRIVATE, i32::MAX as u32);
+}
