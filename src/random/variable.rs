@@ -81,7 +81,8 @@ impl RandomVar {
     /// else the mean of 65,536 draws of a fixed stream. Infinite if the law has no mean.
     pub fn mean(&self) -> f64 {
         let (low, high) = self.law.bounds();
-        let cut = low < self.adjust.min.max(0.0) || high > self.adjust.max;
+        // A bound below 1, as a `cvar` has without `min`, moves no whole number.
+        let cut = low < self.adjust.min.max(0.0).floor() || high > self.adjust.max;
         let mean = self.law.mean();
         if low >= high || (!cut && mean >= 1000.0 && self.adjust.round == 0.0) {
             return if low >= high { self.adjust.apply(low).trunc() } else { mean };
