@@ -103,6 +103,14 @@ fn each_continuous_law_fits_its_distribution_function() {
 }
 
 #[test]
+fn a_mean_that_nothing_cuts_is_exact() {
+    let gamma = RandvarParams { mean: Some(16_384.0), min: 1024.0, ..RandvarParams::default() };
+    for variable in [custom("cvar-gamma", "mean:16k"), custom("cvar-uniform", "lower:0;upper:32k"), of(gamma)] {
+        assert_eq!(variable.mean(), 16_384.0, "{variable}");
+    }
+}
+
+#[test]
 fn a_wrong_law_does_not_fit() {
     let slightly_wrong = custom("cvar-exponential", "mean:21");
     let law = Exp::new(1.0 / 20.0).unwrap();

@@ -81,12 +81,18 @@ impl RandomVar {
     /// else the mean of 65,536 draws of a fixed stream. Infinite if the law has no mean.
     pub fn mean(&self) -> f64 {
         let (low, high) = self.law.bounds();
-        let cut = low < self.adjust.min.max(0.0) || high > self.adjust.max;
         let mean = self.law.mean();
-        if low >= high || (!cut && mean >= 1000.0 && self.adjust.round == 0.0) {
-            return if low >= high { self.adjust.apply(low).trunc() } else { mean };
+        if low >= high {
+            return self.adjust.apply(low).trunc();
         }
-        if !mean.is_finite() && self.adjust.max >= f64::MAX {
+        let Adjust { round, min, max } = self.adjust;
+        let bounded_above = max < f64::MAX;
+        if !mean.is_finite() && !bounded_above {
+            return mean;
+        }
+        // A bound below 1, as a `cvar` has without `min`, moves no whole number.
+        let cut = low < min.max(0.0).floor() || (bounded_above && high > max);
+        if !cut && mean >= 1000.0 && round == 0.0 {
             return mean;
         }
         let mut rng = stream(0, &[]);
