@@ -467,7 +467,8 @@ fn a_tree_is_adopted_with_its_shape_and_never_removed() {
 
 #[test]
 fn a_tree_that_no_set_has_is_not_adopted() {
-    let spoil: [(&str, &dyn Fn(&Path)); 5] = [
+    type Spoil<'a> = (&'a str, &'a dyn Fn(&Path));
+    let spoil: [Spoil<'_>; 5] = [
         ("a missing file", &|root| fs::remove_file(root.join("00000002/00000002")).unwrap()),
         ("a file too few", &|root| fs::remove_file(root.join("00000002/00000004")).unwrap()),
         ("a foreign name", &|root| fs::write(root.join("00000002/readme"), "x").unwrap()),
