@@ -141,7 +141,12 @@ impl Front for Console {
         }
         for s in &run.stragglers {
             let place = s.wait_channel.as_ref().map_or(String::new(), |w| format!(", in the kernel at {w}"));
-            eprintln!("note: {} (process {}, thread {}) has not come back from its call{place}", s.flowop, s.instance + 1, s.thread + 1);
+            eprintln!(
+                "note: {} (process {}, thread {}) has not come back from its call{place}",
+                s.flowop,
+                s.instance + 1,
+                s.thread + 1
+            );
         }
     }
 
@@ -225,7 +230,11 @@ impl Progress for Bars {
             Phase::Populate => format!("making {set}"),
             Phase::Settle => "letting the disks come to rest".to_owned(),
         };
-        let amount = if phase == Phase::Populate { format!(": {} files, {}", count::grouped(files), size::format(bytes)) } else { String::new() };
+        let amount = if phase == Phase::Populate {
+            format!(": {} files, {}", count::grouped(files), size::format(bytes))
+        } else {
+            String::new()
+        };
         *state = Bar { what, files, bytes, since: Some(Instant::now()), ..Bar::default() };
         if self.terminal {
             let bar = ProgressBar::new(if bytes > 0 { bytes } else { files });
@@ -249,10 +258,19 @@ impl Progress for Bars {
         };
         if let Some(bar) = &state.bar {
             bar.set_position(if state.bytes > 0 { bytes } else { files });
-            bar.set_message(format!("{}: {} of {} files, {rate}", state.what, count::grouped(files), count::grouped(state.files)));
+            bar.set_message(format!(
+                "{}: {} of {} files, {rate}",
+                state.what,
+                count::grouped(files),
+                count::grouped(state.files)
+            ));
         } else if !self.terminal && state.last.is_some_and(|t| t.elapsed() >= EVERY) {
             state.last = Some(Instant::now());
-            let part = if state.bytes > 0 { bytes as f64 / state.bytes as f64 } else { files as f64 / state.files.max(1) as f64 };
+            let part = if state.bytes > 0 {
+                bytes as f64 / state.bytes as f64
+            } else {
+                files as f64 / state.files.max(1) as f64
+            };
             let left = if part > 0.0 { seconds * (1.0 - part) / part } else { 0.0 };
             eprintln!("{}: {:.0} %, {rate}, {left:.0} s left", state.what, part * 100.0);
         }

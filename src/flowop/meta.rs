@@ -57,8 +57,9 @@ fn lower_meta(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
         "deletefile" | "statfile" => {
             if file.set.is_none() && file.slot.fd == 0 {
                 let message = format!("flowop `{}` names neither a file set nor a slot", args.name);
-                return Err(Diagnostic::error(Code::MissingAttribute, args.span, message)
-                    .help("add `filesetname=…` or `fd=…`"));
+                return Err(
+                    Diagnostic::error(Code::MissingAttribute, args.span, message).help("add `filesetname=…` or `fd=…`")
+                );
             }
             if args.spec.name == "deletefile" { Arc::new(Delete { file }) } else { Arc::new(StatFile { file }) }
         }

@@ -137,10 +137,7 @@ impl FileUse {
             _ => {}
         }
         text.push_str(&self.pick.describe());
-        for (flag, word) in [
-            (OFlags::SYNC, "dsync"),
-            (OFlags::DIRECT, "directio"),
-        ] {
+        for (flag, word) in [(OFlags::SYNC, "dsync"), (OFlags::DIRECT, "directio")] {
             if self.flags.contains(flag) {
                 text.push(' ');
                 text.push_str(word);

@@ -13,9 +13,8 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
     let before = found.len();
     let values = evaluate(&def.attrs, scope, found);
     let semantics = def.dialect.semantics();
-    let mut number = |name: &str| {
-        values.get(name).and_then(|(v, span)| quantity(v, span, scope).map_err(|d| found.push(d)).ok())
-    };
+    let mut number =
+        |name: &str| values.get(name).and_then(|(v, span)| quantity(v, span, scope).map_err(|d| found.push(d)).ok());
     let (entries, leafdirs) = (number("entries"), number("leafdirs"));
     let (size, dirwidth, dirdepth) = (number("size"), number("dirwidth"), number("dirdepthrv"));
     let gamma = values.int("dirgamma", 1500);
@@ -58,7 +57,9 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
 fn text(values: &Evaluated, name: &str, span: Span, found: &mut Vec<Diagnostic>) -> Option<String> {
     let text = values.text(name);
     if text.is_none() && found.is_empty() {
-        found.push(Diagnostic::error(Code::MissingAttribute, span, format!("no `{name}=`")).help(format!("add `{name}=…`")));
+        found.push(
+            Diagnostic::error(Code::MissingAttribute, span, format!("no `{name}=`")).help(format!("add `{name}=…`")),
+        );
     }
     text
 }

@@ -107,16 +107,13 @@ impl Session {
         let elapsed = Duration::from_nanos(running.ns(running.from(), Clock::get().raw()));
         let mut timeline = record::Timeline::new(running);
         let heard = &live.heard;
-        let waited = running.wait(
-            Some(elapsed + Duration::from_secs_f64(seconds)),
-            self.settings.interval,
-            &mut |tick| {
+        let waited =
+            running.wait(Some(elapsed + Duration::from_secs_f64(seconds)), self.settings.interval, &mut |tick| {
                 heard.try_iter().for_each(|message| front.note(&message));
                 run.intervals.push(timeline.piece(tick.running));
                 front.run_ticks(&run, tick);
                 true
-            },
-        );
+            });
         live.intervals = run.intervals;
         let status = match &waited.ended {
             Ended::Time => Status::Done,
@@ -147,7 +144,11 @@ impl Session {
             Stats::Directory(path) => {
                 let path = PathBuf::from(self.text(path)?);
                 if let Err(e) = std::fs::create_dir_all(&path) {
-                    front.error(None, &format!("{} can't be made: {e}", path.display()), Some("name another directory"));
+                    front.error(
+                        None,
+                        &format!("{} can't be made: {e}", path.display()),
+                        Some("name another directory"),
+                    );
                     return Ok(Status::Refused);
                 }
                 self.stats_dir = Some(path);
@@ -228,7 +229,10 @@ impl Session {
         live.running.stop(Clock::get().raw());
         let begun = Instant::now();
         if !live.running.join(Duration::from_secs(10)) {
-            front.note(&format!("some threads are still in a call after {:.0} s; they are left behind", begun.elapsed().as_secs_f64()));
+            front.note(&format!(
+                "some threads are still in a call after {:.0} s; they are left behind",
+                begun.elapsed().as_secs_f64()
+            ));
         }
         live.heard.try_iter().for_each(|message| front.note(&message));
         Status::Done

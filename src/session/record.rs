@@ -7,9 +7,7 @@ use crate::plan::Plan;
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
 use crate::stats::result::build::{self, CpuTime};
-use crate::stats::result::{
-    CacheState, Class, DirtyBytes, Failure, Fileset, Flowop, Interval, Run, State, Straggler,
-};
+use crate::stats::result::{CacheState, Class, DirtyBytes, Failure, Fileset, Flowop, Interval, Run, State, Straggler};
 use crate::stats::snapshot::Snapshot;
 use crate::sys::{Clock, errno_name};
 use std::collections::BTreeMap;
@@ -163,7 +161,12 @@ impl Session {
             cache_state: CacheState::AsIs,
             settled: ready.prepared.iter().flatten().last().map(|p| p.settled.is_some_and(|s| !s.ran_out)),
             flowops: plan.flowops.iter().enumerate().map(|(id, _)| self.identity(plan, id)).collect(),
-            filesets: ready.sets.iter().zip(&ready.prepared).map(|(set, prepared)| fileset(set, prepared.as_ref())).collect(),
+            filesets: ready
+                .sets
+                .iter()
+                .zip(&ready.prepared)
+                .map(|(set, prepared)| fileset(set, prepared.as_ref()))
+                .collect(),
             ..Run::default()
         }
     }
@@ -201,8 +204,7 @@ impl Session {
         run.measured_seconds = measured as f64 / 1e9;
         run.finished_seconds = self.started.elapsed().as_secs_f64();
         run.descriptor_tables = running.tables().to_owned();
-        run.dirty_bytes =
-            Some(DirtyBytes { before: ready.dirty_before, after: crate::fileset::settle::dirty_bytes() });
+        run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::fileset::settle::dirty_bytes() });
         let out = running.stragglers();
         run.late_ops = sample.flowops.iter().map(|s| s.late_ops).sum::<u64>() + out.len() as u64;
         run.late_oldest_seconds = (run.late_ops > 0).then(|| running.lateness_ns(waited.tick) as f64 / 1e9);
@@ -310,7 +312,8 @@ fn overhead(_plan: &Plan, _sample: &Sample) -> f64 {
 /// A file set's entry.
 fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prepare::Prepared>) -> Fileset {
     let spec = &set.spec;
-    let number = |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
+    let number =
+        |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
     Fileset {
         name: spec.name.clone(),
         path: spec.root().display().to_string(),

@@ -95,7 +95,8 @@ impl Session {
             match std::fs::create_dir(&path) {
                 Ok(()) => {
                     let file = self.map.add("<fresh directory>", path.display().to_string());
-                    let text = crate::model::Expr::Text(vec![crate::syntax::ast::TextPart::Text(path.display().to_string())]);
+                    let text =
+                        crate::model::Expr::Text(vec![crate::syntax::ast::TextPart::Text(path.display().to_string())]);
                     let value = crate::source::Spanned::new(text, Span::new(file, 0, 0));
                     self.fresh = Some(path);
                     let _ = self.scope.set("dir", value, crate::model::SetBy::Default);
@@ -103,17 +104,29 @@ impl Session {
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => {
-                    front.error(None, &format!("no directory can be made in {}: {e}", base.display()), Some("give a directory with `--dir`"));
+                    front.error(
+                        None,
+                        &format!("no directory can be made in {}: {e}", base.display()),
+                        Some("give a directory with `--dir`"),
+                    );
                     return Err(Status::Refused);
                 }
             }
         }
-        front.error(None, &format!("{} is full of directories of other runs", base.display()), Some("`wmlrun clean` removes them"));
+        front.error(
+            None,
+            &format!("{} is full of directories of other runs", base.display()),
+            Some("`wmlrun clean` removes them"),
+        );
         Err(Status::Refused)
     }
 
     /// The plan's sets, those of an earlier run kept where nothing about them has changed.
-    fn prepare(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(Vec<Arc<Fileset>>, Vec<Option<Prepared>>), Status> {
+    fn prepare(
+        &mut self,
+        plan: &Plan,
+        front: &mut dyn Front,
+    ) -> Result<(Vec<Arc<Fileset>>, Vec<Option<Prepared>>), Status> {
         if !self.settings.engine.real() {
             let sets = self.trees(plan, front).ok_or(Status::Refused)?;
             let nothing = sets.iter().map(|_| None).collect();
@@ -153,7 +166,11 @@ impl Session {
             }
         };
         let is_new: Vec<String> = new.iter().map(|(_, key)| key.clone()).collect();
-        kept.extend(new.into_iter().zip(prepared).map(|((set, made_from), prepared)| ReadySet { set, prepared, made_from }));
+        kept.extend(new.into_iter().zip(prepared).map(|((set, made_from), prepared)| ReadySet {
+            set,
+            prepared,
+            made_from,
+        }));
         // In the order of the plan.
         kept.sort_by_key(|r| wanted.iter().position(|w| *w == r.made_from));
         self.sets = kept;
@@ -226,7 +243,11 @@ impl Session {
     }
 
     /// The options of the runtime, and where `print` is heard.
-    pub(super) fn start(&self, ready: &Ready, front: &mut dyn Front) -> Result<(Running, crossbeam::channel::Receiver<String>), Status> {
+    pub(super) fn start(
+        &self,
+        ready: &Ready,
+        front: &mut dyn Front,
+    ) -> Result<(Running, crossbeam::channel::Receiver<String>), Status> {
         let (messages, heard) = crossbeam::channel::unbounded();
         let options = runtime::Options {
             engine: self.settings.engine,
@@ -321,7 +342,12 @@ impl Session {
         }
         if let Some(low) = low {
             run.state = State::LowSpace;
-            run.ended_by = format!("{} has {} left, and {} are to stay free", low.path.display(), crate::util::size::format(low.free), crate::util::size::format(low.floor));
+            run.ended_by = format!(
+                "{} has {} left, and {} are to stay free",
+                low.path.display(),
+                crate::util::size::format(low.free),
+                crate::util::size::format(low.floor)
+            );
         }
         self.conclude(&ready, running, run, &waited, cpu, front)
     }
@@ -404,7 +430,11 @@ impl Session {
         if !stay.is_empty() {
             let bytes: u64 = stay.iter().map(|(_, b)| b).sum();
             let paths: Vec<String> = stay.iter().map(|(p, _)| p.display().to_string()).collect();
-            front.note(&format!("{} stay: {} (`--clean` removes them, or `wmlrun clean`)", paths.join(", "), crate::util::size::format(bytes)));
+            front.note(&format!(
+                "{} stay: {} (`--clean` removes them, or `wmlrun clean`)",
+                paths.join(", "),
+                crate::util::size::format(bytes)
+            ));
         }
         status
     }
