@@ -17,7 +17,7 @@ pub mod sync;
 pub mod stats;
 pub mod engine;
 pub mod fileset;
-// pub mod flowop;
+pub mod flowop;
 pub mod plan;
 pub mod runtime;
 pub mod report;

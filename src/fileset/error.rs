@@ -303,6 +303,9 @@ impl Error {
                 "give another directory with `--dir`, or take over `{}` with `--adopt` if it is a file set that another tool left",
                 path.display()
             ),
+            Self::Foreign { path, what: Foreign::Mount, .. } => {
+                format!("nothing was removed; unmount `{}` and run again", path.display())
+            }
             Self::Foreign { path, .. } => format!("nothing was removed; move `{}` away and run again", path.display()),
             Self::Link { .. } => "name the real directory, or give another one with `--dir`".into(),
             Self::NotADirectory { .. } => "move it away, or give another directory with `--dir`".into(),

@@ -9,7 +9,9 @@
 //! define fileset name=data,path=/mnt/x,entries=1000,dirwidth=20,size=16k,prealloc=80
 //! ```
 
+pub mod cache;
 pub mod content;
+pub mod device;
 pub mod dirs;
 pub mod error;
 mod crew;

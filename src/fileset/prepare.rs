@@ -175,9 +175,19 @@ fn all(
     for work in works.iter_mut() {
         work.decide(options, progress, stop)?;
     }
-    let demands: Vec<Demand> = works.iter().filter_map(Work::demand).collect();
-    space::check(&demands, options.keep_free)?;
-    memory(&demands)?;
+    let mut demands: Vec<Demand> = works.iter().filter_map(Work::demand).collect();
+    if room(&demands, options).is_err() {
+        // What the trees that go first take is looked up only if it matters: that is a call for each file of theirs.
+        for work in works.iter() {
+            if let Action::Replace(scan) = &work.action {
+                let bytes = remove::bytes_of(&work.root, scan, stop)?;
+                for demand in demands.iter_mut().filter(|demand| demand.path == work.root.path) {
+                    demand.freed.0 = bytes;
+                }
+            }
+        }
+        room(&demands, options)?;
+    }
     for work in works.iter_mut() {
         work.perform(options, progress, stop)?;
     }
@@ -189,6 +199,12 @@ fn all(
     let settled = settle::settle(&roots, stop)
         .map_err(|(at, e)| Error::call(&works[at].set.spec.name, "write back", &works[at].root.path, e))?;
     Ok(Some(settled))
+}
+
+/// Whether it all fits.
+fn room(demands: &[Demand], options: &Options) -> Result<(), Error> {
+    space::check(demands, options.keep_free)?;
+    memory(demands)
 }
 
 fn take(set: &Fileset, options: &Options) -> Result<Root, Error> {
@@ -305,7 +321,7 @@ impl Work<'_> {
             _ => bytes + files * block / 2,
         };
         let freed = match &self.action {
-            Action::Replace(scan) => (self.root.marker.bytes, scan.files + scan.dirs.len() as u64),
+            Action::Replace(scan) => (0, scan.files + scan.dirs.len() as u64),
             _ => (0, 0),
         };
         Some(Demand {
@@ -346,7 +362,6 @@ impl Work<'_> {
             self.root.write_marker()?;
             progress.started(name, Phase::Populate, tree.files_at_start(), tree.bytes_at_start());
             let made = populate::run(&self.job(manner, options), stop, watch)?;
-            self.root.marker.bytes = tree.bytes_at_start();
             self.root.marker.state = Stage::Ready;
             self.root.write_marker()?;
             self.populate_seconds += start.elapsed().as_secs_f64();

@@ -4,7 +4,7 @@
 use super::super::dirs::{Dirs, ThreadDirs};
 use super::super::error::{Error, Foreign};
 use super::super::{Fileset, FilesetSpec};
-use super::{Options, Prepared, Quiet, clean, prepare, remove};
+use super::{Demand, Options, Prepared, Quiet, Taken, clean, prepare, remove, root, scan, space};
 use crate::random::{Quantity, RandomVar};
 use crate::sys::fd;
 use std::collections::BTreeMap;
@@ -385,6 +385,31 @@ fn what_does_not_fit_is_refused_with_both_figures_and_leaves_nothing() {
 }
 
 #[test]
+fn what_the_old_tree_takes_counts_as_room() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 30, 10_000);
+    ready(&spec).unwrap();
+    let set = set(&spec);
+    let Taken::Ours(root) = root::take(&spec).unwrap() else { panic!("it is ours") };
+    fd::syncfs(root.fd).unwrap();
+    let scan = scan::scan("data", &spec.root(), root.fd, &GO).unwrap();
+    let bytes = remove::bytes_of(&root, &scan, &GO).unwrap();
+    root.close();
+    assert!((set.tree.bytes()..set.tree.bytes() * 2).contains(&bytes), "{bytes}");
+    let demand = |freed| Demand {
+        set: "data".into(),
+        path: spec.root(),
+        device: 1,
+        bytes: fd::statvfs_path(&spec.root()).unwrap().free + (1 << 30),
+        inodes: 0,
+        freed: (freed, 0),
+    };
+    assert!(matches!(space::check(&[demand(0)], false), Err(Error::Space { .. })));
+    // (Other programs may take and give room meanwhile, hence the gibibytes.)
+    assert!(space::check(&[demand(3 << 30)], false).is_ok());
+}
+
+#[test]
 fn an_interrupted_population_is_seen_and_made_good() {
     for reuse in [false, true] {
         let dir = TempDir::new().unwrap();
@@ -467,7 +492,8 @@ fn a_tree_is_adopted_with_its_shape_and_never_removed() {
 
 #[test]
 fn a_tree_that_no_set_has_is_not_adopted() {
-    let spoil: [(&str, &dyn Fn(&Path)); 5] = [
+    type Spoil<'a> = (&'a str, &'a dyn Fn(&Path));
+    let spoil: [Spoil<'_>; 5] = [
         ("a missing file", &|root| fs::remove_file(root.join("00000002/00000002")).unwrap()),
         ("a file too few", &|root| fs::remove_file(root.join("00000002/00000004")).unwrap()),
         ("a foreign name", &|root| fs::write(root.join("00000002/readme"), "x").unwrap()),

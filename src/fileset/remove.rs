@@ -121,6 +121,30 @@ fn remove_files(root: &Root, scan: &Scan, dir: u32, buf: &mut [u8], worker: &cre
     Ok(())
 }
 
+/// Bytes that the files of a scanned tree take on the disk.
+pub(super) fn bytes_of(root: &Root, scan: &Scan, stop: &AtomicBool) -> Result<u64, Error> {
+    let mut buf = vec![0; LIST_BUFFER];
+    let mut blocks = 0;
+    for (at, dir) in scan.dirs.iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped { set: root.set.clone() });
+        }
+        if dir.files() == 0 {
+            continue;
+        }
+        let chain = scan.chain(at as u32);
+        let call = |call, e| Error::call(&root.set, call, &place(root, &chain), e);
+        let fd = Closing(walk::open_chain(root.fd, &chain, LIST).map_err(|e| call("open", e))?);
+        fd::list_dir(fd.0, &mut buf, |name, _| {
+            blocks += fd::stat_at(fd.0, name).map_or(0, |stat| stat.blocks);
+            true
+        })
+        .map_err(|e| call("read", e))?;
+    }
+    // The unit of `st_blocks` is 512 bytes, whatever the file system's.
+    Ok(blocks * 512)
+}
+
 fn unlink(dir: Fd, serial: u32) -> Result<(), Errno> {
     match fd::unlink_at(dir, Name::new(u64::from(serial)).as_c()) {
         Err(Errno::NOENT) => Ok(()),

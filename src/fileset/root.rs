@@ -71,9 +71,6 @@ pub(super) struct Marker {
     pub(super) adopted: bool,
     /// How the tree was made; none yet in a root that was only marked.
     pub(super) layout: Option<Layout>,
-    /// Bytes that it had when it was ready.
-    #[serde(default)]
-    pub(super) bytes: u64,
 }
 
 /// A root that is ours: open, marked, and locked, in the descriptor table of the thread that took it.
@@ -173,15 +170,8 @@ fn mark(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bool) -> R
             e => Error::call(set, "lock", &at, e),
         });
     }
-    let marker = Marker {
-        format: FORMAT,
-        set: set.to_owned(),
-        state: Progress::Empty,
-        made_root,
-        adopted,
-        layout: None,
-        bytes: 0,
-    };
+    let marker =
+        Marker { format: FORMAT, set: set.to_owned(), state: Progress::Empty, made_root, adopted, layout: None };
     let root = Root { set: set.to_owned(), path, fd: root, lock, marker, fresh: true };
     match root.write_marker() {
         Ok(()) => Ok(root),
@@ -231,15 +221,7 @@ fn parse(set: &str, text: &[u8]) -> Result<Marker, String> {
     if text.iter().all(|&byte| byte == 0) {
         // A crash came between making and writing it: nothing is known but that it is ours.
         let (state, layout) = (Progress::Populating, None);
-        return Ok(Marker {
-            format: FORMAT,
-            set: set.into(),
-            state,
-            made_root: false,
-            adopted: false,
-            layout,
-            bytes: 0,
-        });
+        return Ok(Marker { format: FORMAT, set: set.into(), state, made_root: false, adopted: false, layout });
     }
     let marker: Marker = serde_json::from_slice(text).map_err(|e| e.to_string())?;
     if marker.format != FORMAT {

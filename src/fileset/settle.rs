@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Dirty bytes that any machine has.
 const FEW: u64 = 8 << 20;
 /// If they have not fallen for so long, they will not.
-const FLAT: Duration = Duration::from_millis(1500);
+const FLAT: Duration = Duration::from_millis(600);
 
 /// What a settling did.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]

@@ -38,7 +38,7 @@ fn one_thread_gets_the_files_in_order() {
 #[test]
 fn rotation_visits_each_rare_file_once_a_round() {
     for n in [100, 10_000, 300_000] {
-        let rare = |i: u64| mix(7, i) % 97 == 0;
+        let rare = |i: u64| mix(7, i).is_multiple_of(97);
         let expected: Vec<u64> = (0..n).filter(|&i| rare(i)).collect();
         for want in [Want::Existing, Want::Absent] {
             let set = members(n, |i| rare(i) == (want == Want::Existing));
@@ -160,7 +160,7 @@ fn many_threads_make_and_remove_without_losing_or_doubling_a_file() {
                     let Picked::File(i) = set.pick(want, how, true) else { continue };
                     let there = disk[i as usize].load(Ordering::SeqCst);
                     assert_eq!(there == 1, want == Want::Existing, "file {i} is not as the state says");
-                    if bits >> 3 & 7 == 0 {
+                    if (bits >> 3).is_multiple_of(8) {
                         set.release(i);
                         continue;
                     }
@@ -200,7 +200,7 @@ fn whoever_waits_is_woken_by_a_change_and_by_a_stop() {
                         got += 1;
                     }
                     // A lost wake-up would make this test last a minute and fail.
-                    _ if !stop.load(Ordering::SeqCst) => assert!(set.wait_change(epoch, Duration::from_secs(60))),
+                    _ if !stop.load(Ordering::SeqCst) => assert!(set.wait_change(epoch, Duration::from_mins(1))),
                     _ => {}
                 }
             }
@@ -211,7 +211,7 @@ fn whoever_waits_is_woken_by_a_change_and_by_a_stop() {
                 let epoch = set.epoch();
                 match set.pick(Want::Absent, How::Index(0), true) {
                     Picked::File(i) => break set.set_exists(i, true),
-                    _ => assert!(set.wait_change(epoch, Duration::from_secs(60))),
+                    _ => assert!(set.wait_change(epoch, Duration::from_mins(1))),
                 }
             }
         }
@@ -220,7 +220,7 @@ fn whoever_waits_is_woken_by_a_change_and_by_a_stop() {
             if set.n_existing() == 0 && matches!(set.pick(Want::Absent, How::Index(0), false), Picked::File(_)) {
                 break;
             }
-            assert!(set.wait_change(epoch, Duration::from_secs(60)));
+            assert!(set.wait_change(epoch, Duration::from_mins(1)));
         }
         stop.store(true, Ordering::SeqCst);
         set.wake_all();

@@ -137,12 +137,12 @@ impl Direct<'_> {
         let mut serial = 0;
         while direct.files.len() < direct.wanted {
             serial += 1;
-            direct.dir(String::new(), serial, 2);
+            direct.dir("", serial, 2);
         }
         (direct.files, direct.dirs)
     }
 
-    fn dir(&mut self, above: String, serial: u64, level: u64) {
+    fn dir(&mut self, above: &str, serial: u64, level: u64) {
         let path = if above.is_empty() { format!("{serial:08}") } else { format!("{above}/{serial:08}") };
         self.dirs.push(path.clone());
         let limit = match (self.depth.is_finite() && self.depth > 0.0, self.spec.depth_gamma) {
@@ -164,7 +164,7 @@ impl Direct<'_> {
             if level >= limit {
                 self.files.push(format!("{path}/{serial:08}"));
             } else {
-                self.dir(path.clone(), serial, level + 1);
+                self.dir(&path, serial, level + 1);
             }
         }
     }

@@ -80,7 +80,7 @@ struct Job {
 
 /// An operation that has completed.
 #[derive(Debug)]
-pub struct Done {
+pub(super) struct Done {
     buf: Vec<u8>,
     cell: usize,
     submitted: u64,

@@ -11,7 +11,7 @@ use crate::engine::{Engine, Handle};
 use crate::fileset::dirs::{Dirs, ThreadDirs};
 use crate::fileset::{Fileset, How, Members, Name, OwnRotor, Picked, Rotor, Want};
 use crate::random::Rng;
-use crate::stats::{Cell, ThreadStats};
+use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
 use crate::sys::{Clock, Errno, Fd, errno_text};
 use rustix::fs::OFlags;
@@ -394,7 +394,7 @@ impl<'r> OpCx<'r> {
         let nominal = self.views[file.set].set.tree.size_of(file.index);
         let (dir, name) = self.locate(file)?;
         self.begin();
-        match self.engine.open(dir, name.as_c_str(), flags, nominal) {
+        match self.engine.open(dir, name.as_c(), flags, nominal) {
             Ok(handle) => {
                 *self.slots.get_mut(slot) = Slot { handle: Some(handle), file: Some(file), nominal };
                 if !readahead {

@@ -82,7 +82,7 @@ impl Step for Leaf {
         let above = tree.dir_of_leafdir(index);
         let result = cx.dir(self.set, above).and_then(|dir| {
             cx.begin();
-            if self.make { cx.engine.mkdir(dir, name.as_c_str()) } else { cx.engine.rmdir(dir, name.as_c_str()) }
+            if self.make { cx.engine.mkdir(dir, name.as_c()) } else { cx.engine.rmdir(dir, name.as_c()) }
         });
         match result {
             Ok(()) => {

@@ -118,7 +118,7 @@ impl Step for Delete {
             }
         };
         cx.begin();
-        match cx.engine.unlink(dir, name.as_c_str()) {
+        match cx.engine.unlink(dir, name.as_c()) {
             Ok(()) => {
                 let outcome = cx.end(0);
                 cx.views[file.set].set.state.set_exists(file.index, false);
@@ -180,7 +180,7 @@ impl Step for StatFile {
             Err(outcome) => return outcome,
         };
         cx.begin();
-        let result = cx.engine.stat(dir, name.as_c_str());
+        let result = cx.engine.stat(dir, name.as_c());
         let outcome = match result {
             Ok(()) => cx.end(0),
             Err(errno) => cx.failed("stat failed", errno, Some(file)),

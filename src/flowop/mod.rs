@@ -30,7 +30,7 @@ pub use cx::{OpCx, Starvation, View};
 use crate::diag::Diagnostic;
 use crate::fileset::Want;
 use crate::spec::{Flowop, SpecTable};
-use crate::stats::ThreadStats;
+use crate::stats::recorder::ThreadStats;
 use crate::sync::{Latch, Semaphore};
 use std::sync::Arc;
 

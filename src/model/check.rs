@@ -25,6 +25,60 @@ pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<D
     checker.commands(&model.commands);
 }
 
+/// Calls `each` with the name of every variable that is set or read; a name may come more than once.
+pub fn each_variable(commands: &[Command], each: &mut dyn FnMut(&str)) {
+    for command in commands {
+        match &command.kind {
+            CommandKind::Set { name, value } => {
+                each(&name.node);
+                expr::variables(value, &mut |v, _| each(&v.name));
+            }
+            CommandKind::SetField { name, value, .. } => {
+                each(&name.node);
+                expr::variables(value, &mut |v, _| each(&v.name));
+            }
+            CommandKind::ForEach { name, values, body } => {
+                each(&name.node);
+                values.iter().for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
+                each_variable(body, each);
+            }
+            CommandKind::DefineFileset(def) => of_attrs(&def.attrs, each),
+            CommandKind::DefineProcess(def) => {
+                of_attrs(&def.attrs, each);
+                for thread in &def.threads {
+                    of_attrs(&thread.attrs, each);
+                    thread.flowops.iter().for_each(|f| of_flowop(f, each));
+                }
+            }
+            CommandKind::DefineFlowop(def) => {
+                of_attrs(&def.attrs, each);
+                def.parameters.iter().filter_map(|p| p.value.as_ref()).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
+                def.flowops.iter().for_each(|f| of_flowop(f, each));
+            }
+            CommandKind::Run(Some(e))
+            | CommandKind::Sleep(e)
+            | CommandKind::Warmup(e)
+            | CommandKind::System(e)
+            | CommandKind::Echo(e)
+            | CommandKind::Log(e)
+            | CommandKind::EventGen(Some(e)) => expr::variables(e, &mut |v, _| each(&v.name)),
+            CommandKind::PsRun { period, seconds } => {
+                period.iter().chain(seconds).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn of_attrs(attrs: &Attrs, each: &mut dyn FnMut(&str)) {
+    attrs.iter().for_each(|used| expr::variables(&used.value, &mut |v, _| each(&v.name)));
+}
+
+fn of_flowop(flowop: &FlowopDef, each: &mut dyn FnMut(&str)) {
+    of_attrs(&flowop.attrs, each);
+    flowop.locals.iter().filter_map(|l| l.value.as_ref()).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
+}
+
 #[derive(Default)]
 struct Names {
     filesets: HashSet<String>,

@@ -275,9 +275,12 @@ pub fn check(
     };
     let (nodes, nesting) = crate::syntax::nest(&ast);
     found.extend(nesting);
-    let commands = build::build(&nodes, table, dialect, known, &mut found);
+    let mut later = Vec::new();
+    let commands = build::build(&nodes, table, dialect, known, &mut later);
     let model = Model { file, dialect, dialect_reason: reason, commands };
-    check::check(&model, table, known, &mut found);
+    check::check(&model, table, known, &mut later);
+    let later = crate::syntax::without_follow_ons(&ast, &found, later);
+    found.extend(later);
     found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
     (model, found)
 }

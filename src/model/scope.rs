@@ -120,6 +120,7 @@ pub struct Locals<'a> {
 pub trait LookupDebug: Lookup + std::fmt::Debug {}
 impl<T: Lookup + std::fmt::Debug> LookupDebug for T {}
 
+
 impl Lookup for Locals<'_> {
     fn variable(&self, variable: &Variable) -> Option<Spanned<Expr>> {
         let local = self.values.iter().find(|(n, _)| *n == variable.name && variable.form == VariableForm::Plain);

@@ -131,7 +131,7 @@ impl Unroller<'_> {
             return;
         }
         let locals = arguments(flowop, &composite, scope, found);
-        let inner = Locals { values: locals, outer: &scope };
+        let inner = Locals { values: locals, outer: scope };
         let body_iters = match evaluate(&composite.attrs, &inner, found).get("iters") {
             Some((v, span)) => super::values::quantity(v, span, &inner).map_err(|d| found.push(d)).ok(),
             None => None,

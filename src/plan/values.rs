@@ -76,7 +76,7 @@ impl Evaluated {
 }
 
 /// Something to draw from, out of a value.
-pub fn quantity(value: &Value, span: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
+pub(super) fn quantity(value: &Value, span: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
     match value {
         Value::Random(expr) => random_variable(expr, span, scope),
         other => match crate::flowop::args::int(other) {

@@ -1,7 +1,7 @@
 //! The handle on live processes.
 
 use super::shared::{Fault, Shared};
-use crate::stats::Snapshot;
+use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
 use crate::sys::proc;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
 use crate::flowop::{Failure, SemPair, View};
 use crate::plan::Plan;
-use crate::stats::ThreadStats;
+use crate::stats::recorder::ThreadStats;
 use crate::sync::{EventPool, Gate, Latch, Semaphore};
 use crate::sys::Clock;
 use parking_lot::{Condvar, Mutex};

@@ -98,7 +98,7 @@ where
 {
     let shared: &'a Shared = home.shared;
     let thread: &'a Thread = &home.process.threads[seat.thread];
-    let stats: &'a crate::stats::ThreadStats = &shared.seats[seat_index(shared, seat)].stats;
+    let stats: &'a crate::stats::recorder::ThreadStats = &shared.seats[seat_index(shared, seat)].stats;
     if let Some(level) = thread.ioprio {
         // Without leave the priority stays; the run is the same otherwise.
         let _ = proc::io_priority(level);

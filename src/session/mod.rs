@@ -1,1 +1,407 @@
 //! Commands one after another: what a script, a profile or a prompt does.
+//!
+//! In: source texts and settings. Out: runs in a [`Document`], and words to a [`Front`]. A session keeps what was defined and
+//! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
+//! Deliberately absent: the command line, terminals, formats of reports.
+
+mod commands;
+mod environment;
+mod front;
+pub mod library;
+mod live;
+mod record;
+mod run;
+mod settings;
+
+pub use front::Front;
+pub use settings::Settings;
+
+use crate::diag::{Code, Diagnostic, Severity, has_errors};
+use crate::fileset::Fileset;
+use crate::fileset::prepare::Prepared;
+use crate::flowop;
+use crate::model::{self, Command, CommandKind, Expr, Known, QuitMode, Scope, SetBy};
+use crate::plan::{self, Definitions, Plan};
+use crate::report::json;
+use crate::source::{FileId, SourceMap, Span, Spanned};
+use crate::spec::{Dialect, SpecTable};
+use crate::stats::result::Document;
+use crate::syntax::ast::TextPart;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Instant;
+
+/// How a command ended; the worst of all is the exit status.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Status {
+    /// As it should.
+    #[default]
+    Done,
+    /// A run failed or got stuck.
+    Failed,
+    /// The script is wrong.
+    Script,
+    /// The environment refused.
+    Refused,
+    /// A signal came, by its number.
+    Interrupted(u8),
+}
+
+impl Status {
+    /// The process's exit status.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Script => 2,
+            Self::Refused => 3,
+            Self::Interrupted(signal) => 128 + signal,
+        }
+    }
+}
+
+/// What stands for `$dir` until a directory is needed.
+const FRESH: &str = "(fresh directory)";
+
+/// A session.
+pub struct Session {
+    /// All texts so far.
+    pub map: SourceMap,
+    /// All variables.
+    pub scope: Scope,
+    /// All definitions.
+    pub definitions: Definitions,
+    /// What the command line decided.
+    pub settings: Settings,
+    /// The result so far.
+    pub document: Document,
+    table: SpecTable,
+    started: Instant,
+    interrupt: Arc<AtomicUsize>,
+    mode: QuitMode,
+    event_rate: Option<Spanned<Expr>>,
+    lathist: bool,
+    dialect: Dialect,
+    usage: Vec<Spanned<Expr>>,
+    /// Variables that loaded scripts set, in order: what `vars` of 1.4 prints.
+    script_variables: Vec<String>,
+    /// The time of a `run N` in a text that was only loaded.
+    default_seconds: Option<f64>,
+    warm_next: Option<f64>,
+    /// A run has been made: a script without any gets one.
+    has_run: bool,
+    quit: bool,
+    nested: usize,
+    sets: Vec<ReadySet>,
+    fresh: Option<PathBuf>,
+    live: Option<live::Live>,
+    json: Option<json::Writer>,
+    stats_dir: Option<PathBuf>,
+}
+
+/// A file set that is on the disk.
+struct ReadySet {
+    set: Arc<Fileset>,
+    prepared: Prepared,
+    /// What it was made from, in its printed form.
+    made_from: String,
+}
+
+impl Session {
+    /// A session with nothing in it. `interrupt` is raised by signals.
+    pub fn new(settings: Settings, interrupt: Arc<AtomicUsize>) -> Self {
+        let mut scope = Scope::default();
+        let fresh = Expr::Text(vec![TextPart::Text(FRESH.to_owned())]);
+        // A literal can't fail to be set.
+        let _ = scope.set("dir", Spanned::new(fresh, Span::default()), SetBy::Default);
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        scope.set_internal("hostname", host);
+        let document = Document {
+            command_line: settings.command_line.clone(),
+            process_id: std::process::id(),
+            seed: settings.seed,
+            layout_seed: settings.layout_seed,
+            ..Document::default()
+        };
+        Self {
+            map: SourceMap::new(),
+            scope,
+            definitions: Definitions::default(),
+            settings,
+            document,
+            table: flowop::spec_table(),
+            started: Instant::now(),
+            interrupt,
+            mode: QuitMode::default(),
+            event_rate: None,
+            lathist: false,
+            dialect: Dialect::default(),
+            usage: Vec::new(),
+            script_variables: Vec::new(),
+            default_seconds: None,
+            warm_next: None,
+            has_run: false,
+            quit: false,
+            nested: 0,
+            sets: Vec::new(),
+            fresh: None,
+            live: None,
+            json: None,
+            stats_dir: None,
+        }
+    }
+
+    /// Opens the result file: before anything is made, so that a bad path costs nothing.
+    pub fn open_json(&mut self, front: &mut dyn Front) -> Status {
+        let Some(path) = self.settings.json.clone() else { return Status::Done };
+        match json::Writer::create(&path) {
+            Ok(writer) => {
+                self.json = Some(writer);
+                Status::Done
+            }
+            Err(e) => {
+                front.error(None, &format!("the result file {} can't be written: {e}", path.display()), Some("give `--json` another path"));
+                Status::Refused
+            }
+        }
+    }
+
+    /// The settings of the command line become variables that no `set` changes.
+    pub fn apply_sets(&mut self, front: &mut dyn Front) -> Status {
+        for (name, value) in self.settings.sets.clone() {
+            let Some(expr) = self.parse_value(&name, &value) else {
+                front.error(None, &format!("`--set {name}={value}` is no assignment"), Some("write `--set NAME=VALUE`, such as `--set nfiles=10k`"));
+                return Status::Script;
+            };
+            if let Err(d) = self.scope.set(&name, expr, SetBy::CommandLine) {
+                front.diagnostics(&self.map, &[d]);
+                return Status::Script;
+            }
+        }
+        Status::Done
+    }
+
+    /// A value as typed on the command line: what stands right of `set $name =`, or else a text.
+    fn parse_value(&mut self, name: &str, value: &str) -> Option<Spanned<Expr>> {
+        let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(good) || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        let file = self.map.add("<command line>", format!("set ${name}={value}"));
+        let (model, found) = model::check(&self.map, file, &self.table, Some(Dialect::Fsl), &Known { open: true, ..Known::default() });
+        if let ([Command { kind: CommandKind::Set { value, .. }, .. }], false) = (model.commands.as_slice(), has_errors(&found)) {
+            return Some(value.clone());
+        }
+        let file = self.map.add("<command line>", value);
+        let span = Span::new(file, 0, value.len());
+        Some(Spanned::new(Expr::Text(vec![TextPart::Text(value.to_owned())]), span))
+    }
+
+    /// What is known before a text is checked.
+    pub fn known(&self, open: bool) -> Known {
+        let mut known = Known {
+            variables: self.scope.bindings().iter().map(|b| b.name.clone()).collect(),
+            composites: self.definitions.composites.iter().map(|c| c.name.node.clone()).collect(),
+            open,
+            ..Known::default()
+        };
+        known.filesets =
+            self.definitions.filesets.iter().filter_map(|f| f.attrs.constant_text("name")).map(|n| n.node).collect();
+        let flowops = self.definitions.processes.iter().flat_map(|p| p.threads.iter().flat_map(|t| t.flowops.iter()));
+        known.targets = flowops.filter_map(|f| f.attrs.constant_text("name")).map(|n| n.node).collect();
+        known
+    }
+
+    /// Checks a text; its commands, or `None` and the errors shown.
+    pub fn check(&mut self, file: FileId, open: bool, front: &mut dyn Front) -> Option<model::Model> {
+        let dialect = self.settings.dialect.or(open.then_some(self.dialect));
+        let (model, found) = model::check(&self.map, file, &self.table, dialect, &self.known(open));
+        if !found.is_empty() {
+            front.diagnostics(&self.map, &found);
+        }
+        (!has_errors(&found)).then_some(model)
+    }
+
+    /// Runs a whole script: all of its commands, then a run if there was none.
+    pub fn script(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
+        let file = self.map.add(name, text);
+        let Some(model) = self.check(file, false, front) else { return Status::Script };
+        self.describe_script(file, &model);
+        let applied = self.apply_sets(front);
+        if applied != Status::Done {
+            return applied;
+        }
+        let unused = self.unused_settings(&model);
+        if !unused.is_empty() {
+            unused.iter().for_each(|(text, help)| front.error(None, text, Some(help)));
+            return Status::Script;
+        }
+        let status = self.commands(&model.commands, front);
+        if status != Status::Done || self.quit || self.has_run || self.live.is_some() {
+            return status;
+        }
+        if self.definitions.processes.is_empty() {
+            if self.sets.is_empty() && model.commands.iter().all(|c| !matches!(c.kind, CommandKind::Echo(_) | CommandKind::Create(_) | CommandKind::List(_) | CommandKind::Version | CommandKind::Help)) {
+                let d = Diagnostic::error(Code::NothingToRun, Span::new(file, 0, 0), "the script defines no process")
+                    .help("add `define process name=… { thread … { flowop … } }`");
+                front.diagnostics(&self.map, &[d]);
+                return Status::Script;
+            }
+            return status;
+        }
+        self.run(None, Span::new(file, 0, 0), front).max(status)
+    }
+
+    fn describe_script(&mut self, file: FileId, model: &model::Model) {
+        use sha2::{Digest, Sha256};
+        let source = self.map.file(file);
+        let digest = Sha256::digest(source.text.as_bytes());
+        self.dialect = model.dialect;
+        let script = &mut self.document.script;
+        script.path.clone_from(&source.name);
+        script.text.clone_from(&source.text);
+        script.sha256 = digest.iter().fold(String::new(), |mut hex, b| {
+            use std::fmt::Write as _;
+            let _ = write!(hex, "{b:02x}");
+            hex
+        });
+        script.dialect = model.dialect.name().to_owned();
+        script.dialect_reason.clone_from(&model.dialect_reason);
+        let base = source.name.rsplit('/').next().unwrap_or_default();
+        let base = base.strip_suffix(".f").or_else(|| base.strip_suffix(".wml")).unwrap_or(base).to_owned();
+        self.scope.set_internal("scriptname", base);
+    }
+
+    /// Settings of the command line that change nothing in this script: what is wrong, and what was perhaps meant.
+    fn unused_settings(&self, model: &model::Model) -> Vec<(String, String)> {
+        let used = used_variables(&model.commands);
+        if model.commands.iter().any(|c| matches!(c.kind, CommandKind::Load(_))) {
+            return Vec::new();
+        }
+        let mut problems = Vec::new();
+        for (name, value) in &self.settings.sets {
+            if used.iter().any(|u| u == name) {
+                continue;
+            }
+            let names: Vec<&str> = used.iter().map(String::as_str).collect();
+            if name == "dir" {
+                let paths: Vec<String> = self.paths(model);
+                problems.push((
+                    format!("the script does not use `$dir`, so that `--dir {value}` would change nothing"),
+                    format!("its file sets lie in {}; its variables are {}", listed(&paths), listed(&names)),
+                ));
+                continue;
+            }
+            let help = match crate::diag::nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("its variables are {}", listed(&names)),
+            };
+            problems.push((format!("the script does not use `${name}`, which `--set` gives a value"), help));
+        }
+        problems
+    }
+
+    /// The paths of a script's file sets, as written.
+    fn paths(&self, model: &model::Model) -> Vec<String> {
+        let mut paths: Vec<String> = model
+            .commands
+            .iter()
+            .filter_map(|c| match &c.kind {
+                CommandKind::DefineFileset(def) => def.attrs.get("path").map(|u| self.map.slice(u.value.span).to_owned()),
+                _ => None,
+            })
+            .collect();
+        paths.dedup();
+        paths
+    }
+
+    /// The plan of what is defined, with the variables as they are; `None` and the errors shown.
+    pub fn plan(&mut self, front: &mut dyn Front) -> Option<Plan> {
+        let event_rate = match self.event_rate_now() {
+            Ok(rate) => rate,
+            Err(d) => {
+                front.diagnostics(&self.map, &[*d]);
+                return None;
+            }
+        };
+        let options = plan::Options { mode: self.mode, event_rate };
+        match plan::compile(&self.definitions, &self.scope, &self.table, options) {
+            Ok((plan, warnings)) => {
+                if !warnings.is_empty() {
+                    front.diagnostics(&self.map, &warnings);
+                }
+                Some(plan)
+            }
+            Err(found) => {
+                front.diagnostics(&self.map, &found);
+                None
+            }
+        }
+    }
+
+    fn event_rate_now(&self) -> Result<Option<u64>, Box<Diagnostic>> {
+        let Some(expr) = &self.event_rate else { return Ok(None) };
+        let value = model::eval(expr, &self.scope).map_err(Box::new)?;
+        match flowop::args::int(&value) {
+            Some(rate) => Ok(Some(rate)),
+            None => Err(Box::new(
+                Diagnostic::error(Code::WrongType, expr.span, format!("the event rate is {}", value.kind()))
+                    .help("give a number of events a second"),
+            )),
+        }
+    }
+
+    /// The file sets of a plan as trees, not yet on the disk.
+    pub fn trees(&self, plan: &Plan, front: &mut dyn Front) -> Option<Vec<Arc<Fileset>>> {
+        let mut sets = Vec::new();
+        for spec in &plan.filesets {
+            match Fileset::new(spec.clone(), self.settings.layout_seed) {
+                Ok(set) => sets.push(Arc::new(set)),
+                Err(e) => {
+                    front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+                    return None;
+                }
+            }
+        }
+        Some(sets)
+    }
+
+    /// The session ends: live processes are stopped, directories of its own removed, the result written for good.
+    pub fn finish(mut self, front: &mut dyn Front) -> Status {
+        let mut status = self.shutdown_processes(front);
+        status = status.max(self.leave_trees(front));
+        if let Some(writer) = self.json.take()
+            && let Err(e) = writer.finish(&self.document)
+        {
+            front.error(None, &format!("the result file can't be written: {e}"), None);
+            status = status.max(Status::Refused);
+        }
+        status
+    }
+}
+
+/// A list of names for a message.
+fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    names.iter().map(|n| format!("`{}`", n.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+/// Every variable that a script sets or reads.
+fn used_variables(commands: &[Command]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut note = |name: &str| {
+        if !names.iter().any(|n| n == name) {
+            names.push(name.to_owned());
+        }
+    };
+    model::check::each_variable(commands, &mut note);
+    names
+}
+
+/// Whether any of them stops a command.
+fn any_error(found: &[Diagnostic]) -> bool {
+    found.iter().any(|d| d.severity == Severity::Error)
+}

@@ -21,6 +21,17 @@ pub fn descriptors() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// How many threads this process may have, where there is a bound: the user's and the control group's.
+pub fn threads() -> Option<u64> {
+    let group = std::fs::read_to_string("/proc/self/cgroup").ok();
+    let group = group.as_deref().and_then(|g| g.lines().find_map(|l| l.strip_prefix("0::")));
+    let group = group.and_then(|path| std::fs::read_to_string(format!("/sys/fs/cgroup{path}/pids.max")).ok());
+    let group = group.and_then(|text| text.trim().parse().ok());
+    let user = getrlimit(Resource::Nproc).current;
+    let all = std::fs::read_to_string("/proc/sys/kernel/threads-max").ok().and_then(|t| t.trim().parse().ok());
+    [group, user, all].into_iter().flatten().min()
+}
+
 /// Memory in bytes: all, and what the kernel thinks can be had without swapping. The smaller of the machine's and the
 /// control group's.
 pub fn memory() -> (u64, u64) {

@@ -4,6 +4,7 @@
 //! owned handle that is dropped in another table would close a stranger's file. Who opens, closes.
 //! Deliberately absent: the language, file sets, and any policy about them.
 
+pub mod cache;
 pub mod clock;
 pub mod fd;
 pub mod futex;

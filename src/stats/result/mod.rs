@@ -204,8 +204,44 @@ pub struct Run {
     pub filesets: Vec<Fileset>,
     /// The run in pieces, if asked for (`--interval`).
     pub intervals: Vec<Interval>,
+    /// What ended the run before its time, if something went wrong.
+    pub failure: Option<Failure>,
+    /// Threads that had not come back from a call when the result was written.
+    pub stragglers: Vec<Straggler>,
     /// What a reader of the numbers should know.
     pub warnings: Vec<Note>,
+}
+
+/// What went wrong in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Failure {
+    /// The flowop, as `process/thread/name`; absent if it was none's fault.
+    pub flowop: Option<String>,
+    /// Its line in the script.
+    pub line: Option<u64>,
+    /// What was tried, and what came of it.
+    pub what: String,
+    /// The file.
+    pub path: Option<String>,
+    /// The error's name: `ENOSPC`.
+    pub errno: Option<String>,
+    /// What to do.
+    pub help: String,
+}
+
+/// A thread that had not come back from a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Straggler {
+    /// As `process/thread/flowop`.
+    pub flowop: String,
+    /// Which process instance, from 0.
+    pub instance: u64,
+    /// Which thread of it, from 0.
+    pub thread: u64,
+    /// Where in the kernel it waits, if the kernel says.
+    pub wait_channel: Option<String>,
 }
 
 /// What ran before measuring began.

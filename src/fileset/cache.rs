@@ -1,0 +1,247 @@
+//! The page cache and the files of a set: reading them in, evicting them, and seeing how many are in it.
+//!
+//! What the kernel is asked here it may refuse or forget; only what is measured is claimed. Deliberately absent: when a run
+//! wants its files cold, and what lies below the file system ([`super::device`]).
+
+use super::crew;
+use super::dirs::{Dirs, ThreadDirs};
+use super::error::Error;
+use super::{Fileset, settle};
+use crate::random;
+use crate::sys::{self, Errno, Fd, cache, fd};
+use rand::RngExt;
+use rustix::fs::{Advice, Mode, OFlags};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+pub use crate::sys::cache::Method;
+
+/// Files that a worker takes at once.
+const PIECE: u64 = 256;
+/// Bytes of a read.
+const CHUNK: usize = 1 << 20;
+/// Directories that a worker keeps open.
+const PLACES: usize = 64;
+/// The most files that residency is measured on.
+pub const SAMPLE: u64 = 1000;
+
+/// How much of a set lies in the page cache.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Residency {
+    /// Part of the bytes that is cached, 0 to 1.
+    pub part: f64,
+    /// The interval in which that lies with 95 % confidence; no wider than a point if all files were looked at.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// Files looked at.
+    pub files: u64,
+    /// How.
+    pub method: Method,
+}
+
+/// Writes the set's file system back and asks the kernel to forget the data of the files that are there. On tmpfs nothing can
+/// be forgotten; [`residency`] tells.
+pub fn evict(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool) -> Result<(), Error> {
+    settle::settle(&[set.spec.root()], stop)
+        .map_err(|(_, e)| Error::call(&set.spec.name, "write back", &set.spec.root(), e))?;
+    each(set, threads, stop, || |fd: Fd, _: &crew::Worker<'_>| fd::advise(fd, Advice::DontNeed))
+}
+
+/// Reads the files that are there.
+pub fn warm(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool) -> Result<(), Error> {
+    each(set, threads, stop, || {
+        let mut buf = vec![0; CHUNK];
+        move |fd: Fd, worker: &crew::Worker<'_>| {
+            while worker.halted().is_continue() {
+                let n = fd::read(fd, &mut buf)?;
+                worker.tally.add(0, n as u64);
+                if n == 0 {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    })
+}
+
+/// Does something with every file that is there, by several threads.
+fn each<F>(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, make: impl Fn() -> F + Sync) -> Result<(), Error>
+where
+    F: FnMut(Fd, &crew::Worker<'_>) -> Result<(), Errno>,
+{
+    let Some(dirs) = Dirs::open_all(std::slice::from_ref(set), 0)?.pop() else { return Ok(()) };
+    let next = AtomicU64::new(0);
+    let files = set.tree.n_files();
+    let done = crew::run(
+        &set.spec.name,
+        threads,
+        stop,
+        |_, _| (),
+        |worker| {
+            let mut own = ThreadDirs::new(PLACES);
+            let mut act = make();
+            let mut work = || {
+                loop {
+                    let start = next.fetch_add(PIECE, Ordering::Relaxed);
+                    if start >= files {
+                        return Ok(());
+                    }
+                    for i in start..files.min(start + PIECE) {
+                        if worker.halted().is_break() {
+                            return Ok(());
+                        }
+                        if set.state.files.exists(i) {
+                            with_file(&dirs, &mut own, i, |fd| act(fd, worker))?;
+                        }
+                    }
+                }
+            };
+            let done = work();
+            own.close_all();
+            done
+        },
+    );
+    dirs.close_all();
+    done.map(drop)
+}
+
+fn with_file<T>(
+    dirs: &Dirs,
+    own: &mut ThreadDirs,
+    i: u64,
+    act: impl FnOnce(Fd) -> Result<T, Errno>,
+) -> Result<T, Error> {
+    let set = dirs.set();
+    let open = |own| {
+        let dir = dirs.dir(set.tree.dir_of(i), own)?;
+        fd::open_at(dir, set.tree.name(i).as_c(), OFlags::RDONLY, Mode::empty())
+    };
+    let call = |call, e| Error::call(&set.spec.name, call, &set.path_of(i), e);
+    let fd = open(own).map_err(|e| call("open", e))?;
+    let done = act(fd);
+    fd::close(fd);
+    done.map_err(|e| call("read", e))
+}
+
+/// Measures how much of the files that are there is cached, on a sample of at most [`SAMPLE`] files chosen by `seed`. Opening
+/// them brings their inodes into memory: whoever wants those cold as well drops them again afterwards. `None` if there is
+/// nothing to be cached.
+pub fn residency(set: &Arc<Fileset>, seed: u64) -> Result<Option<Residency>, Error> {
+    let Some(dirs) = Dirs::open_all(std::slice::from_ref(set), 0)?.pop() else { return Ok(None) };
+    let mut own = ThreadDirs::new(PLACES);
+    let (sample, complete) = sample(set, seed);
+    let mut method = Method::Cachestat;
+    let mut pages = Vec::with_capacity(sample.len());
+    let measured = sample.iter().try_for_each(|&i| {
+        let one = with_file(&dirs, &mut own, i, |fd| {
+            let size = fd::fstat(fd)?.size;
+            let (cached, how) = cache::cached_pages(fd, size)?;
+            if size > 0 {
+                method = how;
+            }
+            Ok((cached as f64, size.div_ceil(cache::page()) as f64))
+        })?;
+        pages.push(one);
+        Ok(())
+    });
+    own.close_all();
+    dirs.close_all();
+    measured?;
+    Ok(estimate(&pages, complete).map(|(part, low, high)| Residency {
+        part,
+        low,
+        high,
+        files: pages.len() as u64,
+        method,
+    }))
+}
+
+/// Files that are there: all if they are few, else that many at random, none twice. In the order of their indices, which
+/// opens each directory once.
+fn sample(set: &Fileset, seed: u64) -> (Vec<u64>, bool) {
+    let files = &set.state.files;
+    if files.n_existing() <= SAMPLE {
+        return ((0..files.len()).filter(|&i| files.exists(i)).collect(), true);
+    }
+    let mut rng = random::stream(seed, &[0x7265_7369]);
+    let mut chosen = std::collections::BTreeSet::new();
+    // More files are there than are drawn, so this ends; the bound is for a set that shrinks meanwhile.
+    for _ in 0..SAMPLE * 100 {
+        if chosen.len() as u64 == SAMPLE {
+            break;
+        }
+        if let super::Picked::File(i) = set.state.pick(super::Want::Existing, super::How::Uniform(rng.random()), false)
+        {
+            chosen.insert(i);
+        }
+    }
+    (chosen.into_iter().collect(), false)
+}
+
+/// The cached part of (cached, all) pages a file, with its interval. The ratio estimator (Cochran, *Sampling Techniques*, 2.11);
+/// where all files agree its variance is nothing, and the rule of three bounds what the sample may have missed.
+fn estimate(seen: &[(f64, f64)], complete: bool) -> Option<(f64, f64, f64)> {
+    let (cached, all) = seen.iter().fold((0.0, 0.0), |(c, a), (cached, all)| (c + cached, a + all));
+    if all == 0.0 {
+        return None;
+    }
+    let part = cached / all;
+    if complete {
+        return Some((part, part, part));
+    }
+    let n = seen.len() as f64;
+    let squares: f64 = seen.iter().map(|(cached, all)| (cached - part * all).powi(2)).sum();
+    let error = (squares / (n * (n - 1.0).max(1.0))).sqrt() / (all / n);
+    let half = (1.96 * error).max(if cached == 0.0 || cached >= all { 3.0 / n } else { 0.0 });
+    Some((part, (part - half).max(0.0), (part + half).min(1.0)))
+}
+
+/// Drops page cache, dentries and inodes of the whole machine; needs root.
+pub fn drop_all() -> std::io::Result<()> {
+    sys::proc::drop_caches()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::FilesetSpec;
+    use super::super::prepare::{Options, Quiet, prepare};
+    use super::*;
+
+    #[test]
+    fn the_estimate_is_the_share_of_pages_and_covers_doubt() {
+        assert_eq!(estimate(&[(0.0, 0.0)], true), None);
+        assert_eq!(estimate(&[(1.0, 1.0), (0.0, 3.0)], true), Some((0.25, 0.25, 0.25)));
+        let none = vec![(0.0, 4.0); 1000];
+        assert_eq!(estimate(&none, false), Some((0.0, 0.0, 0.003)));
+        let half: Vec<(f64, f64)> = (0..1000).map(|i| (f64::from(i % 2) * 4.0, 4.0)).collect();
+        let (part, low, high) = estimate(&half, false).unwrap();
+        assert!((part - 0.5).abs() < 1e-9 && (0.46..0.48).contains(&low) && (0.52..0.54).contains(&high));
+    }
+
+    #[test]
+    fn files_are_cached_when_written_or_read_and_gone_when_evicted() {
+        // Beside the build: likely on a disk, where eviction is possible; /tmp may be in memory.
+        let dir = tempfile::TempDir::new_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap();
+        let stop = AtomicBool::new(false);
+        for files in [20, 1500] {
+            let mut spec = FilesetSpec::new(format!("c{files}"), dir.path(), files, 9000);
+            spec.prealloc = 100;
+            let set = Arc::new(Fileset::new(spec, 1).unwrap());
+            let options = Options { threads: 2, settle: false, keep_free: false, ..Options::default() };
+            prepare(std::slice::from_ref(&set), &options, &Quiet, &stop).unwrap();
+            let now = || residency(&set, 3).unwrap().unwrap();
+            assert!(now().part > 0.999 && now().files == files.min(SAMPLE));
+            evict(&set, 2, &stop).unwrap();
+            if settle::in_memory(dir.path()) {
+                assert!(now().part > 0.999);
+            } else {
+                assert!(now().part < 0.05, "{:?}", now());
+            }
+            warm(&set, 2, &stop).unwrap();
+            assert!(now().part > 0.999);
+            set.close();
+        }
+    }
+}

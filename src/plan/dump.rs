@@ -1,0 +1,172 @@
+//! The stable printed form of a plan, and its totals: what `wmlrun plan` shows.
+
+use super::{Plan, Step, Thread};
+use crate::fileset::Fileset;
+use crate::util::count::{count, grouped};
+use crate::util::size;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// What a plan asks of a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// WML processes.
+    pub processes: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Files in all sets.
+    pub files: u64,
+    /// Directories in all sets.
+    pub directories: u64,
+    /// Bytes that population writes.
+    pub bytes: u64,
+    /// Bytes of memory: I/O buffers, counters, tables of file sets.
+    pub memory: u64,
+    /// Descriptors of the process that needs most.
+    pub descriptors: u64,
+}
+
+/// Bytes of counters that a flowop of a thread usually touches.
+const COUNTERS: u64 = 16 << 10;
+
+/// Bytes of stack, slots and state that a thread usually touches.
+const THREAD: u64 = 48 << 10;
+
+/// Adds up what a plan asks for.
+pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
+    let buffer = |t: &Thread| if t.memsize > 0 { t.memsize } else { t.effects.buffer };
+    let mut totals = Totals {
+        processes: plan.n_processes(),
+        threads: plan.n_threads(),
+        files: sets.iter().map(|s| s.tree.n_files()).sum(),
+        directories: sets.iter().map(|s| s.tree.n_dirs()).sum(),
+        bytes: sets.iter().map(|s| s.tree.bytes_at_start()).sum(),
+        memory: sets.iter().map(|s| s.tree.memory() + s.state.memory()).sum(),
+        descriptors: 0,
+    };
+    for process in &plan.processes {
+        let mut slots = 0;
+        let mut used: Vec<usize> = Vec::new();
+        for thread in &process.threads {
+            let n = u64::from(thread.instances);
+            totals.memory +=
+                u64::from(process.instances) * n * (buffer(thread) + thread.count as u64 * COUNTERS + THREAD);
+            slots += n * (thread.effects.max_fd as u64 + 1 + thread.effects.sets.len() as u64);
+            used.extend(&thread.effects.sets);
+        }
+        used.sort_unstable();
+        used.dedup();
+        let dirs: u64 = used.iter().map(|s| sets.get(*s).map_or(0, |s| s.tree.n_dirs())).sum();
+        totals.descriptors = totals.descriptors.max(3 + slots + dirs);
+    }
+    totals
+}
+
+/// The plan, as a person reads it and a test compares it.
+pub fn dump(plan: &Plan, sets: &[Arc<Fileset>]) -> String {
+    let mut out = String::new();
+    let _ = write_dump(&mut out, plan, sets);
+    out
+}
+
+fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt::Result {
+    for set in sets {
+        let (spec, tree) = (&set.spec, &set.tree);
+        let kind = if spec.single { "file" } else { "file set" };
+        writeln!(out, "{kind} {}: {}", spec.name, spec.root().display())?;
+        write!(out, "  {} in {}", files(tree.n_files()), directories(tree.n_dirs()))?;
+        if tree.n_leafdirs() > 0 {
+            write!(out, ", {} empty ones to make and remove", grouped(tree.n_leafdirs()))?;
+        }
+        writeln!(out, ", mean width {:.1}, mean depth {:.1}", tree.mean_width(), tree.mean_depth())?;
+        let sizes = spec.sizes.as_ref().map_or_else(|| spec.size.to_string(), |t| format!("a table of {} rows", t.rows().len()));
+        writeln!(
+            out,
+            "  size {sizes}; {} of them ({}) there at the start{}",
+            grouped(tree.files_at_start()),
+            size::format(tree.bytes_at_start()),
+            flags(spec)
+        )?;
+    }
+    for process in &plan.processes {
+        let nice = if process.nice == 0 { String::new() } else { format!(", nice {:+}", process.nice) };
+        writeln!(out, "process {} × {}{nice}", process.name, process.instances)?;
+        for thread in &process.threads {
+            let memsize = if thread.memsize > 0 { thread.memsize } else { thread.effects.buffer };
+            writeln!(out, "  thread {} × {}, buffer {}", thread.name, thread.instances, size::format(memsize))?;
+            steps(out, plan, thread)?;
+        }
+    }
+    writeln!(out, "mode {}, event rate {}", plan.mode.name(), plan.event_rate.map_or("none".to_owned(), |r| format!("{r}/s")))?;
+    let t = totals(plan, sets);
+    writeln!(
+        out,
+        "total: {}, {}, {} in {} with {}, {} of memory, {} in one process",
+        count(t.processes, "process"),
+        count(t.threads, "thread"),
+        files(t.files),
+        directories(t.directories),
+        size::format(t.bytes),
+        size::format(t.memory),
+        count(t.descriptors, "descriptor")
+    )
+}
+
+fn files(n: u64) -> String {
+    if n == 1 { "1 file".to_owned() } else { format!("{} files", grouped(n)) }
+}
+
+fn directories(n: u64) -> String {
+    if n == 1 { "1 directory".to_owned() } else { format!("{} directories", grouped(n)) }
+}
+
+fn flags(spec: &crate::fileset::FilesetSpec) -> String {
+    let mut text = String::new();
+    for (on, word) in [
+        (spec.reuse, "reuse"),
+        (spec.trusttree, "trusttree"),
+        (spec.readonly, "readonly"),
+        (spec.writeonly, "writeonly"),
+    ] {
+        if on {
+            text.push_str(", ");
+            text.push_str(word);
+        }
+    }
+    match spec.cached {
+        Some(true) => text.push_str(", cached"),
+        Some(false) => text.push_str(", uncached"),
+        None => {}
+    }
+    text
+}
+
+fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
+    for (pc, step) in thread.steps.iter().enumerate() {
+        write!(out, "    {pc:>3} ")?;
+        match step {
+            Step::Op { local, iters, op } => {
+                let info = &plan.flowops[thread.first + local];
+                let times = if iters.to_string() == "1" { String::new() } else { format!(" × {iters}") };
+                writeln!(out, "{} {}{}{times}", info.name, info.kind, op.describe())?;
+            }
+            Step::Enter { iters, leave } => writeln!(out, "repeat {iters} up to {leave}")?,
+            Step::Leave { enter } => writeln!(out, "end of {enter}")?,
+            Step::Choose { upto, starts, end } => {
+                let mut before = 0.0;
+                let parts: Vec<String> = upto
+                    .iter()
+                    .zip(starts)
+                    .map(|(w, s)| {
+                        let own = w - before;
+                        before = *w;
+                        format!("{s} ({own})")
+                    })
+                    .collect();
+                writeln!(out, "one of {}, then {end}", parts.join(", "))?;
+            }
+            Step::Jump(to) => writeln!(out, "go on at {to}")?,
+        }
+    }
+    Ok(())
+}

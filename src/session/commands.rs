@@ -1,0 +1,347 @@
+//! What each command does.
+
+use super::{Front, Session, Status, library};
+use crate::diag::{Code, Diagnostic};
+use crate::model::{self, Command, CommandKind, Expr, Object, SetBy, Value};
+use crate::source::{Span, Spanned};
+use crate::syntax::ast::TextPart;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// Texts that load texts that load texts: more is a circle.
+const DEEPEST: usize = 16;
+
+impl Session {
+    /// Does commands in order, until one fails or says `quit`.
+    pub fn commands(&mut self, commands: &[Command], front: &mut dyn Front) -> Status {
+        for command in commands {
+            let status = self.command(command, front);
+            if status != Status::Done || self.quit {
+                return status;
+            }
+        }
+        Status::Done
+    }
+
+    /// Whether `quit` was said.
+    pub fn has_quit(&self) -> bool {
+        self.quit
+    }
+
+    fn command(&mut self, command: &Command, front: &mut dyn Front) -> Status {
+        match self.try_command(command, front) {
+            Ok(status) => status,
+            Err(d) => {
+                front.diagnostics(&self.map, &[*d]);
+                Status::Script
+            }
+        }
+    }
+
+    fn try_command(&mut self, command: &Command, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        let span = command.span;
+        match &command.kind {
+            CommandKind::Set { name, value } => {
+                if !self.script_variables.contains(&name.node) {
+                    self.script_variables.push(name.node.clone());
+                }
+                self.scope.set(&name.node, value.clone(), SetBy::Script).map_err(Box::new)?;
+                self.follow_event_rate();
+            }
+            CommandKind::SetField { name, field, value } => {
+                if !self.scope.set_field(&name.node, field.clone(), value.clone()) {
+                    let d = Diagnostic::error(Code::WrongType, name.span, format!("`${}` is no random variable", name.node))
+                        .help("only random variables have fields; make it with `randvar(…)` or `define randvar`");
+                    return Err(Box::new(d));
+                }
+            }
+            CommandKind::SetMode(mode) => self.mode = *mode,
+            CommandKind::SetNoUseStats | CommandKind::Debug => {}
+            CommandKind::DefineFileset(def) => {
+                let name = def.attrs.constant_text("name").map(|n| n.node);
+                self.definitions.filesets.retain(|d| name.is_none() || d.attrs.constant_text("name").map(|n| n.node) != name);
+                self.definitions.filesets.push(def.clone());
+            }
+            CommandKind::DefineProcess(def) => {
+                let name = def.attrs.constant_text("name").map(|n| n.node);
+                self.definitions.processes.retain(|d| name.is_none() || d.attrs.constant_text("name").map(|n| n.node) != name);
+                self.definitions.processes.push(def.clone());
+            }
+            CommandKind::DefineFlowop(def) => {
+                self.definitions.composites.retain(|d| d.name.node != def.name.node);
+                self.definitions.composites.push(def.clone());
+            }
+            CommandKind::Create(Object::Processes) => return Ok(self.create_processes(front)),
+            CommandKind::Create(_) => return Ok(self.create_files(front)),
+            CommandKind::Run(seconds) => return self.run_command(seconds.as_ref(), span, front),
+            CommandKind::PsRun { period, seconds } => {
+                return self.psrun(period.as_ref(), seconds.as_ref(), span, front);
+            }
+            CommandKind::Sleep(seconds) => return Ok(self.sleep(self.seconds(seconds)?, front)),
+            CommandKind::Warmup(seconds) => {
+                let seconds = self.seconds(seconds)?;
+                if self.live.is_some() {
+                    return Ok(self.sleep(seconds, front));
+                }
+                self.warm_next = Some(seconds);
+            }
+            CommandKind::System(text) => return self.system(text, span, front),
+            CommandKind::Echo(text) | CommandKind::Log(text) => {
+                let text = self.text_or_written(text);
+                front.line(&text);
+            }
+            CommandKind::Usage(text) => self.usage.push(text.clone()),
+            CommandKind::Help => self.help(front),
+            CommandKind::Vars => front.line(&self.script_variables.iter().fold(" ".to_owned(), |all, v| all + v + "  ")),
+            CommandKind::Version => front.line(&format!("wmlrun {}", env!("CARGO_PKG_VERSION"))),
+            CommandKind::EventGen(rate) => {
+                if let Some(rate) = rate {
+                    self.event_rate = Some(rate.clone());
+                    self.event_rate_now()?;
+                    self.follow_event_rate();
+                }
+            }
+            CommandKind::EnableLatHist => self.lathist = true,
+            CommandKind::EnableMulti | CommandKind::DoMultiSync => {
+                front.note("several clients in step are not possible yet: this client goes on by itself");
+            }
+            CommandKind::List(object) => self.list(*object, front),
+            CommandKind::Stats(stats) => return self.stats(stats, front),
+            CommandKind::Shutdown(Object::Processes) => return Ok(self.shutdown_processes(front)),
+            CommandKind::Shutdown(_) => return Ok(self.remove_trees(front)),
+            CommandKind::Load(name) => return self.load_command(name, front),
+            CommandKind::ForEach { name, values, body } => {
+                for value in values {
+                    let now = model::eval(value, &self.scope).map_err(Box::new)?;
+                    front.note(&format!("iterating ${}={}", name.node, now.print()));
+                    let literal = Spanned::new(model::scope::literal(now), value.span);
+                    self.scope.set(&name.node, literal, SetBy::Script).map_err(Box::new)?;
+                    let status = self.commands(body, front);
+                    if status != Status::Done || self.quit {
+                        return Ok(status);
+                    }
+                }
+            }
+            CommandKind::FsCheck { path, fstype } => return self.fscheck(path.as_ref(), fstype.as_ref(), span, front),
+            CommandKind::FsFlush => return Ok(self.fsflush(front)),
+            CommandKind::Quit => self.quit = true,
+        }
+        Ok(Status::Done)
+    }
+
+    /// The text of an expression; a variable that nothing sets prints as it is written.
+    fn text_or_written(&self, text: &Spanned<Expr>) -> String {
+        let Expr::Text(parts) = &text.node else {
+            return model::eval(text, &self.scope).map_or_else(|_| self.map.slice(text.span).to_owned(), |v| v.print());
+        };
+        parts
+            .iter()
+            .map(|part| match part {
+                TextPart::Text(t) => t.clone(),
+                TextPart::Variable(v) => {
+                    let expr = Spanned::new(Expr::Var(v.node.clone()), v.span);
+                    model::eval(&expr, &self.scope).map_or_else(|_| model::expr::show(&v.node), |v| v.print())
+                }
+            })
+            .collect()
+    }
+
+    pub(super) fn text(&self, text: &Spanned<Expr>) -> Result<String, Box<Diagnostic>> {
+        Ok(model::eval(text, &self.scope).map_err(Box::new)?.print())
+    }
+
+    pub(super) fn seconds(&self, seconds: &Spanned<Expr>) -> Result<f64, Box<Diagnostic>> {
+        let value = model::eval(seconds, &self.scope).map_err(Box::new)?;
+        value.as_f64().filter(|s| (0.0..=1e9).contains(s)).ok_or_else(|| {
+            Box::new(
+                Diagnostic::error(Code::WrongType, seconds.span, format!("{} where seconds are wanted", value.print()))
+                    .help("give a number of seconds"),
+            )
+        })
+    }
+
+    /// Live processes follow the event rate; nothing else that is set later reaches them.
+    fn follow_event_rate(&mut self) {
+        if let (Some(live), Ok(Some(rate))) = (&self.live, self.event_rate_now()) {
+            live.running.set_rate(rate);
+        }
+        if let Ok(Some(rate)) = self.event_rate_now() {
+            self.scope.set_internal("rate", rate.to_string());
+        }
+    }
+
+    fn run_command(
+        &mut self,
+        seconds: Option<&Spanned<Expr>>,
+        span: Span,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
+        if self.nested > 0 {
+            if let Some(seconds) = seconds {
+                self.default_seconds = Some(seconds);
+                front.note(&format!("`run {seconds}` in a loaded text: {seconds} s is now the default run time"));
+            }
+            return Ok(Status::Done);
+        }
+        Ok(self.run(seconds, span, front))
+    }
+
+    /// A run from the prompt, or of a script.
+    pub fn run_now(&mut self, seconds: Option<f64>, front: &mut dyn Front) -> Status {
+        self.run(seconds, Span::default(), front)
+    }
+
+    fn sleep(&mut self, seconds: f64, front: &mut dyn Front) -> Status {
+        if self.live.is_some() {
+            return self.sleep_live(seconds, front);
+        }
+        let until = Instant::now() + Duration::from_secs_f64(seconds);
+        while Instant::now() < until {
+            let signal = self.interrupt.load(SeqCst);
+            if signal != 0 {
+                return Status::Interrupted(signal as u8);
+            }
+            std::thread::sleep((until - Instant::now()).min(Duration::from_millis(50)));
+        }
+        Status::Done
+    }
+
+    fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        let command = self.text(text)?;
+        if !self.settings.allow_system {
+            let d = Diagnostic::error(Code::Refused, span, format!("`{command}` is not run: the script may run no commands"))
+                .help("look at what it does; then allow it with `--allow-system`");
+            return Err(Box::new(d));
+        }
+        match std::process::Command::new("/bin/sh").arg("-c").arg(&command).status() {
+            Ok(status) if !status.success() => front.note(&format!("`{command}` ended with {status}")),
+            Ok(_) => {}
+            Err(e) => front.note(&format!("`{command}` could not be run: {e}")),
+        }
+        Ok(Status::Done)
+    }
+
+    fn help(&self, front: &mut dyn Front) {
+        if self.usage.is_empty() {
+            front.line("load <personality> (`wmlrun list personalities` shows them)");
+        }
+        for text in &self.usage {
+            front.line(&self.text_or_written(text));
+        }
+    }
+
+    /// The usage lines, variables filled in.
+    pub fn usage_lines(&self) -> Vec<String> {
+        self.usage.iter().map(|text| self.text_or_written(text)).collect()
+    }
+
+    fn list(&self, object: Object, front: &mut dyn Front) {
+        if object == Object::Flowops {
+            for process in &self.definitions.processes {
+                for flowop in process.threads.iter().flat_map(|t| &t.flowops) {
+                    let name = flowop.attrs.constant_text("name").map_or(String::new(), |n| n.node);
+                    front.line(&format!("{name:<20} {}", flowop.kind.node));
+                }
+            }
+            return;
+        }
+        front.line(&format!("{:<32} {:>12} {:>11} {:>9}", "File or Fileset name", "file size", "dir width", "entries"));
+        // As in Filebench, the last one defined comes first.
+        for def in self.definitions.filesets.iter().rev() {
+            let mut found = Vec::new();
+            let Some(spec) = crate::plan::fileset_spec(def, &self.scope, &mut found) else { continue };
+            let name = spec.root().display().to_string();
+            if spec.single {
+                front.line(&format!("{name:<32} {:>12} (Single File)", spec.size.mean() as u64));
+            } else {
+                let width = spec.dirwidth.as_ref().map_or(0, |w| w.mean() as u64);
+                front.line(&format!("{name:<32} {:>12} {width:>11} {:>9}", spec.size.mean() as u64, spec.entries));
+            }
+        }
+    }
+
+    fn load_command(&mut self, name: &Spanned<Expr>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        let wanted = self.text(name)?;
+        let found = match library::find(&wanted, None) {
+            Ok(found) => found,
+            Err(library::NotFound::Unreadable(path, e)) => {
+                let d = Diagnostic::error(Code::BadArgument, name.span, format!("{} can't be read: {e}", path.display()));
+                return Err(Box::new(d.help("give the name of another script or personality")));
+            }
+            Err(library::NotFound::Nowhere(near)) => {
+                let d = Diagnostic::error(Code::BadArgument, name.span, format!("there is no script or personality `{wanted}`"));
+                return Err(Box::new(match near {
+                    Some(near) => d.help(format!("did you mean `{near}`?")),
+                    None => d.help("`wmlrun list personalities` shows what is shipped"),
+                }));
+            }
+        };
+        if self.nested >= DEEPEST {
+            let d = Diagnostic::error(Code::BadArgument, name.span, "texts that load one another in a circle");
+            return Err(Box::new(d.help("break the circle")));
+        }
+        Ok(self.load(&found.name, &found.text, front))
+    }
+
+    /// Reads definitions and settings from a text; a `run` in it is not done, but gives the default run time.
+    pub fn load(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
+        let file = self.map.add(name, text);
+        let dialect = self.settings.dialect;
+        let (model, found) = model::check(&self.map, file, &self.table, dialect, &self.known(false));
+        if !found.is_empty() {
+            front.diagnostics(&self.map, &found);
+        }
+        if super::any_error(&found) {
+            return Status::Script;
+        }
+        self.describe_script(file, &model);
+        self.usage.clear();
+        self.nested += 1;
+        let status = self.commands(&model.commands, front);
+        self.nested -= 1;
+        self.quit = false;
+        status
+    }
+
+    fn fscheck(
+        &mut self,
+        path: Option<&Spanned<Expr>>,
+        fstype: Option<&Spanned<Expr>>,
+        span: Span,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        let (Some(path), Some(fstype)) = (path, fstype) else {
+            let d = Diagnostic::error(Code::BadArgument, span, "`fscheck` needs a path and a type");
+            return Err(Box::new(d.help("write `fscheck path=PATH,fstype=TYPE`")));
+        };
+        let (path, wanted) = (self.text(path)?, self.text(fstype)?);
+        let kind = super::environment::mount(path.as_ref()).map_or("unknown".to_owned(), |m| m.kind);
+        if kind == wanted {
+            return Ok(Status::Done);
+        }
+        front.error(None, &format!("{path} lies on {kind}, not on {wanted}"), Some("the script's `fscheck` asks for it"));
+        Ok(Status::Refused)
+    }
+
+    fn fsflush(&mut self, front: &mut dyn Front) -> Status {
+        match crate::sys::proc::drop_caches() {
+            Ok(()) => Status::Done,
+            Err(e) => {
+                front.note(&format!("caches can't be dropped: {e}"));
+                Status::Done
+            }
+        }
+    }
+}
+
+/// A variable's value as JSON.
+pub(super) fn as_json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Bool(b) => (*b).into(),
+        Value::Int(n) => (*n).into(),
+        Value::Float(x) => (*x).into(),
+        Value::Negative(n) => (-(*n as i64)).into(),
+        other => other.print().into(),
+    }
+}

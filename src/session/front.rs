@@ -1,0 +1,28 @@
+//! What a session tells whoever sits in front of it: a script runner, a prompt, a test.
+
+use crate::diag::Diagnostic;
+use crate::runtime::Tick;
+use crate::source::SourceMap;
+use crate::stats::result::{Document, Run};
+
+/// The front end. Everything but the reports themselves is a courtesy: a silent one loses no result.
+pub trait Front {
+    /// A line that the script asked for: `echo`, `help`, `vars`, `list`.
+    fn line(&mut self, text: &str);
+    /// A word about what is done: goes beside the results, not among them.
+    fn note(&mut self, text: &str);
+    /// Errors and warnings.
+    fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]);
+    /// What the environment refused, or what failed: `error: …` and a help line.
+    fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>);
+    /// A run begins: its entry so far, and how long it is to take.
+    fn run_started(&mut self, document: &Document, run: &Run, seconds: Option<f64>);
+    /// A live run, each interval: the timeline's newest piece is the last of `run.intervals`.
+    fn run_ticks(&mut self, run: &Run, tick: &Tick<'_>);
+    /// A run has ended; it is the last of the document.
+    fn run_ended(&mut self, document: &Document);
+    /// An interim report of a run that goes on (`psrun`).
+    fn interim(&mut self, document: &Document, run: &Run);
+    /// Files are made; `None` for the total where it is not known.
+    fn progress(&self) -> &dyn crate::fileset::prepare::Progress;
+}

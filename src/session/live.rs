@@ -1,0 +1,255 @@
+//! Processes that live from `create processes` to `shutdown processes`, and what a script measures of them in between.
+
+use super::record::{self, Periodic};
+use super::{Front, Session, Status};
+use crate::diag::Diagnostic;
+use crate::fileset::Fileset;
+use crate::fileset::prepare::Prepared;
+use crate::model::{Expr, Stats};
+use crate::plan::Plan;
+use crate::report::filebench;
+use crate::runtime::{Ended, Running, Waited};
+use crate::source::{Span, Spanned};
+use crate::stats::result::Run;
+use crate::stats::result::build::CpuTime;
+use crate::sys::{Clock, limits, proc};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A plan whose file sets are on the disk.
+pub(super) struct Ready {
+    pub(super) plan: Arc<Plan>,
+    pub(super) sets: Vec<Arc<Fileset>>,
+    /// Of those that were made for this run.
+    pub(super) prepared: Vec<Option<Prepared>>,
+    pub(super) dirty_before: u64,
+}
+
+/// Live processes.
+pub(super) struct Live {
+    pub(super) running: Running,
+    ready: Ready,
+    heard: crossbeam::channel::Receiver<String>,
+    /// `stats clear` was said: the next `sleep` is measured time.
+    measuring: bool,
+    cpu: (u64, u64),
+    system: Option<f64>,
+    started_at: String,
+    requested: Option<f64>,
+    intervals: Vec<crate::stats::result::Interval>,
+    /// What ended the processes while a command waited.
+    ended: Option<Waited>,
+}
+
+impl Session {
+    /// `create processes`: they start at once, and go on while the commands do.
+    pub(super) fn create_processes(&mut self, front: &mut dyn Front) -> Status {
+        let status = self.shutdown_processes(front);
+        if status != Status::Done {
+            return status;
+        }
+        self.has_run = true;
+        let ready = match self.get_ready(Span::default(), front) {
+            Ok(ready) => ready,
+            Err(status) => return status,
+        };
+        let (mut running, heard) = match self.start(&ready, front) {
+            Ok(started) => started,
+            Err(status) => return status,
+        };
+        if let Err(ended) = running.open(None) {
+            let status = self.show_end(&ended, front);
+            running.join(Duration::from_secs(10));
+            return status;
+        }
+        self.live = Some(Live {
+            running,
+            ready,
+            heard,
+            measuring: false,
+            cpu: proc::cpu_times(),
+            system: record::system_cpu(),
+            started_at: record::now(),
+            requested: None,
+            intervals: Vec::new(),
+            ended: None,
+        });
+        Status::Done
+    }
+
+    fn show_end(&self, ended: &Ended, front: &mut dyn Front) -> Status {
+        match ended {
+            Ended::Fault(fault) => {
+                front.error(None, &fault.what, Some(&fault.help));
+                Status::Failed
+            }
+            Ended::Interrupted(signal) => Status::Interrupted(*signal as u8),
+            _ => Status::Done,
+        }
+    }
+
+    /// `sleep` while processes live. Between `stats clear` and `stats snap` it is the measured time, which the command line
+    /// may replace.
+    pub(super) fn sleep_live(&mut self, seconds: f64, front: &mut dyn Front) -> Status {
+        let Some(mut live) = self.live.take() else { return Status::Done };
+        let seconds = match self.settings.runtime {
+            Some(runtime) if live.measuring => runtime.as_secs_f64(),
+            _ => seconds,
+        };
+        let mut run = self.new_run(&live.ready, &live.running, live.measuring.then_some(seconds));
+        run.intervals = std::mem::take(&mut live.intervals);
+        if live.measuring {
+            live.requested = Some(live.requested.unwrap_or(0.0) + seconds);
+            front.run_started(&self.document, &run, Some(seconds));
+        }
+        let running = &live.running;
+        let elapsed = Duration::from_nanos(running.ns(running.from(), Clock::get().raw()));
+        let mut timeline = record::Timeline::new(running);
+        let heard = &live.heard;
+        let waited = running.wait(
+            Some(elapsed + Duration::from_secs_f64(seconds)),
+            self.settings.interval,
+            &mut |tick| {
+                heard.try_iter().for_each(|message| front.note(&message));
+                run.intervals.push(timeline.piece(tick.running));
+                front.run_ticks(&run, tick);
+                true
+            },
+        );
+        live.intervals = run.intervals;
+        let status = match &waited.ended {
+            Ended::Time => Status::Done,
+            Ended::Interrupted(signal) => Status::Interrupted(*signal as u8),
+            Ended::Fault(_) => Status::Failed,
+            _ => Status::Done,
+        };
+        if waited.ended != Ended::Time {
+            live.ended = Some(waited);
+        }
+        self.live = Some(live);
+        if status != Status::Done {
+            // What was measured is not thrown away.
+            self.snap(front);
+            return status;
+        }
+        Status::Done
+    }
+
+    /// `stats …`.
+    pub(super) fn stats(&mut self, stats: &Stats, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        match stats {
+            Stats::Clear => self.clear_live(),
+            Stats::Snap => return Ok(self.snap(front)),
+            Stats::Dump(file) => return self.dump(file, &|run, out| filebench::dump(run, out), front),
+            Stats::MultiDump(file) => return self.dump(file, &|run, out| filebench::multidump(run, out), front),
+            Stats::XmlDump(file) => return self.dump(file, &|run, out| filebench::xmldump(run, out), front),
+            Stats::Directory(path) => {
+                let path = PathBuf::from(self.text(path)?);
+                if let Err(e) = std::fs::create_dir_all(&path) {
+                    front.error(None, &format!("{} can't be made: {e}", path.display()), Some("name another directory"));
+                    return Ok(Status::Refused);
+                }
+                self.stats_dir = Some(path);
+            }
+            Stats::Command(command) => {
+                let command = self.text(command)?;
+                front.note(&format!("`{command}` is not started: collectors run beside wmlrun, not below it"));
+            }
+        }
+        Ok(Status::Done)
+    }
+
+    fn clear_live(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.running.clear();
+            live.measuring = true;
+            live.cpu = proc::cpu_times();
+            live.system = record::system_cpu();
+            live.started_at = record::now();
+            live.requested = None;
+            live.intervals.clear();
+        }
+    }
+
+    /// `stats snap`: the measurement so far becomes a run of the result.
+    fn snap(&mut self, front: &mut dyn Front) -> Status {
+        let Some(mut live) = self.live.take() else {
+            front.note("no processes live: `stats snap` has nothing to show");
+            return Status::Done;
+        };
+        let waited = live.ended.clone().unwrap_or(Waited { ended: Ended::Time, tick: Clock::get().raw() });
+        let mut run = self.new_run(&live.ready, &live.running, live.requested);
+        run.started_at.clone_from(&live.started_at);
+        run.intervals = std::mem::take(&mut live.intervals);
+        let cpu = CpuTime {
+            own_seconds: record::seconds_between(live.cpu, proc::cpu_times()),
+            system_seconds: live.system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
+            processors: limits::processors() as u64,
+        };
+        let status = self.fill(&mut run, &live.ready, &live.running, &waited, cpu);
+        // Threads of live processes are in the middle of their calls, not late with them.
+        run.stragglers.clear();
+        run.late_ops = 0;
+        run.late_oldest_seconds = None;
+        live.measuring = false;
+        self.live = Some(live);
+        self.document.runs.push(run);
+        crate::report::warnings::note(&mut self.document);
+        self.write_json(front);
+        front.run_ended(&self.document);
+        status
+    }
+
+    fn dump(
+        &mut self,
+        file: &Spanned<Expr>,
+        write: &dyn Fn(&Run, &mut dyn std::io::Write) -> std::io::Result<()>,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        let name = self.text(file)?;
+        let path = self.stats_dir.as_ref().map_or_else(|| PathBuf::from(&name), |dir| dir.join(&name));
+        let Some(run) = self.document.runs.last() else {
+            front.note(&format!("{} is not written: nothing was measured yet", path.display()));
+            return Ok(Status::Done);
+        };
+        let mut text = Vec::new();
+        let result = write(run, &mut text).and_then(|()| std::fs::write(&path, text));
+        if let Err(e) = result {
+            front.error(None, &format!("{} can't be written: {e}", path.display()), Some("name another file"));
+            return Ok(Status::Refused);
+        }
+        Ok(Status::Done)
+    }
+
+    /// `shutdown processes`, and whatever else ends them.
+    pub(super) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
+        let Some(live) = self.live.take() else { return Status::Done };
+        live.running.stop(Clock::get().raw());
+        let begun = Instant::now();
+        if !live.running.join(Duration::from_secs(10)) {
+            front.note(&format!("some threads are still in a call after {:.0} s; they are left behind", begun.elapsed().as_secs_f64()));
+        }
+        live.heard.try_iter().for_each(|message| front.note(&message));
+        Status::Done
+    }
+
+    /// `psrun [[-]PERIOD [SECONDS]]`.
+    pub(super) fn psrun(
+        &mut self,
+        period: Option<&Spanned<Expr>>,
+        seconds: Option<&Spanned<Expr>>,
+        span: Span,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        const PERIOD: f64 = 10.0;
+        let (period, reset) = match period {
+            None => (PERIOD, false),
+            Some(Spanned { node: Expr::Negative(n), .. }) => (*n as f64, true),
+            Some(other) => (self.seconds(other)?, false),
+        };
+        let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
+        let periodic = Periodic::new(if period > 0.0 { period } else { PERIOD }, reset);
+        Ok(self.run_with(seconds, Some(periodic), span, front))
+    }
+}

@@ -1,0 +1,334 @@
+//! From a run's counters to its entry in the result.
+
+use super::commands::as_json;
+use super::live::Ready;
+use super::{Session, Status, environment};
+use crate::plan::Plan;
+use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
+use crate::spec::Way;
+use crate::stats::result::build::{self, CpuTime};
+use crate::stats::result::{
+    CacheState, Class, DirtyBytes, Failure, Fileset, Flowop, Interval, Run, State, Straggler,
+};
+use crate::stats::snapshot::Snapshot;
+use crate::sys::{Clock, errno_name};
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Now, as RFC 3339 in UTC.
+pub(super) fn now() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Civil date from a day number: eras of 400 years that begin in March, so that the leap day comes last.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = era * 400 + year + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// CPU seconds between two readings of user and system nanoseconds.
+pub(super) fn seconds_between(before: (u64, u64), after: (u64, u64)) -> f64 {
+    ((after.0 + after.1).saturating_sub(before.0 + before.1)) as f64 / 1e9
+}
+
+/// CPU seconds that the whole machine has been busy.
+pub(super) fn system_cpu() -> Option<f64> {
+    // Ticks of 1/100 s, whatever the kernel's own.
+    const HERTZ: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let fields: Vec<f64> = stat.lines().next()?.split_whitespace().skip(1).filter_map(|f| f.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal
+    let busy = [0, 1, 2, 5, 6].iter().filter_map(|i| fields.get(*i)).sum::<f64>();
+    Some(busy / HERTZ)
+}
+
+/// Operations of a sample that a summary counts.
+pub(super) fn io_ops(plan: &Plan, sample: &Sample) -> u64 {
+    plan.flowops.iter().zip(&sample.flowops).filter(|(f, _)| f.class.is_io()).map(|(_, s)| s.ops).sum()
+}
+
+/// Bytes of a sample that a summary counts.
+pub(super) fn io_bytes(plan: &Plan, sample: &Sample) -> u64 {
+    plan.flowops.iter().zip(&sample.flowops).filter(|(f, _)| f.class.is_io()).map(|(_, s)| s.bytes).sum()
+}
+
+/// The run in pieces.
+pub(super) struct Timeline {
+    from: u64,
+    last: Sample,
+}
+
+impl Timeline {
+    pub(super) fn new(running: &Running) -> Self {
+        Self { from: running.from(), last: Sample { tick: running.from(), flowops: running.measured().flowops } }
+    }
+
+    /// The piece since the last one.
+    pub(super) fn piece(&mut self, running: &Running) -> Interval {
+        let now = running.measured();
+        self.take(running, now)
+    }
+
+    fn take(&mut self, running: &Running, now: Sample) -> Interval {
+        let t = running.ns(self.from, now.tick) as f64 / 1e9;
+        let seconds = running.ns(self.last.tick, now.tick) as f64 / 1e9;
+        let deltas: Vec<Snapshot> = now.flowops.iter().zip(&self.last.flowops).map(|(n, l)| n.minus(l)).collect();
+        self.last = now;
+        build::interval(t, seconds, &deltas)
+    }
+
+    /// Whether the end of the run is far enough from the last piece to be one of its own: a tenth of a second.
+    pub(super) fn has_rest(&self, running: &Running, end: u64) -> bool {
+        running.ns(self.last.tick, end) > 100_000_000
+    }
+
+    /// The last piece, up to the end of the measurement.
+    pub(super) fn last(&mut self, running: &Running, end: u64) -> Interval {
+        let mut now = running.measured();
+        now.tick = end;
+        self.take(running, now)
+    }
+}
+
+/// Reports while the run goes on: `psrun`.
+pub(super) struct Periodic {
+    period_ns: u64,
+    next_ns: u64,
+    /// Each report stands for itself: the counters seem to start anew.
+    reset: bool,
+    last: Option<(u64, Vec<Snapshot>)>,
+}
+
+impl Periodic {
+    /// Each `seconds`; with `reset` for its own period only.
+    pub(super) fn new(seconds: f64, reset: bool) -> Self {
+        let period_ns = ((seconds * 1e9) as u64).max(1);
+        Self { period_ns, next_ns: period_ns, reset, last: None }
+    }
+
+    pub(super) fn due(&self, elapsed_ns: u64) -> bool {
+        elapsed_ns >= self.next_ns
+    }
+
+    /// The run so far, or since the last report.
+    pub(super) fn report(&mut self, run: &Run, tick: &Tick<'_>, ready: &Ready) -> Run {
+        self.next_ns = (tick.elapsed_ns / self.period_ns + 1) * self.period_ns;
+        let now = tick.running.measured().flowops;
+        let (since, snapshots) = match self.last.as_ref().filter(|_| self.reset) {
+            Some((ns, before)) => (*ns, now.iter().zip(before).map(|(n, b)| n.minus(b)).collect()),
+            None => (0, now.clone()),
+        };
+        self.last = Some((tick.elapsed_ns, now));
+        let mut report = run.clone();
+        let seconds = (tick.elapsed_ns - since) as f64 / 1e9;
+        fill_figures(&mut report, &ready.plan, &snapshots, seconds, CpuTime::default());
+        report.measured_seconds = seconds;
+        report
+    }
+}
+
+/// Flowops and summary out of snapshots.
+fn fill_figures(run: &mut Run, _plan: &Plan, snapshots: &[Snapshot], seconds: f64, cpu: CpuTime) {
+    for (flowop, snapshot) in run.flowops.iter_mut().zip(snapshots) {
+        *flowop = build::flowop(flowop.clone(), snapshot, seconds);
+    }
+    run.summary = build::summary(run.flowops.iter().zip(snapshots), seconds, cpu);
+}
+
+impl Session {
+    /// The entry of a run before it begins: what is asked for, and where.
+    pub(super) fn new_run(&mut self, ready: &Ready, running: &Running, seconds: Option<f64>) -> Run {
+        let paths: Vec<_> = ready.sets.iter().map(|s| s.spec.root()).collect();
+        let real = self.settings.engine.real();
+        self.document.environment = environment::environment(if real { &paths } else { &[] });
+        let plan = &ready.plan;
+        let mut variables = BTreeMap::new();
+        for binding in self.scope.bindings() {
+            if let Some(Ok(value)) = self.scope.value(&binding.name) {
+                variables.insert(binding.name.clone(), as_json(&value));
+            }
+        }
+        Run {
+            requested_seconds: seconds,
+            variables,
+            engine: self.settings.engine.name().to_owned(),
+            processes: plan.n_processes(),
+            threads: plan.n_threads(),
+            descriptor_tables: if real { running.tables() } else { "shared" }.to_owned(),
+            lathist: self.lathist,
+            cache_state: CacheState::AsIs,
+            settled: ready.prepared.iter().flatten().last().map(|p| p.settled.is_some_and(|s| !s.ran_out)),
+            flowops: plan.flowops.iter().enumerate().map(|(id, _)| self.identity(plan, id)).collect(),
+            filesets: ready.sets.iter().zip(&ready.prepared).map(|(set, prepared)| fileset(set, prepared.as_ref())).collect(),
+            ..Run::default()
+        }
+    }
+
+    fn identity(&self, plan: &Plan, id: usize) -> Flowop {
+        let info = &plan.flowops[id];
+        let process = &plan.processes[info.process];
+        Flowop {
+            class: match info.class {
+                crate::spec::Class::Io => Class::Io,
+                crate::spec::Class::Aio => Class::Aio,
+                crate::spec::Class::Sync => Class::Sync,
+                crate::spec::Class::Other => Class::Other,
+            },
+            reads: info.way == Way::Read,
+            writes: info.way == Way::Write,
+            line: u64::from(self.map.line(info.span)),
+            instances: plan.instances(id) as u64,
+            ..build::identity(&process.name, &process.threads[info.thread].name, info.index, &info.name, info.kind)
+        }
+    }
+
+    /// The figures of a run that has ended, and what became of it.
+    pub(super) fn fill(
+        &mut self,
+        run: &mut Run,
+        ready: &Ready,
+        running: &Running,
+        waited: &Waited,
+        cpu: CpuTime,
+    ) -> Status {
+        let plan = &ready.plan;
+        let sample = running.measured();
+        let measured = running.ns(running.from(), waited.tick);
+        run.measured_seconds = measured as f64 / 1e9;
+        run.finished_seconds = self.started.elapsed().as_secs_f64();
+        run.descriptor_tables = running.tables().to_owned();
+        run.dirty_bytes =
+            Some(DirtyBytes { before: ready.dirty_before, after: crate::fileset::settle::dirty_bytes() });
+        let out = running.stragglers();
+        run.late_ops = sample.flowops.iter().map(|s| s.late_ops).sum::<u64>() + out.len() as u64;
+        run.late_oldest_seconds = (run.late_ops > 0).then(|| running.lateness_ns(waited.tick) as f64 / 1e9);
+        run.stragglers = out
+            .iter()
+            .map(|s| Straggler {
+                flowop: self.place(plan, s.flowop),
+                instance: s.instance as u64,
+                thread: s.number as u64,
+                wait_channel: s.wait_channel.clone(),
+            })
+            .collect();
+        fill_figures(run, plan, &sample.flowops, run.measured_seconds, cpu);
+        run.overhead_ns_per_op = Some(overhead(plan, &sample));
+        self.internal_values(run);
+        self.end(run, plan, &waited.ended)
+    }
+
+    fn place(&self, plan: &Plan, flowop: usize) -> String {
+        let info = &plan.flowops[flowop];
+        let process = &plan.processes[info.process];
+        format!("{}/{}/{}", process.name, process.threads[info.thread].name, info.name)
+    }
+
+    /// State and reason of the end.
+    fn end(&self, run: &mut Run, plan: &Plan, ended: &Ended) -> Status {
+        let (state, by, status) = match ended {
+            Ended::Time => (State::Complete, "time".to_owned(), Status::Done),
+            Ended::AllDone => (State::Complete, "all threads done".to_owned(), Status::Done),
+            Ended::FirstDone => (State::Complete, "first thread done".to_owned(), Status::Done),
+            Ended::Finished => (State::Complete, "count reached".to_owned(), Status::Done),
+            Ended::Interrupted(signal) => {
+                (State::Interrupted, format!("signal {signal}"), Status::Interrupted(*signal as u8))
+            }
+            Ended::Asked if run.state == State::LowSpace => (State::LowSpace, run.ended_by.clone(), Status::Refused),
+            Ended::Asked => (State::Interrupted, "request".to_owned(), Status::Done),
+            Ended::Fault(fault) => self.fault(run, plan, fault),
+        };
+        (run.state, run.ended_by) = (state, by);
+        status
+    }
+
+    fn fault(&self, run: &mut Run, plan: &Plan, fault: &Fault) -> (State, String, Status) {
+        let line = fault.flowop.map(|id| u64::from(self.map.line(plan.flowops[id].span)));
+        let place = fault.flowop.map(|id| self.place(plan, id));
+        let by = place.as_ref().map_or_else(|| fault.what.clone(), |place| format!("{place}: {}", fault.what));
+        run.failure = Some(Failure {
+            flowop: place,
+            line,
+            what: fault.what.clone(),
+            path: fault.path.clone(),
+            errno: fault.errno.map(errno_name),
+            help: fault.help.clone(),
+        });
+        match fault.kind {
+            FaultKind::Operation => (State::Failed, by, Status::Failed),
+            FaultKind::Stuck => (State::Stuck, by, Status::Failed),
+            FaultKind::Setup => (State::Failed, by, Status::Refused),
+        }
+    }
+
+    /// `${stats.iocount}` and its like.
+    fn internal_values(&mut self, run: &Run) {
+        let s = &run.summary;
+        let us = s.latency_ms.map_or(0, |ms| (ms * 1000.0) as u64);
+        for (name, value) in [
+            ("stats.iocount", s.ops),
+            ("stats.iorate", s.ops_per_s as u64),
+            ("stats.ioreadrate", s.reads_per_s as u64),
+            ("stats.iowriterate", s.writes_per_s as u64),
+            ("stats.iobandwidth", s.mb_per_s as u64),
+            ("stats.iolatency", us),
+            ("stats.iocpu", s.cpu_us_per_op.unwrap_or(0.0) as u64),
+            ("stats.syscpu", s.system_cpu_us_per_op.unwrap_or(0.0) as u64),
+        ] {
+            self.scope.set_internal(name, value.to_string());
+        }
+        self.scope.set_internal("date", now());
+    }
+}
+
+/// What the tool itself costs an operation: one reading of the clock, and counting. Calibrated once, on this machine.
+fn overhead(_plan: &Plan, _sample: &Sample) -> f64 {
+    use std::sync::OnceLock;
+    static COST: OnceLock<f64> = OnceLock::new();
+    *COST.get_or_init(|| {
+        const ROUNDS: u32 = 20_000;
+        let clock = Clock::get();
+        let Ok(stats) = crate::stats::recorder::ThreadStats::new(1) else { return clock.cost_ns() };
+        (0..8)
+            .map(|_| {
+                let start = clock.raw();
+                let mut last = start;
+                for _ in 0..ROUNDS {
+                    let now = clock.raw();
+                    stats.cell(0).record(clock.ns(last, now), 0);
+                    last = now;
+                }
+                clock.ns(start, last) as f64 / f64::from(ROUNDS)
+            })
+            .fold(f64::INFINITY, f64::min)
+    })
+}
+
+/// A file set's entry.
+fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prepare::Prepared>) -> Fileset {
+    let spec = &set.spec;
+    let number = |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
+    Fileset {
+        name: spec.name.clone(),
+        path: spec.root().display().to_string(),
+        layout: BTreeMap::from([
+            ("entries".to_owned(), spec.entries.into()),
+            ("leafdirs".to_owned(), spec.leafdirs.into()),
+            ("dirwidth".to_owned(), number(&spec.dirwidth)),
+            ("width_gamma".to_owned(), spec.width_gamma.into()),
+            ("depth_gamma".to_owned(), spec.depth_gamma.into()),
+            ("size".to_owned(), spec.size.to_string().into()),
+            ("prealloc".to_owned(), spec.prealloc.into()),
+            ("seed".to_owned(), set.layout_seed.into()),
+        ]),
+        files: prepared.map_or(set.tree.files_at_start(), |p| p.files),
+        directories: prepared.map_or(set.tree.n_dirs(), |p| p.directories),
+        bytes: prepared.map_or(set.tree.bytes_at_start(), |p| p.bytes),
+        populate_seconds: prepared.map(|p| p.populate_seconds),
+        sync_seconds: prepared.map(|p| p.sync_seconds),
+        ..Fileset::default()
+    }
+}

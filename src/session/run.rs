@@ -1,0 +1,420 @@
+//! A measured run: file sets, processes, the wait, the result.
+
+use super::live::Ready;
+use super::{Front, ReadySet, Session, Status, record};
+use crate::fileset::prepare::{self, Prepared};
+use crate::fileset::space::Watch;
+use crate::fileset::{Fileset, settle};
+use crate::plan::{self, Plan};
+use crate::runtime::{self, Ended, Running, Waited};
+use crate::source::Span;
+use crate::stats::result::build::CpuTime;
+use crate::stats::result::{Run, State, Warmup};
+use crate::sys::{limits, proc};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Seconds of a run whose script and command line say nothing.
+const DEFAULT_SECONDS: f64 = 60.0;
+
+/// What threads in a call are given before the report is written.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// What they are given after it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Session {
+    /// How long a run is to take: the command line's time, else the script's, else 60 s; and for scripts that end by
+    /// themselves no limit.
+    fn limit(&self, seconds: Option<f64>, front: &mut dyn Front) -> Option<f64> {
+        if let Some(runtime) = self.settings.runtime {
+            return Some(runtime.as_secs_f64());
+        }
+        if let Some(seconds) = seconds.or(self.default_seconds) {
+            return Some(seconds);
+        }
+        if self.mode != crate::model::QuitMode::Timeout {
+            return None;
+        }
+        front.note(&format!("no run time is given: {DEFAULT_SECONDS} s (`--runtime` changes it)"));
+        Some(DEFAULT_SECONDS)
+    }
+
+    /// A run from start to end.
+    pub(super) fn run(&mut self, seconds: Option<f64>, span: Span, front: &mut dyn Front) -> Status {
+        self.run_with(seconds, None, span, front)
+    }
+
+    pub(super) fn run_with(
+        &mut self,
+        seconds: Option<f64>,
+        report: Option<record::Periodic>,
+        span: Span,
+        front: &mut dyn Front,
+    ) -> Status {
+        self.has_run = true;
+        let status = self.shutdown_processes(front);
+        if status != Status::Done {
+            return status;
+        }
+        let limit = self.limit(seconds, front);
+        let ready = match self.get_ready(span, front) {
+            Ok(ready) => ready,
+            Err(status) => return status,
+        };
+        self.measure(ready, limit, report, front)
+    }
+
+    /// Compiles the plan and brings its file sets onto the disk.
+    pub(super) fn get_ready(&mut self, span: Span, front: &mut dyn Front) -> Result<Ready, Status> {
+        if self.definitions.processes.is_empty() {
+            let d = crate::diag::Diagnostic::error(crate::diag::Code::NothingToRun, span, "no process is defined")
+                .help("define one, or `load` a personality");
+            front.diagnostics(&self.map, &[d]);
+            return Err(Status::Script);
+        }
+        self.make_dir_if_used(front)?;
+        let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
+        let (sets, prepared) = self.prepare(&plan, front)?;
+        self.check_machine(&plan, &sets, front)?;
+        let dirty_before = settle::dirty_bytes();
+        Ok(Ready { plan, sets, prepared, dirty_before })
+    }
+
+    /// Makes the fresh directory, if a file set lies in it.
+    fn make_dir_if_used(&mut self, front: &mut dyn Front) -> Result<(), Status> {
+        let by_default = self.scope.binding("dir").is_some_and(|b| b.by == crate::model::SetBy::Default);
+        if !by_default || self.fresh.is_some() || !self.settings.engine.real() {
+            return Ok(());
+        }
+        let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        for n in 0..1000 {
+            let path = base.join(format!("wmlrun-{}-{n}", std::process::id()));
+            match std::fs::create_dir(&path) {
+                Ok(()) => {
+                    let file = self.map.add("<fresh directory>", path.display().to_string());
+                    let text = crate::model::Expr::Text(vec![crate::syntax::ast::TextPart::Text(path.display().to_string())]);
+                    let value = crate::source::Spanned::new(text, Span::new(file, 0, 0));
+                    self.fresh = Some(path);
+                    let _ = self.scope.set("dir", value, crate::model::SetBy::Default);
+                    return Ok(());
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => {
+                    front.error(None, &format!("no directory can be made in {}: {e}", base.display()), Some("give a directory with `--dir`"));
+                    return Err(Status::Refused);
+                }
+            }
+        }
+        front.error(None, &format!("{} is full of directories of other runs", base.display()), Some("`wmlrun clean` removes them"));
+        Err(Status::Refused)
+    }
+
+    /// The plan's sets, those of an earlier run kept where nothing about them has changed.
+    fn prepare(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(Vec<Arc<Fileset>>, Vec<Option<Prepared>>), Status> {
+        if !self.settings.engine.real() {
+            let sets = self.trees(plan, front).ok_or(Status::Refused)?;
+            let nothing = sets.iter().map(|_| None).collect();
+            return Ok((sets, nothing));
+        }
+        let wanted: Vec<String> = plan.filesets.iter().map(|s| format!("{s:?}")).collect();
+        // Sets that are no more, or look different now, are let go; a tree at the same place is looked at anew.
+        let mut kept = Vec::new();
+        for ready in std::mem::take(&mut self.sets) {
+            if wanted.contains(&ready.made_from) {
+                kept.push(ready);
+            } else {
+                ready.set.close();
+            }
+        }
+        let mut new = Vec::new();
+        for (spec, key) in plan.filesets.iter().zip(&wanted) {
+            if kept.iter().any(|r| r.made_from == *key) {
+                continue;
+            }
+            match Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt) {
+                Ok(set) => new.push((Arc::new(set), key.clone())),
+                Err(e) => {
+                    self.sets = kept;
+                    front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+                    return Err(Status::Refused);
+                }
+            }
+        }
+        let fresh: Vec<Arc<Fileset>> = new.iter().map(|(set, _)| Arc::clone(set)).collect();
+        let prepared = self.bring_to_disk(&fresh, front);
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(status) => {
+                self.sets = kept;
+                return Err(status);
+            }
+        };
+        let is_new: Vec<String> = new.iter().map(|(_, key)| key.clone()).collect();
+        kept.extend(new.into_iter().zip(prepared).map(|((set, made_from), prepared)| ReadySet { set, prepared, made_from }));
+        // In the order of the plan.
+        kept.sort_by_key(|r| wanted.iter().position(|w| *w == r.made_from));
+        self.sets = kept;
+        let sets = self.sets.iter().map(|r| Arc::clone(&r.set)).collect();
+        let prepared = self.sets.iter().map(|r| is_new.contains(&r.made_from).then(|| r.prepared.clone())).collect();
+        Ok((sets, prepared))
+    }
+
+    fn bring_to_disk(&self, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<Vec<Prepared>, Status> {
+        if sets.is_empty() {
+            return Ok(Vec::new());
+        }
+        limits::raise_descriptors(1 << 20);
+        let options = prepare::Options {
+            threads: self.settings.populate_threads,
+            settle: self.settings.settle,
+            adopt: self.settings.adopt,
+            data_seed: self.settings.seed,
+            ..prepare::Options::default()
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let done = AtomicBool::new(false);
+        let result = std::thread::scope(|scope| {
+            let (interrupt, flag, over) = (&self.interrupt, &stop, &done);
+            // A signal reaches the workers through their own flag.
+            scope.spawn(move || {
+                while !over.load(SeqCst) {
+                    if interrupt.load(SeqCst) != 0 {
+                        flag.store(true, SeqCst);
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            });
+            let result = prepare::prepare(sets, &options, front.progress(), &stop);
+            done.store(true, SeqCst);
+            result
+        });
+        match result {
+            Ok(prepared) => Ok(prepared),
+            Err(_) if self.interrupt.load(SeqCst) != 0 => Err(Status::Interrupted(self.interrupt.load(SeqCst) as u8)),
+            Err(e) => {
+                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+                Err(Status::Refused)
+            }
+        }
+    }
+
+    /// Memory and threads, before any is taken.
+    fn check_machine(&self, plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
+        let totals = plan::totals(plan, sets);
+        let (_, free) = limits::memory();
+        if free > 0 && totals.memory > free {
+            let (needed, free) = (crate::util::size::format(totals.memory), crate::util::size::format(free));
+            front.error(
+                None,
+                &format!("the run needs {needed} of memory, and {free} can be had"),
+                Some("make `memsize` smaller, or start fewer threads"),
+            );
+            return Err(Status::Refused);
+        }
+        if let Some(most) = limits::threads().filter(|most| totals.threads > *most) {
+            front.error(
+                None,
+                &format!("the run needs {} threads, and {most} are allowed", totals.threads),
+                Some("raise `ulimit -u` or the control group's `pids.max`, or start fewer"),
+            );
+            return Err(Status::Refused);
+        }
+        Ok(())
+    }
+
+    /// The options of the runtime, and where `print` is heard.
+    pub(super) fn start(&self, ready: &Ready, front: &mut dyn Front) -> Result<(Running, crossbeam::channel::Receiver<String>), Status> {
+        let (messages, heard) = crossbeam::channel::unbounded();
+        let options = runtime::Options {
+            engine: self.settings.engine,
+            seed: self.settings.seed,
+            count_errors: self.settings.count_errors,
+            pin: self.settings.pin,
+            messages: Some(messages),
+            interrupt: Arc::clone(&self.interrupt),
+        };
+        match runtime::start(Arc::clone(&ready.plan), &ready.sets, options) {
+            Ok(running) => Ok((running, heard)),
+            Err(fault) => {
+                front.error(None, &fault.what, Some(&fault.help));
+                Err(Status::Refused)
+            }
+        }
+    }
+
+    fn measure(
+        &mut self,
+        ready: Ready,
+        limit: Option<f64>,
+        mut periodic: Option<record::Periodic>,
+        front: &mut dyn Front,
+    ) -> Status {
+        let (mut running, heard) = match self.start(&ready, front) {
+            Ok(started) => started,
+            Err(status) => return status,
+        };
+        let warmup = self.warm_next.take().map_or(self.settings.warmup, Duration::from_secs_f64);
+        let length = limit.map(Duration::from_secs_f64);
+        let mut run = self.new_run(&ready, &running, limit);
+        let opened = running.open(length.map(|l| l + warmup));
+        run.started_at = record::now();
+        if let Err(ended) = opened {
+            let waited = Waited { ended, tick: running.from() };
+            return self.conclude(&ready, running, run, &waited, CpuTime::default(), front);
+        }
+        front.run_started(&self.document, &run, limit);
+        if !warmup.is_zero() {
+            let waited = running.wait(Some(warmup), self.settings.interval, &mut |_| true);
+            if waited.ended != Ended::Time {
+                return self.conclude(&ready, running, run, &waited, CpuTime::default(), front);
+            }
+            let before = running.clear();
+            run.warmup = Some(Warmup {
+                seconds: warmup.as_secs_f64(),
+                ops: record::io_ops(&ready.plan, &before),
+                bytes: record::io_bytes(&ready.plan, &before),
+            });
+            if let Some(length) = length {
+                running.end_after(length);
+            }
+        }
+        let cpu = proc::cpu_times();
+        let system = record::system_cpu();
+        let watch = Watch::new(ready.sets.iter().filter(|_| self.settings.engine.real()).map(|s| s.spec.root()));
+        let mut low = None;
+        let mut timeline = record::Timeline::new(&running);
+        let document = &self.document;
+        let waited = {
+            let look = Duration::from_millis(100).min(self.settings.interval);
+            let every = (self.settings.interval.as_nanos() / look.as_nanos()).max(1);
+            let mut looks = 0;
+            let run = &mut run;
+            running.wait(length, look, &mut |tick| {
+                looks += 1;
+                low = watch.low();
+                heard.try_iter().for_each(|message| front.note(&message));
+                if looks % every == 0 {
+                    run.intervals.push(timeline.piece(tick.running));
+                    front.run_ticks(run, tick);
+                }
+                if let Some(periodic) = &mut periodic
+                    && periodic.due(tick.elapsed_ns)
+                {
+                    front.interim(document, &periodic.report(run, tick, &ready));
+                }
+                low.is_none()
+            })
+        };
+        running.stop(waited.tick);
+        let cpu = CpuTime {
+            own_seconds: record::seconds_between(cpu, proc::cpu_times()),
+            system_seconds: system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
+            processors: limits::processors() as u64,
+        };
+        running.settle(GRACE);
+        heard.try_iter().for_each(|message| front.note(&message));
+        if timeline.has_rest(&running, waited.tick) {
+            run.intervals.push(timeline.last(&running, waited.tick));
+        }
+        if let Some(low) = low {
+            run.state = State::LowSpace;
+            run.ended_by = format!("{} has {} left, and {} are to stay free", low.path.display(), crate::util::size::format(low.free), crate::util::size::format(low.floor));
+        }
+        self.conclude(&ready, running, run, &waited, cpu, front)
+    }
+
+    /// Writes the result, then waits for threads that are still in a call.
+    fn conclude(
+        &mut self,
+        ready: &Ready,
+        running: Running,
+        mut run: Run,
+        waited: &Waited,
+        cpu: CpuTime,
+        front: &mut dyn Front,
+    ) -> Status {
+        running.stop(waited.tick);
+        let status = self.fill(&mut run, ready, &running, waited, cpu);
+        self.document.runs.push(run);
+        crate::report::warnings::note(&mut self.document);
+        self.write_json(front);
+        front.run_ended(&self.document);
+        if !running.join(PATIENCE) {
+            front.note("some threads are still in a call; they are left behind");
+        }
+        status
+    }
+
+    /// `create files`: brings the sets onto the disk now.
+    pub(super) fn create_files(&mut self, front: &mut dyn Front) -> Status {
+        if self.make_dir_if_used(front).is_err() {
+            return Status::Refused;
+        }
+        let Some(plan) = self.plan(front) else { return Status::Script };
+        match self.prepare(&plan, front) {
+            Ok(_) => Status::Done,
+            Err(status) => status,
+        }
+    }
+
+    /// `shutdown files`: removes the trees.
+    pub(super) fn remove_trees(&mut self, front: &mut dyn Front) -> Status {
+        let status = self.shutdown_processes(front);
+        let mut worst = status;
+        for ready in std::mem::take(&mut self.sets) {
+            worst = worst.max(self.remove_tree(&ready, front));
+        }
+        worst
+    }
+
+    fn remove_tree(&self, ready: &ReadySet, front: &mut dyn Front) -> Status {
+        let stop = AtomicBool::new(false);
+        match prepare::remove(&ready.set, self.settings.populate_threads, &stop) {
+            Ok(_) => Status::Done,
+            Err(e) => {
+                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+                Status::Refused
+            }
+        }
+    }
+
+    /// The session ends: the fresh directory goes, trees in a directory of the user's stay, and a line says so.
+    pub(super) fn leave_trees(&mut self, front: &mut dyn Front) -> Status {
+        let mut status = Status::Done;
+        let fresh = self.fresh.take();
+        let mut stay: Vec<(PathBuf, u64)> = Vec::new();
+        for ready in std::mem::take(&mut self.sets) {
+            let own = fresh.as_ref().is_some_and(|dir| ready.set.spec.path.starts_with(dir));
+            if (own && !self.settings.keep) || self.settings.clean {
+                status = status.max(self.remove_tree(&ready, front));
+            } else {
+                stay.push((ready.set.spec.root(), ready.prepared.bytes));
+                ready.set.close();
+            }
+        }
+        if let Some(dir) = fresh
+            && !self.settings.keep
+            && let Err(e) = std::fs::remove_dir(&dir)
+        {
+            front.note(&format!("{} stays: {e}", dir.display()));
+        }
+        if !stay.is_empty() {
+            let bytes: u64 = stay.iter().map(|(_, b)| b).sum();
+            let paths: Vec<String> = stay.iter().map(|(p, _)| p.display().to_string()).collect();
+            front.note(&format!("{} stay: {} (`--clean` removes them, or `wmlrun clean`)", paths.join(", "), crate::util::size::format(bytes)));
+        }
+        status
+    }
+
+    /// Writes what there is of the result; a failure is told once it matters, at the end.
+    pub(super) fn write_json(&mut self, front: &mut dyn Front) {
+        if let Some(writer) = &mut self.json
+            && let Err(e) = writer.write(&self.document)
+        {
+            front.note(&format!("the result file can't be written: {e}"));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What the command line decides for a whole session.
+
+use crate::engine::Engine;
+use crate::spec::Dialect;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options of a run, resolved.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Replaces the time of every run.
+    pub runtime: Option<Duration>,
+    /// `--set NAME=VALUE`, in order; `--dir D` is `dir=D`.
+    pub sets: Vec<(String, String)>,
+    /// The run seed.
+    pub seed: u64,
+    /// The seed of trees and sizes.
+    pub layout_seed: u64,
+    /// Each run is warmed up for so long.
+    pub warmup: Duration,
+    /// The timeline's step.
+    pub interval: Duration,
+    /// Overrides what the scripts say.
+    pub dialect: Option<Dialect>,
+    /// Makes the calls.
+    pub engine: &'static dyn Engine,
+    /// Threads that make files.
+    pub populate_threads: usize,
+    /// Bind threads to processors.
+    pub pin: bool,
+    /// Drop the caches before each run.
+    pub cold: bool,
+    /// Wait for the disks to come to rest after population.
+    pub settle: bool,
+    /// Keep the fresh directory.
+    pub keep: bool,
+    /// Remove the trees in a directory that the user named.
+    pub clean: bool,
+    /// Take over trees that others made.
+    pub adopt: bool,
+    /// Errors of operations are counted, and the run goes on.
+    pub count_errors: bool,
+    /// `system` may run commands.
+    pub allow_system: bool,
+    /// Block devices that may be overwritten.
+    pub allow_device: Vec<PathBuf>,
+    /// The result file.
+    pub json: Option<PathBuf>,
+    /// The words of the command line, for the result.
+    pub command_line: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            runtime: None,
+            sets: Vec::new(),
+            seed: 0,
+            layout_seed: 1,
+            warmup: Duration::ZERO,
+            interval: Duration::from_secs(1),
+            dialect: None,
+            engine: crate::engine::TABLE[0].2,
+            populate_threads: crate::sys::limits::processors(),
+            pin: false,
+            cold: false,
+            settle: true,
+            keep: false,
+            clean: false,
+            adopt: false,
+            count_errors: false,
+            allow_system: false,
+            allow_device: Vec::new(),
+            json: None,
+            command_line: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! How much of a file lies in the page cache: `cachestat`, or `mincore` on kernels before 6.5.
+
+use super::fd::{self, Fd, Result};
+use rustix::io::Errno;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// `cachestat` has one number on all architectures.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// A stretch of a file; a length of 0 reaches to its end.
+#[repr(C)]
+struct Range {
+    from: u64,
+    len: u64,
+}
+
+/// What the kernel fills in, in pages.
+#[repr(C)]
+#[derive(Default)]
+struct Stat {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// How the number was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// `cachestat`.
+    Cachestat,
+    /// `mincore` on a mapping.
+    Mincore,
+}
+
+/// The size of a page.
+pub fn page() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// Pages of the first `len` bytes of an open file that are cached.
+pub fn cached_pages(fd: Fd, len: u64) -> Result<(u64, Method)> {
+    static LACKS_CACHESTAT: AtomicBool = AtomicBool::new(false);
+    if len == 0 {
+        return Ok((0, Method::Cachestat));
+    }
+    if !LACKS_CACHESTAT.load(Ordering::Relaxed) {
+        match cachestat(fd, len) {
+            Err(Errno::NOSYS | Errno::PERM | Errno::OPNOTSUPP) => LACKS_CACHESTAT.store(true, Ordering::Relaxed),
+            done => return done.map(|pages| (pages.min(len.div_ceil(page())), Method::Cachestat)),
+        }
+    }
+    mincore(fd, len).map(|pages| (pages, Method::Mincore))
+}
+
+fn cachestat(fd: Fd, len: u64) -> Result<u64> {
+    let range = Range { from: 0, len };
+    let mut stat = Stat::default();
+    // SAFETY: both pointers are to live structures of the layout that the call has; it writes only the second.
+    let rc = unsafe { libc::syscall(SYS_CACHESTAT, fd, &raw const range, &raw mut stat, 0) };
+    if rc == 0 { Ok(stat.cached) } else { Err(last_errno()) }
+}
+
+fn mincore(fd: Fd, len: u64) -> Result<u64> {
+    // Not past the end: a file that shrinks meanwhile makes the call fail, and nothing is read through the mapping.
+    let len = len.min(fd::fstat(fd)?.size) as usize;
+    if len == 0 {
+        return Ok(0);
+    }
+    let mut pages = vec![0_u8; len.div_ceil(page() as usize)];
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
+    if at == libc::MAP_FAILED {
+        return Err(last_errno());
+    }
+    // SAFETY: the mapping is `len` bytes long, and the vector has a byte for each of its pages.
+    let rc = unsafe { libc::mincore(at, len, pages.as_mut_ptr().cast()) };
+    let failed = (rc != 0).then(last_errno);
+    // SAFETY: the mapping is ours, and nothing points into it.
+    unsafe { libc::munmap(at, len) };
+    match failed {
+        Some(e) => Err(e),
+        None => Ok(pages.iter().filter(|&&page| page & 1 != 0).count() as u64),
+    }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn both_ways_see_what_was_just_written() {
+        let mut file = tempfile::tempfile().unwrap();
+        let len = 10 * page() + 1;
+        file.write_all(&vec![1; len as usize]).unwrap();
+        assert_eq!(mincore(file.as_raw_fd(), len).unwrap(), 11);
+        assert_eq!(cached_pages(file.as_raw_fd(), len).unwrap().0, 11);
+        assert_eq!(cached_pages(file.as_raw_fd(), 0).unwrap().0, 0);
+    }
+}
