@@ -65,7 +65,14 @@ impl Wml {
     /// In a fresh directory below `place`, which may be a mount.
     pub(crate) fn below(place: &Path) -> Self {
         let dir = tempfile::Builder::new().prefix("wmlrun-").tempdir_in(place).unwrap();
-        Self { dir, before: Vec::new(), args: Vec::new(), envs: Vec::new(), timeout: Duration::from_mins(2), result: false }
+        Self {
+            dir,
+            before: Vec::new(),
+            args: Vec::new(),
+            envs: Vec::new(),
+            timeout: Duration::from_mins(2),
+            result: false,
+        }
     }
 
     /// The working directory.
@@ -278,7 +285,8 @@ impl Output {
 
     /// Names in the working directory besides the result.
     pub(crate) fn left(&self) -> Vec<String> {
-        let names = std::fs::read_dir(self.dir()).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+        let names =
+            std::fs::read_dir(self.dir()).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
         let mut names: Vec<_> = names.filter(|name| name != RESULT).collect();
         names.sort();
         names

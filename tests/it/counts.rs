@@ -23,7 +23,8 @@ fn on_files(log: &Log, dir: &Path) -> Log {
 
 /// The flowops that work on files.
 fn working(run: &Value) -> impl Iterator<Item = &Value> {
-    let works = |f: &&Value| (f["class"] == "io" || f["class"] == "aio") && !SILENT.contains(&f["kind"].as_str().unwrap());
+    let works =
+        |f: &&Value| (f["class"] == "io" || f["class"] == "aio") && !SILENT.contains(&f["kind"].as_str().unwrap());
     flowops(run).iter().filter(works)
 }
 
@@ -50,10 +51,8 @@ fn assert_counted(calls: &Log, run: &Value) {
     // Each way's bytes.
     for (way, moves) in [("reads", Call::reads as fn(&Call) -> bool), ("writes", Call::writes)] {
         let moved: u64 = calls.calls().filter(|call| moves(call)).map(Call::bytes).sum();
-        let counted: u64 = working(run)
-            .filter(|f| f[way] == true)
-            .map(|f| count(f, "bytes") + count(f, "late_bytes"))
-            .sum();
+        let counted: u64 =
+            working(run).filter(|f| f[way] == true).map(|f| count(f, "bytes") + count(f, "late_bytes")).sum();
         assert_eq!(moved, counted, "bytes that {way} moved");
     }
     // Kind by kind, where a kind has a call of its own.
@@ -77,7 +76,7 @@ fn the_result_counts_what_the_kernel_counts() {
     // Those with steps of other calls (listings, links…) are counted elsewhere.
     let scripts: Vec<_> = first_or_all().into_iter().filter(|s| !s.text.contains("listdir")).collect();
     for_each(&scripts, 2, |script| {
-        let call = Wml::new().args([&script.call, "--runtime", short_or_long("2", "10")]).sets(&script.small());
+        let call = Wml::new().args([script.call.as_str(), "--runtime", short_or_long("2", "10")]).sets(&script.small());
         let call = call.sets(&script.single()).result().timeout(Duration::from_mins(5));
         let dir = call.dir().to_owned();
         let (output, log) = strace::run(call);

@@ -84,7 +84,9 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
     let tools = dir.join(".bin");
     fs::create_dir_all(&tools).unwrap();
     let _ = std::os::unix::fs::symlink(bin, tools.join("wmlrun"));
-    let path = std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap()))).unwrap();
+    let path =
+        std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())))
+            .unwrap();
     for (n, command) in commands.iter().enumerate() {
         let added = if command.starts_with("wmlrun") { block.args.as_str() } else { "" };
         let shell = Command::new("timeout")
@@ -156,8 +158,14 @@ set $x=1
 ";
     let blocks = blocks("a.md", text);
     assert_eq!(blocks.len(), 3);
-    assert_eq!((blocks[0].commands(), blocks[0].exit, blocks[0].args.as_str()), (vec!["wmlrun x", "echo y"], 2, "--runtime 1"));
+    assert_eq!(
+        (blocks[0].commands(), blocks[0].exit, blocks[0].args.as_str()),
+        (vec!["wmlrun x", "echo y"], 2, "--runtime 1")
+    );
     assert_eq!((blocks[0].place.as_str(), blocks[0].language.as_str()), ("a.md:6", "console"));
     assert_eq!((blocks[1].commands(), &blocks[1].skip), (vec!["true"], &None));
-    assert_eq!((blocks[2].file.as_deref(), blocks[2].lines.as_slice()), (Some("a.wml"), ["set $x=1".to_owned()].as_slice()));
+    assert_eq!(
+        (blocks[2].file.as_deref(), blocks[2].lines.as_slice()),
+        (Some("a.wml"), ["set $x=1".to_owned()].as_slice())
+    );
 }

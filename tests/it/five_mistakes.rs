@@ -35,7 +35,8 @@ fn all_are_shown_with_place_source_and_help() {
     assert_eq!(messages.len(), MISTAKES.len(), "{shown}");
     for (place, subject, help) in MISTAKES {
         let at = format!("five.wml:{place}\n");
-        let message = messages.iter().find(|m| m.contains(&at)).unwrap_or_else(|| panic!("nothing at {place}\n{shown}"));
+        let message =
+            messages.iter().find(|m| m.contains(&at)).unwrap_or_else(|| panic!("nothing at {place}\n{shown}"));
         let line = place.split(':').next().unwrap().parse::<usize>().unwrap();
         assert!(message.contains(subject), "`{subject}` is not in\n{message}");
         assert!(message.contains(SCRIPT.lines().nth(line - 1).unwrap()), "its source is not in\n{message}");

@@ -50,8 +50,14 @@ const MANY: (u64, &str) = (100, "16k");
 /// `$fraction` divides a count of files: the larger the smaller.
 const FRACTION: (&str, &str) = ("fraction", "1000");
 /// Threads and processes at most, where a test does not want as many as the script says.
-const CROWD: &[(&str, &str)] =
-    &[("nthreads", "8"), ("nshadows", "10"), ("ndbwriters", "2"), ("nprocesses", "4"), ("ninstances", "2"), ("nseekers", "2")];
+const CROWD: &[(&str, &str)] = &[
+    ("nthreads", "8"),
+    ("nshadows", "10"),
+    ("ndbwriters", "2"),
+    ("nprocesses", "4"),
+    ("ninstances", "2"),
+    ("nseekers", "2"),
+];
 
 /// A script of ours.
 #[derive(Clone, Debug)]
@@ -150,7 +156,8 @@ pub(crate) fn personalities() -> Vec<Script> {
 
 /// Every example, called by its path.
 pub(crate) fn examples() -> Vec<Script> {
-    let all: Vec<_> = folder("examples").into_iter().map(|path| Script::of(&path, path.display().to_string())).collect();
+    let all: Vec<_> =
+        folder("examples").into_iter().map(|path| Script::of(&path, path.display().to_string())).collect();
     assert!(!all.is_empty(), "the examples are not where this test looks");
     all
 }

@@ -6,6 +6,7 @@
 //! Deliberately absent: what the calls should be.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
@@ -24,7 +25,10 @@ const TRACED: &str = "/^(open|openat|openat2|creat|close|p?read(64)?|readv|pread
 /// Whether processes can be traced here. If not, says so for `test`, or fails it where all must be there.
 pub(crate) fn available(test: &str) -> bool {
     let works = has("strace")
-        && std::process::Command::new("strace").args(["-o", "/dev/null", "true"]).output().is_ok_and(|o| o.status.success());
+        && std::process::Command::new("strace")
+            .args(["-o", "/dev/null", "true"])
+            .output()
+            .is_ok_and(|o| o.status.success());
     if !works {
         skip(test, "strace is missing or may not trace");
     }
@@ -69,7 +73,8 @@ impl Call {
 
     /// Whether it opens a directory, as the tool does to find files.
     pub(crate) fn opens_directory(&self) -> bool {
-        self.name.starts_with("open") && self.args.iter().any(|arg| arg.contains("O_DIRECTORY") || arg.contains("O_PATH"))
+        self.name.starts_with("open")
+            && self.args.iter().any(|arg| arg.contains("O_DIRECTORY") || arg.contains("O_PATH"))
     }
 
     /// Whether it has given a new descriptor.
@@ -162,13 +167,16 @@ impl Log {
 /// Runs a call under strace, with marks.
 pub(crate) fn run(call: Wml) -> (Output, Log) {
     let logs = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
-    let prefix = logs.path().join("log");
-    let trace = format!("trace={}", TRACED.replace(char::is_whitespace, ""));
+    let output = call.under(words(logs.path())).env("WMLRUN_MARK", "1").run();
+    (output, read(logs.path()))
+}
+
+/// strace, as far as the program that it is to run.
+fn words(logs: &Path) -> Vec<OsString> {
+    let trace = format!("trace={TRACED}");
     // A file for each thread keeps calls whole; the filter in the kernel keeps all other calls at full speed.
     let strace = ["strace", "-ff", "--seccomp-bpf", "-ttt", "-y", "-s", "0", "-e", "signal=none", "-e", &trace, "-o"];
-    let words = strace.iter().map(std::ffi::OsString::from).chain([prefix.into_os_string()]);
-    let output = call.under(words).env("WMLRUN_MARK", "1").run();
-    (output, read(logs.path()))
+    strace.iter().map(OsString::from).chain([logs.join("log").into_os_string()]).collect()
 }
 
 fn read(dir: &Path) -> Log {
@@ -200,21 +208,26 @@ fn parse(line: &str) -> Option<Call> {
 
 /// The arguments up to the closing bracket, and what follows that.
 fn split_args(text: &str) -> (Vec<String>, &str) {
-    let (mut args, mut from, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0_u32, false, false);
+    let (mut args, mut from, mut depth) = (Vec::new(), 0, 0_u32);
+    // In a text in quotes, and in a path between `<` and `>`, nothing has a meaning but the end of it.
+    let (mut until, mut escaped) = (None, false);
     for (at, c) in text.char_indices() {
-        if quoted {
-            quoted = escaped || c != '"';
-            escaped = c == '\\' && !escaped;
+        if let Some(end) = until {
+            if c == end && !escaped {
+                until = None;
+            }
+            escaped = end == '"' && c == '\\' && !escaped;
             continue;
         }
         match c {
-            '"' => quoted = true,
-            '(' | '[' | '{' | '<' => depth += 1,
+            '"' => until = Some('"'),
+            '<' => until = Some('>'),
+            '(' | '[' | '{' => depth += 1,
             ')' if depth == 0 => {
                 args.push(text[from..at].trim().to_owned());
                 return (args, &text[at + 1..]);
             }
-            ')' | ']' | '}' | '>' => depth = depth.saturating_sub(1),
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
             ',' if depth == 0 => {
                 args.push(text[from..at].trim().to_owned());
                 from = at + 1;
@@ -230,9 +243,11 @@ fn lines_are_read() {
     let call = parse(r#"1795172772.767286 pread64(5</tmp/a, b(/x>, ""..., 100, 4) = 76"#).unwrap();
     assert_eq!((call.name.as_str(), call.descriptor(), call.result), ("pread64", Some("/tmp/a, b(/x"), Some(76)));
     assert_eq!((call.size(), call.offset(), call.bytes(), call.error()), (Some(100), Some(4), 76, None));
-    let call = parse(r#"1.000002 openat(3</tmp/h>, "a\", b", O_RDWR|O_CREAT|O_CLOEXEC, 0666) = 4</tmp/h/a", b>"#).unwrap();
+    let call =
+        parse(r#"1.000002 openat(3</tmp/h>, "a\", b", O_RDWR|O_CREAT|O_CLOEXEC, 0666) = 4</tmp/h/a", b>"#).unwrap();
     assert_eq!((call.file().as_str(), call.opens(), call.args.len()), (r#"/tmp/h/a\", b"#, true, 4));
-    let call = parse(r#"1.5 openat(3</tmp>, "no", O_RDONLY|O_DIRECTORY) = -1 ENOENT (No such file or directory)"#).unwrap();
+    let call =
+        parse(r#"1.5 openat(3</tmp>, "no", O_RDONLY|O_DIRECTORY) = -1 ENOENT (No such file or directory)"#).unwrap();
     assert_eq!((call.error(), call.opens(), call.opens_directory()), (Some("ENOENT"), false, true));
     let call = parse("1795172772.767422 fsync(5</tmp/h/x>(deleted))   = 0").unwrap();
     assert_eq!((call.descriptor(), call.result), (Some("/tmp/h/x"), Some(0)));
@@ -247,7 +262,8 @@ fn lines_are_read() {
 #[test]
 fn steps_lie_between_the_marks() {
     let line = |time: u32, text: &str| parse(&format!("1.{time:06} {text}")).unwrap();
-    let mark = |time, text: &str| line(time, &format!(r#"access("{text}", F_OK) = -1 ENOENT (No such file or directory)"#));
+    let mark =
+        |time, text: &str| line(time, &format!(r#"access("{text}", F_OK) = -1 ENOENT (No such file or directory)"#));
     let read = |time| line(time, r#"pread64(5</x>, ""..., 8, 0) = 8"#);
     let log = Log {
         threads: BTreeMap::from([
@@ -267,19 +283,15 @@ fn a_real_trace_is_read() {
         return;
     }
     let dir = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
+    let logs = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
     let target = dir.path().join("file");
-    let of = format!("of={}", target.display());
-    let prefix = dir.path().join("log");
-    let status = std::process::Command::new("strace")
-        .args(["-ff", "--seccomp-bpf", "-ttt", "-y", "-s", "0", "-o", prefix.to_str().unwrap()])
-        .args(["dd", "if=/dev/zero", &of, "bs=4096", "count=7", "status=none"])
+    let words = words(logs.path());
+    let status = std::process::Command::new(&words[0])
+        .args(&words[1..])
+        .args(["dd", "if=/dev/zero", &format!("of={}", target.display()), "bs=4096", "count=7", "status=none"])
         .status()
         .unwrap();
     assert!(status.success());
-    let logs = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
-    for entry in fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some()) {
-        fs::rename(&entry, logs.path().join(entry.file_name().unwrap())).unwrap();
-    }
     let log = read(logs.path());
     let writes = log.only(|call| call.writes() && call.descriptor() == target.to_str());
     assert_eq!(writes.counts(), BTreeMap::from([("write", 7)]));
