@@ -1,8 +1,207 @@
-//! The command line.
+//! The command line: what a person types, and what is printed back.
+//!
+//! In: arguments. Out: text, and an exit status: 0 done, 1 failed or stuck, 2 wrong usage or script, 3 refused, 130/143
+//! interrupted. Deliberately absent: what any command of the language does (`session`), and formats of reports (`report`).
 
+mod args;
+mod console;
+mod info;
+mod signals;
+mod stages;
+
+use crate::engine;
+use crate::report;
+use crate::session::{Session, Settings, Status, library};
+use crate::spec::Dialect;
+use crate::util::duration;
+use args::{Command, RunArgs};
+use console::Console;
+use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Runs the command line that the process was started with.
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    match args::parse() {
+        Ok(cli) => ExitCode::from(dispatch(cli)),
+        Err(code) => ExitCode::from(code),
+    }
+}
+
+fn dispatch(cli: args::Cli) -> u8 {
+    let script = cli.script.or(cli.file);
+    match (cli.command, script) {
+        (None, Some(script)) => run(&script, &cli.run),
+        (None, None) if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => repl(None, &cli.run),
+        (None, None) => {
+            console::error("no script is named", Some("`wmlrun SCRIPT` runs one, `wmlrun list` shows what is shipped, `wmlrun --help` the rest"));
+            2
+        }
+        (Some(command), _) => match command {
+            Command::Repl { script, run } => repl(script.as_deref(), &run),
+            Command::Check { scripts, dump, dialect } => stages::check(&scripts, dump.as_deref(), dialect.as_deref()),
+            Command::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
+            Command::Plan { script, list, run } => plan(&script, list, &run),
+            Command::List { what } => info::list(&what),
+            Command::Show { name } => info::show(&name),
+            Command::Explain { code } => info::explain(&code),
+            Command::Clean { dir } => info::clean(&dir),
+            Command::Completions { shell } => info::completions(&shell),
+        },
+    }
+}
+
+/// A script by its name: a file, standard input, or a personality. Tells what is wrong.
+fn find(name: &str) -> Option<library::Found> {
+    if name == "-" {
+        let mut bytes = Vec::new();
+        return match std::io::stdin().read_to_end(&mut bytes) {
+            Ok(_) => {
+                Some(library::Found { name: "<stdin>".to_owned(), text: String::from_utf8_lossy(&bytes).into_owned() })
+            }
+            Err(e) => {
+                console::error(&format!("standard input can't be read: {e}"), None);
+                None
+            }
+        };
+    }
+    match library::find(name, None) {
+        Ok(found) => Some(found),
+        Err(library::NotFound::Unreadable(path, e)) => {
+            console::error(&format!("{} can't be read: {e}", path.display()), None);
+            None
+        }
+        Err(library::NotFound::Nowhere(near)) => {
+            let help = near.map_or("`wmlrun list` shows what is shipped".to_owned(), |n| format!("did you mean `{n}`?"));
+            console::error(&format!("there is no file and no personality `{name}`"), Some(&help));
+            None
+        }
+    }
+}
+
+fn run(script: &str, args: &RunArgs) -> u8 {
+    let Some(settings) = settings(args) else { return 2 };
+    let Some(format) = format(&args.format) else { return 2 };
+    let Some(found) = find(script) else { return 2 };
+    let interrupt = signals::listen();
+    let mut console = Console::new(format, args.quiet);
+    let mut session = Session::new(settings, interrupt);
+    let mut status = session.open_json(&mut console);
+    if status == Status::Done {
+        console.begin(&session.document);
+        status = session.script(&found.name, &found.text, &mut console);
+        console.end(&session.document);
+    }
+    session.finish(&mut console).max(status).code()
+}
+
+fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
+    let Some(settings) = settings(args) else { return 2 };
+    let Some(found) = find(script) else { return 2 };
+    let mut console = Console::new(report::TABLE[0], args.quiet);
+    let mut session = Session::new(settings, signals::listen());
+    stages::plan(&mut session, &found, list, &mut console)
+}
+
+fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
+    let Some(settings) = settings(args) else { return 2 };
+    let Some(format) = format(&args.format) else { return 2 };
+    let found = match script.map(find) {
+        Some(None) => return 2,
+        Some(found) => found,
+        None => None,
+    };
+    let mut console = Console::new(format, args.quiet);
+    let mut session = Session::new(settings, signals::listen());
+    let status = session.open_json(&mut console);
+    if status != Status::Done {
+        return status.code();
+    }
+    crate::repl::run(session, found.as_ref().map(|f| (f.name.as_str(), f.text.as_str())), &mut console).code()
+}
+
+fn format(name: &str) -> Option<&'static dyn report::Report> {
+    let format = report::find(name);
+    if format.is_none() {
+        let names: Vec<&str> = report::TABLE.iter().map(|r| r.name()).collect();
+        console::error(&format!("there is no format `{name}`"), Some(&format!("the formats are {}", names.join(", "))));
+    }
+    format
+}
+
+/// The options, resolved; what is wrong with them is told.
+fn settings(args: &RunArgs) -> Option<Settings> {
+    let time = |what: &str, text: &Option<String>| -> Result<Option<Duration>, ()> {
+        text.as_deref().map(duration::parse).transpose().map_err(|e| console::error(&format!("`--{what}`: {e}"), Some("give seconds, or a time such as `10m`")))
+    };
+    let runtime = time("runtime", &args.runtime).ok()?;
+    let warmup = time("warmup", &args.warmup).ok()?;
+    let interval = time("interval", &args.interval).ok()?;
+    if runtime.is_some_and(|t| t.is_zero()) || interval.is_some_and(|t| t < Duration::from_millis(10)) {
+        console::error("a run time of 0, or an interval below 10 ms", Some("give more time"));
+        return None;
+    }
+    let Some(engine) = engine::find(&args.engine) else {
+        let names: Vec<&str> = engine::TABLE.iter().map(|(n, _, _)| *n).collect();
+        console::error(&format!("there is no engine `{}`", args.engine), Some(&format!("the engines are {}", names.join(", "))));
+        return None;
+    };
+    let dialect = match args.dialect.as_deref() {
+        None => None,
+        Some(name) => match Dialect::from_name(name) {
+            Some(dialect) => Some(dialect),
+            None => {
+                console::error(&format!("there is no dialect `{name}`"), Some("it is `sun` or `fsl`"));
+                return None;
+            }
+        },
+    };
+    let count_errors = match args.on_error.as_str() {
+        "stop" => false,
+        "count" => true,
+        other => {
+            console::error(&format!("`--on-error {other}`"), Some("it is `stop` or `count`"));
+            return None;
+        }
+    };
+    let mut sets = Vec::new();
+    for set in &args.set {
+        let Some((name, value)) = set.split_once('=') else {
+            console::error(&format!("`--set {set}` is no assignment"), Some("write `--set NAME=VALUE`"));
+            return None;
+        };
+        sets.push((name.trim_start_matches('$').to_owned(), value.to_owned()));
+    }
+    if let Some(dir) = &args.dir {
+        sets.push(("dir".to_owned(), dir.clone()));
+    }
+    let defaults = Settings::default();
+    Some(Settings {
+        runtime,
+        sets,
+        seed: args.seed.unwrap_or_else(fresh_seed),
+        layout_seed: args.layout_seed,
+        warmup: warmup.unwrap_or_default(),
+        interval: interval.unwrap_or(defaults.interval),
+        dialect,
+        engine,
+        populate_threads: args.populate_threads.unwrap_or(defaults.populate_threads).clamp(1, 1024),
+        pin: args.pin,
+        cold: args.cold,
+        settle: !args.no_settle,
+        keep: args.keep,
+        clean: args.clean,
+        adopt: args.adopt,
+        count_errors,
+        allow_system: args.allow_system,
+        allow_device: args.allow_device.clone(),
+        json: args.json.clone(),
+        command_line: std::env::args().collect(),
+    })
+}
+
+/// A seed that no other run has: small enough to be typed again.
+fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id()) >> 20
 }

@@ -253,6 +253,55 @@ impl Session {
         self.run(None, Span::new(file, 0, 0), front).max(status)
     }
 
+    /// Reads a whole script for its plan: everything but what runs or touches the disk.
+    pub fn read(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
+        let file = self.map.add(name, text);
+        let Some(model) = self.check(file, false, front) else { return Status::Script };
+        self.describe_script(file, &model);
+        let applied = self.apply_sets(front);
+        if applied != Status::Done {
+            return applied;
+        }
+        let unused = self.unused_settings(&model);
+        if !unused.is_empty() {
+            unused.iter().for_each(|(text, help)| front.error(None, text, Some(help)));
+            return Status::Script;
+        }
+        self.commands(&definitions_of(&model.commands), front)
+    }
+
+    /// What is wrong with the values of a checked script: its plan is made and thrown away.
+    pub fn check_values(&mut self, model: &model::Model, _name: &str) -> Vec<Diagnostic> {
+        struct Silent(Vec<Diagnostic>);
+        impl Front for Silent {
+            fn line(&mut self, _: &str) {}
+            fn note(&mut self, _: &str) {}
+            fn diagnostics(&mut self, _: &SourceMap, found: &[Diagnostic]) {
+                self.0.extend_from_slice(found);
+            }
+            fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
+            fn run_started(&mut self, _: &Document, _: &crate::stats::result::Run, _: Option<f64>) {}
+            fn run_ticks(&mut self, _: &crate::stats::result::Run, _: &crate::runtime::Tick<'_>) {}
+            fn run_ended(&mut self, _: &Document) {}
+            fn interim(&mut self, _: &Document, _: &crate::stats::result::Run) {}
+            fn progress(&self) -> &dyn crate::fileset::prepare::Progress {
+                &crate::fileset::prepare::Quiet
+            }
+        }
+        let mut front = Silent(Vec::new());
+        if self.commands(&definitions_of(&model.commands), &mut front) == Status::Done {
+            self.plan(&mut front);
+        }
+        front.0
+    }
+
+    /// A statement typed at the prompt.
+    pub fn typed(&mut self, text: &str, front: &mut dyn Front) -> Status {
+        let file = self.map.add("<prompt>", text);
+        let Some(model) = self.check(file, true, front) else { return Status::Script };
+        self.commands(&model.commands, front)
+    }
+
     fn describe_script(&mut self, file: FileId, model: &model::Model) {
         use sha2::{Digest, Sha256};
         let source = self.map.file(file);
@@ -379,6 +428,24 @@ impl Session {
         }
         status
     }
+}
+
+/// The commands that define and set, and nothing else.
+fn definitions_of(commands: &[Command]) -> Vec<Command> {
+    let defines = |kind: &CommandKind| {
+        matches!(
+            kind,
+            CommandKind::Set { .. }
+                | CommandKind::SetField { .. }
+                | CommandKind::SetMode(_)
+                | CommandKind::DefineFileset(_)
+                | CommandKind::DefineProcess(_)
+                | CommandKind::DefineFlowop(_)
+                | CommandKind::EventGen(_)
+                | CommandKind::Load(_)
+        )
+    };
+    commands.iter().filter(|c| defines(&c.kind)).cloned().collect()
 }
 
 /// A list of names for a message.

@@ -1,0 +1,189 @@
+//! The command line's form. The only file that knows the argument parser.
+
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Runs file-system workloads that are written in WML, and says how fast they went.
+#[derive(Parser, Debug)]
+#[command(
+    name = "wmlrun",
+    version,
+    about,
+    long_about = None,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "SCRIPT is a file, `-` for standard input, or the name of a shipped personality (`wmlrun list`).\n\
+                  Exit status: 0 done, 1 the run failed or got stuck, 2 wrong usage or script, 3 the environment refused, 130/143 interrupted."
+)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+    /// The script to run
+    #[arg(value_name = "SCRIPT")]
+    pub(super) script: Option<String>,
+    /// The script to run, as Filebench's command line has it
+    #[arg(short = 'f', value_name = "FILE", conflicts_with = "script")]
+    pub(super) file: Option<String>,
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+}
+
+/// Options of whatever runs a script.
+#[derive(Args, Debug, Clone)]
+pub(super) struct RunArgs {
+    /// How long each run takes: seconds, or `10m`, `1h30m`
+    #[arg(long, value_name = "TIME")]
+    pub(super) runtime: Option<String>,
+    /// Gives a variable a value, over every `set` of the script
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(super) set: Vec<String>,
+    /// Where the file sets lie: the same as `--set dir=DIR`
+    #[arg(long, value_name = "DIR")]
+    pub(super) dir: Option<String>,
+    /// The seed of all random streams; without it a fresh one, which the result records
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
+    /// The seed of trees and file sizes
+    #[arg(long, default_value_t = 1)]
+    pub(super) layout_seed: u64,
+    /// Run so long before measuring
+    #[arg(long, value_name = "TIME")]
+    pub(super) warmup: Option<String>,
+    /// Write the result as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+    /// The report: text, filebench, filebench-1.4, csv, json or none
+    #[arg(long, default_value = "text", value_name = "FORMAT")]
+    pub(super) format: String,
+    /// The step of the timeline
+    #[arg(long, value_name = "TIME")]
+    pub(super) interval: Option<String>,
+    /// What the words of the script mean: sun (Filebench 1.1 to 1.4) or fsl (1.5)
+    #[arg(long, value_name = "DIALECT")]
+    pub(super) dialect: Option<String>,
+    /// What makes the calls: posix, or null for no I/O at all
+    #[arg(long, default_value = "posix", value_name = "ENGINE")]
+    pub(super) engine: String,
+    /// Threads that make files; default: one for each processor
+    #[arg(long, value_name = "N")]
+    pub(super) populate_threads: Option<usize>,
+    /// Bind threads to processors
+    #[arg(long)]
+    pub(super) pin: bool,
+    /// Drop the page cache before each run, and dentries and inodes where that is allowed
+    #[arg(long)]
+    pub(super) cold: bool,
+    /// Do not wait for the disks to come to rest after the files are made
+    #[arg(long)]
+    pub(super) no_settle: bool,
+    /// Keep the fresh directory
+    #[arg(long, conflicts_with = "clean")]
+    pub(super) keep: bool,
+    /// Remove the file sets from the directory that was named
+    #[arg(long)]
+    pub(super) clean: bool,
+    /// Take over a tree in Filebench's layout that wmlrun did not make
+    #[arg(long)]
+    pub(super) adopt: bool,
+    /// At the first error of an operation stop, or count it and go on
+    #[arg(long, default_value = "stop", value_name = "stop|count")]
+    pub(super) on_error: String,
+    /// Let the script run shell commands
+    #[arg(long)]
+    pub(super) allow_system: bool,
+    /// Let the script overwrite this block device
+    #[arg(long, value_name = "PATH")]
+    pub(super) allow_device: Vec<PathBuf>,
+    /// Only the report, nothing else
+    #[arg(long)]
+    pub(super) quiet: bool,
+    /// Say more of what is done
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(super) verbose: u8,
+}
+
+/// What else there is to do.
+#[derive(Subcommand, Debug)]
+pub(super) enum Command {
+    /// The interactive shell
+    Repl {
+        /// A script to load first
+        script: Option<String>,
+        #[command(flatten)]
+        run: Box<RunArgs>,
+    },
+    /// Show every error and warning of scripts, and touch nothing
+    Check {
+        /// Files or names of personalities
+        #[arg(required = true, value_name = "SCRIPT")]
+        scripts: Vec<String>,
+        /// Print a stage instead: tokens, ast
+        #[arg(long, value_name = "STAGE")]
+        dump: Option<String>,
+        /// What the words mean: sun or fsl
+        #[arg(long)]
+        dialect: Option<String>,
+    },
+    /// Lay scripts out: to standard output, or in place
+    Fmt {
+        /// Files or names of personalities
+        #[arg(required = true, value_name = "SCRIPT")]
+        scripts: Vec<String>,
+        /// Write the files anew
+        #[arg(long, short = 'w')]
+        write: bool,
+        /// Only say which files would change; exit 1 if any would
+        #[arg(long)]
+        check: bool,
+    },
+    /// Show what a script would run: processes, programs, files, memory
+    Plan {
+        /// A file or the name of a personality
+        script: String,
+        /// Print every file's path and size
+        #[arg(long)]
+        list: bool,
+        #[command(flatten)]
+        run: Box<RunArgs>,
+    },
+    /// List personalities, flowops, distributions, commands, attributes, engines, formats or codes
+    List {
+        /// What to list
+        #[arg(default_value = "personalities")]
+        what: String,
+    },
+    /// Print a shipped personality
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Explain the code of an error or warning
+    Explain {
+        /// Such as E0202
+        code: String,
+    },
+    /// Remove the file sets that wmlrun made in a directory
+    Clean {
+        /// The directory
+        dir: PathBuf,
+    },
+    /// Print completions for a shell: bash, zsh or fish
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: String,
+    },
+}
+
+/// The command line as a definition, for help, completions and man pages.
+pub(super) fn definition() -> clap::Command {
+    Cli::command()
+}
+
+/// Reads the process's command line. Wrong usage is told and ends in 2; help and version end in 0.
+pub(super) fn parse() -> Result<Cli, u8> {
+    Cli::try_parse().map_err(|e| {
+        let _ = e.print();
+        u8::from(e.use_stderr()) * 2
+    })
+}

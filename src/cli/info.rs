@@ -1,0 +1,143 @@
+//! `wmlrun list`, `show`, `explain`, `clean`, and completions.
+
+use super::args;
+use super::console::{self, say};
+use crate::diag::{self, Code};
+use crate::fileset::{self, prepare};
+use crate::session::library;
+use crate::spec::{attrs, commands};
+use crate::util::table::{Align, Table};
+use crate::util::{count, size};
+use crate::{engine, flowop, random, report};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// Lists what there is of a kind.
+pub(super) fn list(what: &str) -> u8 {
+    let rows: Vec<[String; 3]> = match what {
+        "personalities" => library::PERSONALITIES
+            .iter()
+            .map(|(name, text)| [(*name).to_owned(), String::new(), library::about(text).to_owned()])
+            .collect(),
+        "flowops" => flowop::spec_table()
+            .flowops
+            .iter()
+            .map(|f| [f.name.to_owned(), f.origin.label().to_owned(), f.doc.to_owned()])
+            .collect(),
+        "distributions" => random::DISTRIBUTIONS
+            .iter()
+            .map(|d| {
+                let parameters: Vec<&str> = d.parameters.iter().map(|p| p.name).collect();
+                [d.name.to_owned(), parameters.join(" "), d.doc.to_owned()]
+            })
+            .collect(),
+        "commands" => commands::COMMANDS
+            .iter()
+            .map(|c| [c.form.to_owned(), c.origin.label().to_owned(), c.doc.to_owned()])
+            .collect(),
+        "attributes" => [
+            ("fileset", attrs::FILESET),
+            ("process", attrs::PROCESS),
+            ("thread", attrs::THREAD),
+            ("flowop", attrs::FLOWOP),
+        ]
+        .iter()
+        .flat_map(|(of, list)| list.iter().map(move |a| [a.name.to_owned(), format!("{of}, {}", a.origin.label()), a.doc.to_owned()]))
+        .collect(),
+        "engines" => engine::TABLE.iter().map(|(n, about, _)| [(*n).to_owned(), String::new(), (*about).to_owned()]).collect(),
+        "formats" => report::TABLE.iter().map(|r| [r.name().to_owned(), String::new(), r.about().to_owned()]).collect(),
+        "codes" => codes().map(|(number, title, _)| [number.to_owned(), String::new(), title.to_owned()]).collect(),
+        other => {
+            const KINDS: [&str; 8] =
+                ["personalities", "flowops", "distributions", "commands", "attributes", "engines", "formats", "codes"];
+            let help = match diag::nearest(other, KINDS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are lists of {}", KINDS.join(", ")),
+            };
+            console::error(&format!("there is no list of `{other}`"), Some(&help));
+            return 2;
+        }
+    };
+    let three = rows.iter().any(|[_, middle, _]| !middle.is_empty());
+    let columns: &[(&str, Align)] =
+        if three { &[("", Align::Left), ("", Align::Left), ("", Align::Left)] } else { &[("", Align::Left), ("", Align::Left)] };
+    let mut table = Table::new(columns.iter().copied());
+    for [first, middle, last] in rows {
+        if three {
+            table.row([first, middle, last]);
+        } else {
+            table.row([first, last]);
+        }
+    }
+    // The columns have no heads: the first lines are theirs.
+    let text = table.render();
+    say(text.lines().filter(|l| !l.trim().is_empty() && l.chars().any(char::is_alphanumeric)).collect::<Vec<_>>().join("\n").as_str());
+    0
+}
+
+/// Prints a personality.
+pub(super) fn show(name: &str) -> u8 {
+    if let Some((_, text)) = library::personality(name) {
+        say(text.trim_end());
+        return 0;
+    }
+    let near = diag::nearest(name, library::PERSONALITIES.iter().map(|(n, _)| *n));
+    let help = near.map_or("`wmlrun list` shows them all".to_owned(), |n| format!("did you mean `{n}`?"));
+    console::error(&format!("no personality is called `{name}`"), Some(&help));
+    2
+}
+
+/// Every code with its title and text: those of scripts, then those of file sets.
+fn codes() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    Code::ALL.iter().map(|c| (c.number(), c.title(), c.text())).chain(fileset::CODES.iter().copied())
+}
+
+/// Explains a code.
+pub(super) fn explain(number: &str) -> u8 {
+    match codes().find(|(n, _, _)| n.eq_ignore_ascii_case(number)) {
+        Some((number, title, text)) => {
+            say(&format!("{number}: {title}\n\n{text}"));
+            0
+        }
+        None => {
+            console::error(&format!("there is no code `{number}`"), Some("`wmlrun list codes` shows them all"));
+            2
+        }
+    }
+}
+
+/// Removes the file sets in a directory.
+pub(super) fn clean(dir: &Path) -> u8 {
+    let stop = AtomicBool::new(false);
+    match prepare::clean(dir, crate::sys::limits::processors(), &stop) {
+        Ok(report) => {
+            for removed in &report.removed {
+                let what = if removed.adopted { "let go (its files were there before)" } else { "removed" };
+                say(&format!(
+                    "{} {what}: {}, {}",
+                    removed.path.display(),
+                    count::count(removed.files, "file"),
+                    count::count(removed.directories, "directory")
+                ));
+            }
+            for refused in &report.refused {
+                console::error(&refused.to_string(), refused.help().as_deref());
+            }
+            if report.removed.is_empty() && report.refused.is_empty() {
+                say(&format!("nothing of wmlrun's in {}", dir.display()));
+            }
+            if report.refused.is_empty() { 0 } else { 3 }
+        }
+        Err(e) => {
+            console::error(&e.to_string(), e.help().as_deref());
+            3
+        }
+    }
+}
+
+/// Prints completions for a shell.
+pub(super) fn completions(shell: &str) -> u8 {
+    let _ = (args::definition(), size::format(0));
+    console::error(&format!("no completions for `{shell}` yet"), None);
+    2
+}

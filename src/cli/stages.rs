@@ -1,0 +1,135 @@
+//! `wmlrun check`, `fmt` and `plan`: a script as far as a stage, without running it.
+
+use super::console::{self, Console, say};
+use super::find;
+use crate::diag::has_errors;
+use crate::flowop;
+use crate::model::{self, Known};
+use crate::plan;
+use crate::session::{Session, Status, library};
+use crate::source::SourceMap;
+use crate::spec::Dialect;
+use crate::syntax;
+use std::io::Write;
+
+/// Shows all errors and warnings of scripts.
+pub(super) fn check(scripts: &[String], dump: Option<&str>, dialect: Option<&str>) -> u8 {
+    let mut worst = 0;
+    let table = flowop::spec_table();
+    let dialect = match dialect.map(|name| (name, Dialect::from_name(name))) {
+        Some((name, None)) => {
+            console::error(&format!("there is no dialect `{name}`"), Some("it is `sun` or `fsl`"));
+            return 2;
+        }
+        other => other.and_then(|(_, d)| d),
+    };
+    for script in scripts {
+        let Some(found) = find(script) else {
+            worst = 2;
+            continue;
+        };
+        let mut map = SourceMap::new();
+        let file = map.add(&found.name, &found.text);
+        match dump {
+            Some("tokens") => say(&syntax::print_tokens(&map, &syntax::lex(file, &found.text))),
+            Some("ast") => say(&syntax::print(&syntax::parse(&map, file).0)),
+            Some(other) => {
+                console::error(&format!("there is no stage `{other}`"), Some("it is `tokens` or `ast`"));
+                return 2;
+            }
+            None => {}
+        }
+        // `$dir` is predefined.
+        let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+        let (model, mut problems) = model::check(&map, file, &table, dialect, &known);
+        if !has_errors(&problems) {
+            problems.extend(values(&model, &mut map, &found));
+        }
+        if !problems.is_empty() {
+            console::diagnostics(&map, &problems);
+        }
+        if has_errors(&problems) {
+            worst = 2;
+        }
+    }
+    worst
+}
+
+/// What the values of a script's own variables are not good for: known only once they are put in.
+fn values(model: &model::Model, map: &mut SourceMap, found: &library::Found) -> Vec<crate::diag::Diagnostic> {
+    let mut session = Session::new(crate::session::Settings::default(), std::sync::Arc::default());
+    std::mem::swap(&mut session.map, map);
+    let problems = session.check_values(model, &found.name);
+    std::mem::swap(&mut session.map, map);
+    problems
+}
+
+/// Lays scripts out.
+pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
+    let mut worst = 0;
+    for script in scripts {
+        let Some(found) = find(script) else {
+            worst = 2;
+            continue;
+        };
+        let mut map = SourceMap::new();
+        let file = map.add(&found.name, &found.text);
+        let text = match syntax::format(&map, file) {
+            Ok(text) => text,
+            Err(problems) => {
+                console::diagnostics(&map, &problems);
+                worst = 2;
+                continue;
+            }
+        };
+        if check {
+            if text != found.text {
+                say(&format!("{script} would change"));
+                worst = worst.max(1);
+            }
+        } else if write {
+            if text != found.text
+                && let Err(e) = std::fs::write(&found.name, &text)
+            {
+                console::error(&format!("{} can't be written: {e}", found.name), None);
+                worst = 2;
+            }
+        } else {
+            let _ = std::io::stdout().write_all(text.as_bytes());
+        }
+    }
+    worst
+}
+
+/// Shows what a script would run.
+pub(super) fn plan(session: &mut Session, found: &library::Found, list: bool, console: &mut Console) -> u8 {
+    let status = session.read(&found.name, &found.text, console);
+    if status != Status::Done {
+        return status.code();
+    }
+    let Some(plan) = session.plan(console) else { return Status::Script.code() };
+    let Some(sets) = session.trees(&plan, console) else { return Status::Refused.code() };
+    if !list {
+        let _ = std::io::stdout().write_all(plan::dump(&plan, &sets).as_bytes());
+        return 0;
+    }
+    let mut out = std::io::BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
+    for set in &sets {
+        let root = set.spec.root().display().to_string();
+        let mut dir = (u64::MAX, String::new());
+        for file in 0..set.tree.n_files() {
+            let own = set.tree.dir_of(file);
+            if dir.0 != own {
+                dir = (own, set.tree.dir_rel_path(own));
+            }
+            let slash = if dir.1.is_empty() { "" } else { "/" };
+            let name = set.tree.name(file);
+            let name = name.as_c().to_string_lossy();
+            if writeln!(out, "{root}/{}{slash}{name} {}", dir.1, set.tree.size_of(file)).is_err() {
+                // Whoever read has seen enough.
+                return 0;
+            }
+        }
+    }
+    0
+}
