@@ -117,6 +117,10 @@ impl Session {
         if status != Status::Done {
             // What was measured is not thrown away.
             self.snap(front);
+            if let (Status::Interrupted(_), Some(live)) = (status, &mut self.live) {
+                // A signal ends the wait; whether it ends the processes too is for the front end to say.
+                live.ended = None;
+            }
             return status;
         }
         Status::Done

@@ -5,13 +5,17 @@
 //! Deliberately absent: the command line, terminals, formats of reports.
 
 mod commands;
+mod compare;
 mod environment;
 mod front;
+mod help;
 pub mod library;
 mod live;
 mod record;
 mod run;
+mod script;
 mod settings;
+mod shell;
 
 pub use front::Front;
 pub use settings::Settings;
@@ -87,7 +91,7 @@ pub struct Session {
     /// Variables that loaded scripts set, in order: what `vars` of 1.4 prints.
     script_variables: Vec<String>,
     /// The time of a `run N` in a text that was only loaded.
-    default_seconds: Option<f64>,
+    default_seconds: Option<Spanned<Expr>>,
     warm_next: Option<f64>,
     /// A run has been made: a script without any gets one.
     has_run: bool,
@@ -98,6 +102,9 @@ pub struct Session {
     live: Option<live::Live>,
     json: Option<json::Writer>,
     stats_dir: Option<PathBuf>,
+    /// Trees that were let go and stay where they are, with their bytes.
+    left: Vec<(PathBuf, u64)>,
+    shell: shell::Shell,
 }
 
 /// A file set that is on the disk.
@@ -149,6 +156,8 @@ impl Session {
             live: None,
             json: None,
             stats_dir: None,
+            left: Vec::new(),
+            shell: shell::Shell::default(),
         }
     }
 
@@ -315,13 +324,6 @@ impl Session {
             self.plan(&mut front);
         }
         front.0
-    }
-
-    /// A statement typed at the prompt.
-    pub fn typed(&mut self, text: &str, front: &mut dyn Front) -> Status {
-        let file = self.map.add("<prompt>", text);
-        let Some(model) = self.check(file, true, front) else { return Status::Script };
-        self.commands(&model.commands, front)
     }
 
     fn describe_script(&mut self, file: FileId, model: &model::Model) {
