@@ -4,8 +4,10 @@
 //! interrupted. Deliberately absent: what any command of the language does (`session`), and formats of reports (`report`).
 
 mod args;
+mod bars;
 mod console;
 mod info;
+mod live;
 mod signals;
 mod stages;
 
@@ -50,6 +52,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             Command::Explain { code } => info::explain(&code),
             Command::Clean { dir } => info::clean(&dir),
             Command::Completions { shell } => info::completions(&shell),
+            Command::Man { dir } => info::manual(&dir),
         },
     }
 }

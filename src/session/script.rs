@@ -108,8 +108,11 @@ fn text(parts: &[TextPart]) -> String {
     out
 }
 
-/// A definition with its block, from where it begins.
-fn definition(map: &SourceMap, span: Span) -> &str {
+/// A definition as it was written, with its block if it has one.
+fn definition(map: &SourceMap, span: Span, block: bool) -> &str {
+    if !block {
+        return map.slice(span);
+    }
     let text = &map.file(span.file).text;
     let start = span.start as usize;
     let (mut depth, mut opened) = (0_usize, false);
@@ -150,11 +153,11 @@ impl Session {
             return Ok(Status::Done);
         }
         let named = self.named_definitions();
-        if let Some((_, span)) = named.iter().find(|(n, _)| n == name) {
-            front.line(definition(&self.map, *span));
+        if let Some((_, span, block)) = named.iter().find(|(n, ..)| n == name) {
+            front.line(definition(&self.map, *span, *block));
             return Ok(Status::Done);
         }
-        let known = named.iter().map(|(n, _)| n.as_str()).chain(self.scope.bindings().iter().map(|b| b.name.as_str()));
+        let known = named.iter().map(|(n, ..)| n.as_str()).chain(self.scope.bindings().iter().map(|b| b.name.as_str()));
         let d = Diagnostic::error(Code::BadArgument, argument.span, format!("nothing here is called `{name}`"));
         Err(Box::new(match diag::nearest(name, known) {
             Some(near) => d.help(format!("did you mean `{near}`?")),
@@ -162,14 +165,17 @@ impl Session {
         }))
     }
 
-    fn named_definitions(&self) -> Vec<(String, Span)> {
+    /// Name and place of each definition, and whether it has a block.
+    fn named_definitions(&self) -> Vec<(String, Span, bool)> {
         let d = &self.definitions;
-        let filesets = d.filesets.iter().map(|f| (&f.attrs, f.span));
-        let processes = d.processes.iter().map(|p| (&p.attrs, p.span));
-        let composites = d.composites.iter().map(|c| (c.name.node.clone(), c.span));
-        let named =
-            filesets.chain(processes).filter_map(|(attrs, span)| Some((attrs.constant_text("name")?.node, span)));
-        named.chain(composites).collect()
+        let filesets = d.filesets.iter().map(|f| (&f.attrs, f.span, false));
+        let processes = d.processes.iter().map(|p| (&p.attrs, p.span, true));
+        let composites = d.composites.iter().map(|c| (c.name.node.clone(), c.span, true));
+        let named = filesets.chain(processes);
+        named
+            .filter_map(|(attrs, span, block)| Some((attrs.constant_text("name")?.node, span, block)))
+            .chain(composites)
+            .collect()
     }
 
     /// The script as it stands: a text that runs.
@@ -196,9 +202,11 @@ impl Session {
         }
         let d = &self.definitions;
         // What is used stands before its use.
-        let spans = d.filesets.iter().map(|f| f.span).chain(d.composites.iter().map(|c| c.span));
-        for span in spans.chain(d.processes.iter().map(|p| p.span)) {
-            let _ = writeln!(out, "\n{}", definition(&self.map, span));
+        let filesets = d.filesets.iter().map(|f| (f.span, false));
+        let blocks =
+            d.composites.iter().map(|c| c.span).chain(d.processes.iter().map(|p| p.span)).map(|span| (span, true));
+        for (span, block) in filesets.chain(blocks) {
+            let _ = writeln!(out, "\n{}", definition(&self.map, span, block));
         }
         out.push('\n');
         if let Some(rate) = &self.event_rate {
