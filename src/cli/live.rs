@@ -181,14 +181,11 @@ fn block(run: &Run, elapsed: f64, trouble: &[Trouble], (width, height): (usize, 
     let names: Vec<String> = run.flowops.iter().map(|f| format!("{}/{}/{}", f.process, f.thread, f.name)).collect();
     let widest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).max("flowop".len());
     let name_width = widest.min((width / 3).max(8));
-    let spark_width =
-        width.saturating_sub(name_width + NUMBERS + 2).min(run.intervals.len().max("over time".len()));
+    let spark_width = width.saturating_sub(name_width + NUMBERS + 2).min(run.intervals.len().max("over time".len()));
     let room = height.saturating_sub(1 + HEAD);
     let shown = rows(run, room);
-    let head = format!(
-        "{:name_width$}{:>10}{:>10}{:>10}{:>10}  {}",
-        "flowop", "ops/s", "MB/s", "p50", "p99", "over time"
-    );
+    let head =
+        format!("{:name_width$}{:>10}{:>10}{:>10}{:>10}  {}", "flowop", "ops/s", "MB/s", "p50", "p99", "over time");
     lines.push(paint("1", fit(&head, width)));
     for &i in &shown {
         lines.push(row(run, i, &names[i], name_width, spark_width));

@@ -16,6 +16,7 @@ mod filesystems;
 mod five_mistakes;
 mod interrupt;
 mod main_job;
+mod repl;
 mod safety;
 mod shipped;
 mod steady;
