@@ -174,6 +174,20 @@ fn settings(args: &RunArgs) -> Option<Settings> {
             return None;
         }
     };
+    let trace = match args.trace.as_deref() {
+        None => None,
+        Some(text) => {
+            let parts = text.rsplit_once(':').and_then(|(file, n)| Some((file.into(), n.parse().ok()?)));
+            if parts.is_none() {
+                console::error(
+                    &format!("`--trace {text}`"),
+                    Some("write `--trace FILE:N`, such as `--trace ops.txt:1000`"),
+                );
+                return None;
+            }
+            parts
+        }
+    };
     let mut sets = Vec::new();
     for set in &args.set {
         let Some((name, value)) = set.split_once('=') else {
@@ -205,6 +219,8 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         count_errors,
         allow_system: args.allow_system,
         allow_device: args.allow_device.clone(),
+        digest: args.digest,
+        trace,
         json: args.json.clone(),
         command_line: std::env::args().collect(),
     })

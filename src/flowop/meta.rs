@@ -157,6 +157,7 @@ impl Step for StatFile {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         if self.file.slot.fd > 0 {
+            cx.slots.note(self.file.slot.fd);
             let slot = *cx.slots.get(self.file.slot.fd);
             if let Some(handle) = slot.handle {
                 cx.begin();
@@ -259,6 +260,7 @@ impl Step for FsyncSet {
                 continue;
             }
             any = true;
+            cx.slots.note(slot);
             cx.begin();
             let Some(handle) = cx.handle(slot) else { continue };
             match engine.fsync(handle) {

@@ -3,6 +3,7 @@
 use super::Options;
 use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
+use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};
 use crate::plan::Plan;
 use crate::stats::recorder::ThreadStats;
@@ -69,6 +70,8 @@ pub(super) struct Seat {
     pub(super) done: AtomicBool,
     /// The tick at which it ended.
     pub(super) ended: AtomicU64,
+    /// What it did, once it has ended and if that is wanted.
+    pub(super) stream: Mutex<Option<Box<Stream>>>,
 }
 
 /// What threads tell the controller.
@@ -228,6 +231,7 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
                         tid: AtomicI32::new(0),
                         done: AtomicBool::new(false),
                         ended: AtomicU64::new(0),
+                        stream: Mutex::new(None),
                     });
                 }
             }

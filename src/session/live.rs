@@ -227,6 +227,14 @@ impl Session {
     pub(super) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
         let Some(live) = self.live.take() else { return Status::Done };
         live.running.stop(Clock::get().raw());
+        if self.stream_wanted().is_some() {
+            live.running.settle(Duration::from_secs(10));
+            let digest = self.keep_streams(&live.ready, &live.running, front);
+            if let Some(run) = self.document.runs.last_mut() {
+                run.digest = digest;
+                self.write_json(front);
+            }
+        }
         let begun = Instant::now();
         if !live.running.join(Duration::from_secs(10)) {
             front.note(&format!(

@@ -12,6 +12,7 @@ mod live;
 mod record;
 mod run;
 mod settings;
+mod streams;
 
 pub use front::Front;
 pub use settings::Settings;
@@ -98,6 +99,8 @@ pub struct Session {
     live: Option<live::Live>,
     json: Option<json::Writer>,
     stats_dir: Option<PathBuf>,
+    /// Runs whose operations are in the trace file.
+    traced: usize,
 }
 
 /// A file set that is on the disk.
@@ -149,6 +152,7 @@ impl Session {
             live: None,
             json: None,
             stats_dir: None,
+            traced: 0,
         }
     }
 

@@ -255,6 +255,7 @@ impl Session {
             count_errors: self.settings.count_errors,
             pin: self.settings.pin,
             messages: Some(messages),
+            stream: self.stream_wanted(),
             interrupt: Arc::clone(&self.interrupt),
         };
         match runtime::start(Arc::clone(&ready.plan), &ready.sets, options) {
@@ -364,6 +365,7 @@ impl Session {
     ) -> Status {
         running.stop(waited.tick);
         let status = self.fill(&mut run, ready, &running, waited, cpu);
+        run.digest = self.keep_streams(ready, &running, front);
         self.document.runs.push(run);
         crate::report::warnings::note(&mut self.document);
         self.write_json(front);

@@ -19,5 +19,6 @@ mod main_job;
 mod safety;
 mod shipped;
 mod steady;
+mod stream;
 mod syntax;
 mod tidy;
