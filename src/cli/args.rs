@@ -153,6 +153,14 @@ pub(super) enum Command {
         #[command(flatten)]
         run: Box<RunArgs>,
     },
+    /// Run every workload of a Filebench profile, each with its directory of results
+    Batch {
+        /// The profile; its personalities are sought beside it, then among those that are shipped
+        #[arg(value_name = "PROFILE")]
+        profile: PathBuf,
+        #[command(flatten)]
+        run: Box<RunArgs>,
+    },
     /// List personalities, flowops, distributions, commands, attributes, engines, formats or codes
     List {
         /// What to list

@@ -64,7 +64,13 @@ pub fn each_variable(commands: &[Command], each: &mut dyn FnMut(&str)) {
             | CommandKind::System(e)
             | CommandKind::Echo(e)
             | CommandKind::Log(e)
-            | CommandKind::EventGen(Some(e)) => expr::variables(e, &mut |v, _| each(&v.name)),
+            | CommandKind::EventGen(Some(e))
+            | CommandKind::Stats(
+                Stats::Dump(e) | Stats::XmlDump(e) | Stats::MultiDump(e) | Stats::Directory(e) | Stats::Command(e),
+            ) => expr::variables(e, &mut |v, _| each(&v.name)),
+            CommandKind::FsCheck { path, fstype } => {
+                path.iter().chain(fstype).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
+            }
             CommandKind::PsRun { period, seconds } => {
                 period.iter().chain(seconds).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
             }

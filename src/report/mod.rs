@@ -8,6 +8,7 @@
 pub mod csv;
 pub mod filebench;
 pub mod histogram;
+pub mod index;
 pub mod json;
 pub mod none;
 pub mod text;

@@ -277,7 +277,7 @@ impl Session {
 
     fn load_command(&mut self, name: &Spanned<Expr>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let wanted = self.text(name)?;
-        let found = match library::find(&wanted, None) {
+        let found = match library::find(&wanted, self.beside.as_deref()) {
             Ok(found) => found,
             Err(library::NotFound::Unreadable(path, e)) => {
                 let d =

@@ -24,13 +24,16 @@ fn trace(path: &Path) -> Vec<(String, Entry)> {
 
 /// Runs a script of one thread under strace; the stream's entries and the calls of its steps.
 fn both(script: &str, sets: &[(&str, &str)], n: u64) -> (Vec<Entry>, Vec<Call>) {
-    let call = Wml::below(&memory()).args([script, "--seed", "7", "--no-settle", "--keep"]);
-    let call = call.args(["--runtime", short_or_long("2", "40"), "--trace", &format!("trace.txt:{n}")]).sets(sets);
+    let call = Wml::below(&memory()).args([script, "--seed", "7", "--no-settle"]).sets(sets);
+    let files = call.dir().join("files");
+    fs::create_dir(&files).unwrap();
+    let call = call.args(["--runtime", short_or_long("2", "40"), "--trace", &format!("trace.txt:{n}")]);
+    let call = call.args(["--dir", files.to_str().unwrap()]);
     let (output, log) = strace::run(call);
     let output = output.exits(0);
     let entries: Vec<Entry> = trace(&output.dir().join("trace.txt")).into_iter().map(|(_, entry)| entry).collect();
-    let steps = log.of_steps().only(|call| !call.opens_directory() && call.result.is_some());
-    let mut busy: Vec<Vec<Call>> = steps.threads.into_values().filter(|calls| calls.iter().any(is_io)).collect();
+    let own = |call: &Call| call.result.is_some() && !call.opens_directory() && Path::new(&call.file()).starts_with(&files);
+    let mut busy: Vec<Vec<Call>> = log.of_steps().only(own).threads.into_values().filter(|c| !c.is_empty()).collect();
     assert_eq!(busy.len(), 1, "threads with I/O");
     assert_eq!(entries.len() as u64, n, "the run was too short for {n} operations");
     (entries, busy.remove(0))
