@@ -28,12 +28,13 @@ fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
     }
 }
 
+/// A text of nothing but errors is not drawn to its end.
+const MOST: usize = 100;
+
 /// Prints diagnostics as pictures of the source.
 pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let style = if colour { diag::Style::Colour } else { diag::Style::Plain };
-    // A text of nothing but errors is not drawn to its end.
-    const MOST: usize = 100;
     eprint!("{}", diag::render(map, &found[..found.len().min(MOST)], style));
     if found.len() > MOST {
         eprintln!("… and {} more", found.len() - MOST);
@@ -141,7 +142,12 @@ impl Front for Console {
         }
         for s in &run.stragglers {
             let place = s.wait_channel.as_ref().map_or(String::new(), |w| format!(", in the kernel at {w}"));
-            eprintln!("note: {} (process {}, thread {}) has not come back from its call{place}", s.flowop, s.instance + 1, s.thread + 1);
+            eprintln!(
+                "note: {} (process {}, thread {}) has not come back from its call{place}",
+                s.flowop,
+                s.instance + 1,
+                s.thread + 1
+            );
         }
     }
 
@@ -165,7 +171,7 @@ struct Bars {
 
 #[derive(Default)]
 struct Bar {
-    bar: Option<ProgressBar>,
+    drawn: Option<ProgressBar>,
     what: String,
     files: u64,
     bytes: u64,
@@ -178,7 +184,7 @@ const EVERY: Duration = Duration::from_secs(2);
 
 impl Bars {
     fn finish(&self) {
-        if let Some(bar) = self.state.lock().bar.take() {
+        if let Some(bar) = self.state.lock().drawn.take() {
             bar.finish_and_clear();
         }
     }
@@ -190,12 +196,12 @@ impl Bars {
         let mut state = self.state.lock();
         let bar = ProgressBar::new(seconds.map_or(0, |s| (s * 1000.0) as u64));
         bar.set_style(style("{bar:30} {elapsed} of {msg}", "{elapsed} {msg}", seconds.is_some()));
-        state.bar = Some(bar);
+        state.drawn = Some(bar);
     }
 
     fn tick(&self, elapsed_ns: u64, seconds: Option<f64>, text: &str) {
         let mut state = self.state.lock();
-        if let Some(bar) = &state.bar {
+        if let Some(bar) = &state.drawn {
             bar.set_position(elapsed_ns / 1_000_000);
             let of = seconds.map_or(String::new(), |s| format!("{s} s: "));
             bar.set_message(format!("{of}{text}"));
@@ -225,13 +231,17 @@ impl Progress for Bars {
             Phase::Populate => format!("making {set}"),
             Phase::Settle => "letting the disks come to rest".to_owned(),
         };
-        let amount = if phase == Phase::Populate { format!(": {} files, {}", count::grouped(files), size::format(bytes)) } else { String::new() };
+        let amount = if phase == Phase::Populate {
+            format!(": {} files, {}", count::grouped(files), size::format(bytes))
+        } else {
+            String::new()
+        };
         *state = Bar { what, files, bytes, since: Some(Instant::now()), ..Bar::default() };
         if self.terminal {
             let bar = ProgressBar::new(if bytes > 0 { bytes } else { files });
             bar.set_style(style("{bar:30} {msg} {eta} left", "{spinner} {msg}", files > 0 || bytes > 0));
             bar.set_message(format!("{}{amount}", state.what));
-            state.bar = Some(bar);
+            state.drawn = Some(bar);
         } else if phase == Phase::Populate {
             state.last = Some(Instant::now());
             eprintln!("{}{amount}", state.what);
@@ -247,12 +257,21 @@ impl Progress for Bars {
         } else {
             format!("{} files/s", count::grouped((files as f64 / seconds) as u64))
         };
-        if let Some(bar) = &state.bar {
+        if let Some(bar) = &state.drawn {
             bar.set_position(if state.bytes > 0 { bytes } else { files });
-            bar.set_message(format!("{}: {} of {} files, {rate}", state.what, count::grouped(files), count::grouped(state.files)));
+            bar.set_message(format!(
+                "{}: {} of {} files, {rate}",
+                state.what,
+                count::grouped(files),
+                count::grouped(state.files)
+            ));
         } else if !self.terminal && state.last.is_some_and(|t| t.elapsed() >= EVERY) {
             state.last = Some(Instant::now());
-            let part = if state.bytes > 0 { bytes as f64 / state.bytes as f64 } else { files as f64 / state.files.max(1) as f64 };
+            let part = if state.bytes > 0 {
+                bytes as f64 / state.bytes as f64
+            } else {
+                files as f64 / state.files.max(1) as f64
+            };
             let left = if part > 0.0 { seconds * (1.0 - part) / part } else { 0.0 };
             eprintln!("{}: {:.0} %, {rate}, {left:.0} s left", state.what, part * 100.0);
         }

@@ -42,9 +42,13 @@ pub(super) fn list(what: &str) -> u8 {
             ("flowop", attrs::FLOWOP),
         ]
         .iter()
-        .flat_map(|(of, list)| list.iter().map(move |a| [a.name.to_owned(), format!("{of}, {}", a.origin.label()), a.doc.to_owned()]))
+        .flat_map(|(of, list)| {
+            list.iter().map(move |a| [a.name.to_owned(), format!("{of}, {}", a.origin.label()), a.doc.to_owned()])
+        })
         .collect(),
-        "engines" => engine::TABLE.iter().map(|(n, about, _)| [(*n).to_owned(), String::new(), (*about).to_owned()]).collect(),
+        "engines" => {
+            engine::TABLE.iter().map(|(n, about, _)| [(*n).to_owned(), String::new(), (*about).to_owned()]).collect()
+        }
         "formats" => report::TABLE.iter().map(|r| [r.name().to_owned(), String::new(), r.about().to_owned()]).collect(),
         "codes" => codes().map(|(number, title, _)| [number.to_owned(), String::new(), title.to_owned()]).collect(),
         other => {
@@ -59,8 +63,11 @@ pub(super) fn list(what: &str) -> u8 {
         }
     };
     let three = rows.iter().any(|[_, middle, _]| !middle.is_empty());
-    let columns: &[(&str, Align)] =
-        if three { &[("", Align::Left), ("", Align::Left), ("", Align::Left)] } else { &[("", Align::Left), ("", Align::Left)] };
+    let columns: &[(&str, Align)] = if three {
+        &[("", Align::Left), ("", Align::Left), ("", Align::Left)]
+    } else {
+        &[("", Align::Left), ("", Align::Left)]
+    };
     let mut table = Table::new(columns.iter().copied());
     for [first, middle, last] in rows {
         if three {
@@ -71,7 +78,12 @@ pub(super) fn list(what: &str) -> u8 {
     }
     // The columns have no heads: the first lines are theirs.
     let text = table.render();
-    say(text.lines().filter(|l| !l.trim().is_empty() && l.chars().any(char::is_alphanumeric)).collect::<Vec<_>>().join("\n").as_str());
+    say(text
+        .lines()
+        .filter(|l| !l.trim().is_empty() && l.chars().any(char::is_alphanumeric))
+        .collect::<Vec<_>>()
+        .join("\n")
+        .as_str());
     0
 }
 
@@ -94,15 +106,12 @@ fn codes() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
 
 /// Explains a code.
 pub(super) fn explain(number: &str) -> u8 {
-    match codes().find(|(n, _, _)| n.eq_ignore_ascii_case(number)) {
-        Some((number, title, text)) => {
-            say(&format!("{number}: {title}\n\n{text}"));
-            0
-        }
-        None => {
-            console::error(&format!("there is no code `{number}`"), Some("`wmlrun list codes` shows them all"));
-            2
-        }
+    if let Some((number, title, text)) = codes().find(|(n, _, _)| n.eq_ignore_ascii_case(number)) {
+        say(&format!("{number}: {title}\n\n{text}"));
+        0
+    } else {
+        console::error(&format!("there is no code `{number}`"), Some("`wmlrun list codes` shows them all"));
+        2
     }
 }
 

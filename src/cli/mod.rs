@@ -34,7 +34,10 @@ fn dispatch(cli: args::Cli) -> u8 {
         (None, Some(script)) => run(&script, &cli.run),
         (None, None) if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => repl(None, &cli.run),
         (None, None) => {
-            console::error("no script is named", Some("`wmlrun SCRIPT` runs one, `wmlrun list` shows what is shipped, `wmlrun --help` the rest"));
+            console::error(
+                "no script is named",
+                Some("`wmlrun SCRIPT` runs one, `wmlrun list` shows what is shipped, `wmlrun --help` the rest"),
+            );
             2
         }
         (Some(command), _) => match command {
@@ -72,7 +75,8 @@ fn find(name: &str) -> Option<library::Found> {
             None
         }
         Err(library::NotFound::Nowhere(near)) => {
-            let help = near.map_or("`wmlrun list` shows what is shipped".to_owned(), |n| format!("did you mean `{n}`?"));
+            let help =
+                near.map_or("`wmlrun list` shows what is shipped".to_owned(), |n| format!("did you mean `{n}`?"));
             console::error(&format!("there is no file and no personality `{name}`"), Some(&help));
             None
         }
@@ -132,7 +136,10 @@ fn format(name: &str) -> Option<&'static dyn report::Report> {
 /// The options, resolved; what is wrong with them is told.
 fn settings(args: &RunArgs) -> Option<Settings> {
     let time = |what: &str, text: &Option<String>| -> Result<Option<Duration>, ()> {
-        text.as_deref().map(duration::parse).transpose().map_err(|e| console::error(&format!("`--{what}`: {e}"), Some("give seconds, or a time such as `10m`")))
+        text.as_deref()
+            .map(duration::parse)
+            .transpose()
+            .map_err(|e| console::error(&format!("`--{what}`: {e}"), Some("give seconds, or a time such as `10m`")))
     };
     let runtime = time("runtime", &args.runtime).ok()?;
     let warmup = time("warmup", &args.warmup).ok()?;
@@ -143,18 +150,22 @@ fn settings(args: &RunArgs) -> Option<Settings> {
     }
     let Some(engine) = engine::find(&args.engine) else {
         let names: Vec<&str> = engine::TABLE.iter().map(|(n, _, _)| *n).collect();
-        console::error(&format!("there is no engine `{}`", args.engine), Some(&format!("the engines are {}", names.join(", "))));
+        console::error(
+            &format!("there is no engine `{}`", args.engine),
+            Some(&format!("the engines are {}", names.join(", "))),
+        );
         return None;
     };
     let dialect = match args.dialect.as_deref() {
         None => None,
-        Some(name) => match Dialect::from_name(name) {
-            Some(dialect) => Some(dialect),
-            None => {
+        Some(name) => {
+            if let Some(dialect) = Dialect::from_name(name) {
+                Some(dialect)
+            } else {
                 console::error(&format!("there is no dialect `{name}`"), Some("it is `sun` or `fsl`"));
                 return None;
             }
-        },
+        }
     };
     let count_errors = match args.on_error.as_str() {
         "stop" => false,

@@ -16,7 +16,8 @@ use crate::sys::{Clock, Errno};
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use std::sync::Arc;
 
-const IO: &[&str] = &["filesetname", "fd", "iosize", "random", "workingset", "opennext", "indexed", "directio", "dsync", "iodepth"];
+const IO: &[&str] =
+    &["filesetname", "fd", "iosize", "random", "workingset", "opennext", "indexed", "directio", "dsync", "iodepth"];
 
 pub(super) const FAMILY: Family = Family {
     specs: &[
@@ -103,7 +104,10 @@ impl Pool {
         let (jobs, queue) = unbounded::<Job>();
         for _ in 0..WORKERS {
             let queue = queue.clone();
-            std::thread::Builder::new().name("aio".to_owned()).stack_size(64 << 10).spawn(move || work(engine, &queue))?;
+            std::thread::Builder::new()
+                .name("aio".to_owned())
+                .stack_size(64 << 10)
+                .spawn(move || work(engine, &queue))?;
         }
         Ok(Self { jobs })
     }
@@ -201,7 +205,12 @@ impl Op for Submit {
     }
 
     fn effects(&self) -> Effects {
-        Effects { aio: true, buffer: largest(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
+        Effects {
+            aio: true,
+            buffer: largest(&self.iosize),
+            exact_buffer: is_exact(&self.iosize),
+            ..self.file.effects()
+        }
     }
 }
 

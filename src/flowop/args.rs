@@ -1,11 +1,11 @@
 //! The attributes of one flowop with their values, as lowering asks for them.
 
 use crate::diag::{Code, Diagnostic};
+use crate::flowop::slots::{MAX_FD, SlotRule};
 use crate::model::Value;
 use crate::random::Quantity;
 use crate::source::Span;
 use crate::spec::{Dialect, Flowop};
-use crate::flowop::slots::{MAX_FD, SlotRule};
 
 /// What lowering must know of a file set.
 #[derive(Clone, Debug)]
@@ -156,7 +156,8 @@ impl Args<'_> {
         match self.quantity("iosize")? {
             Some(Quantity::Const(0)) | None => {
                 let message = format!("flowop `{}` of type `{}` has no I/O size", self.name, self.spec.name);
-                Err(Diagnostic::error(Code::MissingAttribute, self.at("iosize"), message).help("add `iosize=…`, such as `iosize=8k`"))
+                Err(Diagnostic::error(Code::MissingAttribute, self.at("iosize"), message)
+                    .help("add `iosize=…`, such as `iosize=8k`"))
             }
             Some(q) => Ok(q),
         }

@@ -15,7 +15,11 @@ pub(super) const FAMILY: Family = Family {
     specs: &[
         other("hog", "burns CPU: `value` stores of one byte each", "flowop hog name=burn,value=1000"),
         other("delay", "sleeps `value` seconds", "flowop delay name=pause,value=1"),
-        other("print", "prints `value` as a message", "flowop print name=say,value=\"hello\"\nflowop delay name=pause,value=1"),
+        other(
+            "print",
+            "prints `value` as a message",
+            "flowop print name=say,value=\"hello\"\nflowop delay name=pause,value=1",
+        ),
         other("testrandvar", "draws `value`, for the look of a distribution", "flowop testrandvar name=test,value=10"),
     ],
     lower: lower_cpu,

@@ -347,7 +347,9 @@ impl<'r> OpCx<'r> {
             Want::Absent => ("free", "remove"),
         };
         Failure {
-            what: format!("file set `{name}` has no {state} {thing} left, and every thread that could {other} one waits itself"),
+            what: format!(
+                "file set `{name}` has no {state} {thing} left, and every thread that could {other} one waits itself"
+            ),
             path: None,
             errno: None,
             help: "give the file set more entries, or another `prealloc`".to_owned(),

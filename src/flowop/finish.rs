@@ -1,7 +1,7 @@
 //! `finishoncount`, `finishonbytes`: a thread ends when enough is done; and the counters that they and the limiters look at.
 
 use super::args::Args;
-use super::{At, Peer, Effects, Family, Op, OpCx, Outcome, Step};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Peer, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::spec::{Class, Flowop, Origin, Way};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Counter {
             Self::Targets(cells) => cells.iter().map(|c| cx.stats.cell(*c).ops()).sum(),
             Self::Totals { io_only: true, peers } => {
                 peers.iter().map(|p| p.io.iter().map(|c| p.stats.cell(*c).ops()).sum::<u64>()).sum()
-            },
+            }
             Self::Totals { io_only: false, peers } => peers.iter().map(|p| p.stats.total_ops()).sum(),
         }
     }

@@ -16,8 +16,20 @@ pub(super) const FAMILY: Family = Family {
         class: Class::Io,
         way: Way::Read,
         uses: &[
-            "filesetname", "fd", "iosize", "random", "workingset", "opennext", "indexed", "directio", "dsync", "noreadahead",
-            "align", "stride", "backward", "reoffset",
+            "filesetname",
+            "fd",
+            "iosize",
+            "random",
+            "workingset",
+            "opennext",
+            "indexed",
+            "directio",
+            "dsync",
+            "noreadahead",
+            "align",
+            "stride",
+            "backward",
+            "reoffset",
         ],
         origin: Origin::Both,
         doc: "one read; sequential reads start over at the end of the file",
@@ -128,5 +140,8 @@ fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Outcome {
 /// The thread's `memsize` is smaller than an I/O.
 #[cold]
 pub(super) fn small_buffer(cx: &mut OpCx<'_>, len: u64) -> Outcome {
-    cx.misuse(format!("an I/O of {len} bytes is larger than the thread's `memsize`"), "make `memsize` at least as large as `iosize`")
+    cx.misuse(
+        format!("an I/O of {len} bytes is larger than the thread's `memsize`"),
+        "make `memsize` at least as large as `iosize`",
+    )
 }

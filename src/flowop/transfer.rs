@@ -137,10 +137,7 @@ impl FileUse {
             _ => {}
         }
         text.push_str(&self.pick.describe());
-        for (flag, word) in [
-            (OFlags::SYNC, "dsync"),
-            (OFlags::DIRECT, "directio"),
-        ] {
+        for (flag, word) in [(OFlags::SYNC, "dsync"), (OFlags::DIRECT, "directio")] {
             if self.flags.contains(flag) {
                 text.push(' ');
                 text.push_str(word);
@@ -258,7 +255,7 @@ impl Offsets {
             let what = format!("an I/O of {len} bytes at random does not fit a file of {room} bytes");
             return Err(cx.misuse(what, "make `iosize` smaller, or the files (or `workingset`) larger"));
         }
-        self.places = if align > 0 { (room - len) / align + 1 } else { room / len };
+        self.places = (room - len).checked_div(align).map_or(room / len, |last| last + 1);
         self.cached = (nominal, len);
         Ok(())
     }

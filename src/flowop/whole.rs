@@ -38,12 +38,7 @@ fn lower_whole(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     let iosize = args.quantity_or("iosize", 0)?;
     Ok(match args.spec.name {
         "readwholefile" => Arc::new(ReadWhole { file, iosize }),
-        _ => Arc::new(WriteWhole {
-            file,
-            iosize,
-            source: args.slot_number("srcfd")?,
-            workingset: workingset(args)?,
-        }),
+        _ => Arc::new(WriteWhole { file, iosize, source: args.slot_number("srcfd")?, workingset: workingset(args)? }),
     })
 }
 
@@ -145,7 +140,8 @@ impl Op for WriteWhole {
     }
 
     fn effects(&self) -> Effects {
-        let mut effects = Effects { buffer: whole_buffer(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() };
+        let mut effects =
+            Effects { buffer: whole_buffer(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() };
         effects.max_fd = effects.max_fd.max(self.source);
         effects
     }

@@ -11,7 +11,8 @@ use crate::sys::Errno;
 use std::ops::Range;
 use std::sync::Arc;
 
-const APPEND: &[&str] = &["filesetname", "fd", "iosize", "opennext", "indexed", "directio", "dsync", "wrap", "fsyncevery"];
+const APPEND: &[&str] =
+    &["filesetname", "fd", "iosize", "opennext", "indexed", "directio", "dsync", "wrap", "fsyncevery"];
 
 pub(super) const FAMILY: Family = Family {
     specs: &[
@@ -20,8 +21,21 @@ pub(super) const FAMILY: Family = Family {
             class: Class::Io,
             way: Way::Write,
             uses: &[
-                "filesetname", "fd", "iosize", "random", "workingset", "opennext", "indexed", "directio", "dsync", "wrap",
-                "align", "stride", "backward", "reoffset", "fsyncevery",
+                "filesetname",
+                "fd",
+                "iosize",
+                "random",
+                "workingset",
+                "opennext",
+                "indexed",
+                "directio",
+                "dsync",
+                "wrap",
+                "align",
+                "stride",
+                "backward",
+                "reoffset",
+                "fsyncevery",
             ],
             origin: Origin::Both,
             doc: "one write; a sequential writer makes its file longer and longer, unless `wrap=` bounds it",
@@ -146,7 +160,10 @@ impl Step for WriteStep {
         if len > CHEAP_FILL {
             cx.digress();
         }
-        if self.op.wrap > 0 && offset.is_none() && let Err(outcome) = start_over(cx, slot, len, self.op.wrap, self.op.end) {
+        if self.op.wrap > 0
+            && offset.is_none()
+            && let Err(outcome) = start_over(cx, slot, len, self.op.wrap, self.op.end)
+        {
             return outcome;
         }
         cx.begin();
@@ -196,7 +213,13 @@ pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: O
 }
 
 #[cold]
-fn put_rest(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: Option<u64>, done: usize) -> Result<(), Errno> {
+fn put_rest(
+    cx: &mut OpCx<'_>,
+    slot: usize,
+    range: Range<usize>,
+    offset: Option<u64>,
+    done: usize,
+) -> Result<(), Errno> {
     if done == 0 {
         return Err(Errno::NOSPC);
     }

@@ -2,14 +2,14 @@
 
 use super::expr::{Expr, from_ast};
 use super::{
-    AttrUse, Attrs, Command, CommandKind, CompositeDef, FilesetDef, FlowopDef, Known, Local, Object, ProcessDef, QuitMode,
-    Stats, ThreadDef, scope,
+    AttrUse, Attrs, Command, CommandKind, CompositeDef, FilesetDef, FlowopDef, Known, Local, Object, ProcessDef,
+    QuitMode, Stats, ThreadDef, scope,
 };
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::{self, Attr, Dialect, Kind, SpecTable, attrs};
-use crate::syntax::ast::{Arg, ArgKind, StatementKind, Value, VariableForm};
 use crate::syntax::Node;
+use crate::syntax::ast::{Arg, ArgKind, StatementKind, Value, VariableForm};
 use std::sync::Arc;
 
 /// Builds the commands of a list of nested statements.
@@ -79,10 +79,16 @@ impl Builder<'_> {
         let kind = match word.node.as_str() {
             "set" => return self.set(args, span),
             "define" => return self.define(node, args, span),
-            "create" => CommandKind::Create(self.object(args, span, &["files", "filesets", "fileset", "processes", "process"])?),
-            "shutdown" => {
-                CommandKind::Shutdown(self.object(args, span, &["files", "filesets", "fileset", "processes", "process"])?)
-            }
+            "create" => CommandKind::Create(self.object(
+                args,
+                span,
+                &["files", "filesets", "fileset", "processes", "process"],
+            )?),
+            "shutdown" => CommandKind::Shutdown(self.object(
+                args,
+                span,
+                &["files", "filesets", "fileset", "processes", "process"],
+            )?),
             "list" if args.is_empty() => CommandKind::List(Object::All),
             "list" => CommandKind::List(self.object(args, span, &["fileset", "filesets", "flowop", "flowops"])?),
             "run" => CommandKind::Run(self.at_most_one(args, "run [SECONDS]")),
@@ -102,9 +108,7 @@ impl Builder<'_> {
             "version" => CommandKind::Version,
             "debug" => CommandKind::Debug,
             "quit" | "exit" => CommandKind::Quit,
-            "eventgen" => {
-                CommandKind::EventGen(self.named(args, "rate", "eventgen [rate=N]"))
-            }
+            "eventgen" => CommandKind::EventGen(self.named(args, "rate", "eventgen [rate=N]")),
             "enable" => match word_of(args.first()) {
                 Some("lathist") => CommandKind::EnableLatHist,
                 Some("multi") => CommandKind::EnableMulti,
@@ -134,7 +138,8 @@ impl Builder<'_> {
 
     fn bad_form<T>(&mut self, span: Span, form: &str) -> Option<T> {
         self.error(
-            Diagnostic::error(Code::BadArgument, span, "this command is not written so").help(format!("write `{form}`")),
+            Diagnostic::error(Code::BadArgument, span, "this command is not written so")
+                .help(format!("write `{form}`")),
         );
         None
     }
@@ -143,7 +148,9 @@ impl Builder<'_> {
         let mut values = Vec::new();
         for arg in args {
             match &arg.kind {
-                ArgKind::Bare(value) if values.len() < most => values.push(from_ast(&Spanned::new(value.clone(), arg.span))),
+                ArgKind::Bare(value) if values.len() < most => {
+                    values.push(from_ast(&Spanned::new(value.clone(), arg.span)));
+                }
                 _ => {
                     let () = self.bad_form::<()>(arg.span, form).unwrap_or_default();
                     break;
@@ -208,9 +215,7 @@ impl Builder<'_> {
                 let name = Spanned::new(var.node.name.clone(), var.span);
                 let value = from_ast(value);
                 Some(match &var.node.field {
-                    Some(field) => {
-                        CommandKind::SetField { name, field: Spanned::new(field.clone(), var.span), value }
-                    }
+                    Some(field) => CommandKind::SetField { name, field: Spanned::new(field.clone(), var.span), value },
                     None => CommandKind::Set { name, value },
                 })
             }
@@ -255,7 +260,8 @@ impl Builder<'_> {
     }
 
     fn stats(&mut self, args: &[Arg], span: Span) -> Option<CommandKind> {
-        const FORM: &str = "stats clear|snap|dump \"FILE\"|xmldump \"FILE\"|multidump \"FILE\"|directory PATH|command \"COMMAND\"";
+        const FORM: &str =
+            "stats clear|snap|dump \"FILE\"|xmldump \"FILE\"|multidump \"FILE\"|directory PATH|command \"COMMAND\"";
         let Some(what) = word_of(args.first()) else { return self.bad_form(span, FORM) };
         let stats = match what {
             "clear" => Stats::Clear,
@@ -458,8 +464,12 @@ impl Builder<'_> {
                 }
                 _ => {
                     self.error(
-                        Diagnostic::error(Code::UnexpectedToken, arg.span, format!("a value among the attributes of {what}"))
-                            .help("attributes are written `name=value`"),
+                        Diagnostic::error(
+                            Code::UnexpectedToken,
+                            arg.span,
+                            format!("a value among the attributes of {what}"),
+                        )
+                        .help("attributes are written `name=value`"),
                     );
                     continue;
                 }
@@ -469,8 +479,12 @@ impl Builder<'_> {
                 let other = [attrs::PROCESS, attrs::THREAD].into_iter().find_map(|l| spec::find_attr(l, &name.node));
                 if let Some(found) = other.filter(|_| !flowop && what.contains("process") | what.contains("thread")) {
                     self.error(
-                        Diagnostic::warning(Code::Ignored, name.span, format!("`{}` has no effect on {what}", found.name))
-                            .help("Filebench 1.4 accepts it here and ignores it too"),
+                        Diagnostic::warning(
+                            Code::Ignored,
+                            name.span,
+                            format!("`{}` has no effect on {what}", found.name),
+                        )
+                        .help("Filebench 1.4 accepts it here and ignores it too"),
                     );
                     continue;
                 }
@@ -524,13 +538,16 @@ fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<Diagnostic>
         Expr::Table(_) if attr.name == "randtable" => None,
         Expr::Table(_) => wrong("a table", "tables belong to `randtable=`".to_owned()),
         Expr::Negative(_) if attr.name == "nice" => None,
-        Expr::Negative(_) if number || attr.kind == Kind::Percent => wrong("a negative number", "give a number from 0 up".to_owned()),
+        Expr::Negative(_) if number || attr.kind == Kind::Percent => {
+            wrong("a negative number", "give a number from 0 up".to_owned())
+        }
         Expr::Text(parts) => {
             let text = super::expr::plain_text(parts)?;
             match attr.kind {
-                Kind::Int | Kind::Size | Kind::Real if text.parse::<f64>().is_err() => {
-                    wrong(&format!("the text `{text}`"), "write a number, such as `8k`, or a variable, such as `$size`".to_owned())
-                }
+                Kind::Int | Kind::Size | Kind::Real if text.parse::<f64>().is_err() => wrong(
+                    &format!("the text `{text}`"),
+                    "write a number, such as `8k`, or a variable, such as `$size`".to_owned(),
+                ),
                 Kind::Percent | Kind::Bool if switch(&text).is_none() => {
                     wrong(&format!("the text `{text}`"), "write `true` or `false`, or a variable".to_owned())
                 }

@@ -52,7 +52,10 @@ pub fn each_variable(commands: &[Command], each: &mut dyn FnMut(&str)) {
             }
             CommandKind::DefineFlowop(def) => {
                 of_attrs(&def.attrs, each);
-                def.parameters.iter().filter_map(|p| p.value.as_ref()).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
+                def.parameters
+                    .iter()
+                    .filter_map(|p| p.value.as_ref())
+                    .for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
                 def.flowops.iter().for_each(|f| of_flowop(f, each));
             }
             CommandKind::Run(Some(e))
@@ -219,9 +222,17 @@ impl Checker<'_> {
             return;
         }
         let (code, message, help) = if fileset {
-            (Code::UnknownFileset, format!("no file set or file is called `{}`", written.node), "define it with `define fileset name=…`")
+            (
+                Code::UnknownFileset,
+                format!("no file set or file is called `{}`", written.node),
+                "define it with `define fileset name=…`",
+            )
         } else {
-            (Code::UnknownTarget, format!("no flowop is called `{}`", written.node), "`target=` takes the `name=` of a flowop of this script")
+            (
+                Code::UnknownTarget,
+                format!("no flowop is called `{}`", written.node),
+                "`target=` takes the `name=` of a flowop of this script",
+            )
         };
         let mut sorted: Vec<&str> = known.iter().map(String::as_str).collect();
         sorted.sort_unstable();
@@ -246,7 +257,8 @@ impl Checker<'_> {
             if !self.told.insert((variable.name.clone(), span)) {
                 continue;
             }
-            let mut names: Vec<&str> = self.names.variables.iter().map(String::as_str).chain(locals.iter().copied()).collect();
+            let mut names: Vec<&str> =
+                self.names.variables.iter().map(String::as_str).chain(locals.iter().copied()).collect();
             names.sort_unstable();
             let shown = expr::show(&variable);
             let d = Diagnostic::error(Code::UndefinedVariable, span, format!("nothing sets `{shown}`"))

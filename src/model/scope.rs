@@ -120,7 +120,6 @@ pub struct Locals<'a> {
 pub trait LookupDebug: Lookup + std::fmt::Debug {}
 impl<T: Lookup + std::fmt::Debug> LookupDebug for T {}
 
-
 impl Lookup for Locals<'_> {
     fn variable(&self, variable: &Variable) -> Option<Spanned<Expr>> {
         let local = self.values.iter().find(|(n, _)| *n == variable.name && variable.form == VariableForm::Plain);
@@ -144,9 +143,7 @@ pub fn literal(value: Value) -> Expr {
         Value::Text(s) => Expr::Text(vec![TextPart::Text(s)]),
         Value::Random(r) => Expr::Random(r),
         Value::Table(rows) => Expr::Table(
-            rows.iter()
-                .map(|r| r.iter().map(|x| Spanned::new(Expr::Float(*x), Span::default())).collect())
-                .collect(),
+            rows.iter().map(|r| r.iter().map(|x| Spanned::new(Expr::Float(*x), Span::default())).collect()).collect(),
         ),
     }
 }

@@ -125,8 +125,12 @@ fn process(
         if threads.iter().any(|t| t.name == name) {
             let at = values.get("name").map_or(thread.span, |(_, s)| s);
             found.push(
-                Diagnostic::error(Code::Duplicate, at, format!("a second thread called `{name}` in process `{}`", head.name))
-                    .help("give it another name: results are told apart by names"),
+                Diagnostic::error(
+                    Code::Duplicate,
+                    at,
+                    format!("a second thread called `{name}` in process `{}`", head.name),
+                )
+                .help("give it another name: results are told apart by names"),
             );
         }
         threads.push(DraftThread { values, name, drafts, pending, dialect: def.dialect });
@@ -249,7 +253,13 @@ fn lower(
     Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate }
 }
 
-fn lower_thread(draft: DraftThread, names: &Names<'_>, scope: &Scope, salt: u64, found: &mut Vec<Diagnostic>) -> Thread {
+fn lower_thread(
+    draft: DraftThread,
+    names: &Names<'_>,
+    scope: &Scope,
+    salt: u64,
+    found: &mut Vec<Diagnostic>,
+) -> Thread {
     let mut effects = Effects::default();
     let mut ops = Vec::new();
     for (local, pending) in draft.pending.into_iter().enumerate() {
@@ -293,8 +303,12 @@ fn lower_thread(draft: DraftThread, names: &Names<'_>, scope: &Scope, salt: u64,
         let at = draft.values.get("memsize").map_or(Span::default(), |(_, s)| s);
         let largest = effects.buffer;
         found.push(
-            Diagnostic::error(Code::OutOfRange, at, format!("`memsize` is {memsize} bytes, and an I/O of this thread {largest}"))
-                .help("make `memsize` at least as large as the largest `iosize`, or 0"),
+            Diagnostic::error(
+                Code::OutOfRange,
+                at,
+                format!("`memsize` is {memsize} bytes, and an I/O of this thread {largest}"),
+            )
+            .help("make `memsize` at least as large as the largest `iosize`, or 0"),
         );
     }
     Thread {

@@ -79,7 +79,10 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
             write!(out, ", {} empty ones to make and remove", grouped(tree.n_leafdirs()))?;
         }
         writeln!(out, ", mean width {:.1}, mean depth {:.1}", tree.mean_width(), tree.mean_depth())?;
-        let sizes = spec.sizes.as_ref().map_or_else(|| spec.size.to_string(), |t| format!("a table of {} rows", t.rows().len()));
+        let sizes = spec
+            .sizes
+            .as_ref()
+            .map_or_else(|| spec.size.to_string(), |t| format!("a table of {} rows", t.rows().len()));
         writeln!(
             out,
             "  size {sizes}; {} of them ({}) there at the start{}",
@@ -97,7 +100,12 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
             steps(out, plan, thread)?;
         }
     }
-    writeln!(out, "mode {}, event rate {}", plan.mode.name(), plan.event_rate.map_or("none".to_owned(), |r| format!("{r}/s")))?;
+    writeln!(
+        out,
+        "mode {}, event rate {}",
+        plan.mode.name(),
+        plan.event_rate.map_or("none".to_owned(), |r| format!("{r}/s"))
+    )?;
     let t = totals(plan, sets);
     writeln!(
         out,

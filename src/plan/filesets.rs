@@ -13,9 +13,8 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
     let before = found.len();
     let values = evaluate(&def.attrs, scope, found);
     let semantics = def.dialect.semantics();
-    let mut number = |name: &str| {
-        values.get(name).and_then(|(v, span)| quantity(v, span, scope).map_err(|d| found.push(d)).ok())
-    };
+    let mut number =
+        |name: &str| values.get(name).and_then(|(v, span)| quantity(v, span, scope).map_err(|d| found.push(d)).ok());
     let (entries, leafdirs) = (number("entries"), number("leafdirs"));
     let (size, dirwidth, dirdepth) = (number("size"), number("dirwidth"), number("dirdepthrv"));
     let gamma = values.int("dirgamma", 1500);
@@ -58,7 +57,9 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
 fn text(values: &Evaluated, name: &str, span: Span, found: &mut Vec<Diagnostic>) -> Option<String> {
     let text = values.text(name);
     if text.is_none() && found.is_empty() {
-        found.push(Diagnostic::error(Code::MissingAttribute, span, format!("no `{name}=`")).help(format!("add `{name}=…`")));
+        found.push(
+            Diagnostic::error(Code::MissingAttribute, span, format!("no `{name}=`")).help(format!("add `{name}=…`")),
+        );
     }
     text
 }
@@ -88,14 +89,15 @@ fn percent(values: &Evaluated, found: &mut Vec<Diagnostic>) -> u8 {
     match values.get("prealloc") {
         None => 0,
         Some((Value::Bool(b), _)) => 100 * u8::from(*b),
-        Some((value, span)) => match crate::flowop::args::int(value) {
-            Some(n @ 0..=100) => n as u8,
-            _ => {
+        Some((value, span)) => {
+            if let Some(n @ 0..=100) = crate::flowop::args::int(value) {
+                n as u8
+            } else {
                 let message = format!("`prealloc` is {}", value.print());
                 found.push(Diagnostic::error(Code::OutOfRange, span, message).help("it takes 0 to 100 per cent"));
                 0
             }
-        },
+        }
     }
 }
 

@@ -118,15 +118,23 @@ impl Unroller<'_> {
             return;
         }
         let Some(composite) = self.composites.iter().rev().find(|c| c.name.node == flowop.kind.node).cloned() else {
-            let d = Diagnostic::error(Code::UnknownFlowop, flowop.kind.span, format!("no flowop is called `{}`", flowop.kind.node))
-                .near_miss(&flowop.kind.node, self.table.flowops.iter().map(|f| f.name));
+            let d = Diagnostic::error(
+                Code::UnknownFlowop,
+                flowop.kind.span,
+                format!("no flowop is called `{}`", flowop.kind.node),
+            )
+            .near_miss(&flowop.kind.node, self.table.flowops.iter().map(|f| f.name));
             found.push(if d.help.is_empty() { d.help("`wmlrun list flowops` shows them all") } else { d });
             return;
         };
         if depth >= DEEPEST {
             found.push(
-                Diagnostic::error(Code::BadExpression, flowop.kind.span, format!("flowop `{}` contains itself", flowop.kind.node))
-                    .help("a composite flowop may use others, but not itself"),
+                Diagnostic::error(
+                    Code::BadExpression,
+                    flowop.kind.span,
+                    format!("flowop `{}` contains itself", flowop.kind.node),
+                )
+                .help("a composite flowop may use others, but not itself"),
             );
             return;
         }
@@ -169,7 +177,8 @@ fn arguments(
 ) -> Vec<(String, Spanned<crate::model::Expr>)> {
     let mut values: Vec<(String, Spanned<crate::model::Expr>)> = Vec::new();
     for parameter in &composite.parameters {
-        let given = flowop.locals.iter().rev().find(|l| l.name.node == parameter.name.node).and_then(|l| l.value.as_ref());
+        let given =
+            flowop.locals.iter().rev().find(|l| l.name.node == parameter.name.node).and_then(|l| l.value.as_ref());
         let Some(value) = given.or(parameter.value.as_ref()) else { continue };
         match eval(value, scope) {
             Ok(v) => values.push((parameter.name.node.clone(), Spanned::new(literal(v), value.span))),
@@ -185,7 +194,11 @@ fn arguments(
                 format!("`{}` has no parameter `${}`", composite.name.node, local.name.node),
             )
             .near_miss(&local.name.node, names);
-            found.push(if d.help.is_empty() { d.help(format!("give `define flowop name={}` the parameter", composite.name.node)) } else { d });
+            found.push(if d.help.is_empty() {
+                d.help(format!("give `define flowop name={}` the parameter", composite.name.node))
+            } else {
+                d
+            });
         }
     }
     values

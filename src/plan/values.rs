@@ -39,7 +39,9 @@ fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
         Value::Random(_) if !attr.random && attr.kind != Kind::Random => Some("a random variable".to_owned()),
         Value::Table(_) => Some("a table".to_owned()),
         Value::Negative(n) if number && attr.name != "nice" => Some(format!("-{n}")),
-        Value::Text(s) if number && s.trim().parse::<f64>().is_err() && !(attr.kind == Kind::Percent && s == "false") => {
+        Value::Text(s)
+            if number && s.trim().parse::<f64>().is_err() && !(attr.kind == Kind::Percent && s == "false") =>
+        {
             Some(format!("the text `{s}`"))
         }
         Value::Text(s) if attr.kind == Kind::Bool && crate::model::build::switch(s).is_none() => {
@@ -83,8 +85,10 @@ pub(super) fn quantity(value: &Value, span: Span, scope: &dyn Lookup) -> Result<
             Some(n) => Ok(Quantity::Const(n)),
             None => match other.as_f64() {
                 Some(x) if x >= 0.0 => Ok(Quantity::Const(x as u64)),
-                _ => Err(Diagnostic::error(Code::WrongType, span, format!("{} where a number is wanted", other.kind()))
-                    .help("give a number, a size, or a random variable")),
+                _ => {
+                    Err(Diagnostic::error(Code::WrongType, span, format!("{} where a number is wanted", other.kind()))
+                        .help("give a number, a size, or a random variable"))
+                }
             },
         },
     }

@@ -55,7 +55,11 @@ pub fn start(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result
                 Err(error) => {
                     let fault = Fault::plain(
                         FaultKind::Setup,
-                        format!("process {} of {} can't be started: {error}", leaders.len() + 1, shared.plan.n_processes()),
+                        format!(
+                            "process {} of {} can't be started: {error}",
+                            leaders.len() + 1,
+                            shared.plan.n_processes()
+                        ),
                         "raise the limits on threads (`ulimit -u`, the control group's `pids.max`), or start fewer",
                     );
                     Running::new(shared, leaders).abandon();

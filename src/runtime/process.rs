@@ -50,7 +50,10 @@ fn set_up_and_run(shared: &Shared, process: &Process, seats: &[Seat]) -> Result<
     }
     if process.nice != 0 {
         proc::nice(process.nice).map_err(|e| {
-            setup(format!("niceness of process `{}` can't be changed by {}: {e}", process.name, process.nice), "run as root, or leave `nice=` out")
+            setup(
+                format!("niceness of process `{}` can't be changed by {}: {e}", process.name, process.nice),
+                "run as root, or leave `nice=` out",
+            )
         })?;
     }
     let dirs = open_dirs(shared, process, real)?;
@@ -62,7 +65,10 @@ fn set_up_and_run(shared: &Shared, process: &Process, seats: &[Seat]) -> Result<
         None
     };
     let peers: Vec<Peer> = if process.threads.iter().any(|t| t.effects.totals) {
-        seats.iter().map(|seat| Peer { stats: Arc::clone(&seat.stats), io: io_flowops(shared, process, seat) }).collect()
+        seats
+            .iter()
+            .map(|seat| Peer { stats: Arc::clone(&seat.stats), io: io_flowops(shared, process, seat) })
+            .collect()
     } else {
         Vec::new()
     };
@@ -107,8 +113,7 @@ fn open_dirs(shared: &Shared, process: &Process, real: bool) -> Result<Vec<Optio
     let sets: Vec<_> = used.iter().map(|i| Arc::clone(&shared.views[*i].set)).collect();
     let slots: u64 = process.threads.iter().map(|t| u64::from(t.instances) * (t.effects.max_fd as u64 + 2)).sum();
     let budget = limits::descriptors().saturating_sub(RESERVE + slots);
-    let opened = Dirs::open_all(&sets, budget)
-        .map_err(|e| setup(e.to_string(), &e.help().unwrap_or_default()))?;
+    let opened = Dirs::open_all(&sets, budget).map_err(|e| setup(e.to_string(), &e.help().unwrap_or_default()))?;
     for (i, own) in used.into_iter().zip(opened) {
         dirs[i] = Some(own);
     }

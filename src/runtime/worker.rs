@@ -129,9 +129,10 @@ where
         seed,
     };
     let steps = thread.steps.iter().map(|step| instantiate(step, &at)).collect();
-    let aio = home.aio.filter(|_| effects.aio).map(|pool| {
-        Outstanding::new(Arc::clone(pool), Stamper::new(!shared.options.seed, index as u64), !seed)
-    });
+    let aio = home
+        .aio
+        .filter(|_| effects.aio)
+        .map(|pool| Outstanding::new(Arc::clone(pool), Stamper::new(!shared.options.seed, index as u64), !seed));
     let cx = OpCx::new(Parts {
         engine: shared.options.engine,
         gate: &shared.gate,

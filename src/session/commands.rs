@@ -50,8 +50,12 @@ impl Session {
             }
             CommandKind::SetField { name, field, value } => {
                 if !self.scope.set_field(&name.node, field.clone(), value.clone()) {
-                    let d = Diagnostic::error(Code::WrongType, name.span, format!("`${}` is no random variable", name.node))
-                        .help("only random variables have fields; make it with `randvar(…)` or `define randvar`");
+                    let d = Diagnostic::error(
+                        Code::WrongType,
+                        name.span,
+                        format!("`${}` is no random variable", name.node),
+                    )
+                    .help("only random variables have fields; make it with `randvar(…)` or `define randvar`");
                     return Err(Box::new(d));
                 }
             }
@@ -59,12 +63,16 @@ impl Session {
             CommandKind::SetNoUseStats | CommandKind::Debug => {}
             CommandKind::DefineFileset(def) => {
                 let name = def.attrs.constant_text("name").map(|n| n.node);
-                self.definitions.filesets.retain(|d| name.is_none() || d.attrs.constant_text("name").map(|n| n.node) != name);
+                self.definitions
+                    .filesets
+                    .retain(|d| name.is_none() || d.attrs.constant_text("name").map(|n| n.node) != name);
                 self.definitions.filesets.push(def.clone());
             }
             CommandKind::DefineProcess(def) => {
                 let name = def.attrs.constant_text("name").map(|n| n.node);
-                self.definitions.processes.retain(|d| name.is_none() || d.attrs.constant_text("name").map(|n| n.node) != name);
+                self.definitions
+                    .processes
+                    .retain(|d| name.is_none() || d.attrs.constant_text("name").map(|n| n.node) != name);
                 self.definitions.processes.push(def.clone());
             }
             CommandKind::DefineFlowop(def) => {
@@ -92,7 +100,9 @@ impl Session {
             }
             CommandKind::Usage(text) => self.usage.push(text.clone()),
             CommandKind::Help => self.help(front),
-            CommandKind::Vars => front.line(&self.script_variables.iter().fold(" ".to_owned(), |all, v| all + v + "  ")),
+            CommandKind::Vars => {
+                front.line(&self.script_variables.iter().fold(" ".to_owned(), |all, v| all + v + "  "));
+            }
             CommandKind::Version => front.line(&format!("wmlrun {}", env!("CARGO_PKG_VERSION"))),
             CommandKind::EventGen(rate) => {
                 if let Some(rate) = rate {
@@ -123,7 +133,7 @@ impl Session {
                 }
             }
             CommandKind::FsCheck { path, fstype } => return self.fscheck(path.as_ref(), fstype.as_ref(), span, front),
-            CommandKind::FsFlush => return Ok(self.fsflush(front)),
+            CommandKind::FsFlush => fsflush(front),
             CommandKind::Quit => self.quit = true,
         }
         Ok(Status::Done)
@@ -210,8 +220,12 @@ impl Session {
     fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let command = self.text(text)?;
         if !self.settings.allow_system {
-            let d = Diagnostic::error(Code::Refused, span, format!("`{command}` is not run: the script may run no commands"))
-                .help("look at what it does; then allow it with `--allow-system`");
+            let d = Diagnostic::error(
+                Code::Refused,
+                span,
+                format!("`{command}` is not run: the script may run no commands"),
+            )
+            .help("look at what it does; then allow it with `--allow-system`");
             return Err(Box::new(d));
         }
         match std::process::Command::new("/bin/sh").arg("-c").arg(&command).status() {
@@ -266,11 +280,16 @@ impl Session {
         let found = match library::find(&wanted, None) {
             Ok(found) => found,
             Err(library::NotFound::Unreadable(path, e)) => {
-                let d = Diagnostic::error(Code::BadArgument, name.span, format!("{} can't be read: {e}", path.display()));
+                let d =
+                    Diagnostic::error(Code::BadArgument, name.span, format!("{} can't be read: {e}", path.display()));
                 return Err(Box::new(d.help("give the name of another script or personality")));
             }
             Err(library::NotFound::Nowhere(near)) => {
-                let d = Diagnostic::error(Code::BadArgument, name.span, format!("there is no script or personality `{wanted}`"));
+                let d = Diagnostic::error(
+                    Code::BadArgument,
+                    name.span,
+                    format!("there is no script or personality `{wanted}`"),
+                );
                 return Err(Box::new(match near {
                     Some(near) => d.help(format!("did you mean `{near}`?")),
                     None => d.help("`wmlrun list personalities` shows what is shipped"),
@@ -320,18 +339,19 @@ impl Session {
         if kind == wanted {
             return Ok(Status::Done);
         }
-        front.error(None, &format!("{path} lies on {kind}, not on {wanted}"), Some("the script's `fscheck` asks for it"));
+        front.error(
+            None,
+            &format!("{path} lies on {kind}, not on {wanted}"),
+            Some("the script's `fscheck` asks for it"),
+        );
         Ok(Status::Refused)
     }
+}
 
-    fn fsflush(&mut self, front: &mut dyn Front) -> Status {
-        match crate::sys::proc::drop_caches() {
-            Ok(()) => Status::Done,
-            Err(e) => {
-                front.note(&format!("caches can't be dropped: {e}"));
-                Status::Done
-            }
-        }
+/// `fsflush`: Filebench calls a script of its own for each type of file system; here the caches are dropped.
+fn fsflush(front: &mut dyn Front) {
+    if let Err(e) = crate::sys::proc::drop_caches() {
+        front.note(&format!("caches can't be dropped: {e}"));
     }
 }
 

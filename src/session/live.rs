@@ -59,7 +59,7 @@ impl Session {
             Err(status) => return status,
         };
         if let Err(ended) = running.open(None) {
-            let status = self.show_end(&ended, front);
+            let status = show_end(&ended, front);
             running.join(Duration::from_secs(10));
             return status;
         }
@@ -76,17 +76,6 @@ impl Session {
             ended: None,
         });
         Status::Done
-    }
-
-    fn show_end(&self, ended: &Ended, front: &mut dyn Front) -> Status {
-        match ended {
-            Ended::Fault(fault) => {
-                front.error(None, &fault.what, Some(&fault.help));
-                Status::Failed
-            }
-            Ended::Interrupted(signal) => Status::Interrupted(*signal as u8),
-            _ => Status::Done,
-        }
     }
 
     /// `sleep` while processes live. Between `stats clear` and `stats snap` it is the measured time, which the command line
@@ -107,16 +96,13 @@ impl Session {
         let elapsed = Duration::from_nanos(running.ns(running.from(), Clock::get().raw()));
         let mut timeline = record::Timeline::new(running);
         let heard = &live.heard;
-        let waited = running.wait(
-            Some(elapsed + Duration::from_secs_f64(seconds)),
-            self.settings.interval,
-            &mut |tick| {
+        let waited =
+            running.wait(Some(elapsed + Duration::from_secs_f64(seconds)), self.settings.interval, &mut |tick| {
                 heard.try_iter().for_each(|message| front.note(&message));
                 run.intervals.push(timeline.piece(tick.running));
                 front.run_ticks(&run, tick);
                 true
-            },
-        );
+            });
         live.intervals = run.intervals;
         let status = match &waited.ended {
             Ended::Time => Status::Done,
@@ -147,7 +133,11 @@ impl Session {
             Stats::Directory(path) => {
                 let path = PathBuf::from(self.text(path)?);
                 if let Err(e) = std::fs::create_dir_all(&path) {
-                    front.error(None, &format!("{} can't be made: {e}", path.display()), Some("name another directory"));
+                    front.error(
+                        None,
+                        &format!("{} can't be made: {e}", path.display()),
+                        Some("name another directory"),
+                    );
                     return Ok(Status::Refused);
                 }
                 self.stats_dir = Some(path);
@@ -228,7 +218,10 @@ impl Session {
         live.running.stop(Clock::get().raw());
         let begun = Instant::now();
         if !live.running.join(Duration::from_secs(10)) {
-            front.note(&format!("some threads are still in a call after {:.0} s; they are left behind", begun.elapsed().as_secs_f64()));
+            front.note(&format!(
+                "some threads are still in a call after {:.0} s; they are left behind",
+                begun.elapsed().as_secs_f64()
+            ));
         }
         live.heard.try_iter().for_each(|message| front.note(&message));
         Status::Done
@@ -251,5 +244,17 @@ impl Session {
         let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
         let periodic = Periodic::new(if period > 0.0 { period } else { PERIOD }, reset);
         Ok(self.run_with(seconds, Some(periodic), span, front))
+    }
+}
+
+/// Tells why processes did not start.
+fn show_end(ended: &Ended, front: &mut dyn Front) -> Status {
+    match ended {
+        Ended::Fault(fault) => {
+            front.error(None, &fault.what, Some(&fault.help));
+            Status::Failed
+        }
+        Ended::Interrupted(signal) => Status::Interrupted(*signal as u8),
+        _ => Status::Done,
     }
 }

@@ -161,7 +161,11 @@ impl Session {
                 Status::Done
             }
             Err(e) => {
-                front.error(None, &format!("the result file {} can't be written: {e}", path.display()), Some("give `--json` another path"));
+                front.error(
+                    None,
+                    &format!("the result file {} can't be written: {e}", path.display()),
+                    Some("give `--json` another path"),
+                );
                 Status::Refused
             }
         }
@@ -171,7 +175,11 @@ impl Session {
     pub fn apply_sets(&mut self, front: &mut dyn Front) -> Status {
         for (name, value) in self.settings.sets.clone() {
             let Some(expr) = self.parse_value(&name, &value) else {
-                front.error(None, &format!("`--set {name}={value}` is no assignment"), Some("write `--set NAME=VALUE`, such as `--set nfiles=10k`"));
+                front.error(
+                    None,
+                    &format!("`--set {name}={value}` is no assignment"),
+                    Some("write `--set NAME=VALUE`, such as `--set nfiles=10k`"),
+                );
                 return Status::Script;
             };
             if let Err(d) = self.scope.set(&name, expr, SetBy::CommandLine) {
@@ -189,8 +197,11 @@ impl Session {
             return None;
         }
         let file = self.map.add("<command line>", format!("set ${name}={value}"));
-        let (model, found) = model::check(&self.map, file, &self.table, Some(Dialect::Fsl), &Known { open: true, ..Known::default() });
-        if let ([Command { kind: CommandKind::Set { value, .. }, .. }], false) = (model.commands.as_slice(), has_errors(&found)) {
+        let (model, found) =
+            model::check(&self.map, file, &self.table, Some(Dialect::Fsl), &Known { open: true, ..Known::default() });
+        if let ([Command { kind: CommandKind::Set { value, .. }, .. }], false) =
+            (model.commands.as_slice(), has_errors(&found))
+        {
             return Some(value.clone());
         }
         let file = self.map.add("<command line>", value);
@@ -242,7 +253,18 @@ impl Session {
             return status;
         }
         if self.definitions.processes.is_empty() {
-            if self.sets.is_empty() && model.commands.iter().all(|c| !matches!(c.kind, CommandKind::Echo(_) | CommandKind::Create(_) | CommandKind::List(_) | CommandKind::Version | CommandKind::Help)) {
+            if self.sets.is_empty()
+                && model.commands.iter().all(|c| {
+                    !matches!(
+                        c.kind,
+                        CommandKind::Echo(_)
+                            | CommandKind::Create(_)
+                            | CommandKind::List(_)
+                            | CommandKind::Version
+                            | CommandKind::Help
+                    )
+                })
+            {
                 let d = Diagnostic::error(Code::NothingToRun, Span::new(file, 0, 0), "the script defines no process")
                     .help("add `define process name=… { thread … { flowop … } }`");
                 front.diagnostics(&self.map, &[d]);
@@ -357,7 +379,9 @@ impl Session {
             .commands
             .iter()
             .filter_map(|c| match &c.kind {
-                CommandKind::DefineFileset(def) => def.attrs.get("path").map(|u| self.map.slice(u.value.span).to_owned()),
+                CommandKind::DefineFileset(def) => {
+                    def.attrs.get("path").map(|u| self.map.slice(u.value.span).to_owned())
+                }
                 _ => None,
             })
             .collect();

@@ -7,9 +7,7 @@ use crate::plan::Plan;
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
 use crate::stats::result::build::{self, CpuTime};
-use crate::stats::result::{
-    CacheState, Class, DirtyBytes, Failure, Fileset, Flowop, Interval, Run, State, Straggler,
-};
+use crate::stats::result::{CacheState, Class, DirtyBytes, Failure, Fileset, Flowop, Interval, Run, State, Straggler};
 use crate::stats::snapshot::Snapshot;
 use crate::sys::{Clock, errno_name};
 use std::collections::BTreeMap;
@@ -115,7 +113,7 @@ impl Periodic {
     }
 
     /// The run so far, or since the last report.
-    pub(super) fn report(&mut self, run: &Run, tick: &Tick<'_>, ready: &Ready) -> Run {
+    pub(super) fn report(&mut self, run: &Run, tick: &Tick<'_>) -> Run {
         self.next_ns = (tick.elapsed_ns / self.period_ns + 1) * self.period_ns;
         let now = tick.running.measured().flowops;
         let (since, snapshots) = match self.last.as_ref().filter(|_| self.reset) {
@@ -125,14 +123,14 @@ impl Periodic {
         self.last = Some((tick.elapsed_ns, now));
         let mut report = run.clone();
         let seconds = (tick.elapsed_ns - since) as f64 / 1e9;
-        fill_figures(&mut report, &ready.plan, &snapshots, seconds, CpuTime::default());
+        fill_figures(&mut report, &snapshots, seconds, CpuTime::default());
         report.measured_seconds = seconds;
         report
     }
 }
 
 /// Flowops and summary out of snapshots.
-fn fill_figures(run: &mut Run, _plan: &Plan, snapshots: &[Snapshot], seconds: f64, cpu: CpuTime) {
+fn fill_figures(run: &mut Run, snapshots: &[Snapshot], seconds: f64, cpu: CpuTime) {
     for (flowop, snapshot) in run.flowops.iter_mut().zip(snapshots) {
         *flowop = build::flowop(flowop.clone(), snapshot, seconds);
     }
@@ -163,7 +161,12 @@ impl Session {
             cache_state: CacheState::AsIs,
             settled: ready.prepared.iter().flatten().last().map(|p| p.settled.is_some_and(|s| !s.ran_out)),
             flowops: plan.flowops.iter().enumerate().map(|(id, _)| self.identity(plan, id)).collect(),
-            filesets: ready.sets.iter().zip(&ready.prepared).map(|(set, prepared)| fileset(set, prepared.as_ref())).collect(),
+            filesets: ready
+                .sets
+                .iter()
+                .zip(&ready.prepared)
+                .map(|(set, prepared)| fileset(set, prepared.as_ref()))
+                .collect(),
             ..Run::default()
         }
     }
@@ -201,30 +204,23 @@ impl Session {
         run.measured_seconds = measured as f64 / 1e9;
         run.finished_seconds = self.started.elapsed().as_secs_f64();
         run.descriptor_tables = running.tables().to_owned();
-        run.dirty_bytes =
-            Some(DirtyBytes { before: ready.dirty_before, after: crate::fileset::settle::dirty_bytes() });
+        run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::fileset::settle::dirty_bytes() });
         let out = running.stragglers();
         run.late_ops = sample.flowops.iter().map(|s| s.late_ops).sum::<u64>() + out.len() as u64;
         run.late_oldest_seconds = (run.late_ops > 0).then(|| running.lateness_ns(waited.tick) as f64 / 1e9);
         run.stragglers = out
             .iter()
             .map(|s| Straggler {
-                flowop: self.place(plan, s.flowop),
+                flowop: place(plan, s.flowop),
                 instance: s.instance as u64,
                 thread: s.number as u64,
                 wait_channel: s.wait_channel.clone(),
             })
             .collect();
-        fill_figures(run, plan, &sample.flowops, run.measured_seconds, cpu);
-        run.overhead_ns_per_op = Some(overhead(plan, &sample));
+        fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
+        run.overhead_ns_per_op = Some(overhead());
         self.internal_values(run);
         self.end(run, plan, &waited.ended)
-    }
-
-    fn place(&self, plan: &Plan, flowop: usize) -> String {
-        let info = &plan.flowops[flowop];
-        let process = &plan.processes[info.process];
-        format!("{}/{}/{}", process.name, process.threads[info.thread].name, info.name)
     }
 
     /// State and reason of the end.
@@ -247,7 +243,7 @@ impl Session {
 
     fn fault(&self, run: &mut Run, plan: &Plan, fault: &Fault) -> (State, String, Status) {
         let line = fault.flowop.map(|id| u64::from(self.map.line(plan.flowops[id].span)));
-        let place = fault.flowop.map(|id| self.place(plan, id));
+        let place = fault.flowop.map(|id| place(plan, id));
         let by = place.as_ref().map_or_else(|| fault.what.clone(), |place| format!("{place}: {}", fault.what));
         run.failure = Some(Failure {
             flowop: place,
@@ -284,8 +280,15 @@ impl Session {
     }
 }
 
+/// A flowop by its place: `process/thread/name`.
+fn place(plan: &Plan, flowop: usize) -> String {
+    let info = &plan.flowops[flowop];
+    let process = &plan.processes[info.process];
+    format!("{}/{}/{}", process.name, process.threads[info.thread].name, info.name)
+}
+
 /// What the tool itself costs an operation: one reading of the clock, and counting. Calibrated once, on this machine.
-fn overhead(_plan: &Plan, _sample: &Sample) -> f64 {
+fn overhead() -> f64 {
     use std::sync::OnceLock;
     static COST: OnceLock<f64> = OnceLock::new();
     *COST.get_or_init(|| {
@@ -310,7 +313,8 @@ fn overhead(_plan: &Plan, _sample: &Sample) -> f64 {
 /// A file set's entry.
 fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prepare::Prepared>) -> Fileset {
     let spec = &set.spec;
-    let number = |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
+    let number =
+        |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
     Fileset {
         name: spec.name.clone(),
         path: spec.root().display().to_string(),

@@ -18,11 +18,23 @@ use Origin::{Both, Fsl, Ours, Sun};
 /// Of `define fileset` and `define file` (a file takes the same words, as 1.4 does; those that shape a tree have no effect).
 pub const FILESET: &[Attr] = &[
     attr("name", Name, "", Both, "what flowops call it; also the directory below `path` that holds its tree"),
-    attr("path", Path, "", Both, "the directory in which the tree is made; a list of directories separated by `:` spreads it (ours)"),
+    attr(
+        "path",
+        Path,
+        "",
+        Both,
+        "the directory in which the tree is made; a list of directories separated by `:` spreads it (ours)",
+    ),
     drawn("entries", Int, "0", Both, "how many files"),
     drawn("leafdirs", Int, "0", Both, "how many empty directories, for makedir and removedir"),
     Attr { aliases: &["filesize"], ..drawn("size", Size, "1k (1.5), 0 (1.4)", Both, "bytes of each file") },
-    attr("filesizegamma", Int, "1500 (1.4), 0 (1.5)", Sun, "shape of gamma distributed sizes with mean `size`, in thousandths; 0: all alike"),
+    attr(
+        "filesizegamma",
+        Int,
+        "1500 (1.4), 0 (1.5)",
+        Sun,
+        "shape of gamma distributed sizes with mean `size`, in thousandths; 0: all alike",
+    ),
     drawn("dirwidth", Int, "0", Both, "mean number of entries in a directory"),
     attr("dirgamma", Int, "1500", Both, "shape of the distribution of widths and depths, in thousandths; 0: exact"),
     attr("dirdepthrv", Random, "", Both, "a random variable that each directory's depth is drawn from"),
@@ -32,12 +44,24 @@ pub const FILESET: &[Attr] = &[
     attr("trusttree", Bool, "false", Both, "with reuse: believe that every file is there in its size"),
     attr("readonly", Bool, "false", Both, "files are opened for reading only"),
     attr("writeonly", Bool, "false", Fsl, "files are opened for writing only"),
-    attr("cached", Bool, "as it is", Sun, "true: read in before the run; false: dropped from the page cache before the run"),
+    attr(
+        "cached",
+        Bool,
+        "as it is",
+        Sun,
+        "true: read in before the run; false: dropped from the page cache before the run",
+    ),
     attr("namelength", Int, "", Sun, "accepted, without effect, as in Filebench"),
     attr("compress", Real, "0", Ours, "which part of each block of data compresses away, 0 to 1"),
     attr("dedupe", Real, "0", Ours, "which part of the blocks repeats another, 0 to 1"),
     attr("sizetable", Text, "", Ours, "exact numbers of files by size: `4k:1990612 16k:473044 31m-31m:5`"),
-    attr("sizetotal", Size, "", Ours, "with `sizetable`: the bytes of all its files; sizes are spread within the rows to reach it"),
+    attr(
+        "sizetotal",
+        Size,
+        "",
+        Ours,
+        "with `sizetable`: the bytes of all its files; sizes are spread within the rows to reach it",
+    ),
 ];
 
 /// Of `define process`.
@@ -100,7 +124,13 @@ pub const COMPOSITE: &[Attr] = &[
 pub const RANDVAR: &[Attr] = &[
     attr("name", Variable, "", Both, "the variable (`define randvar` only)"),
     attr("type", Choice(&["uniform", "gamma", "tabular", "zipf", "pareto"]), "gamma", Both, "the distribution"),
-    attr("randsrc", Choice(&["rand48", "urandom"]), "rand48", Both, "accepted; every thread has a seeded stream of its own"),
+    attr(
+        "randsrc",
+        Choice(&["rand48", "urandom"]),
+        "rand48",
+        Both,
+        "accepted; every thread has a seeded stream of its own",
+    ),
     attr("seed", Int, "0", Both, "accepted; `--seed` seeds all streams"),
     attr("min", Real, "0", Both, "least value"),
     attr("max", Real, "", Ours, "greatest value"),

@@ -6,7 +6,10 @@
 
 use super::{wait, wake};
 use crossbeam::utils::CachePadded;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::{Acquire, Relaxed, SeqCst}};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, SeqCst},
+};
 use std::time::{Duration, Instant};
 
 /// Picoseconds in a second: intervals are kept in them, so that a rate that divides no nanosecond does not drift.

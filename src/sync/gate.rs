@@ -7,7 +7,10 @@
 use super::{wait, wake};
 use crate::sys::Clock;
 use crossbeam::utils::CachePadded;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::{Acquire, Relaxed, Release, SeqCst}};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+};
 use std::time::Duration;
 
 /// A deadline that never comes.
