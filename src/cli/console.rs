@@ -28,12 +28,13 @@ fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
     }
 }
 
+/// A text of nothing but errors is not drawn to its end.
+const MOST: usize = 100;
+
 /// Prints diagnostics as pictures of the source.
 pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let style = if colour { diag::Style::Colour } else { diag::Style::Plain };
-    // A text of nothing but errors is not drawn to its end.
-    const MOST: usize = 100;
     eprint!("{}", diag::render(map, &found[..found.len().min(MOST)], style));
     if found.len() > MOST {
         eprintln!("… and {} more", found.len() - MOST);
@@ -170,7 +171,7 @@ struct Bars {
 
 #[derive(Default)]
 struct Bar {
-    bar: Option<ProgressBar>,
+    drawn: Option<ProgressBar>,
     what: String,
     files: u64,
     bytes: u64,
@@ -183,7 +184,7 @@ const EVERY: Duration = Duration::from_secs(2);
 
 impl Bars {
     fn finish(&self) {
-        if let Some(bar) = self.state.lock().bar.take() {
+        if let Some(bar) = self.state.lock().drawn.take() {
             bar.finish_and_clear();
         }
     }
@@ -195,12 +196,12 @@ impl Bars {
         let mut state = self.state.lock();
         let bar = ProgressBar::new(seconds.map_or(0, |s| (s * 1000.0) as u64));
         bar.set_style(style("{bar:30} {elapsed} of {msg}", "{elapsed} {msg}", seconds.is_some()));
-        state.bar = Some(bar);
+        state.drawn = Some(bar);
     }
 
     fn tick(&self, elapsed_ns: u64, seconds: Option<f64>, text: &str) {
         let mut state = self.state.lock();
-        if let Some(bar) = &state.bar {
+        if let Some(bar) = &state.drawn {
             bar.set_position(elapsed_ns / 1_000_000);
             let of = seconds.map_or(String::new(), |s| format!("{s} s: "));
             bar.set_message(format!("{of}{text}"));
@@ -240,7 +241,7 @@ impl Progress for Bars {
             let bar = ProgressBar::new(if bytes > 0 { bytes } else { files });
             bar.set_style(style("{bar:30} {msg} {eta} left", "{spinner} {msg}", files > 0 || bytes > 0));
             bar.set_message(format!("{}{amount}", state.what));
-            state.bar = Some(bar);
+            state.drawn = Some(bar);
         } else if phase == Phase::Populate {
             state.last = Some(Instant::now());
             eprintln!("{}{amount}", state.what);
@@ -256,7 +257,7 @@ impl Progress for Bars {
         } else {
             format!("{} files/s", count::grouped((files as f64 / seconds) as u64))
         };
-        if let Some(bar) = &state.bar {
+        if let Some(bar) = &state.drawn {
             bar.set_position(if state.bytes > 0 { bytes } else { files });
             bar.set_message(format!(
                 "{}: {} of {} files, {rate}",

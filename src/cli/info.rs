@@ -106,15 +106,12 @@ fn codes() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
 
 /// Explains a code.
 pub(super) fn explain(number: &str) -> u8 {
-    match codes().find(|(n, _, _)| n.eq_ignore_ascii_case(number)) {
-        Some((number, title, text)) => {
-            say(&format!("{number}: {title}\n\n{text}"));
-            0
-        }
-        None => {
-            console::error(&format!("there is no code `{number}`"), Some("`wmlrun list codes` shows them all"));
-            2
-        }
+    if let Some((number, title, text)) = codes().find(|(n, _, _)| n.eq_ignore_ascii_case(number)) {
+        say(&format!("{number}: {title}\n\n{text}"));
+        0
+    } else {
+        console::error(&format!("there is no code `{number}`"), Some("`wmlrun list codes` shows them all"));
+        2
     }
 }
 

@@ -166,13 +166,14 @@ fn settings(args: &RunArgs) -> Option<Settings> {
     };
     let dialect = match args.dialect.as_deref() {
         None => None,
-        Some(name) => match Dialect::from_name(name) {
-            Some(dialect) => Some(dialect),
-            None => {
+        Some(name) => {
+            if let Some(dialect) = Dialect::from_name(name) {
+                Some(dialect)
+            } else {
                 console::error(&format!("there is no dialect `{name}`"), Some("it is `sun` or `fsl`"));
                 return None;
             }
-        },
+        }
     };
     let count_errors = match args.on_error.as_str() {
         "stop" => false,

@@ -20,9 +20,7 @@ fn distance(a: &str, b: &str) -> usize {
     for (i, row) in rows.iter_mut().enumerate() {
         row[0] = i;
     }
-    for j in 0..=b.len() {
-        rows[0][j] = j;
-    }
+    rows[0].iter_mut().enumerate().for_each(|(j, cell)| *cell = j);
     for i in 1..=a.len() {
         for j in 1..=b.len() {
             let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);

@@ -5,7 +5,7 @@ use super::super::dirs::{Dirs, ThreadDirs};
 use super::super::error::{Error, Foreign};
 use super::super::{Fileset, FilesetSpec};
 use super::{Demand, Options, Prepared, Quiet, Taken, clean, prepare, remove, root, scan, space};
-use crate::random::{Quantity, RandomVar};
+use crate::random::Quantity;
 use crate::sys::fd;
 use std::collections::BTreeMap;
 use std::fs;
@@ -76,7 +76,7 @@ fn exactly_the_files_of_the_tree_are_made() {
     let dir = TempDir::new().unwrap();
     for (at, prealloc) in [100, 40, 0].into_iter().enumerate() {
         let mut spec = spec(&dir.path().join(format!("missing/{at}")), 500, 0);
-        spec.size = Quantity::Random(Arc::new(RandomVar::gamma(9000.0, 1500.0)));
+        spec.size = gamma_sized(9000.0);
         spec.prealloc = prealloc;
         let prepared = ready(&spec).unwrap();
         assert_eq!(files(&spec.root()), expected(&spec));
@@ -553,4 +553,10 @@ fn every_directory_can_be_reached_with_a_table_and_without() {
         dirs.close_all();
     }
     set.close();
+}
+
+/// Something gamma distributed with shape 1.5.
+fn gamma_sized(mean: f64) -> Quantity {
+    let params = crate::random::RandvarParams { mean: Some(mean), ..Default::default() };
+    crate::random::randvar(&params).unwrap().into()
 }

@@ -91,7 +91,7 @@ fn preallocation_takes_the_asked_for_share_and_the_same_files_each_time() {
 #[test]
 fn drawn_sizes_are_the_same_each_time_and_average_out() {
     let mut drawn = spec(20_000, 0, Some(20), 1.5);
-    drawn.size = Quantity::Random(std::sync::Arc::new(random::RandomVar::gamma(16384.0, 1500.0)));
+    drawn.size = gamma_sized(16384.0);
     let (a, b) = (Tree::new(&drawn, 1).unwrap(), Tree::new(&drawn, 1).unwrap());
     assert!((0..20_000).rev().all(|i| a.size_of(i) == b.size_of(i)));
     let mean = a.bytes() as f64 / 20_000.0;
@@ -101,12 +101,12 @@ fn drawn_sizes_are_the_same_each_time_and_average_out() {
 
 #[test]
 fn a_tree_deeper_than_a_path_is_refused() {
-    // Widths of little more than one need very many levels.
+    // Widths of little more than one need very many levels. (Draws are whole: their mean is about a half less.)
     let mut deep = spec(1_000_000, 0, None, 0.0);
-    let width = |mean| Some(Quantity::Random(std::sync::Arc::new(random::RandomVar::gamma(mean, 1500.0))));
-    deep.dirwidth = width(1.03);
+    let width = |mean| Some(gamma_sized(mean));
+    deep.dirwidth = width(1.5);
     assert_eq!(Tree::new(&deep, 1).err(), Some(ShapeError::Levels));
-    deep.dirwidth = width(1.3);
+    deep.dirwidth = width(2.0);
     assert!(Tree::new(&deep, 1).is_ok());
     deep.entries = u64::from(u32::MAX);
     assert_eq!(Tree::new(&deep, 1).err(), Some(ShapeError::Entries(deep.entries)));
@@ -202,4 +202,10 @@ proptest! {
         }
         prop_assert_eq!((next, next_leaf), (entries, leafdirs));
     }
+}
+
+/// Something gamma distributed with shape 1.5.
+fn gamma_sized(mean: f64) -> Quantity {
+    let params = crate::random::RandvarParams { mean: Some(mean), ..Default::default() };
+    crate::random::randvar(&params).unwrap().into()
 }

@@ -5,7 +5,7 @@ use crate::random::{self, Rng};
 use crate::sys::map::Map;
 use std::ops::Range;
 
-/// Slices of files opened with O_DIRECT start at multiples of this.
+/// Slices of files opened with `O_DIRECT` start at multiples of this.
 const ALIGN: u64 = 4096;
 
 /// The buffer of one thread.

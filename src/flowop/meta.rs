@@ -93,22 +93,19 @@ impl Step for Delete {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         // The slot's file, open or not, if a slot is named and remembers one; it may be gone by another's hand.
         let named = if self.file.slot.fd > 0 { cx.slots.get(self.file.slot.fd).file } else { None };
-        let file = match named.filter(|f| cx.hold_existing(*f)) {
-            Some(file) => {
-                cx.digress();
-                cx.slots.get_mut(self.file.slot.fd).file = None;
-                file
-            }
-            None => {
-                let Some(set) = &self.file.set else {
-                    let what = format!("slot {} has no file to remove", self.file.slot.fd);
-                    return cx.misuse(what, "open a file there first, or add `filesetname=`");
-                };
-                let by = self.file.pick.by(&mut cx.rng);
-                match cx.pick(set.id, Want::Existing, by, true) {
-                    Ok(index) => FileRef { set: set.id, index },
-                    Err(outcome) => return outcome,
-                }
+        let file = if let Some(file) = named.filter(|f| cx.hold_existing(*f)) {
+            cx.digress();
+            cx.slots.get_mut(self.file.slot.fd).file = None;
+            file
+        } else {
+            let Some(set) = &self.file.set else {
+                let what = format!("slot {} has no file to remove", self.file.slot.fd);
+                return cx.misuse(what, "open a file there first, or add `filesetname=`");
+            };
+            let by = self.file.pick.by(&mut cx.rng);
+            match cx.pick(set.id, Want::Existing, by, true) {
+                Ok(index) => FileRef { set: set.id, index },
+                Err(outcome) => return outcome,
             }
         };
         let (dir, name) = match cx.locate(file) {

@@ -172,7 +172,7 @@ pub struct Effects {
     pub max_fd: usize,
     /// It takes slot after slot.
     pub opennext: bool,
-    /// It opens files with O_DIRECT: buffers are aligned.
+    /// It opens files with `O_DIRECT`: buffers are aligned.
     pub direct: bool,
     /// It needs asynchronous workers.
     pub aio: bool,

@@ -47,12 +47,11 @@ pub(super) const FAMILY: Family = Family {
 
 fn lower_open(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     let io = args.spec.name == "openfile";
-    Ok(match args.spec.name {
-        "closefile" => Arc::new(Close { file: FileUse::new(args, false)? }),
-        _ => {
-            let set = args.need_fileset()?.id;
-            Arc::new(Open { file: FileUse::new(args, io)?, set, create: !io })
-        }
+    Ok(if args.spec.name == "closefile" {
+        Arc::new(Close { file: FileUse::new(args, false)? })
+    } else {
+        let set = args.need_fileset()?.id;
+        Arc::new(Open { file: FileUse::new(args, io)?, set, create: !io })
     })
 }
 

@@ -255,7 +255,7 @@ impl Offsets {
             let what = format!("an I/O of {len} bytes at random does not fit a file of {room} bytes");
             return Err(cx.misuse(what, "make `iosize` smaller, or the files (or `workingset`) larger"));
         }
-        self.places = if align > 0 { (room - len) / align + 1 } else { room / len };
+        self.places = (room - len).checked_div(align).map_or(room / len, |last| last + 1);
         self.cached = (nominal, len);
         Ok(())
     }

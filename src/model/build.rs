@@ -149,7 +149,7 @@ impl Builder<'_> {
         for arg in args {
             match &arg.kind {
                 ArgKind::Bare(value) if values.len() < most => {
-                    values.push(from_ast(&Spanned::new(value.clone(), arg.span)))
+                    values.push(from_ast(&Spanned::new(value.clone(), arg.span)));
                 }
                 _ => {
                     let () = self.bad_form::<()>(arg.span, form).unwrap_or_default();

@@ -266,12 +266,11 @@ pub fn check(
 ) -> (Model, Vec<Diagnostic>) {
     let (ast, mut found) = crate::syntax::parse(map, file);
     let detected = crate::syntax::dialect::detect(map, &ast);
-    let (dialect, reason) = match dialect {
-        Some(d) => (d, "given on the command line".to_owned()),
-        None => {
-            found.extend(detected.diagnostics);
-            (detected.dialect, detected.reason)
-        }
+    let (dialect, reason) = if let Some(d) = dialect {
+        (d, "given on the command line".to_owned())
+    } else {
+        found.extend(detected.diagnostics);
+        (detected.dialect, detected.reason)
     };
     let (nodes, nesting) = crate::syntax::nest(&ast);
     found.extend(nesting);

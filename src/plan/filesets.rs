@@ -89,14 +89,15 @@ fn percent(values: &Evaluated, found: &mut Vec<Diagnostic>) -> u8 {
     match values.get("prealloc") {
         None => 0,
         Some((Value::Bool(b), _)) => 100 * u8::from(*b),
-        Some((value, span)) => match crate::flowop::args::int(value) {
-            Some(n @ 0..=100) => n as u8,
-            _ => {
+        Some((value, span)) => {
+            if let Some(n @ 0..=100) = crate::flowop::args::int(value) {
+                n as u8
+            } else {
                 let message = format!("`prealloc` is {}", value.print());
                 found.push(Diagnostic::error(Code::OutOfRange, span, message).help("it takes 0 to 100 per cent"));
                 0
             }
-        },
+        }
     }
 }
 

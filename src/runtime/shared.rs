@@ -112,8 +112,8 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result<Self, Fault> {
         let n = plan.flowops.len();
-        let (mut semaphores, mut latches): (Vec<Vec<Arc<SemPair>>>, Vec<Vec<Arc<Latch>>>) =
-            (vec![Vec::new(); n], vec![Vec::new(); n]);
+        let mut semaphores: Vec<Vec<Arc<SemPair>>> = vec![Vec::new(); n];
+        let mut latches: Vec<Vec<Arc<Latch>>> = vec![Vec::new(); n];
         for (_, thread) in plan.threads() {
             for step in &thread.steps {
                 let crate::plan::Step::Op { local, op, .. } = step else { continue };

@@ -101,7 +101,7 @@ impl Session {
             CommandKind::Usage(text) => self.usage.push(text.clone()),
             CommandKind::Help => self.help(front),
             CommandKind::Vars => {
-                front.line(&self.script_variables.iter().fold(" ".to_owned(), |all, v| all + v + "  "))
+                front.line(&self.script_variables.iter().fold(" ".to_owned(), |all, v| all + v + "  "));
             }
             CommandKind::Version => front.line(&format!("wmlrun {}", env!("CARGO_PKG_VERSION"))),
             CommandKind::EventGen(rate) => {
@@ -133,7 +133,7 @@ impl Session {
                 }
             }
             CommandKind::FsCheck { path, fstype } => return self.fscheck(path.as_ref(), fstype.as_ref(), span, front),
-            CommandKind::FsFlush => return Ok(self.fsflush(front)),
+            CommandKind::FsFlush => fsflush(front),
             CommandKind::Quit => self.quit = true,
         }
         Ok(Status::Done)
@@ -346,15 +346,12 @@ impl Session {
         );
         Ok(Status::Refused)
     }
+}
 
-    fn fsflush(&mut self, front: &mut dyn Front) -> Status {
-        match crate::sys::proc::drop_caches() {
-            Ok(()) => Status::Done,
-            Err(e) => {
-                front.note(&format!("caches can't be dropped: {e}"));
-                Status::Done
-            }
-        }
+/// `fsflush`: Filebench calls a script of its own for each type of file system; here the caches are dropped.
+fn fsflush(front: &mut dyn Front) {
+    if let Err(e) = crate::sys::proc::drop_caches() {
+        front.note(&format!("caches can't be dropped: {e}"));
     }
 }
 

@@ -59,7 +59,7 @@ impl Session {
             Err(status) => return status,
         };
         if let Err(ended) = running.open(None) {
-            let status = self.show_end(&ended, front);
+            let status = show_end(&ended, front);
             running.join(Duration::from_secs(10));
             return status;
         }
@@ -76,17 +76,6 @@ impl Session {
             ended: None,
         });
         Status::Done
-    }
-
-    fn show_end(&self, ended: &Ended, front: &mut dyn Front) -> Status {
-        match ended {
-            Ended::Fault(fault) => {
-                front.error(None, &fault.what, Some(&fault.help));
-                Status::Failed
-            }
-            Ended::Interrupted(signal) => Status::Interrupted(*signal as u8),
-            _ => Status::Done,
-        }
     }
 
     /// `sleep` while processes live. Between `stats clear` and `stats snap` it is the measured time, which the command line
@@ -263,5 +252,17 @@ impl Session {
         let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
         let periodic = Periodic::new(if period > 0.0 { period } else { PERIOD }, reset);
         Ok(self.run_with(seconds, Some(periodic), span, front))
+    }
+}
+
+/// Tells why processes did not start.
+fn show_end(ended: &Ended, front: &mut dyn Front) -> Status {
+    match ended {
+        Ended::Fault(fault) => {
+            front.error(None, &fault.what, Some(&fault.help));
+            Status::Failed
+        }
+        Ended::Interrupted(signal) => Status::Interrupted(*signal as u8),
+        _ => Status::Done,
     }
 }

@@ -126,7 +126,7 @@ impl Periodic {
     }
 
     /// The run so far, or since the last report.
-    pub(super) fn report(&mut self, run: &Run, tick: &Tick<'_>, ready: &Ready) -> Run {
+    pub(super) fn report(&mut self, run: &Run, tick: &Tick<'_>) -> Run {
         self.next_ns = (tick.elapsed_ns / self.period_ns + 1) * self.period_ns;
         let now = tick.running.measured().flowops;
         let (since, snapshots) = match self.last.as_ref().filter(|_| self.reset) {
@@ -136,14 +136,14 @@ impl Periodic {
         self.last = Some((tick.elapsed_ns, now));
         let mut report = run.clone();
         let seconds = (tick.elapsed_ns - since) as f64 / 1e9;
-        fill_figures(&mut report, &ready.plan, &snapshots, seconds, CpuTime::default());
+        fill_figures(&mut report, &snapshots, seconds, CpuTime::default());
         report.measured_seconds = seconds;
         report
     }
 }
 
 /// Flowops and summary out of snapshots.
-fn fill_figures(run: &mut Run, _plan: &Plan, snapshots: &[Snapshot], seconds: f64, cpu: CpuTime) {
+fn fill_figures(run: &mut Run, snapshots: &[Snapshot], seconds: f64, cpu: CpuTime) {
     for (flowop, snapshot) in run.flowops.iter_mut().zip(snapshots) {
         *flowop = build::flowop(flowop.clone(), snapshot, seconds);
     }
@@ -224,22 +224,16 @@ impl Session {
         run.stragglers = out
             .iter()
             .map(|s| Straggler {
-                flowop: self.place(plan, s.flowop),
+                flowop: place(plan, s.flowop),
                 instance: s.instance as u64,
                 thread: s.number as u64,
                 wait_channel: s.wait_channel.clone(),
             })
             .collect();
-        fill_figures(run, plan, &sample.flowops, run.measured_seconds, cpu);
-        run.overhead_ns_per_op = Some(overhead(plan, &sample));
+        fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
+        run.overhead_ns_per_op = Some(overhead());
         self.internal_values(run);
         self.end(run, plan, &waited.ended)
-    }
-
-    fn place(&self, plan: &Plan, flowop: usize) -> String {
-        let info = &plan.flowops[flowop];
-        let process = &plan.processes[info.process];
-        format!("{}/{}/{}", process.name, process.threads[info.thread].name, info.name)
     }
 
     /// State and reason of the end.
@@ -250,7 +244,7 @@ impl Session {
             Ended::FirstDone => (State::Complete, "first thread done".to_owned(), Status::Done),
             Ended::Finished => (State::Complete, "count reached".to_owned(), Status::Done),
             Ended::Interrupted(signal) => {
-                (State::Interrupted, format!("signal {signal}"), Status::Interrupted(*signal as u8))
+                (State::Interrupted, crate::sys::signal_name(*signal as i32), Status::Interrupted(*signal as u8))
             }
             Ended::Asked if run.state == State::LowSpace => (State::LowSpace, run.ended_by.clone(), Status::Refused),
             Ended::Asked => (State::Interrupted, "request".to_owned(), Status::Done),
@@ -262,7 +256,7 @@ impl Session {
 
     fn fault(&self, run: &mut Run, plan: &Plan, fault: &Fault) -> (State, String, Status) {
         let line = fault.flowop.map(|id| u64::from(self.map.line(plan.flowops[id].span)));
-        let place = fault.flowop.map(|id| self.place(plan, id));
+        let place = fault.flowop.map(|id| place(plan, id));
         let by = place.as_ref().map_or_else(|| fault.what.clone(), |place| format!("{place}: {}", fault.what));
         run.failure = Some(Failure {
             flowop: place,
@@ -299,8 +293,15 @@ impl Session {
     }
 }
 
+/// A flowop by its place: `process/thread/name`.
+fn place(plan: &Plan, flowop: usize) -> String {
+    let info = &plan.flowops[flowop];
+    let process = &plan.processes[info.process];
+    format!("{}/{}/{}", process.name, process.threads[info.thread].name, info.name)
+}
+
 /// What the tool itself costs an operation: one reading of the clock, and counting. Calibrated once, on this machine.
-fn overhead(_plan: &Plan, _sample: &Sample) -> f64 {
+fn overhead() -> f64 {
     use std::sync::OnceLock;
     static COST: OnceLock<f64> = OnceLock::new();
     *COST.get_or_init(|| {

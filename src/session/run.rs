@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
+/// The sets of a plan, and how those that were made for it came about.
+type OnDisk = (Vec<Arc<Fileset>>, Vec<Option<Prepared>>);
+
 /// Seconds of a run whose script and command line say nothing.
 const DEFAULT_SECONDS: f64 = 60.0;
 
@@ -64,7 +67,7 @@ impl Session {
             Ok(ready) => ready,
             Err(status) => return status,
         };
-        self.measure(ready, limit, report, front)
+        self.measure(&ready, limit, report, front)
     }
 
     /// Compiles the plan and brings its file sets onto the disk.
@@ -78,7 +81,7 @@ impl Session {
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
         let (sets, prepared) = self.prepare(&plan, front)?;
-        self.check_machine(&plan, &sets, front)?;
+        check_machine(&plan, &sets, front)?;
         let dirty_before = settle::dirty_bytes();
         Ok(Ready { plan, sets, prepared, dirty_before })
     }
@@ -122,11 +125,7 @@ impl Session {
     }
 
     /// The plan's sets, those of an earlier run kept where nothing about them has changed.
-    fn prepare(
-        &mut self,
-        plan: &Plan,
-        front: &mut dyn Front,
-    ) -> Result<(Vec<Arc<Fileset>>, Vec<Option<Prepared>>), Status> {
+    fn prepare(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<OnDisk, Status> {
         if !self.settings.engine.real() {
             let sets = self.trees(plan, front).ok_or(Status::Refused)?;
             let nothing = sets.iter().map(|_| None).collect();
@@ -218,30 +217,6 @@ impl Session {
         }
     }
 
-    /// Memory and threads, before any is taken.
-    fn check_machine(&self, plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
-        let totals = plan::totals(plan, sets);
-        let (_, free) = limits::memory();
-        if free > 0 && totals.memory > free {
-            let (needed, free) = (crate::util::size::format(totals.memory), crate::util::size::format(free));
-            front.error(
-                None,
-                &format!("the run needs {needed} of memory, and {free} can be had"),
-                Some("make `memsize` smaller, or start fewer threads"),
-            );
-            return Err(Status::Refused);
-        }
-        if let Some(most) = limits::threads().filter(|most| totals.threads > *most) {
-            front.error(
-                None,
-                &format!("the run needs {} threads, and {most} are allowed", totals.threads),
-                Some("raise `ulimit -u` or the control group's `pids.max`, or start fewer"),
-            );
-            return Err(Status::Refused);
-        }
-        Ok(())
-    }
-
     /// The options of the runtime, and where `print` is heard.
     pub(super) fn start(
         &self,
@@ -269,29 +244,29 @@ impl Session {
 
     fn measure(
         &mut self,
-        ready: Ready,
+        ready: &Ready,
         limit: Option<f64>,
         mut periodic: Option<record::Periodic>,
         front: &mut dyn Front,
     ) -> Status {
-        let (mut running, heard) = match self.start(&ready, front) {
+        let (mut running, heard) = match self.start(ready, front) {
             Ok(started) => started,
             Err(status) => return status,
         };
         let warmup = self.warm_next.take().map_or(self.settings.warmup, Duration::from_secs_f64);
         let length = limit.map(Duration::from_secs_f64);
-        let mut run = self.new_run(&ready, &running, limit);
+        let mut run = self.new_run(ready, &running, limit);
         let opened = running.open(length.map(|l| l + warmup));
         run.started_at = record::now();
         if let Err(ended) = opened {
             let waited = Waited { ended, tick: running.from() };
-            return self.conclude(&ready, running, run, &waited, CpuTime::default(), front);
+            return self.conclude(ready, running, run, &waited, CpuTime::default(), front);
         }
         front.run_started(&self.document, &run, limit);
         if !warmup.is_zero() {
             let waited = running.wait(Some(warmup), self.settings.interval, &mut |_| true);
             if waited.ended != Ended::Time {
-                return self.conclude(&ready, running, run, &waited, CpuTime::default(), front);
+                return self.conclude(ready, running, run, &waited, CpuTime::default(), front);
             }
             let before = running.clear();
             run.warmup = Some(Warmup {
@@ -325,7 +300,7 @@ impl Session {
                 if let Some(periodic) = &mut periodic
                     && periodic.due(tick.elapsed_ns)
                 {
-                    front.interim(document, &periodic.report(run, tick, &ready));
+                    front.interim(document, &periodic.report(run, tick));
                 }
                 low.is_none()
             })
@@ -350,7 +325,7 @@ impl Session {
                 crate::util::size::format(low.floor)
             );
         }
-        self.conclude(&ready, running, run, &waited, cpu, front)
+        self.conclude(ready, running, run, &waited, cpu, front)
     }
 
     /// Writes the result, then waits for threads that are still in a call.
@@ -449,4 +424,28 @@ impl Session {
             front.note(&format!("the result file can't be written: {e}"));
         }
     }
+}
+
+/// Memory and threads, before any is taken.
+fn check_machine(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
+    let totals = plan::totals(plan, sets);
+    let (_, free) = limits::memory();
+    if free > 0 && totals.memory > free {
+        let (needed, free) = (crate::util::size::format(totals.memory), crate::util::size::format(free));
+        front.error(
+            None,
+            &format!("the run needs {needed} of memory, and {free} can be had"),
+            Some("make `memsize` smaller, or start fewer threads"),
+        );
+        return Err(Status::Refused);
+    }
+    if let Some(most) = limits::threads().filter(|most| totals.threads > *most) {
+        front.error(
+            None,
+            &format!("the run needs {} threads, and {most} are allowed", totals.threads),
+            Some("raise `ulimit -u` or the control group's `pids.max`, or start fewer"),
+        );
+        return Err(Status::Refused);
+    }
+    Ok(())
 }

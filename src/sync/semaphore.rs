@@ -148,7 +148,7 @@ mod tests {
         let s = Arc::new(Semaphore::new(0));
         let taker = thread::spawn({
             let s = s.clone();
-            move || (0..50).map(|_| s.take(100)).filter(Result::is_ok).count()
+            move || (0..50).filter(|_| s.take(100).is_ok()).count()
         });
         let posters: Vec<_> = (0..4)
             .map(|_| {
@@ -168,7 +168,7 @@ mod tests {
             .into_iter()
             .map(|n| {
                 let s = s.clone();
-                thread::spawn(move || (0..200).for_each(|_| drop(s.take(n))))
+                thread::spawn(move || (0..200).for_each(|_| assert!(s.take(n).is_ok())))
             })
             .collect();
         for _ in 0..200 * 19 {

@@ -74,6 +74,16 @@ pub fn errno_text(errno: i32) -> String {
     }
 }
 
+/// The symbolic name of a signal that ends runs (`SIGINT`), or `signal N`.
+pub fn signal_name(signal: i32) -> String {
+    match signal {
+        libc::SIGHUP => "SIGHUP".to_owned(),
+        libc::SIGINT => "SIGINT".to_owned(),
+        libc::SIGTERM => "SIGTERM".to_owned(),
+        _ => format!("signal {signal}"),
+    }
+}
+
 /// `n` volatile stores of one byte, nothing else: the work of the `hog` flowop. Exactly `n`, whatever the optimiser thinks.
 #[inline(never)]
 pub fn burn(place: &mut u64, n: u64) {

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -54,6 +54,26 @@ pub(crate) struct Wml {
     envs: Vec<(&'static str, OsString)>,
     timeout: Duration,
     result: bool,
+    alone: bool,
+}
+
+/// Calls that run hold it for reading, one that runs alone for writing.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// The machine, shared with other calls or for one alone.
+enum Hold {
+    Shared { _guard: RwLockReadGuard<'static, ()> },
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+}
+
+impl Hold {
+    fn take(alone: bool) -> Self {
+        if alone {
+            Self::Alone { _guard: MACHINE.write().unwrap_or_else(PoisonError::into_inner) }
+        } else {
+            Self::Shared { _guard: MACHINE.read().unwrap_or_else(PoisonError::into_inner) }
+        }
+    }
 }
 
 impl Wml {
@@ -72,6 +92,7 @@ impl Wml {
             envs: Vec::new(),
             timeout: Duration::from_mins(2),
             result: false,
+            alone: false,
         }
     }
 
@@ -129,8 +150,15 @@ impl Wml {
         self
     }
 
+    /// Lets no other call of the tests run at the same time: for what has a bound in time.
+    pub(crate) fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
     /// Starts it and comes back at once.
     pub(crate) fn start(self) -> Running {
+        let hold = Hold::take(self.alone);
         let mut words = self.before.clone();
         words.push(binary().into());
         words.extend(self.args.clone());
@@ -142,7 +170,7 @@ impl Wml {
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{}: {e}", words[0].display()));
         let stdout = drain(child.stdout.take().unwrap());
         let stderr = drain(child.stderr.take().unwrap());
-        Running { child, started, texts: Some((stdout, stderr)), call: Some(self) }
+        Running { child, started, texts: Some((stdout, stderr)), call: Some(self), _hold: hold }
     }
 
     /// Runs it to its end.
@@ -171,6 +199,7 @@ pub(crate) struct Running {
     started: Instant,
     texts: Option<(Drain, Drain)>,
     call: Option<Wml>,
+    _hold: Hold,
 }
 
 impl Running {
@@ -187,7 +216,7 @@ impl Running {
 
     /// Waits until its threads read or write files: the run has begun, and no longer makes its files.
     ///
-    /// Told by the calls of the whole process: three looks in a row that each see at least a hundred more reads.
+    /// Told by the calls of the whole process: three looks in a row that each see at least ten more reads.
     pub(crate) fn wait_until_reading(&mut self) {
         let (mut seen, mut before) = (0, self.reads());
         while seen < 3 {
@@ -198,7 +227,7 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(100));
             let now = self.reads();
-            seen = if now >= before + 100 { seen + 1 } else { 0 };
+            seen = if now >= before + 10 { seen + 1 } else { 0 };
             before = now;
         }
     }

@@ -3,7 +3,6 @@
 //! Each personality runs with one instance of each thread, under strace. What lies between the gate and a thread's last step
 //! are the calls of its steps, and those that open directories on the way to files, which are the tool's and no operation's.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -15,10 +14,13 @@ use crate::strace::{self, Call, Log};
 /// Flowops that make no calls of their own.
 const SILENT: &[&str] = &["aiowait"];
 
-/// The calls of the steps on the files below `dir`.
-fn on_files(log: &Log, dir: &Path) -> Log {
-    let dir = dir.canonicalize().unwrap().to_string_lossy().into_owned();
-    log.of_steps().only(|call| call.file().starts_with(&dir) && !call.opens_directory())
+/// The calls of the steps on what lies in the run's file sets.
+fn on_files(log: &Log, run: &Value) -> Log {
+    let sets = run["filesets"].as_array().unwrap();
+    let roots: Vec<_> = sets.iter().map(|set| format!("{}/", set["path"].as_str().unwrap())).collect();
+    assert!(!roots.is_empty(), "no file set in the result");
+    let inside = |call: &Call| roots.iter().any(|root| call.file().contains(root.as_str()));
+    log.of_steps().only(|call| inside(call) && !call.opens_directory())
 }
 
 /// The flowops that work on files.
@@ -78,11 +80,9 @@ fn the_result_counts_what_the_kernel_counts() {
     for_each(&scripts, 2, |script| {
         let call = Wml::new().args([script.call.as_str(), "--runtime", short_or_long("2", "10")]).sets(&script.small());
         let call = call.sets(&script.single()).result().timeout(Duration::from_mins(5));
-        let dir = call.dir().to_owned();
         let (output, log) = strace::run(call);
-        let output = output.exits(0);
-        let calls = on_files(&log, &dir);
-        let run = output.only_run();
+        let run = output.exits(0).only_run();
+        let calls = on_files(&log, &run);
         assert!(calls.calls().count() > 100, "too few calls to tell: {:?}", calls.counts());
         assert_counted(&calls, &run);
     });
@@ -99,10 +99,8 @@ fn random_offsets_cover_the_file() {
     for personality in ["randomread", "randomwrite"] {
         let sets = [("filesize", "64k"), ("iosize", "4k")];
         let call = Wml::new().args([personality, "--runtime", "1", "--seed", "7"]).sets(&sets).result();
-        let dir = call.dir().to_owned();
         let (output, log) = strace::run(call);
-        output.exits(0);
-        let calls = on_files(&log, &dir).only(|call| call.reads() || call.writes());
+        let calls = on_files(&log, &output.exits(0).only_run()).only(|call| call.reads() || call.writes());
         let mut seen = std::collections::BTreeSet::new();
         for call in calls.calls() {
             assert_eq!(call.size(), Some(BLOCK));

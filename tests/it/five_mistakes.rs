@@ -17,11 +17,11 @@ define process name=server {
 
 /// Where each is, what of it is in the message, and a word of its help.
 const MISTAKES: [(&str, &str, &str); 5] = [
-    ("1:39", "16q", "k, m, g, t"),
+    ("1:43", "16q", "k, m, g, t"),
     ("2:32", "sizze", "size"),
     ("4:30", "buffer", "set"),
     ("5:12", "reed", "read"),
-    ("3:28", "block", ""),
+    ("3:28", "block", "}"),
 ];
 
 #[test]

@@ -9,7 +9,8 @@ use crate::cmd::{Running, Wml, memory, number};
 
 fn started() -> Running {
     let sets = [("filesize", "16m"), ("iosize", "4k")];
-    let mut running = Wml::below(&memory()).args(["randomread", "--runtime", "60"]).sets(&sets).result().start();
+    let mut running =
+        Wml::below(&memory()).args(["randomread", "--runtime", "60"]).sets(&sets).result().alone().start();
     running.wait_until_reading();
     running
 }
@@ -53,7 +54,7 @@ define process name=p {
   thread name=blocked { flowop block name=b }
 }
 ";
-    let running = Wml::new().file("waits.wml", script).args(["waits.wml", "--runtime", "60"]).result().start();
+    let running = Wml::new().file("waits.wml", script).args(["waits.wml", "--runtime", "60"]).result().alone().start();
     sleep(Duration::from_secs(2));
     let asked = Instant::now();
     running.signal(Signal::INT);

@@ -23,7 +23,7 @@ fn oltp_sync(call: Wml, filesize: &str) -> Wml {
 
 #[test]
 fn it_runs_by_name_and_leaves_nothing() {
-    let output = oltp_sync(Wml::new(), short_or_long("4m", "")).run().exits(0);
+    let output = oltp_sync(Wml::new(), short_or_long("4m", "")).alone().run().exits(0);
     let run = output.only_run();
     assert_eq!(run["state"], "complete");
     assert_eq!(run["engine"], "posix");

@@ -42,6 +42,8 @@ fn read_summary(text: &str) -> Vec<(String, u64)> {
 fn assert_only(call: Wml, names: &[&str]) {
     let mut running = call.args(["--runtime", "60"]).start();
     running.wait_until_reading();
+    // Every thread has by then opened what it works on.
+    std::thread::sleep(Duration::from_secs(4));
     let calls = calls(running.pid(), 3);
     running.signal(Signal::INT);
     running.wait().exits(130);

@@ -1,8 +1,8 @@
 //! Runs the program under `strace` and reads what its threads asked of the kernel.
 //!
 //! With `WMLRUN_MARK=1` the program asks for names that do not exist, `wmlrun mark: TEXT`, which costs next to nothing and is
-//! seen in the trace: [`GATE`] just before the threads are let go, and [`DONE`] by each thread that has done its last step.
-//! Between the two lie the calls of the steps, and no others.
+//! seen in the trace: [`GATE`] just before the threads are let go, [`DONE`] by each thread that has done its last step, and
+//! [`OVER`] when all have. Between the first and the others lie the calls of the steps, and no others on files.
 //! Deliberately absent: what the calls should be.
 
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ use crate::cmd::{Output, Wml, has, skip};
 const GATE: &str = "wmlrun mark: gate opens";
 /// The mark of a thread that has done its last step.
 const DONE: &str = "wmlrun mark: thread done";
+/// The mark after all of them have.
+const OVER: &str = "wmlrun mark: all threads are done";
 
 /// The calls that work on files or directories, and those that carry marks.
 const TRACED: &str = "/^(open|openat|openat2|creat|close|p?read(64)?|readv|preadv2?|p?write(64)?|writev|pwritev2?|lseek|unlink\
@@ -136,14 +138,16 @@ impl Log {
         self.threads.values().flatten()
     }
 
-    /// The calls between the gate and each thread's last step.
+    /// The calls between the gate and each thread's last step; of threads that have no steps, to the end of the last of those.
     #[track_caller]
     pub(crate) fn of_steps(&self) -> Self {
-        let gate = self.calls().find(|call| call.is_mark(GATE)).expect("no mark of the gate in the trace").time;
-        assert!(self.calls().any(|call| call.is_mark(DONE)), "no mark of a thread's end in the trace");
+        let mark = |text| self.calls().find(|call| call.is_mark(text)).map(|call| call.time);
+        let gate = mark(GATE).expect("no mark of the gate in the trace");
+        let over = mark(OVER).expect("no mark of the end in the trace");
+        assert!(mark(DONE).is_some(), "no mark of a thread's end in the trace");
         let steps = |calls: &Vec<Call>| -> Vec<Call> {
             let after = calls.iter().filter(|call| call.time > gate);
-            after.take_while(|call| !call.is_mark(DONE)).cloned().collect()
+            after.take_while(|call| !call.is_mark(DONE) && call.time < over).cloned().collect()
         };
         Self { threads: self.threads.iter().map(|(thread, calls)| (*thread, steps(calls))).collect() }
     }
@@ -267,7 +271,7 @@ fn steps_lie_between_the_marks() {
     let read = |time| line(time, r#"pread64(5</x>, ""..., 8, 0) = 8"#);
     let log = Log {
         threads: BTreeMap::from([
-            (1, vec![read(5), mark(10, GATE), read(50)]),
+            (1, vec![read(5), mark(10, GATE), read(12), mark(40, OVER), read(50)]),
             (2, vec![read(9), read(11), read(12), mark(13, DONE), line(14, "close(5</x>) = 0")]),
         ]),
     };
