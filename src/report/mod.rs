@@ -35,6 +35,11 @@ pub trait Report: Sync {
         Ok(())
     }
 
+    /// A report of a run that goes on (`psrun`): the document's only run, with its figures so far.
+    fn interim(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        self.run(document, 0, out)
+    }
+
     /// What comes after all runs.
     fn end(&self, _document: &Document, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())

@@ -4,6 +4,7 @@
 //! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
 //! Deliberately absent: the command line, terminals, formats of reports.
 
+mod collector;
 mod commands;
 mod environment;
 mod front;
@@ -101,6 +102,7 @@ pub struct Session {
     live: Option<live::Live>,
     json: Option<json::Writer>,
     stats_dir: Option<PathBuf>,
+    collector: Option<collector::Collector>,
     /// Where the script lies: what it loads is sought there first.
     beside: Option<PathBuf>,
     /// A whole script is run: what it loads does not take its place in the result.
@@ -126,6 +128,11 @@ impl Session {
         let _ = scope.set("dir", Spanned::new(fresh, Span::default()), SetBy::Default);
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         scope.set_internal("hostname", host);
+        // Before anything is measured, all is 0.
+        scope.set_internal("rate", "0".to_owned());
+        for name in record::INTERNAL {
+            scope.set_internal(&format!("stats.{name}"), "0".to_owned());
+        }
         let document = Document {
             command_line: settings.command_line.clone(),
             process_id: std::process::id(),
@@ -158,6 +165,7 @@ impl Session {
             live: None,
             json: None,
             stats_dir: None,
+            collector: None,
             beside: None,
             whole: false,
             traced: 0,
@@ -252,6 +260,10 @@ impl Session {
         let Some(model) = self.check(file, false, front) else { return Status::Script };
         self.describe_script(file, &model);
         self.whole = true;
+        if let Some(d) = self.refused(&model.commands) {
+            front.diagnostics(&self.map, &[d]);
+            return Status::Refused;
+        }
         self.beside = std::path::Path::new(name).parent().filter(|dir| dir.is_dir()).map(PathBuf::from);
         let applied = self.apply_sets(front);
         if applied != Status::Done {

@@ -283,7 +283,7 @@ impl Session {
         let watch = Watch::new(ready.sets.iter().filter(|_| self.settings.engine.real()).map(|s| s.spec.root()));
         let mut low = None;
         let mut timeline = record::Timeline::new(&running);
-        let document = &self.document;
+        let (document, started) = (&self.document, self.started);
         let waited = {
             let look = Duration::from_millis(100).min(self.settings.interval);
             let every = (self.settings.interval.as_nanos() / look.as_nanos()).max(1);
@@ -300,7 +300,9 @@ impl Session {
                 if let Some(periodic) = &mut periodic
                     && periodic.due(tick.elapsed_ns)
                 {
-                    front.interim(document, &periodic.report(run, tick));
+                    let mut report = periodic.report(run, tick);
+                    report.finished_seconds = started.elapsed().as_secs_f64();
+                    front.interim(document, &report);
                 }
                 low.is_none()
             })
