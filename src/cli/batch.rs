@@ -160,9 +160,8 @@ fn jobs<'a>(
             ),
             Err(library::NotFound::Nowhere(near)) => {
                 let message = format!("there is no personality `{}`, beside the profile or shipped", name.node);
-                let help = near.map_or("`wmlrun list` shows what is shipped".to_owned(), |n| {
-                    format!("did you mean `{n}`?")
-                });
+                let help =
+                    near.map_or("`wmlrun list` shows what is shipped".to_owned(), |n| format!("did you mean `{n}`?"));
                 found.push(Diagnostic::error(diag::Code::BadArgument, name.span, message).help(help));
             }
         }

@@ -45,7 +45,12 @@ pub fn html(page: &Page<'_>) -> Result<String, String> {
     environment.add_template("index.html", TEMPLATE).map_err(|e| e.to_string())?;
     let workloads: Vec<Value> = page.workloads.iter().map(head).collect();
     let tables = [
-        table("Throughput breakdown (ops per second)", page, |r| plain(r.summary.ops_per_s, 1), |f| plain(f.ops_per_s, 1)),
+        table(
+            "Throughput breakdown (ops per second)",
+            page,
+            |r| plain(r.summary.ops_per_s, 1),
+            |f| plain(f.ops_per_s, 1),
+        ),
         table("Bandwidth breakdown (MB/s)", page, |r| plain(r.summary.mb_per_s, 1), |f| plain(f.mb_per_s, 1)),
         table(
             "Latency breakdown (ms per op)",
@@ -85,7 +90,8 @@ fn head(w: &Workload<'_>) -> Value {
         Some(run) => (format!("{}: {}", run.state.name(), run.ended_by), false),
         None => (w.ended.to_owned(), false),
     };
-    let files: Vec<Value> = w.files.iter().map(|(name, href)| context! { name => *name, href => href.as_str() }).collect();
+    let files: Vec<Value> =
+        w.files.iter().map(|(name, href)| context! { name => *name, href => href.as_str() }).collect();
     context! { name => w.name, personality => w.personality, state, good, files }
 }
 

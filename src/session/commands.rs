@@ -40,6 +40,7 @@ impl Session {
 
     fn try_command(&mut self, command: &Command, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let span = command.span;
+        self.scope.set_internal("date", super::record::now());
         match &command.kind {
             CommandKind::Set { name, value } => {
                 if !self.script_variables.contains(&name.node) {
@@ -239,12 +240,8 @@ impl Session {
     /// Why a program is not started, if the script may start none.
     pub(super) fn refusal(&self, command: &str, span: Span) -> Option<Diagnostic> {
         (!self.settings.allow_system).then(|| {
-            Diagnostic::error(
-                Code::Refused,
-                span,
-                format!("`{command}` is not run: the script may run no commands"),
-            )
-            .help("look at what it does; then allow it with `--allow-system`")
+            Diagnostic::error(Code::Refused, span, format!("`{command}` is not run: the script may run no commands"))
+                .help("look at what it does; then allow it with `--allow-system`")
         })
     }
 

@@ -124,7 +124,12 @@ impl Session {
     }
 
     /// `stats …`.
-    pub(super) fn stats(&mut self, stats: &Stats, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn stats(
+        &mut self,
+        stats: &Stats,
+        span: Span,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
         match stats {
             Stats::Clear => self.clear_live(),
             Stats::Snap => return Ok(self.snap(front)),

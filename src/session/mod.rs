@@ -279,18 +279,8 @@ impl Session {
             return status;
         }
         if self.definitions.processes.is_empty() {
-            if self.sets.is_empty()
-                && model.commands.iter().all(|c| {
-                    !matches!(
-                        c.kind,
-                        CommandKind::Echo(_)
-                            | CommandKind::Create(_)
-                            | CommandKind::List(_)
-                            | CommandKind::Version
-                            | CommandKind::Help
-                    )
-                })
-            {
+            // A script that prints, makes files or loads has done what it was for.
+            if model.commands.iter().all(|c| only_defines(&c.kind)) {
                 let d = Diagnostic::error(Code::NothingToRun, Span::new(file, 0, 0), "the script defines no process")
                     .help("add `define process name=… { thread … { flowop … } }`");
                 front.diagnostics(&self.map, &[d]);
@@ -479,20 +469,26 @@ impl Session {
 
 /// The commands that define and set, and nothing else.
 fn definitions_of(commands: &[Command]) -> Vec<Command> {
-    let defines = |kind: &CommandKind| {
-        matches!(
-            kind,
-            CommandKind::Set { .. }
-                | CommandKind::SetField { .. }
-                | CommandKind::SetMode(_)
-                | CommandKind::DefineFileset(_)
-                | CommandKind::DefineProcess(_)
-                | CommandKind::DefineFlowop(_)
-                | CommandKind::EventGen(_)
-                | CommandKind::Load(_)
-        )
-    };
+    let defines = |kind: &CommandKind| only_defines(kind) || matches!(kind, CommandKind::Load(_));
     commands.iter().filter(|c| defines(&c.kind)).cloned().collect()
+}
+
+/// Whether a command changes what later ones do, and does nothing else.
+fn only_defines(kind: &CommandKind) -> bool {
+    matches!(
+        kind,
+        CommandKind::Set { .. }
+            | CommandKind::SetField { .. }
+            | CommandKind::SetMode(_)
+            | CommandKind::SetNoUseStats
+            | CommandKind::Debug
+            | CommandKind::Usage(_)
+            | CommandKind::EnableLatHist
+            | CommandKind::DefineFileset(_)
+            | CommandKind::DefineProcess(_)
+            | CommandKind::DefineFlowop(_)
+            | CommandKind::EventGen(_)
+    )
 }
 
 /// The SHA-256 of a text, in hexadecimal.

@@ -103,9 +103,9 @@ impl Reader {
                 Some(a) => self.section_assignments().push(a),
                 None => self.odd(bare, span),
             },
-            (false, "}") => self.found.push(
-                Diagnostic::error(Code::UnmatchedClose, span, "this `}` closes nothing").help("remove it"),
-            ),
+            (false, "}") => self
+                .found
+                .push(Diagnostic::error(Code::UnmatchedClose, span, "this `}` closes nothing").help("remove it")),
             (false, _) => self.open(bare, start, span),
         }
     }
@@ -175,9 +175,8 @@ impl Reader {
 
     fn end(mut self, len: usize) -> (Profile, Vec<Diagnostic>) {
         if let Some((_, span)) = self.section.as_ref().or(self.waiting.as_ref()) {
-            self.found.push(
-                Diagnostic::error(Code::UnclosedBlock, *span, "this section is not closed").help("add its `}`"),
-            );
+            self.found
+                .push(Diagnostic::error(Code::UnclosedBlock, *span, "this section is not closed").help("add its `}`"));
         } else if self.profile.configs.is_empty() {
             let span = Span::new(self.file, 0, len.min(1));
             self.found.push(

@@ -22,3 +22,5 @@ mod steady;
 mod stream;
 mod syntax;
 mod tidy;
+mod vectors_14;
+mod vectors_15;
