@@ -4,7 +4,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
 use rustix::{fs, io};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -189,55 +189,71 @@ fn append(fd: &OwnedFd, buf: &[u8], state: &mut u64) {
     assert_eq!(io::write(fd, &buf[..n]).expect("a write"), n);
 }
 
-/// Thirteen steps of a mail server, each thread with files of its own, four in five of them there.
+/// Which files are there, for all threads; picked in the shared rotation that the language prescribes.
+struct Pool {
+    /// 0 absent, 1 there, 2 somebody's at this moment.
+    files: Vec<AtomicU8>,
+    /// Where the rotations over absent and over existing files stand.
+    cursors: [AtomicU64; 2],
+}
+
+impl Pool {
+    fn new(files: u64, there: u64) -> Self {
+        let files = (0..files).map(|i| AtomicU8::new(u8::from(i < there))).collect();
+        Self { files, cursors: [AtomicU64::new(0), AtomicU64::new(0)] }
+    }
+
+    fn take(&self, there: u8) -> u64 {
+        loop {
+            let i = self.cursors[there as usize].fetch_add(1, Relaxed) % self.files.len() as u64;
+            if self.files[i as usize].compare_exchange(there, 2, Relaxed, Relaxed).is_ok() {
+                return i;
+            }
+        }
+    }
+
+    fn put(&self, i: u64, there: u8) {
+        self.files[i as usize].store(there, Relaxed);
+    }
+}
+
+/// Thirteen steps of a mail server on files that all threads share, four in five of them there.
 pub(super) fn varmail(dir: &Path, threads: usize, files: u64) -> Bare {
     let root = Arc::new(root(dir));
     make_dirs(root.as_fd(), files);
+    let there = files * 4 / 5;
+    let buf = vec![1_u8; BIG];
+    (0..there).for_each(|i| make(root.as_fd(), i, MEAN, &buf));
+    let pool = Pool::new(files, there);
     let body = move |t: usize, stop: &AtomicBool| {
-        let first = t as u64 * files / threads as u64;
-        let mine = (t as u64 + 1) * files / threads as u64 - first;
         let (mut state, mut ops) = (t as u64 + 1, 0);
         let mut buf = vec![1_u8; BIG];
-        let mut there = vec![false; mine as usize];
-        for i in 0..mine {
-            let name = leaf(first + i);
-            let _ = fs::unlinkat(&*root, path(&name), AtFlags::empty());
-            if i < mine * 4 / 5 {
-                make(root.as_fd(), first + i, MEAN, &buf);
-                there[i as usize] = true;
-            }
-        }
         let open = |i: u64, flags: OFlags| {
-            fs::openat(
-                &*root,
-                path(&leaf(first + i)),
-                flags | OFlags::RDWR | OFlags::CLOEXEC,
-                Mode::from_raw_mode(0o666),
-            )
-            .expect("a file")
+            let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
+            fs::openat(&*root, path(&leaf(i)), flags, Mode::from_raw_mode(0o666)).expect("a file")
+        };
+        let open_next = || {
+            let i = pool.take(1);
+            let fd = open(i, OFlags::empty());
+            pool.put(i, 1);
+            fd
         };
         while !stop.load(Relaxed) {
-            let pick = |want: bool, there: &[bool], state: &mut u64| loop {
-                let i = below(state, mine);
-                if there[i as usize] == want {
-                    return i;
-                }
-            };
-            let i = pick(true, &there, &mut state);
-            fs::unlinkat(&*root, path(&leaf(first + i)), AtFlags::empty()).expect("an unlink");
-            there[i as usize] = false;
-            let i = pick(false, &there, &mut state);
+            let i = pool.take(1);
+            fs::unlinkat(&*root, path(&leaf(i)), AtFlags::empty()).expect("an unlink");
+            pool.put(i, 0);
+            let i = pool.take(0);
             let fd = open(i, OFlags::CREATE);
-            there[i as usize] = true;
+            pool.put(i, 1);
             append(&fd, &buf, &mut state);
             fs::fsync(&fd).expect("an fsync");
             drop(fd);
-            let fd = open(pick(true, &there, &mut state), OFlags::empty());
+            let fd = open_next();
             read_whole(&fd, &mut buf);
             append(&fd, &buf, &mut state);
             fs::fsync(&fd).expect("an fsync");
             drop(fd);
-            let fd = open(pick(true, &there, &mut state), OFlags::empty());
+            let fd = open_next();
             read_whole(&fd, &mut buf);
             drop(fd);
             ops += 13;
@@ -255,12 +271,13 @@ pub(super) fn webserver(dir: &Path, threads: usize, files: u64) -> Bare {
     (0..files).for_each(|i| make(root.as_fd(), i, MEAN, &buf));
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
     let log = Arc::new(fs::openat(&*root, c"log", flags, Mode::from_raw_mode(0o666)).expect("the log"));
+    let cursor = AtomicU64::new(0);
     let body = move |t: usize, stop: &AtomicBool| {
         let (mut state, mut rounds) = (t as u64 + 1, 0_u64);
         let mut buf = vec![1_u8; BIG];
         while !stop.load(Relaxed) {
             for _ in 0..10 {
-                let name = leaf(below(&mut state, files));
+                let name = leaf(cursor.fetch_add(1, Relaxed) % files);
                 let fd =
                     fs::openat(&*root, path(&name), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).expect("a file");
                 read_whole(&fd, &mut buf);

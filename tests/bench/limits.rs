@@ -6,7 +6,7 @@
 //!
 //!     cargo bench --bench limits -- [--dir DIR] [--pairs N] [--seconds S] [--write FILE] [ROW…]
 //!
-//! The loops count and check their calls and do nothing else: no statistics, no language, each thread on files of its own.
+//! The loops count and check their calls and do nothing else: no statistics, no language. Files are picked in the same order as by wmlrun.
 
 #![allow(
     clippy::print_stdout,
