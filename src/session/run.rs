@@ -279,7 +279,8 @@ impl Session {
         }
         let cpu = proc::cpu_times();
         let system = record::system_cpu();
-        let watch = Watch::new(ready.sets.iter().filter(|_| self.settings.engine.real()).map(|s| s.spec.root()));
+        let writes = self.settings.engine.real() && ready.plan.writes();
+        let watch = Watch::new(ready.sets.iter().filter(|_| writes).map(|s| s.spec.root()));
         let mut low = None;
         let mut timeline = record::Timeline::new(&running);
         let document = &self.document;
