@@ -162,7 +162,7 @@ impl Running {
                 Ended::Finished
             } else if news.first_done {
                 Ended::FirstDone
-            } else if news.done == seats && now < until {
+            } else if news.done == seats && now < until && (seats > 0 || until == NEVER) {
                 Ended::AllDone
             } else {
                 return None;
