@@ -10,6 +10,7 @@ pub mod fd;
 pub mod futex;
 pub mod limits;
 pub mod map;
+pub mod mapped;
 pub mod name;
 pub mod proc;
 
