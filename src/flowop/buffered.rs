@@ -57,7 +57,7 @@ fn lower_buffered(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
 /// The buffer of one slot.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// Page aligned, so that it can be used with O_DIRECT.
+    /// Page aligned, so that it can be used with `O_DIRECT`.
     memory: Map,
     /// Bytes read and not yet taken, or gathered and not yet written.
     held: Range<usize>,

@@ -243,7 +243,10 @@ impl Offsets {
     pub(super) fn next(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<Option<u64>, Outcome> {
         let nominal = cx.slots.get(slot).nominal;
         let offset = match self.place {
-            Place::Sequential => return Ok(None),
+            Place::Sequential => {
+                cx.last_offset = cx.slots.get(slot).handle.map_or(0, |handle| handle.position);
+                return Ok(None);
+            }
             Place::Random { align } => {
                 if self.cached != (nominal, len) {
                     self.fit(cx, nominal, len, align)?;

@@ -69,7 +69,7 @@ impl EventPool {
 
     /// Changes the rate of a live run; 0 lifts the limit, also for those who wait.
     pub fn set_rate(&self, rate: u64) {
-        self.interval.store(if rate == 0 { 0 } else { SECOND / rate }, SeqCst);
+        self.interval.store(SECOND.checked_div(rate).unwrap_or(0), SeqCst);
         self.due.store(self.now(), SeqCst);
         self.epoch.fetch_add(1, SeqCst);
         wake(&self.epoch, u32::MAX);

@@ -2,5 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod examples;
+mod flowops;
+mod support;
 mod syntax;
 mod tidy;
