@@ -111,6 +111,7 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Outco
         return fail(cx, slot, errno);
     }
     cx.cell().add_calls(2);
+    cx.last_offset = 0;
     cx.digress();
     cx.begin();
     let buf = cx.buffer.get_mut(range);

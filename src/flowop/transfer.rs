@@ -200,9 +200,18 @@ impl Place {
         }
     }
 
+    /// The same for calls that need an offset, because the kernel's position is not theirs: in order means from the start of
+    /// the file to its end, and over again.
+    pub(super) fn with_offset(args: &Args<'_>) -> Result<Self, Diagnostic> {
+        Ok(match Self::new(args)? {
+            Self::Sequential => Self::Stride(0),
+            other => other,
+        })
+    }
+
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Sequential => String::new(),
+            Self::Sequential | Self::Stride(0) => String::new(),
             Self::Random { align: 0 } => " random".to_owned(),
             Self::Random { align } => format!(" random align={align}"),
             Self::Stride(n) => format!(" stride={n}"),
@@ -234,7 +243,10 @@ impl Offsets {
     pub(super) fn next(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<Option<u64>, Outcome> {
         let nominal = cx.slots.get(slot).nominal;
         let offset = match self.place {
-            Place::Sequential => return Ok(None),
+            Place::Sequential => {
+                cx.last_offset = cx.slots.get(slot).handle.map_or(0, |handle| handle.position);
+                return Ok(None);
+            }
             Place::Random { align } => {
                 if self.cached != (nominal, len) {
                     self.fit(cx, nominal, len, align)?;

@@ -162,6 +162,7 @@ impl Step for WriteStep {
             if let Err(errno) = engine.seek_end(handle) {
                 return fail(cx, slot, errno);
             }
+            cx.last_offset = handle.position;
             cx.cell().add_calls(1);
         }
         match put(cx, slot, range, offset) {

@@ -2,7 +2,7 @@
 
 use super::program::{Draft, Pending, Unroller};
 use super::values::{Evaluated, evaluate, quantity};
-use super::{FlowopInfo, Plan, Process, Step, Thread, filesets};
+use super::{FlowopInfo, Pace, Plan, Process, Step, Thread, filesets};
 use crate::diag::{Code, Diagnostic};
 use crate::fileset::FilesetSpec;
 use crate::flowop::{self, Args, Effects, SetInfo, TargetInfo, World};
@@ -315,11 +315,40 @@ fn lower_thread(
         name: draft.name,
         instances: count(&draft.values, "instances", 1, scope, salt, found).max(1) as u32,
         memsize,
+        pace: pace(&draft.values, found),
         ioprio: Some(draft.values.int("ioprio", 8)).filter(|n| *n < 8).map(|n| n as u8),
         steps,
         first: names.first,
         count: ops.len(),
         effects,
+    }
+}
+
+/// `rate=` and `arrival=`. A rate of 0 is none.
+fn pace(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Pace> {
+    let poisson = match values.get("arrival").map(|(v, span)| (v.print(), span)) {
+        None => false,
+        Some((word, _)) if word == "constant" => false,
+        Some((word, _)) if word == "poisson" => true,
+        Some((word, span)) => {
+            found.push(
+                Diagnostic::error(Code::WrongType, span, format!("`arrival` is `{word}`"))
+                    .help("it is `constant` or `poisson`"),
+            );
+            false
+        }
+    };
+    let (value, span) = values.get("rate")?;
+    match value.as_f64() {
+        // More a second than there are nanoseconds is a slip of the pen, and would be no pace.
+        Some(rate) if (0.0..=1e9).contains(&rate) => (rate > 0.0).then_some(Pace { rate, poisson }),
+        _ => {
+            found.push(
+                Diagnostic::error(Code::OutOfRange, span, format!("`rate` is {}", value.print()))
+                    .help("give rounds a second: a number from 0 (no rate) up to a thousand million"),
+            );
+            None
+        }
     }
 }
 
@@ -333,6 +362,11 @@ fn join(all: &mut Effects, one: Effects) {
     for set in one.sets {
         if !all.sets.contains(&set) {
             all.sets.push(set);
+        }
+    }
+    for set in one.moves {
+        if !all.moves.contains(&set) {
+            all.moves.push(set);
         }
     }
     if one.buffer > all.buffer {

@@ -27,6 +27,13 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         let at = values.get("path").map_or(def.span, |(_, s)| s);
         found.push(Diagnostic::error(Code::OutOfRange, at, "an empty path").help("name a directory"));
     }
+    if path.contains(':') {
+        let at = values.get("path").map_or(def.span, |(_, s)| s);
+        found.push(
+            Diagnostic::error(Code::Unsupported, at, "a file set spread over several directories")
+                .help("define one file set for each directory, and let threads of their own work on each"),
+        );
+    }
     let count = |q: Option<Quantity>| q.map_or(0, |q| q.draw(&mut random::stream(0, &[0])));
     let mut entries = if def.single { 1 } else { count(entries) };
     let sizes = size_table(&values, &mut entries, found);

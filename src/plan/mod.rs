@@ -84,6 +84,8 @@ pub struct Thread {
     pub memsize: u64,
     /// Best-effort I/O priority, if it is to be set.
     pub ioprio: Option<u8>,
+    /// When its rounds start, if not each when the one before has ended.
+    pub pace: Option<Pace>,
     /// Its loop.
     pub steps: Vec<Step>,
     /// Where its flowops begin in [`Plan::flowops`].
@@ -92,6 +94,15 @@ pub struct Thread {
     pub count: usize,
     /// What its flowops need, together.
     pub effects: Effects,
+}
+
+/// An open loop: rounds start by the clock, and one that is late does not put off the next.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Pace {
+    /// Rounds a second of each thread; above 0.
+    pub rate: f64,
+    /// Starts are a Poisson process; else they are evenly spaced.
+    pub poisson: bool,
 }
 
 /// One step of a thread's program.

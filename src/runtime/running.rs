@@ -1,5 +1,6 @@
 //! The handle on live processes.
 
+use super::pace::{self, Progress};
 use super::shared::{Fault, Shared};
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
@@ -21,6 +22,8 @@ pub struct Running {
     from: u64,
     /// What the counters showed then.
     baseline: Option<Vec<Snapshot>>,
+    /// The rounds of open loops then.
+    rounds_before: Progress,
 }
 
 /// What ended a wait.
@@ -86,7 +89,7 @@ pub struct Straggler {
 
 impl Running {
     pub(super) fn new(shared: Arc<Shared>, leaders: Vec<JoinHandle<()>>) -> Self {
-        Self { shared, leaders, from: 0, baseline: None }
+        Self { shared, leaders, from: 0, baseline: None, rounds_before: Progress::default() }
     }
 
     /// Waits until every thread is ready, then opens the gate; the run ends by itself after `limit`. Not at all if a thread
@@ -218,7 +221,13 @@ impl Running {
         let sample = self.sample();
         self.from = sample.tick;
         self.baseline = Some(sample.flowops.clone());
+        self.rounds_before = pace::progress(&self.shared, sample.tick).unwrap_or_default();
         sample
+    }
+
+    /// The rounds of open loops from the beginning of the measurement up to `tick`; `None` if there are no open loops.
+    pub fn open_loop(&self, tick: u64) -> Option<Progress> {
+        pace::progress(&self.shared, tick).map(|now| now.since(self.rounds_before))
     }
 
     /// When the measurement began, in ticks.

@@ -417,7 +417,8 @@ impl Session {
         let Some(expr) = &self.event_rate else { return Ok(None) };
         let value = model::eval(expr, &self.scope).map_err(Box::new)?;
         match flowop::args::int(&value) {
-            Some(rate) => Ok(Some(rate)),
+            // 0 is no limit, not a standstill.
+            Some(rate) => Ok(Some(rate).filter(|rate| *rate > 0)),
             None => Err(Box::new(
                 Diagnostic::error(Code::WrongType, expr.span, format!("the event rate is {}", value.kind()))
                     .help("give a number of events a second"),

@@ -7,7 +7,9 @@ use crate::plan::Plan;
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
 use crate::stats::result::build::{self, CpuTime};
-use crate::stats::result::{CacheState, Class, DirtyBytes, Failure, Fileset, Flowop, Interval, Run, State, Straggler};
+use crate::stats::result::{
+    CacheState, Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Run, State, Straggler,
+};
 use crate::stats::snapshot::Snapshot;
 use crate::sys::{Clock, errno_name};
 use std::collections::BTreeMap;
@@ -218,6 +220,12 @@ impl Session {
             })
             .collect();
         fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
+        run.open_loop = running.open_loop(waited.tick).map(|rounds| OpenLoop {
+            offered_per_s: per_second(rounds.offered, run.measured_seconds),
+            achieved_per_s: per_second(rounds.achieved, run.measured_seconds),
+            backlog: rounds.backlog,
+            backlog_oldest_seconds: rounds.oldest_ns as f64 / 1e9,
+        });
         run.overhead_ns_per_op = Some(overhead());
         self.internal_values(run);
         self.end(run, plan, &waited.ended)
@@ -285,6 +293,10 @@ fn place(plan: &Plan, flowop: usize) -> String {
     let info = &plan.flowops[flowop];
     let process = &plan.processes[info.process];
     format!("{}/{}/{}", process.name, process.threads[info.thread].name, info.name)
+}
+
+fn per_second(n: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { n as f64 / seconds } else { 0.0 }
 }
 
 /// What the tool itself costs an operation: one reading of the clock, and counting. Calibrated once, on this machine.

@@ -19,5 +19,8 @@ mod main_job;
 mod safety;
 mod shipped;
 mod steady;
+mod examples;
+mod flowops;
+mod support;
 mod syntax;
 mod tidy;
