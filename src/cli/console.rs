@@ -154,7 +154,7 @@ impl Front for Console {
     fn interim(&mut self, document: &Document, run: &Run) {
         self.progress.finish();
         let document = Document { runs: vec![run.clone()], ..document.clone() };
-        let _ = self.report.run(&document, 0, &mut std::io::stdout());
+        let _ = self.report.interim(&document, &mut std::io::stdout());
     }
 
     fn progress(&self) -> &dyn Progress {
@@ -232,7 +232,7 @@ impl Progress for Bars {
             Phase::Settle => "letting the disks come to rest".to_owned(),
         };
         let amount = if phase == Phase::Populate {
-            format!(": {} files, {}", count::grouped(files), size::format(bytes))
+            format!(": {}, {}", count::count(files, "file"), size::format(bytes))
         } else {
             String::new()
         };

@@ -269,6 +269,10 @@ impl SubmitStep {
         let offset = offset.unwrap_or(handle.position);
         handle.position = offset + len;
         let file = *handle;
+        cx.last_offset = offset;
+        if cx.stream.is_some() {
+            cx.note(len);
+        }
         let (cell, submitted, intended) = (cx.current, cx.clock.raw(), (cx.intended, cx.lateness));
         let job = Job { file, buf, offset, write: self.op.write, cell, submitted, intended, done: aio.sender.clone() };
         aio.out += 1;

@@ -6,6 +6,7 @@
 
 use super::buffer::IoBuffer;
 use super::slots::{FileRef, Slots};
+use super::stream::Stream;
 use super::{Failure, Kind, Outcome};
 use crate::engine::{Engine, Handle};
 use crate::fileset::dirs::{Dirs, ThreadDirs};
@@ -90,6 +91,10 @@ pub struct OpCx<'r> {
     pub messages: Option<crossbeam::channel::Sender<String>>,
     /// The offset used last, for `reoffset`.
     pub last_offset: u64,
+    /// What the thread does, one operation after another, if somebody wants to know.
+    pub stream: Option<Box<Stream>>,
+    /// The file or directory that was looked up by name last.
+    located: Option<FileRef>,
     /// The place of the flowop that is running among the thread's.
     pub current: usize,
     /// Its counters.
@@ -134,6 +139,8 @@ pub struct Parts<'r> {
     pub aio: Option<super::aio::Outstanding>,
     /// See [`OpCx`].
     pub messages: Option<crossbeam::channel::Sender<String>>,
+    /// See [`OpCx`].
+    pub stream: Option<Box<Stream>>,
 }
 
 impl<'r> OpCx<'r> {
@@ -162,6 +169,8 @@ impl<'r> OpCx<'r> {
             aio: parts.aio,
             messages: parts.messages,
             last_offset: 0,
+            stream: parts.stream,
+            located: None,
             current: 0,
             cell: parts.stats.cell(0),
             intended: 0,
@@ -225,10 +234,24 @@ impl<'r> OpCx<'r> {
             if self.intended > 0 {
                 self.cell().record_response(self.clock.ns(self.intended, now), self.lateness);
             }
+            if self.stream.is_some() {
+                self.note(bytes);
+            }
             Outcome::Ok
         } else {
             self.cell().record_late(bytes);
             Outcome::Over
+        }
+    }
+
+    /// An operation becomes part of the thread's stream: when it is counted, or, if it is counted later, when it is submitted.
+    #[cold]
+    pub fn note(&mut self, bytes: u64) {
+        let slot = self.slots.take_last();
+        let file = self.located.take().or(slot);
+        if let Some(stream) = &mut self.stream {
+            stream.push(self.current, file, self.last_offset, bytes);
+            self.digress();
         }
     }
 
@@ -325,10 +348,12 @@ impl<'r> OpCx<'r> {
     /// Picks an empty directory of a set, in the same way.
     pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<u64, Outcome> {
         self.digress();
-        match self.views[set].set.state.leafdirs.pick(want, How::Rotate(&mut self.leaf_rotors[set]), true) {
-            Picked::File(index) => Ok(index),
-            Picked::AllBusy | Picked::None => self.pick_slow(set, want, PickBy::Rotate, true, Kind::LeafDir),
-        }
+        let index = match self.views[set].set.state.leafdirs.pick(want, How::Rotate(&mut self.leaf_rotors[set]), true) {
+            Picked::File(index) => index,
+            Picked::AllBusy | Picked::None => self.pick_slow(set, want, PickBy::Rotate, true, Kind::LeafDir)?,
+        };
+        self.located = Some(FileRef { set, index });
+        Ok(index)
     }
 
     #[cold]
@@ -404,6 +429,7 @@ impl<'r> OpCx<'r> {
     /// The directory descriptor and the last name of a file.
     #[inline]
     pub fn locate(&mut self, file: FileRef) -> Result<(Fd, Name), Outcome> {
+        self.located = Some(file);
         let tree = &self.views[file.set].set.tree;
         let dir = tree.dir_of(file.index);
         let name = tree.name(file.index);

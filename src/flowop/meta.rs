@@ -52,7 +52,8 @@ pub(super) fn named_file(args: &Args<'_>) -> Result<FileUse, Diagnostic> {
 }
 
 /// The open file in the slot that a flowop names, if there is one.
-pub(super) fn open_slot(file: &FileUse, cx: &OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
+pub(super) fn open_slot(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
+    cx.slots.note(file.slot.fd);
     let slot = cx.slots.get(file.slot.fd);
     slot.handle.filter(|_| file.slot.fd > 0).map(|handle| (handle, slot.file))
 }

@@ -10,6 +10,7 @@ pub mod args;
 pub mod buffer;
 pub mod cx;
 pub mod slots;
+pub mod stream;
 
 mod aio;
 mod attr;

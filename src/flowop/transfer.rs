@@ -353,6 +353,7 @@ impl Target {
             if slot.nominal == known.nominal && slot.holds(known.set) {
                 let offset = random::below(&mut cx.rng, known.places) * known.step;
                 cx.last_offset = offset;
+                cx.slots.note(known.slot);
                 return Ok(Aim { slot: known.slot, offset: Some(offset), len: known.len });
             }
         }

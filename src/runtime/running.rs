@@ -1,7 +1,8 @@
 //! The handle on live processes.
 
 use super::pace::{self, Progress};
-use super::shared::{Fault, Shared};
+use super::shared::{Fault, Seat, Shared};
+use crate::flowop::stream::Stream;
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
 use crate::sys::proc;
@@ -85,6 +86,21 @@ pub struct Straggler {
     pub tid: i32,
     /// Where in the kernel it waits.
     pub wait_channel: Option<String>,
+}
+
+/// What one thread did.
+#[derive(Clone, Debug)]
+pub struct ThreadStream {
+    /// Which process, by its place in the plan.
+    pub process: usize,
+    /// Which instance of it.
+    pub instance: usize,
+    /// Which thread of the process.
+    pub thread: usize,
+    /// Which instance of that.
+    pub number: usize,
+    /// Its operations.
+    pub stream: Box<Stream>,
 }
 
 impl Running {
@@ -248,6 +264,18 @@ impl Running {
     /// Threads in all.
     pub fn n_threads(&self) -> usize {
         self.shared.seats.len()
+    }
+
+    /// What the threads did that have ended, if they were to remember it; each is given once.
+    pub fn take_streams(&self) -> Vec<ThreadStream> {
+        let seats = self.shared.seats.iter();
+        seats
+            .filter_map(|s| {
+                let stream = s.stream.lock().take()?;
+                let Seat { process, instance, thread, number, .. } = *s;
+                Some(ThreadStream { process, instance, thread, number, stream })
+            })
+            .collect()
     }
 
     /// How the processes got their descriptor tables.

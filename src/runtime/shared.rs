@@ -4,6 +4,7 @@ use super::Options;
 use super::pace::Rounds;
 use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
+use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};
 use crate::plan::Plan;
 use crate::stats::recorder::ThreadStats;
@@ -72,6 +73,8 @@ pub(super) struct Seat {
     pub(super) rounds: Rounds,
     /// The tick at which it ended.
     pub(super) ended: AtomicU64,
+    /// What it did, once it has ended and if that is wanted.
+    pub(super) stream: Mutex<Option<Box<Stream>>>,
 }
 
 /// What threads tell the controller.
@@ -232,6 +235,7 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
                         done: AtomicBool::new(false),
                         rounds: Rounds::default(),
                         ended: AtomicU64::new(0),
+                        stream: Mutex::new(None),
                     });
                 }
             }

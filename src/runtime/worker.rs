@@ -7,10 +7,12 @@ use crate::fileset::content::Stamper;
 use crate::flowop::buffer::IoBuffer;
 use crate::flowop::cx::{Parts, maker};
 use crate::flowop::slots::Slots;
+use crate::flowop::stream::{Shape, Stream};
 use crate::flowop::{self, At, OpCx, Outcome, Outstanding, Starvation};
 use crate::model::QuitMode;
 use crate::plan::{self, Thread};
 use crate::random::{self, Quantity, Rng};
+use crate::spec::Way;
 use crate::sys::proc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -63,6 +65,7 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
                 Timetable::close(&seat.rounds);
             }
             crate::sys::mark("thread done");
+            *seat.stream.lock() = cx.stream.take();
             seat.ended.store(shared.clock.raw(), SeqCst);
             report(home, end);
             cx.starvation.leave(&shared.views);
@@ -149,8 +152,22 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Resul
         starvation,
         aio,
         messages: shared.options.messages.clone(),
+        stream: shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread)))),
     });
     Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed))))
+}
+
+/// What the thread's stream holds of each of its flowops.
+fn shapes(shared: &Shared, thread: &Thread) -> Vec<Shape> {
+    let flowops = &shared.plan.flowops[thread.first..thread.first + thread.count];
+    flowops
+        .iter()
+        .map(|f| match (f.class.is_io(), f.way) {
+            (false, _) => Shape::Absent,
+            (true, Way::None) => Shape::File,
+            (true, _) => Shape::Data,
+        })
+        .collect()
 }
 
 fn seat_index(shared: &Shared, seat: &Seat) -> usize {

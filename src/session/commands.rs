@@ -2,7 +2,7 @@
 
 use super::{Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, Object, SetBy, Value};
+use crate::model::{self, Command, CommandKind, Expr, Object, SetBy, Stats, Value};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::TextPart;
 use std::sync::atomic::Ordering::SeqCst;
@@ -116,7 +116,7 @@ impl Session {
                 front.note("several clients in step are not possible yet: this client goes on by itself");
             }
             CommandKind::List(object) => self.list(*object, front),
-            CommandKind::Stats(stats) => return self.stats(stats, front),
+            CommandKind::Stats(stats) => return self.stats(stats, span, front),
             CommandKind::Shutdown(Object::Processes) => return Ok(self.shutdown_processes(front)),
             CommandKind::Shutdown(_) => return Ok(self.remove_trees(front)),
             CommandKind::Load(name) => return self.load_command(name, front),
@@ -187,14 +187,22 @@ impl Session {
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
         let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
-        if self.nested > 0 {
-            if let Some(seconds) = seconds {
-                self.default_seconds = Some(seconds);
-                front.note(&format!("`run {seconds}` in a loaded text: {seconds} s is now the default run time"));
-            }
+        if self.only_loaded("run", seconds, front) {
             return Ok(Status::Done);
         }
         Ok(self.run(seconds, span, front))
+    }
+
+    /// Whether the command stands in a text that is only loaded: then its time becomes the default.
+    pub(super) fn only_loaded(&mut self, word: &str, seconds: Option<f64>, front: &mut dyn Front) -> bool {
+        if self.nested == 0 {
+            return false;
+        }
+        if let Some(seconds) = seconds {
+            self.default_seconds = Some(seconds);
+            front.note(&format!("`{word}` of {seconds} s in a loaded text: that is now the default run time"));
+        }
+        true
     }
 
     /// A run from the prompt, or of a script.
@@ -217,16 +225,30 @@ impl Session {
         Status::Done
     }
 
+    /// The first command of a script that starts a program of its own without leave: told before anything is made.
+    pub(super) fn refused(&self, commands: &[Command]) -> Option<Diagnostic> {
+        commands.iter().find_map(|command| match &command.kind {
+            CommandKind::System(text) | CommandKind::Stats(Stats::Command(text)) => {
+                self.refusal(&self.text_or_written(text), command.span)
+            }
+            CommandKind::ForEach { body, .. } => self.refused(body),
+            _ => None,
+        })
+    }
+
+    /// Why a program is not started, if the script may start none.
+    pub(super) fn refusal(&self, command: &str, span: Span) -> Option<Diagnostic> {
+        (!self.settings.allow_system).then(|| {
+            Diagnostic::error(Code::Refused, span, format!("`{command}` is not run: the script may run no commands"))
+                .help("look at what it does; then allow it with `--allow-system`")
+        })
+    }
+
     fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let command = self.text(text)?;
-        if !self.settings.allow_system {
-            let d = Diagnostic::error(
-                Code::Refused,
-                span,
-                format!("`{command}` is not run: the script may run no commands"),
-            )
-            .help("look at what it does; then allow it with `--allow-system`");
-            return Err(Box::new(d));
+        if let Some(d) = self.refusal(&command, span) {
+            front.diagnostics(&self.map, &[d]);
+            return Ok(Status::Refused);
         }
         match std::process::Command::new("/bin/sh").arg("-c").arg(&command).status() {
             Ok(status) if !status.success() => front.note(&format!("`{command}` ended with {status}")),
@@ -277,7 +299,7 @@ impl Session {
 
     fn load_command(&mut self, name: &Spanned<Expr>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let wanted = self.text(name)?;
-        let found = match library::find(&wanted, None) {
+        let found = match library::find(&wanted, self.beside.as_deref()) {
             Ok(found) => found,
             Err(library::NotFound::Unreadable(path, e)) => {
                 let d =
@@ -313,6 +335,10 @@ impl Session {
         }
         if super::any_error(&found) {
             return Status::Script;
+        }
+        if let Some(d) = self.refused(&model.commands) {
+            front.diagnostics(&self.map, &[d]);
+            return Status::Refused;
         }
         self.describe_script(file, &model);
         self.usage.clear();

@@ -1,11 +1,12 @@
 //! Processes that live from `create processes` to `shutdown processes`, and what a script measures of them in between.
 
+use super::collector::Collector;
 use super::record::{self, Periodic};
 use super::{Front, Session, Status};
 use crate::diag::Diagnostic;
 use crate::fileset::Fileset;
 use crate::fileset::prepare::Prepared;
-use crate::model::{Expr, Stats};
+use crate::model::{self, Expr, Stats, Value};
 use crate::plan::Plan;
 use crate::report::filebench;
 use crate::runtime::{Ended, Running, Waited};
@@ -123,7 +124,12 @@ impl Session {
     }
 
     /// `stats …`.
-    pub(super) fn stats(&mut self, stats: &Stats, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn stats(
+        &mut self,
+        stats: &Stats,
+        span: Span,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
         match stats {
             Stats::Clear => self.clear_live(),
             Stats::Snap => return Ok(self.snap(front)),
@@ -144,7 +150,16 @@ impl Session {
             }
             Stats::Command(command) => {
                 let command = self.text(command)?;
-                front.note(&format!("`{command}` is not started: collectors run beside wmlrun, not below it"));
+                if let Some(d) = self.refusal(&command, span) {
+                    front.diagnostics(&self.map, &[d]);
+                    return Ok(Status::Refused);
+                }
+                // Only one at a time, as in Filebench.
+                self.collector = None;
+                match Collector::start(&command) {
+                    Ok(collector) => self.collector = Some(collector),
+                    Err(e) => front.note(&format!("`{command}` can't be started: {e}")),
+                }
             }
         }
         Ok(Status::Done)
@@ -164,6 +179,7 @@ impl Session {
 
     /// `stats snap`: the measurement so far becomes a run of the result.
     fn snap(&mut self, front: &mut dyn Front) -> Status {
+        self.collector = None;
         let Some(mut live) = self.live.take() else {
             front.note("no processes live: `stats snap` has nothing to show");
             return Status::Done;
@@ -216,6 +232,14 @@ impl Session {
     pub(super) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
         let Some(live) = self.live.take() else { return Status::Done };
         live.running.stop(Clock::get().raw());
+        if self.stream_wanted().is_some() {
+            live.running.settle(Duration::from_secs(10));
+            let digest = self.keep_streams(&live.ready, &live.running, front);
+            if let Some(run) = self.document.runs.last_mut() {
+                run.digest = digest;
+                self.write_json(front);
+            }
+        }
         let begun = Instant::now();
         if !live.running.join(Duration::from_secs(10)) {
             front.note(&format!(
@@ -238,10 +262,15 @@ impl Session {
         const PERIOD: f64 = 10.0;
         let (period, reset) = match period {
             None => (PERIOD, false),
-            Some(Spanned { node: Expr::Negative(n), .. }) => (*n as f64, true),
-            Some(other) => (self.seconds(other)?, false),
+            Some(other) => match model::eval(other, &self.scope).map_err(Box::new)? {
+                Value::Negative(n) => (n as f64, true),
+                _ => (self.seconds(other)?, false),
+            },
         };
         let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
+        if self.only_loaded("psrun", seconds, front) {
+            return Ok(Status::Done);
+        }
         let periodic = Periodic::new(if period > 0.0 { period } else { PERIOD }, reset);
         Ok(self.run_with(seconds, Some(periodic), span, front))
     }

@@ -4,16 +4,20 @@
 //! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
 //! Deliberately absent: the command line, terminals, formats of reports.
 
+mod collector;
 mod commands;
 mod environment;
 mod front;
 pub mod library;
 mod live;
 mod record;
+pub mod profile;
 mod run;
 mod settings;
+mod streams;
 
 pub use front::Front;
+pub use record::day_and_time;
 pub use settings::Settings;
 
 use crate::diag::{Code, Diagnostic, Severity, has_errors};
@@ -98,6 +102,13 @@ pub struct Session {
     live: Option<live::Live>,
     json: Option<json::Writer>,
     stats_dir: Option<PathBuf>,
+    collector: Option<collector::Collector>,
+    /// Where the script lies: what it loads is sought there first.
+    beside: Option<PathBuf>,
+    /// A whole script is run: what it loads does not take its place in the result.
+    whole: bool,
+    /// Runs whose operations are in the trace file.
+    traced: usize,
 }
 
 /// A file set that is on the disk.
@@ -117,6 +128,11 @@ impl Session {
         let _ = scope.set("dir", Spanned::new(fresh, Span::default()), SetBy::Default);
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         scope.set_internal("hostname", host);
+        // Before anything is measured, all is 0.
+        scope.set_internal("rate", "0".to_owned());
+        for name in record::INTERNAL {
+            scope.set_internal(&format!("stats.{name}"), "0".to_owned());
+        }
         let document = Document {
             command_line: settings.command_line.clone(),
             process_id: std::process::id(),
@@ -149,6 +165,10 @@ impl Session {
             live: None,
             json: None,
             stats_dir: None,
+            collector: None,
+            beside: None,
+            whole: false,
+            traced: 0,
         }
     }
 
@@ -239,6 +259,12 @@ impl Session {
         let file = self.map.add(name, text);
         let Some(model) = self.check(file, false, front) else { return Status::Script };
         self.describe_script(file, &model);
+        self.whole = true;
+        if let Some(d) = self.refused(&model.commands) {
+            front.diagnostics(&self.map, &[d]);
+            return Status::Refused;
+        }
+        self.beside = std::path::Path::new(name).parent().filter(|dir| dir.is_dir()).map(PathBuf::from);
         let applied = self.apply_sets(front);
         if applied != Status::Done {
             return applied;
@@ -325,18 +351,15 @@ impl Session {
     }
 
     fn describe_script(&mut self, file: FileId, model: &model::Model) {
-        use sha2::{Digest, Sha256};
         let source = self.map.file(file);
-        let digest = Sha256::digest(source.text.as_bytes());
         self.dialect = model.dialect;
+        if self.whole {
+            return;
+        }
         let script = &mut self.document.script;
         script.path.clone_from(&source.name);
         script.text.clone_from(&source.text);
-        script.sha256 = digest.iter().fold(String::new(), |mut hex, b| {
-            use std::fmt::Write as _;
-            let _ = write!(hex, "{b:02x}");
-            hex
-        });
+        script.sha256 = sha256(&source.text);
         script.dialect = model.dialect.name().to_owned();
         script.dialect_reason.clone_from(&model.dialect_reason);
         let base = source.name.rsplit('/').next().unwrap_or_default();
@@ -471,6 +494,21 @@ fn definitions_of(commands: &[Command]) -> Vec<Command> {
         )
     };
     commands.iter().filter(|c| defines(&c.kind)).cloned().collect()
+}
+
+/// The SHA-256 of a text, in hexadecimal.
+pub fn sha256(text: &str) -> String {
+    use sha2::{Digest, Sha256};
+    use std::fmt::Write as _;
+    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, b| {
+        let _ = write!(hex, "{b:02x}");
+        hex
+    })
+}
+
+/// The type of the file system that a path lies on; the path need not be there yet.
+pub fn file_system(path: &std::path::Path) -> Option<String> {
+    environment::mount(path).map(|m| m.kind)
 }
 
 /// A list of names for a message.

@@ -17,6 +17,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Now, as RFC 3339 in UTC.
 pub(super) fn now() -> String {
+    let [year, month, day, hour, minute, second] = civil();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Now, as Filebench's batch mode writes it into the names of directories, but in UTC: `Nov_20_2026-11h_05m_09s`.
+pub fn day_and_time() -> String {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let [year, month, day, hour, minute, second] = civil();
+    format!("{}_{day}_{year}-{hour:02}h_{minute:02}m_{second:02}s", MONTHS[month as usize - 1])
+}
+
+/// Year, month, day, hour, minute and second in UTC.
+fn civil() -> [u64; 6] {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Civil date from a day number: eras of 400 years that begin in March, so that the leap day comes last.
@@ -27,7 +40,7 @@ pub(super) fn now() -> String {
     let month = (5 * day + 2) / 153;
     let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
     let year = era * 400 + year + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+    [year, month, day, rest / 3600, rest / 60 % 60, rest % 60]
 }
 
 /// CPU seconds between two readings of user and system nanoseconds.
@@ -130,6 +143,22 @@ impl Periodic {
         report
     }
 }
+
+/// The figures of the last measurement that a script can read as `${stats.NAME}`, all whole numbers: operations, operations,
+/// reads and writes a second, MB/s, and microseconds an operation.
+pub(super) const INTERNAL: [&str; 11] = [
+    "iocount",
+    "iorate",
+    "ioreadrate",
+    "iowriterate",
+    "iobandwidth",
+    "iolatency",
+    "iocpu",
+    "oheadcpu",
+    "iowait",
+    "syscpu",
+    "iocpusys",
+];
 
 /// Flowops and summary out of snapshots.
 fn fill_figures(run: &mut Run, snapshots: &[Snapshot], seconds: f64, cpu: CpuTime) {
@@ -271,20 +300,26 @@ impl Session {
     /// `${stats.iocount}` and its like.
     fn internal_values(&mut self, run: &Run) {
         let s = &run.summary;
-        let us = s.latency_ms.map_or(0, |ms| (ms * 1000.0) as u64);
-        for (name, value) in [
-            ("stats.iocount", s.ops),
-            ("stats.iorate", s.ops_per_s as u64),
-            ("stats.ioreadrate", s.reads_per_s as u64),
-            ("stats.iowriterate", s.writes_per_s as u64),
-            ("stats.iobandwidth", s.mb_per_s as u64),
-            ("stats.iolatency", us),
-            ("stats.iocpu", s.cpu_us_per_op.unwrap_or(0.0) as u64),
-            ("stats.syscpu", s.system_cpu_us_per_op.unwrap_or(0.0) as u64),
-        ] {
-            self.scope.set_internal(name, value.to_string());
+        let us = |x: Option<f64>| x.unwrap_or(0.0) as u64;
+        let latency = us(s.latency_ms.map(|ms| ms * 1000.0));
+        let (own, all) = (us(s.cpu_us_per_op), us(s.system_cpu_us_per_op));
+        let values = [
+            s.ops,
+            s.ops_per_s as u64,
+            s.reads_per_s as u64,
+            s.writes_per_s as u64,
+            s.mb_per_s as u64,
+            latency,
+            own,
+            // What the tool itself costs, in nanoseconds, is told in the result; it never makes a microsecond.
+            0,
+            latency,
+            all,
+            all.saturating_sub(own),
+        ];
+        for (name, value) in INTERNAL.iter().zip(values) {
+            self.scope.set_internal(&format!("stats.{name}"), value.to_string());
         }
-        self.scope.set_internal("date", now());
     }
 }
 

@@ -230,6 +230,7 @@ impl Session {
             count_errors: self.settings.count_errors,
             pin: self.settings.pin,
             messages: Some(messages),
+            stream: self.stream_wanted(),
             interrupt: Arc::clone(&self.interrupt),
         };
         match runtime::start(Arc::clone(&ready.plan), &ready.sets, options) {
@@ -283,7 +284,7 @@ impl Session {
         let watch = Watch::new(ready.sets.iter().filter(|_| writes).map(|s| s.spec.root()));
         let mut low = None;
         let mut timeline = record::Timeline::new(&running);
-        let document = &self.document;
+        let (document, started) = (&self.document, self.started);
         let waited = {
             let look = Duration::from_millis(100).min(self.settings.interval);
             let every = (self.settings.interval.as_nanos() / look.as_nanos()).max(1);
@@ -300,7 +301,9 @@ impl Session {
                 if let Some(periodic) = &mut periodic
                     && periodic.due(tick.elapsed_ns)
                 {
-                    front.interim(document, &periodic.report(run, tick));
+                    let mut report = periodic.report(run, tick);
+                    report.finished_seconds = started.elapsed().as_secs_f64();
+                    front.interim(document, &report);
                 }
                 low.is_none()
             })
@@ -340,6 +343,7 @@ impl Session {
     ) -> Status {
         running.stop(waited.tick);
         let status = self.fill(&mut run, ready, &running, waited, cpu);
+        run.digest = self.keep_streams(ready, &running, front);
         self.document.runs.push(run);
         crate::report::warnings::note(&mut self.document);
         self.write_json(front);

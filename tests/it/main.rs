@@ -22,5 +22,6 @@ mod steady;
 mod examples;
 mod flowops;
 mod support;
+mod stream;
 mod syntax;
 mod tidy;

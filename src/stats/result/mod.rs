@@ -206,10 +206,24 @@ pub struct Run {
     pub intervals: Vec<Interval>,
     /// What ended the run before its time, if something went wrong.
     pub failure: Option<Failure>,
+    /// A digest of what the threads did, if asked for (`--digest`).
+    pub digest: Option<Digest>,
     /// Threads that had not come back from a call when the result was written.
     pub stragglers: Vec<Straggler>,
     /// What a reader of the numbers should know.
     pub warnings: Vec<Note>,
+}
+
+/// One number for what the threads of a run did: equal for equal operations in equal order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Digest {
+    /// Hash of each thread's first operations, as (flowop, file, offset, size), in hexadecimal.
+    pub value: String,
+    /// How many operations of each thread were to be hashed.
+    pub operations: u64,
+    /// Threads that did fewer: two runs can be compared only if it is 0 in both, or if they did just the same.
+    pub short_threads: u64,
 }
 
 /// What went wrong in a run.

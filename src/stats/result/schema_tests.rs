@@ -40,6 +40,7 @@ fn full() -> Document {
     let mut document = fixture();
     let run = &mut document.runs[0];
     run.open_loop = Some(OpenLoop::default());
+    run.digest = Some(super::Digest::default());
     run.filesets[0].device_bytes = Some(DeviceBytes::default());
     run.flowops[0].response_ns = Some(run.flowops[1].latency_ns);
     run.flowops[0].lateness_ns = Some(run.flowops[2].latency_ns);
