@@ -52,6 +52,7 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             shared.gate.arrive();
             cx.go();
             let end = turn(&mut steps, &mut cx, seat, shared);
+            crate::sys::mark("thread done");
             seat.ended.store(shared.clock.raw(), SeqCst);
             report(home, &end);
             cx.starvation.leave(&shared.views);

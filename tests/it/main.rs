@@ -1,6 +1,23 @@
 //! All tests that are no golden cases, in one binary: a module an area.
+//!
+//! `cmd`, `mounts`, `strace`, `scripts` and `tree` are what the others are built of.
 
 #![allow(clippy::unwrap_used)]
 
+mod cmd;
+mod mounts;
+mod scripts;
+mod strace;
+mod tree;
+
+mod counts;
+mod documented;
+mod filesystems;
+mod five_mistakes;
+mod interrupt;
+mod main_job;
+mod safety;
+mod shipped;
+mod steady;
 mod syntax;
 mod tidy;
