@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
 use crate::stats::result::build::{self, CpuTime};
-use crate::stats::result::{CacheState, Class, DirtyBytes, Failure, Fileset, Flowop, Interval, Run, State, Straggler};
+use crate::stats::result::{Class, DirtyBytes, Failure, Fileset, Flowop, Interval, Run, State, Straggler};
 use crate::stats::snapshot::Snapshot;
 use crate::sys::{Clock, errno_name};
 use std::collections::BTreeMap;
@@ -150,7 +150,7 @@ impl Session {
                 variables.insert(binding.name.clone(), as_json(&value));
             }
         }
-        Run {
+        let mut run = Run {
             requested_seconds: seconds,
             variables,
             engine: self.settings.engine.name().to_owned(),
@@ -158,7 +158,6 @@ impl Session {
             threads: plan.n_threads(),
             descriptor_tables: if real { running.tables() } else { "shared" }.to_owned(),
             lathist: self.lathist,
-            cache_state: CacheState::AsIs,
             settled: ready.prepared.iter().flatten().last().map(|p| p.settled.is_some_and(|s| !s.ran_out)),
             flowops: plan.flowops.iter().enumerate().map(|(id, _)| self.identity(plan, id)).collect(),
             filesets: ready
@@ -168,7 +167,9 @@ impl Session {
                 .map(|(set, prepared)| fileset(set, prepared.as_ref()))
                 .collect(),
             ..Run::default()
-        }
+        };
+        ready.cache.describe(&mut run);
+        run
     }
 
     fn identity(&self, plan: &Plan, id: usize) -> Flowop {
@@ -219,6 +220,7 @@ impl Session {
             .collect();
         fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
         run.overhead_ns_per_op = Some(overhead());
+        ready.cache.conclude(run, plan, &ready.sets, self.settings.seed);
         self.internal_values(run);
         self.end(run, plan, &waited.ended)
     }
