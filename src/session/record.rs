@@ -11,6 +11,7 @@ use crate::stats::result::{Class, DirtyBytes, Failure, Fileset, Flowop, Interval
 use crate::stats::snapshot::Snapshot;
 use crate::sys::{Clock, errno_name};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Now, as RFC 3339 in UTC.
@@ -312,6 +313,11 @@ fn overhead() -> f64 {
     })
 }
 
+/// A path that says the same from any directory, without links as far as it is there: mounts are found by it.
+fn absolute(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}
+
 /// A file set's entry.
 fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prepare::Prepared>) -> Fileset {
     let spec = &set.spec;
@@ -319,7 +325,7 @@ fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prep
         |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
     Fileset {
         name: spec.name.clone(),
-        path: spec.root().display().to_string(),
+        path: absolute(&spec.root()).display().to_string(),
         layout: BTreeMap::from([
             ("entries".to_owned(), spec.entries.into()),
             ("leafdirs".to_owned(), spec.leafdirs.into()),
