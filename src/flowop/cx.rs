@@ -90,8 +90,10 @@ pub struct OpCx<'r> {
     pub messages: Option<crossbeam::channel::Sender<String>>,
     /// The offset used last, for `reoffset`.
     pub last_offset: u64,
-    /// The counters of the flowop that is running.
+    /// The place of the flowop that is running among the thread's.
     pub current: usize,
+    /// Its counters.
+    cell: &'r Cell,
     /// When the last call ended.
     last: u64,
     /// When this call started.
@@ -157,6 +159,7 @@ impl<'r> OpCx<'r> {
             messages: parts.messages,
             last_offset: 0,
             current: 0,
+            cell: parts.stats.cell(0),
             last: 0,
             started: 0,
             fresh: false,
@@ -173,7 +176,14 @@ impl<'r> OpCx<'r> {
     /// The counters of the flowop that is running.
     #[inline]
     pub fn cell(&self) -> &'r Cell {
-        self.stats.cell(self.current)
+        self.cell
+    }
+
+    /// Another flowop runs from now on.
+    #[inline]
+    pub fn turn_to(&mut self, flowop: usize) {
+        self.current = flowop;
+        self.cell = self.stats.cell(flowop);
     }
 
     /// A call starts.

@@ -188,7 +188,7 @@ fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, seat: &Seat, shared: &Shared) -> 
         };
         match step {
             Step::Op { local, iters, step } => {
-                cx.current = *local;
+                cx.turn_to(*local);
                 seat.at.store(*local as u32, Relaxed);
                 for _ in 0..iters.draw(&mut cx.rng) {
                     match step.run(cx) {
