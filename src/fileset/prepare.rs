@@ -54,6 +54,10 @@ pub enum Phase {
     Populate,
     /// The disks come to rest (all sets together).
     Settle,
+    /// Files are read into the page cache.
+    Warm,
+    /// Files are evicted from it.
+    Evict,
 }
 
 /// Is told how things stand, from the thread that called [`prepare`].

@@ -287,8 +287,9 @@ impl<'r> OpCx<'r> {
         self.cell().error(number);
         self.digress();
         self.last = self.clock.raw();
+        let root = file.map(|f| self.views[f.set].set.spec.root());
         Outcome::Failed(Box::new(Failure {
-            what: format!("{what}: {}", errno_text(number)),
+            what: format!("{what}: {}{}", errno_text(number), root.map_or_else(String::new, |at| room(errno, &at))),
             path: file.map(|f| self.path(f)),
             errno: Some(number),
             help: advice(errno).to_owned(),
@@ -581,6 +582,17 @@ impl Starvation {
             views[*set].makers.live[*state].fetch_add(1, SeqCst);
         }
     }
+}
+
+/// For a file system or quota that is full: what is left of it.
+fn room(errno: Errno, dir: &std::path::Path) -> String {
+    if !matches!(errno, Errno::NOSPC | Errno::DQUOT) {
+        return String::new();
+    }
+    crate::sys::fd::statvfs_path(dir).map_or_else(
+        |_| String::new(),
+        |left| format!("; {} and {} inodes are free", crate::util::size::format(left.free), left.files_free),
+    )
 }
 
 /// What to do about an error number.

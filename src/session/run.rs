@@ -2,6 +2,7 @@
 
 use super::live::Ready;
 use super::{Front, ReadySet, Session, Status, record};
+use crate::diag::{Code, Diagnostic};
 use crate::fileset::prepare::{self, Prepared};
 use crate::fileset::space::Watch;
 use crate::fileset::{Fileset, settle};
@@ -11,7 +12,8 @@ use crate::source::Span;
 use crate::stats::result::build::CpuTime;
 use crate::stats::result::{Run, State, Warmup};
 use crate::sys::{limits, proc};
-use std::path::PathBuf;
+use crossbeam::channel::RecvTimeoutError;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -63,27 +65,61 @@ impl Session {
             return status;
         }
         let limit = self.limit(seconds, front);
-        let ready = match self.get_ready(span, front) {
+        let mut ready = match self.get_ready(span, front) {
             Ok(ready) => ready,
             Err(status) => return status,
         };
-        self.measure(&ready, limit, report, front)
+        self.measure(&mut ready, limit, report, front)
     }
 
     /// Compiles the plan and brings its file sets onto the disk.
     pub(super) fn get_ready(&mut self, span: Span, front: &mut dyn Front) -> Result<Ready, Status> {
         if self.definitions.processes.is_empty() {
-            let d = crate::diag::Diagnostic::error(crate::diag::Code::NothingToRun, span, "no process is defined")
+            let d = Diagnostic::error(Code::NothingToRun, span, "no process is defined")
                 .help("define one, or `load` a personality");
             front.diagnostics(&self.map, &[d]);
             return Err(Status::Script);
         }
+        self.refuse_devices(front)?;
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
         let (sets, prepared) = self.prepare(&plan, front)?;
         check_machine(&plan, &sets, front)?;
+        let cache = self.bring_caches(&sets, front)?;
         let dirty_before = settle::dirty_bytes();
-        Ok(Ready { plan, sets, prepared, dirty_before })
+        Ok(Ready { plan, sets, prepared, dirty_before, cache })
+    }
+
+    /// A file that is a block device is used in place, and what is on it is lost: not without leave.
+    fn refuse_devices(&self, front: &mut dyn Front) -> Result<(), Status> {
+        use std::os::unix::fs::FileTypeExt;
+        if !self.settings.engine.real() {
+            return Ok(());
+        }
+        let leave = |device: &Path| {
+            let same = |other: &PathBuf| std::fs::canonicalize(other).is_ok_and(|other| other == *device);
+            self.settings.allow_device.iter().any(same)
+        };
+        for def in self.definitions.filesets.iter().filter(|def| def.single) {
+            // What else is wrong with it is told when the plan is made.
+            let Some(spec) = plan::fileset_spec(def, &self.scope, &mut Vec::new()) else { continue };
+            let root = spec.root();
+            let Ok(device) = std::fs::canonicalize(&root) else { continue };
+            if !std::fs::metadata(&device).is_ok_and(|meta| meta.file_type().is_block_device()) {
+                continue;
+            }
+            let (code, what, help) = if leave(&device) {
+                let help = "make a file system on it, mount it, and give that directory with `path=`".to_owned();
+                (Code::Unsupported, "is a block device, which this version can't use in place", help)
+            } else {
+                let help = format!("what is on it would be lost; `--allow-device {}` gives leave", root.display());
+                (Code::Refused, "is a block device", help)
+            };
+            let found = Diagnostic::error(code, def.span, format!("`{}` {what}", root.display())).help(help);
+            front.diagnostics(&self.map, &[found]);
+            return Err(Status::Refused);
+        }
+        Ok(())
     }
 
     /// Makes the fresh directory, if a file set lies in it.
@@ -190,31 +226,38 @@ impl Session {
             data_seed: self.settings.seed,
             ..prepare::Options::default()
         };
-        let stop = Arc::new(AtomicBool::new(false));
-        let done = AtomicBool::new(false);
-        let result = std::thread::scope(|scope| {
-            let (interrupt, flag, over) = (&self.interrupt, &stop, &done);
-            // A signal reaches the workers through their own flag.
-            scope.spawn(move || {
-                while !over.load(SeqCst) {
-                    if interrupt.load(SeqCst) != 0 {
-                        flag.store(true, SeqCst);
-                    }
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-            });
-            let result = prepare::prepare(sets, &options, front.progress(), &stop);
-            done.store(true, SeqCst);
-            result
-        });
-        match result {
+        match self.interruptible(|stop| prepare::prepare(sets, &options, front.progress(), stop)) {
             Ok(prepared) => Ok(prepared),
-            Err(_) if self.interrupt.load(SeqCst) != 0 => Err(Status::Interrupted(self.interrupt.load(SeqCst) as u8)),
+            Err(_) if self.interrupted() != 0 => Err(Status::Interrupted(self.interrupted())),
             Err(e) => {
                 front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
                 Err(Status::Refused)
             }
         }
+    }
+
+    /// The signal that came, or 0.
+    pub(super) fn interrupted(&self) -> u8 {
+        self.interrupt.load(SeqCst) as u8
+    }
+
+    /// Long work with files, which a signal stops: it reaches the workers through their own flag.
+    pub(super) fn interruptible<T>(&self, work: impl FnOnce(&AtomicBool) -> T) -> T {
+        let stop = AtomicBool::new(false);
+        let (done, over) = crossbeam::channel::bounded::<()>(0);
+        std::thread::scope(|scope| {
+            let (interrupt, flag) = (&self.interrupt, &stop);
+            scope.spawn(move || {
+                while over.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
+                    if interrupt.load(SeqCst) != 0 {
+                        flag.store(true, SeqCst);
+                    }
+                }
+            });
+            let result = work(&stop);
+            drop(done);
+            result
+        })
     }
 
     /// The options of the runtime, and where `print` is heard.
@@ -244,7 +287,7 @@ impl Session {
 
     fn measure(
         &mut self,
-        ready: &Ready,
+        ready: &mut Ready,
         limit: Option<f64>,
         mut periodic: Option<record::Periodic>,
         front: &mut dyn Front,
@@ -256,6 +299,7 @@ impl Session {
         let warmup = self.warm_next.take().map_or(self.settings.warmup, Duration::from_secs_f64);
         let length = limit.map(Duration::from_secs_f64);
         let mut run = self.new_run(ready, &running, limit);
+        ready.cache.mark();
         let opened = running.open(length.map(|l| l + warmup));
         run.started_at = record::now();
         if let Err(ended) = opened {
@@ -274,6 +318,7 @@ impl Session {
                 ops: record::io_ops(&ready.plan, &before),
                 bytes: record::io_bytes(&ready.plan, &before),
             });
+            ready.cache.mark();
             if let Some(length) = length {
                 running.end_after(length);
             }
@@ -356,8 +401,8 @@ impl Session {
 
     /// `create files`: brings the sets onto the disk now.
     pub(super) fn create_files(&mut self, front: &mut dyn Front) -> Status {
-        if self.make_dir_if_used(front).is_err() {
-            return Status::Refused;
+        if let Err(status) = self.refuse_devices(front).and_then(|()| self.make_dir_if_used(front)) {
+            return status;
         }
         let Some(plan) = self.plan(front) else { return Status::Script };
         match self.prepare(&plan, front) {
