@@ -163,7 +163,7 @@ impl Session {
         });
         let (found, dropped) = match done {
             Ok(done) => done,
-            Err(_) if self.interrupted() != 0 => return Err(Status::Interrupted(self.interrupted())),
+            Err(_) if self.signal() != 0 => return Err(Status::Interrupted(self.signal())),
             Err(e) => {
                 front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
                 return Err(Status::Refused);

@@ -121,6 +121,10 @@ impl Session {
         if status != Status::Done {
             // What was measured is not thrown away.
             self.snap(front);
+            if let (Status::Interrupted(_), Some(live)) = (status, &mut self.live) {
+                // A signal ends the wait; whether it ends the processes too is for the front end to say.
+                live.ended = None;
+            }
             return status;
         }
         Status::Done
@@ -271,10 +275,10 @@ impl Session {
                 _ => (self.seconds(other)?, false),
             },
         };
-        let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
         if self.only_loaded("psrun", seconds, front) {
             return Ok(Status::Done);
         }
+        let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
         let periodic = Periodic::new(if period > 0.0 { period } else { PERIOD }, reset);
         Ok(self.run_with(seconds, Some(periodic), span, front))
     }

@@ -37,7 +37,9 @@ impl Session {
         if let Some(runtime) = self.settings.runtime {
             return Some(runtime.as_secs_f64());
         }
-        if let Some(seconds) = seconds.or(self.default_seconds) {
+        // A default of a loaded text is worth what its variables are worth now.
+        let default = || self.default_seconds.as_ref().and_then(|s| self.seconds(s).ok()).filter(|s| *s > 0.0);
+        if let Some(seconds) = seconds.or_else(default) {
             return Some(seconds);
         }
         if self.mode != crate::model::QuitMode::Timeout {
@@ -60,6 +62,7 @@ impl Session {
         front: &mut dyn Front,
     ) -> Status {
         self.has_run = true;
+        self.shell.last_seconds = seconds;
         let status = self.shutdown_processes(front);
         if status != Status::Done {
             return status;
@@ -173,10 +176,13 @@ impl Session {
         for ready in std::mem::take(&mut self.sets) {
             if wanted.contains(&ready.made_from) {
                 kept.push(ready);
-            } else {
+            } else if plan.filesets.iter().any(|s| s.root() == ready.set.spec.root()) {
                 ready.set.close();
+            } else {
+                self.let_go(&ready, front);
             }
         }
+        self.left.retain(|(path, _)| plan.filesets.iter().all(|s| s.root() != *path));
         let mut new = Vec::new();
         for (spec, key) in plan.filesets.iter().zip(&wanted) {
             if kept.iter().any(|r| r.made_from == *key) {
@@ -228,7 +234,7 @@ impl Session {
         };
         match self.interruptible(|stop| prepare::prepare(sets, &options, front.progress(), stop)) {
             Ok(prepared) => Ok(prepared),
-            Err(_) if self.interrupted() != 0 => Err(Status::Interrupted(self.interrupted())),
+            Err(_) if self.signal() != 0 => Err(Status::Interrupted(self.signal())),
             Err(e) => {
                 front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
                 Err(Status::Refused)
@@ -237,7 +243,7 @@ impl Session {
     }
 
     /// The signal that came, or 0.
-    pub(super) fn interrupted(&self) -> u8 {
+    pub(super) fn signal(&self) -> u8 {
         self.interrupt.load(SeqCst) as u8
     }
 
@@ -432,29 +438,36 @@ impl Session {
         }
     }
 
+    /// Parts with a set that no run needs any more: in the fresh directory its tree goes, elsewhere it stays.
+    pub(super) fn let_go(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
+        let own = self.fresh.as_ref().is_some_and(|dir| ready.set.spec.path.starts_with(dir));
+        if (own && !self.settings.keep) || self.settings.clean {
+            return self.remove_tree(ready, front);
+        }
+        self.left.push((ready.set.spec.root(), ready.prepared.bytes));
+        ready.set.close();
+        Status::Done
+    }
+
     /// The session ends: the fresh directory goes, trees in a directory of the user's stay, and a line says so.
     pub(super) fn leave_trees(&mut self, front: &mut dyn Front) -> Status {
         let mut status = Status::Done;
-        let fresh = self.fresh.take();
-        let mut stay: Vec<(PathBuf, u64)> = Vec::new();
         for ready in std::mem::take(&mut self.sets) {
-            let own = fresh.as_ref().is_some_and(|dir| ready.set.spec.path.starts_with(dir));
-            if (own && !self.settings.keep) || self.settings.clean {
-                status = status.max(self.remove_tree(&ready, front));
-            } else {
-                stay.push((ready.set.spec.root(), ready.prepared.bytes));
-                ready.set.close();
-            }
+            status = status.max(self.let_go(&ready, front));
         }
-        if let Some(dir) = fresh.filter(|_| !self.settings.keep) {
-            // What a population that failed has left behind is marked as ours too.
-            let _ = prepare::clean(&dir, self.settings.populate_threads, &AtomicBool::new(false));
+        if let Some(dir) = self.fresh.take().filter(|_| !self.settings.keep) {
+            // A tree whose making was interrupted is in no list; its marker tells.
+            let cleaned = prepare::clean(&dir, self.settings.populate_threads, &AtomicBool::new(false));
+            for e in cleaned.iter().flat_map(|report| &report.refused) {
+                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+            }
             if let Err(e) = std::fs::remove_dir(&dir)
                 && e.kind() != std::io::ErrorKind::NotFound
             {
                 front.note(&format!("{} stays: {e}", dir.display()));
             }
         }
+        let stay = std::mem::take(&mut self.left);
         if !stay.is_empty() {
             let bytes: u64 = stay.iter().map(|(_, b)| b).sum();
             let paths: Vec<String> = stay.iter().map(|(p, _)| p.display().to_string()).collect();
