@@ -47,29 +47,24 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             .map(|(set, want, kind)| (*set, maker(*kind, *want)))
             .collect(),
     };
-    let end = match prepare(home, seat, starvation) {
+    match prepare(home, seat, starvation) {
         Ok((mut cx, mut steps)) => {
             shared.gate.arrive();
             cx.go();
             let end = turn(&mut steps, &mut cx, seat, shared);
             crate::sys::mark("thread done");
             seat.ended.store(shared.clock.raw(), SeqCst);
-            report(home, &end);
+            report(home, end);
             cx.starvation.leave(&shared.views);
             cx.close_all();
-            end
         }
         Err(fault) => {
             shared.fail(fault);
             shared.gate.count_ready();
-            End::Over
         }
-    };
+    }
     seat.done.store(true, SeqCst);
     shared.tell(|news| news.done += 1);
-    if let End::Fault(fault) = end {
-        shared.fail(fault);
-    }
 }
 
 /// A thread that could not be started.
@@ -80,7 +75,7 @@ pub(super) fn never_ran(shared: &Shared, seat: &Seat) {
 }
 
 /// What the thread's end means for the run.
-fn report(home: &Home<'_>, end: &End) {
+fn report(home: &Home<'_>, end: End) {
     let shared = home.shared;
     let mode = shared.plan.mode;
     match end {
@@ -89,7 +84,7 @@ fn report(home: &Home<'_>, end: &End) {
         End::Done => {}
         End::Finished if mode == QuitMode::AllDone && !home.process.dialect.semantics().finish_ends_run => {}
         End::Finished => shared.finish(|news| news.finished = true),
-        End::Fault(fault) => shared.fail(fault.clone()),
+        End::Fault(fault) => shared.fail(fault),
     }
 }
 
