@@ -182,17 +182,40 @@ pub(super) enum Command {
         /// The directory
         dir: PathBuf,
     },
-    /// Print completions for a shell: bash, zsh or fish
-    #[command(hide = true)]
+    /// Print completions for a shell
     Completions {
-        /// The shell
+        /// bash, zsh or fish
         shell: String,
+    },
+    /// Write the manual pages: one for wmlrun, one for each command
+    Man {
+        /// Where they go; the directory is made
+        dir: PathBuf,
     },
 }
 
-/// The command line as a definition, for help, completions and man pages.
-pub(super) fn definition() -> clap::Command {
-    Cli::command()
+/// The shells that completions are made for.
+pub(super) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+
+/// The completions for a shell; `None` if it is none of [`SHELLS`].
+pub(super) fn completions(shell: &str) -> Option<Vec<u8>> {
+    use clap_complete::aot::{Shell, generate};
+    let shell = match shell {
+        "bash" => Shell::Bash,
+        "zsh" => Shell::Zsh,
+        "fish" => Shell::Fish,
+        _ => return None,
+    };
+    let mut text = Vec::new();
+    generate(shell, &mut Cli::command(), "wmlrun", &mut text);
+    Some(text)
+}
+
+/// Writes `wmlrun.1`, `wmlrun-plan.1` and so on into a directory.
+pub(super) fn manual(dir: &std::path::Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    // The page of a command that only helps with the others says nothing.
+    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
 }
 
 /// Reads the process's command line. Wrong usage is told and ends in 2; help and version end in 0.

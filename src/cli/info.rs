@@ -5,10 +5,11 @@ use super::console::{self, say};
 use crate::diag::{self, Code};
 use crate::fileset::{self, prepare};
 use crate::session::library;
-use crate::spec::{attrs, commands};
+use crate::spec::{attrs, commands, prompt};
+use crate::util::count;
 use crate::util::table::{Align, Table};
-use crate::util::{count, size};
 use crate::{engine, flowop, random, report};
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -33,6 +34,7 @@ pub(super) fn list(what: &str) -> u8 {
             .collect(),
         "commands" => commands::COMMANDS
             .iter()
+            .chain(prompt::PROMPT)
             .map(|c| [c.form.to_owned(), c.origin.label().to_owned(), c.doc.to_owned()])
             .collect(),
         "attributes" => [
@@ -146,7 +148,24 @@ pub(super) fn clean(dir: &Path) -> u8 {
 
 /// Prints completions for a shell.
 pub(super) fn completions(shell: &str) -> u8 {
-    let _ = (args::definition(), size::format(0));
-    console::error(&format!("no completions for `{shell}` yet"), None);
-    2
+    let Some(text) = args::completions(shell) else {
+        console::error(
+            &format!("there are no completions for `{shell}`"),
+            Some(&format!("the shells are {}", args::SHELLS.join(", "))),
+        );
+        return 2;
+    };
+    let _ = std::io::stdout().write_all(&text);
+    0
+}
+
+/// Writes the manual pages.
+pub(super) fn manual(dir: &Path) -> u8 {
+    match args::manual(dir) {
+        Ok(()) => 0,
+        Err(e) => {
+            console::error(&format!("the pages can't be written to {}: {e}", dir.display()), Some("name a directory"));
+            3
+        }
+    }
 }

@@ -4,9 +4,11 @@
 //! interrupted. Deliberately absent: what any command of the language does (`session`), and formats of reports (`report`).
 
 mod args;
+mod bars;
 mod batch;
 mod console;
 mod info;
+mod live;
 mod signals;
 mod stages;
 
@@ -52,6 +54,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             Command::Explain { code } => info::explain(&code),
             Command::Clean { dir } => info::clean(&dir),
             Command::Completions { shell } => info::completions(&shell),
+            Command::Man { dir } => info::manual(&dir),
         },
     }
 }
@@ -124,12 +127,15 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
         None => None,
     };
     let mut console = Console::new(format, args.quiet);
-    let mut session = Session::new(settings, signals::listen());
+    let (number, armed) = signals::listen_again();
+    let mut session = Session::new(settings, number);
     let status = session.open_json(&mut console);
     if status != Status::Done {
         return status.code();
     }
-    crate::repl::run(session, found.as_ref().map(|f| (f.name.as_str(), f.text.as_str())), &mut console).code()
+    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let script = found.as_ref().map(|f| (f.name.as_str(), f.text.as_str()));
+    crate::repl::run(session, script, terminal, crate::repl::Signals { armed }, &mut console).code()
 }
 
 fn format(name: &str) -> Option<&'static dyn report::Report> {

@@ -76,6 +76,8 @@ struct Job {
     /// The counters of the flowop that submitted it.
     cell: usize,
     submitted: u64,
+    /// The intended start of its round and how late that began, in an open loop; else 0.
+    intended: (u64, u64),
     done: Sender<Done>,
 }
 
@@ -85,6 +87,7 @@ pub(super) struct Done {
     buf: Vec<u8>,
     cell: usize,
     submitted: u64,
+    intended: (u64, u64),
     completed: u64,
     result: Result<usize, Errno>,
 }
@@ -121,9 +124,10 @@ fn work(engine: &'static dyn Engine, queue: &Receiver<Job>) {
         } else {
             engine.pread(&mut job.file, &mut job.buf, job.offset)
         };
-        let done = Done { buf: job.buf, cell: job.cell, submitted: job.submitted, completed: clock.raw(), result };
+        let Job { buf, cell, submitted, intended, done: sender, .. } = job;
+        let done = Done { buf, cell, submitted, intended, completed: clock.raw(), result };
         // A thread that has gone needs no notice.
-        let _ = job.done.send(done);
+        let _ = sender.send(done);
     }
 }
 
@@ -158,6 +162,10 @@ impl Outstanding {
         let result = match done.result {
             Ok(n) if done.completed <= cx.0.gate.deadline() => {
                 cell.record(cx.0.clock.ns(done.submitted, done.completed), n as u64);
+                let (intended, lateness) = done.intended;
+                if intended > 0 {
+                    cell.record_response(cx.0.clock.ns(intended, done.completed), lateness);
+                }
                 Ok(true)
             }
             Ok(n) => {
@@ -265,8 +273,8 @@ impl SubmitStep {
         if cx.stream.is_some() {
             cx.note(len);
         }
-        let (cell, submitted) = (cx.current, cx.clock.raw());
-        let job = Job { file, buf, offset, write: self.op.write, cell, submitted, done: aio.sender.clone() };
+        let (cell, submitted, intended) = (cx.current, cx.clock.raw(), (cx.intended, cx.lateness));
+        let job = Job { file, buf, offset, write: self.op.write, cell, submitted, intended, done: aio.sender.clone() };
         aio.out += 1;
         if aio.pool.jobs.send(job).is_err() {
             return cx.misuse("the asynchronous workers have gone", "this is a bug in wmlrun");

@@ -5,7 +5,7 @@
 //! anything dearer than a draw ([`OpCx::digress`]) the clock is read again and the time between goes to the tool's account.
 
 use super::buffer::IoBuffer;
-use super::slots::{FileRef, Slot, Slots};
+use super::slots::{FileRef, Slots};
 use super::stream::Stream;
 use super::{Failure, Kind, Outcome};
 use crate::engine::{Engine, Handle};
@@ -95,8 +95,14 @@ pub struct OpCx<'r> {
     pub stream: Option<Box<Stream>>,
     /// The file or directory that was looked up by name last.
     located: Option<FileRef>,
-    /// The counters of the flowop that is running.
+    /// The place of the flowop that is running among the thread's.
     pub current: usize,
+    /// Its counters.
+    cell: &'r Cell,
+    /// In an open loop, while an I/O flowop runs: the intended start of its round, in ticks; else 0.
+    pub intended: u64,
+    /// How long after that the round began, in nanoseconds.
+    pub lateness: u64,
     /// When the last call ended.
     last: u64,
     /// When this call started.
@@ -166,6 +172,9 @@ impl<'r> OpCx<'r> {
             stream: parts.stream,
             located: None,
             current: 0,
+            cell: parts.stats.cell(0),
+            intended: 0,
+            lateness: 0,
             last: 0,
             started: 0,
             fresh: false,
@@ -179,10 +188,22 @@ impl<'r> OpCx<'r> {
         self.fresh = true;
     }
 
+    /// When the last call ended, in ticks.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
     /// The counters of the flowop that is running.
     #[inline]
     pub fn cell(&self) -> &'r Cell {
-        self.stats.cell(self.current)
+        self.cell
+    }
+
+    /// Another flowop runs from now on.
+    #[inline]
+    pub fn turn_to(&mut self, flowop: usize) {
+        self.current = flowop;
+        self.cell = self.stats.cell(flowop);
     }
 
     /// A call starts.
@@ -210,6 +231,9 @@ impl<'r> OpCx<'r> {
         self.fresh = true;
         if now <= self.gate.deadline() {
             self.cell().record(self.clock.ns(self.started, now), bytes);
+            if self.intended > 0 {
+                self.cell().record_response(self.clock.ns(self.intended, now), self.lateness);
+            }
             if self.stream.is_some() {
                 self.note(bytes);
             }
@@ -263,8 +287,9 @@ impl<'r> OpCx<'r> {
         self.cell().error(number);
         self.digress();
         self.last = self.clock.raw();
+        let root = file.map(|f| self.views[f.set].set.spec.root());
         Outcome::Failed(Box::new(Failure {
-            what: format!("{what}: {}", errno_text(number)),
+            what: format!("{what}: {}{}", errno_text(number), root.map_or_else(String::new, |at| room(errno, &at))),
             path: file.map(|f| self.path(f)),
             errno: Some(number),
             help: advice(errno).to_owned(),
@@ -297,6 +322,27 @@ impl<'r> OpCx<'r> {
         match view.set.state.pick(want, how, hold) {
             Picked::File(index) => Ok(index),
             Picked::AllBusy | Picked::None => self.pick_slow(set, want, by, hold, Kind::File),
+        }
+    }
+
+    /// Picks and holds a file of a set, if there is one right now.
+    pub fn try_pick(&mut self, set: usize, want: Want) -> Option<u64> {
+        match self.views[set].set.state.pick(want, How::Rotate(&mut self.rotors[set]), true) {
+            Picked::File(index) => Some(index),
+            Picked::AllBusy | Picked::None => None,
+        }
+    }
+
+    /// Picks and holds a file that does not exist and one that does: never waits for one while it holds the other, so that
+    /// two threads can't wait for one another.
+    pub fn pick_both(&mut self, set: usize) -> Result<(u64, u64), Outcome> {
+        loop {
+            let absent = self.pick(set, Want::Absent, PickBy::Rotate, true)?;
+            if let Some(existing) = self.try_pick(set, Want::Existing) {
+                return Ok((absent, existing));
+            }
+            self.views[set].set.state.release(absent);
+            self.pick(set, Want::Existing, PickBy::Rotate, false)?;
         }
     }
 
@@ -403,6 +449,29 @@ impl<'r> OpCx<'r> {
         }
     }
 
+    /// The descriptors of two directories of a set, both good at once, to be given back with [`OpCx::close_pair`].
+    pub fn dir_pair(&mut self, set: usize, one: u64, other: u64) -> Result<(Fd, Fd), Errno> {
+        let first = self.dir(set, one)?;
+        if !self.keeps_few(set) {
+            return Ok((first, self.dir(set, other)?));
+        }
+        // A thread that keeps few directories may put the second in the place of the first, and close that.
+        let first = crate::sys::fd::duplicate(first)?;
+        self.dir(set, other).map(|second| (first, second)).inspect_err(|_| crate::sys::fd::close(first))
+    }
+
+    /// The calls on a pair of directories are done.
+    pub fn close_pair(&self, set: usize, pair: (Fd, Fd)) {
+        if self.keeps_few(set) {
+            crate::sys::fd::close(pair.0);
+        }
+    }
+
+    /// Whether the thread has directories of its own of that set, and not all of them at once.
+    fn keeps_few(&self, set: usize) -> bool {
+        self.dirs[set].as_ref().is_some_and(|dirs| !dirs.is_shared())
+    }
+
     /// Takes a file that exists, and no other: false if it does not exist or someone else works on it.
     pub fn hold_existing(&self, file: FileRef) -> bool {
         let state = &self.views[file.set].set.state;
@@ -424,7 +493,7 @@ impl<'r> OpCx<'r> {
         self.begin();
         match self.engine.open(dir, name.as_c(), flags, nominal) {
             Ok(handle) => {
-                *self.slots.get_mut(slot) = Slot { handle: Some(handle), file: Some(file), nominal };
+                self.slots.fill(slot, handle, file, nominal);
                 if !readahead {
                     let _ = self.engine.no_readahead(&handle);
                     self.cell().add_calls(1);
@@ -469,8 +538,10 @@ impl<'r> OpCx<'r> {
         if let Some(mut aio) = self.aio.take() {
             aio.drain(self);
         }
-        for slot in self.slots.iter() {
-            if let Some(handle) = slot.handle {
+        for slot in 0..self.slots.len() {
+            // What a buffered writer still had is written, as by a program that ends; nobody counts it any more.
+            let _ = super::buffered::flush(self, slot);
+            if let Some(handle) = self.slots.get(slot).handle {
                 self.engine.close(handle);
             }
         }
@@ -511,6 +582,17 @@ impl Starvation {
             views[*set].makers.live[*state].fetch_add(1, SeqCst);
         }
     }
+}
+
+/// For a file system or quota that is full: what is left of it.
+fn room(errno: Errno, dir: &std::path::Path) -> String {
+    if !matches!(errno, Errno::NOSPC | Errno::DQUOT) {
+        return String::new();
+    }
+    crate::sys::fd::statvfs_path(dir).map_or_else(
+        |_| String::new(),
+        |left| format!("; {} and {} inodes are free", crate::util::size::format(left.free), left.files_free),
+    )
 }
 
 /// What to do about an error number.

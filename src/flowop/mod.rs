@@ -13,14 +13,20 @@ pub mod slots;
 pub mod stream;
 
 mod aio;
+mod attr;
+mod buffered;
 mod cpu;
 mod dir;
 mod finish;
 mod ipc;
 mod limit;
+mod mapped;
 mod meta;
+mod names;
 mod open;
 mod read;
+mod space;
+mod sync;
 mod transfer;
 mod whole;
 mod write;
@@ -53,8 +59,14 @@ pub const TABLE: &[Family] = &[
     read::FAMILY,
     write::FAMILY,
     whole::FAMILY,
+    buffered::FAMILY,
+    mapped::FAMILY,
     aio::FAMILY,
+    sync::FAMILY,
     meta::FAMILY,
+    attr::FAMILY,
+    names::FAMILY,
+    space::FAMILY,
     dir::FAMILY,
     ipc::FAMILY,
     limit::FAMILY,
@@ -164,6 +176,8 @@ pub struct Effects {
     pub makes: Vec<(usize, Want, Kind)>,
     /// File sets that it works on.
     pub sets: Vec<usize>,
+    /// File sets whose files it moves about without there being more or fewer of them.
+    pub moves: Vec<usize>,
     /// The largest buffer that it may need, in bytes, where that is known.
     pub buffer: u64,
     /// Whether the buffer is of just that size, not a guess at a random size.

@@ -139,6 +139,10 @@ impl Step for Close {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = cx.slots.choose(&self.file.slot);
         cx.begin();
+        if let Err(errno) = super::buffered::flush(cx, slot) {
+            let file = cx.slots.get(slot).file;
+            return cx.failed("write failed", errno, file);
+        }
         let Some(handle) = cx.slots.get_mut(slot).handle.take() else {
             return cx.misuse(
                 format!("slot {slot} is closed, and was closed before"),

@@ -1,5 +1,6 @@
 //! A thread's file slots: which file each holds, and which one a flowop means.
 
+use super::buffered::Stream;
 use crate::engine::Handle;
 
 /// The highest slot that `fd=` can name.
@@ -23,6 +24,16 @@ pub struct Slot {
     pub file: Option<FileRef>,
     /// That file's nominal size, in bytes.
     pub nominal: u64,
+    /// The how-manieth opening of this thread it is: tells a file from another, or the same, in the same slot later.
+    pub opening: u64,
+}
+
+impl Slot {
+    /// Whether a file of this set is open here.
+    #[inline]
+    pub fn holds(&self, set: usize) -> bool {
+        self.handle.is_some() && self.file.is_some_and(|f| f.set == set)
+    }
 }
 
 /// The slot that a flowop works on.
@@ -40,6 +51,9 @@ pub struct SlotRule {
 #[derive(Debug)]
 pub struct Slots {
     table: Vec<Slot>,
+    /// The buffers of `bufread` and `bufwrite`, by slot; none as long as no such flowop has run.
+    pub(super) streams: Vec<Option<Box<Stream>>>,
+    openings: u64,
     /// Where the slots of their own begin, one for each file set.
     own: usize,
     rotor: usize,
@@ -50,7 +64,14 @@ pub struct Slots {
 impl Slots {
     /// Slots up to `max_fd`, and one more for each file set.
     pub fn new(max_fd: usize, sets: usize) -> Self {
-        Self { table: vec![Slot::default(); max_fd + 1 + sets], own: max_fd + 1, rotor: 0, last: usize::MAX }
+        Self {
+            table: vec![Slot::default(); max_fd + 1 + sets],
+            streams: Vec::new(),
+            openings: 0,
+            own: max_fd + 1,
+            rotor: 0,
+            last: usize::MAX,
+        }
     }
 
     /// The slot that the rule means now. Advances the rotation.
@@ -75,20 +96,21 @@ impl Slots {
 
     #[inline]
     fn by_rule(&mut self, rule: &SlotRule) -> usize {
+        if rule.rotate == 0 {
+            return match rule.set {
+                _ if rule.fd > 0 => rule.fd,
+                Some(set) if self.table[0].file.is_some_and(|f| f.set != set) && self.table[0].handle.is_some() => {
+                    self.own + set
+                }
+                _ => 0,
+            };
+        }
         if rule.fd > 0 {
             return rule.fd;
         }
-        if rule.rotate > 0 {
-            // Counting down from the top, as Filebench does: 127, 126, … 0, 127.
-            self.rotor = if self.rotor == 0 { rule.rotate - 1 } else { (self.rotor - 1).min(rule.rotate - 1) };
-            return self.rotor;
-        }
-        match rule.set {
-            Some(set) if self.table[0].handle.is_some() && self.table[0].file.is_some_and(|f| f.set != set) => {
-                self.own + set
-            }
-            _ => 0,
-        }
+        // Counting down from the top, as Filebench does: 127, 126, … 0, 127.
+        self.rotor = if self.rotor == 0 { rule.rotate - 1 } else { (self.rotor - 1).min(rule.rotate - 1) };
+        self.rotor
     }
 
     /// A slot.
@@ -103,9 +125,11 @@ impl Slots {
         &mut self.table[slot]
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Slot> {
-        self.table.iter()
+    /// A file was opened into a slot.
+    #[inline]
+    pub fn fill(&mut self, slot: usize, handle: Handle, file: FileRef, nominal: u64) {
+        self.openings += 1;
+        self.table[slot] = Slot { handle: Some(handle), file: Some(file), nominal, opening: self.openings };
     }
 
     /// How many there are.
@@ -147,7 +171,7 @@ mod tests {
         let mut slots = Slots::new(0, 2);
         let rule = |set| SlotRule { fd: 0, rotate: 0, set: Some(set) };
         assert_eq!(slots.choose(&rule(0)), 0);
-        *slots.get_mut(0) = Slot { handle: Some(handle()), file: Some(FileRef { set: 0, index: 1 }), nominal: 0 };
+        slots.fill(0, handle(), FileRef { set: 0, index: 1 }, 0);
         assert_eq!(slots.choose(&rule(0)), 0);
         assert_eq!(slots.choose(&rule(1)), 2);
     }

@@ -2,7 +2,7 @@
 
 use super::program::{Draft, Pending, Unroller};
 use super::values::{Evaluated, evaluate, quantity};
-use super::{FlowopInfo, Plan, Process, Step, Thread, filesets};
+use super::{FlowopInfo, Pace, Plan, Process, Step, Thread, filesets};
 use crate::diag::{Code, Diagnostic};
 use crate::fileset::FilesetSpec;
 use crate::flowop::{self, Args, Effects, SetInfo, TargetInfo, World};
@@ -179,6 +179,7 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 kind: f.spec.name,
                 class: f.spec.class,
                 way: f.spec.way,
+                sets: Vec::new(),
                 span: f.span,
             }));
         }
@@ -232,7 +233,7 @@ impl World for Names<'_> {
 fn lower(
     heads: Vec<Process>,
     threads: Vec<Vec<DraftThread>>,
-    flowops: Vec<FlowopInfo>,
+    mut flowops: Vec<FlowopInfo>,
     filesets: Vec<FilesetSpec>,
     scope: &Scope,
     options: Options,
@@ -245,7 +246,11 @@ fn lower(
             let count = draft.pending.len();
             let names = Names { filesets: &filesets, flowops: &flowops, scope, first, count };
             let salt = ((p as u64) << 32) | t as u64;
-            head.threads.push(lower_thread(draft, &names, scope, salt, found));
+            let (thread, sets) = lower_thread(draft, &names, scope, salt, found);
+            head.threads.push(thread);
+            for (info, sets) in flowops[first..first + count].iter_mut().zip(sets) {
+                info.sets = sets;
+            }
             first += count;
         }
         processes.push(head);
@@ -259,9 +264,10 @@ fn lower_thread(
     scope: &Scope,
     salt: u64,
     found: &mut Vec<Diagnostic>,
-) -> Thread {
+) -> (Thread, Vec<Vec<usize>>) {
     let mut effects = Effects::default();
     let mut ops = Vec::new();
+    let mut own = Vec::new();
     for (local, pending) in draft.pending.into_iter().enumerate() {
         let args = Args {
             name: &pending.name,
@@ -275,14 +281,20 @@ fn lower_thread(
         let op = flowop::lower(pending.spec.name).map(|lower| lower(&args));
         match op {
             Some(Ok(op)) => {
-                join(&mut effects, op.effects());
+                let one = op.effects();
+                own.push((one.sets.clone(), one.max_fd));
+                join(&mut effects, one);
                 ops.push(Some(op));
             }
             Some(Err(d)) => {
                 found.push(d);
+                own.push((Vec::new(), 0));
                 ops.push(None);
             }
-            None => ops.push(None),
+            None => {
+                own.push((Vec::new(), 0));
+                ops.push(None);
+            }
         }
     }
     let steps = draft
@@ -311,15 +323,62 @@ fn lower_thread(
             .help("make `memsize` at least as large as the largest `iosize`, or 0"),
         );
     }
-    Thread {
+    let thread = Thread {
         name: draft.name,
         instances: count(&draft.values, "instances", 1, scope, salt, found).max(1) as u32,
         memsize,
+        pace: pace(&draft.values, found),
         ioprio: Some(draft.values.int("ioprio", 8)).filter(|n| *n < 8).map(|n| n as u8),
         steps,
         first: names.first,
         count: ops.len(),
         effects,
+    };
+    (thread, worked_on(&own))
+}
+
+/// The file sets that each flowop of a thread works on, from those that it names and its slot: one that names none goes on with
+/// what the nearest flowop before it, round the loop, has in that slot.
+fn worked_on(own: &[(Vec<usize>, usize)]) -> Vec<Vec<usize>> {
+    let before = |at: usize| (1..own.len()).map(move |back| &own[(at + own.len() - back) % own.len()]);
+    own.iter()
+        .enumerate()
+        .map(|(at, (sets, slot))| {
+            let opener = || before(at).find(|(sets, of)| !sets.is_empty() && of == slot);
+            if sets.is_empty() && *slot > 0 {
+                opener().map_or_else(Vec::new, |(sets, _)| sets.clone())
+            } else {
+                sets.clone()
+            }
+        })
+        .collect()
+}
+
+/// `rate=` and `arrival=`. A rate of 0 is none.
+fn pace(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Pace> {
+    let poisson = match values.get("arrival").map(|(v, span)| (v.print(), span)) {
+        None => false,
+        Some((word, _)) if word == "constant" => false,
+        Some((word, _)) if word == "poisson" => true,
+        Some((word, span)) => {
+            found.push(
+                Diagnostic::error(Code::WrongType, span, format!("`arrival` is `{word}`"))
+                    .help("it is `constant` or `poisson`"),
+            );
+            false
+        }
+    };
+    let (value, span) = values.get("rate")?;
+    match value.as_f64() {
+        // More a second than there are nanoseconds is a slip of the pen, and would be no pace.
+        Some(rate) if (0.0..=1e9).contains(&rate) => (rate > 0.0).then_some(Pace { rate, poisson }),
+        _ => {
+            found.push(
+                Diagnostic::error(Code::OutOfRange, span, format!("`rate` is {}", value.print()))
+                    .help("give rounds a second: a number from 0 (no rate) up to a thousand million"),
+            );
+            None
+        }
     }
 }
 
@@ -333,6 +392,11 @@ fn join(all: &mut Effects, one: Effects) {
     for set in one.sets {
         if !all.sets.contains(&set) {
             all.sets.push(set);
+        }
+    }
+    for set in one.moves {
+        if !all.moves.contains(&set) {
+            all.moves.push(set);
         }
     }
     if one.buffer > all.buffer {

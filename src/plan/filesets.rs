@@ -27,6 +27,13 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         let at = values.get("path").map_or(def.span, |(_, s)| s);
         found.push(Diagnostic::error(Code::OutOfRange, at, "an empty path").help("name a directory"));
     }
+    if path.contains(':') {
+        let at = values.get("path").map_or(def.span, |(_, s)| s);
+        found.push(
+            Diagnostic::error(Code::Unsupported, at, "a file set spread over several directories")
+                .help("define one file set for each directory, and let threads of their own work on each"),
+        );
+    }
     let count = |q: Option<Quantity>| q.map_or(0, |q| q.draw(&mut random::stream(0, &[0])));
     let mut entries = if def.single { 1 } else { count(entries) };
     let sizes = size_table(&values, &mut entries, found);
@@ -51,7 +58,14 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         sizes,
         ..FilesetSpec::new(name, path, 0, 0)
     };
-    (found.len() == before).then_some(spec)
+    if spec.entries > 0 && spec.leafdirs > 0 {
+        let message = format!("file set `{}` has files and leaf directories", spec.name);
+        found.push(
+            Diagnostic::warning(Code::FilesAndLeafdirs, def.span, message)
+                .help("they lie in directories apart; Filebench needs two file sets for that, and fails with one"),
+        );
+    }
+    (!crate::diag::has_errors(&found[before..])).then_some(spec)
 }
 
 fn text(values: &Evaluated, name: &str, span: Span, found: &mut Vec<Diagnostic>) -> Option<String> {

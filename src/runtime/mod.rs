@@ -7,11 +7,13 @@
 //! A WML process is a leader thread with a descriptor table of its own; it opens its directories and starts the threads of
 //! its instance. Nothing that owns a descriptor crosses from one table to another.
 
+mod pace;
 mod process;
 mod running;
 mod shared;
 mod worker;
 
+pub use pace::Progress;
 pub use running::{Ended, Running, Sample, Straggler, ThreadStream, Tick, Waited};
 pub use shared::{Fault, FaultKind};
 

@@ -1,5 +1,6 @@
 //! The handle on live processes.
 
+use super::pace::{self, Progress};
 use super::shared::{Fault, Seat, Shared};
 use crate::flowop::stream::Stream;
 use crate::stats::snapshot::Snapshot;
@@ -11,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often the controller looks up while it waits.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Processes that run.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Running {
     from: u64,
     /// What the counters showed then.
     baseline: Option<Vec<Snapshot>>,
+    /// The rounds of open loops then.
+    rounds_before: Progress,
 }
 
 /// What ended a wait.
@@ -102,7 +105,7 @@ pub struct ThreadStream {
 
 impl Running {
     pub(super) fn new(shared: Arc<Shared>, leaders: Vec<JoinHandle<()>>) -> Self {
-        Self { shared, leaders, from: 0, baseline: None }
+        Self { shared, leaders, from: 0, baseline: None, rounds_before: Progress::default() }
     }
 
     /// Waits until every thread is ready, then opens the gate; the run ends by itself after `limit`. Not at all if a thread
@@ -178,7 +181,7 @@ impl Running {
                 Ended::Finished
             } else if news.first_done {
                 Ended::FirstDone
-            } else if news.done == seats && now < until {
+            } else if news.done == seats && now < until && (seats > 0 || until == NEVER) {
                 Ended::AllDone
             } else {
                 return None;
@@ -234,7 +237,13 @@ impl Running {
         let sample = self.sample();
         self.from = sample.tick;
         self.baseline = Some(sample.flowops.clone());
+        self.rounds_before = pace::progress(&self.shared, sample.tick).unwrap_or_default();
         sample
+    }
+
+    /// The rounds of open loops from the beginning of the measurement up to `tick`; `None` if there are no open loops.
+    pub fn open_loop(&self, tick: u64) -> Option<Progress> {
+        pace::progress(&self.shared, tick).map(|now| now.since(self.rounds_before))
     }
 
     /// When the measurement began, in ticks.

@@ -1,6 +1,7 @@
 //! What all threads of a run share, and how they tell what became of them.
 
 use super::Options;
+use super::pace::Rounds;
 use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
 use crate::flowop::stream::Stream;
@@ -68,6 +69,8 @@ pub(super) struct Seat {
     pub(super) at: AtomicU32,
     pub(super) tid: AtomicI32,
     pub(super) done: AtomicBool,
+    /// Its rounds, in an open loop.
+    pub(super) rounds: Rounds,
     /// The tick at which it ended.
     pub(super) ended: AtomicU64,
     /// What it did, once it has ended and if that is wanted.
@@ -230,6 +233,7 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
                         at: AtomicU32::new(0),
                         tid: AtomicI32::new(0),
                         done: AtomicBool::new(false),
+                        rounds: Rounds::default(),
                         ended: AtomicU64::new(0),
                         stream: Mutex::new(None),
                     });
@@ -251,6 +255,9 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
             let state = maker(*kind, *want);
             makers[*set].planned[state] |= threads > 0;
             makers[*set].live[state].fetch_add(threads, SeqCst);
+            changed[*set] = true;
+        }
+        for set in &thread.effects.moves {
             changed[*set] = true;
         }
         for set in &thread.effects.sets {

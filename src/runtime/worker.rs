@@ -1,5 +1,6 @@
 //! One thread: gets its program and buffer ready, waits at the gate, and loops.
 
+use super::pace::Timetable;
 use super::process::Home;
 use super::shared::{Fault, FaultKind, Seat, Shared};
 use crate::fileset::content::Stamper;
@@ -18,12 +19,15 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// A step with the state of this thread.
 enum Step {
-    Op { local: usize, iters: Quantity, step: Box<dyn flowop::Step> },
+    Op { local: usize, iters: Quantity, io: bool, step: Box<dyn flowop::Step> },
     Enter { iters: Quantity, leave: usize },
     Leave { enter: usize },
     Choose { upto: Vec<f64>, starts: Vec<usize>, end: usize },
     Jump(usize),
 }
+
+/// A thread before the gate: its context, its program, and its timetable if it has one.
+type Ready<'a> = (OpCx<'a>, Vec<Step>, Option<Timetable>);
 
 /// Why a thread left its loop.
 enum End {
@@ -49,30 +53,31 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             .map(|(set, want, kind)| (*set, maker(*kind, *want)))
             .collect(),
     };
-    let end = match prepare(home, seat, starvation) {
-        Ok((mut cx, mut steps)) => {
+    match prepare(home, seat, starvation) {
+        Ok((mut cx, mut steps, mut table)) => {
             shared.gate.arrive();
             cx.go();
-            let end = turn(&mut steps, &mut cx, seat, shared);
+            if let Some(table) = &mut table {
+                table.go(&cx, &seat.rounds);
+            }
+            let end = turn(&mut steps, &mut cx, table.as_mut(), seat, shared);
+            if !matches!(end, End::Over) {
+                Timetable::close(&seat.rounds);
+            }
             crate::sys::mark("thread done");
             *seat.stream.lock() = cx.stream.take();
             seat.ended.store(shared.clock.raw(), SeqCst);
-            report(home, &end);
+            report(home, end);
             cx.starvation.leave(&shared.views);
             cx.close_all();
-            end
         }
         Err(fault) => {
             shared.fail(fault);
             shared.gate.count_ready();
-            End::Over
         }
-    };
+    }
     seat.done.store(true, SeqCst);
     shared.tell(|news| news.done += 1);
-    if let End::Fault(fault) = end {
-        shared.fail(fault);
-    }
 }
 
 /// A thread that could not be started.
@@ -83,7 +88,7 @@ pub(super) fn never_ran(shared: &Shared, seat: &Seat) {
 }
 
 /// What the thread's end means for the run.
-fn report(home: &Home<'_>, end: &End) {
+fn report(home: &Home<'_>, end: End) {
     let shared = home.shared;
     let mode = shared.plan.mode;
     match end {
@@ -92,14 +97,11 @@ fn report(home: &Home<'_>, end: &End) {
         End::Done => {}
         End::Finished if mode == QuitMode::AllDone && !home.process.dialect.semantics().finish_ends_run => {}
         End::Finished => shared.finish(|news| news.finished = true),
-        End::Fault(fault) => shared.fail(fault.clone()),
+        End::Fault(fault) => shared.fail(fault),
     }
 }
 
-fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Result<(OpCx<'a>, Vec<Step>), Fault>
-where
-    'a: 'a,
-{
+fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Result<Ready<'a>, Fault> {
     let shared: &'a Shared = home.shared;
     let thread: &'a Thread = &home.process.threads[seat.thread];
     let stats: &'a crate::stats::recorder::ThreadStats = &shared.seats[seat_index(shared, seat)].stats;
@@ -131,7 +133,8 @@ where
         aio: home.aio,
         seed,
     };
-    let steps = thread.steps.iter().map(|step| instantiate(step, &at)).collect();
+    let is_io = |local: usize| shared.plan.flowops[thread.first + local].class.is_io();
+    let steps = thread.steps.iter().map(|step| instantiate(step, &at, &is_io)).collect();
     let aio = home
         .aio
         .filter(|_| effects.aio)
@@ -151,7 +154,7 @@ where
         messages: shared.options.messages.clone(),
         stream: shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread)))),
     });
-    Ok((cx, steps))
+    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed))))
 }
 
 /// What the thread's stream holds of each of its flowops.
@@ -174,10 +177,10 @@ fn seat_index(shared: &Shared, seat: &Seat) -> usize {
     shared.first_seat[seat.process] + seat.instance * each + before + seat.number
 }
 
-fn instantiate(step: &plan::Step, at: &At<'_>) -> Step {
+fn instantiate(step: &plan::Step, at: &At<'_>, is_io: &dyn Fn(usize) -> bool) -> Step {
     match step {
         plan::Step::Op { local, iters, op } => {
-            Step::Op { local: *local, iters: iters.clone(), step: op.instantiate(at) }
+            Step::Op { local: *local, iters: iters.clone(), io: is_io(*local), step: op.instantiate(at) }
         }
         plan::Step::Enter { iters, leave } => Step::Enter { iters: iters.clone(), leave: *leave },
         plan::Step::Leave { enter } => Step::Leave { enter: *enter },
@@ -190,22 +193,35 @@ fn instantiate(step: &plan::Step, at: &At<'_>) -> Step {
 
 /// The loop. Every step that does something looks at the deadline itself; so does the end of each round, for programs whose
 /// steps all do nothing.
-fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, seat: &Seat, shared: &Shared) -> End {
+///
+/// With a timetable each round begins at its time, or as soon after it as the round before has ended.
+fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, mut table: Option<&mut Timetable>, seat: &Seat, shared: &Shared) -> End {
     // Rounds left of each composite that is being done, by the place of its `Enter`.
     let mut left = vec![0_u64; steps.len()];
     let count_errors = shared.options.count_errors;
     let mut pc = 0;
+    let mut intended = 0;
+    if let Some(table) = &mut table {
+        let Some(tick) = table.begin(cx, &seat.rounds) else { return End::Over };
+        intended = tick;
+    }
     loop {
         let Some(step) = steps.get_mut(pc) else {
             if shared.gate.is_stopped() {
                 return End::Over;
             }
+            if let Some(table) = &mut table {
+                Timetable::end(&seat.rounds);
+                let Some(tick) = table.begin(cx, &seat.rounds) else { return End::Over };
+                intended = tick;
+            }
             pc = 0;
             continue;
         };
         match step {
-            Step::Op { local, iters, step } => {
-                cx.current = *local;
+            Step::Op { local, iters, io, step } => {
+                cx.turn_to(*local);
+                cx.intended = if *io { intended } else { 0 };
                 seat.at.store(*local as u32, Relaxed);
                 for _ in 0..iters.draw(&mut cx.rng) {
                     match step.run(cx) {

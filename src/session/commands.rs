@@ -2,7 +2,7 @@
 
 use super::{Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, Object, SetBy, Stats, Value};
+use crate::model::{self, Command, CommandKind, Expr, Object, Stats, Value};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::TextPart;
 use std::sync::atomic::Ordering::SeqCst;
@@ -46,8 +46,9 @@ impl Session {
                 if !self.script_variables.contains(&name.node) {
                     self.script_variables.push(name.node.clone());
                 }
-                self.scope.set(&name.node, value.clone(), SetBy::Script).map_err(Box::new)?;
+                self.scope.set(&name.node, value.clone(), self.set_by()).map_err(Box::new)?;
                 self.follow_event_rate();
+                self.doubt_setting(name, front);
             }
             CommandKind::SetField { name, field, value } => {
                 if !self.scope.set_field(&name.node, field.clone(), value.clone()) {
@@ -126,7 +127,7 @@ impl Session {
                     let now = model::eval(value, &self.scope).map_err(Box::new)?;
                     front.note(&format!("iterating ${}={}", name.node, now.print()));
                     let literal = Spanned::new(model::scope::literal(now), value.span);
-                    self.scope.set(&name.node, literal, SetBy::Script).map_err(Box::new)?;
+                    self.scope.set(&name.node, literal, self.set_by()).map_err(Box::new)?;
                     let status = self.commands(body, front);
                     if status != Status::Done || self.quit {
                         return Ok(status);
@@ -187,20 +188,24 @@ impl Session {
         span: Span,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
+        let asked = seconds;
         let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
-        if self.only_loaded("run", seconds, front) {
+        if self.only_loaded("run", asked, front) {
             return Ok(Status::Done);
         }
         Ok(self.run(seconds, span, front))
     }
 
     /// Whether the command stands in a text that is only loaded: then its time becomes the default.
-    pub(super) fn only_loaded(&mut self, word: &str, seconds: Option<f64>, front: &mut dyn Front) -> bool {
+    pub(super) fn only_loaded(&mut self, word: &str, seconds: Option<&Spanned<Expr>>, front: &mut dyn Front) -> bool {
         if self.nested == 0 {
             return false;
         }
-        if let Some(seconds) = seconds {
-            self.default_seconds = Some(seconds);
+        if let Some(asked) = seconds
+            && let Ok(seconds) = self.seconds(asked)
+            && seconds > 0.0
+        {
+            self.default_seconds = Some(asked.clone());
             front.note(&format!("`{word}` of {seconds} s in a loaded text: that is now the default run time"));
         }
         true
@@ -323,6 +328,7 @@ impl Session {
             let d = Diagnostic::error(Code::BadArgument, name.span, "texts that load one another in a circle");
             return Err(Box::new(d.help("break the circle")));
         }
+        self.tell_of_others(front);
         Ok(self.load(&found.name, &found.text, front))
     }
 
@@ -343,6 +349,7 @@ impl Session {
         }
         self.describe_script(file, &model);
         self.usage.clear();
+        self.shell.loaded(name, file);
         self.nested += 1;
         let status = self.commands(&model.commands, front);
         self.nested -= 1;

@@ -1,5 +1,6 @@
 //! Processes that live from `create processes` to `shutdown processes`, and what a script measures of them in between.
 
+use super::cache::Cache;
 use super::collector::Collector;
 use super::record::{self, Periodic};
 use super::{Front, Session, Status};
@@ -25,6 +26,7 @@ pub(super) struct Ready {
     /// Of those that were made for this run.
     pub(super) prepared: Vec<Option<Prepared>>,
     pub(super) dirty_before: u64,
+    pub(super) cache: Cache,
 }
 
 /// Live processes.
@@ -51,10 +53,11 @@ impl Session {
             return status;
         }
         self.has_run = true;
-        let ready = match self.get_ready(Span::default(), front) {
+        let mut ready = match self.get_ready(Span::default(), front) {
             Ok(ready) => ready,
             Err(status) => return status,
         };
+        ready.cache.mark();
         let (mut running, heard) = match self.start(&ready, front) {
             Ok(started) => started,
             Err(status) => return status,
@@ -118,6 +121,10 @@ impl Session {
         if status != Status::Done {
             // What was measured is not thrown away.
             self.snap(front);
+            if let (Status::Interrupted(_), Some(live)) = (status, &mut self.live) {
+                // A signal ends the wait; whether it ends the processes too is for the front end to say.
+                live.ended = None;
+            }
             return status;
         }
         Status::Done
@@ -168,6 +175,7 @@ impl Session {
     fn clear_live(&mut self) {
         if let Some(live) = &mut self.live {
             live.running.clear();
+            live.ready.cache.mark();
             live.measuring = true;
             live.cpu = proc::cpu_times();
             live.system = record::system_cpu();
@@ -267,10 +275,10 @@ impl Session {
                 _ => (self.seconds(other)?, false),
             },
         };
-        let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
         if self.only_loaded("psrun", seconds, front) {
             return Ok(Status::Done);
         }
+        let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
         let periodic = Periodic::new(if period > 0.0 { period } else { PERIOD }, reset);
         Ok(self.run_with(seconds, Some(periodic), span, front))
     }

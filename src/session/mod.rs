@@ -4,16 +4,21 @@
 //! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
 //! Deliberately absent: the command line, terminals, formats of reports.
 
+mod cache;
 mod collector;
 mod commands;
+mod compare;
 mod environment;
 mod front;
+mod help;
 pub mod library;
 mod live;
 mod record;
 pub mod profile;
 mod run;
+mod script;
 mod settings;
+mod shell;
 mod streams;
 
 pub use front::Front;
@@ -91,7 +96,7 @@ pub struct Session {
     /// Variables that loaded scripts set, in order: what `vars` of 1.4 prints.
     script_variables: Vec<String>,
     /// The time of a `run N` in a text that was only loaded.
-    default_seconds: Option<f64>,
+    default_seconds: Option<Spanned<Expr>>,
     warm_next: Option<f64>,
     /// A run has been made: a script without any gets one.
     has_run: bool,
@@ -109,6 +114,9 @@ pub struct Session {
     whole: bool,
     /// Runs whose operations are in the trace file.
     traced: usize,
+    /// Trees that were let go and stay where they are, with their bytes.
+    left: Vec<(PathBuf, u64)>,
+    shell: shell::Shell,
 }
 
 /// A file set that is on the disk.
@@ -169,6 +177,8 @@ impl Session {
             beside: None,
             whole: false,
             traced: 0,
+            left: Vec::new(),
+            shell: shell::Shell::default(),
         }
     }
 
@@ -333,13 +343,6 @@ impl Session {
         front.0
     }
 
-    /// A statement typed at the prompt.
-    pub fn typed(&mut self, text: &str, front: &mut dyn Front) -> Status {
-        let file = self.map.add("<prompt>", text);
-        let Some(model) = self.check(file, true, front) else { return Status::Script };
-        self.commands(&model.commands, front)
-    }
-
     fn describe_script(&mut self, file: FileId, model: &model::Model) {
         let source = self.map.file(file);
         self.dialect = model.dialect;
@@ -430,7 +433,8 @@ impl Session {
         let Some(expr) = &self.event_rate else { return Ok(None) };
         let value = model::eval(expr, &self.scope).map_err(Box::new)?;
         match flowop::args::int(&value) {
-            Some(rate) => Ok(Some(rate)),
+            // 0 is no limit, not a standstill.
+            Some(rate) => Ok(Some(rate).filter(|rate| *rate > 0)),
             None => Err(Box::new(
                 Diagnostic::error(Code::WrongType, expr.span, format!("the event rate is {}", value.kind()))
                     .help("give a number of events a second"),

@@ -7,10 +7,11 @@ use crate::plan::Plan;
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
 use crate::stats::result::build::{self, CpuTime};
-use crate::stats::result::{CacheState, Class, DirtyBytes, Failure, Fileset, Flowop, Interval, Run, State, Straggler};
+use crate::stats::result::{Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Run, State, Straggler};
 use crate::stats::snapshot::Snapshot;
 use crate::sys::{Clock, errno_name};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Now, as RFC 3339 in UTC.
@@ -179,7 +180,7 @@ impl Session {
                 variables.insert(binding.name.clone(), as_json(&value));
             }
         }
-        Run {
+        let mut run = Run {
             requested_seconds: seconds,
             variables,
             engine: self.settings.engine.name().to_owned(),
@@ -187,7 +188,6 @@ impl Session {
             threads: plan.n_threads(),
             descriptor_tables: if real { running.tables() } else { "shared" }.to_owned(),
             lathist: self.lathist,
-            cache_state: CacheState::AsIs,
             settled: ready.prepared.iter().flatten().last().map(|p| p.settled.is_some_and(|s| !s.ran_out)),
             flowops: plan.flowops.iter().enumerate().map(|(id, _)| self.identity(plan, id)).collect(),
             filesets: ready
@@ -197,7 +197,9 @@ impl Session {
                 .map(|(set, prepared)| fileset(set, prepared.as_ref()))
                 .collect(),
             ..Run::default()
-        }
+        };
+        ready.cache.describe(&mut run);
+        run
     }
 
     fn identity(&self, plan: &Plan, id: usize) -> Flowop {
@@ -247,7 +249,14 @@ impl Session {
             })
             .collect();
         fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
+        run.open_loop = running.open_loop(waited.tick).map(|rounds| OpenLoop {
+            offered_per_s: per_second(rounds.offered, run.measured_seconds),
+            achieved_per_s: per_second(rounds.achieved, run.measured_seconds),
+            backlog: rounds.backlog,
+            backlog_oldest_seconds: rounds.oldest_ns as f64 / 1e9,
+        });
         run.overhead_ns_per_op = Some(overhead());
+        ready.cache.conclude(run, plan, &ready.sets, self.settings.seed);
         self.internal_values(run);
         self.end(run, plan, &waited.ended)
     }
@@ -322,6 +331,10 @@ fn place(plan: &Plan, flowop: usize) -> String {
     format!("{}/{}/{}", process.name, process.threads[info.thread].name, info.name)
 }
 
+fn per_second(n: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { n as f64 / seconds } else { 0.0 }
+}
+
 /// What the tool itself costs an operation: one reading of the clock, and counting. Calibrated once, on this machine.
 fn overhead() -> f64 {
     use std::sync::OnceLock;
@@ -345,6 +358,11 @@ fn overhead() -> f64 {
     })
 }
 
+/// A path that says the same from any directory, without links as far as it is there: mounts are found by it.
+fn absolute(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}
+
 /// A file set's entry.
 fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prepare::Prepared>) -> Fileset {
     let spec = &set.spec;
@@ -352,7 +370,7 @@ fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prep
         |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
     Fileset {
         name: spec.name.clone(),
-        path: spec.root().display().to_string(),
+        path: absolute(&spec.root()).display().to_string(),
         layout: BTreeMap::from([
             ("entries".to_owned(), spec.entries.into()),
             ("leafdirs".to_owned(), spec.leafdirs.into()),

@@ -2,6 +2,7 @@
 
 use super::live::Ready;
 use super::{Front, ReadySet, Session, Status, record};
+use crate::diag::{Code, Diagnostic};
 use crate::fileset::prepare::{self, Prepared};
 use crate::fileset::space::Watch;
 use crate::fileset::{Fileset, settle};
@@ -11,7 +12,8 @@ use crate::source::Span;
 use crate::stats::result::build::CpuTime;
 use crate::stats::result::{Run, State, Warmup};
 use crate::sys::{limits, proc};
-use std::path::PathBuf;
+use crossbeam::channel::RecvTimeoutError;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -35,7 +37,9 @@ impl Session {
         if let Some(runtime) = self.settings.runtime {
             return Some(runtime.as_secs_f64());
         }
-        if let Some(seconds) = seconds.or(self.default_seconds) {
+        // A default of a loaded text is worth what its variables are worth now.
+        let default = || self.default_seconds.as_ref().and_then(|s| self.seconds(s).ok()).filter(|s| *s > 0.0);
+        if let Some(seconds) = seconds.or_else(default) {
             return Some(seconds);
         }
         if self.mode != crate::model::QuitMode::Timeout {
@@ -58,32 +62,67 @@ impl Session {
         front: &mut dyn Front,
     ) -> Status {
         self.has_run = true;
+        self.shell.last_seconds = seconds;
         let status = self.shutdown_processes(front);
         if status != Status::Done {
             return status;
         }
         let limit = self.limit(seconds, front);
-        let ready = match self.get_ready(span, front) {
+        let mut ready = match self.get_ready(span, front) {
             Ok(ready) => ready,
             Err(status) => return status,
         };
-        self.measure(&ready, limit, report, front)
+        self.measure(&mut ready, limit, report, front)
     }
 
     /// Compiles the plan and brings its file sets onto the disk.
     pub(super) fn get_ready(&mut self, span: Span, front: &mut dyn Front) -> Result<Ready, Status> {
         if self.definitions.processes.is_empty() {
-            let d = crate::diag::Diagnostic::error(crate::diag::Code::NothingToRun, span, "no process is defined")
+            let d = Diagnostic::error(Code::NothingToRun, span, "no process is defined")
                 .help("define one, or `load` a personality");
             front.diagnostics(&self.map, &[d]);
             return Err(Status::Script);
         }
+        self.refuse_devices(front)?;
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
         let (sets, prepared) = self.prepare(&plan, front)?;
         check_machine(&plan, &sets, front)?;
+        let cache = self.bring_caches(&sets, front)?;
         let dirty_before = settle::dirty_bytes();
-        Ok(Ready { plan, sets, prepared, dirty_before })
+        Ok(Ready { plan, sets, prepared, dirty_before, cache })
+    }
+
+    /// A file that is a block device is used in place, and what is on it is lost: not without leave.
+    fn refuse_devices(&self, front: &mut dyn Front) -> Result<(), Status> {
+        use std::os::unix::fs::FileTypeExt;
+        if !self.settings.engine.real() {
+            return Ok(());
+        }
+        let leave = |device: &Path| {
+            let same = |other: &PathBuf| std::fs::canonicalize(other).is_ok_and(|other| other == *device);
+            self.settings.allow_device.iter().any(same)
+        };
+        for def in self.definitions.filesets.iter().filter(|def| def.single) {
+            // What else is wrong with it is told when the plan is made.
+            let Some(spec) = plan::fileset_spec(def, &self.scope, &mut Vec::new()) else { continue };
+            let root = spec.root();
+            let Ok(device) = std::fs::canonicalize(&root) else { continue };
+            if !std::fs::metadata(&device).is_ok_and(|meta| meta.file_type().is_block_device()) {
+                continue;
+            }
+            let (code, what, help) = if leave(&device) {
+                let help = "make a file system on it, mount it, and give that directory with `path=`".to_owned();
+                (Code::Unsupported, "is a block device, which this version can't use in place", help)
+            } else {
+                let help = format!("what is on it would be lost; `--allow-device {}` gives leave", root.display());
+                (Code::Refused, "is a block device", help)
+            };
+            let found = Diagnostic::error(code, def.span, format!("`{}` {what}", root.display())).help(help);
+            front.diagnostics(&self.map, &[found]);
+            return Err(Status::Refused);
+        }
+        Ok(())
     }
 
     /// Makes the fresh directory, if a file set lies in it.
@@ -137,10 +176,13 @@ impl Session {
         for ready in std::mem::take(&mut self.sets) {
             if wanted.contains(&ready.made_from) {
                 kept.push(ready);
-            } else {
+            } else if plan.filesets.iter().any(|s| s.root() == ready.set.spec.root()) {
                 ready.set.close();
+            } else {
+                self.let_go(&ready, front);
             }
         }
+        self.left.retain(|(path, _)| plan.filesets.iter().all(|s| s.root() != *path));
         let mut new = Vec::new();
         for (spec, key) in plan.filesets.iter().zip(&wanted) {
             if kept.iter().any(|r| r.made_from == *key) {
@@ -190,31 +232,38 @@ impl Session {
             data_seed: self.settings.seed,
             ..prepare::Options::default()
         };
-        let stop = Arc::new(AtomicBool::new(false));
-        let done = AtomicBool::new(false);
-        let result = std::thread::scope(|scope| {
-            let (interrupt, flag, over) = (&self.interrupt, &stop, &done);
-            // A signal reaches the workers through their own flag.
-            scope.spawn(move || {
-                while !over.load(SeqCst) {
-                    if interrupt.load(SeqCst) != 0 {
-                        flag.store(true, SeqCst);
-                    }
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-            });
-            let result = prepare::prepare(sets, &options, front.progress(), &stop);
-            done.store(true, SeqCst);
-            result
-        });
-        match result {
+        match self.interruptible(|stop| prepare::prepare(sets, &options, front.progress(), stop)) {
             Ok(prepared) => Ok(prepared),
-            Err(_) if self.interrupt.load(SeqCst) != 0 => Err(Status::Interrupted(self.interrupt.load(SeqCst) as u8)),
+            Err(_) if self.signal() != 0 => Err(Status::Interrupted(self.signal())),
             Err(e) => {
                 front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
                 Err(Status::Refused)
             }
         }
+    }
+
+    /// The signal that came, or 0.
+    pub(super) fn signal(&self) -> u8 {
+        self.interrupt.load(SeqCst) as u8
+    }
+
+    /// Long work with files, which a signal stops: it reaches the workers through their own flag.
+    pub(super) fn interruptible<T>(&self, work: impl FnOnce(&AtomicBool) -> T) -> T {
+        let stop = AtomicBool::new(false);
+        let (done, over) = crossbeam::channel::bounded::<()>(0);
+        std::thread::scope(|scope| {
+            let (interrupt, flag) = (&self.interrupt, &stop);
+            scope.spawn(move || {
+                while over.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
+                    if interrupt.load(SeqCst) != 0 {
+                        flag.store(true, SeqCst);
+                    }
+                }
+            });
+            let result = work(&stop);
+            drop(done);
+            result
+        })
     }
 
     /// The options of the runtime, and where `print` is heard.
@@ -244,7 +293,7 @@ impl Session {
 
     fn measure(
         &mut self,
-        ready: &Ready,
+        ready: &mut Ready,
         limit: Option<f64>,
         mut periodic: Option<record::Periodic>,
         front: &mut dyn Front,
@@ -256,6 +305,7 @@ impl Session {
         let warmup = self.warm_next.take().map_or(self.settings.warmup, Duration::from_secs_f64);
         let length = limit.map(Duration::from_secs_f64);
         let mut run = self.new_run(ready, &running, limit);
+        ready.cache.mark();
         let opened = running.open(length.map(|l| l + warmup));
         run.started_at = record::now();
         if let Err(ended) = opened {
@@ -274,13 +324,15 @@ impl Session {
                 ops: record::io_ops(&ready.plan, &before),
                 bytes: record::io_bytes(&ready.plan, &before),
             });
+            ready.cache.mark();
             if let Some(length) = length {
                 running.end_after(length);
             }
         }
         let cpu = proc::cpu_times();
         let system = record::system_cpu();
-        let watch = Watch::new(ready.sets.iter().filter(|_| self.settings.engine.real()).map(|s| s.spec.root()));
+        let writes = self.settings.engine.real() && ready.plan.writes();
+        let watch = Watch::new(ready.sets.iter().filter(|_| writes).map(|s| s.spec.root()));
         let mut low = None;
         let mut timeline = record::Timeline::new(&running);
         let (document, started) = (&self.document, self.started);
@@ -355,8 +407,8 @@ impl Session {
 
     /// `create files`: brings the sets onto the disk now.
     pub(super) fn create_files(&mut self, front: &mut dyn Front) -> Status {
-        if self.make_dir_if_used(front).is_err() {
-            return Status::Refused;
+        if let Err(status) = self.refuse_devices(front).and_then(|()| self.make_dir_if_used(front)) {
+            return status;
         }
         let Some(plan) = self.plan(front) else { return Status::Script };
         match self.prepare(&plan, front) {
@@ -386,26 +438,36 @@ impl Session {
         }
     }
 
+    /// Parts with a set that no run needs any more: in the fresh directory its tree goes, elsewhere it stays.
+    pub(super) fn let_go(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
+        let own = self.fresh.as_ref().is_some_and(|dir| ready.set.spec.path.starts_with(dir));
+        if (own && !self.settings.keep) || self.settings.clean {
+            return self.remove_tree(ready, front);
+        }
+        self.left.push((ready.set.spec.root(), ready.prepared.bytes));
+        ready.set.close();
+        Status::Done
+    }
+
     /// The session ends: the fresh directory goes, trees in a directory of the user's stay, and a line says so.
     pub(super) fn leave_trees(&mut self, front: &mut dyn Front) -> Status {
         let mut status = Status::Done;
-        let fresh = self.fresh.take();
-        let mut stay: Vec<(PathBuf, u64)> = Vec::new();
         for ready in std::mem::take(&mut self.sets) {
-            let own = fresh.as_ref().is_some_and(|dir| ready.set.spec.path.starts_with(dir));
-            if (own && !self.settings.keep) || self.settings.clean {
-                status = status.max(self.remove_tree(&ready, front));
-            } else {
-                stay.push((ready.set.spec.root(), ready.prepared.bytes));
-                ready.set.close();
+            status = status.max(self.let_go(&ready, front));
+        }
+        if let Some(dir) = self.fresh.take().filter(|_| !self.settings.keep) {
+            // A tree whose making was interrupted is in no list; its marker tells.
+            let cleaned = prepare::clean(&dir, self.settings.populate_threads, &AtomicBool::new(false));
+            for e in cleaned.iter().flat_map(|report| &report.refused) {
+                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+            }
+            if let Err(e) = std::fs::remove_dir(&dir)
+                && e.kind() != std::io::ErrorKind::NotFound
+            {
+                front.note(&format!("{} stays: {e}", dir.display()));
             }
         }
-        if let Some(dir) = fresh
-            && !self.settings.keep
-            && let Err(e) = std::fs::remove_dir(&dir)
-        {
-            front.note(&format!("{} stays: {e}", dir.display()));
-        }
+        let stay = std::mem::take(&mut self.left);
         if !stay.is_empty() {
             let bytes: u64 = stay.iter().map(|(_, b)| b).sum();
             let paths: Vec<String> = stay.iter().map(|(p, _)| p.display().to_string()).collect();
