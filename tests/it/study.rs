@@ -105,14 +105,15 @@ fn one_workload_ages_the_files_of_another_in_place() {
 
 /// Runs a profile of the study's with its personalities beside it. The directory of its results comes back with the output.
 fn batch(profile: &str, sets: &[(&str, &str)]) -> (Output, PathBuf) {
-    let mut call = Wml::below(&memory()).file(&format!("{profile}.prof"), &text(&format!("{profile}.prof"))).result();
+    let mut call = Wml::below(&memory()).file(&format!("{profile}.prof"), &text(&format!("{profile}.prof")));
     for script in SCRIPTS {
         call = call.file(&format!("{script}.f"), &text(&format!("{script}.f")));
     }
     let dir = call.dir().join("bench");
     fs::create_dir(&dir).unwrap();
-    let words = ["batch", &format!("{profile}.prof"), "--runtime", short_or_long("1", "3"), "--format", "filebench-1.4"];
-    let output = call.args(words).args(["--dir".into(), dir.into_os_string()]).sets(sets).run().exits(0);
+    let words =
+        ["batch", &format!("{profile}.prof"), "--runtime", short_or_long("1", "3"), "--format", "filebench-1.4"];
+    let output = call.args(words).args(["--dir".into(), dir.into_os_string()]).sets(sets).result().run().exits(0);
     let homes: Vec<_> = fs::read_dir(output.dir().join("stats")).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(homes.len(), 1);
     (output, homes[0].clone())
@@ -135,7 +136,8 @@ fn a_profile_leaves_a_tree_of_results() {
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
-    let expect = ["oltp_sync.f", "result.json", "stats.oltp_sync.out", "stats.oltp_sync.xml", "thisrun.f", "thisrun.prof"];
+    let expect =
+        ["oltp_sync.f", "result.json", "stats.oltp_sync.out", "stats.oltp_sync.xml", "thisrun.f", "thisrun.prof"];
     assert_eq!(names, expect);
     let file = |name: &str| fs::read_to_string(home.join("oltp_sync").join(name)).unwrap();
     assert!(file("thisrun.prof").starts_with("# \"OLTP with synchronous writes\"\n"));
