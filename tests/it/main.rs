@@ -20,6 +20,7 @@ mod interrupt;
 mod laddis;
 mod main_job;
 mod ownership;
+mod repl;
 mod safety;
 mod shapes;
 mod shipped;
