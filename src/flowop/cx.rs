@@ -90,8 +90,10 @@ pub struct OpCx<'r> {
     pub messages: Option<crossbeam::channel::Sender<String>>,
     /// The offset used last, for `reoffset`.
     pub last_offset: u64,
-    /// The counters of the flowop that is running.
+    /// The place of the flowop that is running among the thread's.
     pub current: usize,
+    /// Its counters.
+    cell: &'r Cell,
     /// In an open loop, while an I/O flowop runs: the intended start of its round, in ticks; else 0.
     pub intended: u64,
     /// How long after that the round began, in nanoseconds.
@@ -163,6 +165,7 @@ impl<'r> OpCx<'r> {
             current: 0,
             intended: 0,
             lateness: 0,
+            cell: parts.stats.cell(0),
             last: 0,
             started: 0,
             fresh: false,
@@ -184,7 +187,14 @@ impl<'r> OpCx<'r> {
     /// The counters of the flowop that is running.
     #[inline]
     pub fn cell(&self) -> &'r Cell {
-        self.stats.cell(self.current)
+        self.cell
+    }
+
+    /// Another flowop runs from now on.
+    #[inline]
+    pub fn turn_to(&mut self, flowop: usize) {
+        self.current = flowop;
+        self.cell = self.stats.cell(flowop);
     }
 
     /// A call starts.

@@ -1,7 +1,7 @@
 //! `read`: one read from a file, at random or on from the last.
 
 use super::args::Args;
-use super::transfer::{FileUse, Offsets, Place, is_exact, largest, workingset};
+use super::transfer::{Aim, FileUse, Offsets, Place, Target, is_exact, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -58,11 +58,8 @@ struct Read {
 impl Op for Read {
     fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        Box::new(ReadStep {
-            file: self.file.clone(),
-            iosize: self.iosize.clone(),
-            offsets: Offsets::new(self.place.clone(), workingset),
-        })
+        let offsets = Offsets::new(self.place.clone(), workingset);
+        Box::new(ReadStep { target: Target::new(self.file.clone(), self.iosize.clone(), offsets) })
     }
 
     fn describe(&self) -> String {
@@ -79,21 +76,14 @@ impl Op for Read {
 }
 
 struct ReadStep {
-    file: FileUse,
-    iosize: Quantity,
-    offsets: Offsets,
+    target: Target,
 }
 
 impl Step for ReadStep {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
-        let len = self.iosize.draw(&mut cx.rng);
-        let offset = match self.offsets.next(cx, slot, len) {
-            Ok(offset) => offset,
+        let Aim { slot, offset, len } = match self.target.aim(cx) {
+            Ok(aim) => aim,
             Err(outcome) => return outcome,
         };
         let Some(range) = cx.buffer.place(&mut cx.rng, len) else { return small_buffer(cx, len) };

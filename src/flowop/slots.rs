@@ -28,6 +28,14 @@ pub struct Slot {
     pub opening: u64,
 }
 
+impl Slot {
+    /// Whether a file of this set is open here.
+    #[inline]
+    pub fn holds(&self, set: usize) -> bool {
+        self.handle.is_some() && self.file.is_some_and(|f| f.set == set)
+    }
+}
+
 /// The slot that a flowop works on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotRule {
@@ -66,20 +74,21 @@ impl Slots {
     /// The slot that the rule means now. Advances the rotation.
     #[inline]
     pub fn choose(&mut self, rule: &SlotRule) -> usize {
+        if rule.rotate == 0 {
+            return match rule.set {
+                _ if rule.fd > 0 => rule.fd,
+                Some(set) if self.table[0].file.is_some_and(|f| f.set != set) && self.table[0].handle.is_some() => {
+                    self.own + set
+                }
+                _ => 0,
+            };
+        }
         if rule.fd > 0 {
             return rule.fd;
         }
-        if rule.rotate > 0 {
-            // Counting down from the top, as Filebench does: 127, 126, … 0, 127.
-            self.rotor = if self.rotor == 0 { rule.rotate - 1 } else { (self.rotor - 1).min(rule.rotate - 1) };
-            return self.rotor;
-        }
-        match rule.set {
-            Some(set) if self.table[0].handle.is_some() && self.table[0].file.is_some_and(|f| f.set != set) => {
-                self.own + set
-            }
-            _ => 0,
-        }
+        // Counting down from the top, as Filebench does: 127, 126, … 0, 127.
+        self.rotor = if self.rotor == 0 { rule.rotate - 1 } else { (self.rotor - 1).min(rule.rotate - 1) };
+        self.rotor
     }
 
     /// A slot.

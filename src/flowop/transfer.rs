@@ -309,3 +309,73 @@ pub(super) fn largest(iosize: &Quantity) -> u64 {
 pub(super) fn is_exact(iosize: &Quantity) -> bool {
     matches!(iosize, Quantity::Const(_))
 }
+
+/// Where one I/O goes: slot, offset and length.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aim {
+    pub(super) slot: usize,
+    /// `None`: on from the kernel's own position.
+    pub(super) offset: Option<u64>,
+    pub(super) len: u64,
+}
+
+/// What a flowop that reads or writes aims at, with the state of one thread.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) file: FileUse,
+    pub(super) iosize: Quantity,
+    pub(super) offsets: Offsets,
+    known: Option<Known>,
+}
+
+/// What the last aim found out, for as long as the slot holds a file of that set and size: random I/O of one size in one
+/// slot then needs no more than a draw.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    slot: usize,
+    set: usize,
+    nominal: u64,
+    len: u64,
+    step: u64,
+    places: u64,
+}
+
+impl Target {
+    pub(super) fn new(file: FileUse, iosize: Quantity, offsets: Offsets) -> Self {
+        Self { file, iosize, offsets, known: None }
+    }
+
+    /// The next I/O; opens the file if need be.
+    #[inline]
+    pub(super) fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Outcome> {
+        if let Some(known) = &self.known {
+            let slot = cx.slots.get(known.slot);
+            if slot.nominal == known.nominal && slot.holds(known.set) {
+                let offset = random::below(&mut cx.rng, known.places) * known.step;
+                cx.last_offset = offset;
+                return Ok(Aim { slot: known.slot, offset: Some(offset), len: known.len });
+            }
+        }
+        self.look(cx)
+    }
+
+    #[inline(never)]
+    fn look(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Outcome> {
+        let slot = self.file.ensure(cx)?;
+        let len = self.iosize.draw(&mut cx.rng);
+        let offset = self.offsets.next(cx, slot, len)?;
+        if let (Place::Random { align }, Quantity::Const(_), 0, Some(file)) =
+            (&self.offsets.place, &self.iosize, self.file.slot.rotate, cx.slots.get(slot).file)
+        {
+            self.known = Some(Known {
+                slot,
+                set: file.set,
+                nominal: cx.slots.get(slot).nominal,
+                len,
+                step: if *align > 0 { *align } else { len },
+                places: self.offsets.places,
+            });
+        }
+        Ok(Aim { slot, offset, len })
+    }
+}

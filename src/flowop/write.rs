@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{FileUse, Offsets, Place, is_exact, largest, workingset};
+use super::transfer::{Aim, FileUse, Offsets, Place, Target, is_exact, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -106,7 +106,8 @@ impl Op for Write {
     fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
         let offsets = Offsets::new(self.place.clone(), workingset);
-        Box::new(WriteStep { op: self.clone(), offsets, unsynced: 0 })
+        let target = Target::new(self.file.clone(), self.iosize.clone(), offsets);
+        Box::new(WriteStep { op: self.clone(), target, unsynced: 0 })
     }
 
     fn describe(&self) -> String {
@@ -129,7 +130,7 @@ impl Op for Write {
 
 struct WriteStep {
     op: Write,
-    offsets: Offsets,
+    target: Target,
     /// Bytes written since the last fsync of `fsyncevery=`.
     unsynced: u64,
 }
@@ -140,21 +141,9 @@ pub(super) const CHEAP_FILL: u64 = 64 << 10;
 impl Step for WriteStep {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.op.file.ensure(cx) {
-            Ok(slot) => slot,
+        let (slot, offset, len) = match self.aim(cx) {
+            Ok(aim) => aim,
             Err(outcome) => return outcome,
-        };
-        let mut len = self.op.iosize.draw(&mut cx.rng);
-        if self.op.end == End::Random {
-            len = random::below(&mut cx.rng, len);
-        }
-        let offset = if self.op.end == End::No {
-            match self.offsets.next(cx, slot, len) {
-                Ok(offset) => offset,
-                Err(outcome) => return outcome,
-            }
-        } else {
-            None
         };
         let Some(range) = cx.buffer.data(&mut cx.rng, len) else { return small_buffer(cx, len) };
         if len > CHEAP_FILL {
@@ -185,6 +174,18 @@ impl Step for WriteStep {
 }
 
 impl WriteStep {
+    #[inline]
+    fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<(usize, Option<u64>, u64), Outcome> {
+        if self.op.end == End::No {
+            let Aim { slot, offset, len } = self.target.aim(cx)?;
+            return Ok((slot, offset, len));
+        }
+        let slot = self.op.file.ensure(cx)?;
+        let len = self.op.iosize.draw(&mut cx.rng);
+        let len = if self.op.end == End::Random { random::below(&mut cx.rng, len) } else { len };
+        Ok((slot, None, len))
+    }
+
     /// The fsync of `fsyncevery=` belongs to the write that made it due.
     fn sync(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Outcome {
         self.unsynced += len;

@@ -161,6 +161,11 @@ impl Plan {
         self.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)))
     }
 
+    /// Whether anything that it does takes room on a file system.
+    pub fn writes(&self) -> bool {
+        self.flowops.iter().any(|f| f.way == Way::Write) || self.threads().any(|(_, t)| !t.effects.makes.is_empty())
+    }
+
     /// How many instances of a flowop there are.
     pub fn instances(&self, flowop: usize) -> usize {
         let info = &self.flowops[flowop];

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often the controller looks up while it waits.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Processes that run.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl Running {
                 Ended::Finished
             } else if news.first_done {
                 Ended::FirstDone
-            } else if news.done == seats && now < until {
+            } else if news.done == seats && now < until && (seats > 0 || until == NEVER) {
                 Ended::AllDone
             } else {
                 return None;

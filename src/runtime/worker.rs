@@ -51,7 +51,7 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             .map(|(set, want, kind)| (*set, maker(*kind, *want)))
             .collect(),
     };
-    let end = match prepare(home, seat, starvation) {
+    match prepare(home, seat, starvation) {
         Ok((mut cx, mut steps, mut table)) => {
             shared.gate.arrive();
             cx.go();
@@ -62,23 +62,19 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             if !matches!(end, End::Over) {
                 Timetable::close(&seat.rounds);
             }
+            crate::sys::mark("thread done");
             seat.ended.store(shared.clock.raw(), SeqCst);
-            report(home, &end);
+            report(home, end);
             cx.starvation.leave(&shared.views);
             cx.close_all();
-            end
         }
         Err(fault) => {
             shared.fail(fault);
             shared.gate.count_ready();
-            End::Over
         }
-    };
+    }
     seat.done.store(true, SeqCst);
     shared.tell(|news| news.done += 1);
-    if let End::Fault(fault) = end {
-        shared.fail(fault);
-    }
 }
 
 /// A thread that could not be started.
@@ -89,7 +85,7 @@ pub(super) fn never_ran(shared: &Shared, seat: &Seat) {
 }
 
 /// What the thread's end means for the run.
-fn report(home: &Home<'_>, end: &End) {
+fn report(home: &Home<'_>, end: End) {
     let shared = home.shared;
     let mode = shared.plan.mode;
     match end {
@@ -98,7 +94,7 @@ fn report(home: &Home<'_>, end: &End) {
         End::Done => {}
         End::Finished if mode == QuitMode::AllDone && !home.process.dialect.semantics().finish_ends_run => {}
         End::Finished => shared.finish(|news| news.finished = true),
-        End::Fault(fault) => shared.fail(fault.clone()),
+        End::Fault(fault) => shared.fail(fault),
     }
 }
 
@@ -207,7 +203,7 @@ fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, mut table: Option<&mut Timetable>
         };
         match step {
             Step::Op { local, iters, io, step } => {
-                cx.current = *local;
+                cx.turn_to(*local);
                 cx.intended = if *io { intended } else { 0 };
                 seat.at.store(*local as u32, Relaxed);
                 for _ in 0..iters.draw(&mut cx.rng) {

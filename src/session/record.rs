@@ -239,7 +239,7 @@ impl Session {
             Ended::FirstDone => (State::Complete, "first thread done".to_owned(), Status::Done),
             Ended::Finished => (State::Complete, "count reached".to_owned(), Status::Done),
             Ended::Interrupted(signal) => {
-                (State::Interrupted, format!("signal {signal}"), Status::Interrupted(*signal as u8))
+                (State::Interrupted, crate::sys::signal_name(*signal as i32), Status::Interrupted(*signal as u8))
             }
             Ended::Asked if run.state == State::LowSpace => (State::LowSpace, run.ended_by.clone(), Status::Refused),
             Ended::Asked => (State::Interrupted, "request".to_owned(), Status::Done),

@@ -279,7 +279,8 @@ impl Session {
         }
         let cpu = proc::cpu_times();
         let system = record::system_cpu();
-        let watch = Watch::new(ready.sets.iter().filter(|_| self.settings.engine.real()).map(|s| s.spec.root()));
+        let writes = self.settings.engine.real() && ready.plan.writes();
+        let watch = Watch::new(ready.sets.iter().filter(|_| writes).map(|s| s.spec.root()));
         let mut low = None;
         let mut timeline = record::Timeline::new(&running);
         let document = &self.document;
@@ -396,11 +397,14 @@ impl Session {
                 ready.set.close();
             }
         }
-        if let Some(dir) = fresh
-            && !self.settings.keep
-            && let Err(e) = std::fs::remove_dir(&dir)
-        {
-            front.note(&format!("{} stays: {e}", dir.display()));
+        if let Some(dir) = fresh.filter(|_| !self.settings.keep) {
+            // What a population that failed has left behind is marked as ours too.
+            let _ = prepare::clean(&dir, self.settings.populate_threads, &AtomicBool::new(false));
+            if let Err(e) = std::fs::remove_dir(&dir)
+                && e.kind() != std::io::ErrorKind::NotFound
+            {
+                front.note(&format!("{} stays: {e}", dir.display()));
+            }
         }
         if !stay.is_empty() {
             let bytes: u64 = stay.iter().map(|(_, b)| b).sum();

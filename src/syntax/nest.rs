@@ -218,6 +218,7 @@ impl Nester {
         if open.brace.start < open.brace.end {
             let mut diagnostic =
                 Diagnostic::error(Code::UnclosedBlock, open.brace, "this block is not closed").label("no `}` for this");
+            diagnostic = diagnostic.help("put a `}` where the block ends");
             if let Some(at) = seen {
                 diagnostic = diagnostic.also(at, "a `}` is missing before this, at the latest");
             }

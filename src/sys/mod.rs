@@ -11,11 +11,13 @@ pub mod futex;
 pub mod limits;
 pub mod map;
 pub mod mapped;
+mod mark;
 pub mod name;
 pub mod proc;
 
 pub use clock::Clock;
 pub use fd::{Fd, NONE};
+pub use mark::mark;
 pub use rustix::io::Errno;
 
 /// The symbolic name of an error number (`ENOSPC`), or `errno N` for one that has none here.
@@ -73,6 +75,16 @@ pub fn errno_text(errno: i32) -> String {
     }
 }
 
+/// The symbolic name of a signal that ends runs (`SIGINT`), or `signal N`.
+pub fn signal_name(signal: i32) -> String {
+    match signal {
+        libc::SIGHUP => "SIGHUP".to_owned(),
+        libc::SIGINT => "SIGINT".to_owned(),
+        libc::SIGTERM => "SIGTERM".to_owned(),
+        _ => format!("signal {signal}"),
+    }
+}
+
 /// `n` volatile stores of one byte, nothing else: the work of the `hog` flowop. Exactly `n`, whatever the optimiser thinks.
 #[inline(never)]
 pub fn burn(place: &mut u64, n: u64) {
@@ -80,14 +92,5 @@ pub fn burn(place: &mut u64, n: u64) {
     for i in 0..n {
         // SAFETY: the pointer is to a live u64, of which the first byte is written.
         unsafe { byte.write_volatile(i as u8) };
-    }
-}
-
-/// Leaves a mark for whoever traces the system calls of this process: `WMLRUN_MARK=1` in the environment makes each mark one
-/// `prctl`-free call that fails and does nothing. Without the variable it is nothing at all.
-pub fn mark(_what: &'static str) {
-    if std::env::var_os("WMLRUN_MARK").is_some() {
-        // SAFETY: a descriptor that can't exist; the call fails with EBADF and changes nothing.
-        let _ = unsafe { libc::syscall(libc::SYS_fcntl, -77, libc::F_GETFD) };
     }
 }

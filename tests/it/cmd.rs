@@ -1,0 +1,399 @@
+//! Runs the program as a user does: a fresh directory, arguments, a time limit; then status, texts and result.
+//!
+//! Every result that is read is held against the published schema on the way.
+//! Deliberately absent: what the program should say. That is in the tests.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The result file's name in the working directory.
+const RESULT: &str = "result.json";
+
+/// The binary under test. `WMLRUN_BIN` names another one, such as that of the release build.
+pub(crate) fn binary() -> PathBuf {
+    std::env::var_os("WMLRUN_BIN").map_or_else(|| env!("CARGO_BIN_EXE_wmlrun").into(), PathBuf::from)
+}
+
+/// Whether the tests take their full lengths and sizes (`WMLRUN_LONG=1`).
+pub(crate) fn long() -> bool {
+    std::env::var_os("WMLRUN_LONG").is_some_and(|v| v == "1")
+}
+
+/// One of two values: for every day, and for `WMLRUN_LONG=1`.
+pub(crate) fn short_or_long<T>(short: T, full: T) -> T {
+    if long() { full } else { short }
+}
+
+/// A directory for temporary files on the file system that the build lies on.
+pub(crate) fn scratch() -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// A directory in memory, where there is one.
+pub(crate) fn memory() -> PathBuf {
+    let shm = Path::new("/dev/shm");
+    if tempfile::tempfile_in(shm).is_ok() { shm.to_owned() } else { scratch() }
+}
+
+/// A call of the program that is being put together.
+pub(crate) struct Wml {
+    dir: TempDir,
+    before: Vec<OsString>,
+    args: Vec<OsString>,
+    envs: Vec<(&'static str, OsString)>,
+    timeout: Duration,
+    result: bool,
+    alone: bool,
+}
+
+/// Calls that run hold it for reading, one that runs alone for writing.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// The machine, shared with other calls or for one alone.
+enum Hold {
+    Shared { _guard: RwLockReadGuard<'static, ()> },
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+}
+
+impl Hold {
+    fn take(alone: bool) -> Self {
+        if alone {
+            Self::Alone { _guard: MACHINE.write().unwrap_or_else(PoisonError::into_inner) }
+        } else {
+            Self::Shared { _guard: MACHINE.read().unwrap_or_else(PoisonError::into_inner) }
+        }
+    }
+}
+
+impl Wml {
+    /// In a fresh directory on the build's file system.
+    pub(crate) fn new() -> Self {
+        Self::below(&scratch())
+    }
+
+    /// In a fresh directory below `place`, which may be a mount.
+    pub(crate) fn below(place: &Path) -> Self {
+        let dir = tempfile::Builder::new().prefix("wmlrun-").tempdir_in(place).unwrap();
+        Self {
+            dir,
+            before: Vec::new(),
+            args: Vec::new(),
+            envs: Vec::new(),
+            timeout: Duration::from_mins(2),
+            result: false,
+            alone: false,
+        }
+    }
+
+    /// The working directory.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Puts a file into the working directory.
+    pub(crate) fn file(self, name: &str, text: &str) -> Self {
+        let path = self.dir().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    /// Adds arguments.
+    pub(crate) fn args<I>(mut self, args: I) -> Self
+    where
+        I: IntoIterator<Item: Into<OsString>>,
+    {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds `--set NAME=VALUE` for each pair.
+    pub(crate) fn sets(self, values: &[(&str, &str)]) -> Self {
+        self.args(values.iter().flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")]))
+    }
+
+    /// Asks for a result, for [`Output::result`].
+    pub(crate) fn result(mut self) -> Self {
+        self.result = true;
+        self.args(["--json", RESULT])
+    }
+
+    /// Sets a variable of the environment.
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.envs.push((name, value.into()));
+        self
+    }
+
+    /// Has another program run it: `under(["strace", "-f"])`.
+    pub(crate) fn under<I>(mut self, before: I) -> Self
+    where
+        I: IntoIterator<Item: Into<OsString>>,
+    {
+        self.before = before.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Kills it after so long, which fails the test. Two minutes if not said.
+    pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Lets no other call of the tests run at the same time: for what has a bound in time.
+    pub(crate) fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
+    /// Starts it and comes back at once.
+    pub(crate) fn start(self) -> Running {
+        let hold = Hold::take(self.alone);
+        let mut words = self.before.clone();
+        words.push(binary().into());
+        words.extend(self.args.clone());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(self.dir()).envs(self.envs.iter().cloned()).env("NO_COLOR", "1");
+        // A group of its own, so that a time limit ends whatever it has started.
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let started = Instant::now();
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("{}: {e}", words[0].display()));
+        let stdout = drain(child.stdout.take().unwrap());
+        let stderr = drain(child.stderr.take().unwrap());
+        Running { child, started, texts: Some((stdout, stderr)), call: Some(self), _hold: hold }
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(self) -> Output {
+        self.start().wait()
+    }
+}
+
+/// A text that comes through a pipe, and how long after the start its first byte came.
+type Drain = JoinHandle<(String, Option<Instant>)>;
+
+fn drain(mut pipe: impl Read + Send + 'static) -> Drain {
+    std::thread::spawn(move || {
+        let (mut bytes, mut first, mut buf) = (Vec::new(), None, [0; 8192]);
+        while let Ok(n @ 1..) = pipe.read(&mut buf) {
+            first.get_or_insert_with(Instant::now);
+            bytes.extend_from_slice(&buf[..n]);
+        }
+        (String::from_utf8_lossy(&bytes).into_owned(), first)
+    })
+}
+
+/// A program that runs. Dropped, it is killed.
+pub(crate) struct Running {
+    child: Child,
+    started: Instant,
+    texts: Option<(Drain, Drain)>,
+    call: Option<Wml>,
+    _hold: Hold,
+}
+
+impl Running {
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal, as another process would.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits until its threads read or write files: the run has begun, and no longer makes its files.
+    ///
+    /// Told by the calls of the whole process: three looks in a row that each see at least ten more reads.
+    pub(crate) fn wait_until_reading(&mut self) {
+        let (mut seen, mut before) = (0, self.reads());
+        while seen < 3 {
+            assert!(self.started.elapsed() < self.call.as_ref().unwrap().timeout, "it never began to read");
+            if self.child.try_wait().unwrap().is_some() {
+                let (stdout, stderr) = self.texts.take().unwrap();
+                panic!("it ended before it began to read\n{}{}", stdout.join().unwrap().0, stderr.join().unwrap().0);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+            let now = self.reads();
+            seen = if now >= before + 10 { seen + 1 } else { 0 };
+            before = now;
+        }
+    }
+
+    /// Calls that read, of all its threads, since it started.
+    fn reads(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/io", self.pid())).unwrap_or_default();
+        text.lines().find_map(|line| line.strip_prefix("syscr: ")?.parse().ok()).unwrap_or(0)
+    }
+
+    /// Waits for its end, or kills it when its time is up, which fails the test.
+    pub(crate) fn wait(mut self) -> Output {
+        let call = self.call.take().unwrap();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if self.started.elapsed() > call.timeout {
+                self.kill();
+                let (stdout, stderr) = self.texts.take().unwrap();
+                let (stdout, stderr) = (stdout.join().unwrap().0, stderr.join().unwrap().0);
+                panic!("{:?} still ran after {:?}\n{stdout}{stderr}", call.args, call.timeout);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let elapsed = self.started.elapsed();
+        let (stdout, stderr) = self.texts.take().unwrap();
+        let ((stdout, first), (stderr, _)) = (stdout.join().unwrap(), stderr.join().unwrap());
+        let reported = first.map(|at| at - self.started);
+        Output { call, status, stdout, stderr, elapsed, reported }
+    }
+
+    fn kill(&mut self) {
+        let group = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.kill();
+        }
+    }
+}
+
+/// What a call left. The working directory lives as long as this.
+pub(crate) struct Output {
+    call: Wml,
+    status: ExitStatus,
+    /// Standard output.
+    pub(crate) stdout: String,
+    /// Standard error.
+    pub(crate) stderr: String,
+    /// From start to end.
+    pub(crate) elapsed: Duration,
+    /// From the start to the first byte of standard output.
+    pub(crate) reported: Option<Duration>,
+}
+
+impl Output {
+    /// The exit status; that of a shell for one that a signal ended.
+    pub(crate) fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+
+    /// Fails the test, with all that was printed, unless it ended with this status.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code(), code, "of {:?}\n{}", self.call.args, self.shown());
+        self
+    }
+
+    /// All that a person sees.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+
+    /// The working directory.
+    pub(crate) fn dir(&self) -> &Path {
+        self.call.dir()
+    }
+
+    /// Names in the working directory besides the result.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let names =
+            std::fs::read_dir(self.dir()).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+        let mut names: Vec<_> = names.filter(|name| name != RESULT).collect();
+        names.sort();
+        names
+    }
+
+    /// The result, valid against the schema.
+    #[track_caller]
+    pub(crate) fn result(&self) -> Value {
+        assert!(self.call.result, "this call did not ask for a result");
+        let text = std::fs::read_to_string(self.dir().join(RESULT))
+            .unwrap_or_else(|e| panic!("no result: {e}\n{}", self.shown()));
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let wrong: Vec<_> = SCHEMA.iter_errors(&document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert!(wrong.is_empty(), "the result does not follow docs/result.schema.json:\n{}", wrong.join("\n"));
+        document
+    }
+
+    /// The only run of the result.
+    #[track_caller]
+    pub(crate) fn only_run(&self) -> Value {
+        let mut document = self.result();
+        let runs = document["runs"].as_array_mut().unwrap();
+        assert_eq!(runs.len(), 1, "runs in the result");
+        runs.remove(0)
+    }
+}
+
+static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/result.schema.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    jsonschema::validator_for(&schema).unwrap()
+});
+
+/// A number of a run, by its path: `["summary", "ops"]`.
+#[track_caller]
+pub(crate) fn number(value: &Value, path: &[&str]) -> f64 {
+    let found = path.iter().fold(value, |v, key| &v[*key]);
+    found.as_f64().unwrap_or_else(|| panic!("`{}` is {found}, not a number", path.join(".")))
+}
+
+/// A whole number of a flowop or run.
+#[track_caller]
+pub(crate) fn count(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or_else(|| panic!("`{key}` is {}, not a count", value[key]))
+}
+
+/// The flowops of a run.
+pub(crate) fn flowops(run: &Value) -> &[Value] {
+    run["flowops"].as_array().unwrap()
+}
+
+/// The flowop of that name.
+#[track_caller]
+pub(crate) fn flowop<'a>(run: &'a Value, name: &str) -> &'a Value {
+    let found = flowops(run).iter().find(|f| f["name"] == name);
+    found.unwrap_or_else(|| panic!("no flowop `{name}` in the result"))
+}
+
+/// Runs a system's tool to its end; its standard output.
+#[track_caller]
+pub(crate) fn tool(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|e| panic!("{program}: {e}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {}: {}\n{stderr}", args.join(" "), output.status);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Whether a program of that name is in the path or where system tools are.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&path).chain(["/sbin".into(), "/usr/sbin".into()]);
+    places.into_iter().any(|place| place.join(program).is_file())
+}
+
+/// Says loudly that a test did not run; where everything must be there (`CI=true`), fails it instead.
+pub(crate) fn skip(test: &str, why: &str) {
+    assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "{test} can't run: {why}");
+    // Past the test runner's capture, which would hide it in a test that passes.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("\nSKIPPED {test}: {why}\n").as_bytes());
+}

@@ -1,0 +1,112 @@
+//! The count is the truth: the kernel's count of a run's calls equals the result's, to the call and to the byte.
+//!
+//! Each personality runs with one instance of each thread, under strace. What lies between the gate and a thread's last step
+//! are the calls of its steps, and those that open directories on the way to files, which are the tool's and no operation's.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cmd::{Wml, count, flowops, short_or_long};
+use crate::scripts::{first_or_all, for_each};
+use crate::strace::{self, Call, Log};
+
+/// Flowops that make no calls of their own.
+const SILENT: &[&str] = &["aiowait"];
+
+/// The calls of the steps on what lies in the run's file sets.
+fn on_files(log: &Log, run: &Value) -> Log {
+    let sets = run["filesets"].as_array().unwrap();
+    let roots: Vec<_> = sets.iter().map(|set| format!("{}/", set["path"].as_str().unwrap())).collect();
+    assert!(!roots.is_empty(), "no file set in the result");
+    let inside = |call: &Call| roots.iter().any(|root| call.file().contains(root.as_str()));
+    log.of_steps().only(|call| inside(call) && !call.opens_directory())
+}
+
+/// The flowops that work on files.
+fn working(run: &Value) -> impl Iterator<Item = &Value> {
+    let works =
+        |f: &&Value| (f["class"] == "io" || f["class"] == "aio") && !SILENT.contains(&f["kind"].as_str().unwrap());
+    flowops(run).iter().filter(works)
+}
+
+/// A sum over the flowops of one kind, or of all.
+fn total(run: &Value, kinds: &[&str], keys: &[&str]) -> u64 {
+    let of_kind = |f: &&Value| kinds.is_empty() || kinds.contains(&f["kind"].as_str().unwrap());
+    working(run).filter(of_kind).map(|f| keys.iter().map(|key| count(f, key)).sum::<u64>()).sum()
+}
+
+/// Calls of one kind equal a flowop's operations, those that ended late included.
+#[track_caller]
+fn assert_kind(calls: &Log, run: &Value, names: &[&str], kinds: &[&str]) {
+    let seen = calls.only(|call| names.contains(&call.name.as_str())).calls().count() as u64;
+    assert_eq!(seen, total(run, kinds, &["ops", "late_ops"]), "calls of {names:?} against operations of {kinds:?}");
+}
+
+#[track_caller]
+fn assert_counted(calls: &Log, run: &Value) {
+    let failed: Vec<_> = calls.calls().filter(|call| call.error().is_some() || call.result.is_none()).collect();
+    assert!(failed.is_empty(), "failed calls: {failed:?}");
+    // The whole: an operation is one call, and what it makes besides is counted too.
+    let all = total(run, &[], &["ops", "late_ops", "implicit_opens", "calls"]);
+    assert_eq!(calls.calls().count() as u64, all, "calls in all; seen are {:?}", calls.counts());
+    // Each way's bytes.
+    for (way, moves) in [("reads", Call::reads as fn(&Call) -> bool), ("writes", Call::writes)] {
+        let moved: u64 = calls.calls().filter(|call| moves(call)).map(Call::bytes).sum();
+        let counted: u64 =
+            working(run).filter(|f| f[way] == true).map(|f| count(f, "bytes") + count(f, "late_bytes")).sum();
+        assert_eq!(moved, counted, "bytes that {way} moved");
+    }
+    // Kind by kind, where a kind has a call of its own.
+    assert_kind(calls, run, &["unlinkat", "unlink"], &["deletefile"]);
+    assert_kind(calls, run, &["close"], &["closefile"]);
+    assert_kind(calls, run, &["fsync"], &["fsync", "fsyncset"]);
+    assert_kind(calls, run, &["mkdirat", "mkdir"], &["makedir"]);
+    // An implicit open that ended late is told as a late operation of the flowop that wanted it.
+    let opens = calls.calls().filter(|call| call.opens()).count() as u64;
+    let explicit = total(run, &["openfile", "createfile"], &["ops", "late_ops"]);
+    let implicit = total(run, &[], &["implicit_opens"]);
+    let late = total(run, &[], &["late_ops"]);
+    assert!((explicit + implicit..=explicit + implicit + late).contains(&opens), "{opens} opens");
+}
+
+#[test]
+fn the_result_counts_what_the_kernel_counts() {
+    if !strace::available("the_result_counts_what_the_kernel_counts") {
+        return;
+    }
+    // Those with steps of other calls (listings, links…) are counted elsewhere.
+    let scripts: Vec<_> = first_or_all().into_iter().filter(|s| !s.text.contains("listdir")).collect();
+    for_each(&scripts, 2, |script| {
+        let call = Wml::new().args([script.call.as_str(), "--runtime", short_or_long("2", "10")]).sets(&script.small());
+        let call = call.sets(&script.single()).result().timeout(Duration::from_mins(5));
+        let (output, log) = strace::run(call);
+        let run = output.exits(0).only_run();
+        let calls = on_files(&log, &run);
+        assert!(calls.calls().count() > 100, "too few calls to tell: {:?}", calls.counts());
+        assert_counted(&calls, &run);
+    });
+}
+
+/// Random I/O is aligned, stays inside the file, and reaches its last block.
+#[test]
+fn random_offsets_cover_the_file() {
+    const SIZE: u64 = 64 << 10;
+    const BLOCK: u64 = 4 << 10;
+    if !strace::available("random_offsets_cover_the_file") {
+        return;
+    }
+    for personality in ["randomread", "randomwrite"] {
+        let sets = [("filesize", "64k"), ("iosize", "4k")];
+        let call = Wml::new().args([personality, "--runtime", "1", "--seed", "7"]).sets(&sets).result();
+        let (output, log) = strace::run(call);
+        let calls = on_files(&log, &output.exits(0).only_run()).only(|call| call.reads() || call.writes());
+        let mut seen = std::collections::BTreeSet::new();
+        for call in calls.calls() {
+            assert_eq!(call.size(), Some(BLOCK));
+            seen.insert(call.offset().unwrap());
+        }
+        let expected: Vec<_> = (0..SIZE / BLOCK).map(|n| n * BLOCK).collect();
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), expected, "{personality}");
+    }
+}

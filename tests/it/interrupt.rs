@@ -1,0 +1,64 @@
+//! ^C and SIGTERM: the run stops at once, and what was measured is reported.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::cmd::{Running, Wml, memory, number};
+
+fn started() -> Running {
+    let sets = [("filesize", "16m"), ("iosize", "4k")];
+    let mut running =
+        Wml::below(&memory()).args(["randomread", "--runtime", "60"]).sets(&sets).result().alone().start();
+    running.wait_until_reading();
+    running
+}
+
+/// The part that ran is told in text and result, both marked.
+fn assert_stops(signal: Signal, code: i32, name: &str) {
+    let running = started();
+    sleep(Duration::from_secs(2));
+    let asked = Instant::now();
+    running.signal(signal);
+    let output = running.wait().exits(code);
+    assert!(asked.elapsed() <= Duration::from_secs(1), "it took {:?} to end", asked.elapsed());
+    let run = output.only_run();
+    assert_eq!(run["state"], "interrupted");
+    assert!(run["ended_by"].as_str().unwrap().contains(name), "ended by {}", run["ended_by"]);
+    assert!(number(&run, &["summary", "ops"]) > 0.0);
+    // At least the two seconds since it was seen to run, and not as long as all of the call.
+    let measured = number(&run, &["measured_seconds"]);
+    assert!((2.0..output.elapsed.as_secs_f64()).contains(&measured), "{measured} s measured");
+    assert!(output.stdout.contains("rand-read1") && output.stdout.contains("interrupted"), "{}", output.stdout);
+    assert_eq!(output.left(), [""; 0], "left behind");
+}
+
+#[test]
+fn an_interrupt_ends_the_run_with_its_report() {
+    assert_stops(Signal::INT, 130, "SIGINT");
+}
+
+#[test]
+fn a_termination_ends_the_run_with_its_report() {
+    assert_stops(Signal::TERM, 143, "SIGTERM");
+}
+
+/// Threads that wait for each other are let go too.
+#[test]
+fn waiting_threads_do_not_hold_it_up() {
+    let script = "\
+define process name=p {
+  thread name=sleeper { flowop delay name=d,value=1000 }
+  thread name=waiter { flowop semblock name=never,value=1,highwater=1 }
+  thread name=blocked { flowop block name=b }
+}
+";
+    let running = Wml::new().file("waits.wml", script).args(["waits.wml", "--runtime", "60"]).result().alone().start();
+    sleep(Duration::from_secs(2));
+    let asked = Instant::now();
+    running.signal(Signal::INT);
+    let output = running.wait().exits(130);
+    assert!(asked.elapsed() <= Duration::from_secs(1), "it took {:?} to end", asked.elapsed());
+    assert_eq!(output.only_run()["state"], "interrupted");
+}

@@ -1,0 +1,94 @@
+//! What the program did not make, it does not touch: foreign files, links, plain files in the way.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::cmd::{Output, Wml};
+use crate::tree::tree;
+
+/// A script whose one file set is `data`, small, in `$dir`; with or without `reuse`.
+fn script(reuse: &str) -> String {
+    format!(
+        "define fileset name=data,path=$dir,size=4k,entries=20,dirwidth=5,prealloc=100{reuse}\n\
+         define process name=p {{ thread name=t {{ flowop statfile name=look,filesetname=data }} }}\n"
+    )
+}
+
+fn call(reuse: &str) -> Wml {
+    let call = Wml::new().file("w.wml", &script(reuse)).args(["w.wml", "--runtime", "1", "--dir", "d"]);
+    fs::create_dir(call.dir().join("d")).unwrap();
+    call
+}
+
+/// Runs it over what `lay` has put into the directory, and finds all of that as it was.
+#[track_caller]
+fn assert_refused(reuse: &str, lay: impl Fn(&Path)) -> Output {
+    let call = call(reuse);
+    let dir = call.dir().join("d");
+    lay(&dir);
+    let before = tree(&dir);
+    let output = call.run().exits(3);
+    assert_eq!(before, tree(&dir), "something below the directory was changed\n{}", output.shown());
+    output
+}
+
+#[test]
+fn a_foreign_directory_is_refused_and_left_as_it_is() {
+    for reuse in ["", ",reuse"] {
+        let output = assert_refused(reuse, |dir| {
+            // Named as files of the set would be.
+            fs::create_dir_all(dir.join("data/00000001")).unwrap();
+            fs::write(dir.join("data/00000001/00000001"), "precious").unwrap();
+        });
+        for word in ["--adopt", "--dir", "data"] {
+            assert!(output.stderr.contains(word), "no `{word}` in\n{}", output.stderr);
+        }
+        assert_refused(reuse, |dir| {
+            fs::create_dir(dir.join("data")).unwrap();
+            fs::write(dir.join("data/.hidden"), "").unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_link_is_not_followed() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("x"), "mine").unwrap();
+    let before = tree(elsewhere.path());
+    for reuse in ["", ",reuse"] {
+        assert_refused(reuse, |dir| symlink(elsewhere.path(), dir.join("data")).unwrap());
+        assert_eq!(before, tree(elsewhere.path()), "behind the link");
+    }
+}
+
+#[test]
+fn a_plain_file_in_the_way_stays() {
+    assert_refused("", |dir| fs::write(dir.join("data"), "text").unwrap());
+}
+
+/// Also in a tree of ours: what a person put there since is not removed with it.
+#[test]
+fn a_foreign_file_in_an_own_tree_keeps_the_tree() {
+    let first = call("").run().exits(0);
+    let dir = first.dir().join("d");
+    assert!(dir.join("data/00000001").exists(), "a tree in a directory that the user named stays");
+    let again =
+        |dir: &Path| Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "1", "--dir"]).args([dir]).run();
+    again(&dir).exits(0);
+    fs::write(dir.join("data/00000001/notes.txt"), "mine").unwrap();
+    let before = tree(&dir);
+    let output = again(&dir).exits(3);
+    assert!(output.stderr.contains("notes.txt"), "{}", output.stderr);
+    assert_eq!(before, tree(&dir));
+}
+
+#[test]
+fn clean_removes_what_was_made_and_nothing_else() {
+    let first = call("").run().exits(0);
+    let dir = first.dir().join("d");
+    fs::write(dir.join("mine"), "text").unwrap();
+    Wml::new().args(["clean"]).args([&dir]).run().exits(0);
+    let names: Vec<_> = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["mine"]);
+}
