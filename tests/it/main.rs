@@ -18,6 +18,7 @@ mod filesystems;
 mod five_mistakes;
 mod flowops;
 mod interrupt;
+mod lints;
 mod main_job;
 mod safety;
 mod shipped;
