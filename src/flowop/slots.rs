@@ -99,6 +99,8 @@ impl Slots {
         if rule.rotate == 0 {
             return match rule.set {
                 _ if rule.fd > 0 => rule.fd,
+                // What is open in the set's own slot stays there, whatever becomes of the first.
+                Some(set) if self.table[self.own + set].handle.is_some() => self.own + set,
                 Some(set) if self.table[0].file.is_some_and(|f| f.set != set) && self.table[0].handle.is_some() => {
                     self.own + set
                 }
@@ -148,7 +150,7 @@ mod tests {
     use super::*;
 
     fn handle() -> Handle {
-        Handle { fd: 9, position: 0, size: 0 }
+        Handle { fd: 9, position: 0, cursor: 0, size: 0 }
     }
 
     #[test]

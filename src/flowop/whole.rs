@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{FileUse, is_exact, largest, workingset};
+use super::transfer::{FileUse, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step, write};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -63,7 +63,7 @@ impl Op for ReadWhole {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: whole_buffer(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
+        Effects { buffer: whole_buffer(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }
 }
 
@@ -142,7 +142,7 @@ impl Op for WriteWhole {
 
     fn effects(&self) -> Effects {
         let mut effects =
-            Effects { buffer: whole_buffer(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() };
+            Effects { buffer: whole_buffer(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() };
         effects.max_fd = effects.max_fd.max(self.source);
         effects
     }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{Aim, FileUse, Offsets, Place, Target, is_exact, largest, workingset};
+use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -124,7 +124,7 @@ impl Op for Write {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
+        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }
 }
 

@@ -559,6 +559,9 @@ fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<Diagnostic>
             }
         }
         Expr::Bool(_) if number && attr.kind != Kind::Int => wrong("a switch", "give a number".to_owned()),
+        Expr::Float(x) if matches!(attr.kind, Kind::Int | Kind::Size) => {
+            wrong(&format!("{x}"), "give a whole number".to_owned())
+        }
         Expr::Int(_) | Expr::Float(_) if matches!(attr.kind, Kind::Fileset | Kind::Random | Kind::Variable) => {
             wrong("a number", format!("give {}", wanted(attr.kind)))
         }

@@ -46,6 +46,10 @@ pub fn compile(
     let filesets: Vec<FilesetSpec> =
         definitions.filesets.iter().filter_map(|def| filesets::spec(def, scope, &mut found)).collect();
     same_names(definitions, &filesets, &mut found);
+    if crate::diag::has_errors(&found) {
+        // A set that can't be told makes every flowop that names it look wrong.
+        return Err(found);
+    }
     let mut drafts = Vec::new();
     for (p, def) in definitions.processes.iter().enumerate() {
         drafts.push(process(p, def, definitions, scope, table, &mut found));
@@ -272,6 +276,7 @@ fn lower_thread(
     let mut effects = Effects::default();
     let mut ops = Vec::new();
     let mut own = Vec::new();
+    let mut in_slots = Vec::new();
     for (local, pending) in draft.pending.into_iter().enumerate() {
         let args = Args {
             name: &pending.name,
@@ -287,6 +292,7 @@ fn lower_thread(
             Some(Ok(op)) => {
                 let one = op.effects();
                 own.push((one.sets.clone(), one.max_fd));
+                in_slots.extend(one.makes_in_slot.map(|made| (local, made)));
                 join(&mut effects, one);
                 ops.push(Some(op));
             }
@@ -315,9 +321,9 @@ fn lower_thread(
         })
         .collect();
     let memsize = draft.values.int("memsize", 0);
-    if memsize > 0 && effects.buffer > memsize && effects.exact_buffer {
+    if memsize > 0 && effects.exact_buffer > memsize {
         let at = draft.values.get("memsize").map_or(Span::default(), |(_, s)| s);
-        let largest = effects.buffer;
+        let largest = effects.exact_buffer;
         found.push(
             Diagnostic::error(
                 Code::OutOfRange,
@@ -326,6 +332,11 @@ fn lower_thread(
             )
             .help("make `memsize` at least as large as the largest `iosize`, or 0"),
         );
+    }
+    let worked = worked_on(&own);
+    for (local, (want, kind)) in in_slots {
+        let makes = worked[local].iter().map(|set| (*set, want, kind)).collect();
+        join(&mut effects, Effects { makes, ..Effects::default() });
     }
     let thread = Thread {
         name: draft.name,
@@ -338,7 +349,7 @@ fn lower_thread(
         count: ops.len(),
         effects,
     };
-    (thread, worked_on(&own))
+    (thread, worked)
 }
 
 /// The file sets that each flowop of a thread works on, from those that it names and its slot: one that names none goes on with
@@ -403,9 +414,7 @@ fn join(all: &mut Effects, one: Effects) {
             all.moves.push(set);
         }
     }
-    if one.buffer > all.buffer {
-        all.exact_buffer = one.exact_buffer;
-    }
+    all.exact_buffer = all.exact_buffer.max(one.exact_buffer);
     all.buffer = all.buffer.max(one.buffer);
     all.max_fd = all.max_fd.max(one.max_fd);
     all.opennext |= one.opennext;

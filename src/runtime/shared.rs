@@ -50,7 +50,7 @@ impl Fault {
     }
 
     pub(super) fn of(kind: FaultKind, flowop: usize, failure: Failure) -> Self {
-        let Failure { what, path, errno, help } = failure;
+        let Failure { what, path, errno, help, .. } = failure;
         Self { kind, flowop: Some(flowop), what, path, errno, help }
     }
 }
@@ -269,8 +269,11 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
         .enumerate()
         .map(|(i, (set, makers))| {
             set.state.set_threads(users[i].max(1));
-            if !changed[i] {
-                set.state.freeze();
+            // A set may have been used by an earlier run, in another way.
+            if changed[i] {
+                set.state.thaw()
+            } else {
+                set.state.freeze()
             }
             View { set: Arc::clone(set), makers: Arc::new(makers) }
         })

@@ -179,12 +179,12 @@ impl Session {
 
     /// Live processes follow the event rate; nothing else that is set later reaches them.
     fn follow_event_rate(&mut self) {
-        if let (Some(live), Ok(Some(rate))) = (&self.live, self.event_rate_now()) {
+        let (Some(_), Ok(rate)) = (&self.event_rate, self.event_rate_now()) else { return };
+        let rate = rate.unwrap_or(0);
+        if let Some(live) = &self.live {
             live.running.set_rate(rate);
         }
-        if let Ok(Some(rate)) = self.event_rate_now() {
-            self.scope.set_internal("rate", rate.to_string());
-        }
+        self.scope.set_internal("rate", rate.to_string());
     }
 
     fn run_command(

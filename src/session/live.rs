@@ -192,7 +192,7 @@ impl Session {
             front.note("no processes live: `stats snap` has nothing to show");
             return Status::Done;
         };
-        let waited = live.ended.clone().unwrap_or(Waited { ended: Ended::Time, tick: Clock::get().raw() });
+        let waited = live.ended.clone().unwrap_or_else(|| live.running.look());
         let mut run = self.new_run(&live.ready, &live.running, live.requested);
         run.started_at.clone_from(&live.started_at);
         run.intervals = std::mem::take(&mut live.intervals);
@@ -239,6 +239,13 @@ impl Session {
     /// `shutdown processes`, and whatever else ends them.
     pub(super) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
         let Some(live) = self.live.take() else { return Status::Done };
+        // A fault that no `sleep` or `stats snap` has heard of is told now.
+        let mut status = Status::Done;
+        if live.ended.is_none()
+            && let Waited { ended: ended @ Ended::Fault(_), .. } = live.running.look()
+        {
+            status = show_end(&ended, front);
+        }
         live.running.stop(Clock::get().raw());
         if self.stream_wanted().is_some() {
             live.running.settle(Duration::from_secs(10));
@@ -256,7 +263,7 @@ impl Session {
             ));
         }
         live.heard.try_iter().for_each(|message| front.note(&message));
-        Status::Done
+        status
     }
 
     /// `psrun [[-]PERIOD [SECONDS]]`.

@@ -72,11 +72,17 @@ pub(super) fn io_bytes(plan: &Plan, sample: &Sample) -> u64 {
 pub(super) struct Timeline {
     from: u64,
     last: Sample,
+    /// Where the last piece began, for an end so soon after it that it belongs to it.
+    before: Option<Sample>,
 }
 
 impl Timeline {
     pub(super) fn new(running: &Running) -> Self {
-        Self { from: running.from(), last: Sample { tick: running.from(), flowops: running.measured().flowops } }
+        Self {
+            from: running.from(),
+            last: Sample { tick: running.from(), flowops: running.measured().flowops },
+            before: None,
+        }
     }
 
     /// The piece since the last one.
@@ -89,20 +95,23 @@ impl Timeline {
         let t = running.ns(self.from, now.tick) as f64 / 1e9;
         let seconds = running.ns(self.last.tick, now.tick) as f64 / 1e9;
         let deltas: Vec<Snapshot> = now.flowops.iter().zip(&self.last.flowops).map(|(n, l)| n.minus(l)).collect();
-        self.last = now;
+        self.before = Some(std::mem::replace(&mut self.last, now));
         build::interval(t, seconds, &deltas)
     }
 
-    /// Whether the end of the run is far enough from the last piece to be one of its own: a tenth of a second.
-    pub(super) fn has_rest(&self, running: &Running, end: u64) -> bool {
-        running.ns(self.last.tick, end) > 100_000_000
-    }
-
-    /// The last piece, up to the end of the measurement.
-    pub(super) fn last(&mut self, running: &Running, end: u64) -> Interval {
+    /// The end of the measurement: what is left is a piece of its own, or, if it is less than a tenth of a second, a part of
+    /// the last one.
+    pub(super) fn conclude(&mut self, running: &Running, end: u64, pieces: &mut Vec<Interval>) {
+        const SHORT: u64 = 100_000_000;
+        if running.ns(self.last.tick, end) < SHORT
+            && let Some(before) = self.before.take()
+        {
+            self.last = before;
+            pieces.pop();
+        }
         let mut now = running.measured();
         now.tick = end;
-        self.take(running, now)
+        pieces.push(self.take(running, now));
     }
 }
 

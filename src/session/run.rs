@@ -10,7 +10,7 @@ use crate::plan::{self, Plan};
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::Span;
 use crate::stats::result::build::CpuTime;
-use crate::stats::result::{Run, State, Warmup};
+use crate::stats::result::{Note, Run, State, Warmup};
 use crate::sys::{limits, proc};
 use crossbeam::channel::RecvTimeoutError;
 use std::path::{Path, PathBuf};
@@ -316,6 +316,10 @@ impl Session {
         if !warmup.is_zero() {
             let waited = running.wait(Some(warmup), self.settings.interval, &mut |_| true);
             if waited.ended != Ended::Time {
+                run.warnings.push(Note {
+                    code: "ended_in_warmup".to_owned(),
+                    message: "the run ended while it was warmed up: the figures are of the warm-up".to_owned(),
+                });
                 return self.conclude(ready, running, run, &waited, CpuTime::default(), front);
             }
             let before = running.clear();
@@ -337,7 +341,9 @@ impl Session {
         let mut timeline = record::Timeline::new(&running);
         let (document, started) = (&self.document, self.started);
         let waited = {
-            let look = Duration::from_millis(100).min(self.settings.interval);
+            // Where little is left above what must stay free, it may be gone in no time.
+            let look = if watch.is_tight() { 5 } else { 100 };
+            let look = Duration::from_millis(look).min(self.settings.interval);
             let every = (self.settings.interval.as_nanos() / look.as_nanos()).max(1);
             let mut looks = 0;
             let run = &mut run;
@@ -367,9 +373,7 @@ impl Session {
         };
         running.settle(GRACE);
         heard.try_iter().for_each(|message| front.note(&message));
-        if timeline.has_rest(&running, waited.tick) {
-            run.intervals.push(timeline.last(&running, waited.tick));
-        }
+        timeline.conclude(&running, waited.tick, &mut run.intervals);
         if let Some(low) = low {
             run.state = State::LowSpace;
             run.ended_by = format!(

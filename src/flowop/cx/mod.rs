@@ -264,8 +264,14 @@ impl<'r> OpCx<'r> {
     /// A call of the current operation failed.
     #[cold]
     pub fn failed(&mut self, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
+        self.failed_of(self.current, what, errno, file)
+    }
+
+    /// A call failed that another flowop of the thread had made.
+    #[cold]
+    pub fn failed_of(&mut self, flowop: usize, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
         let number = errno.raw_os_error();
-        self.cell().error(number);
+        self.stats.cell(flowop).error(number);
         self.digress();
         self.last = self.clock.raw();
         let root = file.map(|f| self.views[f.set].set.spec.root());
@@ -274,6 +280,7 @@ impl<'r> OpCx<'r> {
             path: file.map(|f| self.path(f)),
             errno: Some(number),
             help: advice(errno).to_owned(),
+            of: Some(flowop),
         }))
     }
 
@@ -281,7 +288,13 @@ impl<'r> OpCx<'r> {
     #[cold]
     pub fn misuse(&mut self, what: impl Into<String>, help: &str) -> Outcome {
         self.cell().error(0);
-        Outcome::Failed(Box::new(Failure { what: what.into(), path: None, errno: None, help: help.to_owned() }))
+        Outcome::Failed(Box::new(Failure {
+            what: what.into(),
+            path: None,
+            errno: None,
+            help: help.to_owned(),
+            of: None,
+        }))
     }
 
     /// The path of a file.
@@ -384,9 +397,9 @@ impl<'r> OpCx<'r> {
 
     /// Waits for what is out and closes whatever is open: the thread ends.
     pub fn close_all(&mut self) {
-        if let Some(mut aio) = self.aio.take() {
-            aio.drain(self);
-        }
+        // What fails now is counted; its thread has ended and can't fail any more.
+        let _ = super::aio::drain(self);
+        self.aio = None;
         for slot in 0..self.slots.len() {
             // What a buffered writer still had is written, as by a program that ends; nobody counts it any more.
             let _ = super::buffered::flush(self, slot);

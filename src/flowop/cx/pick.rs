@@ -60,6 +60,12 @@ impl Starvation {
     }
 }
 
+/// A starving thread looks again so often, changed or not.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// So many looks in a row that find nobody left, and nothing changed, are the end.
+const STUCK: u32 = 4;
+
 impl OpCx<'_> {
     /// Picks a file of a set; waits if there is none now and there may be one later.
     /// With `hold` the file stays busy until `State::release` or `State::set_exists`.
@@ -119,6 +125,8 @@ impl OpCx<'_> {
         let makers = &views[set].makers;
         let made = maker(kind, want);
         let mut starving = false;
+        // How often nobody was left to make one, and nothing changed.
+        let mut alone = 0;
         let result = loop {
             let epoch = members.epoch();
             let rotor = if kind == Kind::File { &mut self.rotors[set] } else { &mut self.leaf_rotors[set] };
@@ -140,18 +148,18 @@ impl OpCx<'_> {
                         starving = true;
                         self.starvation.leave(views);
                     }
-                    if makers.live[made].load(SeqCst) == 0 {
-                        // One more look: the last maker may have made one before it left.
-                        if members.epoch() == epoch {
-                            break Err(Outcome::Stuck(Box::new(self.starved_out(set, want, kind))));
-                        }
-                        continue;
-                    }
-                    members.wait_change(epoch, Duration::from_millis(50));
+                    // A maker whose own wait has just ended counts as waiting until it runs: only if nothing changes for
+                    // some time is nobody left.
+                    let nobody = makers.live[made].load(SeqCst) == 0;
+                    alone = if nobody && members.epoch() == epoch { alone + 1 } else { 0 };
+                    members.wait_change(epoch, LOOK);
                 }
             }
             if self.gate.is_stopped() || self.expired() {
                 break Err(Outcome::Over);
+            }
+            if alone > STUCK {
+                break Err(Outcome::Stuck(Box::new(self.starved_out(set, want, kind))));
             }
         };
         if starving {
@@ -177,19 +185,26 @@ impl OpCx<'_> {
             path: None,
             errno: None,
             help: "give the file set more entries, or another `prealloc`".to_owned(),
+            of: None,
         }
     }
 
-    /// Takes a file that exists, and no other: false if it does not exist or someone else works on it.
-    pub fn hold_existing(&self, file: FileRef) -> bool {
+    /// Takes a file that exists, and no other; waits while someone else works on it. False if it does not exist.
+    pub fn hold_existing(&self, file: FileRef) -> Result<bool, Outcome> {
         let state = &self.views[file.set].set.state;
-        match state.pick(Want::Existing, How::Index(file.index), true) {
-            Picked::File(index) if index == file.index => true,
-            Picked::File(other) => {
-                state.release(other);
-                false
+        loop {
+            match state.pick(Want::Existing, How::Index(file.index), true) {
+                Picked::File(index) if index == file.index => return Ok(true),
+                Picked::File(other) => state.release(other),
+                Picked::AllBusy | Picked::None => {}
             }
-            Picked::AllBusy | Picked::None => false,
+            if !state.files.exists(file.index) {
+                return Ok(false);
+            }
+            if self.gate.is_stopped() || self.expired() {
+                return Err(Outcome::Over);
+            }
+            std::thread::yield_now();
         }
     }
 }
