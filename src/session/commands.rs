@@ -46,9 +46,10 @@ impl Session {
                 if !self.script_variables.contains(&name.node) {
                     self.script_variables.push(name.node.clone());
                 }
+                let new = self.scope.binding(&name.node).is_none();
                 self.scope.set(&name.node, value.clone(), self.set_by()).map_err(Box::new)?;
                 self.follow_event_rate();
-                self.doubt_setting(name, front);
+                self.doubt_setting(name, new, front);
             }
             CommandKind::SetField { name, field, value } => {
                 if !self.scope.set_field(&name.node, field.clone(), value.clone()) {
@@ -166,8 +167,12 @@ impl Session {
         let value = model::eval(seconds, &self.scope).map_err(Box::new)?;
         value.as_f64().filter(|s| (0.0..=1e9).contains(s)).ok_or_else(|| {
             Box::new(
-                Diagnostic::error(Code::WrongType, seconds.span, format!("{} where seconds are wanted", value.print()))
-                    .help("give a number of seconds"),
+                Diagnostic::error(
+                    Code::WrongType,
+                    seconds.span,
+                    format!("`{}` where seconds are wanted", value.print()),
+                )
+                .help("give a number of seconds"),
             )
         })
     }

@@ -62,7 +62,7 @@ impl Session {
         front: &mut dyn Front,
     ) -> Status {
         self.has_run = true;
-        self.shell.last_seconds = seconds;
+        self.shell.last_run = Some(seconds);
         let status = self.shutdown_processes(front);
         if status != Status::Done {
             return status;

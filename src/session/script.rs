@@ -74,7 +74,7 @@ fn written(expr: &Expr) -> String {
                 .fields
                 .iter()
                 .filter(|(name, _)| name.node != "name")
-                .map(|(name, value)| format!("{}={}", name.node, written(&value.node)))
+                .map(|(name, value)| format!("{}={}", name.node, field(&value.node)))
                 .collect();
             format!("{call}({})", own.join(","))
         }
@@ -85,6 +85,19 @@ fn written(expr: &Expr) -> String {
                 .collect();
             format!("{{{}}}", rows.join(","))
         }
+    }
+}
+
+/// A field of a random variable: a name, such as that of its type, needs no quotes.
+fn field(expr: &Expr) -> String {
+    let bare = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            && !matches!(text, "true" | "false")
+    };
+    match expr {
+        Expr::Text(parts) => model::expr::plain_text(parts).filter(|t| bare(t)).unwrap_or_else(|| text(parts)),
+        other => written(other),
     }
 }
 
@@ -220,7 +233,7 @@ impl Session {
         }
         let default = self.default_seconds.as_ref().map(|s| spelled(&self.map, s));
         if let Some(seconds) =
-            self.shell.last_seconds.map(|s| s.to_string()).or(default).filter(|_| !d.processes.is_empty())
+            self.shell.last_run.flatten().map(|s| s.to_string()).or(default).filter(|_| !d.processes.is_empty())
         {
             let _ = writeln!(out, "run {seconds}");
         }

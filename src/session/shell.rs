@@ -33,8 +33,8 @@ pub(super) struct Shell {
     sourcing: usize,
     /// Names and texts of what was loaded, in order.
     loaded: Vec<(String, FileId)>,
-    /// The time of the last run, as it was asked for.
-    pub(super) last_seconds: Option<f64>,
+    /// The time of the last run, as it was asked for; `None` before there was one.
+    pub(super) last_run: Option<Option<f64>>,
 }
 
 impl Shell {
@@ -118,8 +118,10 @@ impl Session {
         if self.shell.typing && self.nested == 0 { SetBy::Prompt } else { SetBy::Script }
     }
 
-    /// After a `set` at the prompt: a word where it changes nothing.
-    pub(super) fn doubt_setting(&self, name: &Spanned<String>, front: &mut dyn Front) {
+    /// After a `set` at the prompt: a word where it changes nothing. `new` variables are those most likely misspelt.
+    pub(super) fn doubt_setting(&self, name: &Spanned<String>, new: bool, front: &mut dyn Front) {
+        /// Of shorter names each is near the other.
+        const LONG_ENOUGH: usize = 3;
         let Some(binding) = self.scope.binding(&name.node).filter(|_| self.set_by() == SetBy::Prompt) else { return };
         if binding.by == SetBy::CommandLine {
             let message = format!("`${}` keeps the value that the command line gave it", name.node);
@@ -127,8 +129,7 @@ impl Session {
             front.diagnostics(&self.map, &[d.help(format!("`unset ${}` takes that value back", name.node))]);
             return;
         }
-        let defined = &self.definitions;
-        if (defined.processes.is_empty() && defined.filesets.is_empty()) || binding.without_setting().is_some() {
+        if !new || self.definitions.processes.is_empty() {
             return;
         }
         let used = self.variables_in_use();
@@ -137,7 +138,7 @@ impl Session {
         }
         let message = format!("nothing that is defined uses `${}`", name.node);
         let d = Diagnostic::warning(Code::UnusedVariable, name.span, message);
-        let near = diag::nearest(&name.node, used.iter().map(String::as_str));
+        let near = diag::nearest(&name.node, used.iter().map(String::as_str)).filter(|n| n.len() >= LONG_ENOUGH);
         let help = near.map_or("`vars` shows the variables".to_owned(), |near| format!("did you mean `${near}`?"));
         front.diagnostics(&self.map, &[d.help(help)]);
     }
@@ -190,10 +191,12 @@ impl Session {
             }
             "plan" => {
                 bare("plan")?;
+                self.something_defined(argument.span)?;
                 return Ok(self.show_plan(front));
             }
             "check" => {
                 bare("check")?;
+                self.something_defined(argument.span)?;
                 if self.plan(front).is_none() {
                     return Ok(Status::Script);
                 }
@@ -223,6 +226,14 @@ impl Session {
         Ok(Status::Done)
     }
 
+    fn something_defined(&self, span: Span) -> Result<(), Box<Diagnostic>> {
+        if self.definitions.processes.is_empty() && self.definitions.filesets.is_empty() {
+            let d = Diagnostic::error(Code::NothingToRun, span, "nothing is defined");
+            return Err(Box::new(d.help("define something, or `load` a personality")));
+        }
+        Ok(())
+    }
+
     fn show_plan(&mut self, front: &mut dyn Front) -> Status {
         let Some(plan) = self.plan(front) else { return Status::Script };
         let Some(sets) = self.trees(&plan, front) else { return Status::Refused };
@@ -235,7 +246,13 @@ impl Session {
             [("name", Align::Left), ("value", Align::Left), ("set by", Align::Left), ("otherwise", Align::Left)];
         let mut table = Table::new(columns);
         for binding in self.scope.bindings() {
-            let mut value = script::spelled(&self.map, &binding.value);
+            let mut value = match binding.by {
+                // Nobody wrote it.
+                SetBy::Default => {
+                    self.scope.value(&binding.name).and_then(Result::ok).map_or(String::new(), |v| v.print())
+                }
+                _ => script::spelled(&self.map, &binding.value),
+            };
             if matches!(binding.value.node, Expr::Var(_) | Expr::Binary(_)) {
                 let now = self.scope.value(&binding.name).and_then(Result::ok);
                 value.push_str(&now.map_or(String::new(), |now| format!(" = {}", now.print())));
@@ -350,11 +367,15 @@ impl Session {
 
     fn repeat(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let times = count(argument, 1, "repeat [TIMES]")?;
+        let Some(seconds) = self.shell.last_run else {
+            front.error(None, "there was no run yet", Some("`run SECONDS` makes one"));
+            return Ok(Status::Script);
+        };
         for n in 1..=times {
             if times > 1 {
                 front.note(&format!("run {n} of {times}"));
             }
-            let status = self.run(self.shell.last_seconds, argument.span, front);
+            let status = self.run(seconds, argument.span, front);
             if status != Status::Done {
                 return Ok(status);
             }
@@ -367,18 +388,20 @@ impl Session {
         if path.as_os_str().is_empty() {
             return Err(bad(argument.span, "save FILE"));
         }
-        let ours = |text: &str| text.starts_with(SAVED);
-        match std::fs::read_to_string(&path) {
-            Ok(text) if ours(&text) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            _ => {
-                let message = format!("{} is there already, and `save` did not write it", path.display());
-                let d = Diagnostic::error(Code::Refused, argument.span, message);
-                return Err(Box::new(d.help("save to a file of another name")));
-            }
+        let results = beside(&path);
+        let absent =
+            |path: &Path| matches!(std::fs::symlink_metadata(path), Err(e) if e.kind() == std::io::ErrorKind::NotFound);
+        let foreign = match std::fs::read_to_string(&path) {
+            Ok(text) if text.starts_with(SAVED) => None,
+            _ if !absent(&path) => Some(&path),
+            _ => Some(&results).filter(|results| !absent(results)),
+        };
+        if let Some(path) = foreign {
+            let message = format!("{} is there already, and `save` did not write it", path.display());
+            let d = Diagnostic::error(Code::Refused, argument.span, message);
+            return Err(Box::new(d.help("save to a file of another name")));
         }
         let text = self.script_now(front)?;
-        let results = beside(&path);
         let written = std::fs::write(&path, text).map_err(|e| (path.clone(), e)).and_then(|()| {
             if self.document.runs.is_empty() {
                 return Ok(());

@@ -142,7 +142,10 @@ impl Splitter {
             _ => false,
         };
         if self.last.as_ref().is_some_and(Token::joins) {
-            // Something must follow; a statement with an argument of its own is not it.
+            // Something must follow; a statement with an argument of its own is not it, nor is, in a list, a word of the prompt's.
+            if own && !named && self.last == Some(Token::Comma) {
+                return true;
+            }
             let argument =
                 matches!(second, Some(Token::Number(_) | Token::Text(_) | Token::Word(_) | Token::Variable(_)));
             return command && argument;
@@ -227,6 +230,7 @@ mod tests {
             &[(1, "define process name=p {| thread name=t {|  flowop x name=y"), (4, "set $n=1"), (5, "run 2")],
         );
         is("set $x=randvar(type=gamma\nrun 2", &[(1, "set $x=randvar(type=gamma"), (2, "run 2")]);
+        is("define fileset name=a,\nplan", &[(1, "define fileset name=a,"), (2, "plan")]);
         is("define fileset name=a,\nrun 60", &[(1, "define fileset name=a,"), (2, "run 60")]);
         is("set $x=5\n}\n$y=3\nplan", &[(1, "set $x=5"), (2, "}"), (3, "$y=3"), (4, "plan")]);
         is("define process name=p {\nplan", &[(1, "define process name=p {"), (2, "plan")]);
