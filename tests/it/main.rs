@@ -11,6 +11,7 @@ mod strace;
 mod tree;
 
 mod cold;
+mod commands;
 mod counts;
 mod documented;
 mod filesystems;
