@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use wml::diag::{self, Diagnostic, Style};
+use wml::model::{self, Known, Scope};
+use wml::session::{Session, Settings};
 use wml::source::{FileId, SourceMap};
 use wml::syntax;
 
@@ -125,9 +127,30 @@ fn without_numbers(line: &str) -> String {
     words.join(" ")
 }
 
+/// All that `wmlrun check` says.
+fn check(path: &Path) -> datatest_stable::Result<()> {
+    golden(path, |map, file| {
+        let mut map = map.clone();
+        let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+        let (model, mut found) = model::check(&map, file, &wml::flowop::spec_table(), None, &known);
+        if !diag::has_errors(&found) {
+            let mut session = Session::new(Settings::default(), std::sync::Arc::default());
+            std::mem::swap(&mut session.map, &mut map);
+            found.extend(session.check_values(&model, "case"));
+            std::mem::swap(&mut session.map, &mut map);
+        }
+        if !diag::has_errors(&found) {
+            found.extend(model::lint::lint(&model, &Scope::default(), false));
+        }
+        assert!(!found.is_empty(), "nothing is wrong with this script");
+        diag::render(&map, &found, Style::Plain)
+    })
+}
+
 datatest_stable::harness! {
     { test = lex, root = "tests/cases/lex", pattern = r"\.wml$" },
     { test = parse, root = "tests/cases/parse", pattern = r"\.wml$" },
+    { test = check, root = "tests/cases/check", pattern = r"\.wml$" },
     { test = fmt, root = "tests/cases/fmt", pattern = r"\.wml$" },
     { test = repl, root = "tests/cases/repl", pattern = r"\.txt$" },
 }

@@ -295,7 +295,7 @@ impl Checker<'_> {
             names.sort_unstable();
             let shown = expr::show(&variable);
             let d = Diagnostic::error(Code::UndefinedVariable, span, format!("nothing sets `{shown}`"))
-                .near_miss(&variable.name, names);
+                .near_variable(&variable.name, names);
             let d = if d.help.is_empty() {
                 d.help(format!("set it before the run: `set ${} = …`, or `--set {0}=…`", variable.name))
             } else {

@@ -6,6 +6,7 @@
 pub mod build;
 pub mod check;
 pub mod expr;
+pub mod lint;
 pub mod scope;
 
 pub use expr::{Expr, Lookup, RandomCall, RandomExpr, Value, eval};

@@ -58,6 +58,10 @@ pub fn compile(
     let flowops = number(&threads);
     let plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
     if crate::diag::has_errors(&found) {
+        if plan.filesets.len() < definitions.filesets.len() {
+            // A set with a mistake in it is there all the same: that it is not found is no mistake of its users.
+            found.retain(|d| d.code != Code::UnknownFileset);
+        }
         found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
         found.dedup();
         Err(found)

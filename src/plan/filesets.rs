@@ -1,7 +1,7 @@
 //! `define fileset` and `define file` to what a file set is to be, dialect and all.
 
 use super::values::{Evaluated, evaluate, quantity};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
 use crate::model::{FilesetDef, Lookup, Value};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// The file set that a definition describes now.
 pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<FilesetSpec> {
-    let before = found.len();
+    let errors = |found: &[Diagnostic]| found.iter().filter(|d| d.severity == Severity::Error).count();
+    let before = errors(found);
     let values = evaluate(&def.attrs, scope, found);
     let semantics = def.dialect.semantics();
     let mut number =
@@ -65,7 +66,7 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
                 .help("they lie in directories apart; Filebench needs two file sets for that, and fails with one"),
         );
     }
-    (!crate::diag::has_errors(&found[before..])).then_some(spec)
+    (errors(found) == before).then_some(spec)
 }
 
 fn text(values: &Evaluated, name: &str, span: Span, found: &mut Vec<Diagnostic>) -> Option<String> {

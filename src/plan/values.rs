@@ -106,7 +106,8 @@ fn doubts(expr: &RandomExpr, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) {
     let Ok(variable) = build(expr.call, &fields) else { return };
     for note in variable.notes() {
         let at = fields.iter().rev().find(|(n, _, _)| *n == note.parameter).map_or(expr.span, |(_, _, s)| *s);
-        let warning = Diagnostic::warning(Code::Ignored, at, note.message.clone());
+        let warning = Diagnostic::warning(Code::Ignored, at, note.message.clone())
+            .help("`wmlrun list distributions` shows what each parameter means");
         if !found.contains(&warning) {
             found.push(warning);
         }

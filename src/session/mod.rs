@@ -284,6 +284,10 @@ impl Session {
             unused.iter().for_each(|(text, help)| front.error(None, text, Some(help)));
             return Status::Script;
         }
+        let doubts = model::lint::lint(&model, &self.scope, true);
+        if !doubts.is_empty() {
+            front.diagnostics(&self.map, &doubts);
+        }
         let status = self.commands(&model.commands, front);
         if status != Status::Done || self.quit || self.has_run || self.live.is_some() {
             return status;

@@ -159,7 +159,7 @@ fn ten_entries_of_width_three_make_the_tree_that_filebench_makes() {
 fn files_and_leaf_directories_of_one_set_are_warned_of_and_lie_apart() {
     let script = "# dialect: fsl\ndefine fileset name=fs,path=$dir,entries=5,leafdirs=5,dirwidth=3,dirgamma=0,prealloc\ncreate files\n";
     let output = Wml::new().file("w.wml", script).args(["w.wml", "--dir", "."]).run().exits(0);
-    assert!(output.stderr.contains("W0411"), "{}", output.stderr);
+    assert!(output.stderr.contains("W0412"), "{}", output.stderr);
     // Filebench ends with `File exists` here.
     let there = |path: &str| output.dir().join("fs").join(path);
     assert!(there("00000002/00000002").is_file(), "the files' second directory");
