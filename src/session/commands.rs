@@ -120,8 +120,14 @@ impl Session {
             }
             CommandKind::List(object) => self.list(*object, front),
             CommandKind::Stats(stats) => return self.stats(stats, span, front),
-            CommandKind::Shutdown(Object::Processes) => return Ok(self.shutdown_processes(front)),
-            CommandKind::Shutdown(_) => return Ok(self.remove_trees(front)),
+            CommandKind::Shutdown(object) => {
+                // Whoever ends things has no run at the end of the script in mind.
+                self.has_run = true;
+                return Ok(match object {
+                    Object::Processes => self.shutdown_processes(front),
+                    _ => self.remove_trees(front),
+                });
+            }
             CommandKind::Load(name) => return self.load_command(name, front),
             CommandKind::ForEach { name, values, body } => {
                 for value in values {
@@ -161,6 +167,20 @@ impl Session {
 
     pub(super) fn text(&self, text: &Spanned<Expr>) -> Result<String, Box<Diagnostic>> {
         Ok(model::eval(text, &self.scope).map_err(Box::new)?.print())
+    }
+
+    /// Makes the fresh directory, if a text that leaves the program names it.
+    pub(super) fn make_dir_for(
+        &mut self,
+        text: &Spanned<Expr>,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        if self.text(text)?.contains(super::FRESH)
+            && let Err(status) = self.make_dir_if_used(front)
+        {
+            return Ok(status);
+        }
+        Ok(Status::Done)
     }
 
     pub(super) fn seconds(&self, seconds: &Spanned<Expr>) -> Result<f64, Box<Diagnostic>> {
@@ -256,11 +276,15 @@ impl Session {
     }
 
     fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
-        let command = self.text(text)?;
-        if let Some(d) = self.refusal(&command, span) {
+        if let Some(d) = self.refusal(&self.text(text)?, span) {
             front.diagnostics(&self.map, &[d]);
             return Ok(Status::Refused);
         }
+        let made = self.make_dir_for(text, front)?;
+        if made != Status::Done {
+            return Ok(made);
+        }
+        let command = self.text(text)?;
         match std::process::Command::new("/bin/sh").arg("-c").arg(&command).status() {
             Ok(status) if !status.success() => front.note(&format!("`{command}` ended with {status}")),
             Ok(_) => {}

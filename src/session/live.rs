@@ -144,6 +144,10 @@ impl Session {
             Stats::MultiDump(file) => return self.dump(file, &|run, out| filebench::multidump(run, out), front),
             Stats::XmlDump(file) => return self.dump(file, &|run, out| filebench::xmldump(run, out), front),
             Stats::Directory(path) => {
+                let made = self.make_dir_for(path, front)?;
+                if made != Status::Done {
+                    return Ok(made);
+                }
                 let path = PathBuf::from(self.text(path)?);
                 if let Err(e) = std::fs::create_dir_all(&path) {
                     front.error(
@@ -156,11 +160,15 @@ impl Session {
                 self.stats_dir = Some(path);
             }
             Stats::Command(command) => {
-                let command = self.text(command)?;
-                if let Some(d) = self.refusal(&command, span) {
+                if let Some(d) = self.refusal(&self.text(command)?, span) {
                     front.diagnostics(&self.map, &[d]);
                     return Ok(Status::Refused);
                 }
+                let made = self.make_dir_for(command, front)?;
+                if made != Status::Done {
+                    return Ok(made);
+                }
+                let command = self.text(command)?;
                 // Only one at a time, as in Filebench.
                 self.collector = None;
                 match Collector::start(&command) {

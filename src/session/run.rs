@@ -67,11 +67,11 @@ impl Session {
         if status != Status::Done {
             return status;
         }
-        let limit = self.limit(seconds, front);
         let mut ready = match self.get_ready(span, front) {
             Ok(ready) => ready,
             Err(status) => return status,
         };
+        let limit = self.limit(seconds, front);
         self.measure(&mut ready, limit, report, front)
     }
 
@@ -126,7 +126,7 @@ impl Session {
     }
 
     /// Makes the fresh directory, if a file set lies in it.
-    fn make_dir_if_used(&mut self, front: &mut dyn Front) -> Result<(), Status> {
+    pub(super) fn make_dir_if_used(&mut self, front: &mut dyn Front) -> Result<(), Status> {
         let by_default = self.scope.binding("dir").is_some_and(|b| b.by == crate::model::SetBy::Default);
         if !by_default || self.fresh.is_some() || !self.settings.engine.real() {
             return Ok(());

@@ -12,6 +12,7 @@ mod support;
 mod tree;
 
 mod cold;
+mod commands;
 mod counts;
 mod documented;
 mod examples;
