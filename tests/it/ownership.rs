@@ -27,6 +27,9 @@ fn call(dir: &Path, extra: &str) -> Wml {
     Wml::new().file("w.wml", &script(extra)).args(["w.wml", "--runtime", "1", "--dir"]).args([dir])
 }
 
+/// Something foreign: what it is, and how it comes into a directory.
+type Spoiler = (&'static str, Box<dyn Fn(&Path)>);
+
 /// An empty directory for sets.
 fn place() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("own-").tempdir_in(crate::cmd::scratch()).unwrap()
@@ -72,7 +75,7 @@ fn whatever_is_foreign_in_a_marked_tree_keeps_it_from_being_removed() {
     let elsewhere = place();
     fs::write(elsewhere.path().join("x"), "mine").unwrap();
     let target = elsewhere.path().to_owned();
-    let things: [(&str, Box<dyn Fn(&Path)>); 6] = [
+    let things: [Spoiler; 6] = [
         ("a file with a name of its own", Box::new(|at| fs::write(at.join("notes"), "mine").unwrap())),
         ("a hidden file", Box::new(|at| fs::write(at.join(".hidden"), "mine").unwrap())),
         ("a directory", Box::new(|at| fs::create_dir(at.join("folder")).unwrap())),
@@ -369,7 +372,7 @@ fn a_tree_of_filebench_can_be_adopted_and_is_given_back() {
 
 #[test]
 fn what_is_no_tree_of_filebench_can_not_be_adopted() {
-    let others: [(&str, Box<dyn Fn(&Path)>); 6] = [
+    let others: [Spoiler; 6] = [
         ("a foreign file", Box::new(|root| fs::write(root.join("00000001/notes"), "mine").unwrap())),
         ("a file in the root", Box::new(|root| fs::write(root.join("00000005"), "mine").unwrap())),
         ("a file too few", Box::new(|root| fs::remove_file(root.join("00000004/00000001")).unwrap())),
