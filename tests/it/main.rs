@@ -20,6 +20,7 @@ mod flowops;
 mod interrupt;
 mod lints;
 mod main_job;
+mod manual;
 mod safety;
 mod shipped;
 mod steady;
