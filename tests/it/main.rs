@@ -12,6 +12,7 @@ mod support;
 mod tree;
 
 mod counts;
+mod coverage;
 mod documented;
 mod examples;
 mod filesystems;
