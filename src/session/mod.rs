@@ -478,7 +478,25 @@ impl Session {
 /// The commands that define and set, and nothing else.
 fn definitions_of(commands: &[Command]) -> Vec<Command> {
     let defines = |kind: &CommandKind| only_defines(kind) || matches!(kind, CommandKind::Load(_));
-    commands.iter().filter(|c| defines(&c.kind)).cloned().collect()
+    let mut found = Vec::new();
+    for command in commands {
+        match &command.kind {
+            // With the first of its values: what is wrong for the others, their turn will tell.
+            CommandKind::ForEach { name, values, body } => {
+                let first = values.first().cloned();
+                found.extend(
+                    first.map(|value| Command {
+                        span: command.span,
+                        kind: CommandKind::Set { name: name.clone(), value },
+                    }),
+                );
+                found.extend(definitions_of(body));
+            }
+            kind if defines(kind) => found.push(command.clone()),
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Whether a command changes what later ones do, and does nothing else.

@@ -85,3 +85,17 @@ pub(crate) fn run(name: &str, text: &str, settings: Settings) -> Outcome {
     let status = status.max(session.finish(&mut front));
     Outcome { status, document, said: front.0 }
 }
+
+#[allow(dead_code, reason = "for the golden cases")]
+/// What would run, in its stable printed form; what was said instead, if it can't be told.
+pub(crate) fn plan(name: &str, text: &str, settings: Settings) -> String {
+    let mut front = Listener::default();
+    let mut session = Session::new(settings, Arc::default());
+    if session.read(name, text, &mut front) != Status::Done {
+        return front.0;
+    }
+    match session.plan(&mut front).and_then(|plan| Some((session.trees(&plan, &mut front)?, plan))) {
+        Some((sets, plan)) => wml::plan::dump(&plan, &sets),
+        None => front.0,
+    }
+}

@@ -117,20 +117,18 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, Slot>, round: u32) -> Option<Di
                 );
             }
         }
-        (kind, Slot::Closed(held)) if ON_FILES.contains(&kind) => match set {
-            Some(wanted) => {
-                if let Some(held) = held.filter(|held| *held != wanted) {
-                    let message =
-                        format!("`{}` works on `{wanted}`, and slot {fd} is that of a file of `{held}`", used.label());
-                    return Some(warn(message).help("use another `fd=` for each file set"));
-                }
-                *slot = Slot::Open(Some(wanted), used.flowop.span);
-            }
-            None => {
+        (kind, Slot::Closed(held)) if ON_FILES.contains(&kind) => {
+            let Some(wanted) = set else {
                 let message = format!("`{}` works on slot {fd}, which is not open", used.label());
                 return Some(warn(message).help("open it first, or add `filesetname=`"));
+            };
+            if let Some(held) = held.filter(|held| *held != wanted) {
+                let message =
+                    format!("`{}` works on `{wanted}`, and slot {fd} is that of a file of `{held}`", used.label());
+                return Some(warn(message).help("use another `fd=` for each file set"));
             }
-        },
+            *slot = Slot::Open(Some(wanted), used.flowop.span);
+        }
         ("fsync" | "fdatasync", Slot::Closed(_)) => {
             let message = format!("`{}` works on slot {fd}, which is not open", used.label());
             return Some(warn(message).help("open or write the file first"));
