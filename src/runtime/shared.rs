@@ -271,9 +271,9 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
             set.state.set_threads(users[i].max(1));
             // A set may have been used by an earlier run, in another way.
             if changed[i] {
-                set.state.thaw()
+                set.state.thaw();
             } else {
-                set.state.freeze()
+                set.state.freeze();
             }
             View { set: Arc::clone(set), makers: Arc::new(makers) }
         })
