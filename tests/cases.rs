@@ -5,10 +5,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[allow(dead_code, reason = "the other test binary uses all of it")]
+#[path = "it/support.rs"]
+mod support;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
 use wml::diag::{self, Diagnostic, Style};
+use wml::model::{self, Known, Scope};
+use wml::session::{Session, Settings};
 use wml::source::{FileId, SourceMap};
 use wml::syntax;
 
@@ -125,9 +131,94 @@ fn without_numbers(line: &str) -> String {
     words.join(" ")
 }
 
+/// All that `wmlrun check` says.
+fn check(path: &Path) -> datatest_stable::Result<()> {
+    golden(path, |map, file| {
+        let mut map = map.clone();
+        let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+        let (model, mut found) = model::check(&map, file, &wml::flowop::spec_table(), None, &known);
+        if !diag::has_errors(&found) {
+            let mut session = Session::new(Settings::default(), std::sync::Arc::default());
+            std::mem::swap(&mut session.map, &mut map);
+            found.extend(session.check_values(&model, "case"));
+            std::mem::swap(&mut session.map, &mut map);
+        }
+        if !diag::has_errors(&found) {
+            found.extend(model::lint::lint(&model, &Scope::default(), false));
+        }
+        assert!(!found.is_empty(), "nothing is wrong with this script");
+        diag::render(&map, &found, Style::Plain)
+    })
+}
+
+/// A script that runs without a file system. Its first lines say what is to come of it:
+///
+/// `covers = KIND NAME` is what the case is for; `seed`; `milliseconds`, for what does not end by itself; `status`, `state`, `ended`, `runs`, `processes`, `threads` of the (last)
+/// run; `ops NAME`, `bytes`, `calls`, `opens`, `responses NAME` of a flowop, `least NAME` and `most NAME` bounds on its
+/// operations and bytes; `says TEXT`, `silent TEXT` what is said and what never; `plan TEXT` a part of `wmlrun plan`.
+fn run(path: &Path) -> datatest_stable::Result<()> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))?;
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    let wanted: Vec<(&str, &str)> =
+        text.lines().map_while(|line| line.strip_prefix("# ")).filter_map(|line| line.split_once(" = ")).collect();
+    let seed = wanted.iter().find(|(key, _)| *key == "seed").map_or(Ok(0), |(_, n)| n.parse())?;
+    // Nothing is measured: the time is a bound, so that a mistake does not hang.
+    let bound = wanted.iter().find(|(key, _)| *key == "milliseconds").map_or(Ok(60_000), |(_, n)| n.parse())?;
+    let settings = || Settings { seed, ..support::null(bound) };
+    let outcome = support::run(&name, &text, settings());
+    let status = wanted.iter().find(|(key, _)| *key == "status").map_or("done", |(_, word)| word);
+    let mut wrong = Vec::new();
+    let mut expect = |what: &str, wanted: &str, found: String| {
+        if wanted != found {
+            wrong.push(format!("{what} is {found}, not {wanted}"));
+        }
+    };
+    expect("status", status, format!("{:?}", outcome.status).to_lowercase());
+    let run = outcome.document.runs.last();
+    let mut expectations = 0;
+    for (key, value) in &wanted {
+        expectations += usize::from(!["covers", "seed", "milliseconds"].contains(key));
+        let (word, flowop) = key.split_once(' ').unwrap_or((key, ""));
+        let found = run.and_then(|run| run.flowops.iter().find(|f| f.name == flowop));
+        let figure = |pick: fn(&wml::stats::result::Flowop) -> u64| {
+            found.map_or_else(|| format!("no flowop `{flowop}`"), |f| pick(f).to_string())
+        };
+        let of_run = |pick: fn(&wml::stats::result::Run) -> String| run.map_or_else(|| "no run".to_owned(), pick);
+        match word {
+            "covers" | "seed" | "milliseconds" | "status" => {}
+            "ended" => expect(key, value, of_run(|run| run.ended_by.clone())),
+            "state" => expect(key, value, of_run(|run| format!("{:?}", run.state).to_lowercase())),
+            "runs" => expect(key, value, outcome.document.runs.len().to_string()),
+            "processes" => expect(key, value, of_run(|run| run.processes.to_string())),
+            "threads" => expect(key, value, of_run(|run| run.threads.to_string())),
+            "ops" => expect(key, value, figure(|f| f.ops)),
+            "bytes" => expect(key, value, figure(|f| f.bytes)),
+            "calls" => expect(key, value, figure(|f| f.calls)),
+            "opens" => expect(key, value, figure(|f| f.implicit_opens)),
+            "responses" => expect(key, value, figure(|f| u64::from(f.response_ns.is_some()))),
+            "least" if found.is_some_and(|f| f.ops >= value.parse().unwrap()) => {}
+            "most" if found.is_some_and(|f| f.bytes <= value.parse().unwrap()) => {}
+            "says" if outcome.said.contains(value) => {}
+            "silent" if !outcome.said.contains(value) => {}
+            "plan" => {
+                let plan = support::plan(&name, &text, settings());
+                if !plan.contains(value) {
+                    expect(key, value, format!("not in\n{plan}"));
+                }
+            }
+            _ => expect(key, value, "otherwise".to_owned()),
+        }
+    }
+    assert!(expectations > 0, "the case expects nothing");
+    assert!(wrong.is_empty(), "{}\n--- said\n{}", wrong.join("\n"), outcome.said);
+    Ok(())
+}
+
 datatest_stable::harness! {
     { test = lex, root = "tests/cases/lex", pattern = r"\.wml$" },
     { test = parse, root = "tests/cases/parse", pattern = r"\.wml$" },
+    { test = check, root = "tests/cases/check", pattern = r"\.wml$" },
+    { test = run, root = "tests/cases/run", pattern = r"\.wml$" },
     { test = fmt, root = "tests/cases/fmt", pattern = r"\.wml$" },
     { test = repl, root = "tests/cases/repl", pattern = r"\.txt$" },
 }

@@ -49,6 +49,13 @@ pub(super) struct RunArgs {
     /// Run so long before measuring
     #[arg(long, value_name = "TIME")]
     pub(super) warmup: Option<String>,
+    /// Hash the first N operations of each thread (flowop, file, offset, size): equal runs have equal digests
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
+    pub(super) digest: Option<u64>,
+    /// Write the first N operations of each thread to a file, a line each: process, its instance, thread, its instance,
+    /// flowop, file, offset, size
+    #[arg(long, value_name = "FILE:N")]
+    pub(super) trace: Option<String>,
     /// Write the result as JSON
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
@@ -143,6 +150,14 @@ pub(super) enum Command {
         /// Print every file's path and size
         #[arg(long)]
         list: bool,
+        #[command(flatten)]
+        run: Box<RunArgs>,
+    },
+    /// Run every workload of a Filebench profile, each with its directory of results
+    Batch {
+        /// The profile; its personalities are sought beside it, then among those that are shipped
+        #[arg(value_name = "PROFILE")]
+        profile: PathBuf,
         #[command(flatten)]
         run: Box<RunArgs>,
     },

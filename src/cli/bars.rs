@@ -64,6 +64,8 @@ impl Progress for Bars {
             Phase::Remove => format!("removing the old {set}"),
             Phase::Compare => format!("comparing {set}"),
             Phase::Populate => format!("making {set}"),
+            Phase::Warm => format!("reading {set} into memory"),
+            Phase::Evict => format!("evicting {set} from memory"),
             Phase::Settle => "letting the disks come to rest".to_owned(),
         };
         let amount = if phase == Phase::Populate {

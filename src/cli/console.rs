@@ -147,7 +147,7 @@ impl Front for Console {
     fn interim(&mut self, document: &Document, run: &Run) {
         self.live.clear();
         let document = Document { runs: vec![run.clone()], ..document.clone() };
-        let _ = self.report.run(&document, 0, &mut std::io::stdout());
+        let _ = self.report.interim(&document, &mut std::io::stdout());
     }
 
     fn progress(&self) -> &dyn Progress {

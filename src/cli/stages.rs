@@ -4,7 +4,8 @@ use super::console::{self, Console, say};
 use super::find;
 use crate::diag::has_errors;
 use crate::flowop;
-use crate::model::{self, Known};
+use crate::model::lint::lint;
+use crate::model::{self, Known, Scope};
 use crate::plan;
 use crate::session::{Session, Status, library};
 use crate::source::SourceMap;
@@ -44,6 +45,10 @@ pub(super) fn check(scripts: &[String], dump: Option<&str>, dialect: Option<&str
         let (model, mut problems) = model::check(&map, file, &table, dialect, &known);
         if !has_errors(&problems) {
             problems.extend(values(&model, &mut map, &found));
+            if !has_errors(&problems) {
+                problems.extend(lint(&model, &Scope::default(), false));
+            }
+            problems.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
         }
         if !problems.is_empty() {
             console::diagnostics(&map, &problems);

@@ -87,6 +87,15 @@ impl Diagnostic {
         self
     }
 
+    /// `did you mean $…`, where a variable of a near name is known; names are without `$`.
+    #[must_use]
+    pub fn near_variable<'a>(self, written: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        match nearest(written, known) {
+            Some(name) => self.help(format!("did you mean `${name}`?")),
+            None => self,
+        }
+    }
+
     /// `did you mean …`, where a near miss is known.
     #[must_use]
     pub fn near_miss<'a>(self, written: &str, known: impl IntoIterator<Item = &'a str>) -> Self {

@@ -8,6 +8,7 @@ mod null;
 mod posix;
 
 use crate::sys::fd::{Fd, Result, Stat};
+use crate::sys::mapped::FileMap;
 use rustix::fs::OFlags;
 use std::ffi::CStr;
 
@@ -18,6 +19,8 @@ pub struct Handle {
     pub fd: Fd,
     /// Where the next sequential read or write happens, as far as we moved it.
     pub position: u64,
+    /// Where the next one happens of those that name their offsets: strided, backward, asynchronous ones.
+    pub cursor: u64,
     /// Bytes in the file, as far as we know: its size when it was opened, and what was written since.
     pub size: u64,
 }
@@ -62,6 +65,38 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn rmdir(&self, dir: Fd, name: &CStr) -> Result<()>;
     /// Reads a whole directory; the bytes of its names and entries, and the system calls that took.
     fn list(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)>;
+    /// Reads a whole directory and asks for the attributes of everything in it; bytes and system calls as [`Engine::list`].
+    fn list_plus(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)>;
+    /// Moves a name.
+    fn rename(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()>;
+    /// Gives a file another name.
+    fn link(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()>;
+    /// Makes a symbolic link that holds `text`.
+    fn symlink(&self, text: &CStr, dir: Fd, name: &CStr) -> Result<()>;
+    /// Reads a symbolic link.
+    fn read_link(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize>;
+    /// Allocates room for a stretch of the file.
+    fn allocate(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()>;
+    /// Gives the room of a stretch of the file back.
+    fn punch(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()>;
+    /// Copies a stretch of one file to another; how many bytes of it.
+    fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64>;
+    /// Sets the times of a name to now.
+    fn touch(&self, dir: Fd, name: &CStr) -> Result<()>;
+    /// Sets the times of an open file to now.
+    fn touch_open(&self, file: &Handle) -> Result<()>;
+    /// Asks whether a name may be read.
+    fn access(&self, dir: Fd, name: &CStr) -> Result<()>;
+    /// Sets an extended attribute.
+    fn set_xattr(&self, file: &Handle, name: &CStr, value: &[u8]) -> Result<()>;
+    /// Reads an extended attribute; its length.
+    fn get_xattr(&self, file: &Handle, name: &CStr, buf: &mut [u8]) -> Result<usize>;
+    /// Asks for the room on the file system of a directory.
+    fn statfs(&self, dir: Fd) -> Result<()>;
+    /// The whole file system of a file down to the device.
+    fn syncfs(&self, file: &Handle) -> Result<()>;
+    /// The first `len` bytes of a file as memory; `None` where there are no files.
+    fn map(&self, file: &Handle, len: u64, write: bool) -> Result<Option<FileMap>>;
     /// Tells that access will be random.
     fn no_readahead(&self, file: &Handle) -> Result<()>;
 }

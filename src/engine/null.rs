@@ -2,6 +2,7 @@
 
 use super::{Engine, Handle};
 use crate::sys::fd::{Fd, NONE, Result, Stat};
+use crate::sys::mapped::FileMap;
 use rustix::fs::{FileType, OFlags};
 use std::ffi::CStr;
 
@@ -26,7 +27,7 @@ impl Engine for Null {
 
     #[inline]
     fn open(&self, _dir: Fd, _name: &CStr, _flags: OFlags, size: u64) -> Result<Handle> {
-        Ok(Handle { fd: NONE, position: 0, size })
+        Ok(Handle { fd: NONE, position: 0, cursor: 0, size })
     }
 
     #[inline]
@@ -104,6 +105,73 @@ impl Engine for Null {
 
     fn list(&self, _dir: Fd, _name: &CStr, _buf: &mut [u8]) -> Result<(u64, u64)> {
         Ok((0, 0))
+    }
+
+    fn list_plus(&self, _dir: Fd, _name: &CStr, _buf: &mut [u8]) -> Result<(u64, u64)> {
+        Ok((0, 0))
+    }
+
+    fn rename(&self, _dir: Fd, _name: &CStr, _new_dir: Fd, _new_name: &CStr) -> Result<()> {
+        Ok(())
+    }
+
+    fn link(&self, _dir: Fd, _name: &CStr, _new_dir: Fd, _new_name: &CStr) -> Result<()> {
+        Ok(())
+    }
+
+    fn symlink(&self, _text: &CStr, _dir: Fd, _name: &CStr) -> Result<()> {
+        Ok(())
+    }
+
+    fn read_link(&self, _dir: Fd, _name: &CStr, _buf: &mut [u8]) -> Result<usize> {
+        Ok(0)
+    }
+
+    fn allocate(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()> {
+        file.size = file.size.max(offset + len);
+        Ok(())
+    }
+
+    fn punch(&self, _file: &mut Handle, _offset: u64, _len: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64> {
+        let n = len.min(from.size.saturating_sub(from_offset));
+        to.size = to.size.max(to_offset + n);
+        Ok(n)
+    }
+
+    fn touch(&self, _dir: Fd, _name: &CStr) -> Result<()> {
+        Ok(())
+    }
+
+    fn touch_open(&self, _file: &Handle) -> Result<()> {
+        Ok(())
+    }
+
+    fn access(&self, _dir: Fd, _name: &CStr) -> Result<()> {
+        Ok(())
+    }
+
+    fn set_xattr(&self, _file: &Handle, _name: &CStr, _value: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn get_xattr(&self, _file: &Handle, _name: &CStr, _buf: &mut [u8]) -> Result<usize> {
+        Ok(0)
+    }
+
+    fn statfs(&self, _dir: Fd) -> Result<()> {
+        Ok(())
+    }
+
+    fn syncfs(&self, _file: &Handle) -> Result<()> {
+        Ok(())
+    }
+
+    fn map(&self, _file: &Handle, _len: u64, _write: bool) -> Result<Option<FileMap>> {
+        Ok(None)
     }
 
     fn no_readahead(&self, _file: &Handle) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::{Engine, Handle};
 use crate::sys::fd::{self, Fd, Result, Stat};
+use crate::sys::mapped::FileMap;
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use std::ffi::CStr;
 
@@ -21,7 +22,7 @@ impl Engine for Posix {
     #[inline]
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle> {
         let fd = fd::open_at(dir, name, flags, Mode::from_raw_mode(0o666))?;
-        Ok(Handle { fd, position: 0, size })
+        Ok(Handle { fd, position: 0, cursor: 0, size })
     }
 
     #[inline]
@@ -101,19 +102,99 @@ impl Engine for Posix {
     }
 
     fn list(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)> {
-        // As in Filebench: the names and the fixed part of each entry, without its terminator.
-        const FIXED: u64 = 279;
-        let opened = fd::open_at(dir, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
-        let mut bytes = 0;
-        let calls = fd::list_dir(opened, buf, |entry, _| {
-            bytes += entry.to_bytes().len() as u64 + FIXED;
-            true
-        });
-        fd::close(opened);
-        calls.map(|calls| (bytes, calls + 2))
+        list(dir, name, buf, |_, _| ())
+    }
+
+    fn list_plus(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)> {
+        let mut asked = 0;
+        let (bytes, calls) = list(dir, name, buf, |opened, entry| {
+            asked += 1;
+            // What another thread removed meanwhile is no more; a listing says nothing about it.
+            let _ = fd::stat_at(opened, entry);
+        })?;
+        Ok((bytes, calls + asked))
+    }
+
+    fn rename(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()> {
+        fd::rename_at(dir, name, new_dir, new_name)
+    }
+
+    fn link(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()> {
+        fd::link_at(dir, name, new_dir, new_name)
+    }
+
+    fn symlink(&self, text: &CStr, dir: Fd, name: &CStr) -> Result<()> {
+        fd::symlink_at(text, dir, name)
+    }
+
+    fn read_link(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
+        fd::read_link_at(dir, name, buf)
+    }
+
+    fn allocate(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()> {
+        fd::allocate(file.fd, offset, len)?;
+        file.size = file.size.max(offset + len);
+        Ok(())
+    }
+
+    fn punch(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()> {
+        fd::punch_hole(file.fd, offset, len)
+    }
+
+    fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64> {
+        let n = fd::copy_range(from.fd, from_offset, to.fd, to_offset, len as usize)? as u64;
+        to.size = to.size.max(to_offset + n);
+        Ok(n)
+    }
+
+    fn touch(&self, dir: Fd, name: &CStr) -> Result<()> {
+        fd::touch_at(dir, name)
+    }
+
+    fn touch_open(&self, file: &Handle) -> Result<()> {
+        fd::touch(file.fd)
+    }
+
+    fn access(&self, dir: Fd, name: &CStr) -> Result<()> {
+        fd::access_at(dir, name)
+    }
+
+    fn set_xattr(&self, file: &Handle, name: &CStr, value: &[u8]) -> Result<()> {
+        fd::set_xattr(file.fd, name, value)
+    }
+
+    fn get_xattr(&self, file: &Handle, name: &CStr, buf: &mut [u8]) -> Result<usize> {
+        fd::get_xattr(file.fd, name, buf)
+    }
+
+    fn statfs(&self, dir: Fd) -> Result<()> {
+        fd::file_system_kind(dir).map(drop)
+    }
+
+    fn syncfs(&self, file: &Handle) -> Result<()> {
+        fd::syncfs(file.fd)
+    }
+
+    fn map(&self, file: &Handle, len: u64, write: bool) -> Result<Option<FileMap>> {
+        FileMap::new(file.fd, len as usize, write).map(Some)
     }
 
     fn no_readahead(&self, file: &Handle) -> Result<()> {
         fd::advise(file.fd, Advice::Random)
     }
+}
+
+/// Reads a directory, shows each name with the open directory, and adds up bytes and calls.
+fn list(dir: Fd, name: &CStr, buf: &mut [u8], mut each: impl FnMut(Fd, &CStr)) -> Result<(u64, u64)> {
+    // As in Filebench: the names and the fixed part of each entry, without its terminator.
+    const FIXED: u64 = 279;
+    let opened = fd::open_at(dir, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+    let mut bytes = 0;
+    let calls = fd::list_dir(opened, buf, |entry, _| {
+        bytes += entry.to_bytes().len() as u64 + FIXED;
+        each(opened, entry);
+        true
+    });
+    fd::close(opened);
+    calls.map(|calls| (bytes, calls + 2))
 }

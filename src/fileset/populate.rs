@@ -243,6 +243,10 @@ impl<'a> Hand<'a> {
         };
         match stat.kind {
             FileType::RegularFile => {}
+            // Left by a `symlink` flowop of an earlier run.
+            FileType::Symlink if super::scan::is_own_link(dir, name.as_c()) => {
+                return self.replace(dir, i, name, wanted);
+            }
             FileType::Symlink => return Err(self.foreign(i, Foreign::Link)),
             FileType::Directory => return Err(self.foreign(i, Foreign::Mixed)),
             _ => return Err(self.foreign(i, Foreign::Special)),
@@ -270,6 +274,21 @@ impl<'a> Hand<'a> {
         }
         self.worker.tally.add(1, size);
         Ok(())
+    }
+
+    /// A link of ours stands where a file ought to be, or nothing.
+    #[cold]
+    fn replace(&mut self, dir: Fd, i: u64, name: Name, wanted: bool) -> Result<(), Error> {
+        self.own.removed += 1;
+        if self.job.manner == Manner::Look {
+            if wanted {
+                self.own.files += 1;
+                self.own.bytes += self.tree.size_of(i);
+            }
+            return Ok(());
+        }
+        fd::unlink_at(dir, name.as_c()).map_err(|e| self.error(i, "remove", e))?;
+        if wanted { self.create(dir, i, name) } else { Ok(()) }
     }
 
     /// A new file. The calls are those of a bare loop.

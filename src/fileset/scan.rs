@@ -184,12 +184,19 @@ pub(super) fn classify(dir: Fd, is_root: bool, name: &CStr, kind: FileType) -> R
         return Ok(Item::Marker);
     }
     match (kind, Name::parse(name.to_bytes()).and_then(|n| u32::try_from(n).ok())) {
+        (FileType::Symlink, Some(serial)) if is_own_link(dir, name) => Ok(Item::File(serial)),
         (FileType::Symlink, _) => Err(Foreign::Link),
         (FileType::RegularFile, Some(serial)) => Ok(Item::File(serial)),
         (FileType::Directory, Some(serial)) => Ok(Item::Dir(serial)),
         (FileType::RegularFile | FileType::Directory, None) => Err(Foreign::Name),
         _ => Err(Foreign::Special),
     }
+}
+
+/// Whether a symbolic link is one that the `symlink` flowop makes: it holds the name of a file beside it, and nothing else does.
+pub(super) fn is_own_link(dir: Fd, name: &CStr) -> bool {
+    let mut text = [0; 32];
+    fd::read_link_at(dir, name, &mut text).is_ok_and(|n| Name::parse(&text[..n]).is_some())
 }
 
 impl Scan {

@@ -17,6 +17,8 @@ pub struct IoBuffer {
     stamper: Stamper,
     direct: bool,
     seed: u64,
+    /// The last length asked for, and how many places there are for it.
+    places: (u64, u64),
 }
 
 impl IoBuffer {
@@ -25,7 +27,7 @@ impl IoBuffer {
         let len = if memsize > 0 { memsize } else { needed };
         let mut memory = Map::new(len as usize)?;
         content::fill(memory.bytes_mut(), seed, 0.0);
-        Ok(Self { memory, memsize, stamper, direct, seed })
+        Ok(Self { memory, memsize, stamper, direct, seed, places: (0, 1) })
     }
 
     /// The bytes of a slice.
@@ -52,12 +54,17 @@ impl IoBuffer {
     /// if it must; `None` if it is bound and too small.
     #[inline]
     pub fn place(&mut self, rng: &mut Rng, len: u64) -> Option<Range<usize>> {
-        let room = self.memory.bytes().len() as u64;
-        if len > room {
-            return self.grow(len);
+        if len != self.places.0 {
+            let room = self.memory.bytes().len() as u64;
+            if len > room {
+                return self.grow(len);
+            }
+            self.places = (len, if self.memsize > len { (room / len.max(1)).max(1) } else { 1 });
         }
-        let places = if self.memsize > len && len > 0 { room / len } else { 1 };
-        let mut at = if places > 1 { random::below(rng, places) * len } else { 0 };
+        if self.places.1 == 1 {
+            return Some(0..len as usize);
+        }
+        let mut at = random::below(rng, self.places.1) * len;
         if self.direct {
             at -= at % ALIGN;
         }
@@ -72,6 +79,7 @@ impl IoBuffer {
         let mut memory = Map::new(len as usize).ok()?;
         content::fill(memory.bytes_mut(), self.seed, 0.0);
         self.memory = memory;
+        self.places = (len, 1);
         Some(0..len as usize)
     }
 }

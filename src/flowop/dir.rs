@@ -1,4 +1,4 @@
-//! `makedir`, `removedir`, `listdir`: the set's empty directories, and the names in any directory.
+//! `makedir`, `removedir`, `listdir`, `listdirplus`: the set's empty directories, and the names in any directory.
 
 use super::args::Args;
 use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
@@ -36,6 +36,15 @@ pub(super) const FAMILY: Family = Family {
             doc: "reads all names of a directory of the set, one directory after another",
             example: "flowop listdir name=ls,filesetname=data",
         },
+        Flowop {
+            name: "listdirplus",
+            class: Class::Io,
+            way: Way::None,
+            uses: &["filesetname"],
+            origin: Origin::Ours,
+            doc: "as `listdir`, and asks for the attributes of each name, as `ls -l` and NFS's READDIRPLUS do",
+            example: "flowop listdirplus name=ll,filesetname=data",
+        },
     ],
     lower: lower_dir,
 };
@@ -43,7 +52,9 @@ pub(super) const FAMILY: Family = Family {
 fn lower_dir(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     let set = args.need_fileset()?;
     Ok(match args.spec.name {
-        "listdir" => Arc::new(List { set: set.id, name: set.name }),
+        "listdir" | "listdirplus" => {
+            Arc::new(List { set: set.id, name: set.name, plus: args.spec.name == "listdirplus" })
+        }
         word => Arc::new(Leaf { set: set.id, name: set.name, make: word == "makedir" }),
     })
 }
@@ -103,6 +114,7 @@ impl Step for Leaf {
 struct List {
     set: usize,
     name: String,
+    plus: bool,
 }
 
 /// Bytes that one `getdents64` may fill: what the C library's `readdir` uses.
@@ -110,7 +122,7 @@ const ENTRIES: u64 = 32 << 10;
 
 impl Op for List {
     fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(ListStep { set: self.set, buf: vec![0; ENTRIES as usize] })
+        Box::new(ListStep { set: self.set, plus: self.plus, buf: vec![0; ENTRIES as usize] })
     }
 
     fn describe(&self) -> String {
@@ -124,6 +136,7 @@ impl Op for List {
 
 struct ListStep {
     set: usize,
+    plus: bool,
     buf: Vec<u8>,
 }
 
@@ -133,7 +146,11 @@ impl Step for ListStep {
         let dir = cx.views[self.set].set.state.next_dir();
         let result = cx.dir(self.set, dir).and_then(|fd| {
             cx.begin();
-            cx.engine.list(fd, c".", &mut self.buf)
+            if self.plus {
+                cx.engine.list_plus(fd, c".", &mut self.buf)
+            } else {
+                cx.engine.list(fd, c".", &mut self.buf)
+            }
         });
         match result {
             Ok((bytes, calls)) => {

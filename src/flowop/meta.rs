@@ -1,12 +1,15 @@
-//! `deletefile`, `statfile`, `fsync`, `fsyncset`: names, and what lies below them.
+//! `deletefile`, `statfile`: files by their names.
 
 use super::args::Args;
 use super::slots::FileRef;
 use super::transfer::FileUse;
 use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
 use crate::diag::{Code, Diagnostic};
+use crate::engine::{Engine, Handle};
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Way};
+use crate::sys::{Errno, Fd};
+use std::ffi::CStr;
 use std::sync::Arc;
 
 pub(super) const FAMILY: Family = Family {
@@ -29,43 +32,62 @@ pub(super) const FAMILY: Family = Family {
             doc: "asks for a file's attributes: of the open file in the slot, else of a file of the set",
             example: "flowop statfile name=st,filesetname=data",
         },
-        Flowop {
-            name: "fsync",
-            class: Class::Io,
-            way: Way::None,
-            uses: &["filesetname", "fd"],
-            origin: Origin::Both,
-            doc: "forces the file in the slot down to the device",
-            example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fsync name=fs,filename=data",
-        },
-        Flowop {
-            name: "fsyncset",
-            class: Class::Io,
-            way: Way::None,
-            uses: &["filesetname"],
-            origin: Origin::Both,
-            doc: "forces every open file of the set down to the device; one operation each",
-            example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fsyncset name=fs,filesetname=data",
-        },
     ],
     lower: lower_meta,
 };
 
 fn lower_meta(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    let file = named_file(args)?;
+    Ok(if args.spec.name == "deletefile" { Arc::new(Delete { file }) } else { Arc::new(StatFile { file }) })
+}
+
+/// The file of a flowop that works on the file in a slot or on one of a set, and needs to be told of one of them.
+pub(super) fn named_file(args: &Args<'_>) -> Result<FileUse, Diagnostic> {
     let file = FileUse::new(args, false)?;
-    Ok(match args.spec.name {
-        "deletefile" | "statfile" => {
-            if file.set.is_none() && file.slot.fd == 0 {
-                let message = format!("flowop `{}` names neither a file set nor a slot", args.name);
-                return Err(
-                    Diagnostic::error(Code::MissingAttribute, args.span, message).help("add `filesetname=…` or `fd=…`")
-                );
+    if file.set.is_none() && file.slot.fd == 0 {
+        let message = format!("flowop `{}` names neither a file set nor a slot", args.name);
+        return Err(Diagnostic::error(Code::MissingAttribute, args.span, message).help("add `filesetname=…` or `fd=…`"));
+    }
+    Ok(file)
+}
+
+/// The open file in the slot that a flowop names, if there is one.
+pub(super) fn open_slot(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
+    cx.slots.note(file.slot.fd);
+    let slot = cx.slots.get(file.slot.fd);
+    slot.handle.filter(|_| file.slot.fd > 0).map(|handle| (handle, slot.file))
+}
+
+/// Does a call on the name of an existing file of the set, which nobody else has meanwhile. The call tells the bytes that it
+/// moved.
+pub(super) fn by_name(
+    file: &FileUse,
+    cx: &mut OpCx<'_>,
+    what: &str,
+    call: impl FnOnce(&dyn Engine, Fd, &CStr) -> Result<u64, Errno>,
+) -> Outcome {
+    let Some(set) = &file.set else {
+        let what = format!("slot {} is closed", file.slot.fd);
+        return cx.misuse(what, "open a file there first, or add `filesetname=`");
+    };
+    let by = file.pick.by(&mut cx.rng);
+    let index = match cx.pick(set.id, Want::Existing, by, true) {
+        Ok(index) => index,
+        Err(outcome) => return outcome,
+    };
+    let file = FileRef { set: set.id, index };
+    let outcome = match cx.locate(file) {
+        Err(outcome) => outcome,
+        Ok((dir, name)) => {
+            cx.begin();
+            match call(cx.engine, dir, name.as_c()) {
+                Ok(bytes) => cx.end(bytes),
+                Err(errno) => cx.failed(what, errno, Some(file)),
             }
-            if args.spec.name == "deletefile" { Arc::new(Delete { file }) } else { Arc::new(StatFile { file }) }
         }
-        "fsync" => Arc::new(Fsync { file }),
-        _ => Arc::new(FsyncSet { set: args.need_fileset()?.id, name: args.need_fileset()?.name }),
-    })
+    };
+    cx.views[set.id].set.state.release(index);
+    outcome
 }
 
 #[derive(Clone, Debug)]
@@ -85,7 +107,8 @@ impl Op for Delete {
     fn effects(&self) -> Effects {
         let effects = self.file.effects();
         let makes = effects.sets.iter().map(|set| (*set, Want::Absent, Kind::File)).collect();
-        Effects { makes, ..effects }
+        let makes_in_slot = effects.sets.is_empty().then_some((Want::Absent, Kind::File));
+        Effects { makes, makes_in_slot, ..effects }
     }
 }
 
@@ -93,7 +116,12 @@ impl Step for Delete {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         // The slot's file, open or not, if a slot is named and remembers one; it may be gone by another's hand.
         let named = if self.file.slot.fd > 0 { cx.slots.get(self.file.slot.fd).file } else { None };
-        let file = if let Some(file) = named.filter(|f| cx.hold_existing(*f)) {
+        let held = match named.map(|f| cx.hold_existing(f)) {
+            None | Some(Ok(false)) => None,
+            Some(Ok(true)) => named,
+            Some(Err(outcome)) => return outcome,
+        };
+        let file = if let Some(file) = held {
             cx.digress();
             cx.slots.get_mut(self.file.slot.fd).file = None;
             file
@@ -153,119 +181,13 @@ impl Op for StatFile {
 impl Step for StatFile {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        if self.file.slot.fd > 0 {
-            let slot = *cx.slots.get(self.file.slot.fd);
-            if let Some(handle) = slot.handle {
-                cx.begin();
-                return match cx.engine.stat_open(&handle) {
-                    Ok(_) => cx.end(0),
-                    Err(errno) => cx.failed("fstat failed", errno, slot.file),
-                };
-            }
-        }
-        let Some(set) = &self.file.set else {
-            let what = format!("slot {} is closed", self.file.slot.fd);
-            return cx.misuse(what, "open a file there first, or add `filesetname=`");
-        };
-        let by = self.file.pick.by(&mut cx.rng);
-        let index = match cx.pick(set.id, Want::Existing, by, true) {
-            Ok(index) => index,
-            Err(outcome) => return outcome,
-        };
-        let file = FileRef { set: set.id, index };
-        let (dir, name) = match cx.locate(file) {
-            Ok(found) => found,
-            Err(outcome) => return outcome,
-        };
-        cx.begin();
-        let result = cx.engine.stat(dir, name.as_c());
-        let outcome = match result {
-            Ok(()) => cx.end(0),
-            Err(errno) => cx.failed("stat failed", errno, Some(file)),
-        };
-        cx.views[set.id].set.state.release(index);
-        outcome
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Fsync {
-    file: FileUse,
-}
-
-impl Op for Fsync {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
-    fn describe(&self) -> String {
-        self.file.describe()
-    }
-
-    fn effects(&self) -> Effects {
-        self.file.effects()
-    }
-}
-
-impl Step for Fsync {
-    #[inline]
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = cx.slots.choose(&self.file.slot);
-        let engine = cx.engine;
-        cx.begin();
-        let Some(handle) = cx.handle(slot) else {
-            return cx.misuse(format!("fsync of slot {slot}, which is closed"), "open or write the file first");
-        };
-        match engine.fsync(handle) {
-            Ok(()) => cx.end(0),
-            Err(errno) => {
-                let file = cx.slots.get(slot).file;
-                cx.failed("fsync failed", errno, file)
-            }
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct FsyncSet {
-    set: usize,
-    name: String,
-}
-
-impl Op for FsyncSet {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
-    fn describe(&self) -> String {
-        format!(" {}", self.name)
-    }
-
-    fn effects(&self) -> Effects {
-        Effects { sets: vec![self.set], ..Effects::default() }
-    }
-}
-
-impl Step for FsyncSet {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let engine = cx.engine;
-        let mut any = false;
-        for slot in 0..cx.slots.len() {
-            let state = *cx.slots.get(slot);
-            if state.handle.is_none() || state.file.is_none_or(|f| f.set != self.set) {
-                continue;
-            }
-            any = true;
+        if let Some((handle, file)) = open_slot(&self.file, cx) {
             cx.begin();
-            let Some(handle) = cx.handle(slot) else { continue };
-            match engine.fsync(handle) {
-                Ok(()) => match cx.end(0) {
-                    Outcome::Ok => {}
-                    over => return over,
-                },
-                Err(errno) => return cx.failed("fsync failed", errno, state.file),
-            }
+            return match cx.engine.stat_open(&handle) {
+                Ok(_) => cx.end(0),
+                Err(errno) => cx.failed("fstat failed", errno, file),
+            };
         }
-        if any { Outcome::Ok } else { cx.skip() }
+        by_name(&self.file, cx, "stat failed", |engine, dir, name| engine.stat(dir, name).map(|()| 0))
     }
 }

@@ -1,7 +1,7 @@
 //! `read`: one read from a file, at random or on from the last.
 
 use super::args::Args;
-use super::transfer::{FileUse, Offsets, Place, is_exact, largest, workingset};
+use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -58,11 +58,8 @@ struct Read {
 impl Op for Read {
     fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        Box::new(ReadStep {
-            file: self.file.clone(),
-            iosize: self.iosize.clone(),
-            offsets: Offsets::new(self.place.clone(), workingset),
-        })
+        let offsets = Offsets::new(self.place.clone(), workingset);
+        Box::new(ReadStep { target: Target::new(self.file.clone(), self.iosize.clone(), offsets) })
     }
 
     fn describe(&self) -> String {
@@ -74,26 +71,19 @@ impl Op for Read {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
+        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }
 }
 
 struct ReadStep {
-    file: FileUse,
-    iosize: Quantity,
-    offsets: Offsets,
+    target: Target,
 }
 
 impl Step for ReadStep {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
-        let len = self.iosize.draw(&mut cx.rng);
-        let offset = match self.offsets.next(cx, slot, len) {
-            Ok(offset) => offset,
+        let Aim { slot, offset, len } = match self.target.aim(cx) {
+            Ok(aim) => aim,
             Err(outcome) => return outcome,
         };
         let Some(range) = cx.buffer.place(&mut cx.rng, len) else { return small_buffer(cx, len) };
@@ -102,7 +92,10 @@ impl Step for ReadStep {
         let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
         let result = match offset {
             Some(offset) => cx.engine.pread(handle, buf, offset),
-            None => cx.engine.read(handle, buf),
+            None => {
+                cx.last_offset = handle.position;
+                cx.engine.read(handle, buf)
+            }
         };
         match result {
             Ok(0) if offset.is_none() && len > 0 => rewind_and_read(cx, slot, range),
@@ -121,10 +114,12 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Outco
         return fail(cx, slot, errno);
     }
     cx.cell().add_calls(2);
+    cx.last_offset = 0;
     cx.digress();
     cx.begin();
     let buf = cx.buffer.get_mut(range);
     let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+    cx.last_offset = 0;
     match engine.read(handle, buf) {
         Ok(n) => cx.end(n as u64),
         Err(errno) => fail(cx, slot, errno),

@@ -1,5 +1,6 @@
 //! A thread's file slots: which file each holds, and which one a flowop means.
 
+use super::buffered::Stream;
 use crate::engine::Handle;
 
 /// The highest slot that `fd=` can name.
@@ -23,6 +24,16 @@ pub struct Slot {
     pub file: Option<FileRef>,
     /// That file's nominal size, in bytes.
     pub nominal: u64,
+    /// The how-manieth opening of this thread it is: tells a file from another, or the same, in the same slot later.
+    pub opening: u64,
+}
+
+impl Slot {
+    /// Whether a file of this set is open here.
+    #[inline]
+    pub fn holds(&self, set: usize) -> bool {
+        self.handle.is_some() && self.file.is_some_and(|f| f.set == set)
+    }
 }
 
 /// The slot that a flowop works on.
@@ -40,34 +51,68 @@ pub struct SlotRule {
 #[derive(Debug)]
 pub struct Slots {
     table: Vec<Slot>,
+    /// The buffers of `bufread` and `bufwrite`, by slot; none as long as no such flowop has run.
+    pub(super) streams: Vec<Option<Box<Stream>>>,
+    openings: u64,
     /// Where the slots of their own begin, one for each file set.
     own: usize,
     rotor: usize,
+    /// The slot that was chosen last, for the stream of operations.
+    last: usize,
 }
 
 impl Slots {
     /// Slots up to `max_fd`, and one more for each file set.
     pub fn new(max_fd: usize, sets: usize) -> Self {
-        Self { table: vec![Slot::default(); max_fd + 1 + sets], own: max_fd + 1, rotor: 0 }
+        Self {
+            table: vec![Slot::default(); max_fd + 1 + sets],
+            streams: Vec::new(),
+            openings: 0,
+            own: max_fd + 1,
+            rotor: 0,
+            last: usize::MAX,
+        }
     }
 
     /// The slot that the rule means now. Advances the rotation.
     #[inline]
     pub fn choose(&mut self, rule: &SlotRule) -> usize {
+        let slot = self.by_rule(rule);
+        self.last = slot;
+        slot
+    }
+
+    /// A slot is worked on without having been chosen.
+    #[inline]
+    pub fn note(&mut self, slot: usize) {
+        self.last = slot;
+    }
+
+    /// The file of the slot that was worked on last, if any was since this was asked last.
+    pub fn take_last(&mut self) -> Option<FileRef> {
+        let slot = std::mem::replace(&mut self.last, usize::MAX);
+        self.table.get(slot).and_then(|s| s.file)
+    }
+
+    #[inline]
+    fn by_rule(&mut self, rule: &SlotRule) -> usize {
+        if rule.rotate == 0 {
+            return match rule.set {
+                _ if rule.fd > 0 => rule.fd,
+                // What is open in the set's own slot stays there, whatever becomes of the first.
+                Some(set) if self.table[self.own + set].handle.is_some() => self.own + set,
+                Some(set) if self.table[0].file.is_some_and(|f| f.set != set) && self.table[0].handle.is_some() => {
+                    self.own + set
+                }
+                _ => 0,
+            };
+        }
         if rule.fd > 0 {
             return rule.fd;
         }
-        if rule.rotate > 0 {
-            // Counting down from the top, as Filebench does: 127, 126, … 0, 127.
-            self.rotor = if self.rotor == 0 { rule.rotate - 1 } else { (self.rotor - 1).min(rule.rotate - 1) };
-            return self.rotor;
-        }
-        match rule.set {
-            Some(set) if self.table[0].handle.is_some() && self.table[0].file.is_some_and(|f| f.set != set) => {
-                self.own + set
-            }
-            _ => 0,
-        }
+        // Counting down from the top, as Filebench does: 127, 126, … 0, 127.
+        self.rotor = if self.rotor == 0 { rule.rotate - 1 } else { (self.rotor - 1).min(rule.rotate - 1) };
+        self.rotor
     }
 
     /// A slot.
@@ -82,9 +127,11 @@ impl Slots {
         &mut self.table[slot]
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Slot> {
-        self.table.iter()
+    /// A file was opened into a slot.
+    #[inline]
+    pub fn fill(&mut self, slot: usize, handle: Handle, file: FileRef, nominal: u64) {
+        self.openings += 1;
+        self.table[slot] = Slot { handle: Some(handle), file: Some(file), nominal, opening: self.openings };
     }
 
     /// How many there are.
@@ -103,7 +150,7 @@ mod tests {
     use super::*;
 
     fn handle() -> Handle {
-        Handle { fd: 9, position: 0, size: 0 }
+        Handle { fd: 9, position: 0, cursor: 0, size: 0 }
     }
 
     #[test]
@@ -126,7 +173,7 @@ mod tests {
         let mut slots = Slots::new(0, 2);
         let rule = |set| SlotRule { fd: 0, rotate: 0, set: Some(set) };
         assert_eq!(slots.choose(&rule(0)), 0);
-        *slots.get_mut(0) = Slot { handle: Some(handle()), file: Some(FileRef { set: 0, index: 1 }), nominal: 0 };
+        slots.fill(0, handle(), FileRef { set: 0, index: 1 }, 0);
         assert_eq!(slots.choose(&rule(0)), 0);
         assert_eq!(slots.choose(&rule(1)), 2);
     }

@@ -200,9 +200,18 @@ impl Place {
         }
     }
 
+    /// The same for calls that need an offset, because the kernel's position is not theirs: in order means from the start of
+    /// the file to its end, and over again.
+    pub(super) fn with_offset(args: &Args<'_>) -> Result<Self, Diagnostic> {
+        Ok(match Self::new(args)? {
+            Self::Sequential => Self::Stride(0),
+            other => other,
+        })
+    }
+
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Sequential => String::new(),
+            Self::Sequential | Self::Stride(0) => String::new(),
             Self::Random { align: 0 } => " random".to_owned(),
             Self::Random { align } => format!(" random align={align}"),
             Self::Stride(n) => format!(" stride={n}"),
@@ -234,7 +243,10 @@ impl Offsets {
     pub(super) fn next(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<Option<u64>, Outcome> {
         let nominal = cx.slots.get(slot).nominal;
         let offset = match self.place {
-            Place::Sequential => return Ok(None),
+            Place::Sequential => {
+                cx.last_offset = cx.slots.get(slot).handle.map_or(0, |handle| handle.position);
+                return Ok(None);
+            }
             Place::Random { align } => {
                 if self.cached != (nominal, len) {
                     self.fit(cx, nominal, len, align)?;
@@ -267,15 +279,15 @@ impl Offsets {
         match self.place {
             Place::Same => last,
             Place::Backward => {
-                if handle.position < len {
-                    handle.position = end.max(len);
+                if handle.cursor < len {
+                    handle.cursor = end.max(len);
                 }
-                handle.position -= len;
-                handle.position
+                handle.cursor -= len;
+                handle.cursor
             }
             Place::Stride(gap) => {
-                let at = if handle.position + len > end { 0 } else { handle.position };
-                handle.position = at + len + gap;
+                let at = if handle.cursor + len > end { 0 } else { handle.cursor };
+                handle.cursor = at + len + gap;
                 at
             }
             Place::Sequential | Place::Random { .. } => 0,
@@ -293,7 +305,78 @@ pub(super) fn largest(iosize: &Quantity) -> u64 {
     iosize.max_hint().unwrap_or_else(|| (iosize.mean() * 4.0) as u64)
 }
 
-/// Whether every I/O has just that size.
-pub(super) fn is_exact(iosize: &Quantity) -> bool {
-    matches!(iosize, Quantity::Const(_))
+/// The size that every I/O has, or 0 if it is drawn.
+pub(super) fn exactly(iosize: &Quantity) -> u64 {
+    if let Quantity::Const(n) = iosize { *n } else { 0 }
+}
+
+/// Where one I/O goes: slot, offset and length.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aim {
+    pub(super) slot: usize,
+    /// `None`: on from the kernel's own position.
+    pub(super) offset: Option<u64>,
+    pub(super) len: u64,
+}
+
+/// What a flowop that reads or writes aims at, with the state of one thread.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) file: FileUse,
+    pub(super) iosize: Quantity,
+    pub(super) offsets: Offsets,
+    known: Option<Known>,
+}
+
+/// What the last aim found out, for as long as the slot holds a file of that set and size: random I/O of one size in one
+/// slot then needs no more than a draw.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    slot: usize,
+    set: usize,
+    nominal: u64,
+    len: u64,
+    step: u64,
+    places: u64,
+}
+
+impl Target {
+    pub(super) fn new(file: FileUse, iosize: Quantity, offsets: Offsets) -> Self {
+        Self { file, iosize, offsets, known: None }
+    }
+
+    /// The next I/O; opens the file if need be.
+    #[inline]
+    pub(super) fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Outcome> {
+        if let Some(known) = &self.known {
+            let slot = cx.slots.get(known.slot);
+            if slot.nominal == known.nominal && slot.holds(known.set) {
+                let offset = random::below(&mut cx.rng, known.places) * known.step;
+                cx.last_offset = offset;
+                cx.slots.note(known.slot);
+                return Ok(Aim { slot: known.slot, offset: Some(offset), len: known.len });
+            }
+        }
+        self.look(cx)
+    }
+
+    #[inline(never)]
+    fn look(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Outcome> {
+        let slot = self.file.ensure(cx)?;
+        let len = self.iosize.draw(&mut cx.rng);
+        let offset = self.offsets.next(cx, slot, len)?;
+        if let (Place::Random { align }, Quantity::Const(_), 0, Some(file)) =
+            (&self.offsets.place, &self.iosize, self.file.slot.rotate, cx.slots.get(slot).file)
+        {
+            self.known = Some(Known {
+                slot,
+                set: file.set,
+                nominal: cx.slots.get(slot).nominal,
+                len,
+                step: if *align > 0 { *align } else { len },
+                places: self.offsets.places,
+            });
+        }
+        Ok(Aim { slot, offset, len })
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{FileUse, Offsets, Place, is_exact, largest, workingset};
+use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -106,7 +106,8 @@ impl Op for Write {
     fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
         let offsets = Offsets::new(self.place.clone(), workingset);
-        Box::new(WriteStep { op: self.clone(), offsets, unsynced: 0 })
+        let target = Target::new(self.file.clone(), self.iosize.clone(), offsets);
+        Box::new(WriteStep { op: self.clone(), target, unsynced: 0 })
     }
 
     fn describe(&self) -> String {
@@ -123,13 +124,13 @@ impl Op for Write {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
+        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }
 }
 
 struct WriteStep {
     op: Write,
-    offsets: Offsets,
+    target: Target,
     /// Bytes written since the last fsync of `fsyncevery=`.
     unsynced: u64,
 }
@@ -140,21 +141,9 @@ pub(super) const CHEAP_FILL: u64 = 64 << 10;
 impl Step for WriteStep {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.op.file.ensure(cx) {
-            Ok(slot) => slot,
+        let (slot, offset, len) = match self.aim(cx) {
+            Ok(aim) => aim,
             Err(outcome) => return outcome,
-        };
-        let mut len = self.op.iosize.draw(&mut cx.rng);
-        if self.op.end == End::Random {
-            len = random::below(&mut cx.rng, len);
-        }
-        let offset = if self.op.end == End::No {
-            match self.offsets.next(cx, slot, len) {
-                Ok(offset) => offset,
-                Err(outcome) => return outcome,
-            }
-        } else {
-            None
         };
         let Some(range) = cx.buffer.data(&mut cx.rng, len) else { return small_buffer(cx, len) };
         if len > CHEAP_FILL {
@@ -173,6 +162,7 @@ impl Step for WriteStep {
             if let Err(errno) = engine.seek_end(handle) {
                 return fail(cx, slot, errno);
             }
+            cx.last_offset = handle.position;
             cx.cell().add_calls(1);
         }
         match put(cx, slot, range, offset) {
@@ -184,6 +174,18 @@ impl Step for WriteStep {
 }
 
 impl WriteStep {
+    #[inline]
+    fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<(usize, Option<u64>, u64), Outcome> {
+        if self.op.end == End::No {
+            let Aim { slot, offset, len } = self.target.aim(cx)?;
+            return Ok((slot, offset, len));
+        }
+        let slot = self.op.file.ensure(cx)?;
+        let len = self.op.iosize.draw(&mut cx.rng);
+        let len = if self.op.end == End::Random { random::below(&mut cx.rng, len) } else { len };
+        Ok((slot, None, len))
+    }
+
     /// The fsync of `fsyncevery=` belongs to the write that made it due.
     fn sync(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Outcome {
         self.unsynced += len;
@@ -207,7 +209,10 @@ pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: O
     let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
     let n = match offset {
         Some(offset) => cx.engine.pwrite(handle, buf, offset)?,
-        None => cx.engine.write(handle, buf)?,
+        None => {
+            cx.last_offset = handle.position;
+            cx.engine.write(handle, buf)?
+        }
     };
     if n == range.len() { Ok(()) } else { put_rest(cx, slot, range, offset, n) }
 }
@@ -224,7 +229,10 @@ fn put_rest(
         return Err(Errno::NOSPC);
     }
     cx.cell().add_calls(1);
-    put(cx, slot, range.start + done..range.end, offset.map(|o| o + done as u64))
+    let start = cx.last_offset;
+    let rest = put(cx, slot, range.start + done..range.end, offset.map(|o| o + done as u64));
+    cx.last_offset = start;
+    rest
 }
 
 /// `wrap=`: a sequential writer goes back to the start of its file, and an appender cuts it to nothing, before it would pass

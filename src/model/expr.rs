@@ -257,7 +257,7 @@ fn read(variable: &Spanned<Variable>, at: Span, scope: &dyn Lookup, depth: u32) 
 pub fn undefined(variable: &Variable, span: Span, scope: &dyn Lookup) -> Diagnostic {
     let names = scope.names();
     let found = Diagnostic::error(Code::UndefinedVariable, span, format!("nothing sets `{}`", show(variable)))
-        .near_miss(&variable.name, names.iter().map(String::as_str));
+        .near_variable(&variable.name, names.iter().map(String::as_str));
     if found.help.is_empty() {
         found.help(format!("set it before the run: `set ${} = …`, or `--set {0}=…`", variable.name))
     } else {

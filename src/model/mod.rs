@@ -6,6 +6,8 @@
 pub mod build;
 pub mod check;
 pub mod expr;
+pub mod fit;
+pub mod lint;
 pub mod scope;
 
 pub use expr::{Expr, Lookup, RandomCall, RandomExpr, Value, eval};

@@ -1,7 +1,7 @@
 //! `define fileset` and `define file` to what a file set is to be, dialect and all.
 
 use super::values::{Evaluated, evaluate, quantity};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
 use crate::model::{FilesetDef, Lookup, Value};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// The file set that a definition describes now.
 pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<FilesetSpec> {
-    let before = found.len();
+    let errors = |found: &[Diagnostic]| found.iter().filter(|d| d.severity == Severity::Error).count();
+    let before = errors(found);
     let values = evaluate(&def.attrs, scope, found);
     let semantics = def.dialect.semantics();
     let mut number =
@@ -26,6 +27,13 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
     if path.is_empty() {
         let at = values.get("path").map_or(def.span, |(_, s)| s);
         found.push(Diagnostic::error(Code::OutOfRange, at, "an empty path").help("name a directory"));
+    }
+    if path.contains(':') {
+        let at = values.get("path").map_or(def.span, |(_, s)| s);
+        found.push(
+            Diagnostic::error(Code::Unsupported, at, "a file set spread over several directories")
+                .help("define one file set for each directory, and let threads of their own work on each"),
+        );
     }
     let count = |q: Option<Quantity>| q.map_or(0, |q| q.draw(&mut random::stream(0, &[0])));
     let mut entries = if def.single { 1 } else { count(entries) };
@@ -51,7 +59,14 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         sizes,
         ..FilesetSpec::new(name, path, 0, 0)
     };
-    (found.len() == before).then_some(spec)
+    if spec.entries > 0 && spec.leafdirs > 0 {
+        let message = format!("file set `{}` has files and leaf directories", spec.name);
+        found.push(
+            Diagnostic::warning(Code::FilesAndLeafdirs, def.span, message)
+                .help("they lie in directories apart; Filebench needs two file sets for that, and fails with one"),
+        );
+    }
+    (errors(found) == before).then_some(spec)
 }
 
 fn text(values: &Evaluated, name: &str, span: Span, found: &mut Vec<Diagnostic>) -> Option<String> {

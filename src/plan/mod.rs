@@ -54,6 +54,8 @@ pub struct FlowopInfo {
     pub class: Class,
     /// Which way it moves data.
     pub way: Way,
+    /// File sets that it works on: those it names, else those of the flowop before it that opens its slot.
+    pub sets: Vec<usize>,
     /// Where it was written.
     pub span: Span,
 }
@@ -84,6 +86,8 @@ pub struct Thread {
     pub memsize: u64,
     /// Best-effort I/O priority, if it is to be set.
     pub ioprio: Option<u8>,
+    /// When its rounds start, if not each when the one before has ended.
+    pub pace: Option<Pace>,
     /// Its loop.
     pub steps: Vec<Step>,
     /// Where its flowops begin in [`Plan::flowops`].
@@ -92,6 +96,15 @@ pub struct Thread {
     pub count: usize,
     /// What its flowops need, together.
     pub effects: Effects,
+}
+
+/// An open loop: rounds start by the clock, and one that is late does not put off the next.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Pace {
+    /// Rounds a second of each thread; above 0.
+    pub rate: f64,
+    /// Starts are a Poisson process; else they are evenly spaced.
+    pub poisson: bool,
 }
 
 /// One step of a thread's program.
@@ -148,6 +161,11 @@ impl Plan {
     /// The threads' kinds, with their processes.
     pub fn threads(&self) -> impl Iterator<Item = (&Process, &Thread)> {
         self.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)))
+    }
+
+    /// Whether anything that it does takes room on a file system.
+    pub fn writes(&self) -> bool {
+        self.flowops.iter().any(|f| f.way == Way::Write) || self.threads().any(|(_, t)| !t.effects.makes.is_empty())
     }
 
     /// How many instances of a flowop there are.

@@ -193,7 +193,7 @@ fn arguments(
                 local.name.span,
                 format!("`{}` has no parameter `${}`", composite.name.node, local.name.node),
             )
-            .near_miss(&local.name.node, names);
+            .near_variable(&local.name.node, names);
             found.push(if d.help.is_empty() {
                 d.help(format!("give `define flowop name={}` the parameter", composite.name.node))
             } else {

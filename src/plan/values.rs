@@ -23,7 +23,12 @@ pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) 
         }
         match eval(&used.value, scope) {
             Ok(value) => match misfit(used.attr, &value, used.value.span) {
-                None => values.push((used.attr.name, value, used.value.span)),
+                None => {
+                    if let Value::Random(expr) = &value {
+                        doubts(expr, scope, found);
+                    }
+                    values.push((used.attr.name, value, used.value.span));
+                }
                 Some(d) => found.push(d),
             },
             Err(d) => found.push(d),
@@ -44,7 +49,7 @@ fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
         {
             Some(format!("the text `{s}`"))
         }
-        Value::Text(s) if attr.kind == Kind::Bool && crate::model::build::switch(s).is_none() => {
+        Value::Text(s) if attr.kind == Kind::Bool && crate::model::fit::switch(s).is_none() => {
             Some(format!("the text `{s}`"))
         }
         _ => None,
@@ -94,17 +99,37 @@ pub(super) fn quantity(value: &Value, span: Span, scope: &dyn Lookup) -> Result<
     }
 }
 
-fn random_variable(expr: &RandomExpr, used_at: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
-    let mut fields: Vec<(&str, Value, Span)> = Vec::new();
-    for (name, value) in &expr.fields {
-        if name.node != "name" {
-            fields.push((&name.node, eval(value, scope)?, value.span));
+/// What is probably not meant about a random variable. Warned of where it was made, however often it is used; what is wrong
+/// with it is told by who draws from it.
+fn doubts(expr: &RandomExpr, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) {
+    let Ok(fields) = fields(expr, scope) else { return };
+    let Ok(variable) = build(expr.call, &fields) else { return };
+    for note in variable.notes() {
+        let at = fields.iter().rev().find(|(n, _, _)| *n == note.parameter).map_or(expr.span, |(_, _, s)| *s);
+        let warning = Diagnostic::warning(Code::Ignored, at, note.message.clone())
+            .help("`wmlrun list distributions` shows what each parameter means");
+        if !found.contains(&warning) {
+            found.push(warning);
         }
     }
-    let built = match expr.call {
-        RandomCall::Randvar => randvar(&fields),
-        RandomCall::Cvar => cvar(&fields),
-    };
+}
+
+/// The parameters of a random variable with their values.
+fn fields<'a>(expr: &'a RandomExpr, scope: &dyn Lookup) -> Result<Vec<(&'a str, Value, Span)>, Diagnostic> {
+    let own = expr.fields.iter().filter(|(name, _)| name.node != "name");
+    own.map(|(name, value)| Ok((name.node.as_str(), eval(value, scope)?, value.span))).collect()
+}
+
+fn build(call: RandomCall, fields: &[(&str, Value, Span)]) -> Result<random::RandomVar, Bad> {
+    match call {
+        RandomCall::Randvar => randvar(fields),
+        RandomCall::Cvar => cvar(fields),
+    }
+}
+
+fn random_variable(expr: &RandomExpr, used_at: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
+    let fields = fields(expr, scope)?;
+    let built = build(expr.call, &fields);
     built.map(|v| Quantity::Random(Arc::new(v))).map_err(|bad| match bad {
         Bad::Value(d) => *d,
         Bad::Distribution(bad) => {

@@ -236,7 +236,10 @@ mod tests {
         assert_eq!(at_end("define process name=p { thread memsi"), ["memsize="]);
         assert_eq!(at_end("set $r=randvar(type=ga"), ["gamma"]);
         assert_eq!(at_end("set $r=randvar(type=gamma,mea"), ["mean="]);
-        assert_eq!(at_end("define process name=p {\n thread name=t {\n  flowop rea"), ["read", "readwholefile"]);
+        assert_eq!(
+            at_end("define process name=p {\n thread name=t {\n  flowop appe"),
+            ["appendfile", "appendfilerand"]
+        );
         assert_eq!(at_end("define flo"), ["flowop"]);
     }
 

@@ -1,8 +1,10 @@
 //! What all threads of a run share, and how they tell what became of them.
 
 use super::Options;
+use super::pace::Rounds;
 use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
+use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};
 use crate::plan::Plan;
 use crate::stats::recorder::ThreadStats;
@@ -48,7 +50,7 @@ impl Fault {
     }
 
     pub(super) fn of(kind: FaultKind, flowop: usize, failure: Failure) -> Self {
-        let Failure { what, path, errno, help } = failure;
+        let Failure { what, path, errno, help, .. } = failure;
         Self { kind, flowop: Some(flowop), what, path, errno, help }
     }
 }
@@ -67,8 +69,12 @@ pub(super) struct Seat {
     pub(super) at: AtomicU32,
     pub(super) tid: AtomicI32,
     pub(super) done: AtomicBool,
+    /// Its rounds, in an open loop.
+    pub(super) rounds: Rounds,
     /// The tick at which it ended.
     pub(super) ended: AtomicU64,
+    /// What it did, once it has ended and if that is wanted.
+    pub(super) stream: Mutex<Option<Box<Stream>>>,
 }
 
 /// What threads tell the controller.
@@ -227,7 +233,9 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
                         at: AtomicU32::new(0),
                         tid: AtomicI32::new(0),
                         done: AtomicBool::new(false),
+                        rounds: Rounds::default(),
                         ended: AtomicU64::new(0),
+                        stream: Mutex::new(None),
                     });
                 }
             }
@@ -249,6 +257,9 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
             makers[*set].live[state].fetch_add(threads, SeqCst);
             changed[*set] = true;
         }
+        for set in &thread.effects.moves {
+            changed[*set] = true;
+        }
         for set in &thread.effects.sets {
             users[*set] += u64::from(threads);
         }
@@ -258,7 +269,10 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
         .enumerate()
         .map(|(i, (set, makers))| {
             set.state.set_threads(users[i].max(1));
-            if !changed[i] {
+            // A set may have been used by an earlier run, in another way.
+            if changed[i] {
+                set.state.thaw();
+            } else {
                 set.state.freeze();
             }
             View { set: Arc::clone(set), makers: Arc::new(makers) }

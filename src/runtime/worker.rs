@@ -1,27 +1,33 @@
 //! One thread: gets its program and buffer ready, waits at the gate, and loops.
 
+use super::pace::Timetable;
 use super::process::Home;
 use super::shared::{Fault, FaultKind, Seat, Shared};
 use crate::fileset::content::Stamper;
 use crate::flowop::buffer::IoBuffer;
 use crate::flowop::cx::{Parts, maker};
 use crate::flowop::slots::Slots;
+use crate::flowop::stream::{Shape, Stream};
 use crate::flowop::{self, At, OpCx, Outcome, Outstanding, Starvation};
 use crate::model::QuitMode;
 use crate::plan::{self, Thread};
 use crate::random::{self, Quantity, Rng};
+use crate::spec::Way;
 use crate::sys::proc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// A step with the state of this thread.
 enum Step {
-    Op { local: usize, iters: Quantity, step: Box<dyn flowop::Step> },
+    Op { local: usize, iters: Quantity, io: bool, step: Box<dyn flowop::Step> },
     Enter { iters: Quantity, leave: usize },
     Leave { enter: usize },
     Choose { upto: Vec<f64>, starts: Vec<usize>, end: usize },
     Jump(usize),
 }
+
+/// A thread before the gate: its context, its program, and its timetable if it has one.
+type Ready<'a> = (OpCx<'a>, Vec<Step>, Option<Timetable>);
 
 /// Why a thread left its loop.
 enum End {
@@ -38,6 +44,7 @@ enum End {
 /// Runs a thread from start to end.
 pub(super) fn run(home: &Home<'_>, seat: &Seat) {
     let shared = home.shared;
+    let mut presence = Presence { shared, seat, ready: false };
     seat.tid.store(proc::thread_id(), Relaxed);
     let starvation = Starvation {
         makes: home.process.threads[seat.thread]
@@ -47,28 +54,52 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             .map(|(set, want, kind)| (*set, maker(*kind, *want)))
             .collect(),
     };
-    let end = match prepare(home, seat, starvation) {
-        Ok((mut cx, mut steps)) => {
-            shared.gate.arrive();
+    match prepare(home, seat, starvation) {
+        Ok((mut cx, mut steps, mut table)) => {
+            let open = shared.gate.arrive();
+            presence.ready = true;
             cx.go();
-            let end = turn(&mut steps, &mut cx, seat, shared);
+            if let Some(table) = &mut table {
+                table.go(&cx, &seat.rounds);
+            }
+            let end = if open { turn(&mut steps, &mut cx, table.as_mut(), seat, shared) } else { End::Over };
+            if !matches!(end, End::Over) {
+                Timetable::close(&seat.rounds);
+            }
             crate::sys::mark("thread done");
+            *seat.stream.lock() = cx.stream.take();
             seat.ended.store(shared.clock.raw(), SeqCst);
-            report(home, &end);
+            report(home, end);
             cx.starvation.leave(&shared.views);
             cx.close_all();
-            end
         }
         Err(fault) => {
             shared.fail(fault);
-            shared.gate.count_ready();
-            End::Over
         }
-    };
-    seat.done.store(true, SeqCst);
-    shared.tell(|news| news.done += 1);
-    if let End::Fault(fault) = end {
-        shared.fail(fault);
+    }
+}
+
+/// A thread that the controller counts on: whatever becomes of it, even a panic, it has come to the gate and it is done.
+struct Presence<'a> {
+    shared: &'a Shared,
+    seat: &'a Seat,
+    ready: bool,
+}
+
+impl Drop for Presence<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.fail(Fault::plain(
+                FaultKind::Setup,
+                "a thread of wmlrun panicked",
+                "this is a bug in wmlrun: please report it with the script",
+            ));
+        }
+        if !self.ready {
+            self.shared.gate.count_ready();
+        }
+        self.seat.done.store(true, SeqCst);
+        self.shared.tell(|news| news.done += 1);
     }
 }
 
@@ -80,7 +111,7 @@ pub(super) fn never_ran(shared: &Shared, seat: &Seat) {
 }
 
 /// What the thread's end means for the run.
-fn report(home: &Home<'_>, end: &End) {
+fn report(home: &Home<'_>, end: End) {
     let shared = home.shared;
     let mode = shared.plan.mode;
     match end {
@@ -89,14 +120,11 @@ fn report(home: &Home<'_>, end: &End) {
         End::Done => {}
         End::Finished if mode == QuitMode::AllDone && !home.process.dialect.semantics().finish_ends_run => {}
         End::Finished => shared.finish(|news| news.finished = true),
-        End::Fault(fault) => shared.fail(fault.clone()),
+        End::Fault(fault) => shared.fail(fault),
     }
 }
 
-fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Result<(OpCx<'a>, Vec<Step>), Fault>
-where
-    'a: 'a,
-{
+fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Result<Ready<'a>, Fault> {
     let shared: &'a Shared = home.shared;
     let thread: &'a Thread = &home.process.threads[seat.thread];
     let stats: &'a crate::stats::recorder::ThreadStats = &shared.seats[seat_index(shared, seat)].stats;
@@ -128,7 +156,8 @@ where
         aio: home.aio,
         seed,
     };
-    let steps = thread.steps.iter().map(|step| instantiate(step, &at)).collect();
+    let is_io = |local: usize| shared.plan.flowops[thread.first + local].class.is_io();
+    let steps = thread.steps.iter().map(|step| instantiate(step, &at, &is_io)).collect();
     let aio = home
         .aio
         .filter(|_| effects.aio)
@@ -146,8 +175,22 @@ where
         starvation,
         aio,
         messages: shared.options.messages.clone(),
+        stream: shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread)))),
     });
-    Ok((cx, steps))
+    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed))))
+}
+
+/// What the thread's stream holds of each of its flowops.
+fn shapes(shared: &Shared, thread: &Thread) -> Vec<Shape> {
+    let flowops = &shared.plan.flowops[thread.first..thread.first + thread.count];
+    flowops
+        .iter()
+        .map(|f| match (f.class.is_io(), f.way) {
+            (false, _) => Shape::Absent,
+            (true, Way::None) => Shape::File,
+            (true, _) => Shape::Data,
+        })
+        .collect()
 }
 
 fn seat_index(shared: &Shared, seat: &Seat) -> usize {
@@ -157,10 +200,10 @@ fn seat_index(shared: &Shared, seat: &Seat) -> usize {
     shared.first_seat[seat.process] + seat.instance * each + before + seat.number
 }
 
-fn instantiate(step: &plan::Step, at: &At<'_>) -> Step {
+fn instantiate(step: &plan::Step, at: &At<'_>, is_io: &dyn Fn(usize) -> bool) -> Step {
     match step {
         plan::Step::Op { local, iters, op } => {
-            Step::Op { local: *local, iters: iters.clone(), step: op.instantiate(at) }
+            Step::Op { local: *local, iters: iters.clone(), io: is_io(*local), step: op.instantiate(at) }
         }
         plan::Step::Enter { iters, leave } => Step::Enter { iters: iters.clone(), leave: *leave },
         plan::Step::Leave { enter } => Step::Leave { enter: *enter },
@@ -173,29 +216,42 @@ fn instantiate(step: &plan::Step, at: &At<'_>) -> Step {
 
 /// The loop. Every step that does something looks at the deadline itself; so does the end of each round, for programs whose
 /// steps all do nothing.
-fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, seat: &Seat, shared: &Shared) -> End {
+///
+/// With a timetable each round begins at its time, or as soon after it as the round before has ended.
+fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, mut table: Option<&mut Timetable>, seat: &Seat, shared: &Shared) -> End {
     // Rounds left of each composite that is being done, by the place of its `Enter`.
     let mut left = vec![0_u64; steps.len()];
     let count_errors = shared.options.count_errors;
     let mut pc = 0;
+    let mut intended = 0;
+    if let Some(table) = &mut table {
+        let Some(tick) = table.begin(cx, &seat.rounds) else { return End::Over };
+        intended = tick;
+    }
     loop {
         let Some(step) = steps.get_mut(pc) else {
             if shared.gate.is_stopped() {
                 return End::Over;
             }
+            if let Some(table) = &mut table {
+                Timetable::end(&seat.rounds);
+                let Some(tick) = table.begin(cx, &seat.rounds) else { return End::Over };
+                intended = tick;
+            }
             pc = 0;
             continue;
         };
         match step {
-            Step::Op { local, iters, step } => {
-                cx.current = *local;
+            Step::Op { local, iters, io, step } => {
+                cx.turn_to(*local);
+                cx.intended = if *io { intended } else { 0 };
                 seat.at.store(*local as u32, Relaxed);
                 for _ in 0..iters.draw(&mut cx.rng) {
                     match step.run(cx) {
                         Outcome::Ok => {}
                         Outcome::Over => return End::Over,
                         Outcome::Failed(_) if count_errors && cx.skip_after_error() => {}
-                        other => return ended(other, flowop(shared, seat, *local)),
+                        other => return ended(other, flowop(shared, seat, 0), *local),
                     }
                 }
                 pc += 1;
@@ -229,12 +285,13 @@ fn flowop(shared: &Shared, seat: &Seat, local: usize) -> usize {
 }
 
 #[cold]
-fn ended(outcome: Outcome, flowop: usize) -> End {
+fn ended(outcome: Outcome, first: usize, local: usize) -> End {
+    let flowop = |failure: &flowop::Failure| first + failure.of.unwrap_or(local);
     match outcome {
         Outcome::Ok | Outcome::Over => End::Over,
         Outcome::Exhausted => End::Done,
         Outcome::Finished => End::Finished,
-        Outcome::Failed(failure) => End::Fault(Fault::of(FaultKind::Operation, flowop, *failure)),
-        Outcome::Stuck(failure) => End::Fault(Fault::of(FaultKind::Stuck, flowop, *failure)),
+        Outcome::Failed(failure) => End::Fault(Fault::of(FaultKind::Operation, flowop(&failure), *failure)),
+        Outcome::Stuck(failure) => End::Fault(Fault::of(FaultKind::Stuck, flowop(&failure), *failure)),
     }
 }

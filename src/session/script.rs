@@ -156,7 +156,7 @@ impl Session {
     /// `show` and `show NAME`.
     pub(super) fn show(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         if argument.node.is_empty() {
-            let text = self.script_now(front)?;
+            let text = self.script_now(front);
             front.line(text.trim_end());
             return Ok(Status::Done);
         }
@@ -192,7 +192,7 @@ impl Session {
     }
 
     /// The script as it stands: a text that runs.
-    pub(super) fn script_now(&mut self, front: &mut dyn Front) -> Result<String, Box<Diagnostic>> {
+    pub(super) fn script_now(&mut self, front: &mut dyn Front) -> String {
         let (dialect, mixed) = self.dialects();
         if mixed {
             front.note(&format!(
@@ -240,7 +240,7 @@ impl Session {
         let mut map = SourceMap::new();
         let file: FileId = map.add("saved script", &out);
         // Every piece was read before; should they not fit together, the text as it is shows where.
-        Ok(syntax::format(&map, file).unwrap_or(out))
+        syntax::format(&map, file).unwrap_or(out)
     }
 
     /// The dialect of most weight, and whether the definitions have more than one.

@@ -34,6 +34,7 @@ pub(super) struct Shell {
     /// Names and texts of what was loaded, in order.
     loaded: Vec<(String, FileId)>,
     /// The time of the last run, as it was asked for; `None` before there was one.
+    #[expect(clippy::option_option, reason = "no run yet, and a run without a time, are two things")]
     pub(super) last_run: Option<Option<f64>>,
 }
 
@@ -401,7 +402,7 @@ impl Session {
             let d = Diagnostic::error(Code::Refused, argument.span, message);
             return Err(Box::new(d.help("save to a file of another name")));
         }
-        let text = self.script_now(front)?;
+        let text = self.script_now(front);
         let written = std::fs::write(&path, text).map_err(|e| (path.clone(), e)).and_then(|()| {
             if self.document.runs.is_empty() {
                 return Ok(());

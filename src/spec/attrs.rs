@@ -18,13 +18,7 @@ use Origin::{Both, Fsl, Ours, Sun};
 /// Of `define fileset` and `define file` (a file takes the same words, as 1.4 does; those that shape a tree have no effect).
 pub const FILESET: &[Attr] = &[
     attr("name", Name, "", Both, "what flowops call it; also the directory below `path` that holds its tree"),
-    attr(
-        "path",
-        Path,
-        "",
-        Both,
-        "the directory in which the tree is made; a list of directories separated by `:` spreads it (ours)",
-    ),
+    attr("path", Path, "", Both, "the directory in which the tree is made"),
     drawn("entries", Int, "0", Both, "how many files"),
     drawn("leafdirs", Int, "0", Both, "how many empty directories, for makedir and removedir"),
     Attr { aliases: &["filesize"], ..drawn("size", Size, "1k (1.5), 0 (1.4)", Both, "bytes of each file") },
@@ -80,7 +74,7 @@ pub const THREAD: &[Attr] = &[
     attr("ioprio", Int, "8", Fsl, "0 to 7: best-effort I/O priority; above: untouched"),
     attr("procname", Name, "", Sun, "accepted, without effect, as in Filebench"),
     attr("mix", Bool, "false", Ours, "each round one flowop is drawn, by `weight=`, instead of all in order"),
-    drawn("rate", Real, "", Ours, "rounds a second, as an open loop: a late round does not put off the next"),
+    attr("rate", Real, "", Ours, "rounds a second, as an open loop: a late round does not put off the next; 0: none"),
     attr("arrival", Choice(&["constant", "poisson"]), "constant", Ours, "how the starts of an open loop are spaced"),
 ];
 
@@ -138,10 +132,14 @@ pub const RANDVAR: &[Attr] = &[
     attr("gamma", Int, "1500", Both, "shape, in thousandths"),
     attr("round", Int, "0", Both, "the result is the nearest multiple of this"),
     attr("randtable", Text, "", Both, "rows `{per cent, low, high}`"),
-    attr("items", Int, "", Ours, "zipf: how many values"),
-    attr("theta", Real, "0.99", Ours, "zipf: skew"),
-    attr("scramble", Bool, "false", Ours, "zipf: popular values lie scattered, not first"),
-    attr("shape", Real, "", Ours, "pareto: shape"),
+    attr("items", Int, "1000", Ours, "zipf, and pareto with `h`: how many items there are"),
+    attr("unit", Int, "1", Ours, "zipf, and pareto with `h`: distance between items, such as an I/O size for offsets"),
+    attr("lower", Int, "0", Ours, "zipf: value of the first item"),
+    attr("theta", Real, "0.99", Ours, "zipf: skew; 0 is uniform, 1 the classical law"),
+    attr("scramble", Bool, "false", Ours, "zipf: popular items lie scattered, not first"),
+    attr("shape", Real, "1.5", Ours, "pareto: of the tail; the smaller, the heavier"),
+    attr("scale", Real, "4k", Ours, "pareto: least value"),
+    attr("h", Real, "", Ours, "pareto: over `items` items, of which this share gets a share 1 − h of the draws"),
 ];
 
 /// Of `cvar(…)`.

@@ -35,7 +35,7 @@ pub struct EventPool {
     start: Instant,
     /// When the last claimed event falls due, in picoseconds since `start`.
     due: CachePadded<AtomicU64>,
-    /// Picoseconds between events; 0: there never was a rate; `u64::MAX`: the rate is 0 now.
+    /// Picoseconds between events; 0: there is no rate.
     interval: AtomicU64,
     /// Changes with the rate and at the end. A futex that sleepers wait on.
     epoch: AtomicU32,
@@ -67,15 +67,9 @@ impl EventPool {
         self.due.store(self.now(), SeqCst);
     }
 
-    /// Changes the rate of a live run. Once there was a rate, 0 stops the events.
+    /// Changes the rate of a live run; 0 lifts the limit, also for those who wait.
     pub fn set_rate(&self, rate: u64) {
-        let old = self.interval.load(SeqCst);
-        let new = match rate {
-            0 if old == 0 => 0,
-            0 => u64::MAX,
-            rate => SECOND / rate,
-        };
-        self.interval.store(new, SeqCst);
+        self.interval.store(SECOND.checked_div(rate).unwrap_or(0), SeqCst);
         self.due.store(self.now(), SeqCst);
         self.epoch.fetch_add(1, SeqCst);
         wake(&self.epoch, u32::MAX);
@@ -97,10 +91,6 @@ impl EventPool {
             let interval = self.interval.load(Relaxed);
             if interval == 0 {
                 return Claim::Unlimited;
-            }
-            if interval == u64::MAX {
-                wait(&self.epoch, epoch, None);
-                continue;
             }
             let now = self.now();
             let mut due = self.due.load(Relaxed);
@@ -156,6 +146,17 @@ mod tests {
         assert_eq!(pool.claim(1), Claim::Unlimited);
         pool.set_rate(0);
         assert_eq!(pool.claim(1_000_000), Claim::Unlimited);
+    }
+
+    #[test]
+    fn a_rate_of_0_lets_sleepers_go() {
+        let pool = std::sync::Arc::new(EventPool::new(Some(1)));
+        let sleeper = std::thread::spawn({
+            let pool = pool.clone();
+            move || pool.claim(1_000_000)
+        });
+        pool.set_rate(0);
+        assert_eq!(sleeper.join().expect("the sleeper"), Claim::Unlimited);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Calls on descriptors, thin over rustix: no allocation, no retry, no ownership.
 
 use rustix::fd::BorrowedFd;
-use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self as rfs, AtFlags, FallocateFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self as rio, Errno};
 use std::ffi::CStr;
 use std::path::Path;
@@ -87,6 +87,11 @@ pub fn close(fd: Fd) {
     debug_assert!(fd >= 0);
     // SAFETY: descriptors are plain numbers here; whoever opened one closes it, once, in the table it was opened in.
     unsafe { rio::close(fd) }
+}
+
+/// Another descriptor of the same open file.
+pub fn duplicate(fd: Fd) -> Result<Fd> {
+    rio::fcntl_dupfd_cloexec(borrow(fd), 0).map(forget)
 }
 
 /// Reads at an offset.
@@ -192,6 +197,86 @@ pub fn unlink_at(dir: Fd, name: &CStr) -> Result<()> {
 #[inline]
 pub fn rmdir_at(dir: Fd, name: &CStr) -> Result<()> {
     rfs::unlinkat(borrow(dir), name, AtFlags::REMOVEDIR)
+}
+
+/// Gives a file another name, which must be free.
+#[inline]
+pub fn link_at(dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()> {
+    rfs::linkat(borrow(dir), name, borrow(new_dir), new_name, AtFlags::empty())
+}
+
+/// Moves a name. What had the new name is replaced.
+#[inline]
+pub fn rename_at(dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()> {
+    rfs::renameat(borrow(dir), name, borrow(new_dir), new_name)
+}
+
+/// Makes a symbolic link that holds `text`.
+#[inline]
+pub fn symlink_at(text: &CStr, dir: Fd, name: &CStr) -> Result<()> {
+    rfs::symlinkat(text, borrow(dir), name)
+}
+
+/// Reads what a symbolic link holds; the bytes that it has, cut off at the end of the buffer.
+#[inline]
+pub fn read_link_at(dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
+    rfs::readlinkat_raw(borrow(dir), name, buf)
+}
+
+/// Allocates room for a stretch of a file, which grows if the stretch passes its end.
+#[inline]
+pub fn allocate(fd: Fd, offset: u64, len: u64) -> Result<()> {
+    rfs::fallocate(borrow(fd), FallocateFlags::empty(), offset, len)
+}
+
+/// Gives the room of a stretch of a file back; it reads as zeros, and the file keeps its size.
+#[inline]
+pub fn punch_hole(fd: Fd, offset: u64, len: u64) -> Result<()> {
+    rfs::fallocate(borrow(fd), FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
+}
+
+/// Sets the times of `name` in `dir` to now; a link is not followed.
+#[inline]
+pub fn touch_at(dir: Fd, name: &CStr) -> Result<()> {
+    rfs::utimensat(borrow(dir), name, &NOW, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// Sets the times of an open file to now.
+#[inline]
+pub fn touch(fd: Fd) -> Result<()> {
+    rfs::futimens(borrow(fd), &NOW)
+}
+
+const NOW: rfs::Timestamps = {
+    let now = rfs::Timespec { tv_sec: 0, tv_nsec: rfs::UTIME_NOW };
+    rfs::Timestamps { last_access: now, last_modification: now }
+};
+
+/// Asks whether `name` in `dir` may be read; a link is not followed. Before Linux 5.8, which can't ask that, whether it exists.
+#[inline]
+pub fn access_at(dir: Fd, name: &CStr) -> Result<()> {
+    match rfs::accessat(borrow(dir), name, rfs::Access::READ_OK, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOSYS) => stat_at(dir, name).map(drop),
+        done => done,
+    }
+}
+
+/// Copies bytes from one file to another inside the kernel; how many, at most `len`.
+#[inline]
+pub fn copy_range(from: Fd, mut from_offset: u64, to: Fd, mut to_offset: u64, len: usize) -> Result<usize> {
+    rfs::copy_file_range(borrow(from), Some(&mut from_offset), borrow(to), Some(&mut to_offset), len)
+}
+
+/// Sets an extended attribute of an open file.
+#[inline]
+pub fn set_xattr(fd: Fd, name: &CStr, value: &[u8]) -> Result<()> {
+    rfs::fsetxattr(borrow(fd), name, value, rfs::XattrFlags::empty())
+}
+
+/// Reads an extended attribute of an open file; its length.
+#[inline]
+pub fn get_xattr(fd: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
+    rfs::fgetxattr(borrow(fd), name, buf)
 }
 
 /// Tells the kernel how a file will be used.

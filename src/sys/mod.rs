@@ -11,6 +11,7 @@ pub mod futex;
 pub mod limits;
 pub mod map;
 mod mark;
+pub mod mapped;
 pub mod name;
 pub mod proc;
 

@@ -4,7 +4,8 @@
 //! built `wmlrun` in the path; each must end as the block says. Comments right before a block change how it is run:
 //!
 //! - `<!-- test: skip=REASON -->`: it is not run;
-//! - `<!-- test: args=--runtime 1 -->`: these words are added to each command that starts with `wmlrun`;
+//! - `<!-- test: args=--runtime 1 -->`: these words are added to each command that starts with `wmlrun`, in place of the same
+//!   option if it is there;
 //! - `<!-- test: exit=2 -->`: its last command ends with this status;
 //! - `<!-- test: file=NAME -->`: the block shows a script; it is put into the directory of the next block under that name.
 
@@ -74,6 +75,20 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
     blocks
 }
 
+/// A command with more words. An option that it has already is replaced; `--set` can be given many times.
+fn with_args(command: &str, args: &str) -> String {
+    let is_replaced = |word: &str| word.starts_with("--") && word != "--set" && args.split(' ').any(|arg| arg == word);
+    let (mut kept, mut words) = (Vec::new(), command.split(' '));
+    while let Some(word) = words.next() {
+        if is_replaced(word) {
+            words.next();
+        } else {
+            kept.push(word);
+        }
+    }
+    format!("{} {args}", kept.join(" ")).trim().to_owned()
+}
+
 /// Runs a block's commands. The directory is kept for the blocks that follow and show files for one another.
 fn run(block: &Block, dir: &Path) -> Result<(), String> {
     let commands = block.commands();
@@ -88,9 +103,10 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
         std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())))
             .unwrap();
     for (n, command) in commands.iter().enumerate() {
-        let added = if command.starts_with("wmlrun") { block.args.as_str() } else { "" };
+        let command =
+            if command.starts_with("wmlrun") { with_args(command, &block.args) } else { (*command).to_owned() };
         let shell = Command::new("timeout")
-            .args(["120", "sh", "-c", &format!("{command} {added}")])
+            .args(["120", "sh", "-c", &command])
             .current_dir(dir)
             .env("PATH", &path)
             .stdin(Stdio::null())
@@ -128,6 +144,16 @@ fn every_command_that_is_shown_works() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(commands > 0, "the documents are not where this test looks");
+}
+
+#[test]
+fn options_are_replaced() {
+    assert_eq!(
+        with_args("wmlrun a --runtime 60 --json x", "--set n=1 --runtime 1"),
+        "wmlrun a --json x --set n=1 --runtime 1"
+    );
+    assert_eq!(with_args("wmlrun a --set m=2", "--set n=1"), "wmlrun a --set m=2 --set n=1");
+    assert_eq!(with_args("wmlrun a", ""), "wmlrun a");
 }
 
 #[test]

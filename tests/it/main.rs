@@ -1,6 +1,6 @@
 //! All tests that are no golden cases, in one binary: a module an area.
 //!
-//! `cmd`, `mounts`, `strace`, `scripts` and `tree` are what the others are built of.
+//! `cmd`, `mounts`, `scripts`, `strace`, `support` and `tree` are what the others are built of.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,17 +8,35 @@ mod cmd;
 mod mounts;
 mod scripts;
 mod strace;
+mod support;
 mod tree;
 
+mod cold;
+mod commands;
 mod counts;
+mod coverage;
 mod documented;
+mod examples;
 mod filesystems;
 mod five_mistakes;
+mod flowops;
+mod formats;
 mod interrupt;
+mod laddis;
+mod lints;
 mod main_job;
+mod manual;
+mod ownership;
 mod repl;
 mod safety;
+mod shapes;
 mod shipped;
+mod space;
+mod starvation;
 mod steady;
+mod stream;
+mod study;
 mod syntax;
 mod tidy;
+mod vectors_14;
+mod vectors_15;

@@ -1,0 +1,224 @@
+//! `access`, `setattr`, `statfs`, `setxattr`, `getxattr`: questions about files, and what is noted of them.
+
+use super::args::Args;
+use super::meta::{by_name, named_file, open_slot};
+use super::read::small_buffer;
+use super::transfer::{FileUse, exactly, largest};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use crate::diag::Diagnostic;
+use crate::random::Quantity;
+use crate::spec::{Class, Flowop, Origin, Way};
+use crate::sys::Errno;
+use std::ffi::CStr;
+use std::sync::Arc;
+
+const NAMED: &[&str] = &["filesetname", "indexed"];
+const SLOT: &[&str] = &["filesetname", "fd", "iosize", "opennext", "indexed"];
+
+/// The extended attribute that is set and read.
+const XATTR: &CStr = c"user.wmlrun";
+
+/// Bytes of an extended attribute whose flowop gives no `iosize`.
+const XATTR_SIZE: u64 = 64;
+
+const fn ours(name: &'static str, uses: &'static [&'static str], doc: &'static str, example: &'static str) -> Flowop {
+    Flowop { name, class: Class::Io, way: Way::None, uses, origin: Origin::Ours, doc, example }
+}
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        ours(
+            "access",
+            NAMED,
+            "asks whether a file of the set may be read (`faccessat`)",
+            "flowop access name=ac,filesetname=data",
+        ),
+        ours(
+            "setattr",
+            &["filesetname", "fd", "indexed"],
+            "sets a file's times to now: of the open file in the slot, else of a file of the set (`utimensat`)",
+            "flowop setattr name=sa,filesetname=data",
+        ),
+        ours(
+            "statfs",
+            &["filesetname"],
+            "asks for the room on the set's file system",
+            "flowop statfs name=fs,filesetname=data",
+        ),
+        ours(
+            "setxattr",
+            SLOT,
+            "sets the extended attribute `user.wmlrun` of the file in the slot to `iosize` bytes, 64 if it is not given",
+            "flowop setxattr name=sx,filesetname=data,iosize=100",
+        ),
+        ours(
+            "getxattr",
+            SLOT,
+            "reads the extended attribute `user.wmlrun` of the file in the slot; that there is none counts as an answer",
+            "flowop setxattr name=sx,filesetname=data\nflowop getxattr name=gx,filesetname=data",
+        ),
+    ],
+    lower: lower_attr,
+};
+
+fn lower_attr(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    Ok(match args.spec.name {
+        "access" => {
+            args.need_fileset()?;
+            Arc::new(Access { file: FileUse::new(args, false)? })
+        }
+        "setattr" => Arc::new(SetAttr { file: named_file(args)? }),
+        "statfs" => {
+            let set = args.need_fileset()?;
+            Arc::new(StatFs { set: set.id, name: set.name })
+        }
+        word => Arc::new(Xattr {
+            file: FileUse::new(args, true)?,
+            size: args.quantity_or("iosize", XATTR_SIZE)?,
+            set: word == "setxattr",
+        }),
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Access {
+    file: FileUse,
+}
+
+impl Op for Access {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        self.file.describe()
+    }
+
+    fn effects(&self) -> Effects {
+        self.file.effects()
+    }
+}
+
+impl Step for Access {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        by_name(&self.file, cx, "access failed", |engine, dir, name| match engine.access(dir, name) {
+            // That it may not is an answer too.
+            Ok(()) | Err(Errno::ACCESS) => Ok(0),
+            Err(errno) => Err(errno),
+        })
+    }
+}
+
+#[derive(Clone, Debug)]
+struct SetAttr {
+    file: FileUse,
+}
+
+impl Op for SetAttr {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        self.file.describe()
+    }
+
+    fn effects(&self) -> Effects {
+        self.file.effects()
+    }
+}
+
+impl Step for SetAttr {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        if let Some((handle, file)) = open_slot(&self.file, cx) {
+            cx.begin();
+            return match cx.engine.touch_open(&handle) {
+                Ok(()) => cx.end(0),
+                Err(errno) => cx.failed("setting the times failed", errno, file),
+            };
+        }
+        by_name(&self.file, cx, "setting the times failed", |engine, dir, name| engine.touch(dir, name).map(|()| 0))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct StatFs {
+    set: usize,
+    name: String,
+}
+
+impl Op for StatFs {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!(" {}", self.name)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { sets: vec![self.set], ..Effects::default() }
+    }
+}
+
+impl Step for StatFs {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let result = cx.dir(self.set, 0).and_then(|root| {
+            cx.begin();
+            cx.engine.statfs(root)
+        });
+        match result {
+            Ok(()) => cx.end(0),
+            Err(errno) => cx.failed("statfs failed", errno, None),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Xattr {
+    file: FileUse,
+    size: Quantity,
+    set: bool,
+}
+
+impl Op for Xattr {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!("{} iosize={}", self.file.describe(), self.size)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { buffer: largest(&self.size), exact_buffer: exactly(&self.size), ..self.file.effects() }
+    }
+}
+
+impl Step for Xattr {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = match self.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        let len = self.size.draw(&mut cx.rng);
+        let range = if self.set { cx.buffer.data(&mut cx.rng, len) } else { cx.buffer.place(&mut cx.rng, len) };
+        let Some(range) = range else { return small_buffer(cx, len) };
+        let Some(handle) = cx.handle(slot).copied() else { return Outcome::Over };
+        cx.begin();
+        let result = if self.set {
+            cx.engine.set_xattr(&handle, XATTR, cx.buffer.get(range)).map(|()| 0)
+        } else {
+            cx.engine.get_xattr(&handle, XATTR, cx.buffer.get_mut(range))
+        };
+        match result {
+            // Nor is it an error that there is none, or that the one there is does not fit.
+            Ok(_) => cx.end(0),
+            Err(Errno::NODATA | Errno::RANGE) if !self.set => cx.end(0),
+            Err(errno) => {
+                let file = cx.slots.get(slot).file;
+                cx.failed(if self.set { "setxattr failed" } else { "getxattr failed" }, errno, file)
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! `rename`, `link`, `symlink`, `readlink`: names that move, and names that stand for others.
+//!
+//! A file set's names are fixed; what changes is which of them exist. `rename` moves a file to a name that is free, `link` and
+//! `symlink` take a free name. Which names are links is not remembered: a set of links is a set of its own, whose entries only
+//! `symlink` makes, and `deletefile` removes links like files. A symbolic link holds the name after its own in the same
+//! directory, so that a link in a tree of ours can be told from a stranger's; nothing here ever follows one.
+
+use super::args::Args;
+use super::meta::by_name;
+use super::slots::FileRef;
+use super::transfer::FileUse;
+use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
+use crate::diag::Diagnostic;
+use crate::fileset::Want;
+use crate::spec::{Class, Flowop, Origin, Way};
+use crate::sys::Errno;
+use std::sync::Arc;
+
+const fn ours(name: &'static str, uses: &'static [&'static str], doc: &'static str, example: &'static str) -> Flowop {
+    Flowop { name, class: Class::Io, way: Way::None, uses, origin: Origin::Ours, doc, example }
+}
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        ours(
+            "rename",
+            &["filesetname"],
+            "gives an existing file of the set the name of one that does not exist",
+            "flowop rename name=mv,filesetname=spare",
+        ),
+        ours(
+            "link",
+            &["filesetname"],
+            "makes a file of the set that does not exist a hard link to one that does, with that one's size",
+            "flowop link name=ln,filesetname=spare\nflowop deletefile name=rm,filesetname=spare",
+        ),
+        ours(
+            "symlink",
+            &["filesetname"],
+            "makes a file of the set that does not exist a symbolic link",
+            "flowop symlink name=ln,filesetname=links\nflowop deletefile name=rm,filesetname=links",
+        ),
+        ours(
+            "readlink",
+            &["filesetname", "indexed"],
+            "reads a symbolic link of the set; on a file the call says EINVAL, which counts as an answer",
+            "flowop symlink name=ln,filesetname=links\nflowop readlink name=rl,filesetname=links\nflowop deletefile name=rm,filesetname=links",
+        ),
+    ],
+    lower: lower_names,
+};
+
+fn lower_names(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    let set = args.need_fileset()?;
+    Ok(match args.spec.name {
+        "rename" => Arc::new(Move { set: set.id, name: set.name, link: false }),
+        "link" => Arc::new(Move { set: set.id, name: set.name, link: true }),
+        "symlink" => Arc::new(Symlink { set: set.id, name: set.name }),
+        _ => Arc::new(ReadLink { file: FileUse::new(args, false)? }),
+    })
+}
+
+/// `rename` and `link`: a free name and one that is taken.
+#[derive(Clone, Debug)]
+struct Move {
+    set: usize,
+    name: String,
+    link: bool,
+}
+
+impl Op for Move {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!(" {}", self.name)
+    }
+
+    fn effects(&self) -> Effects {
+        let makes = if self.link { vec![(self.set, Want::Existing, Kind::File)] } else { Vec::new() };
+        Effects { makes, moves: vec![self.set], sets: vec![self.set], ..Effects::default() }
+    }
+}
+
+impl Step for Move {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let (free, taken) = match cx.pick_both(self.set) {
+            Ok(both) => both,
+            Err(outcome) => return outcome,
+        };
+        let file = |index| FileRef { set: self.set, index };
+        let done = self.call(cx, file(taken), file(free));
+        let state = &cx.views[self.set].set.state;
+        if done.is_ok() {
+            state.set_exists(free, true);
+        } else {
+            state.release(free);
+        }
+        if done.is_ok() && !self.link {
+            state.set_exists(taken, false);
+        } else {
+            state.release(taken);
+        }
+        cx.digress();
+        match done {
+            Ok(outcome) | Err(outcome) => outcome,
+        }
+    }
+}
+
+impl Move {
+    /// `Ok` if the names have changed.
+    fn call(&self, cx: &mut OpCx<'_>, taken: FileRef, free: FileRef) -> Result<Outcome, Outcome> {
+        let tree = &cx.views[self.set].set.tree;
+        let (old, new) = (tree.name(taken.index), tree.name(free.index));
+        let (old_dir, new_dir) = (tree.dir_of(taken.index), tree.dir_of(free.index));
+        let dirs = cx.dir_pair(self.set, old_dir, new_dir);
+        let (from, to) = dirs.map_err(|errno| cx.failed("opening the directory", errno, Some(taken)))?;
+        cx.begin();
+        let engine = cx.engine;
+        let done = if self.link {
+            engine.link(from, old.as_c(), to, new.as_c())
+        } else {
+            engine.rename(from, old.as_c(), to, new.as_c())
+        };
+        let done = done.map(|()| cx.end(0));
+        cx.close_pair(self.set, (from, to));
+        match done {
+            Ok(outcome) => Ok(outcome),
+            Err(errno) => Err(cx.failed(if self.link { "link failed" } else { "rename failed" }, errno, Some(taken))),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Symlink {
+    set: usize,
+    name: String,
+}
+
+impl Op for Symlink {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!(" {}", self.name)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { makes: vec![(self.set, Want::Existing, Kind::File)], sets: vec![self.set], ..Effects::default() }
+    }
+}
+
+impl Step for Symlink {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let index = match cx.pick(self.set, Want::Absent, super::cx::PickBy::Rotate, true) {
+            Ok(index) => index,
+            Err(outcome) => return outcome,
+        };
+        let file = FileRef { set: self.set, index };
+        let tree = &cx.views[self.set].set.tree;
+        let here = tree.files_in(tree.dir_of(index));
+        let next = if index + 1 < here.end { index + 1 } else { here.start };
+        let text = tree.name(next);
+        let (dir, name) = match cx.locate(file) {
+            Ok(found) => found,
+            Err(outcome) => {
+                cx.views[self.set].set.state.release(index);
+                return outcome;
+            }
+        };
+        cx.begin();
+        let outcome = match cx.engine.symlink(text.as_c(), dir, name.as_c()) {
+            Ok(()) => {
+                let outcome = cx.end(0);
+                cx.views[self.set].set.state.set_exists(index, true);
+                outcome
+            }
+            Err(errno) => {
+                cx.views[self.set].set.state.release(index);
+                cx.failed("symlink failed", errno, Some(file))
+            }
+        };
+        cx.digress();
+        outcome
+    }
+}
+
+#[derive(Clone, Debug)]
+struct ReadLink {
+    file: FileUse,
+}
+
+impl Op for ReadLink {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        self.file.describe()
+    }
+
+    fn effects(&self) -> Effects {
+        self.file.effects()
+    }
+}
+
+impl Step for ReadLink {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        // Our links hold one name; a longer one is cut off, as by any reader with a small buffer.
+        let mut text = [0; 256];
+        by_name(&self.file, cx, "readlink failed", |engine, dir, name| match engine.read_link(dir, name, &mut text) {
+            Ok(_) | Err(Errno::INVAL) => Ok(0),
+            Err(errno) => Err(errno),
+        })
+    }
+}

@@ -1,0 +1,263 @@
+//! `truncate`, `fallocate`, `punchhole`, `copyrange`: the room that files take, and data that moves without being seen.
+
+use super::args::Args;
+use super::sync::on_handle;
+use super::transfer::{FileUse, Offsets, Place, workingset};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use crate::diag::{Code, Diagnostic};
+use crate::random::{self, Quantity};
+use crate::spec::{Class, Flowop, Origin, Way};
+use std::sync::Arc;
+
+const STRETCH: &[&str] = &[
+    "filesetname",
+    "fd",
+    "iosize",
+    "random",
+    "workingset",
+    "opennext",
+    "indexed",
+    "align",
+    "stride",
+    "backward",
+    "reoffset",
+];
+
+const fn ours(
+    name: &'static str,
+    way: Way,
+    uses: &'static [&'static str],
+    doc: &'static str,
+    example: &'static str,
+) -> Flowop {
+    Flowop { name, class: Class::Io, way, uses, origin: Origin::Ours, doc, example }
+}
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        ours(
+            "truncate",
+            Way::None,
+            &["filesetname", "fd", "value", "opennext", "indexed"],
+            "gives the file in the slot the size `value`, 0 if it is not given",
+            "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
+        ),
+        ours(
+            "fallocate",
+            Way::None,
+            STRETCH,
+            "allocates `iosize` bytes of the file in the slot, in order or where `random` says",
+            "flowop fallocate name=al,filesetname=data,iosize=16k",
+        ),
+        ours(
+            "punchhole",
+            Way::None,
+            STRETCH,
+            "gives back `iosize` bytes of the file in the slot, which read as zeros then",
+            "flowop punchhole name=ph,filename=data,iosize=4k,random",
+        ),
+        ours(
+            "copyrange",
+            Way::Write,
+            &[
+                "filesetname",
+                "fd",
+                "srcfd",
+                "iosize",
+                "random",
+                "workingset",
+                "opennext",
+                "align",
+                "stride",
+                "backward",
+                "reoffset",
+            ],
+            "copies `iosize` bytes, or all, of the file in slot `srcfd` to the same place of the one in `fd`, inside the kernel",
+            "flowop openfile name=op,filesetname=data,fd=1\nflowop copyrange name=cp,srcfd=1,filesetname=big,fd=2\nflowop closefile name=c1,fd=1\nflowop closefile name=c2,fd=2",
+        ),
+    ],
+    lower: lower_space,
+};
+
+fn lower_space(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    let file = FileUse::new(args, true)?;
+    Ok(match args.spec.name {
+        "truncate" => Arc::new(Truncate { file, size: args.quantity_or("value", 0)? }),
+        "copyrange" => {
+            let source = args.slot_number("srcfd")?;
+            if source == 0 || source == file.slot.fd {
+                let message = format!("flowop `{}` copies from no slot but its own", args.name);
+                return Err(Diagnostic::error(Code::MissingAttribute, args.at("srcfd"), message)
+                    .help("name the slot of the file to copy with `srcfd=`, and another one with `fd=`"));
+            }
+            Arc::new(CopyRange {
+                file,
+                source,
+                size: args.quantity_or("iosize", 0)?,
+                place: Place::with_offset(args)?,
+                workingset: workingset(args)?,
+            })
+        }
+        word => Arc::new(Stretch {
+            file,
+            size: args.need_iosize()?,
+            place: Place::with_offset(args)?,
+            workingset: workingset(args)?,
+            punch: word == "punchhole",
+        }),
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Truncate {
+    file: FileUse,
+    size: Quantity,
+}
+
+impl Op for Truncate {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!("{} value={}", self.file.describe(), self.size)
+    }
+
+    fn effects(&self) -> Effects {
+        self.file.effects()
+    }
+}
+
+impl Step for Truncate {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = match self.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        let size = self.size.draw(&mut cx.rng);
+        on_handle(cx, slot, "truncate failed", |engine, handle| engine.truncate(handle, size).map(|()| 0))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Stretch {
+    file: FileUse,
+    size: Quantity,
+    place: Place,
+    workingset: Quantity,
+    punch: bool,
+}
+
+impl Op for Stretch {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
+        Box::new(StretchStep { op: self.clone(), offsets: Offsets::new(self.place.clone(), workingset) })
+    }
+
+    fn describe(&self) -> String {
+        format!("{} iosize={}{}", self.file.describe(), self.size, self.place.describe())
+    }
+
+    fn effects(&self) -> Effects {
+        self.file.effects()
+    }
+}
+
+struct StretchStep {
+    op: Stretch,
+    offsets: Offsets,
+}
+
+impl Step for StretchStep {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = match self.op.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        let len = self.op.size.draw(&mut cx.rng).max(1);
+        let offset = match self.offsets.next(cx, slot, len) {
+            Ok(offset) => offset.unwrap_or(0),
+            Err(outcome) => return outcome,
+        };
+        if self.op.punch {
+            on_handle(cx, slot, "punching a hole failed", |engine, file| engine.punch(file, offset, len).map(|()| 0))
+        } else {
+            on_handle(cx, slot, "fallocate failed", |engine, file| engine.allocate(file, offset, len).map(|()| 0))
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct CopyRange {
+    file: FileUse,
+    source: usize,
+    size: Quantity,
+    place: Place,
+    workingset: Quantity,
+}
+
+impl Op for CopyRange {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
+        Box::new(CopyStep { op: self.clone(), offsets: Offsets::new(self.place.clone(), workingset) })
+    }
+
+    fn describe(&self) -> String {
+        format!("{} srcfd={} iosize={}{}", self.file.describe(), self.source, self.size, self.place.describe())
+    }
+
+    fn effects(&self) -> Effects {
+        let effects = self.file.effects();
+        Effects { max_fd: effects.max_fd.max(self.source), ..effects }
+    }
+}
+
+struct CopyStep {
+    op: CopyRange,
+    offsets: Offsets,
+}
+
+impl Step for CopyStep {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let source = *cx.slots.get(self.op.source);
+        let Some(from) = source.handle else {
+            let what = format!("slot {}, which is to be copied from, is closed", self.op.source);
+            return cx.misuse(what, "open a file there first");
+        };
+        let slot = match self.op.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        let (offset, len) = match self.op.size.draw(&mut cx.rng) {
+            0 => (0, source.nominal),
+            len => match self.offsets.next(cx, self.op.source, len) {
+                Ok(offset) => (offset.unwrap_or(0), len),
+                Err(outcome) => return outcome,
+            },
+        };
+        let engine = cx.engine;
+        cx.begin();
+        let (mut done, mut calls) = (0, 0);
+        while done < len {
+            let Some(to) = cx.handle(slot) else { return Outcome::Over };
+            match engine.copy_range(&from, offset + done, to, offset + done, len - done) {
+                Ok(n) => {
+                    calls += 1;
+                    done += n;
+                    // Nothing more: the source is shorter than it was to be.
+                    if n == 0 {
+                        break;
+                    }
+                }
+                Err(errno) => return cx.failed("copying a range failed", errno, source.file),
+            }
+            if done < len && cx.expired() {
+                break;
+            }
+        }
+        if calls > 1 {
+            cx.cell().add_calls(calls - 1);
+        }
+        cx.end(done)
+    }
+}

@@ -1,0 +1,206 @@
+//! `fsync`, `fdatasync`, `fsyncset`, `syncfs`: what was written is forced down to the device.
+
+use super::args::Args;
+use super::transfer::FileUse;
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use crate::diag::Diagnostic;
+use crate::engine::{Engine, Handle};
+use crate::spec::{Class, Flowop, Origin, Way};
+use crate::sys::Errno;
+use std::sync::Arc;
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        Flowop {
+            name: "fsync",
+            class: Class::Io,
+            way: Way::None,
+            uses: &["filesetname", "fd"],
+            origin: Origin::Both,
+            doc: "forces the file in the slot down to the device",
+            example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fsync name=fs,filename=data",
+        },
+        Flowop {
+            name: "fdatasync",
+            class: Class::Io,
+            way: Way::None,
+            uses: &["filesetname", "fd"],
+            origin: Origin::Ours,
+            doc: "as `fsync`, without what only describes the file, such as its times",
+            example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fdatasync name=fs,filename=data",
+        },
+        Flowop {
+            name: "fsyncset",
+            class: Class::Io,
+            way: Way::None,
+            uses: &["filesetname"],
+            origin: Origin::Both,
+            doc: "forces every open file of the set down to the device; one operation each",
+            example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fsyncset name=fs,filesetname=data",
+        },
+        Flowop {
+            name: "syncfs",
+            class: Class::Io,
+            way: Way::None,
+            uses: &["filesetname", "fd"],
+            origin: Origin::Ours,
+            doc: "forces the whole file system of the file in the slot down to the device; opens a file if none is open",
+            example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop syncfs name=sy,filename=data",
+        },
+    ],
+    lower: lower_sync,
+};
+
+fn lower_sync(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    Ok(match args.spec.name {
+        "fsync" => Arc::new(Sync { file: FileUse::new(args, false)?, kind: Kind::All }),
+        "fdatasync" => Arc::new(Sync { file: FileUse::new(args, false)?, kind: Kind::Data }),
+        "syncfs" => Arc::new(SyncFs { file: FileUse::new(args, false)? }),
+        _ => Arc::new(FsyncSet { set: args.need_fileset()?.id, name: args.need_fileset()?.name }),
+    })
+}
+
+/// What of a file is forced down.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    All,
+    Data,
+}
+
+#[derive(Clone, Debug)]
+struct Sync {
+    file: FileUse,
+    kind: Kind,
+}
+
+impl Op for Sync {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        self.file.describe()
+    }
+
+    fn effects(&self) -> Effects {
+        self.file.effects()
+    }
+}
+
+impl Step for Sync {
+    #[inline]
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = cx.slots.choose(&self.file.slot);
+        let engine = cx.engine;
+        cx.begin();
+        let Some(handle) = cx.handle(slot) else {
+            return cx.misuse(format!("fsync of slot {slot}, which is closed"), "open or write the file first");
+        };
+        let result = match self.kind {
+            Kind::All => engine.fsync(handle),
+            Kind::Data => engine.fdatasync(handle),
+        };
+        match result {
+            Ok(()) => cx.end(0),
+            Err(errno) => {
+                let file = cx.slots.get(slot).file;
+                let what = if matches!(self.kind, Kind::All) { "fsync failed" } else { "fdatasync failed" };
+                cx.failed(what, errno, file)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct SyncFs {
+    file: FileUse,
+}
+
+impl Op for SyncFs {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        self.file.describe()
+    }
+
+    fn effects(&self) -> Effects {
+        self.file.effects()
+    }
+}
+
+impl Step for SyncFs {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = match self.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        on_handle(cx, slot, "syncfs failed", |engine, handle| engine.syncfs(handle).map(|()| 0))
+    }
+}
+
+/// Does a call on the open file of a slot. The call tells the bytes that it moved.
+#[inline]
+pub(super) fn on_handle(
+    cx: &mut OpCx<'_>,
+    slot: usize,
+    what: &str,
+    call: impl FnOnce(&dyn Engine, &mut Handle) -> Result<u64, Errno>,
+) -> Outcome {
+    let engine = cx.engine;
+    cx.begin();
+    let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+    match call(engine, handle) {
+        Ok(bytes) => cx.end(bytes),
+        Err(errno) => {
+            let file = cx.slots.get(slot).file;
+            cx.failed(what, errno, file)
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct FsyncSet {
+    set: usize,
+    name: String,
+}
+
+impl Op for FsyncSet {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!(" {}", self.name)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { sets: vec![self.set], ..Effects::default() }
+    }
+}
+
+impl Step for FsyncSet {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let engine = cx.engine;
+        let mut any = false;
+        for slot in 0..cx.slots.len() {
+            let state = *cx.slots.get(slot);
+            if state.handle.is_none() || state.file.is_none_or(|f| f.set != self.set) {
+                continue;
+            }
+            any = true;
+            cx.slots.note(slot);
+            cx.begin();
+            let Some(handle) = cx.handle(slot) else { continue };
+            match engine.fsync(handle) {
+                Ok(()) => match cx.end(0) {
+                    Outcome::Ok => {}
+                    over => return over,
+                },
+                Err(errno) => return cx.failed("fsync failed", errno, state.file),
+            }
+        }
+        if any { Outcome::Ok } else { cx.skip() }
+    }
+}

@@ -1,0 +1,177 @@
+//! Open loops: when the rounds of a thread are to start, and how far it is behind.
+//!
+//! A thread with `rate=` has a timetable that owes nothing to how fast its rounds are. A round whose time has not come is waited
+//! for; one whose time has passed starts at once, and those behind it keep their own times. The response of an operation counts
+//! from the intended start of its round, so that what waited in the queue is seen, as a user of the application would see it.
+
+use super::shared::Shared;
+use crate::flowop::OpCx;
+use crate::plan::Pace;
+use crate::random::{self, Rng};
+use crate::sys::{Clock, proc};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What others see of a thread's rounds. The thread is the only writer.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    begun: AtomicU64,
+    ended: AtomicU64,
+    /// When the next round is to start, in ticks; 0: there is none.
+    next: AtomicU64,
+}
+
+/// The rounds of all threads at one time.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Progress {
+    /// Intended starts.
+    pub offered: u64,
+    /// Rounds that have ended.
+    pub achieved: u64,
+    /// Intended starts that have not happened. Of a Poisson process: the one that is known to be overdue, and as many as
+    /// are to be expected since.
+    pub backlog: u64,
+    /// How long the oldest of them is overdue, in nanoseconds.
+    pub oldest_ns: u64,
+}
+
+impl Progress {
+    /// What has happened since an earlier time. The backlog is that of now.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            offered: self.offered.saturating_sub(before.offered),
+            achieved: self.achieved.saturating_sub(before.achieved),
+            ..self
+        }
+    }
+
+    fn add(&mut self, rounds: &Rounds, pace: Pace, clock: &Clock, tick: u64) {
+        self.offered += rounds.begun.load(Relaxed);
+        self.achieved += rounds.ended.load(Relaxed);
+        let next = rounds.next.load(Relaxed);
+        if next > 0 && next < tick {
+            let overdue = clock.ns(next, tick);
+            let behind = 1 + (overdue as f64 * pace.rate / 1e9) as u64;
+            self.backlog += behind;
+            self.offered += behind;
+            self.oldest_ns = self.oldest_ns.max(overdue);
+        }
+    }
+}
+
+/// The rounds of all open loops of a run; `None` if it has none.
+pub(super) fn progress(shared: &Shared, tick: u64) -> Option<Progress> {
+    let mut progress = None;
+    for seat in &shared.seats {
+        if let Some(pace) = shared.plan.processes[seat.process].threads[seat.thread].pace {
+            progress.get_or_insert_with(Progress::default).add(&seat.rounds, pace, shared.clock, tick);
+        }
+    }
+    progress
+}
+
+/// A thread's timetable.
+pub(super) struct Timetable {
+    pace: Pace,
+    rng: Rng,
+    /// When the thread began, in ticks.
+    start: u64,
+    /// When the next round is to start, in nanoseconds after that.
+    next_ns: f64,
+}
+
+impl Timetable {
+    /// The timetable of one thread. Evenly spaced rounds of threads alike begin at moments drawn from the first interval: all at
+    /// once would be a burst that nobody asked for.
+    pub(super) fn new(pace: Pace, seed: u64) -> Self {
+        proc::precise_timers();
+        let mut table = Self { pace, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0 };
+        table.next_ns = if pace.poisson { table.gap() } else { random::unit(&mut table.rng) * table.gap() };
+        table
+    }
+
+    /// The gate has opened.
+    pub(super) fn go(&mut self, cx: &OpCx<'_>, rounds: &Rounds) {
+        self.start = cx.clock.raw();
+        rounds.next.store(self.next_tick(cx.clock), Relaxed);
+    }
+
+    fn next_tick(&self, clock: &Clock) -> u64 {
+        self.start.saturating_add(clock.ticks(self.next_ns as u64))
+    }
+
+    /// Nanoseconds to the round after.
+    fn gap(&mut self) -> f64 {
+        let mean = 1e9 / self.pace.rate;
+        // 1 − u is never 0.
+        if self.pace.poisson { -(1.0 - random::unit(&mut self.rng)).ln() * mean } else { mean }
+    }
+
+    /// Waits for the next round and begins it: its intended start, in ticks. `None`: the run has ended.
+    pub(super) fn begin(&mut self, cx: &mut OpCx<'_>, rounds: &Rounds) -> Option<u64> {
+        let intended = self.next_tick(cx.clock);
+        if cx.gate.sleep_until(cx.clock, intended) || cx.expired() {
+            return None;
+        }
+        self.next_ns += self.gap();
+        rounds.begun.store(rounds.begun.load(Relaxed) + 1, Relaxed);
+        rounds.next.store(self.next_tick(cx.clock), Relaxed);
+        cx.go();
+        cx.lateness = cx.clock.ns(intended, cx.last());
+        Some(intended)
+    }
+
+    /// A round has ended.
+    pub(super) fn end(rounds: &Rounds) {
+        rounds.ended.store(rounds.ended.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// The thread has nothing left to do: it has no further rounds.
+    pub(super) fn close(rounds: &Rounds) {
+        rounds.next.store(0, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constant_rounds_are_evenly_spaced_and_begin_anywhere_in_the_first_interval() {
+        let mut starts = Vec::new();
+        for seed in 0..200 {
+            let mut table = Timetable::new(Pace { rate: 100.0, poisson: false }, seed);
+            starts.push(table.next_ns);
+            assert!((0.0..1e7).contains(&table.next_ns));
+            assert!((table.gap() - 1e7).abs() < 1e-3);
+        }
+        let mean = starts.iter().sum::<f64>() / 200.0;
+        assert!((4e6..6e6).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn poisson_gaps_have_the_mean_and_the_variance_of_their_law() {
+        let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, 7);
+        let gaps: Vec<f64> = (0..100_000).map(|_| table.gap()).collect();
+        let mean = gaps.iter().sum::<f64>() / 1e5;
+        let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / 1e5;
+        assert!((mean - 1e6).abs() < 2e4, "{mean}");
+        assert!((variance.sqrt() - 1e6).abs() < 4e4, "{}", variance.sqrt());
+    }
+
+    #[test]
+    fn what_is_overdue_counts_as_offered_and_not_as_achieved() {
+        let clock = Clock::get();
+        let rounds = Rounds::default();
+        rounds.begun.store(10, Relaxed);
+        rounds.ended.store(9, Relaxed);
+        rounds.next.store(1000, Relaxed);
+        let tick = 1000 + clock.ticks(55_000_000);
+        let mut progress = Progress::default();
+        progress.add(&rounds, Pace { rate: 100.0, poisson: false }, clock, tick);
+        assert_eq!((progress.offered, progress.achieved, progress.backlog), (16, 9, 6));
+        assert!((54_900_000..=55_100_000).contains(&progress.oldest_ns));
+        let later = progress.since(Progress { offered: 6, achieved: 5, ..Progress::default() });
+        assert_eq!((later.offered, later.achieved, later.backlog), (10, 4, 6));
+    }
+}

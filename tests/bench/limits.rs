@@ -1,0 +1,206 @@
+//! `cargo bench --bench limits`: how near wmlrun comes to a bare loop of the same system calls.
+//!
+//! Each row runs a bare loop (below) and wmlrun on the same directory, in alternating short slices (ABBA), and takes the
+//! ratio of their rates pair by pair: what else the machine does hits both alike. The median has a 95 % bootstrap interval.
+//! Where fio is installed, its figure for the same work stands beside.
+//!
+//!     cargo bench --bench limits -- [--dir DIR] [--pairs N] [--seconds S] [--write FILE] [ROW…]
+//!
+//! The loops count and check their calls and do nothing else: no statistics, no language. Files are picked in the same order as by wmlrun.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a program of its own"
+)]
+
+mod bare;
+mod rows;
+
+use rows::{ROWS, Row};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+struct Options {
+    dir: PathBuf,
+    pairs: usize,
+    seconds: f64,
+    write: Option<PathBuf>,
+    only: Vec<String>,
+}
+
+fn options() -> Options {
+    let mut options = Options { dir: PathBuf::from("/dev/shm"), pairs: 9, seconds: 1.0, write: None, only: Vec::new() };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut next = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
+        match word.as_str() {
+            "--dir" => options.dir = next().into(),
+            "--pairs" => options.pairs = next().parse().expect("a number of pairs"),
+            "--seconds" => options.seconds = next().parse().expect("seconds"),
+            "--write" => options.write = Some(next().into()),
+            // What `cargo bench` adds.
+            "--bench" => {}
+            row => options.only.push(row.to_owned()),
+        }
+    }
+    options
+}
+
+fn main() {
+    let options = options();
+    let dir = options.dir.join(format!("limits-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a directory to work in");
+    let mut table = String::from(
+        "| work | threads | bare loop, ops/s | wmlrun / bare | 95 % interval | wanted | fio / bare |\n|---|---|---|---|---|---|---|\n",
+    );
+    println!("{} pairs of {} s on {}", options.pairs, options.seconds, options.dir.display());
+    for row in ROWS.iter().filter(|r| options.only.is_empty() || options.only.iter().any(|o| o == r.name)) {
+        let line = measure(row, &dir, &options);
+        println!("{line}");
+        let _ = writeln!(table, "{line}");
+    }
+    let _ = std::fs::remove_dir_all(&dir);
+    if let Some(file) = &options.write {
+        write(file, &table, &options);
+    }
+}
+
+fn measure(row: &Row, dir: &Path, options: &Options) -> String {
+    let (bare_dir, own_dir) = (dir.join("bare"), dir.join("own"));
+    std::fs::create_dir_all(&bare_dir).expect("a directory for the bare loop");
+    std::fs::create_dir_all(&own_dir).expect("a directory for wmlrun");
+    let mut bare = (row.bare)(&bare_dir);
+    let script = (row.script)();
+    let path = dir.join("script.wml");
+    std::fs::write(&path, script).expect("the script");
+    let own = || wmlrun(&path, &own_dir, options.seconds, row.populate);
+    // One of each first, which does not count: files are made and caches filled.
+    bare.run(options.seconds.min(0.5));
+    own();
+    let (mut ratios, mut rates) = (Vec::new(), Vec::new());
+    for pair in 0..options.pairs {
+        let (a, b) = if pair % 2 == 0 {
+            let a = bare.run(options.seconds);
+            (a, own())
+        } else {
+            let b = own();
+            (bare.run(options.seconds), b)
+        };
+        rates.push(a);
+        ratios.push(b / a);
+    }
+    let fio = row
+        .fio
+        .and_then(|args| fio(args, &bare_dir, options.seconds, row.threads))
+        .map_or("–".to_owned(), |rate| format!("{:.2}", rate / median(&rates)));
+    let _ = std::fs::remove_dir_all(&bare_dir);
+    let _ = std::fs::remove_dir_all(&own_dir);
+    let (low, high) = interval(&ratios);
+    format!(
+        "| {} | {} | {:.0} | {:.3} | {low:.3} … {high:.3} | {} | {fio} |",
+        row.about,
+        row.threads,
+        median(&rates),
+        median(&ratios),
+        row.wanted
+    )
+}
+
+/// One run of wmlrun: operations a second; for population rows, files a second.
+fn wmlrun(script: &Path, dir: &Path, seconds: f64, populate: bool) -> f64 {
+    let json = dir.with_extension("json");
+    let status = Command::new(env!("CARGO_BIN_EXE_wmlrun"))
+        .arg(script)
+        .args(["--runtime", &seconds.to_string(), "--quiet", "--format", "none", "--on-error", "stop", "--no-settle"])
+        .arg("--dir")
+        .arg(dir)
+        .arg("--json")
+        .arg(&json)
+        .status()
+        .expect("wmlrun starts");
+    assert!(status.success(), "wmlrun: {status}");
+    let text = std::fs::read_to_string(&json).expect("a result");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let run = &document["runs"][0];
+    if populate {
+        let set = &run["filesets"][0];
+        let _ = Command::new(env!("CARGO_BIN_EXE_wmlrun")).arg("clean").arg(dir).output();
+        return set["files"].as_f64().unwrap() / set["populate_seconds"].as_f64().unwrap();
+    }
+    run["summary"]["ops_per_s"].as_f64().expect("a rate")
+}
+
+/// fio's rate for the same work, if fio is there.
+fn fio(args: &[&str], dir: &Path, seconds: f64, threads: usize) -> Option<f64> {
+    let out = Command::new("fio")
+        .args(["--name=x", "--output-format=json", "--time_based", "--thread", "--group_reporting"])
+        .arg(format!("--runtime={}", seconds.max(1.0)))
+        .arg(format!("--numjobs={threads}"))
+        .arg(format!("--directory={}", dir.display()))
+        .args(args)
+        .output()
+        .ok()
+        .filter(|o| o.status.success())?;
+    let value: serde_json::Value = serde_json::from_slice(&out.stdout).ok()?;
+    let job = &value["jobs"][0];
+    Some(job["read"]["iops"].as_f64()? + job["write"]["iops"].as_f64()?)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    if n == 0 { f64::NAN } else { f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]) }
+}
+
+/// The 95 % percentile bootstrap interval of the median, 10,000 resamples of a fixed stream.
+fn interval(values: &[f64]) -> (f64, f64) {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut medians: Vec<f64> = (0..10_000)
+        .map(|_| {
+            let resampled: Vec<f64> =
+                values.iter().map(|_| values[(bare::next(&mut state) % values.len() as u64) as usize]).collect();
+            median(&resampled)
+        })
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    (medians[250], medians[9749])
+}
+
+/// Puts the table between the markers of a document, with machine, kernel and date.
+fn write(file: &Path, table: &str, options: &Options) {
+    const BEGIN: &str = "<!-- limits: begin -->";
+    const END: &str = "<!-- limits: end -->";
+    let run = |program: &str, args: &[&str]| {
+        Command::new(program)
+            .args(args)
+            .output()
+            .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
+            .unwrap_or_default()
+    };
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = info
+        .lines()
+        .find_map(|l| l.strip_prefix("model name")?.split_once(": ").map(|(_, m)| m.to_owned()))
+        .unwrap_or_default();
+    let head = format!(
+        "{}, {} processors, Linux {}, {}: {} pairs of {} s.\n\n",
+        cpu,
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        run("uname", &["-r"]),
+        run("date", &["+%Y-%m-%d"]),
+        options.pairs,
+        options.seconds
+    );
+    let old = std::fs::read_to_string(file).unwrap_or_else(|_| format!("{BEGIN}\n{END}\n"));
+    let (Some(begin), Some(end)) = (old.find(BEGIN), old.find(END)) else {
+        eprintln!("{} has no markers `{BEGIN}` and `{END}`", file.display());
+        return;
+    };
+    let new = format!("{}{BEGIN}\n{head}{table}{}", &old[..begin], &old[end..]);
+    std::fs::write(file, new).expect("the document");
+}

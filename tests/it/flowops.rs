@@ -1,0 +1,376 @@
+//! What flowops leave behind: on a real file system by looking at it, else by what was counted.
+
+use crate::support::{self, Outcome};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use wml::session::Status;
+use wml::stats::result::Flowop;
+
+/// Nothing here is measured: a bound, so that a mistake does not hang.
+const PATIENCE: u64 = 60_000;
+
+/// Files below a directory that is a root of a file set, by their paths; the marker is left out.
+fn files(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        if fs::symlink_metadata(&path).unwrap().is_dir() {
+            found.extend(files(&path));
+        } else if path.file_name().unwrap().to_str().unwrap().parse::<u64>().is_ok() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A script that does its flowops once in one thread, and ends.
+fn once(sets: &str, flowops: &str) -> String {
+    format!(
+        "# dialect: fsl\nset mode quit firstdone\n{sets}\n\
+         define process name=p {{ thread name=t {{\n{flowops}\n flowop finishoncount name=end,value=1 }} }}\n"
+    )
+}
+
+fn done(text: &str, dir: &Path) -> Outcome {
+    let outcome = support::run("test.wml", text, support::real(PATIENCE, dir));
+    assert_eq!(outcome.status, Status::Done, "{}", outcome.said);
+    assert_eq!(outcome.run().ended_by, "count reached", "{}", outcome.said);
+    outcome
+}
+
+fn named<'a>(outcome: &'a Outcome, name: &str) -> &'a Flowop {
+    outcome.run().flowops.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no flowop {name}"))
+}
+
+#[test]
+fn rename_moves_files_to_free_names_and_loses_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = "define fileset name=s,path=$dir,entries=40,dirwidth=4,dirgamma=0,size=100,prealloc=50";
+    let before = {
+        done(&once(set, "flowop statfile name=st,filesetname=s"), dir.path());
+        files(&dir.path().join("s"))
+    };
+    let outcome = done(&once(&format!("{set},reuse"), "flowop rename name=mv,filesetname=s,iters=7"), dir.path());
+    let after = files(&dir.path().join("s"));
+    assert_eq!(named(&outcome, "mv").ops, 7);
+    assert_eq!(after.len(), before.len());
+    assert!(after.iter().all(|f| fs::metadata(f).unwrap().len() == 100));
+    assert_ne!(after, before, "names have moved");
+}
+
+#[test]
+fn a_hard_link_is_the_same_file_and_is_removed_like_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = "define fileset name=s,path=$dir,entries=40,dirwidth=6,dirgamma=0,size=100,prealloc=50";
+    let outcome = done(&once(set, "flowop link name=ln,filesetname=s,iters=2"), dir.path());
+    assert_eq!(named(&outcome, "ln").ops, 2);
+    let found = files(&dir.path().join("s"));
+    let links: u64 = found.iter().map(|f| fs::metadata(f).unwrap().nlink() - 1).sum();
+    assert!(links >= 2, "names share a file");
+    // The same tree again, and every name of it removed.
+    let n = found.len();
+    let all = format!("flowop link name=ln,filesetname=s,iters=2\nflowop deletefile name=rm,filesetname=s,iters={n}");
+    let outcome = done(&once(set, &all), dir.path());
+    assert_eq!(named(&outcome, "rm").ops, n as u64);
+    assert_eq!(files(&dir.path().join("s")).len(), 0);
+}
+
+#[test]
+fn symbolic_links_are_made_read_and_known_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = "define fileset name=l,path=$dir,entries=8,dirwidth=4,dirgamma=0";
+    let text =
+        once(set, "flowop symlink name=ln,filesetname=l,iters=8\nflowop readlink name=rl,filesetname=l,iters=20");
+    let outcome = done(&text, dir.path());
+    assert_eq!((named(&outcome, "ln").ops, named(&outcome, "rl").ops), (8, 20));
+    for link in files(&dir.path().join("l")) {
+        let text = fs::read_link(&link).unwrap();
+        assert_eq!(text.parent(), Some(Path::new("")), "a link points beside itself: {}", text.display());
+    }
+    // A second run finds its own links, with and without `reuse`, and makes files of them or nothing.
+    for reuse in ["reuse", "prealloc,reuse", "prealloc=100"] {
+        let outcome = done(&once(&format!("{set},{reuse}"), "flowop statfs name=fs,filesetname=l"), dir.path());
+        let prealloc = reuse.contains("prealloc");
+        let found = files(&dir.path().join("l"));
+        assert_eq!(found.len(), if prealloc { 8 } else { 0 }, "{reuse}: {}", outcome.said);
+        assert!(found.iter().all(|f| fs::symlink_metadata(f).unwrap().is_file()));
+        done(&once(&format!("{set},reuse"), "flowop symlink name=ln,filesetname=l,iters=8"), dir.path());
+    }
+}
+
+#[test]
+fn a_link_that_is_not_ours_is_never_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = "define fileset name=l,path=$dir,entries=8,dirwidth=4,dirgamma=0";
+    let text = once(set, "flowop symlink name=ln,filesetname=l");
+    done(&text, dir.path());
+    let place = fs::read_dir(dir.path().join("l")).unwrap().flatten().map(|e| e.path()).find(|p| p.is_dir()).unwrap();
+    let foreign = place.join("00000077");
+    std::os::unix::fs::symlink("/etc/passwd", &foreign).unwrap();
+    let outcome = support::run("test.wml", &text, support::real(PATIENCE, dir.path()));
+    assert_eq!(outcome.status, Status::Refused, "{}", outcome.said);
+    assert!(fs::symlink_metadata(&foreign).unwrap().is_symlink());
+}
+
+#[test]
+fn truncate_fallocate_and_punchhole_change_what_a_file_takes() {
+    let file = "define file name=f,path=$dir,size=1m,prealloc";
+    let one = |flowops: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let outcome = done(&once(file, flowops), dir.path());
+        let meta = fs::metadata(&files(&dir.path().join("f"))[0]).unwrap();
+        (meta.len(), meta.blocks() * 512, outcome)
+    };
+    assert_eq!(one("flowop truncate name=tr,filename=f,value=5000").0, 5000);
+    assert_eq!(one("flowop truncate name=tr,filename=f").0, 0);
+    let (len, taken, outcome) = one("flowop punchhole name=ph,filename=f,iosize=256k,iters=4");
+    assert_eq!((len, named(&outcome, "ph").ops), (1 << 20, 4));
+    assert!(taken < 64 << 10, "all four quarters were given back, {taken} bytes stay");
+    let (len, taken, _) =
+        one("flowop truncate name=tr,filename=f,fd=1\nflowop fallocate name=al,filename=f,fd=1,iosize=512k,iters=2");
+    assert_eq!(len, 1 << 20);
+    assert!(taken >= 1 << 20);
+}
+
+#[test]
+fn copyrange_copies_what_the_source_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = "define file name=a,path=$dir,size=300000,prealloc\ndefine file name=b,path=$dir,size=300000";
+    let flowops = "flowop openfile name=o,filename=a,fd=1\nflowop createfile name=c,filename=b,fd=2\n\
+                   flowop copyrange name=cp,srcfd=1,fd=2\nflowop closefile name=x,fd=1\nflowop closefile name=y,fd=2";
+    let outcome = done(&once(sets, flowops), dir.path());
+    let read = |set: &str| fs::read(&files(&dir.path().join(set))[0]).unwrap();
+    assert_eq!(read("a"), read("b"));
+    assert_eq!(named(&outcome, "cp").bytes, 300_000);
+}
+
+#[test]
+fn buffered_io_makes_few_calls_and_leaves_every_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "define file name=f,path=$dir,size=10000";
+    let flowops = "flowop createfile name=c,filename=f,fd=1\nflowop bufwrite name=w,fd=1,iosize=100,iters=100\n\
+                   flowop closefile name=x,fd=1\nflowop openfile name=o,filename=f,fd=1\n\
+                   flowop bufread name=r,fd=1,iosize=100,iters=101\nflowop closefile name=y,fd=1";
+    let outcome = done(&once(file, flowops), dir.path());
+    let written = fs::read(&files(&dir.path().join("f"))[0]).unwrap();
+    assert_eq!(written.len(), 10_000);
+    assert!(written.chunks(100).all(|piece| piece.iter().any(|b| *b != 0)), "no piece is missing");
+    let (w, r) = (named(&outcome, "w"), named(&outcome, "r"));
+    assert_eq!((w.ops, w.bytes, r.ops, r.bytes), (100, 10_000, 101, 10_100));
+    // Two full buffers; the third, not full, is closefile's. Reads: three that bring data, one that finds the end, then from
+    // the start again a seek and a read.
+    assert_eq!((w.calls, r.calls, named(&outcome, "x").calls), (2, 6, 1));
+}
+
+#[test]
+fn mapped_io_moves_the_bytes_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "define file name=f,path=$dir,size=64k,prealloc";
+    done(&once(file, "flowop statfile name=s,filename=f"), dir.path());
+    let path = files(&dir.path().join("f"))[0].clone();
+    let before = fs::read(&path).unwrap();
+    let flowops = "flowop mmapread name=r,filename=f,iosize=4k,random,iters=50\n\
+                   flowop mmapwrite name=w,filename=f,iosize=4k,iters=16";
+    let outcome = done(&once(&format!("{file},reuse"), flowops), dir.path());
+    let after = fs::read(&path).unwrap();
+    assert_eq!(after.len(), before.len());
+    let changed = before.chunks(4096).zip(after.chunks(4096)).filter(|(a, b)| a != b).count();
+    assert_eq!(changed, 16, "sixteen writes in order reach each block once");
+    assert_eq!((named(&outcome, "r").bytes, named(&outcome, "w").bytes), (50 * 4096, 16 * 4096));
+}
+
+#[test]
+fn a_mapped_file_that_another_thread_cuts_is_an_error_and_not_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "# dialect: fsl\nset mode quit firstdone\ndefine file name=f,path=$dir,size=8m,prealloc\n\
+        define process name=p {\n\
+        thread name=reader { flowop mmapread name=r,filename=f,iosize=4k,random\n\
+                             flowop finishoncount name=e1,value=200000,target=r }\n\
+        thread name=cutter { flowop truncate name=cut,filename=f,iters=100\n\
+                             flowop truncate name=grow,filename=f,value=8m }\n}\n";
+    let settings = wml::session::Settings { count_errors: true, ..support::real(2000, dir.path()) };
+    let outcome = support::run("test.wml", text, settings);
+    assert_eq!(outcome.status, Status::Done, "{}", outcome.said);
+    let allowed = ["EFAULT".to_owned()];
+    assert!(named(&outcome, "r").errors.keys().all(|e| allowed.contains(e)), "{:?}", named(&outcome, "r").errors);
+}
+
+#[test]
+fn listdirplus_asks_for_each_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = "define fileset name=s,path=$dir,entries=10,dirwidth=10,dirgamma=0,prealloc";
+    let flowops = "flowop listdir name=ls,filesetname=s,iters=4\nflowop listdirplus name=ll,filesetname=s,iters=4";
+    let outcome = done(&once(set, flowops), dir.path());
+    let (ls, ll) = (named(&outcome, "ls"), named(&outcome, "ll"));
+    assert_eq!(ls.bytes, ll.bytes);
+    // The root with its one directory and the marker, twice, and the ten files, twice.
+    assert_eq!(ll.calls - ls.calls, 2 * 2 + 2 * 10);
+}
+
+#[test]
+fn extended_attributes_are_on_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = "define file name=f,path=$dir,size=1k,prealloc";
+    let flowops = "flowop getxattr name=none,filename=f,iosize=200\nflowop setxattr name=sx,filename=f,iosize=100\n\
+                   flowop getxattr name=gx,filename=f,iosize=200";
+    let outcome = support::run("test.wml", &once(set, flowops), support::real(PATIENCE, dir.path()));
+    if outcome.said.contains("not supported")
+        || outcome.run().failure.as_ref().is_some_and(|f| f.errno.as_deref() == Some("EOPNOTSUPP"))
+    {
+        return;
+    }
+    assert_eq!(outcome.status, Status::Done, "{}", outcome.said);
+    assert_eq!((named(&outcome, "none").ops, named(&outcome, "gx").ops), (1, 1));
+    let mut value = [0; 256];
+    let n = rustix::fs::getxattr(&files(&dir.path().join("f"))[0], c"user.wmlrun", &mut value[..]).unwrap();
+    assert_eq!(n, 100);
+}
+
+// ---- where I/O goes, by which blocks change
+
+/// The 4 KiB blocks of a file of 64 KiB that some flowops change, and the first and last byte that changes in each.
+fn changed(flowops: &str) -> Vec<(usize, usize, usize)> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "define file name=f,path=$dir,size=64k,prealloc,reuse";
+    done(&once(file, "flowop statfile name=s,filename=f"), dir.path());
+    let path = files(&dir.path().join("f"))[0].clone();
+    let before = fs::read(&path).unwrap();
+    done(&once(file, flowops), dir.path());
+    let after = fs::read(&path).unwrap();
+    assert_eq!(before.len(), after.len());
+    let blocks = before.chunks(4096).zip(after.chunks(4096)).enumerate();
+    blocks
+        .filter_map(|(n, (a, b))| {
+            let differs = |i: &usize| a[*i] != b[*i];
+            Some((n, (0..4096).find(differs)?, (0..4096).rfind(differs)?))
+        })
+        .collect()
+}
+
+fn blocks(flowops: &str) -> Vec<usize> {
+    changed(flowops).into_iter().map(|(n, _, _)| n).collect()
+}
+
+#[test]
+fn places_are_where_the_attributes_say() {
+    assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,iters=3"), [0, 1, 2]);
+    assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,backward,iters=3"), [13, 14, 15]);
+    assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,backward,workingset=32k,iters=2"), [6, 7]);
+    assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,stride=8k,iters=4"), [0, 3, 6, 9]);
+    assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,random,workingset=16k,iters=200"), [0, 1, 2, 3]);
+    assert_eq!(
+        blocks("flowop write name=w,filename=f,iosize=4k,random,iters=2000").len(),
+        16,
+        "the last block is reached too"
+    );
+}
+
+#[test]
+fn reoffset_is_where_the_last_io_was_whatever_it_was() {
+    let read = |more: &str| {
+        blocks(&format!(
+            "flowop openfile name=o,filename=f,fd=1\nflowop read name=r,fd=1,iosize=4k,{more}\n\
+             flowop write name=w,fd=1,iosize=4k,reoffset\nflowop closefile name=c,fd=1"
+        ))
+    };
+    assert_eq!(read("iters=5"), [4]);
+    assert_eq!(read("iters=17"), [0], "the seventeenth read starts over");
+    assert_eq!(read("backward,iters=2"), [14]);
+    assert_eq!(read("random").len(), 1);
+}
+
+#[test]
+fn aligned_offsets_are_multiples() {
+    let all = changed("flowop write name=w,filename=f,iosize=512,random,align=4k,iters=500");
+    assert!(all.len() > 10, "{all:?}");
+    assert!(all.iter().all(|(_, _, last)| *last < 512), "{all:?}");
+    let all = changed("flowop write name=w,filename=f,iosize=8k,random,align=4k,iters=500");
+    assert_eq!(all.len(), 16, "from every block on but the last");
+}
+
+// ---- attributes, by what the null engine counts
+
+/// Offsets that a file's reads would go to can't be seen on the null engine; sizes, counts and calls can.
+fn counted(sets: &str, flowops: &str) -> BTreeMap<String, (u64, u64, u64)> {
+    let text = once(&sets.replace("$dir", "/nowhere"), flowops);
+    let outcome = support::run("test.wml", &text, support::null(PATIENCE));
+    assert_eq!(outcome.status, Status::Done, "{}", outcome.said);
+    outcome.run().flowops.iter().map(|f| (f.name.clone(), (f.ops, f.bytes, f.calls))).collect()
+}
+
+#[test]
+fn fsyncevery_adds_an_fsync_for_so_many_bytes() {
+    let all = counted(
+        "define file name=f,path=$dir,size=1m,prealloc",
+        "flowop write name=w,filename=f,iosize=4k,fsyncevery=16k,iters=17",
+    );
+    assert_eq!(all["w"], (17, 17 * 4096, 4));
+}
+
+#[test]
+fn wrap_keeps_a_writer_within_its_bound() {
+    let dir = tempfile::tempdir().unwrap();
+    for (kind, wrap) in [("write", 8), ("appendfile", 8), ("appendfilerand", 16), ("bufwrite", 8)] {
+        let file = format!("define file name={kind},path=$dir,size=0,prealloc");
+        let flowops = format!("flowop {kind} name=w,filename={kind},iosize=1k,wrap={wrap}k,iters=50");
+        done(&once(&file, &flowops), dir.path());
+        let len = fs::metadata(&files(&dir.path().join(kind))[0]).unwrap().len();
+        assert!(len <= wrap << 10, "{kind}: {len}");
+    }
+}
+
+#[test]
+fn a_mix_draws_by_weight_one_step_a_round() {
+    let text = "# dialect: fsl\nset mode quit firstdone\ndefine file name=f,path=/nowhere,size=1m,prealloc\n\
+        define flowop name=both { flowop read name=r,filename=f,iosize=4k\nflowop read name=s,filename=f,iosize=4k }\n\
+        define process name=p { thread name=t,mix {\n\
+        flowop statfile name=often,filesetname=f,weight=6\nflowop both name=pair,weight=3\n\
+        flowop statfile name=never,filesetname=f,weight=0\nflowop statfile name=rare,filesetname=f\n\
+        flowop finishoncount name=end,value=20000,weight=0.5,target=often } }\n";
+    let outcome = support::run("test.wml", text, support::null(PATIENCE));
+    assert_eq!(outcome.run().ended_by, "count reached", "{}", outcome.said);
+    let ops = |name: &str| named(&outcome, name).ops as f64;
+    assert_eq!((named(&outcome, "never").ops, named(&outcome, "pair.r").ops), (0, named(&outcome, "pair.s").ops));
+    assert!((ops("often") / ops("pair.r") - 2.0).abs() < 0.1);
+    assert!((ops("often") / ops("rare") - 6.0).abs() < 0.6);
+}
+
+#[test]
+fn an_open_loop_offers_its_rate_and_tells_what_it_could_not_keep() {
+    let text = |value: u64| {
+        format!(
+            "# dialect: fsl\ndefine file name=f,path=/nowhere,size=1m,prealloc\n\
+             define process name=p {{ thread name=t,instances=2,rate=100 {{\n\
+             flowop statfile name=look,filesetname=f\nflowop hog name=work,value={value} }} }}\n"
+        )
+    };
+    // Nothing to do: every round that was to start has started, but for those that a busy machine was late with.
+    let outcome = support::run("test.wml", &text(0), support::null(1000));
+    let run = outcome.run();
+    let open = run.open_loop.as_ref().unwrap();
+    assert!((150.0..=250.0).contains(&open.offered_per_s), "{open:?}");
+    let look = named(&outcome, "look");
+    assert!(look.ops <= 202, "no more than were offered");
+    assert_eq!(look.response_ns.as_ref().unwrap().min.is_some(), look.ops > 0);
+    assert!(named(&outcome, "work").response_ns.is_none(), "the response is that of I/O");
+    // Far too much to do: few rounds end, the rest queues up and is counted.
+    let outcome = support::run("test.wml", &text(200_000_000), support::null(1000));
+    let open = outcome.run().open_loop.as_ref().unwrap();
+    assert!(open.achieved_per_s < open.offered_per_s / 2.0, "{open:?}");
+    assert!(open.backlog > 50, "{open:?}");
+    assert!(open.backlog_oldest_seconds > 0.3, "{open:?}");
+}
+
+#[test]
+fn a_rate_of_0_is_a_closed_loop() {
+    let text = "# dialect: fsl\nset $load=0\nset $rate=$load / 4\nset mode quit firstdone\n\
+        define file name=f,path=/nowhere,size=1m,prealloc\n\
+        define process name=p { thread name=t,rate=$rate,arrival=poisson { flowop statfile name=s,filesetname=f\n\
+        flowop finishoncount name=end,value=1000 } }\n";
+    let outcome = support::run("test.wml", text, support::null(PATIENCE));
+    assert_eq!(outcome.run().ended_by, "count reached", "{}", outcome.said);
+    assert!(outcome.run().open_loop.is_none());
+}

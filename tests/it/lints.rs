@@ -1,0 +1,88 @@
+//! The analyser keeps silent where there is nothing to say: not a word on any shipped script.
+
+use std::path::Path;
+use std::sync::Arc;
+use wml::diag::{self, Style};
+use wml::model::{self, Known, Scope, lint};
+use wml::session::{Session, Settings};
+use wml::source::SourceMap;
+
+/// All that `wmlrun check` says of a script.
+pub(crate) fn check(name: &str, text: &str) -> String {
+    let mut map = SourceMap::new();
+    let file = map.add(name, text);
+    let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+    let (model, mut found) = model::check(&map, file, &wml::flowop::spec_table(), None, &known);
+    if !diag::has_errors(&found) {
+        let mut session = Session::new(Settings::default(), Arc::default());
+        std::mem::swap(&mut session.map, &mut map);
+        found.extend(session.check_values(&model, name));
+        std::mem::swap(&mut session.map, &mut map);
+    }
+    if !diag::has_errors(&found) {
+        found.extend(lint::lint(&model, &Scope::default(), false));
+    }
+    diag::render(&map, &found, Style::Plain)
+}
+
+#[test]
+fn no_shipped_script_is_doubted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut seen = 0;
+    let mut said = String::new();
+    for folder in ["personalities", "examples"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|e| e == "wml") {
+                seen += 1;
+                said.push_str(&check(&path.display().to_string(), &std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(seen > 100, "the scripts are not where this test looks");
+    assert!(said.is_empty(), "{said}");
+}
+
+/// Constructs that look like a mistake and are none.
+#[test]
+fn what_only_looks_wrong_is_not_warned_of() {
+    const RIGHT: &[&str] = &[
+        // A composite is done again and again; each time it closes what it opened.
+        "define fileset name=s,path=$dir,entries=9,dirwidth=3,prealloc
+         define flowop name=one { flowop openfile name=o,filesetname=s,fd=1\nflowop closefile name=c,fd=1 }
+         define process name=p { thread name=t { flowop one name=a,iters=5\nflowop one name=b } }",
+        // Implicitly opened, then closed.
+        "define fileset name=s,path=$dir,entries=9,dirwidth=3,size=8k,prealloc
+         define process name=p { thread name=t {
+           flowop read name=r,filesetname=s,fd=2,iosize=4k\nflowop closefile name=c,fd=2 } }",
+        // A slot is used for one set, then for another.
+        "define fileset name=s,path=$dir,entries=9,dirwidth=3,prealloc
+         define fileset name=u,path=$dir,entries=9,dirwidth=3,prealloc
+         define process name=p { thread name=t {
+           flowop openfile name=o,filesetname=s,fd=2\nflowop closefile name=c,fd=2
+           flowop openfile name=q,filesetname=u,fd=2\nflowop closefile name=d,fd=2 } }",
+        // Who makes and who removes are two threads.
+        "define fileset name=s,path=$dir,entries=9,dirwidth=3,prealloc=50
+         define process name=p {
+           thread name=t { flowop deletefile name=r,filesetname=s,iters=2 }
+           thread name=u { flowop createfile name=m,filesetname=s,fd=1\nflowop closefile name=c,fd=1 } }",
+        // It ends by what was done.
+        "define fileset name=s,path=$dir,entries=9,dirwidth=3,prealloc
+         define process name=p { thread name=t {
+           flowop deletefile name=r,filesetname=s\nflowop finishoncount name=f,value=5,target=r } }",
+        // What the file's size is can't be told, nor which semaphore is meant.
+        "set $size=randvar(type=uniform,min=1k,mean=2k)
+         define fileset name=s,path=$dir,entries=9,dirwidth=3,size=$size,prealloc
+         define process name=p { thread name=t { flowop read name=r,filesetname=s,iosize=8k,random } }",
+        "define flowop name=post,$to=nobody { flowop sempost name=p,value=1,target=$to }
+         define process name=p {
+           thread name=t { flowop post name=x,$to=wait }
+           thread name=u { flowop semblock name=wait,value=1 } }",
+        // Sun's sizes are spread around their mean.
+        "# dialect: sun\ndefine fileset name=s,path=$dir,entries=9,dirwidth=3,size=4k,prealloc
+         define process name=p { thread name=t { flowop read name=r,filesetname=s,iosize=8k,random } }",
+    ];
+    for text in RIGHT {
+        assert_eq!(check("right.wml", text), "", "{text}");
+    }
+}

@@ -1,0 +1,192 @@
+//! The manual agrees with the program: its tables are those of the program, its scripts are right.
+//!
+//! `UPDATE_DOCS=1 cargo test --test it manual` writes the tables anew.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use wml::diag::Code;
+use wml::flowop::TABLE;
+use wml::model::lint;
+use wml::random::{DISTRIBUTIONS, Place};
+use wml::session::library::{PERSONALITIES, about};
+use wml::spec::{Attr, Kind, attrs, commands::COMMANDS};
+
+const START: &str = "<!-- generated: ";
+const END: &str = "<!-- end -->";
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/language.md")
+}
+
+/// A table of Markdown. Bars inside of cells are written so that they do not end them.
+fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut out = format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
+    for row in rows {
+        let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+    }
+    out
+}
+
+fn code(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("`{text}`") }
+}
+
+fn kind(attr: &Attr) -> String {
+    let text = match attr.kind {
+        Kind::Name => "name".to_owned(),
+        Kind::Path => "path".to_owned(),
+        Kind::Text => "text".to_owned(),
+        Kind::Int => "whole number".to_owned(),
+        Kind::Size => "size".to_owned(),
+        Kind::Real => "number".to_owned(),
+        Kind::Bool => "switch".to_owned(),
+        Kind::Percent => "0 to 100".to_owned(),
+        Kind::Choice(words) => words.iter().map(|w| code(w)).collect::<Vec<_>>().join(", "),
+        Kind::Random => "random variable".to_owned(),
+        Kind::Fileset => "file set".to_owned(),
+        Kind::Target => "flowop".to_owned(),
+        Kind::Variable => "variable".to_owned(),
+    };
+    if attr.random { format!("{text}, drawn") } else { text }
+}
+
+fn attributes(list: &[Attr]) -> String {
+    table(
+        &["Attribute", "Value", "Default", "From", "What it says"],
+        list.iter().map(|a| {
+            let names: Vec<String> = std::iter::once(a.name).chain(a.aliases.iter().copied()).map(code).collect();
+            vec![names.join(", "), kind(a), a.default.to_owned(), a.origin.label().to_owned(), a.doc.to_owned()]
+        }),
+    )
+}
+
+fn flowops() -> String {
+    table(
+        &["Flowop", "Counts as", "From", "What it does", "Attributes besides `name` and `iters`"],
+        TABLE.iter().flat_map(|family| family.specs).map(|f| {
+            let uses: Vec<String> = f.uses.iter().map(|name| code(name)).collect();
+            vec![code(f.name), f.class.name().to_owned(), f.origin.label().to_owned(), f.doc.to_owned(), uses.join(" ")]
+        }),
+    )
+}
+
+fn distributions() -> String {
+    table(
+        &["Distribution", "Law", "Parameters", "Written"],
+        DISTRIBUTIONS.iter().map(|d| {
+            let name = match d.place {
+                Place::Both => format!("`{0}`, `cvar-{0}`", d.name),
+                _ => code(d.name),
+            };
+            let parameters: Vec<String> = d
+                .parameters
+                .iter()
+                .map(|p| {
+                    let default = p.default.map_or(String::new(), |x| format!(" ({x})"));
+                    format!("`{}`{default}: {}", p.name, p.doc)
+                })
+                .collect();
+            vec![name, d.doc.to_owned(), parameters.join("; "), code(d.example)]
+        }),
+    )
+}
+
+/// The part of that name.
+fn generated(part: &str) -> String {
+    match part {
+        "commands" => table(
+            &["Command", "From", "What it does"],
+            COMMANDS.iter().map(|c| vec![code(c.form), c.origin.label().to_owned(), c.doc.to_owned()]),
+        ),
+        "randvar" => attributes(attrs::RANDVAR),
+        "cvar" => attributes(attrs::CVAR),
+        "distributions" => distributions(),
+        "fileset" => attributes(attrs::FILESET),
+        "process" => attributes(attrs::PROCESS),
+        "thread" => attributes(attrs::THREAD),
+        "attributes" => attributes(attrs::FLOWOP),
+        "flowops" => flowops(),
+        "codes" => table(
+            &["Code", "What is wrong", "When"],
+            Code::ALL.iter().filter(|c| **c != Code::Internal).map(|c| {
+                let when = match lint::TABLE.iter().find(|lint| lint.code == *c) {
+                    Some(lint) if lint.spoils => "`check`, and before a run",
+                    Some(_) => "`check`",
+                    None if c.number().starts_with('W') => "always, and the script runs",
+                    None => "always",
+                };
+                vec![code(c.number()), c.title().to_owned(), when.to_owned()]
+            }),
+        ),
+        "personalities" => table(
+            &["Personality", "What it is"],
+            PERSONALITIES.iter().map(|(name, text)| vec![code(name), about(text).to_owned()]),
+        ),
+        other => panic!("the manual wants a part called `{other}`, which nothing makes"),
+    }
+}
+
+#[test]
+fn the_tables_of_the_manual_are_those_of_the_program() {
+    let text = fs::read_to_string(page()).unwrap();
+    let (mut fresh, mut rest, mut parts) = (String::new(), text.as_str(), 0);
+    while let Some(at) = rest.find(START) {
+        let head = &rest[at + START.len()..];
+        let (part, _) = head.split_once(" -->").unwrap();
+        let end = rest[at..].find(END).expect("a part without an end") + at;
+        let _ = write!(fresh, "{}{START}{part} -->\n{}", &rest[..at], generated(part));
+        rest = &rest[end..];
+        parts += 1;
+    }
+    fresh.push_str(rest);
+    assert_eq!(parts, 11, "the manual has lost a table");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(page(), fresh).unwrap();
+    } else {
+        assert!(
+            fresh == text,
+            "docs/language.md is out of date: `UPDATE_DOCS=1 cargo test --test it manual` writes its tables anew"
+        );
+    }
+}
+
+/// The `wml` blocks of a document, with their lines.
+fn scripts(text: &str) -> Vec<(usize, String)> {
+    let (mut found, mut open): (Vec<(usize, String)>, bool) = (Vec::new(), false);
+    for (number, line) in text.lines().enumerate() {
+        match line.trim() {
+            "```wml" => {
+                open = true;
+                found.push((number + 1, String::new()));
+            }
+            "```" => open = false,
+            _ if open => {
+                let (_, text) = found.last_mut().unwrap();
+                text.push_str(line);
+                text.push('\n');
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Each script that a document shows is right, and nothing is to be said against it.
+#[test]
+fn the_scripts_of_the_documents_are_right() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut documents: Vec<PathBuf> = fs::read_dir(root.join("docs")).unwrap().map(|e| e.unwrap().path()).collect();
+    documents.extend(["README.md", "CONTRIBUTING.md", "grammar/README.md"].map(|name| root.join(name)));
+    let (mut seen, mut wrong) = (0, String::new());
+    for path in documents.iter().filter(|p| p.extension().is_some_and(|e| e == "md") && p.exists()) {
+        for (line, text) in scripts(&fs::read_to_string(path).unwrap()) {
+            seen += 1;
+            let said = crate::lints::check(&format!("{}:{line}", path.display()), &text);
+            wrong.push_str(&said);
+        }
+    }
+    assert!(seen >= 8, "the documents have lost their scripts");
+    assert!(wrong.is_empty(), "{wrong}");
+}

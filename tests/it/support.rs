@@ -1,0 +1,101 @@
+//! Scripts run from inside a test, with everything that they say kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+use wml::diag::{self, Diagnostic, Style};
+use wml::fileset::prepare::{Progress, Quiet};
+use wml::runtime::Tick;
+use wml::session::{Front, Session, Settings, Status};
+use wml::source::SourceMap;
+use wml::stats::result::{Document, Run};
+
+/// What came of a script.
+pub(crate) struct Outcome {
+    pub(crate) status: Status,
+    pub(crate) document: Document,
+    /// Lines, notes, diagnostics and errors, in order.
+    pub(crate) said: String,
+}
+
+impl Outcome {
+    /// The last run; a script that makes none has said why.
+    pub(crate) fn run(&self) -> &Run {
+        self.document.runs.last().unwrap_or_else(|| panic!("no run: {}", self.said))
+    }
+}
+
+#[derive(Default)]
+struct Listener(String);
+
+impl Listener {
+    fn say(&mut self, text: &str) {
+        self.0.push_str(text);
+        self.0.push('\n');
+    }
+}
+
+impl Front for Listener {
+    fn line(&mut self, text: &str) {
+        self.say(text);
+    }
+    fn note(&mut self, text: &str) {
+        self.say(text);
+    }
+    fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
+        self.say(&diag::render(map, found, Style::Plain));
+    }
+    fn error(&mut self, _code: Option<&str>, text: &str, help: Option<&str>) {
+        self.say(&format!("error: {text}"));
+        help.into_iter().for_each(|help| self.say(&format!("help: {help}")));
+    }
+    fn run_started(&mut self, _: &Document, _: &Run, _: Option<f64>) {}
+    fn run_ticks(&mut self, _: &Run, _: &Tick<'_>) {}
+    fn run_ended(&mut self, _: &Document) {}
+    fn interim(&mut self, _: &Document, _: &Run) {}
+    fn progress(&self) -> &dyn Progress {
+        &Quiet
+    }
+}
+
+/// Settings of a short run without I/O.
+pub(crate) fn null(milliseconds: u64) -> Settings {
+    Settings {
+        engine: wml::engine::find("null").unwrap(),
+        runtime: Some(Duration::from_millis(milliseconds)),
+        settle: false,
+        ..Settings::default()
+    }
+}
+
+/// Settings of a short run on a real file system, in a directory that the test has made.
+pub(crate) fn real(milliseconds: u64, dir: &std::path::Path) -> Settings {
+    Settings {
+        engine: wml::engine::find("posix").unwrap(),
+        sets: vec![("dir".to_owned(), dir.display().to_string())],
+        ..null(milliseconds)
+    }
+}
+
+/// Runs a script to its end.
+pub(crate) fn run(name: &str, text: &str, settings: Settings) -> Outcome {
+    let mut front = Listener::default();
+    let mut session = Session::new(settings, Arc::default());
+    let status = session.script(name, text, &mut front);
+    let document = session.document.clone();
+    let status = status.max(session.finish(&mut front));
+    Outcome { status, document, said: front.0 }
+}
+
+#[allow(dead_code, reason = "for the golden cases")]
+/// What would run, in its stable printed form; what was said instead, if it can't be told.
+pub(crate) fn plan(name: &str, text: &str, settings: Settings) -> String {
+    let mut front = Listener::default();
+    let mut session = Session::new(settings, Arc::default());
+    if session.read(name, text, &mut front) != Status::Done {
+        return front.0;
+    }
+    match session.plan(&mut front).and_then(|plan| Some((session.trees(&plan, &mut front)?, plan))) {
+        Some((sets, plan)) => wml::plan::dump(&plan, &sets),
+        None => front.0,
+    }
+}
