@@ -299,21 +299,10 @@ impl Terminal {
         let terminal = Self { socket: format!("wmlrun-{}-{unique}", std::process::id()), status };
         let (width, height) = (size.0.to_string(), size.1.to_string());
         let dir = dir.display().to_string();
-        terminal.tmux(&[
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-d",
-            "-x",
-            &width,
-            "-y",
-            &height,
-            "-c",
-            &dir,
-            &format!("exec {command}"),
-        ]);
         // What a pane showed last can be read after its program has gone.
-        terminal.tmux(&["set-option", "-g", "remain-on-exit", "on"]);
+        let keep = ["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"];
+        let session = ["new-session", "-d", "-x", &width, "-y", &height, "-c", &dir, &command];
+        terminal.tmux(&[&["-f", "/dev/null"], &keep[..], &session[..]].concat());
         terminal
     }
 
