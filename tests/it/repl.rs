@@ -396,7 +396,7 @@ fn block(screen: &str) -> Option<Vec<&str>> {
     let lines: Vec<&str> = screen.lines().collect();
     let head = lines.iter().position(|l| l.starts_with("flowop ") && l.contains("p99"))?;
     let rows = lines[head..].iter().take_while(|l| !l.trim().is_empty()).count();
-    (rows > 1 && head >= 2 && lines[head - 2].contains('█')).then(|| lines[head - 2..head + rows].to_vec())
+    (rows > 1 && head >= 2 && lines[head - 2].contains(['█', '░'])).then(|| lines[head - 2..head + rows].to_vec())
 }
 
 #[test]
@@ -470,7 +470,8 @@ fn the_live_view_on_terminals_small_and_large() {
     for (flowops, size) in [(3, (80, 24)), (40, (80, 24)), (3, (200, 50)), (40, (200, 50))] {
         for colour in [true, false] {
             let dir = scratch();
-            let each: String = (1..=flowops).map(|n| format!("flowop hog name=step{n},value=100\n")).collect();
+            let each: Vec<String> = (1..=flowops).map(|n| format!("flowop hog name=step{n},value=100\n")).collect();
+            let each = each.concat();
             let script = format!("define process name=p {{ thread name=t {{\n{each}}} }}\n");
             std::fs::write(dir.path().join("many.wml"), script).unwrap();
             let no_color = if colour { "" } else { "NO_COLOR=1" };
