@@ -494,6 +494,47 @@ fn the_live_view_on_terminals_small_and_large() {
 }
 
 #[test]
+fn threads_that_work_never_see_the_terminal() {
+    const TEST: &str = "threads_that_work_never_see_the_terminal";
+    if !terminals(TEST) {
+        return;
+    }
+    if !has("strace") {
+        return skip(TEST, "strace is not installed");
+    }
+    let dir = scratch();
+    let script = "define fileset name=data,path=$dir,entries=5,dirwidth=5,size=64k,prealloc=100\n\
+        define process name=p { thread name=t,instances=2 { flowop read name=r,filesetname=data,iosize=4k,random } }\n";
+    std::fs::write(dir.path().join("io.wml"), script).unwrap();
+    let strace = "strace -ff -o trace -e trace=pread64,write,writev,ioctl";
+    let command = format!("{strace} {} --runtime 600 --interval 0.2 --no-settle io.wml", binary().display());
+    let terminal = Terminal::start(dir.path(), (80, 24), &command);
+    terminal.wait(|s| block(s).is_some_and(|rows| rows[0].starts_with("2.")));
+    terminal.keys(&["C-c"]);
+    assert_eq!(terminal.ends(), "130");
+    let (mut workers, mut drawn) = (0, 0);
+    for entry in std::fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
+        if !entry.file_name().to_string_lossy().starts_with("trace.") {
+            continue;
+        }
+        let calls = std::fs::read_to_string(entry.path()).unwrap();
+        let shown = calls.lines().filter(|l| {
+            ["write(", "writev(", "ioctl("].iter().any(|call| {
+                l.strip_prefix(call).is_some_and(|rest| rest.starts_with(['0', '1', '2']) && rest[1..].starts_with(','))
+            })
+        });
+        // The loader of programs reads a little, too.
+        if calls.matches("pread64(").count() > 100 {
+            workers += 1;
+            assert_eq!(shown.collect::<Vec<_>>(), [""; 0]);
+        } else {
+            drawn += shown.count();
+        }
+    }
+    assert!(workers >= 2 && drawn >= 5, "{workers} threads, drawn {drawn} times");
+}
+
+#[test]
 fn without_a_terminal_each_interval_is_a_line() {
     let script = "define process name=p { thread name=t { flowop delay name=d,value=0 } }";
     let call = |more: &[&str]| {
