@@ -49,9 +49,9 @@ pub fn run(
     }
     let mut shell = Shell { session, front, signals, worst, terminal };
     if terminal {
-        editor::run(&mut shell)
+        editor::run(&mut shell);
     } else {
-        input::run(&mut shell)
+        input::run(&mut shell);
     }
     let Shell { session, front, worst, .. } = shell;
     let last = session.finish(front);
