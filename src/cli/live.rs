@@ -10,6 +10,7 @@ use crate::stats::result::{Interval, Run};
 use crate::util::count::{grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::size;
+use std::fmt::Write as _;
 use std::io::Write;
 use terminal::{Term, measure_text_width, truncate_str};
 
@@ -89,20 +90,31 @@ impl Screen {
         if lines.is_empty() && self.drawn == 0 {
             return;
         }
-        let mut text = String::from("\r");
-        if self.drawn > 0 {
-            text.push_str(&format!("\x1b[{}A", self.drawn));
-        }
-        for line in lines {
-            text.push_str(line);
-            // What an older, longer line left behind goes.
-            text.push_str("\x1b[K\n");
-        }
-        text.push_str("\x1b[J");
+        let text = over(self.drawn, lines);
         self.drawn = lines.len();
         // A terminal that has gone is no reason to end a run.
         let _ = (&self.term).write_all(text.as_bytes());
     }
+}
+
+/// The text that puts lines over as many drawn before as are said, and leaves the cursor behind them. Line by line: some terminals
+/// keep for scrolling back what is erased as a whole.
+fn over(drawn: usize, lines: &[String]) -> String {
+    let mut text = String::from("\r");
+    if drawn > 0 {
+        let _ = write!(text, "\x1b[{drawn}A");
+    }
+    for line in lines {
+        text.push_str(line);
+        text.push_str("\x1b[K\n");
+    }
+    let rest = drawn.saturating_sub(lines.len());
+    text.push_str(&"\x1b[K\n".repeat(rest));
+    text.push_str("\x1b[K");
+    if rest > 0 {
+        let _ = write!(text, "\x1b[{rest}A");
+    }
+    text
 }
 
 /// What the last interval did, of flowops that do I/O.
@@ -346,6 +358,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Where the cursor ends up is where the next text begins.
+    #[test]
+    fn what_is_drawn_over_is_gone() {
+        let line = |text: &str| text.to_owned();
+        assert_eq!(over(0, &[line("a"), line("b")]), "\ra\x1b[K\nb\x1b[K\n\x1b[K");
+        assert_eq!(over(2, &[line("c")]), "\r\x1b[2Ac\x1b[K\n\x1b[K\n\x1b[K\x1b[1A");
+        assert_eq!(over(1, &[]), "\r\x1b[1A\x1b[K\n\x1b[K\x1b[1A");
     }
 
     /// Colours add to what is read, and take nothing away.
