@@ -2,7 +2,7 @@
 //!
 //! `cmd`, `mounts`, `scripts`, `strace`, `support` and `tree` are what the others are built of.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::format_collect)]
 
 mod cmd;
 mod mounts;
