@@ -1,4 +1,4 @@
-//! Golden cases. A case is a file `tests/cases/STAGE/NAME.wml`; what its stage makes of it stands beside it in `NAME.snap`.
+//! Golden cases. A case is a file `tests/cases/STAGE/NAME.wml` (`.txt` for the shell); what its stage makes of it stands beside it in `NAME.snap`.
 //!
 //! A new case is one file: run the tests, read the `.snap.new`, rename it. A case without a snapshot fails. A new stage is a folder,
 //! a function from map and file to text, and a line at the end of this file.
@@ -64,6 +64,71 @@ fn fmt(path: &Path) -> datatest_stable::Result<()> {
         Ok(text) => text,
         Err(errors) => with_diagnostics(map, "not formatted\n".to_owned(), &errors),
     })
+}
+
+/// What a shell says to a file of commands: both its outputs in their order, and its exit status. The first line may give
+/// options (`# options: --seed 5`); `# numbers vary` in the second one has every measured number shown as `N`.
+fn repl(path: &Path) -> datatest_stable::Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let script = std::fs::read_to_string(&path)?;
+    let options = script.lines().next().and_then(|l| l.strip_prefix("# options: ")).unwrap_or("");
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let heard = dir.path().join("heard");
+    let out = std::fs::File::create(&heard)?;
+    let status = std::process::Command::new(env!("CARGO_BIN_EXE_wmlrun"))
+        .args(["repl", "--no-settle"])
+        .args(options.split_whitespace())
+        .current_dir(dir.path())
+        .env("NO_COLOR", "1")
+        .stdin(std::fs::File::open(&path)?)
+        .stdout(out.try_clone()?)
+        .stderr(out)
+        .status()?;
+    let mut shown = std::fs::read_to_string(&heard)?.replace(&dir.path().display().to_string(), "DIR");
+    shown = shown.lines().map(steady).collect::<Vec<_>>().join("\n");
+    if script.lines().nth(1) == Some("# numbers vary") {
+        shown = shown.lines().map(without_numbers).collect::<Vec<_>>().join("\n");
+    }
+    std::fs::remove_file(&heard)?;
+    let left: Vec<_> = std::fs::read_dir(dir.path())?.map(|e| e.unwrap()).filter(|e| e.path().is_dir()).collect();
+    assert!(left.is_empty(), "directories stay behind: {left:?}");
+    let shown = format!("{shown}\nexit {}\n", status.code().unwrap_or(-1));
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(path.parent().unwrap());
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(path.file_stem().unwrap().to_string_lossy().into_owned(), shown));
+    Ok(())
+}
+
+/// A line without what differs from machine to machine and from call to call.
+fn steady(line: &str) -> String {
+    if let Some((head, _)) = line.split_once(" on ").filter(|_| line.starts_with("running ")) {
+        return format!("{head} on …");
+    }
+    let mut line = line.to_owned();
+    if let Some((before, after)) = line.split_once("wmlrun-")
+        && after.starts_with(|c: char| c.is_ascii_digit())
+    {
+        line = format!("{before}wmlrun-PID{}", after.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    line.replace(concat!("wmlrun ", env!("CARGO_PKG_VERSION")), "wmlrun VERSION")
+}
+
+/// A line with `N` for each number that stands by itself, its sign and unit with it, and one blank for many.
+fn without_numbers(line: &str) -> String {
+    let named = |w: &str| w.starts_with(|c: char| c.is_ascii_alphabetic() || "<$`".contains(c));
+    let number = |w: &str| !named(w) && w.contains(|c: char| c.is_ascii_digit());
+    let mut words: Vec<String> = Vec::new();
+    for word in line.split_whitespace() {
+        let unit = matches!(word, "ns" | "µs" | "ms" | "s" | "%" | "B" | "KiB" | "MiB" | "GiB");
+        match words.last().map(String::as_str) {
+            Some("N") if unit => {}
+            _ if number(word) || word == "-" => words.push("N".to_owned()),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words.join(" ")
 }
 
 /// All that `wmlrun check` says.
@@ -155,4 +220,5 @@ datatest_stable::harness! {
     { test = check, root = "tests/cases/check", pattern = r"\.wml$" },
     { test = run, root = "tests/cases/run", pattern = r"\.wml$" },
     { test = fmt, root = "tests/cases/fmt", pattern = r"\.wml$" },
+    { test = repl, root = "tests/cases/repl", pattern = r"\.txt$" },
 }

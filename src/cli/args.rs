@@ -49,6 +49,13 @@ pub(super) struct RunArgs {
     /// Run so long before measuring
     #[arg(long, value_name = "TIME")]
     pub(super) warmup: Option<String>,
+    /// Hash the first N operations of each thread (flowop, file, offset, size): equal runs have equal digests
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
+    pub(super) digest: Option<u64>,
+    /// Write the first N operations of each thread to a file, a line each: process, its instance, thread, its instance,
+    /// flowop, file, offset, size
+    #[arg(long, value_name = "FILE:N")]
+    pub(super) trace: Option<String>,
     /// Write the result as JSON
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
@@ -146,6 +153,14 @@ pub(super) enum Command {
         #[command(flatten)]
         run: Box<RunArgs>,
     },
+    /// Run every workload of a Filebench profile, each with its directory of results
+    Batch {
+        /// The profile; its personalities are sought beside it, then among those that are shipped
+        #[arg(value_name = "PROFILE")]
+        profile: PathBuf,
+        #[command(flatten)]
+        run: Box<RunArgs>,
+    },
     /// List personalities, flowops, distributions, commands, attributes, engines, formats or codes
     List {
         /// What to list
@@ -167,17 +182,40 @@ pub(super) enum Command {
         /// The directory
         dir: PathBuf,
     },
-    /// Print completions for a shell: bash, zsh or fish
-    #[command(hide = true)]
+    /// Print completions for a shell
     Completions {
-        /// The shell
+        /// bash, zsh or fish
         shell: String,
+    },
+    /// Write the manual pages: one for wmlrun, one for each command
+    Man {
+        /// Where they go; the directory is made
+        dir: PathBuf,
     },
 }
 
-/// The command line as a definition, for help, completions and man pages.
-pub(super) fn definition() -> clap::Command {
-    Cli::command()
+/// The shells that completions are made for.
+pub(super) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+
+/// The completions for a shell; `None` if it is none of [`SHELLS`].
+pub(super) fn completions(shell: &str) -> Option<Vec<u8>> {
+    use clap_complete::aot::{Shell, generate};
+    let shell = match shell {
+        "bash" => Shell::Bash,
+        "zsh" => Shell::Zsh,
+        "fish" => Shell::Fish,
+        _ => return None,
+    };
+    let mut text = Vec::new();
+    generate(shell, &mut Cli::command(), "wmlrun", &mut text);
+    Some(text)
+}
+
+/// Writes `wmlrun.1`, `wmlrun-plan.1` and so on into a directory.
+pub(super) fn manual(dir: &std::path::Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    // The page of a command that only helps with the others says nothing.
+    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
 }
 
 /// Reads the process's command line. Wrong usage is told and ends in 2; help and version end in 0.

@@ -2,18 +2,17 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the place that prints")]
 
+use super::bars::Bars;
+use super::live::Live;
 use crate::diag::{self, Diagnostic};
-use crate::fileset::prepare::{Phase, Progress};
+use crate::fileset::prepare::Progress;
 use crate::report::Report;
 use crate::runtime::Tick;
 use crate::session::Front;
 use crate::source::SourceMap;
 use crate::stats::result::{Document, Run};
 use crate::util::{count, size};
-use indicatif::{ProgressBar, ProgressStyle};
-use parking_lot::Mutex;
 use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
 
 /// Prints an error, and what to do about it.
 pub(super) fn error(text: &str, help: Option<&str>) {
@@ -51,12 +50,12 @@ pub(super) struct Console {
     report: &'static dyn Report,
     quiet: bool,
     progress: Bars,
+    live: Live,
 }
 
 impl Console {
     pub(super) fn new(report: &'static dyn Report, quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        Self { report, quiet, progress: Bars { quiet, terminal, state: Mutex::default() } }
+        Self { report, quiet, progress: Bars::new(quiet), live: Live::new(quiet) }
     }
 
     pub(super) fn begin(&self, document: &Document) {
@@ -71,10 +70,12 @@ impl Console {
 
 impl Front for Console {
     fn line(&mut self, text: &str) {
+        self.live.clear();
         say(text);
     }
 
     fn note(&mut self, text: &str) {
+        self.live.clear();
         if !self.quiet {
             eprintln!("note: {text}");
         }
@@ -86,6 +87,7 @@ impl Front for Console {
 
     fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>) {
         self.progress.finish();
+        self.live.clear();
         coded_error(code, text, help);
     }
 
@@ -108,23 +110,14 @@ impl Front for Console {
             count::count(run.threads, "thread"),
             size::format(bytes),
         );
-        self.progress.run(seconds);
     }
 
     fn run_ticks(&mut self, run: &Run, tick: &Tick<'_>) {
-        if self.quiet {
-            return;
-        }
-        let Some(piece) = run.intervals.last() else { return };
-        let io = run.flowops.iter().zip(&piece.flowops).filter(|(f, _)| f.class.is_io());
-        let (ops, bytes) = io.fold((0, 0), |(o, b), (_, p)| (o + p.ops, b + p.bytes));
-        let rate = |n: u64| n as f64 / piece.seconds.max(1e-9);
-        let text = format!("{} ops/s, {}/s", count::grouped(rate(ops) as u64), size::format(rate(bytes) as u64));
-        self.progress.tick(tick.elapsed_ns, run.requested_seconds, &text);
+        self.live.tick(run, tick);
     }
 
     fn run_ended(&mut self, document: &Document) {
-        self.progress.finish();
+        self.live.clear();
         let index = document.runs.len().saturating_sub(1);
         let _ = self.report.run(document, index, &mut std::io::stdout());
         let _ = std::io::stdout().flush();
@@ -152,128 +145,12 @@ impl Front for Console {
     }
 
     fn interim(&mut self, document: &Document, run: &Run) {
-        self.progress.finish();
+        self.live.clear();
         let document = Document { runs: vec![run.clone()], ..document.clone() };
-        let _ = self.report.run(&document, 0, &mut std::io::stdout());
+        let _ = self.report.interim(&document, &mut std::io::stdout());
     }
 
     fn progress(&self) -> &dyn Progress {
         &self.progress
-    }
-}
-
-/// Progress of population and of runs: a bar on a terminal, a line every few seconds elsewhere.
-struct Bars {
-    quiet: bool,
-    terminal: bool,
-    state: Mutex<Bar>,
-}
-
-#[derive(Default)]
-struct Bar {
-    drawn: Option<ProgressBar>,
-    what: String,
-    files: u64,
-    bytes: u64,
-    since: Option<Instant>,
-    last: Option<Instant>,
-}
-
-/// Elsewhere than on a terminal, a line is printed so often.
-const EVERY: Duration = Duration::from_secs(2);
-
-impl Bars {
-    fn finish(&self) {
-        if let Some(bar) = self.state.lock().drawn.take() {
-            bar.finish_and_clear();
-        }
-    }
-
-    fn run(&self, seconds: Option<f64>) {
-        if self.quiet || !self.terminal {
-            return;
-        }
-        let mut state = self.state.lock();
-        let bar = ProgressBar::new(seconds.map_or(0, |s| (s * 1000.0) as u64));
-        bar.set_style(style("{bar:30} {elapsed} of {msg}", "{elapsed} {msg}", seconds.is_some()));
-        state.drawn = Some(bar);
-    }
-
-    fn tick(&self, elapsed_ns: u64, seconds: Option<f64>, text: &str) {
-        let mut state = self.state.lock();
-        if let Some(bar) = &state.drawn {
-            bar.set_position(elapsed_ns / 1_000_000);
-            let of = seconds.map_or(String::new(), |s| format!("{s} s: "));
-            bar.set_message(format!("{of}{text}"));
-        } else if !self.terminal && state.last.is_none_or(|t| t.elapsed() >= EVERY) {
-            state.last = Some(Instant::now());
-            eprintln!("{:7.1} s: {text}", elapsed_ns as f64 / 1e9);
-        }
-    }
-}
-
-/// A style whose text is known to be right; should it not be, the library's own.
-fn style(known: &str, open: &str, bounded: bool) -> ProgressStyle {
-    ProgressStyle::with_template(if bounded { known } else { open }).unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-impl Progress for Bars {
-    fn started(&self, set: &str, phase: Phase, files: u64, bytes: u64) {
-        if self.quiet {
-            return;
-        }
-        self.finish();
-        let mut state = self.state.lock();
-        let what = match phase {
-            Phase::Scan => format!("looking through {set}"),
-            Phase::Remove => format!("removing the old {set}"),
-            Phase::Compare => format!("comparing {set}"),
-            Phase::Populate => format!("making {set}"),
-            Phase::Settle => "letting the disks come to rest".to_owned(),
-        };
-        let amount = if phase == Phase::Populate {
-            format!(": {} files, {}", count::grouped(files), size::format(bytes))
-        } else {
-            String::new()
-        };
-        *state = Bar { what, files, bytes, since: Some(Instant::now()), ..Bar::default() };
-        if self.terminal {
-            let bar = ProgressBar::new(if bytes > 0 { bytes } else { files });
-            bar.set_style(style("{bar:30} {msg} {eta} left", "{spinner} {msg}", files > 0 || bytes > 0));
-            bar.set_message(format!("{}{amount}", state.what));
-            state.drawn = Some(bar);
-        } else if phase == Phase::Populate {
-            state.last = Some(Instant::now());
-            eprintln!("{}{amount}", state.what);
-        }
-    }
-
-    fn advanced(&self, files: u64, bytes: u64) {
-        let mut state = self.state.lock();
-        let Some(since) = state.since.filter(|_| !self.quiet) else { return };
-        let seconds = since.elapsed().as_secs_f64().max(1e-9);
-        let rate = if state.bytes > 0 {
-            format!("{}/s", size::format((bytes as f64 / seconds) as u64))
-        } else {
-            format!("{} files/s", count::grouped((files as f64 / seconds) as u64))
-        };
-        if let Some(bar) = &state.drawn {
-            bar.set_position(if state.bytes > 0 { bytes } else { files });
-            bar.set_message(format!(
-                "{}: {} of {} files, {rate}",
-                state.what,
-                count::grouped(files),
-                count::grouped(state.files)
-            ));
-        } else if !self.terminal && state.last.is_some_and(|t| t.elapsed() >= EVERY) {
-            state.last = Some(Instant::now());
-            let part = if state.bytes > 0 {
-                bytes as f64 / state.bytes as f64
-            } else {
-                files as f64 / state.files.max(1) as f64
-            };
-            let left = if part > 0.0 { seconds * (1.0 - part) / part } else { 0.0 };
-            eprintln!("{}: {:.0} %, {rate}, {left:.0} s left", state.what, part * 100.0);
-        }
     }
 }

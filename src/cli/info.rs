@@ -5,10 +5,11 @@ use super::console::{self, say};
 use crate::diag::{self, Code};
 use crate::fileset::{self, prepare};
 use crate::session::library;
-use crate::spec::{attrs, commands};
+use crate::spec::{attrs, commands, prompt};
+use crate::util::count;
 use crate::util::table::{Align, Table};
-use crate::util::{count, size};
 use crate::{engine, flowop, random, report};
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -33,6 +34,7 @@ pub(super) fn list(what: &str) -> u8 {
             .collect(),
         "commands" => commands::COMMANDS
             .iter()
+            .chain(prompt::PROMPT)
             .map(|c| [c.form.to_owned(), c.origin.label().to_owned(), c.doc.to_owned()])
             .collect(),
         "attributes" => [
@@ -117,6 +119,32 @@ pub(super) fn explain(number: &str) -> u8 {
 
 /// Removes the file sets in a directory.
 pub(super) fn clean(dir: &Path) -> u8 {
+    let mut worst = clean_one(dir, false);
+    // Fresh directories of runs that were killed: theirs and nobody else's by name, and empty once their sets are gone.
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    for path in entries.map(|e| e.path()).filter(|p| is_fresh(p)) {
+        worst = worst.max(clean_one(&path, true));
+        if std::fs::remove_dir(&path).is_ok() {
+            say(&format!("{} removed", path.display()));
+        }
+    }
+    if is_fresh(dir) {
+        let _ = std::fs::remove_dir(dir);
+    }
+    worst
+}
+
+/// Whether a path is named like the directory of a run that had none given: `wmlrun-PROCESS-NUMBER`.
+fn is_fresh(path: &Path) -> bool {
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let Some((process, number)) = name.strip_prefix("wmlrun-").and_then(|rest| rest.split_once('-')) else {
+        return false;
+    };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    digits(process) && digits(number) && path.is_dir() && !path.is_symlink()
+}
+
+fn clean_one(dir: &Path, quiet: bool) -> u8 {
     let stop = AtomicBool::new(false);
     match prepare::clean(dir, crate::sys::limits::processors(), &stop) {
         Ok(report) => {
@@ -132,7 +160,7 @@ pub(super) fn clean(dir: &Path) -> u8 {
             for refused in &report.refused {
                 console::error(&refused.to_string(), refused.help().as_deref());
             }
-            if report.removed.is_empty() && report.refused.is_empty() {
+            if report.removed.is_empty() && report.refused.is_empty() && !quiet {
                 say(&format!("nothing of wmlrun's in {}", dir.display()));
             }
             if report.refused.is_empty() { 0 } else { 3 }
@@ -146,7 +174,24 @@ pub(super) fn clean(dir: &Path) -> u8 {
 
 /// Prints completions for a shell.
 pub(super) fn completions(shell: &str) -> u8 {
-    let _ = (args::definition(), size::format(0));
-    console::error(&format!("no completions for `{shell}` yet"), None);
-    2
+    let Some(text) = args::completions(shell) else {
+        console::error(
+            &format!("there are no completions for `{shell}`"),
+            Some(&format!("the shells are {}", args::SHELLS.join(", "))),
+        );
+        return 2;
+    };
+    let _ = std::io::stdout().write_all(&text);
+    0
+}
+
+/// Writes the manual pages.
+pub(super) fn manual(dir: &Path) -> u8 {
+    match args::manual(dir) {
+        Ok(()) => 0,
+        Err(e) => {
+            console::error(&format!("the pages can't be written to {}: {e}", dir.display()), Some("name a directory"));
+            3
+        }
+    }
 }

@@ -4,8 +4,11 @@
 //! interrupted. Deliberately absent: what any command of the language does (`session`), and formats of reports (`report`).
 
 mod args;
+mod bars;
+mod batch;
 mod console;
 mod info;
+mod live;
 mod signals;
 mod stages;
 
@@ -45,11 +48,13 @@ fn dispatch(cli: args::Cli) -> u8 {
             Command::Check { scripts, dump, dialect } => stages::check(&scripts, dump.as_deref(), dialect.as_deref()),
             Command::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
             Command::Plan { script, list, run } => plan(&script, list, &run),
+            Command::Batch { profile, run } => run_batch(&profile, &run),
             Command::List { what } => info::list(&what),
             Command::Show { name } => info::show(&name),
             Command::Explain { code } => info::explain(&code),
             Command::Clean { dir } => info::clean(&dir),
             Command::Completions { shell } => info::completions(&shell),
+            Command::Man { dir } => info::manual(&dir),
         },
     }
 }
@@ -99,6 +104,12 @@ fn run(script: &str, args: &RunArgs) -> u8 {
     session.finish(&mut console).max(status).code()
 }
 
+fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
+    let Some(settings) = settings(args) else { return 2 };
+    let Some(format) = format(&args.format) else { return 2 };
+    batch::batch(profile, &settings, &signals::listen(), || Console::new(format, args.quiet))
+}
+
 fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
     let Some(settings) = settings(args) else { return 2 };
     let Some(found) = find(script) else { return 2 };
@@ -116,12 +127,15 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
         None => None,
     };
     let mut console = Console::new(format, args.quiet);
-    let mut session = Session::new(settings, signals::listen());
+    let (number, armed) = signals::listen_again();
+    let mut session = Session::new(settings, number);
     let status = session.open_json(&mut console);
     if status != Status::Done {
         return status.code();
     }
-    crate::repl::run(session, found.as_ref().map(|f| (f.name.as_str(), f.text.as_str())), &mut console).code()
+    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let script = found.as_ref().map(|f| (f.name.as_str(), f.text.as_str()));
+    crate::repl::run(session, script, terminal, crate::repl::Signals { armed }, &mut console).code()
 }
 
 fn format(name: &str) -> Option<&'static dyn report::Report> {
@@ -175,6 +189,20 @@ fn settings(args: &RunArgs) -> Option<Settings> {
             return None;
         }
     };
+    let trace = match args.trace.as_deref() {
+        None => None,
+        Some(text) => {
+            let parts = text.rsplit_once(':').and_then(|(file, n)| Some((file.into(), n.parse().ok()?)));
+            if parts.is_none() {
+                console::error(
+                    &format!("`--trace {text}`"),
+                    Some("write `--trace FILE:N`, such as `--trace ops.txt:1000`"),
+                );
+                return None;
+            }
+            parts
+        }
+    };
     let mut sets = Vec::new();
     for set in &args.set {
         let Some((name, value)) = set.split_once('=') else {
@@ -206,6 +234,8 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         count_errors,
         allow_system: args.allow_system,
         allow_device: args.allow_device.clone(),
+        digest: args.digest,
+        trace,
         json: args.json.clone(),
         command_line: std::env::args().collect(),
     })

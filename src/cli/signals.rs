@@ -7,6 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// A number that becomes the signal's when one comes.
 pub(super) fn listen() -> Arc<AtomicUsize> {
+    listen_again().0
+}
+
+/// The same, and what the first signal arms: lowered, the next one is a first one again.
+pub(super) fn listen_again() -> (Arc<AtomicUsize>, Arc<AtomicBool>) {
     let number = Arc::new(AtomicUsize::new(0));
     let second = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -16,5 +21,5 @@ pub(super) fn listen() -> Arc<AtomicUsize> {
         let _ = flag::register(signal, Arc::clone(&second));
         let _ = flag::register_usize(signal, Arc::clone(&number), signal as usize);
     }
-    number
+    (number, second)
 }

@@ -19,6 +19,8 @@ pub struct Handle {
     pub fd: Fd,
     /// Where the next sequential read or write happens, as far as we moved it.
     pub position: u64,
+    /// Where the next one happens of those that name their offsets: strided, backward, asynchronous ones.
+    pub cursor: u64,
     /// Bytes in the file, as far as we know: its size when it was opened, and what was written since.
     pub size: u64,
 }

@@ -27,7 +27,7 @@ impl Engine for Null {
 
     #[inline]
     fn open(&self, _dir: Fd, _name: &CStr, _flags: OFlags, size: u64) -> Result<Handle> {
-        Ok(Handle { fd: NONE, position: 0, size })
+        Ok(Handle { fd: NONE, position: 0, cursor: 0, size })
     }
 
     #[inline]

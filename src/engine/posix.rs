@@ -22,7 +22,7 @@ impl Engine for Posix {
     #[inline]
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle> {
         let fd = fd::open_at(dir, name, flags, Mode::from_raw_mode(0o666))?;
-        Ok(Handle { fd, position: 0, size })
+        Ok(Handle { fd, position: 0, cursor: 0, size })
     }
 
     #[inline]

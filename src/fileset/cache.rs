@@ -13,6 +13,7 @@ use rand::RngExt;
 use rustix::fs::{Advice, Mode, OFlags};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 pub use crate::sys::cache::Method;
 
@@ -42,15 +43,15 @@ pub struct Residency {
 
 /// Writes the set's file system back and asks the kernel to forget the data of the files that are there. On tmpfs nothing can
 /// be forgotten; [`residency`] tells.
-pub fn evict(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool) -> Result<(), Error> {
+pub fn evict(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<(), Error> {
     settle::settle(&[set.spec.root()], stop)
         .map_err(|(_, e)| Error::call(&set.spec.name, "write back", &set.spec.root(), e))?;
-    each(set, threads, stop, || |fd: Fd, _: &crew::Worker<'_>| fd::advise(fd, Advice::DontNeed))
+    each(set, threads, stop, watch, || |fd: Fd, _: &crew::Worker<'_>| fd::advise(fd, Advice::DontNeed))
 }
 
 /// Reads the files that are there.
-pub fn warm(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool) -> Result<(), Error> {
-    each(set, threads, stop, || {
+pub fn warm(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<(), Error> {
+    each(set, threads, stop, watch, || {
         let mut buf = vec![0; CHUNK];
         move |fd: Fd, worker: &crew::Worker<'_>| {
             while worker.halted().is_continue() {
@@ -66,42 +67,43 @@ pub fn warm(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool) -> Result<(),
 }
 
 /// Does something with every file that is there, by several threads.
-fn each<F>(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, make: impl Fn() -> F + Sync) -> Result<(), Error>
+fn each<F>(
+    set: &Arc<Fileset>,
+    threads: usize,
+    stop: &AtomicBool,
+    watch: impl FnMut(u64, u64),
+    make: impl Fn() -> F + Sync,
+) -> Result<(), Error>
 where
     F: FnMut(Fd, &crew::Worker<'_>) -> Result<(), Errno>,
 {
     let Some(dirs) = Dirs::open_all(std::slice::from_ref(set), 0)?.pop() else { return Ok(()) };
     let next = AtomicU64::new(0);
     let files = set.tree.n_files();
-    let done = crew::run(
-        &set.spec.name,
-        threads,
-        stop,
-        |_, _| (),
-        |worker| {
-            let mut own = ThreadDirs::new(PLACES);
-            let mut act = make();
-            let mut work = || {
-                loop {
-                    let start = next.fetch_add(PIECE, Ordering::Relaxed);
-                    if start >= files {
+    let done = crew::run(&set.spec.name, threads, stop, watch, |worker| {
+        let mut own = ThreadDirs::new(PLACES);
+        let mut act = make();
+        let mut work = || {
+            loop {
+                let start = next.fetch_add(PIECE, Ordering::Relaxed);
+                if start >= files {
+                    return Ok(());
+                }
+                for i in start..files.min(start + PIECE) {
+                    if worker.halted().is_break() {
                         return Ok(());
                     }
-                    for i in start..files.min(start + PIECE) {
-                        if worker.halted().is_break() {
-                            return Ok(());
-                        }
-                        if set.state.files.exists(i) {
-                            with_file(&dirs, &mut own, i, |fd| act(fd, worker))?;
-                        }
+                    if set.state.files.exists(i) {
+                        with_file(&dirs, &mut own, i, |fd| act(fd, worker))?;
+                        worker.tally.add(1, 0);
                     }
                 }
-            };
-            let done = work();
-            own.close_all();
-            done
-        },
-    );
+            }
+        };
+        let done = work();
+        own.close_all();
+        done
+    });
     dirs.close_all();
     done.map(drop)
 }
@@ -126,14 +128,20 @@ fn with_file<T>(
 
 /// Measures how much of the files that are there is cached, on a sample of at most [`SAMPLE`] files chosen by `seed`. Opening
 /// them brings their inodes into memory: whoever wants those cold as well drops them again afterwards. `None` if there is
-/// nothing to be cached.
-pub fn residency(set: &Arc<Fileset>, seed: u64) -> Result<Option<Residency>, Error> {
+/// nothing to be cached, or if looking would take longer than `patience`.
+pub fn residency(set: &Arc<Fileset>, seed: u64, patience: Duration) -> Result<Option<Residency>, Error> {
+    let start = Instant::now();
     let Some(dirs) = Dirs::open_all(std::slice::from_ref(set), 0)?.pop() else { return Ok(None) };
     let mut own = ThreadDirs::new(PLACES);
     let (sample, complete) = sample(set, seed);
     let mut method = Method::Cachestat;
     let mut pages = Vec::with_capacity(sample.len());
+    let mut late = false;
     let measured = sample.iter().try_for_each(|&i| {
+        late = late || start.elapsed() > patience;
+        if late {
+            return Ok(());
+        }
         let one = with_file(&dirs, &mut own, i, |fd| {
             let size = fd::fstat(fd)?.size;
             let (cached, how) = cache::cached_pages(fd, size)?;
@@ -148,6 +156,10 @@ pub fn residency(set: &Arc<Fileset>, seed: u64) -> Result<Option<Residency>, Err
     own.close_all();
     dirs.close_all();
     measured?;
+    if late {
+        // Those looked at so far are the first of the set and no sample of it.
+        return Ok(None);
+    }
     Ok(estimate(&pages, complete).map(|(part, low, high)| Residency {
         part,
         low,
@@ -197,9 +209,12 @@ fn estimate(seen: &[(f64, f64)], complete: bool) -> Option<(f64, f64, f64)> {
     Some((part, (part - half).max(0.0), (part + half).min(1.0)))
 }
 
-/// Drops page cache, dentries and inodes of the whole machine; needs root.
-pub fn drop_all() -> std::io::Result<()> {
-    sys::proc::drop_caches()
+/// Writes the sets' file systems back and drops page cache, dentries and inodes of the whole machine. `false` where that is
+/// not allowed: it needs root.
+pub fn drop_all(sets: &[Arc<Fileset>], stop: &AtomicBool) -> Result<bool, Error> {
+    let roots: Vec<_> = sets.iter().map(|set| set.spec.root()).collect();
+    settle::settle(&roots, stop).map_err(|(at, e)| Error::call(&sets[at].spec.name, "write back", &roots[at], e))?;
+    Ok(sys::proc::drop_caches().is_ok())
 }
 
 #[cfg(test)]
@@ -231,16 +246,17 @@ mod tests {
             let set = Arc::new(Fileset::new(spec, 1).unwrap());
             let options = Options { threads: 2, settle: false, keep_free: false, ..Options::default() };
             prepare(std::slice::from_ref(&set), &options, &Quiet, &stop).unwrap();
-            let now = || residency(&set, 3).unwrap().unwrap();
+            let now = || residency(&set, 3, Duration::MAX).unwrap().unwrap();
             assert!(now().part > 0.999 && now().files == files.min(SAMPLE));
-            evict(&set, 2, &stop).unwrap();
+            evict(&set, 2, &stop, |_, _| ()).unwrap();
             if settle::in_memory(dir.path()) {
                 assert!(now().part > 0.999);
             } else {
                 assert!(now().part < 0.05, "{:?}", now());
             }
-            warm(&set, 2, &stop).unwrap();
+            warm(&set, 2, &stop, |_, _| ()).unwrap();
             assert!(now().part > 0.999);
+            assert_eq!(residency(&set, 3, Duration::ZERO).unwrap(), None, "a look that may take no time is none");
             set.close();
         }
     }

@@ -33,9 +33,53 @@ pub struct Mount {
 pub struct Bottom {
     /// Their names in `/sys/class/block`, none twice.
     pub devices: Vec<String>,
+    /// Every device on the way, from the top to the bottom.
+    pub layers: Vec<Layer>,
     /// A loop device without direct I/O is on the way: its file is cached once more below it, so that what seems to be read
     /// from a disk may come from memory. Nothing is cold then.
     pub cached_below: bool,
+}
+
+/// A block device, anywhere between a file system and the bottom.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layer {
+    /// Its name in `/sys/class/block`.
+    pub name: String,
+    /// Of a loop device: whether it passes by the page cache below it.
+    pub direct_io: Option<bool>,
+}
+
+/// What `/sys` tells of a block device; empty or `None` where it does not.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Traits {
+    /// The maker's name for it.
+    pub model: String,
+    /// Bytes.
+    pub size: u64,
+    /// Whether it spins.
+    pub rotational: Option<bool>,
+    /// The I/O scheduler in use.
+    pub scheduler: String,
+}
+
+impl Layer {
+    /// What kind of device it is; a partition is as its disk, but for its size.
+    pub fn traits(&self) -> Traits {
+        let Ok(dir) = fs::canonicalize(Path::new("/sys/class/block").join(&self.name)) else {
+            return Traits::default();
+        };
+        let whole = whole(&dir);
+        let text = |file: PathBuf| fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default();
+        let schedulers = text(whole.join("queue/scheduler"));
+        // The one in use is in brackets: `mq-deadline [none]`.
+        let used = schedulers.split(['[', ']']).nth(1).unwrap_or(&schedulers);
+        Traits {
+            model: text(whole.join("device/model")),
+            size: text(dir.join("size")).parse::<u64>().map_or(0, |sectors| sectors * SECTOR),
+            rotational: text(whole.join("queue/rotational")).parse::<u8>().ok().map(|n| n != 0),
+            scheduler: used.to_owned(),
+        }
+    }
 }
 
 /// Bytes that devices have moved since they were started.
@@ -83,7 +127,7 @@ fn parse_mount(line: &str) -> Option<Mount> {
         path: PathBuf::from(std::ffi::OsStr::from_bytes(&path)),
         source: String::from_utf8_lossy(&unescape(source)).into_owned(),
         kind: kind.to_owned(),
-        options: if own.is_empty() { options.to_owned() } else { format!("{options};{own}") },
+        options: if own.is_empty() { options.to_owned() } else { format!("{options},{own}") },
         device: (major.parse().ok()?, minor.parse().ok()?),
     })
 }
@@ -110,7 +154,7 @@ fn unescape(text: &str) -> Vec<u8> {
 
 /// The devices below a path; `None` where there are none (memory, network) or they can't be told.
 pub fn below(path: &Path) -> Option<Bottom> {
-    let mut bottom = Bottom { devices: Vec::new(), cached_below: false };
+    let mut bottom = Bottom { devices: Vec::new(), layers: Vec::new(), cached_below: false };
     let found = below_path(path, &mut bottom, 0);
     bottom.devices.sort();
     bottom.devices.dedup();
@@ -159,10 +203,15 @@ fn below_dir(dir: &Path, bottom: &mut Bottom, depth: u32) -> bool {
     if depth > MAX_DEPTH {
         return false;
     }
+    let Some(name) = dir.file_name().map(|name| name.to_string_lossy().into_owned()) else { return false };
     // A partition is told by its disk what it is made of.
-    let whole = if dir.join("partition").exists() { dir.parent().unwrap_or(dir) } else { dir };
-    if let Ok(file) = fs::read(whole.join("loop/backing_file")) {
-        let direct = fs::read_to_string(whole.join("loop/dio")).is_ok_and(|dio| dio.trim() == "1");
+    let whole = whole(dir);
+    let behind = fs::read(whole.join("loop/backing_file")).ok();
+    let direct = fs::read_to_string(whole.join("loop/dio")).is_ok_and(|dio| dio.trim() == "1");
+    if bottom.layers.iter().all(|layer| layer.name != name) {
+        bottom.layers.push(Layer { name: name.clone(), direct_io: behind.is_some().then_some(direct) });
+    }
+    if let Some(file) = behind {
         let file = file.strip_suffix(b"\n").unwrap_or(&file);
         bottom.cached_below |= !direct;
         return below_path(Path::new(std::ffi::OsStr::from_bytes(file)), bottom, depth + 1);
@@ -171,13 +220,13 @@ fn below_dir(dir: &Path, bottom: &mut Bottom, depth: u32) -> bool {
     if !parts.is_empty() {
         return parts.iter().all(|part| fs::canonicalize(part).is_ok_and(|dir| below_dir(&dir, bottom, depth + 1)));
     }
-    match dir.file_name() {
-        Some(name) => {
-            bottom.devices.push(name.to_string_lossy().into_owned());
-            true
-        }
-        None => false,
-    }
+    bottom.devices.push(name);
+    true
+}
+
+/// The disk of a partition; any other device itself.
+fn whole(dir: &Path) -> &Path {
+    if dir.join("partition").exists() { dir.parent().unwrap_or(dir) } else { dir }
 }
 
 fn entries(dir: &Path) -> Vec<PathBuf> {
@@ -217,7 +266,7 @@ mod tests {
             (mount.path.to_str().unwrap(), mount.source.as_str(), mount.kind.as_str()),
             ("/mnt/my disk", "/dev/root", "ext3")
         );
-        assert_eq!((mount.options.as_str(), mount.device), ("rw,noatime;rw,errors=continue", (98, 0)));
+        assert_eq!((mount.options.as_str(), mount.device), ("rw,noatime,rw,errors=continue", (98, 0)));
         let bare = parse_mount("22 1 0:21 / /proc rw - proc proc rw").unwrap();
         assert_eq!(bare.kind, "proc");
         assert_eq!(parse_mount("nonsense"), None);
@@ -238,6 +287,9 @@ mod tests {
         // Wherever the sources are: if devices are found, they say what they moved.
         if let Some(bottom) = below(Path::new(env!("CARGO_MANIFEST_DIR"))) {
             assert!(bottom.moved().is_some(), "{bottom:?}");
+            // The way ends where the bytes are counted, and each of its devices has a size.
+            assert!(bottom.devices.iter().all(|d| bottom.layers.iter().any(|l| l.name == *d)), "{bottom:?}");
+            assert!(bottom.layers.iter().all(|layer| layer.traits().size > 0), "{bottom:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Takes and locks the roots, decides for each what is to be done, sees that all of it fits, removes, makes or mends, and
 //! lets the disks come to rest. Until all roots are taken and everything is found to fit, nothing is made that is not undone
-//! again. The work itself is in [`super::populate`] and [`super::remove`].
+//! again. The work itself is in `populate` and `remove`.
 
 use super::error::Error;
 use super::populate::{self, Job, Made, Manner};
@@ -54,6 +54,10 @@ pub enum Phase {
     Populate,
     /// The disks come to rest (all sets together).
     Settle,
+    /// Files are read into the page cache.
+    Warm,
+    /// Files are evicted from it.
+    Evict,
 }
 
 /// Is told how things stand, from the thread that called [`prepare`].

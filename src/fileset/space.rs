@@ -50,6 +50,13 @@ impl Watch {
         Self { paths }
     }
 
+    /// Whether a writer at memory's speed could use up what is left within a tenth of a second or two.
+    pub fn is_tight(&self) -> bool {
+        const TIGHT: u64 = 4 << 30;
+        let tight = |space: Space| space.total > 0 && space.free < floor(&space) + TIGHT;
+        self.paths.iter().any(|path| fd::statvfs_path(path).is_ok_and(tight))
+    }
+
     /// The first file system that has less free than must stay free. A microsecond or two for each.
     pub fn low(&self) -> Option<LowSpace> {
         self.paths.iter().find_map(|path| {

@@ -163,6 +163,11 @@ impl State {
         self.files.freeze();
     }
 
+    /// Steps of this run make or remove files.
+    pub fn thaw(&self) {
+        self.files.thaw();
+    }
+
     /// So many threads share the set.
     pub fn set_threads(&self, threads: u64) {
         self.files.set_threads(threads);
@@ -246,6 +251,11 @@ impl Members {
     pub fn freeze(&self) {
         let full = self.n_existing() == self.n;
         self.mode.store(if full { mode::FULL } else { mode::FROZEN }, Ordering::Relaxed);
+    }
+
+    /// Steps of this run make or remove members: a pick may hold one.
+    pub fn thaw(&self) {
+        self.mode.store(mode::LIVE, Ordering::Relaxed);
     }
 
     /// Members that are there; exact when nobody is making or removing any.

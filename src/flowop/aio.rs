@@ -5,7 +5,8 @@
 //! buffer of its own.
 
 use super::args::Args;
-use super::transfer::{FileUse, Offsets, Place, is_exact, largest, workingset};
+use super::slots::FileRef;
+use super::transfer::{FileUse, Offsets, Place, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::engine::{Engine, Handle};
@@ -70,6 +71,8 @@ fn lower_aio(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
 #[derive(Debug)]
 struct Job {
     file: Handle,
+    /// The same, for errors.
+    of: Option<FileRef>,
     buf: Vec<u8>,
     offset: u64,
     write: bool,
@@ -86,6 +89,9 @@ struct Job {
 pub(super) struct Done {
     buf: Vec<u8>,
     cell: usize,
+    /// The file, for errors.
+    of: Option<FileRef>,
+    write: bool,
     submitted: u64,
     intended: (u64, u64),
     completed: u64,
@@ -124,8 +130,8 @@ fn work(engine: &'static dyn Engine, queue: &Receiver<Job>) {
         } else {
             engine.pread(&mut job.file, &mut job.buf, job.offset)
         };
-        let Job { buf, cell, submitted, intended, done: sender, .. } = job;
-        let done = Done { buf, cell, submitted, intended, completed: clock.raw(), result };
+        let Job { buf, cell, of, write, submitted, intended, done: sender, .. } = job;
+        let done = Done { buf, cell, of, write, submitted, intended, completed: clock.raw(), result };
         // A thread that has gone needs no notice.
         let _ = sender.send(done);
     }
@@ -150,21 +156,22 @@ impl Outstanding {
         Self { pool, sender, receiver, out: 0, spare: Vec::new(), stamper, seed }
     }
 
-    /// Takes notice of one completion, waiting for it or not. False if there was none.
-    fn reap(&mut self, cx: &mut Reaper<'_, '_>, wait: bool) -> Result<bool, Errno> {
+    /// Takes notice of one completion, waiting for it or not. False if there was none. An error is the failure of the flowop
+    /// that submitted the operation, whoever takes notice.
+    fn reap(&mut self, cx: &mut OpCx<'_>, wait: bool) -> Result<bool, Outcome> {
         if self.out == 0 {
             return Ok(false);
         }
         let done = if wait { self.receiver.recv().ok() } else { self.receiver.try_recv().ok() };
         let Some(done) = done else { return Ok(false) };
         self.out -= 1;
-        let cell = cx.0.stats.cell(done.cell);
+        let cell = cx.stats.cell(done.cell);
         let result = match done.result {
-            Ok(n) if done.completed <= cx.0.gate.deadline() => {
-                cell.record(cx.0.clock.ns(done.submitted, done.completed), n as u64);
+            Ok(n) if done.completed <= cx.gate.deadline() => {
+                cell.record(cx.clock.ns(done.submitted, done.completed), n as u64);
                 let (intended, lateness) = done.intended;
                 if intended > 0 {
-                    cell.record_response(cx.0.clock.ns(intended, done.completed), lateness);
+                    cell.record_response(cx.clock.ns(intended, done.completed), lateness);
                 }
                 Ok(true)
             }
@@ -172,24 +179,39 @@ impl Outstanding {
                 cell.record_late(n as u64);
                 Ok(true)
             }
-            Err(errno) => Err(errno),
+            Err(errno) => {
+                let what = if done.write { "asynchronous write failed" } else { "asynchronous read failed" };
+                Err(cx.failed_of(done.cell, what, errno, done.of))
+            }
         };
         self.spare.push(done.buf);
         result
     }
 
-    /// Waits for all that is out: the thread ends.
-    pub fn drain(&mut self, cx: &mut OpCx<'_>) {
+    /// Waits for all that is out. The first failure, if there was one; each is counted.
+    fn drain(&mut self, cx: &mut OpCx<'_>) -> Result<(), Outcome> {
+        let mut first = Ok(());
         while self.out > 0 {
-            // What failed on the way out was asked for in time; the error is counted.
-            if let Err(errno) = self.reap(&mut Reaper(cx), true) {
-                cx.cell().error(errno.raw_os_error());
+            if let Err(outcome) = self.reap(cx, true) {
+                first = first.and(Err(outcome));
             }
         }
+        first
     }
 }
 
-struct Reaper<'a, 'r>(&'a mut OpCx<'r>);
+/// Waits for all that a thread has out: before it closes a file that an operation may still be on its way to, and at its end.
+pub(super) fn drain(cx: &mut OpCx<'_>) -> Result<(), Outcome> {
+    let Some(mut aio) = cx.aio.take() else { return Ok(()) };
+    let drained = aio.drain(cx);
+    cx.aio = Some(aio);
+    drained
+}
+
+/// Without `iodepth=`, so many operations of a thread may be out, and so many bytes of them: what is more waits in memory that
+/// the run was not asked for, and its latency would be the queue's.
+const MOST: u64 = 4096;
+const MOST_BYTES: u64 = 256 << 20;
 
 #[derive(Clone, Debug)]
 struct Submit {
@@ -213,12 +235,7 @@ impl Op for Submit {
     }
 
     fn effects(&self) -> Effects {
-        Effects {
-            aio: true,
-            buffer: largest(&self.iosize),
-            exact_buffer: is_exact(&self.iosize),
-            ..self.file.effects()
-        }
+        Effects { aio: true, buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }
 }
 
@@ -248,13 +265,14 @@ impl Step for SubmitStep {
 impl SubmitStep {
     fn submit(&self, cx: &mut OpCx<'_>, aio: &mut Outstanding, slot: usize, len: u64, offset: Option<u64>) -> Outcome {
         cx.digress();
-        // What has completed meanwhile makes room; with `iodepth=` the next one waits until there is some.
+        // What has completed meanwhile makes room; the next one waits until there is some.
+        let depth = if self.op.depth > 0 { self.op.depth } else { (MOST_BYTES / len.max(1)).clamp(1, MOST) };
         loop {
-            let full = self.op.depth > 0 && aio.out >= self.op.depth;
-            match aio.reap(&mut Reaper(cx), full) {
+            let full = aio.out >= depth;
+            match aio.reap(cx, full) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(errno) => return self.failed(cx, slot, errno),
+                Err(outcome) => return outcome,
             }
         }
         let mut buf = aio.spare.pop().unwrap_or_default();
@@ -265,23 +283,23 @@ impl SubmitStep {
         if self.op.write {
             aio.stamper.stamp(&mut buf);
         }
+        let of = cx.slots.get(slot).file;
         let Some(handle) = cx.handle(slot) else { return Outcome::Over };
-        let offset = offset.unwrap_or(handle.position);
-        handle.position = offset + len;
+        let offset = offset.unwrap_or(handle.cursor);
+        handle.cursor = offset + len;
         let file = *handle;
+        cx.last_offset = offset;
+        if cx.stream.is_some() {
+            cx.note(len);
+        }
         let (cell, submitted, intended) = (cx.current, cx.clock.raw(), (cx.intended, cx.lateness));
-        let job = Job { file, buf, offset, write: self.op.write, cell, submitted, intended, done: aio.sender.clone() };
+        let job =
+            Job { file, of, buf, offset, write: self.op.write, cell, submitted, intended, done: aio.sender.clone() };
         aio.out += 1;
         if aio.pool.jobs.send(job).is_err() {
             return cx.misuse("the asynchronous workers have gone", "this is a bug in wmlrun");
         }
         cx.skip()
-    }
-
-    #[cold]
-    fn failed(&self, cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Outcome {
-        let file = cx.slots.get(slot).file;
-        cx.failed(if self.op.write { "asynchronous write failed" } else { "asynchronous read failed" }, errno, file)
     }
 }
 
@@ -307,17 +325,11 @@ impl Step for Wait {
         cx.begin();
         let Some(mut aio) = cx.aio.take() else { return Outcome::Over };
         let wanted = aio.out.div_ceil(2);
-        let mut failed = None;
-        for _ in 0..wanted {
-            if let Err(errno) = aio.reap(&mut Reaper(cx), true) {
-                failed = Some(errno);
-                break;
-            }
-        }
+        let reaped = (0..wanted).try_for_each(|_| aio.reap(cx, true).map(drop));
         cx.aio = Some(aio);
-        match failed {
-            None => cx.end(0),
-            Some(errno) => cx.failed("asynchronous I/O failed", errno, None),
+        match reaped {
+            Ok(()) => cx.end(0),
+            Err(outcome) => outcome,
         }
     }
 }

@@ -196,7 +196,7 @@ pub fn switch(value: &Value) -> Option<bool> {
         Value::Bool(b) => Some(*b),
         Value::Int(n) => Some(*n != 0),
         Value::Float(x) => Some(*x != 0.0),
-        Value::Text(s) => crate::model::build::switch(s),
+        Value::Text(s) => crate::model::fit::switch(s),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::meta::{by_name, named_file, open_slot};
 use super::read::small_buffer;
-use super::transfer::{FileUse, is_exact, largest};
+use super::transfer::{FileUse, exactly, largest};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::random::Quantity;
@@ -191,7 +191,7 @@ impl Op for Xattr {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.size), exact_buffer: is_exact(&self.size), ..self.file.effects() }
+        Effects { buffer: largest(&self.size), exact_buffer: exactly(&self.size), ..self.file.effects() }
     }
 }
 

@@ -32,7 +32,7 @@ fn lower_cpu(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     let value = args.quantity_or("value", 0)?;
     Ok(match args.spec.name {
         "hog" => Arc::new(Hog { value }),
-        "delay" => Arc::new(Delay { value }),
+        "delay" => Arc::new(Delay { value, fraction_ns: fraction_ns(args) }),
         _ => Arc::new(TestRandvar { value }),
     })
 }
@@ -77,9 +77,19 @@ impl Step for HogStep {
     }
 }
 
+/// What a fraction of seconds has behind its point.
+fn fraction_ns(args: &Args<'_>) -> u64 {
+    match args.value("value") {
+        Some((crate::model::Value::Float(x), _)) if *x >= 0.0 => (x.fract() * 1e9) as u64,
+        _ => 0,
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Delay {
     value: Quantity,
+    /// The part of a second that a fraction adds, in nanoseconds: Filebench knows whole seconds only.
+    fraction_ns: u64,
 }
 
 impl Op for Delay {
@@ -88,7 +98,11 @@ impl Op for Delay {
     }
 
     fn describe(&self) -> String {
-        format!(" value={}", self.value)
+        if self.fraction_ns > 0 {
+            format!(" value={} and {} ns", self.value, self.fraction_ns)
+        } else {
+            format!(" value={}", self.value)
+        }
     }
 }
 
@@ -96,7 +110,8 @@ impl Step for Delay {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let seconds = self.value.draw(&mut cx.rng);
         cx.begin();
-        let until = cx.clock.raw().saturating_add(cx.clock.ticks(seconds.saturating_mul(1_000_000_000)));
+        let ns = seconds.saturating_mul(1_000_000_000).saturating_add(self.fraction_ns);
+        let until = cx.clock.raw().saturating_add(cx.clock.ticks(ns));
         if cx.gate.sleep_until(cx.clock, until) { Outcome::Over } else { cx.end(0) }
     }
 }

@@ -139,6 +139,8 @@ impl Step for LimitStep {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         if !cx.events.is_on() {
+            // What is done without a limit is never billed.
+            self.seen = None;
             return Outcome::Ok;
         }
         let now = if self.unit == Unit::MiB { self.counter.bytes(cx) } else { self.counter.ops(cx) };

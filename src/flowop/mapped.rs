@@ -7,7 +7,7 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{FileUse, Offsets, Place, is_exact, largest, workingset};
+use super::transfer::{FileUse, Offsets, Place, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::{self, Quantity};
@@ -95,7 +95,7 @@ impl Op for Mapped {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
+        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }
 }
 

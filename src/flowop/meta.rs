@@ -52,7 +52,8 @@ pub(super) fn named_file(args: &Args<'_>) -> Result<FileUse, Diagnostic> {
 }
 
 /// The open file in the slot that a flowop names, if there is one.
-pub(super) fn open_slot(file: &FileUse, cx: &OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
+pub(super) fn open_slot(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
+    cx.slots.note(file.slot.fd);
     let slot = cx.slots.get(file.slot.fd);
     slot.handle.filter(|_| file.slot.fd > 0).map(|handle| (handle, slot.file))
 }
@@ -106,7 +107,8 @@ impl Op for Delete {
     fn effects(&self) -> Effects {
         let effects = self.file.effects();
         let makes = effects.sets.iter().map(|set| (*set, Want::Absent, Kind::File)).collect();
-        Effects { makes, ..effects }
+        let makes_in_slot = effects.sets.is_empty().then_some((Want::Absent, Kind::File));
+        Effects { makes, makes_in_slot, ..effects }
     }
 }
 
@@ -114,7 +116,12 @@ impl Step for Delete {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         // The slot's file, open or not, if a slot is named and remembers one; it may be gone by another's hand.
         let named = if self.file.slot.fd > 0 { cx.slots.get(self.file.slot.fd).file } else { None };
-        let file = if let Some(file) = named.filter(|f| cx.hold_existing(*f)) {
+        let held = match named.map(|f| cx.hold_existing(f)) {
+            None | Some(Ok(false)) => None,
+            Some(Ok(true)) => named,
+            Some(Err(outcome)) => return outcome,
+        };
+        let file = if let Some(file) = held {
             cx.digress();
             cx.slots.get_mut(self.file.slot.fd).file = None;
             file

@@ -10,6 +10,7 @@ pub mod args;
 pub mod buffer;
 pub mod cx;
 pub mod slots;
+pub mod stream;
 
 mod aio;
 mod attr;
@@ -129,6 +130,8 @@ pub struct Failure {
     pub errno: Option<i32>,
     /// What to do.
     pub help: String,
+    /// Another flowop of the thread whose failure it is, by its place there: an asynchronous one that is heard of now.
+    pub of: Option<usize>,
 }
 
 /// What a thread's threads-to-be must know when a step is made for it.
@@ -173,14 +176,16 @@ pub use aio::{Outstanding, Pool as AioPool};
 pub struct Effects {
     /// States of files that it brings about: `Existing` for a createfile, `Absent` for a deletefile.
     pub makes: Vec<(usize, Want, Kind)>,
+    /// The state that it brings about for whatever file is in its slot, when it names no file set.
+    pub makes_in_slot: Option<(Want, Kind)>,
     /// File sets that it works on.
     pub sets: Vec<usize>,
     /// File sets whose files it moves about without there being more or fewer of them.
     pub moves: Vec<usize>,
     /// The largest buffer that it may need, in bytes, where that is known.
     pub buffer: u64,
-    /// Whether the buffer is of just that size, not a guess at a random size.
-    pub exact_buffer: bool,
+    /// The largest buffer that it is sure to need, in bytes; the one above may be a guess at a random size.
+    pub exact_buffer: u64,
     /// The highest slot that it names.
     pub max_fd: usize,
     /// It takes slot after slot.

@@ -138,6 +138,13 @@ impl Step for Close {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = cx.slots.choose(&self.file.slot);
+        if cx.aio.is_some() {
+            // No operation may still be on its way to a descriptor that is closed.
+            cx.digress();
+            if let Err(outcome) = super::aio::drain(cx) {
+                return outcome;
+            }
+        }
         cx.begin();
         if let Err(errno) = super::buffered::flush(cx, slot) {
             let file = cx.slots.get(slot).file;

@@ -1,7 +1,7 @@
 //! `read`: one read from a file, at random or on from the last.
 
 use super::args::Args;
-use super::transfer::{Aim, FileUse, Offsets, Place, Target, is_exact, largest, workingset};
+use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -71,7 +71,7 @@ impl Op for Read {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
+        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }
 }
 
@@ -92,7 +92,10 @@ impl Step for ReadStep {
         let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
         let result = match offset {
             Some(offset) => cx.engine.pread(handle, buf, offset),
-            None => cx.engine.read(handle, buf),
+            None => {
+                cx.last_offset = handle.position;
+                cx.engine.read(handle, buf)
+            }
         };
         match result {
             Ok(0) if offset.is_none() && len > 0 => rewind_and_read(cx, slot, range),
@@ -116,6 +119,7 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Outco
     cx.begin();
     let buf = cx.buffer.get_mut(range);
     let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+    cx.last_offset = 0;
     match engine.read(handle, buf) {
         Ok(n) => cx.end(n as u64),
         Err(errno) => fail(cx, slot, errno),

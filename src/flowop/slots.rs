@@ -57,6 +57,8 @@ pub struct Slots {
     /// Where the slots of their own begin, one for each file set.
     own: usize,
     rotor: usize,
+    /// The slot that was chosen last, for the stream of operations.
+    last: usize,
 }
 
 impl Slots {
@@ -68,15 +70,37 @@ impl Slots {
             openings: 0,
             own: max_fd + 1,
             rotor: 0,
+            last: usize::MAX,
         }
     }
 
     /// The slot that the rule means now. Advances the rotation.
     #[inline]
     pub fn choose(&mut self, rule: &SlotRule) -> usize {
+        let slot = self.by_rule(rule);
+        self.last = slot;
+        slot
+    }
+
+    /// A slot is worked on without having been chosen.
+    #[inline]
+    pub fn note(&mut self, slot: usize) {
+        self.last = slot;
+    }
+
+    /// The file of the slot that was worked on last, if any was since this was asked last.
+    pub fn take_last(&mut self) -> Option<FileRef> {
+        let slot = std::mem::replace(&mut self.last, usize::MAX);
+        self.table.get(slot).and_then(|s| s.file)
+    }
+
+    #[inline]
+    fn by_rule(&mut self, rule: &SlotRule) -> usize {
         if rule.rotate == 0 {
             return match rule.set {
                 _ if rule.fd > 0 => rule.fd,
+                // What is open in the set's own slot stays there, whatever becomes of the first.
+                Some(set) if self.table[self.own + set].handle.is_some() => self.own + set,
                 Some(set) if self.table[0].file.is_some_and(|f| f.set != set) && self.table[0].handle.is_some() => {
                     self.own + set
                 }
@@ -126,7 +150,7 @@ mod tests {
     use super::*;
 
     fn handle() -> Handle {
-        Handle { fd: 9, position: 0, size: 0 }
+        Handle { fd: 9, position: 0, cursor: 0, size: 0 }
     }
 
     #[test]

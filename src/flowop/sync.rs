@@ -190,6 +190,7 @@ impl Step for FsyncSet {
                 continue;
             }
             any = true;
+            cx.slots.note(slot);
             cx.begin();
             let Some(handle) = cx.handle(slot) else { continue };
             match engine.fsync(handle) {

@@ -279,15 +279,15 @@ impl Offsets {
         match self.place {
             Place::Same => last,
             Place::Backward => {
-                if handle.position < len {
-                    handle.position = end.max(len);
+                if handle.cursor < len {
+                    handle.cursor = end.max(len);
                 }
-                handle.position -= len;
-                handle.position
+                handle.cursor -= len;
+                handle.cursor
             }
             Place::Stride(gap) => {
-                let at = if handle.position + len > end { 0 } else { handle.position };
-                handle.position = at + len + gap;
+                let at = if handle.cursor + len > end { 0 } else { handle.cursor };
+                handle.cursor = at + len + gap;
                 at
             }
             Place::Sequential | Place::Random { .. } => 0,
@@ -305,9 +305,9 @@ pub(super) fn largest(iosize: &Quantity) -> u64 {
     iosize.max_hint().unwrap_or_else(|| (iosize.mean() * 4.0) as u64)
 }
 
-/// Whether every I/O has just that size.
-pub(super) fn is_exact(iosize: &Quantity) -> bool {
-    matches!(iosize, Quantity::Const(_))
+/// The size that every I/O has, or 0 if it is drawn.
+pub(super) fn exactly(iosize: &Quantity) -> u64 {
+    if let Quantity::Const(n) = iosize { *n } else { 0 }
 }
 
 /// Where one I/O goes: slot, offset and length.
@@ -353,6 +353,7 @@ impl Target {
             if slot.nominal == known.nominal && slot.holds(known.set) {
                 let offset = random::below(&mut cx.rng, known.places) * known.step;
                 cx.last_offset = offset;
+                cx.slots.note(known.slot);
                 return Ok(Aim { slot: known.slot, offset: Some(offset), len: known.len });
             }
         }

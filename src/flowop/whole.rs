@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{FileUse, is_exact, largest, workingset};
+use super::transfer::{FileUse, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step, write};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -63,7 +63,7 @@ impl Op for ReadWhole {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: whole_buffer(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
+        Effects { buffer: whole_buffer(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }
 }
 
@@ -88,6 +88,7 @@ impl Step for ReadWhole {
             }
             calls += 1;
         }
+        cx.last_offset = 0;
         let mut bytes = 0;
         loop {
             let buf = cx.buffer.get_mut(range.clone());
@@ -141,7 +142,7 @@ impl Op for WriteWhole {
 
     fn effects(&self) -> Effects {
         let mut effects =
-            Effects { buffer: whole_buffer(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() };
+            Effects { buffer: whole_buffer(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() };
         effects.max_fd = effects.max_fd.max(self.source);
         effects
     }
@@ -167,11 +168,13 @@ impl Step for WriteWholeStep {
             n => n.min(size),
         };
         if size == 0 {
+            cx.last_offset = cx.handle(slot).map_or(0, |h| h.position);
             cx.begin();
             return cx.end(0);
         }
         // As Filebench counts: whole chunks, so that the last one may pass the size.
         let chunks = size.div_ceil(chunk);
+        let start = cx.handle(slot).map_or(0, |h| h.position);
         let mut bytes = 0;
         for done in 0..chunks {
             let Some(range) = cx.buffer.data(&mut cx.rng, chunk) else { return small_buffer(cx, chunk) };
@@ -192,6 +195,7 @@ impl Step for WriteWholeStep {
         if bytes > chunk {
             cx.cell().add_calls(bytes / chunk - 1);
         }
+        cx.last_offset = start;
         cx.end(bytes)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{Aim, FileUse, Offsets, Place, Target, is_exact, largest, workingset};
+use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -124,7 +124,7 @@ impl Op for Write {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), exact_buffer: is_exact(&self.iosize), ..self.file.effects() }
+        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }
 }
 
@@ -209,7 +209,10 @@ pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: O
     let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
     let n = match offset {
         Some(offset) => cx.engine.pwrite(handle, buf, offset)?,
-        None => cx.engine.write(handle, buf)?,
+        None => {
+            cx.last_offset = handle.position;
+            cx.engine.write(handle, buf)?
+        }
     };
     if n == range.len() { Ok(()) } else { put_rest(cx, slot, range, offset, n) }
 }
@@ -226,7 +229,10 @@ fn put_rest(
         return Err(Errno::NOSPC);
     }
     cx.cell().add_calls(1);
-    put(cx, slot, range.start + done..range.end, offset.map(|o| o + done as u64))
+    let start = cx.last_offset;
+    let rest = put(cx, slot, range.start + done..range.end, offset.map(|o| o + done as u64));
+    cx.last_offset = start;
+    rest
 }
 
 /// `wrap=`: a sequential writer goes back to the start of its file, and an appender cuts it to nothing, before it would pass

@@ -1,13 +1,14 @@
 //! Nested statements to commands and definitions, with every attribute checked against its descriptor.
 
 use super::expr::{Expr, from_ast};
+use super::fit::misfit;
 use super::{
     AttrUse, Attrs, Command, CommandKind, CompositeDef, FilesetDef, FlowopDef, Known, Local, Object, ProcessDef,
     QuitMode, Stats, ThreadDef, scope,
 };
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
-use crate::spec::{self, Attr, Dialect, Kind, SpecTable, attrs};
+use crate::spec::{self, Attr, Dialect, SpecTable, attrs};
 use crate::syntax::Node;
 use crate::syntax::ast::{Arg, ArgKind, StatementKind, Value, VariableForm};
 use std::sync::Arc;
@@ -518,81 +519,5 @@ fn word_of(arg: Option<&Arg>) -> Option<&str> {
     match &arg?.kind {
         ArgKind::Bare(Value::Word(w)) => Some(w),
         _ => None,
-    }
-}
-
-/// What is wrong with a plain value for this attribute. Values that hold variables are looked at when they are known.
-fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<Diagnostic> {
-    let wrong = |what: &str, help: String| {
-        let message = format!("`{}` takes {}, not {what}", attr.name, wanted(attr.kind));
-        Some(Diagnostic::error(Code::WrongType, value.span, message).help(help))
-    };
-    if alone && !matches!(attr.kind, Kind::Bool | Kind::Percent) {
-        return wrong("nothing", format!("write `{}=…`", attr.name));
-    }
-    let number = matches!(attr.kind, Kind::Int | Kind::Size | Kind::Real);
-    match &value.node {
-        Expr::Var(_) | Expr::Binary(_) => None,
-        Expr::Random(_) if attr.random || attr.kind == Kind::Random => None,
-        Expr::Random(_) => wrong("a random variable", "give a plain value".to_owned()),
-        Expr::Table(_) if attr.name == "randtable" => None,
-        Expr::Table(_) => wrong("a table", "tables belong to `randtable=`".to_owned()),
-        Expr::Negative(_) if attr.name == "nice" => None,
-        Expr::Negative(_) if number || attr.kind == Kind::Percent => {
-            wrong("a negative number", "give a number from 0 up".to_owned())
-        }
-        Expr::Text(parts) => {
-            let text = super::expr::plain_text(parts)?;
-            match attr.kind {
-                Kind::Int | Kind::Size | Kind::Real if text.parse::<f64>().is_err() => wrong(
-                    &format!("the text `{text}`"),
-                    "write a number, such as `8k`, or a variable, such as `$size`".to_owned(),
-                ),
-                Kind::Percent | Kind::Bool if switch(&text).is_none() => {
-                    wrong(&format!("the text `{text}`"), "write `true` or `false`, or a variable".to_owned())
-                }
-                Kind::Choice(words) if !words.contains(&text.as_str()) => {
-                    let d = wrong(&format!("`{text}`"), format!("one of {}", words.join(", ")));
-                    d.map(|d| d.near_miss(&text, words.iter().copied()))
-                }
-                _ => None,
-            }
-        }
-        Expr::Bool(_) if number && attr.kind != Kind::Int => wrong("a switch", "give a number".to_owned()),
-        Expr::Int(_) | Expr::Float(_) if matches!(attr.kind, Kind::Fileset | Kind::Random | Kind::Variable) => {
-            wrong("a number", format!("give {}", wanted(attr.kind)))
-        }
-        Expr::Int(n) if attr.kind == Kind::Percent && *n > 100 => Some(
-            Diagnostic::error(Code::OutOfRange, value.span, format!("`{}` is {n} per cent", attr.name))
-                .help("it takes 0 to 100"),
-        ),
-        _ => None,
-    }
-}
-
-/// The words that stand for switches besides `true` and `false`.
-pub fn switch(text: &str) -> Option<bool> {
-    match text {
-        "true" | "yes" | "on" => Some(true),
-        "false" | "no" | "off" => Some(false),
-        _ => None,
-    }
-}
-
-fn wanted(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Name => "a name",
-        Kind::Path => "a path",
-        Kind::Text => "a value",
-        Kind::Int => "a whole number",
-        Kind::Size => "a size",
-        Kind::Real => "a number",
-        Kind::Bool => "`true` or `false`",
-        Kind::Percent => "0 to 100",
-        Kind::Choice(_) => "one of a few words",
-        Kind::Random => "a random variable",
-        Kind::Fileset => "the name of a file set",
-        Kind::Target => "the name of a flowop",
-        Kind::Variable => "a variable",
     }
 }

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Reports what the names of a model lack.
 pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<Diagnostic>) {
+    without_effect(&model.commands, found);
     let mut names = Names::default();
     names.filesets.extend(known.filesets.iter().cloned());
     names.targets.extend(known.targets.iter().cloned());
@@ -23,6 +24,32 @@ pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<D
     duplicates(&model.commands, found);
     let mut checker = Checker { names: &names, open: known.open, found, told: HashSet::new() };
     checker.commands(&model.commands);
+}
+
+/// Reports what is accepted for the sake of old scripts and does nothing, or not what one would think.
+fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
+    for command in commands {
+        let ignored = |what: &str| Diagnostic::warning(Code::Ignored, command.span, what);
+        match &command.kind {
+            CommandKind::Debug => found.push(
+                ignored("`debug` sets nothing here").help("`-v` says more, `--quiet` less; a report is never hidden"),
+            ),
+            CommandKind::SetNoUseStats => found.push(
+                ignored("`set mode nousestats` sets nothing here")
+                    .help("reading processor times costs next to nothing on Linux; they are always read"),
+            ),
+            CommandKind::DefineFileset(def) if !def.single && def.attrs.get("dirwidth").is_none() => {
+                let name = def.attrs.constant_text("name").map_or(String::new(), |n| format!(" `{}`", n.node));
+                let what = format!("file set{name} has no `dirwidth=`");
+                found.push(
+                    Diagnostic::warning(Code::DirectoryWidth, def.span, what)
+                        .help("each file gets a directory of its own; say how many a directory holds: `dirwidth=20`"),
+                );
+            }
+            CommandKind::ForEach { body, .. } => without_effect(body, found),
+            _ => {}
+        }
+    }
 }
 
 /// Calls `each` with the name of every variable that is set or read; a name may come more than once.
@@ -64,7 +91,13 @@ pub fn each_variable(commands: &[Command], each: &mut dyn FnMut(&str)) {
             | CommandKind::System(e)
             | CommandKind::Echo(e)
             | CommandKind::Log(e)
-            | CommandKind::EventGen(Some(e)) => expr::variables(e, &mut |v, _| each(&v.name)),
+            | CommandKind::EventGen(Some(e))
+            | CommandKind::Stats(
+                Stats::Dump(e) | Stats::XmlDump(e) | Stats::MultiDump(e) | Stats::Directory(e) | Stats::Command(e),
+            ) => expr::variables(e, &mut |v, _| each(&v.name)),
+            CommandKind::FsCheck { path, fstype } => {
+                path.iter().chain(fstype).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
+            }
             CommandKind::PsRun { period, seconds } => {
                 period.iter().chain(seconds).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
             }

@@ -6,6 +6,7 @@
 pub mod build;
 pub mod check;
 pub mod expr;
+pub mod fit;
 pub mod lint;
 pub mod scope;
 

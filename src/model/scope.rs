@@ -7,13 +7,15 @@ use crate::syntax::ast::{TextPart, Variable, VariableForm};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Who set a variable.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Who set a variable; a later one of these wins.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SetBy {
     /// Predefined.
     Default,
-    /// A statement.
+    /// A statement of a text.
     Script,
+    /// A statement typed at a prompt, until a text sets the variable again.
+    Prompt,
     /// `--set` or `--dir`: wins over every statement.
     CommandLine,
 }
@@ -27,8 +29,37 @@ pub struct Binding {
     pub value: Spanned<Expr>,
     /// By whom.
     pub by: SetBy,
-    /// What the script said before the command line won, if it did.
-    pub overridden: Option<Spanned<Expr>>,
+    /// What others set it to, over whom `by` won.
+    beneath: BTreeMap<SetBy, Spanned<Expr>>,
+}
+
+impl Binding {
+    /// What the variable is without the prompt's and the command line's word; `None` if it is none then.
+    pub fn without_setting(&self) -> Option<&Spanned<Expr>> {
+        if self.by <= SetBy::Script {
+            Some(&self.value)
+        } else {
+            self.beneath.range(..=SetBy::Script).last().map(|(_, v)| v)
+        }
+    }
+
+    fn set(&mut self, value: Spanned<Expr>, by: SetBy) {
+        if by == SetBy::Script {
+            self.beneath.remove(&SetBy::Prompt);
+            if self.by == SetBy::Prompt {
+                (self.value, self.by) = (value, by);
+                return;
+            }
+        }
+        if by >= self.by {
+            let (was, whose) = (std::mem::replace(&mut self.value, value), std::mem::replace(&mut self.by, by));
+            if whose != by {
+                self.beneath.insert(whose, was);
+            }
+        } else {
+            self.beneath.insert(by, value);
+        }
+    }
 }
 
 /// All variables of a session.
@@ -56,9 +87,8 @@ impl Scope {
         expr::variables(&value, &mut |v, _| own |= v.name == name);
         let value = if own { Spanned::new(literal(expr::eval(&value, self)?), value.span) } else { value };
         match self.bindings.iter_mut().find(|b| b.name == name) {
-            Some(old) if old.by == SetBy::CommandLine && by != SetBy::CommandLine => old.overridden = Some(value),
-            Some(old) => (old.value, old.by) = (value, by),
-            None => self.bindings.push(Binding { name: name.to_owned(), value, by, overridden: None }),
+            Some(old) => old.set(value, by),
+            None => self.bindings.push(Binding { name: name.to_owned(), value, by, beneath: BTreeMap::new() }),
         }
         Ok(())
     }
@@ -73,11 +103,20 @@ impl Scope {
         true
     }
 
-    /// Forgets a variable. False if there is none.
-    pub fn unset(&mut self, name: &str) -> bool {
-        let before = self.bindings.len();
-        self.bindings.retain(|b| b.name != name);
-        before != self.bindings.len()
+    /// Takes back the last word on a variable; one of which nothing else is known is forgotten. `None` if there is no such
+    /// variable, else what it is now.
+    pub fn unset(&mut self, name: &str) -> Option<Option<&Binding>> {
+        let at = self.bindings.iter().position(|b| b.name == name)?;
+        match self.bindings[at].beneath.pop_last() {
+            Some((by, value)) => {
+                (self.bindings[at].value, self.bindings[at].by) = (value, by);
+                Some(self.bindings.get(at))
+            }
+            None => {
+                self.bindings.remove(at);
+                Some(None)
+            }
+        }
     }
 
     /// Sets an internal value, such as `rate`.
@@ -151,4 +190,52 @@ pub fn literal(value: Value) -> Expr {
 /// An empty random variable for `define randvar`.
 pub fn randvar(span: Span, fields: Vec<(Spanned<String>, Spanned<Expr>)>) -> Expr {
     Expr::Random(Arc::new(RandomExpr { call: RandomCall::Randvar, span, fields }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn set(scope: &mut Scope, n: u64, by: SetBy) {
+        scope.set("x", Spanned::new(Expr::Int(n), Span::default()), by).unwrap();
+    }
+
+    fn now(scope: &Scope) -> (Expr, SetBy, Option<Expr>) {
+        let b = scope.binding("x").unwrap();
+        (b.value.node.clone(), b.by, b.without_setting().map(|v| v.node.clone()))
+    }
+
+    #[test]
+    fn each_word_on_a_variable_can_be_taken_back() {
+        let mut scope = Scope::default();
+        set(&mut scope, 1, SetBy::Default);
+        set(&mut scope, 2, SetBy::Script);
+        set(&mut scope, 3, SetBy::Prompt);
+        set(&mut scope, 4, SetBy::Prompt);
+        set(&mut scope, 5, SetBy::CommandLine);
+        assert_eq!(now(&scope), (Expr::Int(5), SetBy::CommandLine, Some(Expr::Int(2))));
+        scope.unset("x").unwrap();
+        assert_eq!(now(&scope), (Expr::Int(4), SetBy::Prompt, Some(Expr::Int(2))));
+        scope.unset("x").unwrap();
+        scope.unset("x").unwrap();
+        assert_eq!(now(&scope).0, Expr::Int(1));
+        assert!(scope.unset("x").unwrap().is_none());
+        assert!(scope.unset("x").is_none());
+    }
+
+    #[test]
+    fn a_text_wins_over_the_prompt_and_the_command_line_over_both() {
+        let mut scope = Scope::default();
+        set(&mut scope, 1, SetBy::Prompt);
+        set(&mut scope, 2, SetBy::Script);
+        assert_eq!(now(&scope), (Expr::Int(2), SetBy::Script, Some(Expr::Int(2))));
+        set(&mut scope, 3, SetBy::CommandLine);
+        set(&mut scope, 4, SetBy::Prompt);
+        set(&mut scope, 5, SetBy::Script);
+        assert_eq!(now(&scope), (Expr::Int(3), SetBy::CommandLine, Some(Expr::Int(5))));
+        scope.unset("x").unwrap();
+        assert_eq!(now(&scope).0, Expr::Int(5));
+    }
 }

@@ -46,6 +46,10 @@ pub fn compile(
     let filesets: Vec<FilesetSpec> =
         definitions.filesets.iter().filter_map(|def| filesets::spec(def, scope, &mut found)).collect();
     same_names(definitions, &filesets, &mut found);
+    if crate::diag::has_errors(&found) {
+        // A set that can't be told makes every flowop that names it look wrong.
+        return Err(found);
+    }
     let mut drafts = Vec::new();
     for (p, def) in definitions.processes.iter().enumerate() {
         drafts.push(process(p, def, definitions, scope, table, &mut found));
@@ -183,6 +187,7 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 kind: f.spec.name,
                 class: f.spec.class,
                 way: f.spec.way,
+                sets: Vec::new(),
                 span: f.span,
             }));
         }
@@ -236,7 +241,7 @@ impl World for Names<'_> {
 fn lower(
     heads: Vec<Process>,
     threads: Vec<Vec<DraftThread>>,
-    flowops: Vec<FlowopInfo>,
+    mut flowops: Vec<FlowopInfo>,
     filesets: Vec<FilesetSpec>,
     scope: &Scope,
     options: Options,
@@ -249,7 +254,11 @@ fn lower(
             let count = draft.pending.len();
             let names = Names { filesets: &filesets, flowops: &flowops, scope, first, count };
             let salt = ((p as u64) << 32) | t as u64;
-            head.threads.push(lower_thread(draft, &names, scope, salt, found));
+            let (thread, sets) = lower_thread(draft, &names, scope, salt, found);
+            head.threads.push(thread);
+            for (info, sets) in flowops[first..first + count].iter_mut().zip(sets) {
+                info.sets = sets;
+            }
             first += count;
         }
         processes.push(head);
@@ -263,9 +272,11 @@ fn lower_thread(
     scope: &Scope,
     salt: u64,
     found: &mut Vec<Diagnostic>,
-) -> Thread {
+) -> (Thread, Vec<Vec<usize>>) {
     let mut effects = Effects::default();
     let mut ops = Vec::new();
+    let mut own = Vec::new();
+    let mut in_slots = Vec::new();
     for (local, pending) in draft.pending.into_iter().enumerate() {
         let args = Args {
             name: &pending.name,
@@ -279,14 +290,21 @@ fn lower_thread(
         let op = flowop::lower(pending.spec.name).map(|lower| lower(&args));
         match op {
             Some(Ok(op)) => {
-                join(&mut effects, op.effects());
+                let one = op.effects();
+                own.push((one.sets.clone(), one.max_fd));
+                in_slots.extend(one.makes_in_slot.map(|made| (local, made)));
+                join(&mut effects, one);
                 ops.push(Some(op));
             }
             Some(Err(d)) => {
                 found.push(d);
+                own.push((Vec::new(), 0));
                 ops.push(None);
             }
-            None => ops.push(None),
+            None => {
+                own.push((Vec::new(), 0));
+                ops.push(None);
+            }
         }
     }
     let steps = draft
@@ -303,9 +321,9 @@ fn lower_thread(
         })
         .collect();
     let memsize = draft.values.int("memsize", 0);
-    if memsize > 0 && effects.buffer > memsize && effects.exact_buffer {
+    if memsize > 0 && effects.exact_buffer > memsize {
         let at = draft.values.get("memsize").map_or(Span::default(), |(_, s)| s);
-        let largest = effects.buffer;
+        let largest = effects.exact_buffer;
         found.push(
             Diagnostic::error(
                 Code::OutOfRange,
@@ -315,7 +333,12 @@ fn lower_thread(
             .help("make `memsize` at least as large as the largest `iosize`, or 0"),
         );
     }
-    Thread {
+    let worked = worked_on(&own);
+    for (local, (want, kind)) in in_slots {
+        let makes = worked[local].iter().map(|set| (*set, want, kind)).collect();
+        join(&mut effects, Effects { makes, ..Effects::default() });
+    }
+    let thread = Thread {
         name: draft.name,
         instances: count(&draft.values, "instances", 1, scope, salt, found).max(1) as u32,
         memsize,
@@ -325,7 +348,25 @@ fn lower_thread(
         first: names.first,
         count: ops.len(),
         effects,
-    }
+    };
+    (thread, worked)
+}
+
+/// The file sets that each flowop of a thread works on, from those that it names and its slot: one that names none goes on with
+/// what the nearest flowop before it, round the loop, has in that slot.
+fn worked_on(own: &[(Vec<usize>, usize)]) -> Vec<Vec<usize>> {
+    let before = |at: usize| (1..own.len()).map(move |back| &own[(at + own.len() - back) % own.len()]);
+    own.iter()
+        .enumerate()
+        .map(|(at, (sets, slot))| {
+            let opener = || before(at).find(|(sets, of)| !sets.is_empty() && of == slot);
+            if sets.is_empty() && *slot > 0 {
+                opener().map_or_else(Vec::new, |(sets, _)| sets.clone())
+            } else {
+                sets.clone()
+            }
+        })
+        .collect()
 }
 
 /// `rate=` and `arrival=`. A rate of 0 is none.
@@ -373,9 +414,7 @@ fn join(all: &mut Effects, one: Effects) {
             all.moves.push(set);
         }
     }
-    if one.buffer > all.buffer {
-        all.exact_buffer = one.exact_buffer;
-    }
+    all.exact_buffer = all.exact_buffer.max(one.exact_buffer);
     all.buffer = all.buffer.max(one.buffer);
     all.max_fd = all.max_fd.max(one.max_fd);
     all.opennext |= one.opennext;

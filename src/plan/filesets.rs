@@ -71,6 +71,13 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         sizes,
         ..FilesetSpec::new(name, path, 0, 0)
     };
+    if spec.entries > 0 && spec.leafdirs > 0 {
+        let message = format!("file set `{}` has files and leaf directories", spec.name);
+        found.push(
+            Diagnostic::warning(Code::FilesAndLeafdirs, def.span, message)
+                .help("they lie in directories apart; Filebench needs two file sets for that, and fails with one"),
+        );
+    }
     (errors(found) == before).then_some(spec)
 }
 

@@ -54,6 +54,8 @@ pub struct FlowopInfo {
     pub class: Class,
     /// Which way it moves data.
     pub way: Way,
+    /// File sets that it works on: those it names, else those of the flowop before it that opens its slot.
+    pub sets: Vec<usize>,
     /// Where it was written.
     pub span: Span,
 }

@@ -51,7 +51,7 @@ fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
         {
             Some(format!("the text `{s}`"))
         }
-        Value::Text(s) if attr.kind == Kind::Bool && crate::model::build::switch(s).is_none() => {
+        Value::Text(s) if attr.kind == Kind::Bool && crate::model::fit::switch(s).is_none() => {
             Some(format!("the text `{s}`"))
         }
         _ => None,

@@ -1,27 +1,95 @@
-//! The interactive shell.
+//! The interactive shell, and the same shell without a terminal.
 //!
-//! In: lines. Out: what a session does with them. Deliberately absent: what any command does (`session`).
+//! In: lines. Out: what a session does with them. On a terminal a line ends a statement unless more must follow; a pipe or file is
+//! one text in which a statement ends where the next begins, or where the writer pauses. Deliberately absent: what any command
+//! does (`session`).
+
+mod complete;
+mod editor;
+mod input;
 
 use crate::session::{Front, Session, Status};
-use std::io::Read;
+use crate::syntax::{Piece, Splitter};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// Runs a shell on standard input until it ends or says `quit`.
-pub fn run(mut session: Session, script: Option<(&str, &str)>, front: &mut dyn Front) -> Status {
-    let mut worst = Status::Done;
-    if let Some((name, text)) = script {
+/// What signals do while a shell lives.
+#[derive(Clone, Default, Debug)]
+pub struct Signals {
+    /// Raised by the first signal; while it is, the next one ends the program at once.
+    pub armed: Arc<AtomicBool>,
+}
+
+const SIGINT: usize = 2;
+
+/// A session with someone, or something, in front of it.
+struct Shell<'a> {
+    session: Session,
+    front: &'a mut dyn Front,
+    signals: Signals,
+    worst: Status,
+    /// On a terminal ^C ends a run, elsewhere everything.
+    terminal: bool,
+}
+
+/// Runs a shell on standard input until it ends or says `quit`. Of a pipe or file, returns how the worst command ended; of a
+/// terminal, how the session did.
+pub fn run(
+    mut session: Session,
+    script: Option<(&str, &str)>,
+    terminal: bool,
+    signals: Signals,
+    front: &mut dyn Front,
+) -> Status {
+    let mut worst = session.apply_sets(front);
+    if worst == Status::Done
+        && let Some((name, text)) = script
+    {
         worst = session.load(name, text, front);
     }
-    let mut text = String::new();
-    if std::io::stdin().read_to_string(&mut text).is_err() {
-        worst = Status::Script;
+    let mut shell = Shell { session, front, signals, worst, terminal };
+    if terminal {
+        editor::run(&mut shell);
+    } else {
+        input::run(&mut shell);
     }
-    for statement in text.lines() {
-        if !statement.trim().is_empty() {
-            worst = worst.max(session.typed(statement, front));
-        }
-        if session.has_quit() {
-            break;
-        }
+    let Shell { session, front, worst, .. } = shell;
+    let last = session.finish(front);
+    match worst {
+        Status::Interrupted(_) => last.max(worst),
+        _ if terminal => last,
+        worst => last.max(worst),
     }
-    session.finish(front).max(worst)
+}
+
+impl Shell<'_> {
+    /// Does a statement. False if the shell is to end.
+    fn does(&mut self, name: &str, piece: &Piece) -> bool {
+        let status = self.session.typed(name, piece, self.front);
+        if self.terminal && self.session.interrupted() == SIGINT {
+            // It has done its work: the run has ended, the shell goes on.
+            self.session.clear_interrupt();
+            self.signals.armed.store(false, SeqCst);
+        } else {
+            self.worst = self.worst.max(status);
+        }
+        !self.session.has_quit() && !self.ended()
+    }
+
+    /// A signal has come that ends the shell.
+    fn ended(&mut self) -> bool {
+        let signal = self.session.interrupted();
+        if signal != 0 {
+            self.worst = self.worst.max(Status::Interrupted(signal as u8));
+        }
+        signal != 0
+    }
+
+    /// Does the statements of a text that came as a whole, whose first line is `line`. False if the shell is to end.
+    fn does_all(&mut self, name: &str, text: &str, line: u32) -> bool {
+        let mut splitter = Splitter::new();
+        let mut pieces: Vec<Piece> = text.lines().flat_map(|line| splitter.line(line)).collect();
+        pieces.extend(splitter.finish());
+        pieces.into_iter().all(|piece| self.does(name, &Piece { line: piece.line + line - 1, ..piece }))
+    }
 }

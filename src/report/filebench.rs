@@ -34,6 +34,10 @@ impl Report for Filebench15 {
         writeln!(out, "{:.3}: Run took {:.0} seconds...", run.finished_seconds, run.measured_seconds.round())?;
         breakdown_15(run, out)
     }
+
+    fn interim(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        document.runs.first().map_or(Ok(()), |run| breakdown_15(run, out))
+    }
 }
 
 /// 1.5's breakdown and summary, as `psrun` prints them on the way too. Times are `finished_seconds`.
@@ -101,6 +105,10 @@ impl Report for Filebench14 {
         let (pid, at) = (document.process_id, run.finished_seconds);
         writeln!(out, "{pid:>5}: {at:.3}: Run took {:.0} seconds...", run.measured_seconds.round())?;
         breakdown_14(run, out)
+    }
+
+    fn interim(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        document.runs.first().map_or(Ok(()), |run| breakdown_14(run, out))
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod csv;
 pub mod filebench;
 pub mod histogram;
+pub mod index;
 pub mod json;
 pub mod none;
 pub mod text;
@@ -32,6 +33,11 @@ pub trait Report: Sync {
     /// One run, by its place in the document.
     fn run(&self, _document: &Document, _index: usize, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
+    }
+
+    /// A report of a run that goes on (`psrun`): the document's only run, with its figures so far.
+    fn interim(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        self.run(document, 0, out)
     }
 
     /// What comes after all runs.

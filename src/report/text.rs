@@ -6,7 +6,7 @@ use super::Report;
 use super::histogram::Axis;
 use super::warnings;
 use crate::stats::hdr;
-use crate::stats::result::{Document, Fileset, Flowop, Latency, Run};
+use crate::stats::result::{DeviceBytes, Document, Fileset, Flowop, Latency, Run};
 use crate::stats::snapshot::Dist;
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
@@ -270,8 +270,8 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         add(
             "devices",
             set.device_bytes.as_ref().map(|moved| {
-                let (read, written) = (size::format(moved.read), size::format(moved.written));
-                format!("{}: {read} read, {written} written; {} asked for", set.name, size::format(run.summary.bytes))
+                let verdict = set.verdict.map(|v| format!(": {}", v.name())).unwrap_or_default();
+                format!("{}: moved {} of {} asked for{verdict}", set.name, ways(moved), ways(&set.asked_bytes))
             }),
         );
         add(
@@ -296,6 +296,15 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     lines.iter().try_for_each(|(name, line)| writeln!(out, "{name:<wide$}  {line}"))
 }
 
+/// Bytes each way, as far as there are any.
+fn ways(bytes: &DeviceBytes) -> String {
+    match (bytes.read, bytes.written) {
+        (read, 0) => format!("{} read", size::format(read)),
+        (0, written) => format!("{} written", size::format(written)),
+        (read, written) => format!("{} read, {} written", size::format(read), size::format(written)),
+    }
+}
+
 fn advice(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let found = warnings::of(document, run);
     let mut others = run.warnings.iter().filter(|note| !warnings::is_ours(note)).peekable();
@@ -313,7 +322,7 @@ mod tests {
     use super::Text;
     use crate::report::to_string;
     use crate::stats::result::fixture::fixture;
-    use crate::stats::result::{DeviceBytes, Note, OpenLoop, State};
+    use crate::stats::result::{DeviceBytes, Note, OpenLoop, State, Verdict};
 
     #[test]
     fn a_line_fits_a_terminal() {
@@ -332,6 +341,8 @@ mod tests {
         second.ended_by = "3.9 GiB left on /mnt/test".into();
         second.flowops[1].name = "shadowread".into();
         second.flowops[2].name = "a-composite-flowop.with-a-long-inner-name".into();
+        second.filesets[0].asked_bytes = DeviceBytes { read: 6 << 30, written: 0 };
+        second.filesets[0].verdict = Some(Verdict::Both);
         second.filesets[0].device_bytes = Some(DeviceBytes { read: 5 << 30, written: 1 << 20 });
         second.open_loop = Some(OpenLoop {
             offered_per_s: 20_000.0,

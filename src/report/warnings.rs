@@ -2,7 +2,7 @@
 //! run did. The data is here as a [`Warning`]; the words are in its `message` and `advice`.
 
 use crate::stats::result::environment::Mount;
-use crate::stats::result::{CacheState, Document, Interval, Note, Run, State};
+use crate::stats::result::{CacheState, Document, Fileset, Interval, Note, Run, State, Verdict};
 use crate::util::count::{count, measured};
 use crate::util::{duration, size};
 
@@ -339,9 +339,10 @@ fn storage(document: &Document, run: &Run, found: &mut Vec<Warning>) {
 
     let (bytes, memory) = (on_disk.iter().map(|set| set.bytes).sum::<u64>(), document.environment.memory.total);
     let reads = run.flowops.iter().any(|f| f.class.is_io() && f.reads && f.ops > 0);
-    // Direct I/O leaves nothing in memory, whatever would fit.
-    let passed_by =
-        !on_disk.is_empty() && on_disk.iter().all(|set| set.resident_after.is_some_and(|share| share < 0.1));
+    // Direct I/O leaves nothing in memory, whatever would fit; and what the devices moved did not come from there.
+    let by_device =
+        |set: &&Fileset| set.verdict == Some(Verdict::Device) || set.resident_after.is_some_and(|share| share < 0.1);
+    let passed_by = !on_disk.is_empty() && on_disk.iter().all(by_device);
     if reads && bytes > 0 && bytes < memory && run.cache_state != CacheState::Warm && !passed_by {
         found.push(Warning::FitsInMemory { bytes, memory, cache_state: run.cache_state });
     }

@@ -4,7 +4,7 @@
 
 use super::{CODES, Warning, note, of};
 use crate::stats::result::fixture::fixture;
-use crate::stats::result::{CacheState, DirtyBytes, Document, Note, OpenLoop, State};
+use crate::stats::result::{CacheState, DirtyBytes, Document, Note, OpenLoop, State, Verdict};
 
 /// The fixture without what it is warned of.
 fn sound() -> Document {
@@ -86,6 +86,10 @@ fn what_rules_out_a_warning_keeps_it_away() {
     silent(|d| {
         d.runs[0].filesets[0].bytes = 1 << 30;
         d.runs[0].filesets[0].resident_after = Some(0.01);
+    });
+    silent(|d| {
+        d.runs[0].filesets[0].bytes = 1 << 30;
+        d.runs[0].filesets[0].verdict = Some(Verdict::Device);
     });
     // Without a file system there is nothing to say of it.
     silent(|d| {

@@ -14,11 +14,12 @@ mod shared;
 mod worker;
 
 pub use pace::Progress;
-pub use running::{Ended, Running, Sample, Straggler, Tick, Waited};
+pub use running::{Ended, Running, Sample, Straggler, ThreadStream, Tick, Waited};
 pub use shared::{Fault, FaultKind};
 
 use crate::engine::Engine;
 use crate::fileset::Fileset;
+use crate::flowop::stream::Wanted;
 use crate::plan::Plan;
 use shared::Shared;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct Options {
     pub pin: bool,
     /// Where `print` goes.
     pub messages: Option<crossbeam::channel::Sender<String>>,
+    /// What every thread is to remember of its operations.
+    pub stream: Option<Wanted>,
     /// Raised by a signal: its number, then a second one. Looked at while waiting.
     pub interrupt: Arc<AtomicUsize>,
 }

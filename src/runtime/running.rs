@@ -1,7 +1,8 @@
 //! The handle on live processes.
 
 use super::pace::{self, Progress};
-use super::shared::{Fault, Shared};
+use super::shared::{Fault, FaultKind, Seat, Shared};
+use crate::flowop::stream::Stream;
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
 use crate::sys::proc;
@@ -12,6 +13,9 @@ use std::time::Duration;
 
 /// How often the controller looks up while it waits.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// A run without a time limit in which nothing was done for so long is looked at: perhaps all wait for one another.
+const STALL: Duration = Duration::from_secs(3);
 
 /// Processes that run.
 #[derive(Debug)]
@@ -87,6 +91,21 @@ pub struct Straggler {
     pub wait_channel: Option<String>,
 }
 
+/// What one thread did.
+#[derive(Clone, Debug)]
+pub struct ThreadStream {
+    /// Which process, by its place in the plan.
+    pub process: usize,
+    /// Which instance of it.
+    pub instance: usize,
+    /// Which thread of the process.
+    pub thread: usize,
+    /// Which instance of that.
+    pub number: usize,
+    /// Its operations.
+    pub stream: Box<Stream>,
+}
+
 impl Running {
     pub(super) fn new(shared: Arc<Shared>, leaders: Vec<JoinHandle<()>>) -> Self {
         Self { shared, leaders, from: 0, baseline: None, rounds_before: Progress::default() }
@@ -136,10 +155,27 @@ impl Running {
         let until = self.tick_after(limit);
         let step = clock.ticks(interval.as_nanos() as u64).max(1);
         let mut next = self.from.saturating_add(step);
+        // A run without a time limit must not wait for ever for threads that wait for one another.
+        let (mut seen, mut since) = (None, self.from);
         loop {
             let now = clock.raw();
             if let Some(waited) = self.news(now, until) {
                 return waited;
+            }
+            if limit.is_none() && clock.ns(since, now) >= STALL.as_nanos() as u64 {
+                let done = self.all_ops();
+                if let (true, Some(flowop)) = (seen == Some(done), self.all_wait()) {
+                    let fault = Fault {
+                        flowop: Some(flowop),
+                        ..Fault::plain(
+                            FaultKind::Stuck,
+                            "every thread that is left waits to be posted to or woken",
+                            "let somebody post to the end, or give the run a time (`--runtime`)",
+                        )
+                    };
+                    return Waited { ended: Ended::Fault(fault), tick: now };
+                }
+                (seen, since) = (Some(done), now);
             }
             if now >= next {
                 next += step * ((now - next) / step + 1);
@@ -151,15 +187,42 @@ impl Running {
             let rest = Duration::from_nanos(clock.ns(now, until.min(next)));
             let seats = shared.seats.len();
             shared.hear(rest.min(LOOK), |news| {
-                (news.done == seats || news.fault.is_some() || news.finished || news.first_done).then_some(())
+                (news.done == seats && seats > 0 || news.fault.is_some() || news.finished || news.first_done)
+                    .then_some(())
             });
         }
+    }
+
+    /// How things stand now: a fault or an end that has come to pass, else the time.
+    pub fn look(&self) -> Waited {
+        let now = self.shared.clock.raw();
+        self.news(now, now).unwrap_or(Waited { ended: Ended::Time, tick: now })
+    }
+
+    /// Whether every thread that is left waits for another one: at a semaphore or a latch. Meaningful only if nothing has
+    /// been done for a while.
+    fn all_wait(&self) -> Option<usize> {
+        let mut left = self
+            .shared
+            .seats
+            .iter()
+            .filter(|s| !s.done.load(SeqCst))
+            .map(|s| self.shared.plan.processes[s.process].threads[s.thread].first + s.at.load(Relaxed) as usize);
+        let first = left.next()?;
+        let waits = |flowop: usize| self.shared.plan.flowops[flowop].class == crate::spec::Class::Sync;
+        (waits(first) && left.all(waits)).then_some(first)
+    }
+
+    /// Operations of all threads, of whatever kind.
+    fn all_ops(&self) -> u64 {
+        self.shared.seats.iter().map(|s| s.stats.total_ops()).sum()
     }
 
     fn news(&self, now: u64, until: u64) -> Option<Waited> {
         let seats = self.shared.seats.len();
         let found = self.shared.hear(Duration::ZERO, |news| {
-            let ended = if let Some(fault) = &news.fault {
+            // What goes wrong after the end belongs to no measurement.
+            let ended = if let Some(fault) = news.fault.as_ref().filter(|_| news.tick.is_none_or(|t| t <= until)) {
                 Ended::Fault(fault.clone())
             } else if news.finished {
                 Ended::Finished
@@ -248,6 +311,18 @@ impl Running {
     /// Threads in all.
     pub fn n_threads(&self) -> usize {
         self.shared.seats.len()
+    }
+
+    /// What the threads did that have ended, if they were to remember it; each is given once.
+    pub fn take_streams(&self) -> Vec<ThreadStream> {
+        let seats = self.shared.seats.iter();
+        seats
+            .filter_map(|s| {
+                let stream = s.stream.lock().take()?;
+                let Seat { process, instance, thread, number, .. } = *s;
+                Some(ThreadStream { process, instance, thread, number, stream })
+            })
+            .collect()
     }
 
     /// How the processes got their descriptor tables.

@@ -4,6 +4,7 @@ use super::Options;
 use super::pace::Rounds;
 use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
+use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};
 use crate::plan::Plan;
 use crate::stats::recorder::ThreadStats;
@@ -49,7 +50,7 @@ impl Fault {
     }
 
     pub(super) fn of(kind: FaultKind, flowop: usize, failure: Failure) -> Self {
-        let Failure { what, path, errno, help } = failure;
+        let Failure { what, path, errno, help, .. } = failure;
         Self { kind, flowop: Some(flowop), what, path, errno, help }
     }
 }
@@ -72,6 +73,8 @@ pub(super) struct Seat {
     pub(super) rounds: Rounds,
     /// The tick at which it ended.
     pub(super) ended: AtomicU64,
+    /// What it did, once it has ended and if that is wanted.
+    pub(super) stream: Mutex<Option<Box<Stream>>>,
 }
 
 /// What threads tell the controller.
@@ -232,6 +235,7 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
                         done: AtomicBool::new(false),
                         rounds: Rounds::default(),
                         ended: AtomicU64::new(0),
+                        stream: Mutex::new(None),
                     });
                 }
             }
@@ -265,7 +269,10 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
         .enumerate()
         .map(|(i, (set, makers))| {
             set.state.set_threads(users[i].max(1));
-            if !changed[i] {
+            // A set may have been used by an earlier run, in another way.
+            if changed[i] {
+                set.state.thaw();
+            } else {
                 set.state.freeze();
             }
             View { set: Arc::clone(set), makers: Arc::new(makers) }

@@ -7,10 +7,12 @@ use crate::fileset::content::Stamper;
 use crate::flowop::buffer::IoBuffer;
 use crate::flowop::cx::{Parts, maker};
 use crate::flowop::slots::Slots;
+use crate::flowop::stream::{Shape, Stream};
 use crate::flowop::{self, At, OpCx, Outcome, Outstanding, Starvation};
 use crate::model::QuitMode;
 use crate::plan::{self, Thread};
 use crate::random::{self, Quantity, Rng};
+use crate::spec::Way;
 use crate::sys::proc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -42,6 +44,7 @@ enum End {
 /// Runs a thread from start to end.
 pub(super) fn run(home: &Home<'_>, seat: &Seat) {
     let shared = home.shared;
+    let mut presence = Presence { shared, seat, ready: false };
     seat.tid.store(proc::thread_id(), Relaxed);
     let starvation = Starvation {
         makes: home.process.threads[seat.thread]
@@ -53,16 +56,18 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
     };
     match prepare(home, seat, starvation) {
         Ok((mut cx, mut steps, mut table)) => {
-            shared.gate.arrive();
+            let open = shared.gate.arrive();
+            presence.ready = true;
             cx.go();
             if let Some(table) = &mut table {
                 table.go(&cx, &seat.rounds);
             }
-            let end = turn(&mut steps, &mut cx, table.as_mut(), seat, shared);
+            let end = if open { turn(&mut steps, &mut cx, table.as_mut(), seat, shared) } else { End::Over };
             if !matches!(end, End::Over) {
                 Timetable::close(&seat.rounds);
             }
             crate::sys::mark("thread done");
+            *seat.stream.lock() = cx.stream.take();
             seat.ended.store(shared.clock.raw(), SeqCst);
             report(home, end);
             cx.starvation.leave(&shared.views);
@@ -70,11 +75,32 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
         }
         Err(fault) => {
             shared.fail(fault);
-            shared.gate.count_ready();
         }
     }
-    seat.done.store(true, SeqCst);
-    shared.tell(|news| news.done += 1);
+}
+
+/// A thread that the controller counts on: whatever becomes of it, even a panic, it has come to the gate and it is done.
+struct Presence<'a> {
+    shared: &'a Shared,
+    seat: &'a Seat,
+    ready: bool,
+}
+
+impl Drop for Presence<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.fail(Fault::plain(
+                FaultKind::Setup,
+                "a thread of wmlrun panicked",
+                "this is a bug in wmlrun: please report it with the script",
+            ));
+        }
+        if !self.ready {
+            self.shared.gate.count_ready();
+        }
+        self.seat.done.store(true, SeqCst);
+        self.shared.tell(|news| news.done += 1);
+    }
 }
 
 /// A thread that could not be started.
@@ -149,8 +175,22 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Resul
         starvation,
         aio,
         messages: shared.options.messages.clone(),
+        stream: shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread)))),
     });
     Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed))))
+}
+
+/// What the thread's stream holds of each of its flowops.
+fn shapes(shared: &Shared, thread: &Thread) -> Vec<Shape> {
+    let flowops = &shared.plan.flowops[thread.first..thread.first + thread.count];
+    flowops
+        .iter()
+        .map(|f| match (f.class.is_io(), f.way) {
+            (false, _) => Shape::Absent,
+            (true, Way::None) => Shape::File,
+            (true, _) => Shape::Data,
+        })
+        .collect()
 }
 
 fn seat_index(shared: &Shared, seat: &Seat) -> usize {
@@ -211,7 +251,7 @@ fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, mut table: Option<&mut Timetable>
                         Outcome::Ok => {}
                         Outcome::Over => return End::Over,
                         Outcome::Failed(_) if count_errors && cx.skip_after_error() => {}
-                        other => return ended(other, flowop(shared, seat, *local)),
+                        other => return ended(other, flowop(shared, seat, 0), *local),
                     }
                 }
                 pc += 1;
@@ -245,12 +285,13 @@ fn flowop(shared: &Shared, seat: &Seat, local: usize) -> usize {
 }
 
 #[cold]
-fn ended(outcome: Outcome, flowop: usize) -> End {
+fn ended(outcome: Outcome, first: usize, local: usize) -> End {
+    let flowop = |failure: &flowop::Failure| first + failure.of.unwrap_or(local);
     match outcome {
         Outcome::Ok | Outcome::Over => End::Over,
         Outcome::Exhausted => End::Done,
         Outcome::Finished => End::Finished,
-        Outcome::Failed(failure) => End::Fault(Fault::of(FaultKind::Operation, flowop, *failure)),
-        Outcome::Stuck(failure) => End::Fault(Fault::of(FaultKind::Stuck, flowop, *failure)),
+        Outcome::Failed(failure) => End::Fault(Fault::of(FaultKind::Operation, flowop(&failure), *failure)),
+        Outcome::Stuck(failure) => End::Fault(Fault::of(FaultKind::Stuck, flowop(&failure), *failure)),
     }
 }

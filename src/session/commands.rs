@@ -2,7 +2,7 @@
 
 use super::{Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, Object, SetBy, Value};
+use crate::model::{self, Command, CommandKind, Expr, Object, Stats, Value};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::TextPart;
 use std::sync::atomic::Ordering::SeqCst;
@@ -40,13 +40,16 @@ impl Session {
 
     fn try_command(&mut self, command: &Command, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let span = command.span;
+        self.scope.set_internal("date", super::record::now());
         match &command.kind {
             CommandKind::Set { name, value } => {
                 if !self.script_variables.contains(&name.node) {
                     self.script_variables.push(name.node.clone());
                 }
-                self.scope.set(&name.node, value.clone(), SetBy::Script).map_err(Box::new)?;
+                let new = self.scope.binding(&name.node).is_none();
+                self.scope.set(&name.node, value.clone(), self.set_by()).map_err(Box::new)?;
                 self.follow_event_rate();
+                self.doubt_setting(name, new, front);
             }
             CommandKind::SetField { name, field, value } => {
                 if !self.scope.set_field(&name.node, field.clone(), value.clone()) {
@@ -116,16 +119,22 @@ impl Session {
                 front.note("several clients in step are not possible yet: this client goes on by itself");
             }
             CommandKind::List(object) => self.list(*object, front),
-            CommandKind::Stats(stats) => return self.stats(stats, front),
-            CommandKind::Shutdown(Object::Processes) => return Ok(self.shutdown_processes(front)),
-            CommandKind::Shutdown(_) => return Ok(self.remove_trees(front)),
+            CommandKind::Stats(stats) => return self.stats(stats, span, front),
+            CommandKind::Shutdown(object) => {
+                // Whoever ends things has no run at the end of the script in mind.
+                self.has_run = true;
+                return Ok(match object {
+                    Object::Processes => self.shutdown_processes(front),
+                    _ => self.remove_trees(front),
+                });
+            }
             CommandKind::Load(name) => return self.load_command(name, front),
             CommandKind::ForEach { name, values, body } => {
                 for value in values {
                     let now = model::eval(value, &self.scope).map_err(Box::new)?;
                     front.note(&format!("iterating ${}={}", name.node, now.print()));
                     let literal = Spanned::new(model::scope::literal(now), value.span);
-                    self.scope.set(&name.node, literal, SetBy::Script).map_err(Box::new)?;
+                    self.scope.set(&name.node, literal, self.set_by()).map_err(Box::new)?;
                     let status = self.commands(body, front);
                     if status != Status::Done || self.quit {
                         return Ok(status);
@@ -160,24 +169,42 @@ impl Session {
         Ok(model::eval(text, &self.scope).map_err(Box::new)?.print())
     }
 
+    /// Makes the fresh directory, if a text that leaves the program names it.
+    pub(super) fn make_dir_for(
+        &mut self,
+        text: &Spanned<Expr>,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        if self.text(text)?.contains(super::FRESH)
+            && let Err(status) = self.make_dir_if_used(front)
+        {
+            return Ok(status);
+        }
+        Ok(Status::Done)
+    }
+
     pub(super) fn seconds(&self, seconds: &Spanned<Expr>) -> Result<f64, Box<Diagnostic>> {
         let value = model::eval(seconds, &self.scope).map_err(Box::new)?;
         value.as_f64().filter(|s| (0.0..=1e9).contains(s)).ok_or_else(|| {
             Box::new(
-                Diagnostic::error(Code::WrongType, seconds.span, format!("{} where seconds are wanted", value.print()))
-                    .help("give a number of seconds"),
+                Diagnostic::error(
+                    Code::WrongType,
+                    seconds.span,
+                    format!("`{}` where seconds are wanted", value.print()),
+                )
+                .help("give a number of seconds"),
             )
         })
     }
 
     /// Live processes follow the event rate; nothing else that is set later reaches them.
     fn follow_event_rate(&mut self) {
-        if let (Some(live), Ok(Some(rate))) = (&self.live, self.event_rate_now()) {
+        let (Some(_), Ok(rate)) = (&self.event_rate, self.event_rate_now()) else { return };
+        let rate = rate.unwrap_or(0);
+        if let Some(live) = &self.live {
             live.running.set_rate(rate);
         }
-        if let Ok(Some(rate)) = self.event_rate_now() {
-            self.scope.set_internal("rate", rate.to_string());
-        }
+        self.scope.set_internal("rate", rate.to_string());
     }
 
     fn run_command(
@@ -186,15 +213,27 @@ impl Session {
         span: Span,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
+        let asked = seconds;
         let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
-        if self.nested > 0 {
-            if let Some(seconds) = seconds {
-                self.default_seconds = Some(seconds);
-                front.note(&format!("`run {seconds}` in a loaded text: {seconds} s is now the default run time"));
-            }
+        if self.only_loaded("run", asked, front) {
             return Ok(Status::Done);
         }
         Ok(self.run(seconds, span, front))
+    }
+
+    /// Whether the command stands in a text that is only loaded: then its time becomes the default.
+    pub(super) fn only_loaded(&mut self, word: &str, seconds: Option<&Spanned<Expr>>, front: &mut dyn Front) -> bool {
+        if self.nested == 0 {
+            return false;
+        }
+        if let Some(asked) = seconds
+            && let Ok(seconds) = self.seconds(asked)
+            && seconds > 0.0
+        {
+            self.default_seconds = Some(asked.clone());
+            front.note(&format!("`{word}` of {seconds} s in a loaded text: that is now the default run time"));
+        }
+        true
     }
 
     /// A run from the prompt, or of a script.
@@ -217,17 +256,35 @@ impl Session {
         Status::Done
     }
 
+    /// The first command of a script that starts a program of its own without leave: told before anything is made.
+    pub(super) fn refused(&self, commands: &[Command]) -> Option<Diagnostic> {
+        commands.iter().find_map(|command| match &command.kind {
+            CommandKind::System(text) | CommandKind::Stats(Stats::Command(text)) => {
+                self.refusal(&self.text_or_written(text), command.span)
+            }
+            CommandKind::ForEach { body, .. } => self.refused(body),
+            _ => None,
+        })
+    }
+
+    /// Why a program is not started, if the script may start none.
+    pub(super) fn refusal(&self, command: &str, span: Span) -> Option<Diagnostic> {
+        (!self.settings.allow_system).then(|| {
+            Diagnostic::error(Code::Refused, span, format!("`{command}` is not run: the script may run no commands"))
+                .help("look at what it does; then allow it with `--allow-system`")
+        })
+    }
+
     fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
-        let command = self.text(text)?;
-        if !self.settings.allow_system {
-            let d = Diagnostic::error(
-                Code::Refused,
-                span,
-                format!("`{command}` is not run: the script may run no commands"),
-            )
-            .help("look at what it does; then allow it with `--allow-system`");
-            return Err(Box::new(d));
+        if let Some(d) = self.refusal(&self.text(text)?, span) {
+            front.diagnostics(&self.map, &[d]);
+            return Ok(Status::Refused);
         }
+        let made = self.make_dir_for(text, front)?;
+        if made != Status::Done {
+            return Ok(made);
+        }
+        let command = self.text(text)?;
         match std::process::Command::new("/bin/sh").arg("-c").arg(&command).status() {
             Ok(status) if !status.success() => front.note(&format!("`{command}` ended with {status}")),
             Ok(_) => {}
@@ -277,7 +334,7 @@ impl Session {
 
     fn load_command(&mut self, name: &Spanned<Expr>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let wanted = self.text(name)?;
-        let found = match library::find(&wanted, None) {
+        let found = match library::find(&wanted, self.beside.as_deref()) {
             Ok(found) => found,
             Err(library::NotFound::Unreadable(path, e)) => {
                 let d =
@@ -300,6 +357,7 @@ impl Session {
             let d = Diagnostic::error(Code::BadArgument, name.span, "texts that load one another in a circle");
             return Err(Box::new(d.help("break the circle")));
         }
+        self.tell_of_others(front);
         Ok(self.load(&found.name, &found.text, front))
     }
 
@@ -314,8 +372,13 @@ impl Session {
         if super::any_error(&found) {
             return Status::Script;
         }
+        if let Some(d) = self.refused(&model.commands) {
+            front.diagnostics(&self.map, &[d]);
+            return Status::Refused;
+        }
         self.describe_script(file, &model);
         self.usage.clear();
+        self.shell.loaded(name, file);
         self.nested += 1;
         let status = self.commands(&model.commands, front);
         self.nested -= 1;

@@ -1,7 +1,8 @@
 //! The environment of a run, as the result records it: machine, kernel, limits, mounts.
 
+use crate::fileset::device;
 use crate::stats::result::Environment;
-use crate::stats::result::environment::{Clock, Cpu, Memory, Mount, Uname};
+use crate::stats::result::environment::{Clock, Cpu, Device, Memory, Mount, Uname};
 use crate::sys::{self, limits};
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,41 +59,34 @@ fn settings() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// The mount that a path lies on; the path itself need not be there yet.
+/// The mount that a path lies on, with all devices below; the path itself need not be there yet.
 pub(super) fn mount(path: &Path) -> Option<Mount> {
     let there = path.ancestors().find(|p| p.exists()).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let there = there.canonicalize().ok()?;
-    let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let mut best: Option<(usize, Mount)> = None;
-    for line in table.lines() {
-        let Some((left, right)) = line.split_once(" - ") else { continue };
-        let (left, right): (Vec<&str>, Vec<&str>) = (left.split(' ').collect(), right.split(' ').collect());
-        let ([_, _, _, _, at, options, ..], [kind, source, ..]) = (left.as_slice(), right.as_slice()) else { continue };
-        let at = unescape(at);
-        // A later line covers an earlier one of the same place.
-        if there.starts_with(&at) && best.as_ref().is_none_or(|(len, _)| at.len() >= *len) {
-            let mount = Mount {
-                path: at.clone(),
-                source: unescape(source),
-                kind: (*kind).to_owned(),
-                options: format!("{options},{}", right.get(2).unwrap_or(&"")).trim_end_matches(',').to_owned(),
-                ..Mount::default()
-            };
-            best = Some((at.len(), mount));
-        }
-    }
-    let (_, mut mount) = best?;
-    if let Ok(space) = rustix::fs::statvfs(&there) {
+    let found = device::mount_of(there)?;
+    let layers = device::below(there).map(|bottom| bottom.layers).unwrap_or_default();
+    let mut mount = Mount {
+        path: found.path.display().to_string(),
+        source: found.source,
+        kind: found.kind,
+        options: found.options,
+        devices: layers.iter().map(layer).collect(),
+        ..Mount::default()
+    };
+    if let Ok(space) = rustix::fs::statvfs(there) {
         mount.total = space.f_blocks * space.f_frsize;
         mount.free = space.f_bavail * space.f_frsize;
     }
     Some(mount)
 }
 
-/// The kernel writes blanks and the like in octal.
-fn unescape(text: &str) -> String {
-    ["\\040", "\\011", "\\012", "\\134"]
-        .iter()
-        .zip([" ", "\t", "\n", "\\"])
-        .fold(text.to_owned(), |text, (code, plain)| text.replace(code, plain))
+fn layer(layer: &device::Layer) -> Device {
+    let traits = layer.traits();
+    Device {
+        name: layer.name.clone(),
+        model: traits.model,
+        size: traits.size,
+        rotational: traits.rotational,
+        scheduler: traits.scheduler,
+        direct_io: layer.direct_io,
+    }
 }

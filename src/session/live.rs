@@ -1,11 +1,13 @@
 //! Processes that live from `create processes` to `shutdown processes`, and what a script measures of them in between.
 
+use super::cache::Cache;
+use super::collector::Collector;
 use super::record::{self, Periodic};
 use super::{Front, Session, Status};
 use crate::diag::Diagnostic;
 use crate::fileset::Fileset;
 use crate::fileset::prepare::Prepared;
-use crate::model::{Expr, Stats};
+use crate::model::{self, Expr, Stats, Value};
 use crate::plan::Plan;
 use crate::report::filebench;
 use crate::runtime::{Ended, Running, Waited};
@@ -24,6 +26,7 @@ pub(super) struct Ready {
     /// Of those that were made for this run.
     pub(super) prepared: Vec<Option<Prepared>>,
     pub(super) dirty_before: u64,
+    pub(super) cache: Cache,
 }
 
 /// Live processes.
@@ -50,10 +53,11 @@ impl Session {
             return status;
         }
         self.has_run = true;
-        let ready = match self.get_ready(Span::default(), front) {
+        let mut ready = match self.get_ready(Span::default(), front) {
             Ok(ready) => ready,
             Err(status) => return status,
         };
+        ready.cache.mark();
         let (mut running, heard) = match self.start(&ready, front) {
             Ok(started) => started,
             Err(status) => return status,
@@ -117,13 +121,22 @@ impl Session {
         if status != Status::Done {
             // What was measured is not thrown away.
             self.snap(front);
+            if let (Status::Interrupted(_), Some(live)) = (status, &mut self.live) {
+                // A signal ends the wait; whether it ends the processes too is for the front end to say.
+                live.ended = None;
+            }
             return status;
         }
         Status::Done
     }
 
     /// `stats …`.
-    pub(super) fn stats(&mut self, stats: &Stats, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn stats(
+        &mut self,
+        stats: &Stats,
+        span: Span,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
         match stats {
             Stats::Clear => self.clear_live(),
             Stats::Snap => return Ok(self.snap(front)),
@@ -131,6 +144,10 @@ impl Session {
             Stats::MultiDump(file) => return self.dump(file, &|run, out| filebench::multidump(run, out), front),
             Stats::XmlDump(file) => return self.dump(file, &|run, out| filebench::xmldump(run, out), front),
             Stats::Directory(path) => {
+                let made = self.make_dir_for(path, front)?;
+                if made != Status::Done {
+                    return Ok(made);
+                }
                 let path = PathBuf::from(self.text(path)?);
                 if let Err(e) = std::fs::create_dir_all(&path) {
                     front.error(
@@ -143,8 +160,21 @@ impl Session {
                 self.stats_dir = Some(path);
             }
             Stats::Command(command) => {
+                if let Some(d) = self.refusal(&self.text(command)?, span) {
+                    front.diagnostics(&self.map, &[d]);
+                    return Ok(Status::Refused);
+                }
+                let made = self.make_dir_for(command, front)?;
+                if made != Status::Done {
+                    return Ok(made);
+                }
                 let command = self.text(command)?;
-                front.note(&format!("`{command}` is not started: collectors run beside wmlrun, not below it"));
+                // Only one at a time, as in Filebench.
+                self.collector = None;
+                match Collector::start(&command) {
+                    Ok(collector) => self.collector = Some(collector),
+                    Err(e) => front.note(&format!("`{command}` can't be started: {e}")),
+                }
             }
         }
         Ok(Status::Done)
@@ -153,6 +183,7 @@ impl Session {
     fn clear_live(&mut self) {
         if let Some(live) = &mut self.live {
             live.running.clear();
+            live.ready.cache.mark();
             live.measuring = true;
             live.cpu = proc::cpu_times();
             live.system = record::system_cpu();
@@ -164,11 +195,12 @@ impl Session {
 
     /// `stats snap`: the measurement so far becomes a run of the result.
     fn snap(&mut self, front: &mut dyn Front) -> Status {
+        self.collector = None;
         let Some(mut live) = self.live.take() else {
             front.note("no processes live: `stats snap` has nothing to show");
             return Status::Done;
         };
-        let waited = live.ended.clone().unwrap_or(Waited { ended: Ended::Time, tick: Clock::get().raw() });
+        let waited = live.ended.clone().unwrap_or_else(|| live.running.look());
         let mut run = self.new_run(&live.ready, &live.running, live.requested);
         run.started_at.clone_from(&live.started_at);
         run.intervals = std::mem::take(&mut live.intervals);
@@ -215,7 +247,22 @@ impl Session {
     /// `shutdown processes`, and whatever else ends them.
     pub(super) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
         let Some(live) = self.live.take() else { return Status::Done };
+        // A fault that no `sleep` or `stats snap` has heard of is told now.
+        let mut status = Status::Done;
+        if live.ended.is_none()
+            && let Waited { ended: ended @ Ended::Fault(_), .. } = live.running.look()
+        {
+            status = show_end(&ended, front);
+        }
         live.running.stop(Clock::get().raw());
+        if self.stream_wanted().is_some() {
+            live.running.settle(Duration::from_secs(10));
+            let digest = self.keep_streams(&live.ready, &live.running, front);
+            if let Some(run) = self.document.runs.last_mut() {
+                run.digest = digest;
+                self.write_json(front);
+            }
+        }
         let begun = Instant::now();
         if !live.running.join(Duration::from_secs(10)) {
             front.note(&format!(
@@ -224,7 +271,7 @@ impl Session {
             ));
         }
         live.heard.try_iter().for_each(|message| front.note(&message));
-        Status::Done
+        status
     }
 
     /// `psrun [[-]PERIOD [SECONDS]]`.
@@ -238,9 +285,14 @@ impl Session {
         const PERIOD: f64 = 10.0;
         let (period, reset) = match period {
             None => (PERIOD, false),
-            Some(Spanned { node: Expr::Negative(n), .. }) => (*n as f64, true),
-            Some(other) => (self.seconds(other)?, false),
+            Some(other) => match model::eval(other, &self.scope).map_err(Box::new)? {
+                Value::Negative(n) => (n as f64, true),
+                _ => (self.seconds(other)?, false),
+            },
         };
+        if self.only_loaded("psrun", seconds, front) {
+            return Ok(Status::Done);
+        }
         let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
         let periodic = Periodic::new(if period > 0.0 { period } else { PERIOD }, reset);
         Ok(self.run_with(seconds, Some(periodic), span, front))

@@ -4,16 +4,25 @@
 //! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
 //! Deliberately absent: the command line, terminals, formats of reports.
 
+mod cache;
+mod collector;
 mod commands;
+mod compare;
 mod environment;
 mod front;
+mod help;
 pub mod library;
 mod live;
 mod record;
+pub mod profile;
 mod run;
+mod script;
 mod settings;
+mod shell;
+mod streams;
 
 pub use front::Front;
+pub use record::day_and_time;
 pub use settings::Settings;
 
 use crate::diag::{Code, Diagnostic, Severity, has_errors};
@@ -87,7 +96,7 @@ pub struct Session {
     /// Variables that loaded scripts set, in order: what `vars` of 1.4 prints.
     script_variables: Vec<String>,
     /// The time of a `run N` in a text that was only loaded.
-    default_seconds: Option<f64>,
+    default_seconds: Option<Spanned<Expr>>,
     warm_next: Option<f64>,
     /// A run has been made: a script without any gets one.
     has_run: bool,
@@ -98,6 +107,16 @@ pub struct Session {
     live: Option<live::Live>,
     json: Option<json::Writer>,
     stats_dir: Option<PathBuf>,
+    collector: Option<collector::Collector>,
+    /// Where the script lies: what it loads is sought there first.
+    beside: Option<PathBuf>,
+    /// A whole script is run: what it loads does not take its place in the result.
+    whole: bool,
+    /// Runs whose operations are in the trace file.
+    traced: usize,
+    /// Trees that were let go and stay where they are, with their bytes.
+    left: Vec<(PathBuf, u64)>,
+    shell: shell::Shell,
 }
 
 /// A file set that is on the disk.
@@ -117,6 +136,11 @@ impl Session {
         let _ = scope.set("dir", Spanned::new(fresh, Span::default()), SetBy::Default);
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         scope.set_internal("hostname", host);
+        // Before anything is measured, all is 0.
+        scope.set_internal("rate", "0".to_owned());
+        for name in record::INTERNAL {
+            scope.set_internal(&format!("stats.{name}"), "0".to_owned());
+        }
         let document = Document {
             command_line: settings.command_line.clone(),
             process_id: std::process::id(),
@@ -149,6 +173,12 @@ impl Session {
             live: None,
             json: None,
             stats_dir: None,
+            collector: None,
+            beside: None,
+            whole: false,
+            traced: 0,
+            left: Vec::new(),
+            shell: shell::Shell::default(),
         }
     }
 
@@ -239,6 +269,12 @@ impl Session {
         let file = self.map.add(name, text);
         let Some(model) = self.check(file, false, front) else { return Status::Script };
         self.describe_script(file, &model);
+        self.whole = true;
+        if let Some(d) = self.refused(&model.commands) {
+            front.diagnostics(&self.map, &[d]);
+            return Status::Refused;
+        }
+        self.beside = std::path::Path::new(name).parent().filter(|dir| dir.is_dir()).map(PathBuf::from);
         let applied = self.apply_sets(front);
         if applied != Status::Done {
             return applied;
@@ -257,18 +293,8 @@ impl Session {
             return status;
         }
         if self.definitions.processes.is_empty() {
-            if self.sets.is_empty()
-                && model.commands.iter().all(|c| {
-                    !matches!(
-                        c.kind,
-                        CommandKind::Echo(_)
-                            | CommandKind::Create(_)
-                            | CommandKind::List(_)
-                            | CommandKind::Version
-                            | CommandKind::Help
-                    )
-                })
-            {
+            // A script that prints, makes files or loads has done what it was for.
+            if model.commands.iter().all(|c| only_defines(&c.kind)) {
                 let d = Diagnostic::error(Code::NothingToRun, Span::new(file, 0, 0), "the script defines no process")
                     .help("add `define process name=… { thread … { flowop … } }`");
                 front.diagnostics(&self.map, &[d]);
@@ -321,26 +347,16 @@ impl Session {
         front.0
     }
 
-    /// A statement typed at the prompt.
-    pub fn typed(&mut self, text: &str, front: &mut dyn Front) -> Status {
-        let file = self.map.add("<prompt>", text);
-        let Some(model) = self.check(file, true, front) else { return Status::Script };
-        self.commands(&model.commands, front)
-    }
-
     fn describe_script(&mut self, file: FileId, model: &model::Model) {
-        use sha2::{Digest, Sha256};
         let source = self.map.file(file);
-        let digest = Sha256::digest(source.text.as_bytes());
         self.dialect = model.dialect;
+        if self.whole {
+            return;
+        }
         let script = &mut self.document.script;
         script.path.clone_from(&source.name);
         script.text.clone_from(&source.text);
-        script.sha256 = digest.iter().fold(String::new(), |mut hex, b| {
-            use std::fmt::Write as _;
-            let _ = write!(hex, "{b:02x}");
-            hex
-        });
+        script.sha256 = sha256(&source.text);
         script.dialect = model.dialect.name().to_owned();
         script.dialect_reason.clone_from(&model.dialect_reason);
         let base = source.name.rsplit('/').next().unwrap_or_default();
@@ -461,19 +477,7 @@ impl Session {
 
 /// The commands that define and set, and nothing else.
 fn definitions_of(commands: &[Command]) -> Vec<Command> {
-    let defines = |kind: &CommandKind| {
-        matches!(
-            kind,
-            CommandKind::Set { .. }
-                | CommandKind::SetField { .. }
-                | CommandKind::SetMode(_)
-                | CommandKind::DefineFileset(_)
-                | CommandKind::DefineProcess(_)
-                | CommandKind::DefineFlowop(_)
-                | CommandKind::EventGen(_)
-                | CommandKind::Load(_)
-        )
-    };
+    let defines = |kind: &CommandKind| only_defines(kind) || matches!(kind, CommandKind::Load(_));
     let mut found = Vec::new();
     for command in commands {
         match &command.kind {
@@ -493,6 +497,39 @@ fn definitions_of(commands: &[Command]) -> Vec<Command> {
         }
     }
     found
+}
+
+/// Whether a command changes what later ones do, and does nothing else.
+fn only_defines(kind: &CommandKind) -> bool {
+    matches!(
+        kind,
+        CommandKind::Set { .. }
+            | CommandKind::SetField { .. }
+            | CommandKind::SetMode(_)
+            | CommandKind::SetNoUseStats
+            | CommandKind::Debug
+            | CommandKind::Usage(_)
+            | CommandKind::EnableLatHist
+            | CommandKind::DefineFileset(_)
+            | CommandKind::DefineProcess(_)
+            | CommandKind::DefineFlowop(_)
+            | CommandKind::EventGen(_)
+    )
+}
+
+/// The SHA-256 of a text, in hexadecimal.
+pub fn sha256(text: &str) -> String {
+    use sha2::{Digest, Sha256};
+    use std::fmt::Write as _;
+    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, b| {
+        let _ = write!(hex, "{b:02x}");
+        hex
+    })
+}
+
+/// The type of the file system that a path lies on; the path need not be there yet.
+pub fn file_system(path: &std::path::Path) -> Option<String> {
+    environment::mount(path).map(|m| m.kind)
 }
 
 /// A list of names for a message.

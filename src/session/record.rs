@@ -7,16 +7,28 @@ use crate::plan::Plan;
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
 use crate::stats::result::build::{self, CpuTime};
-use crate::stats::result::{
-    CacheState, Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Run, State, Straggler,
-};
+use crate::stats::result::{Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Run, State, Straggler};
 use crate::stats::snapshot::Snapshot;
 use crate::sys::{Clock, errno_name};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Now, as RFC 3339 in UTC.
 pub(super) fn now() -> String {
+    let [year, month, day, hour, minute, second] = civil();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Now, as Filebench's batch mode writes it into the names of directories, but in UTC: `Nov_20_2026-11h_05m_09s`.
+pub fn day_and_time() -> String {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let [year, month, day, hour, minute, second] = civil();
+    format!("{}_{day}_{year}-{hour:02}h_{minute:02}m_{second:02}s", MONTHS[month as usize - 1])
+}
+
+/// Year, month, day, hour, minute and second in UTC.
+fn civil() -> [u64; 6] {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Civil date from a day number: eras of 400 years that begin in March, so that the leap day comes last.
@@ -27,7 +39,7 @@ pub(super) fn now() -> String {
     let month = (5 * day + 2) / 153;
     let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
     let year = era * 400 + year + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+    [year, month, day, rest / 3600, rest / 60 % 60, rest % 60]
 }
 
 /// CPU seconds between two readings of user and system nanoseconds.
@@ -60,11 +72,17 @@ pub(super) fn io_bytes(plan: &Plan, sample: &Sample) -> u64 {
 pub(super) struct Timeline {
     from: u64,
     last: Sample,
+    /// Where the last piece began, for an end so soon after it that it belongs to it.
+    before: Option<Sample>,
 }
 
 impl Timeline {
     pub(super) fn new(running: &Running) -> Self {
-        Self { from: running.from(), last: Sample { tick: running.from(), flowops: running.measured().flowops } }
+        Self {
+            from: running.from(),
+            last: Sample { tick: running.from(), flowops: running.measured().flowops },
+            before: None,
+        }
     }
 
     /// The piece since the last one.
@@ -77,20 +95,23 @@ impl Timeline {
         let t = running.ns(self.from, now.tick) as f64 / 1e9;
         let seconds = running.ns(self.last.tick, now.tick) as f64 / 1e9;
         let deltas: Vec<Snapshot> = now.flowops.iter().zip(&self.last.flowops).map(|(n, l)| n.minus(l)).collect();
-        self.last = now;
+        self.before = Some(std::mem::replace(&mut self.last, now));
         build::interval(t, seconds, &deltas)
     }
 
-    /// Whether the end of the run is far enough from the last piece to be one of its own: a tenth of a second.
-    pub(super) fn has_rest(&self, running: &Running, end: u64) -> bool {
-        running.ns(self.last.tick, end) > 100_000_000
-    }
-
-    /// The last piece, up to the end of the measurement.
-    pub(super) fn last(&mut self, running: &Running, end: u64) -> Interval {
+    /// The end of the measurement: what is left is a piece of its own, or, if it is less than a tenth of a second, a part of
+    /// the last one.
+    pub(super) fn conclude(&mut self, running: &Running, end: u64, pieces: &mut Vec<Interval>) {
+        const SHORT: u64 = 100_000_000;
+        if running.ns(self.last.tick, end) < SHORT
+            && let Some(before) = self.before.take()
+        {
+            self.last = before;
+            pieces.pop();
+        }
         let mut now = running.measured();
         now.tick = end;
-        self.take(running, now)
+        pieces.push(self.take(running, now));
     }
 }
 
@@ -131,6 +152,22 @@ impl Periodic {
     }
 }
 
+/// The figures of the last measurement that a script can read as `${stats.NAME}`, all whole numbers: operations, operations,
+/// reads and writes a second, MB/s, and microseconds an operation.
+pub(super) const INTERNAL: [&str; 11] = [
+    "iocount",
+    "iorate",
+    "ioreadrate",
+    "iowriterate",
+    "iobandwidth",
+    "iolatency",
+    "iocpu",
+    "oheadcpu",
+    "iowait",
+    "syscpu",
+    "iocpusys",
+];
+
 /// Flowops and summary out of snapshots.
 fn fill_figures(run: &mut Run, snapshots: &[Snapshot], seconds: f64, cpu: CpuTime) {
     for (flowop, snapshot) in run.flowops.iter_mut().zip(snapshots) {
@@ -152,7 +189,7 @@ impl Session {
                 variables.insert(binding.name.clone(), as_json(&value));
             }
         }
-        Run {
+        let mut run = Run {
             requested_seconds: seconds,
             variables,
             engine: self.settings.engine.name().to_owned(),
@@ -160,7 +197,6 @@ impl Session {
             threads: plan.n_threads(),
             descriptor_tables: if real { running.tables() } else { "shared" }.to_owned(),
             lathist: self.lathist,
-            cache_state: CacheState::AsIs,
             settled: ready.prepared.iter().flatten().last().map(|p| p.settled.is_some_and(|s| !s.ran_out)),
             flowops: plan.flowops.iter().enumerate().map(|(id, _)| self.identity(plan, id)).collect(),
             filesets: ready
@@ -170,7 +206,9 @@ impl Session {
                 .map(|(set, prepared)| fileset(set, prepared.as_ref()))
                 .collect(),
             ..Run::default()
-        }
+        };
+        ready.cache.describe(&mut run);
+        run
     }
 
     fn identity(&self, plan: &Plan, id: usize) -> Flowop {
@@ -227,6 +265,7 @@ impl Session {
             backlog_oldest_seconds: rounds.oldest_ns as f64 / 1e9,
         });
         run.overhead_ns_per_op = Some(overhead());
+        ready.cache.conclude(run, plan, &ready.sets, self.settings.seed);
         self.internal_values(run);
         self.end(run, plan, &waited.ended)
     }
@@ -271,20 +310,26 @@ impl Session {
     /// `${stats.iocount}` and its like.
     fn internal_values(&mut self, run: &Run) {
         let s = &run.summary;
-        let us = s.latency_ms.map_or(0, |ms| (ms * 1000.0) as u64);
-        for (name, value) in [
-            ("stats.iocount", s.ops),
-            ("stats.iorate", s.ops_per_s as u64),
-            ("stats.ioreadrate", s.reads_per_s as u64),
-            ("stats.iowriterate", s.writes_per_s as u64),
-            ("stats.iobandwidth", s.mb_per_s as u64),
-            ("stats.iolatency", us),
-            ("stats.iocpu", s.cpu_us_per_op.unwrap_or(0.0) as u64),
-            ("stats.syscpu", s.system_cpu_us_per_op.unwrap_or(0.0) as u64),
-        ] {
-            self.scope.set_internal(name, value.to_string());
+        let us = |x: Option<f64>| x.unwrap_or(0.0) as u64;
+        let latency = us(s.latency_ms.map(|ms| ms * 1000.0));
+        let (own, all) = (us(s.cpu_us_per_op), us(s.system_cpu_us_per_op));
+        let values = [
+            s.ops,
+            s.ops_per_s as u64,
+            s.reads_per_s as u64,
+            s.writes_per_s as u64,
+            s.mb_per_s as u64,
+            latency,
+            own,
+            // What the tool itself costs, in nanoseconds, is told in the result; it never makes a microsecond.
+            0,
+            latency,
+            all,
+            all.saturating_sub(own),
+        ];
+        for (name, value) in INTERNAL.iter().zip(values) {
+            self.scope.set_internal(&format!("stats.{name}"), value.to_string());
         }
-        self.scope.set_internal("date", now());
     }
 }
 
@@ -322,6 +367,11 @@ fn overhead() -> f64 {
     })
 }
 
+/// A path that says the same from any directory, without links as far as it is there: mounts are found by it.
+fn absolute(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}
+
 /// A file set's entry.
 fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prepare::Prepared>) -> Fileset {
     let spec = &set.spec;
@@ -329,7 +379,7 @@ fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prep
         |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
     Fileset {
         name: spec.name.clone(),
-        path: spec.root().display().to_string(),
+        path: absolute(&spec.root()).display().to_string(),
         layout: BTreeMap::from([
             ("entries".to_owned(), spec.entries.into()),
             ("leafdirs".to_owned(), spec.leafdirs.into()),

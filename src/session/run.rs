@@ -2,6 +2,7 @@
 
 use super::live::Ready;
 use super::{Front, ReadySet, Session, Status, record};
+use crate::diag::{Code, Diagnostic};
 use crate::fileset::prepare::{self, Prepared};
 use crate::fileset::space::Watch;
 use crate::fileset::{Fileset, settle};
@@ -9,9 +10,10 @@ use crate::plan::{self, Plan};
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::Span;
 use crate::stats::result::build::CpuTime;
-use crate::stats::result::{Run, State, Warmup};
+use crate::stats::result::{Note, Run, State, Warmup};
 use crate::sys::{limits, proc};
-use std::path::PathBuf;
+use crossbeam::channel::RecvTimeoutError;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -35,7 +37,9 @@ impl Session {
         if let Some(runtime) = self.settings.runtime {
             return Some(runtime.as_secs_f64());
         }
-        if let Some(seconds) = seconds.or(self.default_seconds) {
+        // A default of a loaded text is worth what its variables are worth now.
+        let default = || self.default_seconds.as_ref().and_then(|s| self.seconds(s).ok()).filter(|s| *s > 0.0);
+        if let Some(seconds) = seconds.or_else(default) {
             return Some(seconds);
         }
         if self.mode != crate::model::QuitMode::Timeout {
@@ -58,36 +62,71 @@ impl Session {
         front: &mut dyn Front,
     ) -> Status {
         self.has_run = true;
+        self.shell.last_run = Some(seconds);
         let status = self.shutdown_processes(front);
         if status != Status::Done {
             return status;
         }
-        let limit = self.limit(seconds, front);
-        let ready = match self.get_ready(span, front) {
+        let mut ready = match self.get_ready(span, front) {
             Ok(ready) => ready,
             Err(status) => return status,
         };
-        self.measure(&ready, limit, report, front)
+        let limit = self.limit(seconds, front);
+        self.measure(&mut ready, limit, report, front)
     }
 
     /// Compiles the plan and brings its file sets onto the disk.
     pub(super) fn get_ready(&mut self, span: Span, front: &mut dyn Front) -> Result<Ready, Status> {
         if self.definitions.processes.is_empty() {
-            let d = crate::diag::Diagnostic::error(crate::diag::Code::NothingToRun, span, "no process is defined")
+            let d = Diagnostic::error(Code::NothingToRun, span, "no process is defined")
                 .help("define one, or `load` a personality");
             front.diagnostics(&self.map, &[d]);
             return Err(Status::Script);
         }
+        self.refuse_devices(front)?;
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
         let (sets, prepared) = self.prepare(&plan, front)?;
         check_machine(&plan, &sets, front)?;
+        let cache = self.bring_caches(&sets, front)?;
         let dirty_before = settle::dirty_bytes();
-        Ok(Ready { plan, sets, prepared, dirty_before })
+        Ok(Ready { plan, sets, prepared, dirty_before, cache })
+    }
+
+    /// A file that is a block device is used in place, and what is on it is lost: not without leave.
+    fn refuse_devices(&self, front: &mut dyn Front) -> Result<(), Status> {
+        use std::os::unix::fs::FileTypeExt;
+        if !self.settings.engine.real() {
+            return Ok(());
+        }
+        let leave = |device: &Path| {
+            let same = |other: &PathBuf| std::fs::canonicalize(other).is_ok_and(|other| other == *device);
+            self.settings.allow_device.iter().any(same)
+        };
+        for def in self.definitions.filesets.iter().filter(|def| def.single) {
+            // What else is wrong with it is told when the plan is made.
+            let Some(spec) = plan::fileset_spec(def, &self.scope, &mut Vec::new()) else { continue };
+            let root = spec.root();
+            let Ok(device) = std::fs::canonicalize(&root) else { continue };
+            if !std::fs::metadata(&device).is_ok_and(|meta| meta.file_type().is_block_device()) {
+                continue;
+            }
+            let (code, what, help) = if leave(&device) {
+                let help = "make a file system on it, mount it, and give that directory with `path=`".to_owned();
+                (Code::Unsupported, "is a block device, which this version can't use in place", help)
+            } else {
+                let help = format!("what is on it would be lost; `--allow-device {}` gives leave", root.display());
+                (Code::Refused, "is a block device", help)
+            };
+            let found = Diagnostic::error(code, def.span, format!("`{}` {what}", root.display())).help(help);
+            front.diagnostics(&self.map, &[found]);
+            return Err(Status::Refused);
+        }
+        Ok(())
     }
 
     /// Makes the fresh directory, if a file set lies in it.
-    fn make_dir_if_used(&mut self, front: &mut dyn Front) -> Result<(), Status> {
+    pub(super) fn make_dir_if_used(&mut self, front: &mut dyn Front) -> Result<(), Status> {
         let by_default = self.scope.binding("dir").is_some_and(|b| b.by == crate::model::SetBy::Default);
         if !by_default || self.fresh.is_some() || !self.settings.engine.real() {
             return Ok(());
@@ -137,10 +176,13 @@ impl Session {
         for ready in std::mem::take(&mut self.sets) {
             if wanted.contains(&ready.made_from) {
                 kept.push(ready);
-            } else {
+            } else if plan.filesets.iter().any(|s| s.root() == ready.set.spec.root()) {
                 ready.set.close();
+            } else {
+                self.let_go(&ready, front);
             }
         }
+        self.left.retain(|(path, _)| plan.filesets.iter().all(|s| s.root() != *path));
         let mut new = Vec::new();
         for (spec, key) in plan.filesets.iter().zip(&wanted) {
             if kept.iter().any(|r| r.made_from == *key) {
@@ -190,31 +232,38 @@ impl Session {
             data_seed: self.settings.seed,
             ..prepare::Options::default()
         };
-        let stop = Arc::new(AtomicBool::new(false));
-        let done = AtomicBool::new(false);
-        let result = std::thread::scope(|scope| {
-            let (interrupt, flag, over) = (&self.interrupt, &stop, &done);
-            // A signal reaches the workers through their own flag.
-            scope.spawn(move || {
-                while !over.load(SeqCst) {
-                    if interrupt.load(SeqCst) != 0 {
-                        flag.store(true, SeqCst);
-                    }
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-            });
-            let result = prepare::prepare(sets, &options, front.progress(), &stop);
-            done.store(true, SeqCst);
-            result
-        });
-        match result {
+        match self.interruptible(|stop| prepare::prepare(sets, &options, front.progress(), stop)) {
             Ok(prepared) => Ok(prepared),
-            Err(_) if self.interrupt.load(SeqCst) != 0 => Err(Status::Interrupted(self.interrupt.load(SeqCst) as u8)),
+            Err(_) if self.signal() != 0 => Err(Status::Interrupted(self.signal())),
             Err(e) => {
                 front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
                 Err(Status::Refused)
             }
         }
+    }
+
+    /// The signal that came, or 0.
+    pub(super) fn signal(&self) -> u8 {
+        self.interrupt.load(SeqCst) as u8
+    }
+
+    /// Long work with files, which a signal stops: it reaches the workers through their own flag.
+    pub(super) fn interruptible<T>(&self, work: impl FnOnce(&AtomicBool) -> T) -> T {
+        let stop = AtomicBool::new(false);
+        let (done, over) = crossbeam::channel::bounded::<()>(0);
+        std::thread::scope(|scope| {
+            let (interrupt, flag) = (&self.interrupt, &stop);
+            scope.spawn(move || {
+                while over.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
+                    if interrupt.load(SeqCst) != 0 {
+                        flag.store(true, SeqCst);
+                    }
+                }
+            });
+            let result = work(&stop);
+            drop(done);
+            result
+        })
     }
 
     /// The options of the runtime, and where `print` is heard.
@@ -230,6 +279,7 @@ impl Session {
             count_errors: self.settings.count_errors,
             pin: self.settings.pin,
             messages: Some(messages),
+            stream: self.stream_wanted(),
             interrupt: Arc::clone(&self.interrupt),
         };
         match runtime::start(Arc::clone(&ready.plan), &ready.sets, options) {
@@ -243,7 +293,7 @@ impl Session {
 
     fn measure(
         &mut self,
-        ready: &Ready,
+        ready: &mut Ready,
         limit: Option<f64>,
         mut periodic: Option<record::Periodic>,
         front: &mut dyn Front,
@@ -255,6 +305,7 @@ impl Session {
         let warmup = self.warm_next.take().map_or(self.settings.warmup, Duration::from_secs_f64);
         let length = limit.map(Duration::from_secs_f64);
         let mut run = self.new_run(ready, &running, limit);
+        ready.cache.mark();
         let opened = running.open(length.map(|l| l + warmup));
         run.started_at = record::now();
         if let Err(ended) = opened {
@@ -265,6 +316,10 @@ impl Session {
         if !warmup.is_zero() {
             let waited = running.wait(Some(warmup), self.settings.interval, &mut |_| true);
             if waited.ended != Ended::Time {
+                run.warnings.push(Note {
+                    code: "ended_in_warmup".to_owned(),
+                    message: "the run ended while it was warmed up: the figures are of the warm-up".to_owned(),
+                });
                 return self.conclude(ready, running, run, &waited, CpuTime::default(), front);
             }
             let before = running.clear();
@@ -273,6 +328,7 @@ impl Session {
                 ops: record::io_ops(&ready.plan, &before),
                 bytes: record::io_bytes(&ready.plan, &before),
             });
+            ready.cache.mark();
             if let Some(length) = length {
                 running.end_after(length);
             }
@@ -283,9 +339,11 @@ impl Session {
         let watch = Watch::new(ready.sets.iter().filter(|_| writes).map(|s| s.spec.root()));
         let mut low = None;
         let mut timeline = record::Timeline::new(&running);
-        let document = &self.document;
+        let (document, started) = (&self.document, self.started);
         let waited = {
-            let look = Duration::from_millis(100).min(self.settings.interval);
+            // Where little is left above what must stay free, it may be gone in no time.
+            let look = if watch.is_tight() { 5 } else { 100 };
+            let look = Duration::from_millis(look).min(self.settings.interval);
             let every = (self.settings.interval.as_nanos() / look.as_nanos()).max(1);
             let mut looks = 0;
             let run = &mut run;
@@ -300,7 +358,9 @@ impl Session {
                 if let Some(periodic) = &mut periodic
                     && periodic.due(tick.elapsed_ns)
                 {
-                    front.interim(document, &periodic.report(run, tick));
+                    let mut report = periodic.report(run, tick);
+                    report.finished_seconds = started.elapsed().as_secs_f64();
+                    front.interim(document, &report);
                 }
                 low.is_none()
             })
@@ -313,9 +373,7 @@ impl Session {
         };
         running.settle(GRACE);
         heard.try_iter().for_each(|message| front.note(&message));
-        if timeline.has_rest(&running, waited.tick) {
-            run.intervals.push(timeline.last(&running, waited.tick));
-        }
+        timeline.conclude(&running, waited.tick, &mut run.intervals);
         if let Some(low) = low {
             run.state = State::LowSpace;
             run.ended_by = format!(
@@ -340,6 +398,7 @@ impl Session {
     ) -> Status {
         running.stop(waited.tick);
         let status = self.fill(&mut run, ready, &running, waited, cpu);
+        run.digest = self.keep_streams(ready, &running, front);
         self.document.runs.push(run);
         crate::report::warnings::note(&mut self.document);
         self.write_json(front);
@@ -352,8 +411,8 @@ impl Session {
 
     /// `create files`: brings the sets onto the disk now.
     pub(super) fn create_files(&mut self, front: &mut dyn Front) -> Status {
-        if self.make_dir_if_used(front).is_err() {
-            return Status::Refused;
+        if let Err(status) = self.refuse_devices(front).and_then(|()| self.make_dir_if_used(front)) {
+            return status;
         }
         let Some(plan) = self.plan(front) else { return Status::Script };
         match self.prepare(&plan, front) {
@@ -383,29 +442,36 @@ impl Session {
         }
     }
 
+    /// Parts with a set that no run needs any more: in the fresh directory its tree goes, elsewhere it stays.
+    pub(super) fn let_go(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
+        let own = self.fresh.as_ref().is_some_and(|dir| ready.set.spec.path.starts_with(dir));
+        if (own && !self.settings.keep) || self.settings.clean {
+            return self.remove_tree(ready, front);
+        }
+        self.left.push((ready.set.spec.root(), ready.prepared.bytes));
+        ready.set.close();
+        Status::Done
+    }
+
     /// The session ends: the fresh directory goes, trees in a directory of the user's stay, and a line says so.
     pub(super) fn leave_trees(&mut self, front: &mut dyn Front) -> Status {
         let mut status = Status::Done;
-        let fresh = self.fresh.take();
-        let mut stay: Vec<(PathBuf, u64)> = Vec::new();
         for ready in std::mem::take(&mut self.sets) {
-            let own = fresh.as_ref().is_some_and(|dir| ready.set.spec.path.starts_with(dir));
-            if (own && !self.settings.keep) || self.settings.clean {
-                status = status.max(self.remove_tree(&ready, front));
-            } else {
-                stay.push((ready.set.spec.root(), ready.prepared.bytes));
-                ready.set.close();
-            }
+            status = status.max(self.let_go(&ready, front));
         }
-        if let Some(dir) = fresh.filter(|_| !self.settings.keep) {
-            // What a population that failed has left behind is marked as ours too.
-            let _ = prepare::clean(&dir, self.settings.populate_threads, &AtomicBool::new(false));
+        if let Some(dir) = self.fresh.take().filter(|_| !self.settings.keep) {
+            // A tree whose making was interrupted is in no list; its marker tells.
+            let cleaned = prepare::clean(&dir, self.settings.populate_threads, &AtomicBool::new(false));
+            for e in cleaned.iter().flat_map(|report| &report.refused) {
+                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+            }
             if let Err(e) = std::fs::remove_dir(&dir)
                 && e.kind() != std::io::ErrorKind::NotFound
             {
                 front.note(&format!("{} stays: {e}", dir.display()));
             }
         }
+        let stay = std::mem::take(&mut self.left);
         if !stay.is_empty() {
             let bytes: u64 = stay.iter().map(|(_, b)| b).sum();
             let paths: Vec<String> = stay.iter().map(|(p, _)| p.display().to_string()).collect();

@@ -44,6 +44,10 @@ pub struct Settings {
     pub allow_system: bool,
     /// Block devices that may be overwritten.
     pub allow_device: Vec<PathBuf>,
+    /// The first operations of each thread are hashed, so many.
+    pub digest: Option<u64>,
+    /// The first operations of each thread are written to this file, so many.
+    pub trace: Option<(PathBuf, usize)>,
     /// The result file.
     pub json: Option<PathBuf>,
     /// The words of the command line, for the result.
@@ -71,6 +75,8 @@ impl Default for Settings {
             count_errors: false,
             allow_system: false,
             allow_device: Vec::new(),
+            digest: None,
+            trace: None,
             json: None,
             command_line: Vec::new(),
         }

@@ -63,6 +63,8 @@ pub struct SourceFile {
     /// The text, whole.
     pub text: String,
     line_starts: Vec<u32>,
+    /// The number of its first line: 1, unless it is a piece of a longer text.
+    first_line: u32,
 }
 
 /// All the texts of a session.
@@ -79,10 +81,15 @@ impl SourceMap {
 
     /// Takes a text in and names it.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
+        self.add_piece(name, text, 1)
+    }
+
+    /// Takes in a piece of a longer text, which begins on its line `first_line`, from 1.
+    pub fn add_piece(&mut self, name: impl Into<String>, text: impl Into<String>, first_line: u32) -> FileId {
         let text = text.into();
         let mut line_starts = vec![0];
         line_starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
-        self.files.push(SourceFile { name: name.into(), text, line_starts });
+        self.files.push(SourceFile { name: name.into(), text, line_starts, first_line });
         FileId(self.files.len() as u32 - 1)
     }
 
@@ -102,7 +109,7 @@ impl SourceMap {
         let line = file.line_starts.partition_point(|&start| start <= span.start).max(1);
         let start = file.line_starts[line - 1] as usize;
         let before = file.text.get(start..span.start as usize).unwrap_or("");
-        (line as u32, before.chars().count() as u32 + 1)
+        (line as u32 - 1 + file.first_line, before.chars().count() as u32 + 1)
     }
 
     /// The line that a span starts in, from 1.
@@ -123,5 +130,12 @@ mod tests {
         assert_eq!(map.line_col(Span::new(id, 3, 4)), (2, 1));
         assert_eq!(map.line_col(Span::new(id, 8, 9)), (2, 5));
         assert_eq!(map.slice(Span::new(id, 3, 5)), "cd");
+    }
+
+    #[test]
+    fn a_piece_counts_from_where_it_begins() {
+        let mut map = SourceMap::new();
+        let id = map.add_piece("<stdin>", "run\n60", 7);
+        assert_eq!(map.line_col(Span::new(id, 4, 6)), (8, 1));
     }
 }

@@ -26,6 +26,8 @@ pub struct Gate {
     ready: CachePadded<AtomicU32>,
     /// 0 running, 1 stopped. A futex that sleepers wait on.
     stopped: CachePadded<AtomicU32>,
+    /// The tick of the earliest stop.
+    stopped_at: AtomicU64,
 }
 
 impl Default for Gate {
@@ -35,6 +37,7 @@ impl Default for Gate {
             open: AtomicU32::new(0).into(),
             ready: AtomicU32::new(0).into(),
             stopped: AtomicU32::new(0).into(),
+            stopped_at: AtomicU64::new(NEVER),
         }
     }
 }
@@ -45,12 +48,13 @@ impl Gate {
         Self::default()
     }
 
-    /// A thread is ready: waits until the gate opens.
-    pub fn arrive(&self) {
+    /// A thread is ready: waits until the gate opens. False if the run has stopped before it began.
+    pub fn arrive(&self) -> bool {
         self.count_ready();
         while self.open.load(Acquire) == 0 {
             wait(&self.open, 0, None);
         }
+        !self.is_stopped()
     }
 
     /// A thread will not come (it failed to get ready).
@@ -81,20 +85,25 @@ impl Gate {
     }
 
     /// Sets the tick at which the run ends.
+    /// A run that was stopped meanwhile stays stopped.
     pub fn set_deadline(&self, tick: u64) {
-        self.deadline.store(tick, Relaxed);
+        self.deadline.store(tick, SeqCst);
+        if self.is_stopped() {
+            self.deadline.fetch_min(self.stopped_at.load(SeqCst), SeqCst);
+        }
     }
 
     /// Ends the run at `tick` (or earlier, if it was to end earlier), and wakes who sleeps in [`Gate::sleep_until`].
     pub fn stop(&self, tick: u64) {
-        self.deadline.fetch_min(tick, SeqCst);
+        self.stopped_at.fetch_min(tick, SeqCst);
         self.stopped.store(1, SeqCst);
+        self.deadline.fetch_min(tick, SeqCst);
         wake(&self.stopped, u32::MAX);
     }
 
     /// Whether [`Gate::stop`] was called.
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Relaxed) != 0
+        self.stopped.load(SeqCst) != 0
     }
 
     /// Sleeps until the clock shows `tick`, or the run stops: then true.

@@ -123,6 +123,7 @@ impl Semaphore {
             self.state.mixed.store(0, SeqCst);
             self.state.needed.store(u32::MAX, SeqCst);
             if self.state.sleepers.load(SeqCst) > 0 {
+                self.state.mixed.store(1, SeqCst);
                 self.state.needed.store(0, SeqCst);
                 wake(&self.state.count, u32::MAX);
             }

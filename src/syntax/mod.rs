@@ -17,6 +17,7 @@ mod parse;
 mod place;
 mod print;
 mod prompt;
+mod split;
 mod token;
 
 pub use fmt::format;
@@ -25,4 +26,5 @@ pub use nest::{Node, nest};
 pub use parse::{parse, without_follow_ons};
 pub use print::{print, print_tokens};
 pub use prompt::is_incomplete;
+pub use split::{Piece, Splitter, statements};
 pub use token::Token;

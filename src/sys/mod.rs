@@ -10,8 +10,8 @@ pub mod fd;
 pub mod futex;
 pub mod limits;
 pub mod map;
-pub mod mapped;
 mod mark;
+pub mod mapped;
 pub mod name;
 pub mod proc;
 

@@ -2,7 +2,7 @@
 //!
 //! `cmd`, `mounts`, `scripts`, `strace`, `support` and `tree` are what the others are built of.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::format_collect)]
 
 mod cmd;
 mod mounts;
@@ -11,6 +11,8 @@ mod strace;
 mod support;
 mod tree;
 
+mod cold;
+mod commands;
 mod counts;
 mod coverage;
 mod documented;
@@ -18,12 +20,23 @@ mod examples;
 mod filesystems;
 mod five_mistakes;
 mod flowops;
+mod formats;
 mod interrupt;
+mod laddis;
 mod lints;
 mod main_job;
 mod manual;
+mod ownership;
+mod repl;
 mod safety;
+mod shapes;
 mod shipped;
+mod space;
+mod starvation;
 mod steady;
+mod stream;
+mod study;
 mod syntax;
 mod tidy;
+mod vectors_14;
+mod vectors_15;

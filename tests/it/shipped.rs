@@ -1,8 +1,11 @@
 //! Every script that is shipped: checked, planned, and run for a second on small files.
 
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::cmd::{Wml, memory, number};
+use crate::cmd::{Wml, count, flowops, memory, number};
 use crate::scripts::{Script, examples, for_each, personalities, side_by_side};
 
 /// Scripts that can't be run in a second on small files, each with the reason. They are checked and planned like all others.
@@ -32,24 +35,68 @@ fn all_have_a_plan_that_stays_the_same() {
     });
 }
 
+/// I/O flowops that do nothing in two seconds, each with the reason: by script and flowop, `*` for all of a script's.
+const NOT_REACHED: &[(&str, &str, &str)] = &[];
+
+/// A script's run in a line of the table.
+struct Line {
+    name: String,
+    ops: u64,
+    flowops: usize,
+    silent: Vec<String>,
+}
+
 #[test]
-fn all_run() {
+fn all_run_and_every_io_flowop_works() {
     for (name, _) in NOT_RUN {
         assert!(all().iter().any(|s| s.name == *name), "{name} is not shipped");
     }
     let run: Vec<_> = all().into_iter().filter(|s| NOT_RUN.iter().all(|(name, _)| *name != s.name)).collect();
+    let lines = Mutex::new(Vec::new());
     for_each(&run, side_by_side(), |script| {
         let values = [script.small(), script.few_threads(), script.buffered()].concat();
-        let call = Wml::below(&memory()).args([&script.call, "--runtime", "1"]).sets(&values).result();
+        let call = Wml::below(&memory()).args([&script.call, "--runtime", "2"]).sets(&values).result();
         let output = call.timeout(Duration::from_mins(1)).run().exits(0);
         let runs = output.result()["runs"].as_array().unwrap().clone();
         assert!(!runs.is_empty(), "no run in the result");
+        let mut line = Line { name: script.name.clone(), ops: 0, flowops: 0, silent: Vec::new() };
         for run in &runs {
             assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
             assert!(number(run, &["summary", "ops"]) > 0.0, "no operation\n{}", output.shown());
+            line.ops += count(&run["summary"], "ops");
+            for f in flowops(run) {
+                assert_eq!(f["errors"], serde_json::json!({}), "{}", f["name"]);
+                if f["class"] == "io" || f["class"] == "aio" {
+                    line.flowops += 1;
+                    line.silent.extend((count(f, "ops") == 0).then(|| f["name"].as_str().unwrap().to_owned()));
+                }
+            }
         }
         assert_eq!(output.left(), [""; 0], "left behind");
+        lines.lock().unwrap().push(line);
     });
+    let mut lines = lines.into_inner().unwrap();
+    lines.sort_by(|a, b| a.name.cmp(&b.name));
+    show(&lines);
+    let known = |name: &str, flowop: &str| {
+        NOT_REACHED.iter().any(|(script, f, _)| *script == name && (*f == flowop || *f == "*"))
+    };
+    let idle: Vec<String> = lines
+        .iter()
+        .flat_map(|line| line.silent.iter().map(|f| (line.name.as_str(), f.as_str())))
+        .filter(|(name, f)| !known(name, f))
+        .map(|(name, f)| format!("{name}: {f}"))
+        .collect();
+    assert!(idle.is_empty(), "I/O flowops without an operation:\n{}", idle.join("\n"));
+}
+
+/// The table of what they did: the figures are of this machine and of small files.
+#[allow(clippy::print_stdout, reason = "a reader of the test's output wants the table, not only its end")]
+fn show(lines: &[Line]) {
+    println!("{:<28} {:>10} {:>12}  without operations", "script", "operations", "I/O flowops");
+    for line in lines {
+        println!("{:<28} {:>10} {:>12}  {}", line.name, line.ops, line.flowops, line.silent.join(", "));
+    }
 }
 
 /// Without a disk: the whole way from text to report, and files of full size that nobody has to make.
@@ -63,6 +110,64 @@ fn all_run_without_a_disk() {
         assert!(!runs.is_empty() && runs.iter().all(|run| run["engine"] == "null"));
         assert_eq!(output.left(), [""; 0], "a run without a disk makes nothing");
     });
+}
+
+/// Where the table of docs/personalities.md begins: all that follows is made from the scripts.
+const TABLE: &str = "| personality | models | processes | threads | files | bytes | flowops |";
+
+/// A line of that table for each personality, from its own text and its plan.
+fn table() -> String {
+    let mut rows = vec![TABLE.to_owned(), "|---|---|---:|---:|---:|---:|---|".to_owned()];
+    let known = Wml::new().args(["list", "flowops"]).run().exits(0).stdout;
+    let known: Vec<&str> = known.lines().filter_map(|l| l.split_whitespace().next()).collect();
+    let lines = Mutex::new(Vec::new());
+    for_each(&personalities(), side_by_side(), |script| {
+        let plan = Wml::new().args(["plan", &script.call]).run().exits(0).stdout;
+        // total: 1 process, 16 threads, 1,000 files in 2 directories with 13.0 MiB, …
+        let total = plan.lines().find_map(|l| l.strip_prefix("total: ")).expect("a line of totals");
+        let part = |word: &str| {
+            let found = total.split(", ").find(|part| part.contains(word)).unwrap_or("");
+            found.split(' ').next().unwrap_or("").to_owned()
+        };
+        let bytes = total.split(" with ").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or("").to_owned();
+        let mut kinds: Vec<&str> = Vec::new();
+        for line in plan.lines() {
+            let mut words = line.split_whitespace();
+            let (Some(number), Some(_), Some(kind)) = (words.next(), words.next(), words.next()) else { continue };
+            if number.parse::<u64>().is_ok() && known.contains(&kind) && !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        let about = script.text.lines().next().unwrap().trim_start_matches("# ");
+        let about = about.split_once(": ").map_or(about, |(_, rest)| rest).trim_end_matches('.').replace('|', "/");
+        let kinds = kinds.join(", ");
+        let row = format!(
+            "| `{}` | {about} | {} | {} | {} | {bytes} | {kinds} |",
+            script.name,
+            part("process"),
+            part("thread"),
+            part("file")
+        );
+        lines.lock().unwrap().push(row);
+    });
+    let mut lines = lines.into_inner().unwrap();
+    lines.sort();
+    rows.extend(lines);
+    rows.join("\n") + "\n"
+}
+
+/// `UPDATE_DOCS=1` writes the table anew.
+#[test]
+fn the_table_of_the_personalities_is_theirs() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/personalities.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let at = text.find(TABLE).expect("the table's head");
+    let wanted = text[..at].to_owned() + &table();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(path, wanted).unwrap();
+    } else {
+        assert_eq!(text, wanted, "run this test with UPDATE_DOCS=1");
+    }
 }
 
 #[test]

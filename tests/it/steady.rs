@@ -40,7 +40,7 @@ fn read_summary(text: &str) -> Vec<(String, u64)> {
 }
 
 fn assert_only(call: Wml, names: &[&str]) {
-    let mut running = call.args(["--runtime", "60"]).start();
+    let mut running = call.args(["--runtime", "60"]).alone().start();
     running.wait_until_reading();
     // Every thread has by then opened what it works on.
     std::thread::sleep(Duration::from_secs(4));

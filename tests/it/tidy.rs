@@ -13,6 +13,9 @@ const WALLS: &[(&str, &[&str])] = &[
     ("annotate_snippets", &["diag/render.rs"]),
     ("lalrpop_util", &["syntax/parse.rs"]),
     ("clap", &["cli/args.rs"]),
+    ("clap_complete", &["cli/args.rs"]),
+    ("clap_mangen", &["cli/args.rs"]),
+    ("terminal", &["cli/live.rs"]),
     ("rustyline", &["repl/"]),
     ("indicatif", &["cli/", "report/"]),
 ];

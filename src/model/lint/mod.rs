@@ -231,7 +231,7 @@ impl<'a> Use<'a> {
             None => self.has(attr),
             Some(Value::Bool(on)) => *on,
             Some(Value::Int(n)) => *n != 0,
-            Some(Value::Text(word)) => super::build::switch(word).unwrap_or(true),
+            Some(Value::Text(word)) => super::fit::switch(word).unwrap_or(true),
             Some(_) => true,
         }
     }

@@ -206,10 +206,24 @@ pub struct Run {
     pub intervals: Vec<Interval>,
     /// What ended the run before its time, if something went wrong.
     pub failure: Option<Failure>,
+    /// A digest of what the threads did, if asked for (`--digest`).
+    pub digest: Option<Digest>,
     /// Threads that had not come back from a call when the result was written.
     pub stragglers: Vec<Straggler>,
     /// What a reader of the numbers should know.
     pub warnings: Vec<Note>,
+}
+
+/// One number for what the threads of a run did: equal for equal operations in equal order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Digest {
+    /// Hash of each thread's first operations, as (flowop, file, offset, size), in hexadecimal.
+    pub value: String,
+    /// How many operations of each thread were to be hashed.
+    pub operations: u64,
+    /// Threads that did fewer: two runs can be compared only if it is 0 in both, or if they did just the same.
+    pub short_threads: u64,
 }
 
 /// What went wrong in a run.
@@ -458,8 +472,42 @@ pub struct Fileset {
     pub resident_before_interval: Option<[f64; 2]>,
     /// 95 % interval of `resident_after`.
     pub resident_after_interval: Option<[f64; 2]>,
-    /// What the bottom devices moved while the run went on; null if that cannot be told.
+    /// What the run's operations moved of its files.
+    pub asked_bytes: DeviceBytes,
+    /// What the bottom devices moved while the run went on, for whomever; null if that cannot be told.
     pub device_bytes: Option<DeviceBytes>,
+    /// Where the bytes were that the run asked for (reads, or writes if it had none): `asked_bytes` of all sets on the same
+    /// devices held against `device_bytes`. Null without such bytes, or if that cannot be told.
+    pub verdict: Option<Verdict>,
+}
+
+/// Who moved the bytes that were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// The devices: at least nine tenths.
+    #[serde(rename = "device")]
+    Device,
+    /// Memory: at most a tenth came to the devices.
+    #[serde(rename = "memory")]
+    Memory,
+    /// Both.
+    #[serde(rename = "device and memory")]
+    Both,
+    /// Whatever the devices moved: a cache below the file system is out of reach.
+    #[serde(rename = "unknown below")]
+    UnknownBelow,
+}
+
+impl Verdict {
+    /// As in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Device => "device",
+            Self::Memory => "memory",
+            Self::Both => "device and memory",
+            Self::UnknownBelow => "unknown below",
+        }
+    }
 }
 
 /// Bytes that devices moved.

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::fixture::fixture;
-use super::{DeviceBytes, Document, OpenLoop, Run, SCHEMA, State};
+use super::{DeviceBytes, Document, OpenLoop, Run, SCHEMA, State, Verdict};
 use serde_json::{Value, json};
 
 fn schema() -> Value {
@@ -40,7 +40,9 @@ fn full() -> Document {
     let mut document = fixture();
     let run = &mut document.runs[0];
     run.open_loop = Some(OpenLoop::default());
+    run.digest = Some(super::Digest::default());
     run.filesets[0].device_bytes = Some(DeviceBytes::default());
+    run.filesets[0].verdict = Some(Verdict::UnknownBelow);
     run.flowops[0].response_ns = Some(run.flowops[1].latency_ns);
     run.flowops[0].lateness_ns = Some(run.flowops[2].latency_ns);
     run.warnings.push(super::Note::default());

@@ -4,20 +4,23 @@
 //! close together the end of the first serves as the start of the second, and one reading of the clock is saved; after
 //! anything dearer than a draw ([`OpCx::digress`]) the clock is read again and the time between goes to the tool's account.
 
+mod pick;
+
+pub use pick::{Makers, PickBy, Starvation, maker};
+
 use super::buffer::IoBuffer;
 use super::slots::{FileRef, Slots};
-use super::{Failure, Kind, Outcome};
+use super::stream::Stream;
+use super::{Failure, Outcome};
 use crate::engine::{Engine, Handle};
 use crate::fileset::dirs::{Dirs, ThreadDirs};
-use crate::fileset::{Fileset, How, Members, Name, OwnRotor, Picked, Rotor, Want};
+use crate::fileset::{Fileset, Name, OwnRotor, Rotor};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
 use crate::sys::{Clock, Errno, Fd, errno_text};
 use rustix::fs::OFlags;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::time::Duration;
 
 /// Directories that a thread keeps open of a set whose directories are too many for the process.
 const OWN_DIRS: usize = 64;
@@ -29,27 +32,6 @@ pub struct View {
     pub set: Arc<Fileset>,
     /// The live threads that bring about each state and are not starved themselves.
     pub makers: Arc<Makers>,
-}
-
-/// Who can end a wait for a file of one set.
-#[derive(Debug, Default)]
-pub struct Makers {
-    /// Whether the plan has a maker of existing files, absent files, existing and absent leaf directories.
-    pub planned: [bool; 4],
-    /// How many such threads live and are not starved.
-    pub live: [AtomicU32; 4],
-}
-
-/// The place of a state in [`Makers`].
-pub fn maker(kind: Kind, want: Want) -> usize {
-    usize::from(kind == Kind::LeafDir) * 2 + usize::from(want == Want::Absent)
-}
-
-/// A thread's part in making files, to be taken out of the count while it starves and when it ends.
-#[derive(Debug, Default)]
-pub struct Starvation {
-    /// Set and state that the thread makes.
-    pub makes: Vec<(usize, usize)>,
 }
 
 /// What a thread's operations work with.
@@ -90,6 +72,10 @@ pub struct OpCx<'r> {
     pub messages: Option<crossbeam::channel::Sender<String>>,
     /// The offset used last, for `reoffset`.
     pub last_offset: u64,
+    /// What the thread does, one operation after another, if somebody wants to know.
+    pub stream: Option<Box<Stream>>,
+    /// The file or directory that was looked up by name last.
+    located: Option<FileRef>,
     /// The place of the flowop that is running among the thread's.
     pub current: usize,
     /// Its counters.
@@ -134,6 +120,8 @@ pub struct Parts<'r> {
     pub aio: Option<super::aio::Outstanding>,
     /// See [`OpCx`].
     pub messages: Option<crossbeam::channel::Sender<String>>,
+    /// See [`OpCx`].
+    pub stream: Option<Box<Stream>>,
 }
 
 impl<'r> OpCx<'r> {
@@ -162,10 +150,12 @@ impl<'r> OpCx<'r> {
             aio: parts.aio,
             messages: parts.messages,
             last_offset: 0,
+            stream: parts.stream,
+            located: None,
             current: 0,
+            cell: parts.stats.cell(0),
             intended: 0,
             lateness: 0,
-            cell: parts.stats.cell(0),
             last: 0,
             started: 0,
             fresh: false,
@@ -225,10 +215,24 @@ impl<'r> OpCx<'r> {
             if self.intended > 0 {
                 self.cell().record_response(self.clock.ns(self.intended, now), self.lateness);
             }
+            if self.stream.is_some() {
+                self.note(bytes);
+            }
             Outcome::Ok
         } else {
             self.cell().record_late(bytes);
             Outcome::Over
+        }
+    }
+
+    /// An operation becomes part of the thread's stream: when it is counted, or, if it is counted later, when it is submitted.
+    #[cold]
+    pub fn note(&mut self, bytes: u64) {
+        let slot = self.slots.take_last();
+        let file = self.located.take().or(slot);
+        if let Some(stream) = &mut self.stream {
+            stream.push(self.current, file, self.last_offset, bytes);
+            self.digress();
         }
     }
 
@@ -260,15 +264,23 @@ impl<'r> OpCx<'r> {
     /// A call of the current operation failed.
     #[cold]
     pub fn failed(&mut self, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
+        self.failed_of(self.current, what, errno, file)
+    }
+
+    /// A call failed that another flowop of the thread had made.
+    #[cold]
+    pub fn failed_of(&mut self, flowop: usize, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
         let number = errno.raw_os_error();
-        self.cell().error(number);
+        self.stats.cell(flowop).error(number);
         self.digress();
         self.last = self.clock.raw();
+        let root = file.map(|f| self.views[f.set].set.spec.root());
         Outcome::Failed(Box::new(Failure {
-            what: format!("{what}: {}", errno_text(number)),
+            what: format!("{what}: {}{}", errno_text(number), root.map_or_else(String::new, |at| room(errno, &at))),
             path: file.map(|f| self.path(f)),
             errno: Some(number),
             help: advice(errno).to_owned(),
+            of: Some(flowop),
         }))
     }
 
@@ -276,7 +288,13 @@ impl<'r> OpCx<'r> {
     #[cold]
     pub fn misuse(&mut self, what: impl Into<String>, help: &str) -> Outcome {
         self.cell().error(0);
-        Outcome::Failed(Box::new(Failure { what: what.into(), path: None, errno: None, help: help.to_owned() }))
+        Outcome::Failed(Box::new(Failure {
+            what: what.into(),
+            path: None,
+            errno: None,
+            help: help.to_owned(),
+            of: None,
+        }))
     }
 
     /// The path of a file.
@@ -284,126 +302,10 @@ impl<'r> OpCx<'r> {
         self.views[file.set].set.path_of(file.index).display().to_string()
     }
 
-    /// Picks a file of a set; waits if there is none now and there may be one later.
-    /// With `hold` the file stays busy until `State::release` or `State::set_exists`.
-    #[inline]
-    pub fn pick(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<u64, Outcome> {
-        self.digress();
-        let view = &self.views[set];
-        let how = match by {
-            PickBy::Rotate => How::Rotate(&mut self.rotors[set]),
-            PickBy::Own => How::Own(&mut self.own[set]),
-            PickBy::Index(n) => How::Index(n),
-        };
-        match view.set.state.pick(want, how, hold) {
-            Picked::File(index) => Ok(index),
-            Picked::AllBusy | Picked::None => self.pick_slow(set, want, by, hold, Kind::File),
-        }
-    }
-
-    /// Picks and holds a file of a set, if there is one right now.
-    pub fn try_pick(&mut self, set: usize, want: Want) -> Option<u64> {
-        match self.views[set].set.state.pick(want, How::Rotate(&mut self.rotors[set]), true) {
-            Picked::File(index) => Some(index),
-            Picked::AllBusy | Picked::None => None,
-        }
-    }
-
-    /// Picks and holds a file that does not exist and one that does: never waits for one while it holds the other, so that
-    /// two threads can't wait for one another.
-    pub fn pick_both(&mut self, set: usize) -> Result<(u64, u64), Outcome> {
-        loop {
-            let absent = self.pick(set, Want::Absent, PickBy::Rotate, true)?;
-            if let Some(existing) = self.try_pick(set, Want::Existing) {
-                return Ok((absent, existing));
-            }
-            self.views[set].set.state.release(absent);
-            self.pick(set, Want::Existing, PickBy::Rotate, false)?;
-        }
-    }
-
-    /// Picks an empty directory of a set, in the same way.
-    pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<u64, Outcome> {
-        self.digress();
-        match self.views[set].set.state.leafdirs.pick(want, How::Rotate(&mut self.leaf_rotors[set]), true) {
-            Picked::File(index) => Ok(index),
-            Picked::AllBusy | Picked::None => self.pick_slow(set, want, PickBy::Rotate, true, Kind::LeafDir),
-        }
-    }
-
-    #[cold]
-    fn pick_slow(&mut self, set: usize, want: Want, by: PickBy, hold: bool, kind: Kind) -> Result<u64, Outcome> {
-        let from = self.clock.raw();
-        let views = self.views;
-        let state = &views[set].set.state;
-        let members: &Members = if kind == Kind::File { &state.files } else { &state.leafdirs };
-        let makers = &views[set].makers;
-        let made = maker(kind, want);
-        let mut starving = false;
-        let result = loop {
-            let epoch = members.epoch();
-            let rotor = if kind == Kind::File { &mut self.rotors[set] } else { &mut self.leaf_rotors[set] };
-            let how = match by {
-                PickBy::Rotate => How::Rotate(rotor),
-                PickBy::Own => How::Own(&mut self.own[set]),
-                PickBy::Index(n) => How::Index(n),
-            };
-            let picked = members.pick(want, how, hold);
-            match picked {
-                Picked::File(index) => break Ok(index),
-                Picked::AllBusy => {
-                    // Whoever holds them is in the middle of a call: its turn.
-                    std::thread::yield_now();
-                }
-                Picked::None if !makers.planned[made] => break Err(Outcome::Exhausted),
-                Picked::None => {
-                    if !starving {
-                        starving = true;
-                        self.starvation.leave(views);
-                    }
-                    if makers.live[made].load(SeqCst) == 0 {
-                        // One more look: the last maker may have made one before it left.
-                        if members.epoch() == epoch {
-                            break Err(Outcome::Stuck(Box::new(self.starved_out(set, want, kind))));
-                        }
-                        continue;
-                    }
-                    members.wait_change(epoch, Duration::from_millis(50));
-                }
-            }
-            if self.gate.is_stopped() || self.expired() {
-                break Err(Outcome::Over);
-            }
-        };
-        if starving {
-            self.starvation.enter(views);
-        }
-        let waited = self.clock.ns(from, self.clock.raw());
-        self.starved += waited;
-        self.cell().starved(waited);
-        result
-    }
-
-    fn starved_out(&self, set: usize, want: Want, kind: Kind) -> Failure {
-        let name = &self.views[set].set.spec.name;
-        let thing = if kind == Kind::File { "file" } else { "directory" };
-        let (state, other) = match want {
-            Want::Existing => ("existing", "make"),
-            Want::Absent => ("free", "remove"),
-        };
-        Failure {
-            what: format!(
-                "file set `{name}` has no {state} {thing} left, and every thread that could {other} one waits itself"
-            ),
-            path: None,
-            errno: None,
-            help: "give the file set more entries, or another `prealloc`".to_owned(),
-        }
-    }
-
     /// The directory descriptor and the last name of a file.
     #[inline]
     pub fn locate(&mut self, file: FileRef) -> Result<(Fd, Name), Outcome> {
+        self.located = Some(file);
         let tree = &self.views[file.set].set.tree;
         let dir = tree.dir_of(file.index);
         let name = tree.name(file.index);
@@ -443,19 +345,6 @@ impl<'r> OpCx<'r> {
     /// Whether the thread has directories of its own of that set, and not all of them at once.
     fn keeps_few(&self, set: usize) -> bool {
         self.dirs[set].as_ref().is_some_and(|dirs| !dirs.is_shared())
-    }
-
-    /// Takes a file that exists, and no other: false if it does not exist or someone else works on it.
-    pub fn hold_existing(&self, file: FileRef) -> bool {
-        let state = &self.views[file.set].set.state;
-        match state.pick(Want::Existing, How::Index(file.index), true) {
-            Picked::File(index) if index == file.index => true,
-            Picked::File(other) => {
-                state.release(other);
-                false
-            }
-            Picked::AllBusy | Picked::None => false,
-        }
     }
 
     /// Opens a picked file into a slot. Time must be running. The pick is released by the caller.
@@ -508,9 +397,9 @@ impl<'r> OpCx<'r> {
 
     /// Waits for what is out and closes whatever is open: the thread ends.
     pub fn close_all(&mut self) {
-        if let Some(mut aio) = self.aio.take() {
-            aio.drain(self);
-        }
+        // What fails now is counted; its thread has ended and can't fail any more.
+        let _ = super::aio::drain(self);
+        self.aio = None;
         for slot in 0..self.slots.len() {
             // What a buffered writer still had is written, as by a program that ends; nobody counts it any more.
             let _ = super::buffered::flush(self, slot);
@@ -528,33 +417,15 @@ impl<'r> OpCx<'r> {
     }
 }
 
-/// Which candidate to pick.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PickBy {
-    /// The next one of all threads' rotation.
-    Rotate,
-    /// The next one of the thread's own rotation.
-    Own,
-    /// The one with this index, else the next.
-    Index(u64),
-}
-
-impl Starvation {
-    /// The thread starves, or ends: it makes nothing any more. Whoever waits for it looks again.
-    pub fn leave(&self, views: &[View]) {
-        for (set, state) in &self.makes {
-            if views[*set].makers.live[*state].fetch_sub(1, SeqCst) == 1 {
-                views[*set].set.state.wake_all();
-            }
-        }
+/// For a file system or quota that is full: what is left of it.
+fn room(errno: Errno, dir: &std::path::Path) -> String {
+    if !matches!(errno, Errno::NOSPC | Errno::DQUOT) {
+        return String::new();
     }
-
-    /// The thread lives, or has its file.
-    pub fn enter(&self, views: &[View]) {
-        for (set, state) in &self.makes {
-            views[*set].makers.live[*state].fetch_add(1, SeqCst);
-        }
-    }
+    crate::sys::fd::statvfs_path(dir).map_or_else(
+        |_| String::new(),
+        |left| format!("; {} and {} inodes are free", crate::util::size::format(left.free), left.files_free),
+    )
 }
 
 /// What to do about an error number.

@@ -1,0 +1,111 @@
+//! Progress of population: a bar on a terminal, a line every few seconds elsewhere.
+
+#![allow(clippy::print_stderr, reason = "this is the place that draws")]
+
+use crate::fileset::prepare::{Phase, Progress};
+use crate::util::{count, size};
+use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Where it is drawn.
+pub(super) struct Bars {
+    quiet: bool,
+    terminal: bool,
+    state: Mutex<Bar>,
+}
+
+#[derive(Default)]
+struct Bar {
+    drawn: Option<ProgressBar>,
+    what: String,
+    files: u64,
+    bytes: u64,
+    since: Option<Instant>,
+    last: Option<Instant>,
+}
+
+/// Elsewhere than on a terminal, a line is printed so often.
+const EVERY: Duration = Duration::from_secs(2);
+
+impl Bars {
+    /// On standard error; not at all if `quiet`.
+    pub(super) fn new(quiet: bool) -> Self {
+        Self { quiet, terminal: std::io::stderr().is_terminal(), state: Mutex::default() }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn finish(&self) {
+        if let Some(bar) = self.state.lock().drawn.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn files_of(n: u64) -> String {
+    if n == 1 { "1 file".to_owned() } else { format!("{} files", count::grouped(n)) }
+}
+
+/// A style whose text is known to be right; should it not be, the library's own.
+fn style(known: &str, open: &str, bounded: bool) -> ProgressStyle {
+    ProgressStyle::with_template(if bounded { known } else { open }).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+impl Progress for Bars {
+    fn started(&self, set: &str, phase: Phase, files: u64, bytes: u64) {
+        if self.quiet {
+            return;
+        }
+        self.finish();
+        let mut state = self.state.lock();
+        let what = match phase {
+            Phase::Scan => format!("looking through {set}"),
+            Phase::Remove => format!("removing the old {set}"),
+            Phase::Compare => format!("comparing {set}"),
+            Phase::Populate => format!("making {set}"),
+            Phase::Warm => format!("reading {set} into memory"),
+            Phase::Evict => format!("evicting {set} from memory"),
+            Phase::Settle => "letting the disks come to rest".to_owned(),
+        };
+        let amount = if phase == Phase::Populate {
+            format!(": {}, {}", files_of(files), size::format(bytes))
+        } else {
+            String::new()
+        };
+        *state = Bar { what, files, bytes, since: Some(Instant::now()), ..Bar::default() };
+        if self.terminal {
+            let bar = ProgressBar::new(if bytes > 0 { bytes } else { files });
+            bar.set_style(style("{bar:30} {msg} {eta} left", "{spinner} {msg}", files > 0 || bytes > 0));
+            bar.set_message(format!("{}{amount}", state.what));
+            state.drawn = Some(bar);
+        } else if phase == Phase::Populate {
+            state.last = Some(Instant::now());
+            eprintln!("{}{amount}", state.what);
+        }
+    }
+
+    fn advanced(&self, files: u64, bytes: u64) {
+        let mut state = self.state.lock();
+        let Some(since) = state.since.filter(|_| !self.quiet) else { return };
+        let seconds = since.elapsed().as_secs_f64().max(1e-9);
+        let rate = if state.bytes > 0 {
+            format!("{}/s", size::format((bytes as f64 / seconds) as u64))
+        } else {
+            format!("{} files/s", count::grouped((files as f64 / seconds) as u64))
+        };
+        if let Some(bar) = &state.drawn {
+            bar.set_position(if state.bytes > 0 { bytes } else { files });
+            bar.set_message(format!("{}: {} of {}, {rate}", state.what, count::grouped(files), files_of(state.files)));
+        } else if !self.terminal && state.last.is_some_and(|t| t.elapsed() >= EVERY) {
+            state.last = Some(Instant::now());
+            let part = if state.bytes > 0 {
+                bytes as f64 / state.bytes as f64
+            } else {
+                files as f64 / state.files.max(1) as f64
+            };
+            let left = if part > 0.0 { seconds * (1.0 - part) / part } else { 0.0 };
+            eprintln!("{}: {:.0} %, {rate}, {left:.0} s left", state.what, part * 100.0);
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! `wmlrun batch`: every workload of a Filebench profile, each with its directory of results, and a page over all.
+//!
+//! What runs is a script that is written first, `thisrun.f` beside a copy of its personality, so that each workload can be
+//! run again without the profile.
+
+use super::console::{self, Console};
+use crate::diag::{self, Diagnostic, has_errors};
+use crate::flowop;
+use crate::model::{self, Known};
+use crate::report::{index, json};
+use crate::session::profile::{self, Config, Profile};
+use crate::session::{Front, Session, Settings, Status, library};
+use crate::source::SourceMap;
+use crate::stats::result::{Document, Run};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+/// Seconds of a workload whose profile says nothing: Filebench's own default.
+const DEFAULT_SECONDS: f64 = 60.0;
+
+/// A workload that is about to run.
+struct Job<'a> {
+    config: &'a Config,
+    /// The personality, as it was found.
+    found: library::Found,
+    /// Its variables.
+    variables: Vec<String>,
+}
+
+/// What has come of a workload.
+struct Done<'a> {
+    config: &'a Config,
+    personality: String,
+    document: Document,
+    status: Status,
+}
+
+/// Runs a profile. `settings` are those of the command line, for each of the workloads.
+pub(super) fn batch(
+    path: &Path,
+    settings: &Settings,
+    interrupt: &Arc<AtomicUsize>,
+    mut console: impl FnMut() -> Console,
+) -> u8 {
+    let text = match std::fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(e) => {
+            console::error(&format!("{} can't be read: {e}", path.display()), None);
+            return 2;
+        }
+    };
+    let mut map = SourceMap::new();
+    let file = map.add(path.display().to_string(), &text);
+    let (profile, mut found) = profile::parse(file, &text);
+    let jobs = if has_errors(&found) { Vec::new() } else { jobs(&profile, path, settings, &mut map, &mut found) };
+    if !has_errors(&found) {
+        let variables: Vec<Vec<String>> = jobs.iter().map(|j| j.variables.clone()).collect();
+        found.extend(profile.unknown_keys(&variables));
+    }
+    console::diagnostics(&map, &found);
+    if has_errors(&found) || !settings_fit(settings, &jobs) {
+        return 2;
+    }
+    let mut writer = match settings.json.as_deref().map(json::Writer::create).transpose() {
+        Ok(writer) => writer,
+        Err(e) => {
+            console::error(&format!("the result file can't be written: {e}"), Some("give `--json` another path"));
+            return 3;
+        }
+    };
+    let home = match home(&profile, &jobs, path, settings) {
+        Ok(home) => home,
+        Err((home, e)) => {
+            let help = "name another directory in `stats = …;`";
+            console::error(&format!("{} can't be made: {e}", home.display()), Some(help));
+            return 3;
+        }
+    };
+    let mut all: Vec<Done<'_>> = Vec::new();
+    for job in &jobs {
+        let mut console = console();
+        console.note(&format!("workload {} ({})", job.config.name.node, job.found.name));
+        let done = match run(job, &profile, path, &home, settings, interrupt, &mut console) {
+            Ok(done) => done,
+            Err(e) => {
+                console::error(&format!("the results of `{}` can't be written: {e}", job.config.name.node), None);
+                return 3;
+            }
+        };
+        let stop = matches!(done.status, Status::Interrupted(_));
+        all.push(done);
+        let written = page(&home, &profile, &all).and_then(|page| std::fs::write(home.join("index.html"), page));
+        if let Err(e) = written {
+            console::error(&format!("the page of the batch can't be written: {e}"), None);
+            return 3;
+        }
+        if stop {
+            break;
+        }
+    }
+    let mut status = all.iter().map(|d| d.status).max().unwrap_or_default();
+    if let Some(writer) = writer.take()
+        && let Err(e) = writer.finish(&joined(path, &text, &all))
+    {
+        console::error(&format!("the result file can't be written: {e}"), None);
+        status = status.max(Status::Refused);
+    }
+    console().note(&format!("the results are in {}", home.display()));
+    status.code()
+}
+
+/// Finds every personality and its variables; what can't be found or is wrong is told.
+fn jobs<'a>(
+    profile: &'a Profile,
+    path: &Path,
+    settings: &Settings,
+    map: &mut SourceMap,
+    found: &mut Vec<Diagnostic>,
+) -> Vec<Job<'a>> {
+    let table = flowop::spec_table();
+    let beside = path.parent();
+    let mut jobs = Vec::new();
+    for config in &profile.configs {
+        if let Some(function) = profile.value(config, "function").filter(|f| !f.node.starts_with("generic")) {
+            let message = format!("function `{}` of Filebench's batch mode is not known here", function.node);
+            found.push(
+                Diagnostic::error(diag::Code::Unsupported, function.span, message)
+                    .help("write `function = generic;`, and one `CONFIG` for each of the steps"),
+            );
+        }
+        if let Some(time) = profile.value(config, "runtime").filter(|t| seconds(&t.node).is_none()) {
+            found.push(
+                Diagnostic::error(diag::Code::WrongType, time.span, format!("`{}` is no run time", time.node))
+                    .help("give seconds, or a time such as `10m`"),
+            );
+        }
+        // A profile without one has been told so.
+        let Some(name) = profile.value(config, "personality") else { continue };
+        match library::find(&name.node, beside) {
+            Ok(script) => {
+                let file = map.add(&script.name, &script.text);
+                let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+                let (model, problems) = model::check(map, file, &table, settings.dialect, &known);
+                if has_errors(&problems) {
+                    found.extend(problems);
+                    continue;
+                }
+                let mut variables = Vec::new();
+                model::check::each_variable(&model.commands, &mut |v| {
+                    if !variables.iter().any(|known| known == v) {
+                        variables.push(v.to_owned());
+                    }
+                });
+                jobs.push(Job { config, found: script, variables });
+            }
+            Err(library::NotFound::Unreadable(path, e)) => found.push(
+                Diagnostic::error(diag::Code::BadArgument, name.span, format!("{} can't be read: {e}", path.display()))
+                    .help("name another personality"),
+            ),
+            Err(library::NotFound::Nowhere(near)) => {
+                let message = format!("there is no personality `{}`, beside the profile or shipped", name.node);
+                let help =
+                    near.map_or("`wmlrun list` shows what is shipped".to_owned(), |n| format!("did you mean `{n}`?"));
+                found.push(Diagnostic::error(diag::Code::BadArgument, name.span, message).help(help));
+            }
+        }
+    }
+    jobs
+}
+
+/// Whether every `--set` changes something in some workload; if not, it is told.
+fn settings_fit(settings: &Settings, jobs: &[Job<'_>]) -> bool {
+    let names: Vec<&str> = jobs.iter().flat_map(|j| j.variables.iter().map(String::as_str)).collect();
+    let mut fit = true;
+    for (name, value) in &settings.sets {
+        if !names.contains(&name.as_str()) {
+            let help = diag::nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+            console::error(&format!("no personality of the profile uses `${name}` (`{value}`)"), help.as_deref());
+            fit = false;
+        }
+    }
+    fit
+}
+
+/// A time of a profile: seconds, or with units.
+fn seconds(text: &str) -> Option<f64> {
+    crate::util::duration::parse(text).ok().map(|d| d.as_secs_f64()).filter(|s| *s > 0.0)
+}
+
+/// Makes the directory of the batch: `STATS/HOST-FILESYSTEM-PROFILE-TIME`. An error comes with the path that it is about.
+fn home(
+    profile: &Profile,
+    jobs: &[Job<'_>],
+    path: &Path,
+    settings: &Settings,
+) -> Result<PathBuf, (PathBuf, std::io::Error)> {
+    let Some(job) = jobs.first() else { return Err((PathBuf::new(), std::io::ErrorKind::NotFound.into())) };
+    let value = |key: &str| profile.value(job.config, key).map(|v| v.node.clone());
+    let stats = PathBuf::from(value("stats").unwrap_or_else(|| "stats".to_owned()));
+    let set = settings.sets.iter().rev().find(|(name, _)| name == "dir").map(|(_, dir)| dir.clone());
+    let dir = set.or_else(|| value("dir")).unwrap_or_else(|| ".".to_owned());
+    let kind = || crate::session::file_system(Path::new(&dir));
+    let filesystem = value("filesystem").or_else(kind).unwrap_or_else(|| "unknown".to_owned());
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let stem = path.file_stem().map_or("profile".into(), |s| s.to_string_lossy());
+    let name = format!("{host}-{filesystem}-{stem}-{}", crate::session::day_and_time()).replace('/', "_");
+    let stats = std::path::absolute(&stats).map_err(|e| (stats.clone(), e))?;
+    // Two batches in one second.
+    for n in 0..100 {
+        let home = stats.join(if n == 0 { name.clone() } else { format!("{name}.{n}") });
+        let made = std::fs::create_dir_all(&stats).and_then(|()| std::fs::create_dir(&home));
+        match made {
+            Ok(()) => return Ok(home),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err((home, e)),
+        }
+    }
+    Err((stats, std::io::ErrorKind::AlreadyExists.into()))
+}
+
+/// Runs one workload. An error is one of its directory's.
+fn run<'a>(
+    job: &Job<'a>,
+    profile: &'a Profile,
+    path: &Path,
+    home: &Path,
+    settings: &Settings,
+    interrupt: &Arc<AtomicUsize>,
+    console: &mut Console,
+) -> std::io::Result<Done<'a>> {
+    let name = &job.config.name.node;
+    let dir = home.join(name);
+    std::fs::create_dir(&dir)?;
+    let personality = profile.value(job.config, "personality").map_or("", |p| p.node.as_str());
+    // The personality lies beside the script that loads it, under the name that the profile has for it.
+    let stem = Path::new(personality).file_stem().map_or_else(|| personality.into(), |s| s.to_string_lossy());
+    std::fs::write(dir.join(format!("{stem}.f")), &job.found.text)?;
+    let script = script(job, profile, &dir, &stem, settings);
+    let script_path = dir.join("thisrun.f");
+    std::fs::write(&script_path, &script)?;
+    let description = profile.value(job.config, "description").map_or("", |d| d.node.as_str());
+    let copy = std::fs::read_to_string(path).unwrap_or_default();
+    std::fs::write(dir.join("thisrun.prof"), format!("# \"{description}\"\n{copy}"))?;
+    let settings = Settings {
+        json: Some(dir.join("result.json")),
+        // Where a trace is wanted, each workload has its own.
+        trace: settings.trace.as_ref().map(|(file, n)| (dir.join(file.file_name().unwrap_or_default()), *n)),
+        warmup: std::time::Duration::ZERO,
+        sets: settings.sets.iter().filter(|(name, _)| job.variables.contains(name)).cloned().collect(),
+        ..settings.clone()
+    };
+    let mut session = Session::new(settings, Arc::clone(interrupt));
+    let mut status = session.open_json(console);
+    if status == Status::Done {
+        console.begin(&session.document);
+        status = session.script(&script_path.display().to_string(), &script, console);
+        console.end(&session.document);
+    }
+    let document = session.document.clone();
+    status = session.finish(console).max(status);
+    Ok(Done { config: job.config, personality: personality.to_owned(), document, status })
+}
+
+/// The script of one workload, as Filebench's batch mode wrote it.
+fn script(job: &Job<'_>, profile: &Profile, dir: &Path, personality: &str, settings: &Settings) -> String {
+    let name = &job.config.name.node;
+    let runtime = profile.value(job.config, "runtime").and_then(|t| seconds(&t.node)).unwrap_or(DEFAULT_SECONDS);
+    let runtime = settings.runtime.map_or(runtime, |t| t.as_secs_f64());
+    let mut lines = vec![format!("load {}", quoted(personality))];
+    let mut values = profile.values(job.config);
+    for (name, value) in settings.sets.iter().filter(|(name, _)| job.variables.contains(name)) {
+        // The command line wins here as everywhere; so it does when the script is run again.
+        values.retain(|(key, _)| key != name);
+        values.push((name, value));
+    }
+    for (key, value) in values {
+        if key == "debug" {
+            lines.push(format!("debug {value}"));
+        } else if job.variables.iter().any(|v| v == key) {
+            lines.push(format!("set ${key}={}", word(value)));
+        }
+    }
+    lines.push("create filesets".to_owned());
+    lines.push(format!("stats directory {}", quoted(&dir.display().to_string())));
+    lines.push("create processes".to_owned());
+    if !settings.warmup.is_zero() {
+        lines.push(format!("warmup {}", settings.warmup.as_secs_f64()));
+    }
+    lines.push("stats clear".to_owned());
+    lines.push(format!("sleep {runtime}"));
+    lines.push("stats snap".to_owned());
+    lines.push(format!("stats dump {}", quoted(&format!("stats.{name}.out"))));
+    lines.push(format!("stats xmldump {}", quoted(&format!("stats.{name}.xml"))));
+    lines.push("shutdown processes".to_owned());
+    lines.push("quit\n".to_owned());
+    lines.join("\n")
+}
+
+/// A value as the language writes it: numbers and plain words as they are, all else in quotes.
+fn word(value: &str) -> String {
+    let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let plain = value.starts_with(|c: char| c == '/' || c.is_ascii_alphabetic())
+        && value.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    if plain || (number.parse::<f64>().is_ok() && value.len() <= number.len() + 1) || value.starts_with('$') {
+        value.to_owned()
+    } else {
+        quoted(value)
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let escaped: String =
+        text.chars().flat_map(|c| ['\\', c].into_iter().skip(usize::from(!"\\\"$".contains(c)))).collect();
+    format!("\"{escaped}\"")
+}
+
+/// The last measurement of a workload.
+fn measured<'a>(done: &'a Done<'_>) -> Option<&'a Run> {
+    done.document.runs.last()
+}
+
+fn page(home: &Path, profile: &Profile, all: &[Done<'_>]) -> std::io::Result<String> {
+    let title = home.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let description = all.first().and_then(|d| profile.value(d.config, "description"));
+    let environment = all.first().map(|d| &d.document.environment);
+    let place = environment.map_or_else(String::new, |e| {
+        let mount = e.mounts.first().map_or(String::new(), |m| format!(", {} ({})", m.kind, m.source));
+        format!("{} {} {}{mount}", e.uname.nodename, e.uname.sysname, e.uname.release)
+    });
+    let workloads = all
+        .iter()
+        .map(|d| {
+            let name = d.config.name.node.as_str();
+            let names = [
+                ("script", "thisrun.f".to_owned()),
+                ("profile", "thisrun.prof".to_owned()),
+                ("statistics", format!("stats.{name}.out")),
+                ("XML", format!("stats.{name}.xml")),
+                ("JSON", "result.json".to_owned()),
+            ];
+            let there = names.into_iter().filter(|(_, file)| home.join(name).join(file).is_file());
+            index::Workload {
+                name,
+                personality: &d.personality,
+                run: measured(d),
+                ended: "nothing was measured",
+                files: there.map(|(what, file)| (what, format!("{name}/{file}"))).collect(),
+            }
+        })
+        .collect();
+    let description = description.map_or("", |d| d.node.as_str());
+    index::html(&index::Page { title: &title, description, place: &place, workloads }).map_err(std::io::Error::other)
+}
+
+/// All workloads in one document, whose script is the profile.
+fn joined(path: &Path, text: &str, all: &[Done<'_>]) -> Document {
+    let mut document = all.first().map(|d| d.document.clone()).unwrap_or_default();
+    document.script.path = path.display().to_string();
+    text.clone_into(&mut document.script.text);
+    document.script.sha256 = crate::session::sha256(text);
+    document.runs = all.iter().flat_map(|d| d.document.runs.iter().cloned()).collect();
+    document
+}

@@ -1,0 +1,390 @@
+//! A run that one can watch: one block that is drawn over itself on a terminal, a line each interval elsewhere.
+//!
+//! In: what the timeline recorded. Out: text on standard error. Drawn by the thread that waits for the run to end, so that nothing of
+//! it is on the path of an operation. Deliberately absent: numbers of its own; the report has the exact ones.
+
+#![allow(clippy::print_stderr, reason = "this is the place that draws")]
+
+use crate::runtime::Tick;
+use crate::stats::result::{Interval, Run};
+use crate::util::count::{grouped, measured};
+use crate::util::duration::{latency, seconds};
+use crate::util::size;
+use std::fmt::Write as _;
+use std::io::Write;
+use terminal::{Term, measure_text_width, truncate_str};
+
+/// What a flowop's counters show that the timeline does not keep.
+#[derive(Clone, Copy, Default, Debug)]
+struct Trouble {
+    errors: u64,
+    starved_ns: u64,
+}
+
+/// Rows of the block that show no flowop.
+const HEAD: usize = 3;
+
+/// Columns of a row besides name and sparkline: four numbers of ten.
+const NUMBERS: usize = 40;
+
+/// A terminal that does not tell its size is taken for the smallest that is made.
+const SMALLEST: (usize, usize) = (80, 24);
+
+/// Shows runs as they go.
+pub(super) struct Live {
+    /// What it is drawn on; elsewhere lines are printed.
+    screen: Option<Screen>,
+    quiet: bool,
+    colour: bool,
+}
+
+impl Live {
+    /// Draws on standard error, if that is a terminal that can move its cursor.
+    pub(super) fn new(quiet: bool) -> Self {
+        let term = Term::stderr();
+        let able = term.is_term() && std::env::var_os("TERM").is_some_and(|t| t != "dumb");
+        let screen = (able && !quiet).then_some(Screen { term, drawn: 0 });
+        Self { screen, quiet, colour: std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
+    }
+
+    /// An interval has passed.
+    pub(super) fn tick(&mut self, run: &Run, tick: &Tick<'_>) {
+        if self.quiet {
+            return;
+        }
+        let elapsed = tick.elapsed_ns as f64 / 1e9;
+        let counters = tick.running.measured().flowops;
+        let trouble: Vec<Trouble> =
+            counters.iter().map(|s| Trouble { errors: s.failed(), starved_ns: s.starved_ns }).collect();
+        match &mut self.screen {
+            Some(screen) => {
+                let lines = block(run, elapsed, &trouble, screen.size(), self.colour);
+                screen.draw(&lines);
+            }
+            None => eprintln!("{}", plain(run, elapsed, &trouble)),
+        }
+    }
+
+    /// Makes way for other text; the next tick draws anew.
+    pub(super) fn clear(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            screen.draw(&[]);
+        }
+    }
+}
+
+/// A block of lines at the end of what a terminal shows.
+struct Screen {
+    term: Term,
+    drawn: usize,
+}
+
+impl Screen {
+    /// Columns and rows.
+    fn size(&self) -> (usize, usize) {
+        self.term.size_checked().map_or(SMALLEST, |(rows, columns)| (usize::from(columns), usize::from(rows)))
+    }
+
+    /// Draws over what was drawn before, in one write, so that nothing flickers.
+    fn draw(&mut self, lines: &[String]) {
+        if lines.is_empty() && self.drawn == 0 {
+            return;
+        }
+        let text = over(self.drawn, lines);
+        self.drawn = lines.len();
+        // A terminal that has gone is no reason to end a run.
+        let _ = (&self.term).write_all(text.as_bytes());
+    }
+}
+
+/// The text that puts lines over as many drawn before as are said, and leaves the cursor behind them. Line by line: some terminals
+/// keep for scrolling back what is erased as a whole.
+fn over(drawn: usize, lines: &[String]) -> String {
+    let mut text = String::from("\r");
+    if drawn > 0 {
+        let _ = write!(text, "\x1b[{drawn}A");
+    }
+    for line in lines {
+        text.push_str(line);
+        text.push_str("\x1b[K\n");
+    }
+    let rest = drawn.saturating_sub(lines.len());
+    text.push_str(&"\x1b[K\n".repeat(rest));
+    text.push_str("\x1b[K");
+    if rest > 0 {
+        let _ = write!(text, "\x1b[{rest}A");
+    }
+    text
+}
+
+/// What the last interval did, of flowops that do I/O.
+#[derive(Default)]
+struct Now {
+    ops_per_s: f64,
+    bytes_per_s: f64,
+    mean_ns: Option<f64>,
+    errors: u64,
+    /// Share of all threads' time that was spent waiting for a file, since the start, and the flowop that waited most.
+    starved: f64,
+    hungriest: Option<usize>,
+}
+
+impl Now {
+    fn of(run: &Run, elapsed: f64, trouble: &[Trouble]) -> Self {
+        let errors = trouble.iter().map(|t| t.errors).sum();
+        let starved_ns: u64 = trouble.iter().map(|t| t.starved_ns).sum();
+        let threads = run.threads.max(1) as f64;
+        let starved = starved_ns as f64 / 1e9 / (elapsed.max(1e-9) * threads);
+        let hungriest = (0..trouble.len()).max_by_key(|i| trouble[*i].starved_ns).filter(|_| starved_ns > 0);
+        let Some(piece) = run.intervals.last() else { return Self { errors, starved, hungriest, ..Self::default() } };
+        let io = || run.flowops.iter().zip(&piece.flowops).filter(|(f, _)| f.class.is_io()).map(|(_, p)| p);
+        let ops: u64 = io().map(|p| p.ops).sum();
+        let bytes: u64 = io().map(|p| p.bytes).sum();
+        let time: f64 = io().filter_map(|p| Some(p.mean_ns? * p.ops as f64)).sum();
+        let length = piece.seconds.max(1e-9);
+        Self {
+            ops_per_s: ops as f64 / length,
+            bytes_per_s: bytes as f64 / length,
+            mean_ns: (ops > 0).then(|| time / ops as f64),
+            errors,
+            starved,
+            hungriest,
+        }
+    }
+}
+
+/// A line for a log.
+fn plain(run: &Run, elapsed: f64, trouble: &[Trouble]) -> String {
+    let now = Now::of(run, elapsed, trouble);
+    let mut line = format!(
+        "{elapsed:7.1} s: {} ops/s, {}/s, mean {}",
+        grouped(now.ops_per_s as u64),
+        size::format(now.bytes_per_s as u64),
+        latency(now.mean_ns.unwrap_or(f64::NAN))
+    );
+    if now.errors > 0 {
+        line.push_str(&format!(", {} errors", grouped(now.errors)));
+    }
+    if now.starved >= 0.001 {
+        line.push_str(&format!(", {:.1} % starved", now.starved * 100.0));
+    }
+    line
+}
+
+/// The block: at most one line less than the terminal has, none longer than it is wide.
+fn block(run: &Run, elapsed: f64, trouble: &[Trouble], (width, height): (usize, usize), colour: bool) -> Vec<String> {
+    let paint = |code: &str, text: String| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text };
+    let now = Now::of(run, elapsed, trouble);
+    let mut lines = vec![progress(run, elapsed, width)];
+    let mut totals = format!(
+        "{} ops/s   {}/s   mean {}",
+        grouped(now.ops_per_s as u64),
+        size::format(now.bytes_per_s as u64),
+        latency(now.mean_ns.unwrap_or(f64::NAN))
+    );
+    if now.errors > 0 {
+        totals.push_str(&format!("   {}", paint("31", format!("{} errors", grouped(now.errors)))));
+    }
+    if let Some(flowop) = now.hungriest.filter(|_| now.starved >= 0.001) {
+        let text = format!("{:.1} % starved, most in {}", now.starved * 100.0, run.flowops[flowop].name);
+        totals.push_str(&format!("   {}", paint("33", text)));
+    }
+    lines.push(totals);
+    let names: Vec<String> = run.flowops.iter().map(|f| format!("{}/{}/{}", f.process, f.thread, f.name)).collect();
+    let widest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).max("flowop".len());
+    let name_width = widest.min((width / 3).max(8));
+    let spark_width = width.saturating_sub(name_width + NUMBERS + 2).min(run.intervals.len().max("over time".len()));
+    let room = height.saturating_sub(1 + HEAD);
+    let shown = rows(run, room);
+    let head =
+        format!("{:name_width$}{:>10}{:>10}{:>10}{:>10}  {}", "flowop", "ops/s", "MB/s", "p50", "p99", "over time");
+    lines.push(paint("1", fit(&head, width)));
+    for &i in &shown {
+        lines.push(row(run, i, &names[i], name_width, spark_width));
+    }
+    if shown.len() < run.flowops.len() {
+        let rest = (0..run.flowops.len()).filter(|i| !shown.contains(i));
+        let ops: f64 = rest.filter_map(|i| rate(run.intervals.last()?, i)).sum();
+        lines.push(format!("… and {} more: {} ops/s", run.flowops.len() - shown.len(), measured(ops)));
+    }
+    lines.truncate(height.saturating_sub(1).max(1));
+    lines.iter().map(|line| fit(line, width)).collect()
+}
+
+/// A line cut to the terminal; its colours stay whole.
+fn fit(line: &str, width: usize) -> String {
+    if measure_text_width(line) <= width { line.to_owned() } else { truncate_str(line, width, "…").into_owned() }
+}
+
+/// How far the run is: `12.0 s of 60.0 s ███░░░ 20 %, 48.0 s left`.
+fn progress(run: &Run, elapsed: f64, width: usize) -> String {
+    const BAR: usize = 30;
+    let Some(total) = run.requested_seconds.filter(|t| *t > 0.0) else {
+        return format!("{}, until it is done", seconds(elapsed));
+    };
+    let part = (elapsed / total).clamp(0.0, 1.0);
+    let long = BAR.min(width / 3);
+    let done = (part * long as f64).round() as usize;
+    format!(
+        "{} of {}  {}{}  {:.0} %, {} left",
+        seconds(elapsed),
+        seconds(total),
+        "█".repeat(done),
+        "░".repeat(long - done),
+        part * 100.0,
+        seconds((total - elapsed).max(0.0))
+    )
+}
+
+/// The flowops that are shown where there is not room for all: those that do I/O before the others, the busiest of them, in the
+/// order of the script. One row is for what is left out.
+fn rows(run: &Run, room: usize) -> Vec<usize> {
+    let all = 0..run.flowops.len();
+    if run.flowops.len() <= room {
+        return all.collect();
+    }
+    let ops = |i: usize| run.intervals.iter().filter_map(|p| p.flowops.get(i)).map(|p| p.ops).sum::<u64>();
+    let mut ranked: Vec<(bool, u64, usize)> = all.map(|i| (run.flowops[i].class.is_io(), ops(i), i)).collect();
+    ranked.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then(a.2.cmp(&b.2)));
+    let mut shown: Vec<usize> = ranked.into_iter().take(room.saturating_sub(1)).map(|(_, _, i)| i).collect();
+    shown.sort_unstable();
+    shown
+}
+
+fn row(run: &Run, i: usize, name: &str, name_width: usize, spark_width: usize) -> String {
+    let last = run.intervals.last();
+    let piece = last.and_then(|p| p.flowops.get(i));
+    let number = |n: Option<u64>| latency(n.map_or(f64::NAN, |ns| ns as f64));
+    let mb = last.zip(piece).map_or(0.0, |(p, f)| f.bytes as f64 / f64::from(1 << 20) / p.seconds.max(1e-9));
+    let long = name.chars().count();
+    // The end of a long name tells more than its beginning.
+    let name = if long > name_width {
+        std::iter::once('…').chain(name.chars().skip(long + 1 - name_width)).collect()
+    } else {
+        name.to_owned()
+    };
+    let mut line = format!(
+        "{name:name_width$}{:>10}{:>10}{:>10}{:>10}  ",
+        measured(last.and_then(|p| rate(p, i)).unwrap_or(0.0)),
+        if piece.is_some_and(|p| p.bytes > 0) { measured(mb) } else { "-".to_owned() },
+        number(piece.and_then(|p| p.p50_ns)),
+        number(piece.and_then(|p| p.p99_ns)),
+    );
+    line.push_str(&sparkline(run, i, spark_width));
+    line
+}
+
+fn rate(piece: &Interval, flowop: usize) -> Option<f64> {
+    piece.flowops.get(flowop).map(|p| p.ops as f64 / piece.seconds.max(1e-9))
+}
+
+/// The last intervals' rates as little columns, the highest of them full.
+fn sparkline(run: &Run, flowop: usize, width: usize) -> String {
+    const COLUMNS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let from = run.intervals.len().saturating_sub(width);
+    let rates: Vec<f64> = run.intervals[from..].iter().filter_map(|p| rate(p, flowop)).collect();
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let column = |r: f64| match r {
+        r if r <= 0.0 => ' ',
+        r => COLUMNS[((r / most * 8.0).ceil() as usize).clamp(1, 8) - 1],
+    };
+    rates.into_iter().map(column).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::result::{Class, Flowop, IntervalFlowop};
+
+    /// A run of so many flowops after so many intervals, each as a function of its place.
+    fn run(flowops: usize, intervals: usize) -> Run {
+        let identity = |i: usize| Flowop {
+            process: ["shadow", "databasewriter"][i % 2].to_owned(),
+            thread: "thread".to_owned(),
+            name: format!("flowop{}", i + 1),
+            class: if i % 3 == 2 { Class::Sync } else { Class::Io },
+            ..Flowop::default()
+        };
+        let piece = |t: usize| Interval {
+            t: t as f64,
+            seconds: 1.0,
+            flowops: (0..flowops)
+                .map(|i| {
+                    let ops = (1000 * (i + 1) * (t % 7) / 2) as u64;
+                    let some = |ns: u64| (ops > 0).then_some(ns);
+                    IntervalFlowop {
+                        ops,
+                        bytes: if i % 3 == 2 { 0 } else { ops * 2048 },
+                        mean_ns: some(0).map(|_| 3_000.0 + i as f64),
+                        p50_ns: some(2_100 + 100 * i as u64),
+                        p99_ns: some(1_500_000 * (i as u64 + 1)),
+                    }
+                })
+                .collect(),
+        };
+        Run {
+            requested_seconds: Some(60.0),
+            threads: 10,
+            flowops: (0..flowops).map(identity).collect(),
+            intervals: (1..=intervals).map(piece).collect(),
+            ..Run::default()
+        }
+    }
+
+    fn drawn(flowops: usize, size: (usize, usize), colour: bool) -> Vec<String> {
+        let mut trouble = vec![Trouble::default(); flowops];
+        trouble[1] = Trouble { errors: 3, starved_ns: 6_000_000_000 };
+        block(&run(flowops, 12), 12.0, &trouble, size, colour)
+    }
+
+    #[test]
+    fn looks() {
+        for (flowops, size) in [(3, (80, 24)), (40, (80, 24)), (3, (200, 50)), (40, (200, 50))] {
+            let name = format!("live_{flowops}_{}x{}", size.0, size.1);
+            insta::assert_snapshot!(name, drawn(flowops, size, false).join("\n"));
+        }
+    }
+
+    #[test]
+    fn it_fits_every_terminal() {
+        for width in [1, 8, 20, 79, 80, 81, 200] {
+            for height in [1, 2, 3, 5, 24, 50] {
+                for flowops in [2, 3, 40] {
+                    for colour in [false, true] {
+                        let lines = drawn(flowops, (width, height), colour);
+                        assert!(lines.len() <= (height - 1).max(1), "{flowops} flowops on {width} × {height}");
+                        assert!(lines.iter().all(|l| measure_text_width(l) <= width), "{lines:#?}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the cursor ends up is where the next text begins.
+    #[test]
+    fn what_is_drawn_over_is_gone() {
+        let line = |text: &str| text.to_owned();
+        assert_eq!(over(0, &[line("a"), line("b")]), "\ra\x1b[K\nb\x1b[K\n\x1b[K");
+        assert_eq!(over(2, &[line("c")]), "\r\x1b[2Ac\x1b[K\n\x1b[K\n\x1b[K\x1b[1A");
+        assert_eq!(over(1, &[]), "\r\x1b[1A\x1b[K\n\x1b[K\x1b[1A");
+    }
+
+    /// Colours add to what is read, and take nothing away.
+    #[test]
+    fn colour_is_only_colour() {
+        let (with, without) = (drawn(3, (80, 24), true), drawn(3, (80, 24), false));
+        assert!(without.iter().all(|l| !l.contains('\x1b')));
+        assert!(with.iter().any(|l| l.contains('\x1b')));
+        let bare: Vec<String> = with.iter().map(|l| terminal::strip_ansi_codes(l).into_owned()).collect();
+        assert_eq!(bare, without);
+    }
+
+    #[test]
+    fn a_log_gets_lines() {
+        let trouble = [Trouble::default(), Trouble { errors: 3, starved_ns: 6_000_000_000 }, Trouble::default()];
+        let line = plain(&run(3, 12), 12.0, &trouble);
+        assert_eq!(line, "   12.0 s: 7,500 ops/s, 14.6 MiB/s, mean 3.00 µs, 3 errors, 5.0 % starved");
+        let nothing = plain(&Run::default(), 0.0, &[]);
+        assert_eq!(nothing, "    0.0 s: 0 ops/s, 0 B/s, mean -");
+    }
+}

@@ -1,0 +1,83 @@
+//! Standard input that is no terminal: one text, as it comes.
+
+use super::Shell;
+use crate::syntax::Splitter;
+use std::io::Read;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// What errors call it.
+const NAME: &str = "<stdin>";
+
+/// A writer that pauses so long wants to see what its last whole statement did.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// Bytes that are read at a time, and how many such blocks may wait; a faster writer waits.
+const BLOCK: usize = 64 << 10;
+const AHEAD: usize = 16;
+
+/// Does what comes on standard input, to its end.
+pub(super) fn run(shell: &mut Shell<'_>) {
+    // A file does not pause, however slowly it is read.
+    let file = rustix::fs::fstat(std::io::stdin())
+        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile);
+    let (send, blocks) = mpsc::sync_channel(AHEAD);
+    // Detached: it may sit in a read that never returns, and ends with the program.
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        loop {
+            let mut block = vec![0; BLOCK];
+            match input.read(&mut block) {
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return,
+                Ok(n) => {
+                    block.truncate(n);
+                    if send.send(block).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    });
+    follow(shell, &blocks, !file);
+}
+
+/// Does statements as they come.
+fn follow(shell: &mut Shell<'_>, blocks: &Receiver<Vec<u8>>, pauses: bool) {
+    let mut splitter = Splitter::new();
+    let mut rest: Vec<u8> = Vec::new();
+    loop {
+        match blocks.recv_timeout(PAUSE) {
+            Ok(block) => {
+                let mut from = 0;
+                for (at, _) in block.iter().enumerate().filter(|(_, b)| **b == b'\n') {
+                    rest.extend(&block[from..at]);
+                    from = at + 1;
+                    let line = String::from_utf8_lossy(&rest).trim_end_matches('\r').to_owned();
+                    rest.clear();
+                    if !splitter.line(&line).iter().all(|piece| shell.does(NAME, piece)) {
+                        return;
+                    }
+                }
+                rest.extend(&block[from..]);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if shell.ended() {
+                    return;
+                }
+                if pauses && rest.is_empty() && splitter.is_whole() {
+                    let piece = splitter.finish();
+                    if !piece.iter().all(|piece| shell.does(NAME, piece)) {
+                        return;
+                    }
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let mut pieces = splitter.line(&String::from_utf8_lossy(&rest));
+                pieces.extend(splitter.finish());
+                let _ = pieces.iter().all(|piece| shell.does(NAME, piece));
+                return;
+            }
+        }
+    }
+}

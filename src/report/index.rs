@@ -1,0 +1,138 @@
+//! The page of a batch: what each workload reached, and links to all that it left. One file, without scripts or pictures.
+//!
+//! The four tables are those of Filebench's own comparison: operations, bandwidth, latency, and processor time, a row for each
+//! workload and for each of its flowops.
+//! Absent: where the files lie and how the workloads were run.
+
+use crate::stats::result::{Flowop, Run, State};
+use minijinja::value::Value;
+use minijinja::{Environment, context};
+
+/// One workload of a batch.
+#[derive(Debug)]
+pub struct Workload<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it ran.
+    pub personality: &'a str,
+    /// What it measured; none if it did not come to that.
+    pub run: Option<&'a Run>,
+    /// How it ended, if there is no run to tell.
+    pub ended: &'a str,
+    /// Files that it left: a name, and the place relative to the page.
+    pub files: Vec<(&'a str, String)>,
+}
+
+/// A batch.
+#[derive(Debug)]
+pub struct Page<'a> {
+    /// The directory of results: the heading of the tables' column.
+    pub title: &'a str,
+    /// The profile's description.
+    pub description: &'a str,
+    /// The machine and the file system, in words.
+    pub place: &'a str,
+    /// In order.
+    pub workloads: Vec<Workload<'a>>,
+}
+
+const TEMPLATE: &str = include_str!("index.html");
+
+/// The page as HTML.
+pub fn html(page: &Page<'_>) -> Result<String, String> {
+    let mut environment = Environment::new();
+    // The name's ending turns escaping on.
+    environment.add_template("index.html", TEMPLATE).map_err(|e| e.to_string())?;
+    let workloads: Vec<Value> = page.workloads.iter().map(head).collect();
+    let tables = [
+        table(
+            "Throughput breakdown (ops per second)",
+            page,
+            |r| plain(r.summary.ops_per_s, 1),
+            |f| plain(f.ops_per_s, 1),
+        ),
+        table("Bandwidth breakdown (MB/s)", page, |r| plain(r.summary.mb_per_s, 1), |f| plain(f.mb_per_s, 1)),
+        table(
+            "Latency breakdown (ms per op)",
+            page,
+            |r| measured(r.summary.latency_ms, 3),
+            |f| measured(f.latency_ns.mean.map(|ns| ns / 1e6), 3),
+        ),
+        table(
+            "Efficiency breakdown (Code path length in uS/op)",
+            page,
+            |r| measured(r.summary.cpu_us_per_op, 1),
+            |_| String::new(),
+        ),
+    ];
+    let template = environment.get_template("index.html").map_err(|e| e.to_string())?;
+    let values = context! {
+        title => page.title,
+        description => page.description,
+        place => page.place,
+        tables => tables.to_vec(),
+        workloads => workloads,
+    };
+    template.render(values).map_err(|e| e.to_string())
+}
+
+fn plain(x: f64, digits: usize) -> String {
+    format!("{x:.digits$}")
+}
+
+fn measured(x: Option<f64>, digits: usize) -> String {
+    x.map_or("–".to_owned(), |x| plain(x, digits))
+}
+
+fn head(w: &Workload<'_>) -> Value {
+    let (state, good) = match w.run {
+        Some(run) if run.state == State::Complete => (format!("complete, {:.1} s", run.measured_seconds), true),
+        Some(run) => (format!("{}: {}", run.state.name(), run.ended_by), false),
+        None => (w.ended.to_owned(), false),
+    };
+    let files: Vec<Value> =
+        w.files.iter().map(|(name, href)| context! { name => *name, href => href.as_str() }).collect();
+    context! { name => w.name, personality => w.personality, state, good, files }
+}
+
+fn table(title: &str, page: &Page<'_>, sum: fn(&Run) -> String, one: fn(&Flowop) -> String) -> Value {
+    let mut rows = Vec::new();
+    for w in &page.workloads {
+        let Some(run) = w.run else { continue };
+        rows.push(context! { workload => w.name, flowop => "", value => sum(run) });
+        // As in Filebench's reports, the flowop that was defined last comes first.
+        for flowop in run.flowops.iter().rev() {
+            let value = one(flowop);
+            if !value.is_empty() {
+                rows.push(context! { workload => "", flowop => flowop.name.as_str(), value });
+            }
+        }
+    }
+    context! { title, rows }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::stats::result::fixture::fixture;
+
+    #[test]
+    fn the_page_has_every_workload_and_table() {
+        let document = fixture();
+        let files = vec![("script", "a<b/thisrun.f".to_owned())];
+        let workloads = vec![
+            Workload { name: "a<b", personality: "oltp_sync", run: Some(&document.runs[0]), ended: "", files },
+            Workload { name: "c", personality: "varmail", run: None, ended: "refused", files: Vec::new() },
+        ];
+        let page = Page { title: "host-ext4-p-now", description: "x & y", place: "somewhere", workloads };
+        let text = html(&page).unwrap();
+        for part in ["x &amp; y", "a&lt;b", "refused", "Throughput breakdown", "Efficiency breakdown", "shadowread"] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(text.contains(&format!(">{:.1}<", document.runs[0].summary.ops_per_s)), "{text}");
+        // Nothing is fetched from elsewhere.
+        assert!(!text.contains("http") && !text.contains("<script"), "{text}");
+    }
+}

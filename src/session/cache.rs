@@ -1,0 +1,297 @@
+//! The caches around a run: brought to the state that is asked for, looked at before and after, and what the devices at the
+//! bottom moved in between. Only what was measured is claimed.
+//!
+//! Deliberately absent: how a file is evicted or looked at (`fileset::cache`), and words about it (`report`).
+
+use super::{Front, Session, Status};
+use crate::fileset::cache::{self, Residency};
+use crate::fileset::device::{self, Bottom, Moved};
+use crate::fileset::prepare::Phase;
+use crate::fileset::{Error, Fileset, settle};
+use crate::plan::Plan;
+use crate::stats::result::{self, CacheState, DeviceBytes, Run, Verdict};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A set of which no more is in memory is cold; pages of metadata and a file that somebody has mapped may stay.
+const COLD: f64 = 0.01;
+/// A set of which no less is in memory is warm.
+const WARM: f64 = 0.99;
+/// What the look before a run may take: it is not measured, and a disk of a thousand slow opens is still looked at.
+const BEFORE: Duration = Duration::from_secs(30);
+/// What the look after it may take: the report waits for it.
+const AFTER: Duration = Duration::from_millis(150);
+/// A device that moved no less of what was asked for served it.
+const MOST: f64 = 0.9;
+/// One that moved no more did not.
+const LITTLE: f64 = 0.1;
+
+/// The caches of a run's file sets, as they were before it.
+pub(super) struct Cache {
+    pub(super) state: CacheState,
+    sets: Vec<SetCache>,
+}
+
+/// Those of one set.
+struct SetCache {
+    resident: Option<Residency>,
+    /// It lies in memory: nothing is below.
+    in_memory: bool,
+    bottom: Option<Bottom>,
+    /// What the devices had moved when the measurement began.
+    moved: Option<Moved>,
+}
+
+impl SetCache {
+    /// Nobody can tell what a cache below the file system holds.
+    fn unknown_below(&self) -> bool {
+        !self.in_memory && self.bottom.as_ref().is_none_or(|bottom| bottom.cached_below)
+    }
+}
+
+impl Cache {
+    /// Of an engine that touches no file.
+    pub(super) fn none() -> Self {
+        Self { state: CacheState::AsIs, sets: Vec::new() }
+    }
+
+    /// The measurement begins now.
+    pub(super) fn mark(&mut self) {
+        for set in &mut self.sets {
+            set.moved = set.bottom.as_ref().and_then(Bottom::moved);
+        }
+    }
+
+    /// What the look before the run found, for the run's entry.
+    pub(super) fn describe(&self, run: &mut Run) {
+        run.cache_state = self.state;
+        for (entry, set) in run.filesets.iter_mut().zip(&self.sets) {
+            entry.resident_before = set.resident.map(|r| r.part);
+            entry.resident_before_interval = set.resident.map(|r| [r.low, r.high]);
+        }
+    }
+
+    /// What the devices moved since the measurement began, held against what was asked for; and what is in memory now.
+    pub(super) fn conclude(&self, run: &mut Run, plan: &Plan, sets: &[Arc<Fileset>], seed: u64) {
+        let moved: Vec<Option<Moved>> =
+            self.sets.iter().map(|set| Some(set.bottom.as_ref()?.moved()?.since(set.moved?))).collect();
+        for (id, entry) in run.filesets.iter_mut().enumerate().take(self.sets.len()) {
+            entry.asked_bytes = asked(&run.flowops, plan, id);
+        }
+        for (id, set) in self.sets.iter().enumerate() {
+            // Sets that share their devices share what those moved.
+            let together = self.sets.iter().zip(&run.filesets).filter(|(other, _)| other.bottom == set.bottom);
+            let sum = together.fold(DeviceBytes::default(), |sum, (_, entry)| DeviceBytes {
+                read: sum.read + entry.asked_bytes.read,
+                written: sum.written + entry.asked_bytes.written,
+            });
+            let entry = &mut run.filesets[id];
+            entry.device_bytes = moved[id].map(|moved| DeviceBytes { read: moved.read, written: moved.written });
+            entry.verdict = verdict(set, &entry.asked_bytes, &sum, moved[id]);
+            // A set whose files go away while threads are still in their calls can't be looked at: nothing is said then.
+            let after = cache::residency(&sets[id], seed, AFTER).ok().flatten();
+            entry.resident_after = after.map(|r| r.part);
+            entry.resident_after_interval = after.map(|r| [r.low, r.high]);
+        }
+    }
+}
+
+/// Bytes that the flowops of a set moved.
+fn asked(flowops: &[result::Flowop], plan: &Plan, set: usize) -> DeviceBytes {
+    let own =
+        flowops.iter().zip(&plan.flowops).filter(|(flowop, info)| flowop.class.is_io() && info.sets.contains(&set));
+    own.fold(DeviceBytes::default(), |mut sum, (flowop, _)| {
+        if flowop.reads {
+            sum.read += flowop.bytes;
+        }
+        if flowop.writes {
+            sum.written += flowop.bytes;
+        }
+        sum
+    })
+}
+
+/// Where the bytes were that a set was asked for: reads if there were any, else writes. `sum` is what all sets on its devices
+/// were asked for.
+fn verdict(set: &SetCache, own: &DeviceBytes, sum: &DeviceBytes, moved: Option<Moved>) -> Option<Verdict> {
+    let (asked, moved) = match (own.read, own.written) {
+        (0, 0) => return None,
+        (0, _) => (sum.written, moved.map(|m| m.written)),
+        _ => (sum.read, moved.map(|m| m.read)),
+    };
+    if set.in_memory {
+        return Some(Verdict::Memory);
+    }
+    if set.unknown_below() {
+        return Some(Verdict::UnknownBelow);
+    }
+    let share = moved? as f64 / asked as f64;
+    Some(match share {
+        share if share >= MOST => Verdict::Device,
+        share if share <= LITTLE => Verdict::Memory,
+        _ => Verdict::Both,
+    })
+}
+
+impl Session {
+    /// Evicts what is to be cold, reads in what is to be warm, and looks at what came of it.
+    pub(super) fn bring_caches(&self, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<Cache, Status> {
+        if !self.settings.engine.real() {
+            return Ok(Cache::none());
+        }
+        let cold = self.settings.cold;
+        let wish = |set: &Fileset| if cold { Some(false) } else { set.spec.cached };
+        if cold && sets.iter().any(|set| set.spec.cached == Some(true)) {
+            front.note("`--cold` goes before the `cached` of the script");
+        }
+        let threads = self.settings.populate_threads;
+        let done = self.interruptible(|stop| -> Result<_, Error> {
+            let progress = front.progress();
+            let dropped = cold && cache::drop_all(sets, stop)?;
+            for set in sets.iter().filter(|set| wish(set) == Some(false) && !dropped) {
+                progress.started(&set.spec.name, Phase::Evict, set.state.files.n_existing(), 0);
+                cache::evict(set, threads, stop, |files, bytes| progress.advanced(files, bytes))?;
+            }
+            for set in sets.iter().filter(|set| wish(set) == Some(true)) {
+                progress.started(&set.spec.name, Phase::Warm, set.state.files.n_existing(), set.tree.bytes_at_start());
+                cache::warm(set, threads, stop, |files, bytes| progress.advanced(files, bytes))?;
+            }
+            let looked = sets.iter().map(|set| look(set, self.settings.seed)).collect::<Result<Vec<_>, _>>()?;
+            // The look itself has brought inodes back.
+            let dropped = dropped && cache::drop_all(sets, stop)?;
+            Ok((looked, dropped))
+        });
+        let (found, dropped) = match done {
+            Ok(done) => done,
+            Err(_) if self.signal() != 0 => return Err(Status::Interrupted(self.signal())),
+            Err(e) => {
+                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+                return Err(Status::Refused);
+            }
+        };
+        if cold && !dropped {
+            front.note("only the files' data was dropped from memory: for directories and inodes root is needed");
+        }
+        for (set, looked) in sets.iter().zip(&found) {
+            if let Some(text) = missed(set, wish(set), looked) {
+                front.note(&text);
+            }
+        }
+        let state = all(sets.iter().zip(&found).filter_map(|(set, looked)| state(wish(set), looked)));
+        Ok(Cache { state, sets: found })
+    }
+}
+
+fn look(set: &Arc<Fileset>, seed: u64) -> Result<SetCache, Error> {
+    let root = set.spec.root();
+    Ok(SetCache {
+        resident: cache::residency(set, seed, BEFORE)?,
+        in_memory: settle::in_memory(&root),
+        bottom: device::below(&root),
+        moved: None,
+    })
+}
+
+/// The state of one set; `None` for one that has nothing in it and of which nothing is asked.
+fn state(wish: Option<bool>, set: &SetCache) -> Option<CacheState> {
+    let part = set.resident.map(|r| r.part);
+    Some(match (wish, part) {
+        (None, None) => return None,
+        (None, Some(_)) => CacheState::AsIs,
+        (Some(true), part) if part.is_none_or(|part| part >= WARM) => CacheState::Warm,
+        (Some(false), part) if part.is_none_or(|part| part <= COLD) => {
+            if set.unknown_below() {
+                CacheState::UnknownBelow
+            } else {
+                CacheState::Cold
+            }
+        }
+        (Some(_), _) => CacheState::AsIs,
+    })
+}
+
+/// The state of all: what they have in common.
+fn all(mut states: impl Iterator<Item = CacheState>) -> CacheState {
+    use CacheState::{AsIs, Cold, UnknownBelow};
+    let Some(first) = states.next() else { return AsIs };
+    states.fold(first, |all, one| match (all, one) {
+        (all, one) if all == one => all,
+        (Cold, UnknownBelow) | (UnknownBelow, Cold) => UnknownBelow,
+        _ => AsIs,
+    })
+}
+
+/// What to say of a set that is not in the state that was asked for. That tmpfs can't be cold is said elsewhere.
+fn missed(set: &Fileset, wish: Option<bool>, looked: &SetCache) -> Option<String> {
+    let part = looked.resident?.part;
+    let name = &set.spec.name;
+    match wish {
+        Some(false) if part > COLD && !looked.in_memory => {
+            Some(format!("`{name}` was evicted, but {:.0} % of it stays in memory", part * 100.0))
+        }
+        Some(true) if part < WARM => {
+            Some(format!("`{name}` was read in, but only {:.0} % of it stays in memory", part * 100.0))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn disk(cached_below: bool, part: f64) -> SetCache {
+        let bottom = Bottom { devices: vec!["sda".into()], layers: Vec::new(), cached_below };
+        SetCache { resident: Some(resident(part)), in_memory: false, bottom: Some(bottom), moved: None }
+    }
+
+    fn resident(part: f64) -> Residency {
+        Residency { part, low: part, high: part, files: 1, method: cache::Method::Cachestat }
+    }
+
+    #[test]
+    fn only_what_was_measured_is_claimed() {
+        assert_eq!(state(Some(false), &disk(false, 0.0)), Some(CacheState::Cold));
+        assert_eq!(state(Some(false), &disk(false, 0.5)), Some(CacheState::AsIs), "evicted, and still there");
+        assert_eq!(state(Some(false), &disk(true, 0.0)), Some(CacheState::UnknownBelow), "a buffered loop");
+        assert_eq!(state(Some(true), &disk(true, 1.0)), Some(CacheState::Warm), "what is below does not matter then");
+        assert_eq!(state(Some(true), &disk(false, 0.5)), Some(CacheState::AsIs), "larger than memory");
+        assert_eq!(state(None, &disk(false, 0.0)), Some(CacheState::AsIs), "not asked for");
+        let network = SetCache { resident: Some(resident(0.0)), in_memory: false, bottom: None, moved: None };
+        assert_eq!(state(Some(false), &network), Some(CacheState::UnknownBelow), "a server has a cache too");
+        let empty = SetCache { resident: None, ..disk(false, 0.0) };
+        assert_eq!(state(None, &empty), None);
+        assert_eq!(state(Some(false), &empty), Some(CacheState::Cold));
+    }
+
+    #[test]
+    fn a_run_is_in_the_state_that_its_sets_share() {
+        use CacheState::{AsIs, Cold, UnknownBelow, Warm};
+        assert_eq!(all([].into_iter()), AsIs);
+        assert_eq!(all([Cold, Cold].into_iter()), Cold);
+        assert_eq!(all([Cold, UnknownBelow].into_iter()), UnknownBelow);
+        assert_eq!(all([Warm, Cold].into_iter()), AsIs);
+        assert_eq!(all([Warm, AsIs].into_iter()), AsIs);
+    }
+
+    #[test]
+    fn the_verdict_holds_bytes_asked_against_bytes_moved() {
+        let set = disk(false, 0.0);
+        let bytes = |read, written| DeviceBytes { read, written };
+        let of = |own: &DeviceBytes, moved| verdict(&set, own, own, Some(moved));
+        let moved = |read, written| Moved { read, written };
+        assert_eq!(of(&bytes(100, 0), moved(101, 7)), Some(Verdict::Device));
+        assert_eq!(of(&bytes(100, 0), moved(3, 100)), Some(Verdict::Memory));
+        assert_eq!(of(&bytes(100, 50), moved(40, 50)), Some(Verdict::Both));
+        assert_eq!(of(&bytes(0, 50), moved(0, 60)), Some(Verdict::Device), "writes only");
+        assert_eq!(of(&bytes(0, 0), moved(9, 9)), None, "nothing was asked for");
+        // Two sets on one device: 100 of 1000 bytes are a tenth of what both asked for.
+        assert_eq!(verdict(&set, &bytes(100, 0), &bytes(1000, 0), Some(moved(100, 0))), Some(Verdict::Memory));
+        assert_eq!(verdict(&set, &bytes(100, 0), &bytes(100, 0), None), None, "a device that does not count");
+        assert_eq!(
+            verdict(&disk(true, 0.0), &bytes(1, 0), &bytes(1, 0), Some(moved(1, 0))),
+            Some(Verdict::UnknownBelow)
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! `compare`: the last runs side by side, what was set differently first, then what came of it.
+
+use super::{Front, Session, Status, shell};
+use crate::diag::Diagnostic;
+use crate::source::Spanned;
+use crate::stats::result::{Flowop, Run, State};
+use crate::util::count::measured;
+use crate::util::duration::latency;
+use crate::util::table::{Align, Table};
+use std::collections::BTreeSet;
+
+/// More columns than this are not read.
+const MOST: usize = 8;
+
+impl Session {
+    /// `compare` and `compare COUNT`.
+    pub(super) fn compare(&self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        let runs = &self.document.runs;
+        let wanted = shell::count(argument, 2, "compare [COUNT]")?.clamp(2, MOST);
+        if runs.len() < 2 {
+            front.note(&format!("two runs are needed, and there have been {}", runs.len()));
+            return Ok(Status::Done);
+        }
+        let first = runs.len().saturating_sub(wanted);
+        front.line(&side_by_side(&runs[first..], first));
+        Ok(Status::Done)
+    }
+}
+
+/// The runs as columns; `first` is the place of the first of them in the session.
+fn side_by_side(runs: &[Run], first: usize) -> String {
+    let names: Vec<String> = (0..runs.len()).map(|i| format!("run {}", first + i + 1)).collect();
+    let change = runs.len() == 2;
+    let columns = std::iter::once(("", Align::Left))
+        .chain(names.iter().map(|n| (n.as_str(), Align::Right)))
+        .chain(change.then_some(("change", Align::Right)));
+    let mut table = Table::new(columns);
+    let mut row = |name: String, cells: Vec<String>, values: &[Option<f64>]| {
+        let change = match values {
+            [Some(a), Some(b)] if change && *a > 0.0 => format!("{:+.1} %", (b / a - 1.0) * 100.0),
+            _ => String::new(),
+        };
+        table.row(std::iter::once(name).chain(cells).chain(std::iter::once(change)));
+    };
+    for name in differing(runs) {
+        let cells = runs.iter().map(|r| r.variables.get(name).map_or("-".to_owned(), shown)).collect();
+        row(format!("${name}"), cells, &[]);
+    }
+    if runs.iter().any(|r| r.state != State::Complete) {
+        row("ended".to_owned(), runs.iter().map(|r| r.state.name().to_owned()).collect(), &[]);
+    }
+    row("seconds".to_owned(), runs.iter().map(|r| format!("{:.1}", r.measured_seconds)).collect(), &[]);
+    let mut figures = |name: String, of: &dyn Fn(&Run) -> Option<f64>, form: &dyn Fn(f64) -> String| {
+        let values: Vec<Option<f64>> = runs.iter().map(of).collect();
+        let cells = values.iter().map(|v| v.map_or("-".to_owned(), form)).collect();
+        row(name, cells, &values);
+    };
+    figures("ops/s".to_owned(), &|r| Some(r.summary.ops_per_s), &measured);
+    figures("MB/s".to_owned(), &|r| Some(r.summary.mb_per_s), &measured);
+    figures("mean latency".to_owned(), &|r| r.summary.latency_ns.mean, &latency);
+    figures("p99".to_owned(), &|r| r.summary.latency_ns.p99.map(|ns| ns as f64), &latency);
+    if runs.iter().any(|r| r.summary.errors > 0) {
+        figures("errors".to_owned(), &|r| Some(r.summary.errors as f64), &measured);
+    }
+    for key in flowops(runs) {
+        let of = |r: &Run| r.flowops.iter().find(|f| place(f) == key).cloned();
+        figures(format!("{key} ops/s"), &|r| of(r).map(|f| f.ops_per_s), &measured);
+        figures(format!("{key} p99"), &|r| of(r).and_then(|f| f.latency_ns.p99).map(|ns| ns as f64), &latency);
+    }
+    table.render().trim_end().to_owned()
+}
+
+/// The variables that are not the same in all runs.
+fn differing(runs: &[Run]) -> Vec<&str> {
+    let names: BTreeSet<&str> = runs.iter().flat_map(|r| r.variables.keys()).map(String::as_str).collect();
+    names.into_iter().filter(|n| runs.iter().any(|r| r.variables.get(*n) != runs[0].variables.get(*n))).collect()
+}
+
+/// The flowops that do I/O in any of the runs, in their order.
+fn flowops(runs: &[Run]) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for flowop in runs.iter().flat_map(|r| &r.flowops).filter(|f| f.class.is_io()) {
+        let key = place(flowop);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+fn place(flowop: &Flowop) -> String {
+    format!("{}/{}/{}", flowop.process, flowop.thread, flowop.name)
+}
+
+fn shown(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::result::fixture::fixture;
+
+    #[test]
+    fn what_differs_comes_first() {
+        let mut a = fixture().runs.remove(0);
+        a.variables.insert("same".to_owned(), 1.into());
+        a.variables.insert("n".to_owned(), 7.into());
+        let mut b = a.clone();
+        b.variables.insert("n".to_owned(), 13.into());
+        b.variables.insert("only".to_owned(), "x".into());
+        b.summary.ops_per_s = a.summary.ops_per_s * 1.5;
+        let text = side_by_side(&[a, b], 3);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains("run 4") && lines[0].contains("run 5"), "{text}");
+        let row =
+            |name: &str| lines.iter().find(|l| l.starts_with(name)).map(|l| l.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(row("$n"), Some(vec!["$n", "7", "13"]));
+        assert_eq!(row("$only"), Some(vec!["$only", "-", "x"]));
+        assert_eq!(row("$same"), None);
+        assert!(text.contains("+50.0 %"), "{text}");
+    }
+}

@@ -1,0 +1,254 @@
+//! The script as it stands: definitions as they were written, variables with the values that they have now.
+
+use super::{Front, Session, Status, shell};
+use crate::diag::{self, Code, Diagnostic};
+use crate::model::{self, Command, CommandKind, Expr, RandomCall, SetBy};
+use crate::plan::Definitions;
+use crate::source::{FileId, SourceMap, Span, Spanned};
+use crate::spec::Dialect;
+use crate::syntax::ast::{Operator, TextPart};
+use crate::syntax::{self, Token};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The variables that definitions read.
+pub(super) fn variables(definitions: &Definitions) -> Vec<String> {
+    let kinds = definitions
+        .filesets
+        .iter()
+        .map(|d| CommandKind::DefineFileset(Arc::clone(d)))
+        .chain(definitions.processes.iter().map(|d| CommandKind::DefineProcess(Arc::clone(d))))
+        .chain(definitions.composites.iter().map(|d| CommandKind::DefineFlowop(Arc::clone(d))));
+    let commands: Vec<Command> = kinds.map(|kind| Command { span: Span::default(), kind }).collect();
+    let mut names = Vec::new();
+    model::check::each_variable(&commands, &mut |name| names.push(name.to_owned()));
+    names
+}
+
+/// An expression as it was written, if that still is what it is; else spelt out.
+pub(super) fn spelled(map: &SourceMap, expr: &Spanned<Expr>) -> String {
+    let text = if expr.span.end > expr.span.start { map.slice(expr.span) } else { "" };
+    let one_line = !text.is_empty() && !text.contains('\n') && !text.contains('#');
+    if one_line && reads_as(text, &expr.node) { text.to_owned() } else { written(&expr.node) }
+}
+
+/// Whether a text behind `set $x=` means this expression.
+fn reads_as(text: &str, expr: &Expr) -> bool {
+    let mut map = SourceMap::new();
+    let file = map.add("", format!("set $x={text}"));
+    let (ast, found) = syntax::parse(&map, file);
+    let [syntax::ast::Statement { kind: syntax::ast::StatementKind::Command { args, .. }, .. }] =
+        ast.statements.as_slice()
+    else {
+        return false;
+    };
+    match args.as_slice() {
+        [syntax::ast::Arg { kind: syntax::ast::ArgKind::Assign { value, .. }, .. }] if found.is_empty() => {
+            written(&model::expr::from_ast(value).node) == written(expr)
+        }
+        _ => false,
+    }
+}
+
+/// An expression in the words of the language.
+fn written(expr: &Expr) -> String {
+    match expr {
+        Expr::Bool(b) => b.to_string(),
+        Expr::Int(n) => n.to_string(),
+        Expr::Float(x) => x.to_string(),
+        Expr::Negative(n) => format!("-{n}"),
+        Expr::Text(parts) => text(parts),
+        Expr::Var(v) => model::expr::show(v),
+        Expr::Binary(b) => {
+            let sign = match b.1 {
+                Operator::Add => '+',
+                Operator::Subtract => '-',
+                Operator::Multiply => '*',
+                Operator::Divide => '/',
+            };
+            format!("{} {sign} {}", written(&b.0.node), written(&b.2.node))
+        }
+        Expr::Random(r) => {
+            let call = if r.call == RandomCall::Cvar { "cvar" } else { "randvar" };
+            let own: Vec<String> = r
+                .fields
+                .iter()
+                .filter(|(name, _)| name.node != "name")
+                .map(|(name, value)| format!("{}={}", name.node, field(&value.node)))
+                .collect();
+            format!("{call}({})", own.join(","))
+        }
+        Expr::Table(rows) => {
+            let rows: Vec<String> = rows
+                .iter()
+                .map(|row| format!("{{{}}}", row.iter().map(|c| written(&c.node)).collect::<Vec<_>>().join(",")))
+                .collect();
+            format!("{{{}}}", rows.join(","))
+        }
+    }
+}
+
+/// A field of a random variable: a name, such as that of its type, needs no quotes.
+fn field(expr: &Expr) -> String {
+    let bare = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            && !matches!(text, "true" | "false")
+    };
+    match expr {
+        Expr::Text(parts) => model::expr::plain_text(parts).filter(|t| bare(t)).unwrap_or_else(|| text(parts)),
+        other => written(other),
+    }
+}
+
+fn text(parts: &[TextPart]) -> String {
+    let mut out = String::from("\"");
+    for part in parts {
+        match part {
+            TextPart::Variable(v) => out.push_str(&model::expr::show(&v.node)),
+            TextPart::Text(text) => {
+                for c in text.chars() {
+                    match c {
+                        '\n' => out.push_str("\\n"),
+                        '"' | '\\' | '$' => out.extend(['\\', c]),
+                        c => out.push(c),
+                    }
+                }
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A definition as it was written, with its block if it has one.
+fn definition(map: &SourceMap, span: Span, block: bool) -> &str {
+    if !block {
+        return map.slice(span);
+    }
+    let text = &map.file(span.file).text;
+    let start = span.start as usize;
+    let (mut depth, mut opened) = (0_usize, false);
+    for (token, at) in syntax::lex(span.file, text).tokens {
+        if (at.start as usize) < start {
+            continue;
+        }
+        match token {
+            Token::Open => (depth, opened) = (depth + 1, true),
+            Token::Close => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if opened && depth == 0 {
+            return text.get(start..at.end as usize).unwrap_or("");
+        }
+    }
+    map.slice(span)
+}
+
+impl Session {
+    /// `$dir` is the fresh directory, made or yet to be made.
+    pub(super) fn set_default_dir(&mut self, path: Option<&str>) {
+        let text = Expr::Text(vec![TextPart::Text(path.unwrap_or(super::FRESH).to_owned())]);
+        // A literal can't fail to be set.
+        let _ = self.scope.set("dir", Spanned::new(text, Span::default()), SetBy::Default);
+    }
+
+    /// `show` and `show NAME`.
+    pub(super) fn show(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        if argument.node.is_empty() {
+            let text = self.script_now(front);
+            front.line(text.trim_end());
+            return Ok(Status::Done);
+        }
+        let name = argument.node.trim_start_matches('$');
+        if let Some(binding) = self.scope.binding(name) {
+            front.line(&format!("set ${name} = {}", spelled(&self.map, &binding.value)));
+            return Ok(Status::Done);
+        }
+        let named = self.named_definitions();
+        if let Some((_, span, block)) = named.iter().find(|(n, ..)| n == name) {
+            front.line(definition(&self.map, *span, *block));
+            return Ok(Status::Done);
+        }
+        let known = named.iter().map(|(n, ..)| n.as_str()).chain(self.scope.bindings().iter().map(|b| b.name.as_str()));
+        let d = Diagnostic::error(Code::BadArgument, argument.span, format!("nothing here is called `{name}`"));
+        Err(Box::new(match diag::nearest(name, known) {
+            Some(near) => d.help(format!("did you mean `{near}`?")),
+            None => d.help("`show` prints all there is"),
+        }))
+    }
+
+    /// Name and place of each definition, and whether it has a block.
+    fn named_definitions(&self) -> Vec<(String, Span, bool)> {
+        let d = &self.definitions;
+        let filesets = d.filesets.iter().map(|f| (&f.attrs, f.span, false));
+        let processes = d.processes.iter().map(|p| (&p.attrs, p.span, true));
+        let composites = d.composites.iter().map(|c| (c.name.node.clone(), c.span, true));
+        let named = filesets.chain(processes);
+        named
+            .filter_map(|(attrs, span, block)| Some((attrs.constant_text("name")?.node, span, block)))
+            .chain(composites)
+            .collect()
+    }
+
+    /// The script as it stands: a text that runs.
+    pub(super) fn script_now(&mut self, front: &mut dyn Front) -> String {
+        let (dialect, mixed) = self.dialects();
+        if mixed {
+            front.note(&format!(
+                "the definitions are of both dialects; as one script they are read as {dialect}, which may change sizes and ends"
+            ));
+        }
+        let mut out = format!("{}.\n#\n", shell::SAVED);
+        let seed = self.settings.seed;
+        let layout = match self.settings.layout_seed {
+            1 => String::new(),
+            other => format!(" --layout-seed {other}"),
+        };
+        let _ = writeln!(out, "# `wmlrun --seed {seed}{layout} FILE` does what the session did.");
+        let _ = writeln!(out, "#\n# dialect: {dialect}\n");
+        if self.mode != model::QuitMode::default() {
+            let _ = writeln!(out, "set mode quit {}", self.mode.name());
+        }
+        for binding in self.scope.bindings().iter().filter(|b| b.by != SetBy::Default) {
+            let _ = writeln!(out, "set ${}={}", binding.name, spelled(&self.map, &binding.value));
+        }
+        let d = &self.definitions;
+        // What is used stands before its use.
+        let filesets = d.filesets.iter().map(|f| (f.span, false));
+        let blocks =
+            d.composites.iter().map(|c| c.span).chain(d.processes.iter().map(|p| p.span)).map(|span| (span, true));
+        for (span, block) in filesets.chain(blocks) {
+            let _ = writeln!(out, "\n{}", definition(&self.map, span, block));
+        }
+        out.push('\n');
+        if let Some(rate) = &self.event_rate {
+            let _ = writeln!(out, "eventgen rate={}", spelled(&self.map, rate));
+        }
+        if self.lathist {
+            out.push_str("enable lathist\n");
+        }
+        for usage in &self.usage {
+            let _ = writeln!(out, "usage {}", written(&usage.node));
+        }
+        let default = self.default_seconds.as_ref().map(|s| spelled(&self.map, s));
+        if let Some(seconds) =
+            self.shell.last_run.flatten().map(|s| s.to_string()).or(default).filter(|_| !d.processes.is_empty())
+        {
+            let _ = writeln!(out, "run {seconds}");
+        }
+        let mut map = SourceMap::new();
+        let file: FileId = map.add("saved script", &out);
+        // Every piece was read before; should they not fit together, the text as it is shows where.
+        syntax::format(&map, file).unwrap_or(out)
+    }
+
+    /// The dialect of most weight, and whether the definitions have more than one.
+    fn dialects(&self) -> (Dialect, bool) {
+        let d = &self.definitions;
+        let all: Vec<Dialect> =
+            d.filesets.iter().map(|f| f.dialect).chain(d.processes.iter().map(|p| p.dialect)).collect();
+        let first = all.first().copied().unwrap_or(self.dialect);
+        (first, all.iter().any(|other| *other != first))
+    }
+}

@@ -1,0 +1,507 @@
+//! What only a prompt can ask for: a look at the session, changes of mind, and runs held against each other.
+//!
+//! The table of these commands is [`crate::spec::prompt`]. Deliberately absent: lines, keys and colours (`repl`).
+
+use super::{Front, Session, Status, library, listed, script};
+use crate::diag::{self, Code, Diagnostic};
+use crate::model::{self, Expr, SetBy};
+use crate::plan::{self, Definitions};
+use crate::report::json;
+use crate::source::{FileId, Span, Spanned};
+use crate::spec::prompt::{PROMPT, prompt_command};
+use crate::spec::words::STATEMENT_WORDS;
+use crate::syntax::{Piece, statements};
+use crate::util::table::{Align, Table};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// Files that `source` files that `source` files: more is a circle.
+const DEEPEST: usize = 16;
+
+/// The first words of a file that `save` may write over.
+pub(super) const SAVED: &str = "# Saved by wmlrun";
+
+/// What a prompt remembers.
+#[derive(Default)]
+pub(super) struct Shell {
+    /// Every statement, in order.
+    history: Vec<String>,
+    /// A statement of the prompt is being done.
+    typing: bool,
+    /// Files that are being sourced.
+    sourcing: usize,
+    /// Names and texts of what was loaded, in order.
+    loaded: Vec<(String, FileId)>,
+    /// The time of the last run, as it was asked for; `None` before there was one.
+    #[expect(clippy::option_option, reason = "no run yet, and a run without a time, are two things")]
+    pub(super) last_run: Option<Option<f64>>,
+}
+
+impl Shell {
+    /// A text has been loaded.
+    pub(super) fn loaded(&mut self, name: &str, file: FileId) {
+        self.loaded.push((name.to_owned(), file));
+    }
+
+    fn is_loaded(&self, file: FileId) -> bool {
+        self.loaded.iter().any(|(_, f)| *f == file)
+    }
+}
+
+impl Session {
+    /// A statement from the prompt, a pipe or a sourced file of that name.
+    pub fn typed(&mut self, name: &str, piece: &Piece, front: &mut dyn Front) -> Status {
+        self.shell.history.push(piece.text.trim_end().to_owned());
+        let file = self.map.add_piece(name, &piece.text, piece.line);
+        if let Some((command, rest)) = prompt_command(&piece.text) {
+            let start = piece.text.find(rest).unwrap_or(0);
+            let argument = Spanned::new(rest, Span::new(file, start, start + rest.len()));
+            return match self.prompt_command(command.name, argument, front) {
+                Ok(status) => status,
+                Err(d) => {
+                    front.diagnostics(&self.map, &[*d]);
+                    Status::Script
+                }
+            };
+        }
+        let dialect = self.settings.dialect.or(Some(self.dialect));
+        let (model, mut found) = model::check(&self.map, file, &self.table, dialect, &self.known(true));
+        found.iter_mut().for_each(|d| self.suggest(d));
+        if !found.is_empty() {
+            front.diagnostics(&self.map, &found);
+        }
+        if diag::has_errors(&found) {
+            return Status::Script;
+        }
+        let outer = std::mem::replace(&mut self.shell.typing, true);
+        let status = self.commands(&model.commands, front);
+        self.shell.typing = outer;
+        status
+    }
+
+    /// Forgets a signal that has done its work, so that the next run is not ended by it.
+    pub fn clear_interrupt(&self) {
+        self.interrupt.store(0, SeqCst);
+    }
+
+    /// The signal that has come, by its number; 0 if none.
+    pub fn interrupted(&self) -> usize {
+        self.interrupt.load(SeqCst)
+    }
+
+    /// Where signals leave their number.
+    pub fn interrupt(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.interrupt)
+    }
+
+    /// All variables with their values, as written.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        self.scope.bindings().iter().map(|b| (b.name.clone(), script::spelled(&self.map, &b.value))).collect()
+    }
+
+    /// A word that is near one of the prompt's own is told so.
+    fn suggest(&self, d: &mut Diagnostic) {
+        if d.code != Code::UnknownCommand {
+            return;
+        }
+        let word = self.map.slice(d.primary.span);
+        let words = PROMPT.iter().map(|c| c.name).chain(STATEMENT_WORDS.iter().map(|w| w.name));
+        let help = match diag::nearest(word, words) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`help` shows all commands".to_owned(),
+        };
+        d.help = vec![help];
+    }
+
+    /// Who a `set` that is being done speaks for.
+    pub(super) fn set_by(&self) -> SetBy {
+        if self.shell.typing && self.nested == 0 { SetBy::Prompt } else { SetBy::Script }
+    }
+
+    /// After a `set` at the prompt: a word where it changes nothing. `new` variables are those most likely misspelt.
+    pub(super) fn doubt_setting(&self, name: &Spanned<String>, new: bool, front: &mut dyn Front) {
+        /// Of shorter names each is near the other.
+        const LONG_ENOUGH: usize = 3;
+        let Some(binding) = self.scope.binding(&name.node).filter(|_| self.set_by() == SetBy::Prompt) else { return };
+        if binding.by == SetBy::CommandLine {
+            let message = format!("`${}` keeps the value that the command line gave it", name.node);
+            let d = Diagnostic::warning(Code::Ignored, name.span, message);
+            front.diagnostics(&self.map, &[d.help(format!("`unset ${}` takes that value back", name.node))]);
+            return;
+        }
+        if !new || self.definitions.processes.is_empty() {
+            return;
+        }
+        let used = self.variables_in_use();
+        if used.contains(&name.node) {
+            return;
+        }
+        let message = format!("nothing that is defined uses `${}`", name.node);
+        let d = Diagnostic::warning(Code::UnusedVariable, name.span, message);
+        let near = diag::nearest(&name.node, used.iter().map(String::as_str)).filter(|n| n.len() >= LONG_ENOUGH);
+        let help = near.map_or("`vars` shows the variables".to_owned(), |near| format!("did you mean `${near}`?"));
+        front.diagnostics(&self.map, &[d.help(help)]);
+    }
+
+    /// The variables that definitions and other variables read.
+    fn variables_in_use(&self) -> Vec<String> {
+        let mut names = script::variables(&self.definitions);
+        let others = self.scope.bindings().iter().map(|b| &b.value);
+        for expr in others.chain(&self.event_rate).chain(&self.default_seconds) {
+            model::expr::variables(expr, &mut |v, _| names.push(v.name.clone()));
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Before a text is loaded at the prompt: what is defined stays defined, and runs too.
+    pub(super) fn tell_of_others(&self, front: &mut dyn Front) {
+        if self.shell.typing && self.nested == 0 && !self.definitions.processes.is_empty() {
+            let names: Vec<String> = self
+                .definitions
+                .processes
+                .iter()
+                .filter_map(|p| p.attrs.constant_text("name"))
+                .map(|n| n.node)
+                .collect();
+            front.note(&format!("processes defined so far stay defined: {} (`clear` forgets them)", listed(&names)));
+        }
+    }
+
+    fn prompt_command(
+        &mut self,
+        word: &str,
+        argument: Spanned<&str>,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        let rest = argument.node;
+        let bare = |form: &str| if rest.is_empty() { Ok(()) } else { Err(bad(argument.span, form)) };
+        match word {
+            "help" => return self.help_on(argument, front),
+            "show" => return self.show(argument, front),
+            "vars" => {
+                bare("vars")?;
+                self.show_variables(front);
+            }
+            "unset" => return self.unset(argument, front),
+            "reload" => {
+                bare("reload")?;
+                return Ok(self.reload(front));
+            }
+            "plan" => {
+                bare("plan")?;
+                self.something_defined(argument.span)?;
+                return Ok(self.show_plan(front));
+            }
+            "check" => {
+                bare("check")?;
+                self.something_defined(argument.span)?;
+                if self.plan(front).is_none() {
+                    return Ok(Status::Script);
+                }
+                front.line("no mistakes");
+            }
+            "repeat" => return self.repeat(argument, front),
+            "stats" => match self.document.runs.is_empty() {
+                true => front.note("nothing was measured yet"),
+                false => front.run_ended(&self.document),
+            },
+            "compare" => return self.compare(argument, front),
+            "save" => return self.save(argument, front),
+            "source" => return self.source(argument, front),
+            "history" => {
+                bare("history")?;
+                for (n, text) in self.shell.history.iter().enumerate() {
+                    front.line(&format!("{:>4}  {}", n + 1, text.replace('\n', "\n      ")));
+                }
+            }
+            "clear" => {
+                bare("clear")?;
+                return Ok(self.clear(front));
+            }
+            // The table and this list are held together by a test.
+            _ => {}
+        }
+        Ok(Status::Done)
+    }
+
+    fn something_defined(&self, span: Span) -> Result<(), Box<Diagnostic>> {
+        if self.definitions.processes.is_empty() && self.definitions.filesets.is_empty() {
+            let d = Diagnostic::error(Code::NothingToRun, span, "nothing is defined");
+            return Err(Box::new(d.help("define something, or `load` a personality")));
+        }
+        Ok(())
+    }
+
+    fn show_plan(&mut self, front: &mut dyn Front) -> Status {
+        let Some(plan) = self.plan(front) else { return Status::Script };
+        let Some(sets) = self.trees(&plan, front) else { return Status::Refused };
+        front.line(plan::dump(&plan, &sets).trim_end());
+        Status::Done
+    }
+
+    fn show_variables(&self, front: &mut dyn Front) {
+        let columns =
+            [("name", Align::Left), ("value", Align::Left), ("set by", Align::Left), ("otherwise", Align::Left)];
+        let mut table = Table::new(columns);
+        for binding in self.scope.bindings() {
+            let mut value = match binding.by {
+                // Nobody wrote it.
+                SetBy::Default => {
+                    self.scope.value(&binding.name).and_then(Result::ok).map_or(String::new(), |v| v.print())
+                }
+                _ => script::spelled(&self.map, &binding.value),
+            };
+            if matches!(binding.value.node, Expr::Var(_) | Expr::Binary(_)) {
+                let now = self.scope.value(&binding.name).and_then(Result::ok);
+                value.push_str(&now.map_or(String::new(), |now| format!(" = {}", now.print())));
+            }
+            let by = match binding.by {
+                SetBy::Default => "default".to_owned(),
+                SetBy::CommandLine => "command line".to_owned(),
+                SetBy::Script | SetBy::Prompt => {
+                    let span = binding.value.span;
+                    format!("{}:{}", self.map.file(span.file).name, self.map.line(span))
+                }
+            };
+            let otherwise = match binding.without_setting().filter(|_| binding.by > SetBy::Script) {
+                Some(value) => script::spelled(&self.map, value),
+                None => String::new(),
+            };
+            table.row([format!("${}", binding.name), value, by, otherwise]);
+        }
+        front.line(table.render().trim_end());
+    }
+
+    fn unset(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        let name = argument.node.trim_start_matches('$');
+        if name.is_empty() {
+            return Err(bad(argument.span, "unset $NAME"));
+        }
+        let fresh = self.fresh.as_ref().map(|dir| dir.display().to_string());
+        let now = match self.scope.unset(name) {
+            None => {
+                let names: Vec<&str> = self.scope.bindings().iter().map(|b| b.name.as_str()).collect();
+                let message = format!("there is no variable `${name}`");
+                let d = Diagnostic::error(Code::UndefinedVariable, argument.span, message);
+                return Err(Box::new(match diag::nearest(name, names) {
+                    Some(near) => d.help(format!("did you mean `${near}`?")),
+                    None => d.help("`vars` shows the variables"),
+                }));
+            }
+            Some(Some(binding)) => Some(script::spelled(&self.map, &binding.value)),
+            Some(None) if name == "dir" => {
+                self.set_default_dir(fresh.as_deref());
+                fresh.or_else(|| Some(super::FRESH.to_owned()))
+            }
+            Some(None) => None,
+        };
+        front.note(&match now {
+            Some(value) => format!("`${name}` is {value}"),
+            None => format!("`${name}` is no more"),
+        });
+        Ok(Status::Done)
+    }
+
+    /// Reads what was loaded again, with the words of the prompt kept. What can't be read leaves everything as it was.
+    fn reload(&mut self, front: &mut dyn Front) -> Status {
+        let names: Vec<String> = self.shell.loaded.iter().map(|(name, _)| name.clone()).collect();
+        if names.is_empty() {
+            front.error(None, "nothing was loaded yet", Some("`load NAME` loads a script or a personality"));
+            return Status::Script;
+        }
+        let mut texts = Vec::new();
+        for name in names {
+            match library::find(name.trim_end_matches(" (shipped)"), None) {
+                Ok(found) => texts.push(found),
+                Err(_) => {
+                    front.error(None, &format!("{name} can't be read any more"), Some("everything stays as it was"));
+                    return Status::Script;
+                }
+            }
+        }
+        let before = (self.scope.clone(), self.definitions.clone(), self.usage.clone(), self.shell.loaded.clone());
+        self.forget_loaded();
+        let typed: Vec<(String, Spanned<Expr>)> = self
+            .scope
+            .bindings()
+            .iter()
+            .filter(|b| b.by == SetBy::Prompt)
+            .map(|b| (b.name.clone(), b.value.clone()))
+            .collect();
+        self.shell.loaded.clear();
+        for found in texts {
+            let status = self.load(&found.name, &found.text, front);
+            if status != Status::Done {
+                (self.scope, self.definitions, self.usage, self.shell.loaded) = before;
+                front.note("everything stays as it was");
+                return status;
+            }
+        }
+        for (name, value) in typed {
+            if let Err(d) = self.scope.set(&name, value, SetBy::Prompt) {
+                front.diagnostics(&self.map, &[d]);
+            }
+        }
+        Status::Done
+    }
+
+    /// Forgets what loaded texts define and set.
+    fn forget_loaded(&mut self) {
+        let shell = &self.shell;
+        self.definitions.filesets.retain(|d| !shell.is_loaded(d.span.file));
+        self.definitions.processes.retain(|d| !shell.is_loaded(d.span.file));
+        self.definitions.composites.retain(|d| !shell.is_loaded(d.span.file));
+        let set: Vec<String> = self
+            .scope
+            .bindings()
+            .iter()
+            .filter(|b| b.by == SetBy::Script && shell.is_loaded(b.value.span.file))
+            .map(|b| b.name.clone())
+            .collect();
+        for name in set {
+            self.scope.unset(&name);
+        }
+    }
+
+    fn repeat(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        let times = count(argument, 1, "repeat [TIMES]")?;
+        let Some(seconds) = self.shell.last_run else {
+            front.error(None, "there was no run yet", Some("`run SECONDS` makes one"));
+            return Ok(Status::Script);
+        };
+        for n in 1..=times {
+            if times > 1 {
+                front.note(&format!("run {n} of {times}"));
+            }
+            let status = self.run(seconds, argument.span, front);
+            if status != Status::Done {
+                return Ok(status);
+            }
+        }
+        Ok(Status::Done)
+    }
+
+    fn save(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        let path = PathBuf::from(unquoted(argument.node));
+        if path.as_os_str().is_empty() {
+            return Err(bad(argument.span, "save FILE"));
+        }
+        let results = beside(&path);
+        let absent =
+            |path: &Path| matches!(std::fs::symlink_metadata(path), Err(e) if e.kind() == std::io::ErrorKind::NotFound);
+        let foreign = match std::fs::read_to_string(&path) {
+            Ok(text) if text.starts_with(SAVED) => None,
+            _ if !absent(&path) => Some(&path),
+            _ => Some(&results).filter(|results| !absent(results)),
+        };
+        if let Some(path) = foreign {
+            let message = format!("{} is there already, and `save` did not write it", path.display());
+            let d = Diagnostic::error(Code::Refused, argument.span, message);
+            return Err(Box::new(d.help("save to a file of another name")));
+        }
+        let text = self.script_now(front);
+        let written = std::fs::write(&path, text).map_err(|e| (path.clone(), e)).and_then(|()| {
+            if self.document.runs.is_empty() {
+                return Ok(());
+            }
+            let written = json::Writer::create(&results).and_then(|writer| writer.finish(&self.document));
+            written.map_err(|e| (results.clone(), e))
+        });
+        if let Err((path, e)) = written {
+            front.error(None, &format!("{} can't be written: {e}", path.display()), Some("name another file"));
+            return Ok(Status::Refused);
+        }
+        let runs = self.document.runs.len() as u64;
+        let beside = match runs {
+            0 => "there are no results yet".to_owned(),
+            n => format!("{} in {}", crate::util::count::count(n, "run"), results.display()),
+        };
+        front.note(&format!("saved as {}; {beside}", path.display()));
+        Ok(Status::Done)
+    }
+
+    fn source(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        let name = unquoted(argument.node);
+        if name.is_empty() {
+            return Err(bad(argument.span, "source FILE"));
+        }
+        let wrong = |message: String, help: &str| {
+            Box::new(Diagnostic::error(Code::BadArgument, argument.span, message).help(help))
+        };
+        if self.shell.sourcing >= DEEPEST {
+            return Err(wrong("files that source one another in a circle".to_owned(), "break the circle"));
+        }
+        let bytes = std::fs::read(name).map_err(|e| {
+            wrong(format!("{name} can't be read: {e}"), "name a file of commands; `load` takes a script")
+        })?;
+        self.shell.sourcing += 1;
+        let mut worst = Status::Done;
+        for piece in statements(&String::from_utf8_lossy(&bytes)) {
+            worst = worst.max(self.typed(name, &piece, front));
+            if self.quit || self.interrupted() != 0 {
+                break;
+            }
+        }
+        self.shell.sourcing -= 1;
+        Ok(worst)
+    }
+
+    fn clear(&mut self, front: &mut dyn Front) -> Status {
+        let mut status = self.shutdown_processes(front);
+        for ready in std::mem::take(&mut self.sets) {
+            status = status.max(self.let_go(&ready, front));
+        }
+        self.definitions = Definitions::default();
+        let names: Vec<(String, SetBy)> = self.scope.bindings().iter().map(|b| (b.name.clone(), b.by)).collect();
+        for (name, by) in names.into_iter().filter(|(_, by)| *by != SetBy::Default) {
+            let given = self.scope.binding(&name).map(|b| b.value.clone()).filter(|_| by == SetBy::CommandLine);
+            while self.scope.binding(&name).is_some_and(|b| b.by != SetBy::Default) {
+                self.scope.unset(&name);
+            }
+            if let Some(value) = given {
+                // It was evaluated when it was given; a value that needs nothing else can't fail.
+                let _ = self.scope.set(&name, value, SetBy::CommandLine);
+            }
+        }
+        if self.scope.binding("dir").is_none() {
+            let fresh = self.fresh.as_ref().map(|dir| dir.display().to_string());
+            self.set_default_dir(fresh.as_deref());
+        }
+        self.mode = model::QuitMode::default();
+        (self.event_rate, self.default_seconds, self.warm_next, self.lathist) = (None, None, None, false);
+        self.usage.clear();
+        self.script_variables.clear();
+        self.shell.loaded.clear();
+        status
+    }
+}
+
+/// The error for a command that is not written as it should be.
+pub(super) fn bad(span: Span, form: &str) -> Box<Diagnostic> {
+    let d = Diagnostic::error(Code::BadArgument, span, "this command is not written so");
+    Box::new(d.help(format!("write `{form}`")))
+}
+
+/// A number of times from 1, or what holds without one.
+pub(super) fn count(argument: Spanned<&str>, default: usize, form: &str) -> Result<usize, Box<Diagnostic>> {
+    match argument.node {
+        "" => Ok(default),
+        text => text.parse().ok().filter(|n| (1..=10_000).contains(n)).ok_or_else(|| bad(argument.span, form)),
+    }
+}
+
+/// A file name, which may stand in quotes.
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text)
+}
+
+/// Where the results of a saved script go.
+fn beside(path: &Path) -> PathBuf {
+    let mut name =
+        if path.extension().is_some_and(|e| e == "json") { path.to_owned() } else { path.with_extension("") };
+    name.as_mut_os_string().push(".json");
+    name
+}

@@ -1,0 +1,102 @@
+//! What the threads of a run did, operation by operation: its digest, and the trace file.
+
+use super::live::Ready;
+use super::{Front, Session};
+use crate::fileset::Fileset;
+use crate::flowop::slots::FileRef;
+use crate::flowop::stream::Wanted;
+use crate::plan::FlowopInfo;
+use crate::random;
+use crate::runtime::{Running, ThreadStream};
+use crate::stats::result::Digest;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
+
+impl Session {
+    /// What every thread is to remember, if anything.
+    pub(super) fn stream_wanted(&self) -> Option<Wanted> {
+        let (hashed, kept) = (self.settings.digest, self.settings.trace.as_ref().map(|(_, n)| *n));
+        (hashed.is_some() || kept.is_some()).then(|| Wanted { hashed: hashed.unwrap_or(0), kept: kept.unwrap_or(0) })
+    }
+
+    /// Takes the streams of threads that have ended: writes the trace, and returns the digest of all.
+    pub(super) fn keep_streams(&mut self, ready: &Ready, running: &Running, front: &mut dyn Front) -> Option<Digest> {
+        self.stream_wanted()?;
+        let streams = running.take_streams();
+        let missing = running.n_threads() - streams.len();
+        if missing > 0 {
+            front
+                .note(&format!("{missing} threads have not come back: their operations are in no digest and no trace"));
+        }
+        if let Some((path, _)) = self.settings.trace.clone() {
+            let append = self.traced > 0;
+            let file = if append { File::options().append(true).open(&path) } else { File::create(&path) };
+            let written = file.and_then(|file| {
+                let mut out = BufWriter::new(file);
+                if append {
+                    writeln!(out, "# run {}", self.traced + 1)?;
+                }
+                streams.iter().try_for_each(|s| trace(s, ready, &mut out))?;
+                out.flush()
+            });
+            if let Err(e) = written {
+                front.error(None, &format!("{} can't be written: {e}", path.display()), Some("name another file"));
+            }
+            self.traced += 1;
+        }
+        let operations = self.settings.digest?;
+        let mut short_threads = missing as u64;
+        let mut hash = 0;
+        for s in &streams {
+            let sum = s.stream.sum();
+            short_threads += u64::from(sum.hashed < operations);
+            for part in [s.process as u64, s.instance as u64, s.thread as u64, s.number as u64, sum.hashed, sum.hash] {
+                hash = random::mix(hash, part);
+            }
+        }
+        let value = format!("{hash:016x}");
+        front.note(&match short_threads {
+            0 => format!("digest of the first {operations} operations of each thread: {value}"),
+            n => format!("digest of the first {operations} operations of each thread, of which {n} did fewer: {value}"),
+        });
+        Some(Digest { value, operations, short_threads })
+    }
+}
+
+/// The operations of one thread, a line each, parted by tabs.
+fn trace(thread: &ThreadStream, ready: &Ready, out: &mut impl Write) -> std::io::Result<()> {
+    let process = &ready.plan.processes[thread.process];
+    let program = &process.threads[thread.thread];
+    for entry in thread.stream.entries() {
+        let flowop = &ready.plan.flowops[program.first + entry.flowop];
+        let file = entry.file.map_or("-".to_owned(), |file| path(&ready.sets, flowop, file));
+        let offset = entry.offset.map_or("-".to_owned(), |o| o.to_string());
+        writeln!(
+            out,
+            "{}\t{}\t{}\t{}\t{}\t{file}\t{offset}\t{}",
+            process.name,
+            thread.instance + 1,
+            program.name,
+            thread.number + 1,
+            flowop.name,
+            entry.size
+        )?;
+    }
+    Ok(())
+}
+
+/// The path of what a flowop worked on: for those on empty directories, a directory.
+fn path(sets: &[Arc<Fileset>], flowop: &FlowopInfo, file: FileRef) -> String {
+    let set = &sets[file.set];
+    if !matches!(flowop.kind, "makedir" | "removedir") {
+        return set.path_of(file.index).display().to_string();
+    }
+    let (above, name) = (set.tree.dir_of_leafdir(file.index), set.tree.leafdir_name(file.index));
+    set.spec
+        .root()
+        .join(set.tree.dir_rel_path(above))
+        .join(name.as_c().to_string_lossy().as_ref())
+        .display()
+        .to_string()
+}

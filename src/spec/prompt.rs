@@ -1,0 +1,72 @@
+//! The commands that only a prompt has. They end with their line, and what follows the word is taken as it stands.
+
+use super::{Command, Origin};
+
+const fn command(name: &'static str, form: &'static str, doc: &'static str, example: &'static str) -> Command {
+    Command { name, form, origin: Origin::Ours, doc, example }
+}
+
+/// All of them, in the order in which `help` shows them.
+pub const PROMPT: &[Command] = &[
+    command(
+        "help",
+        "help [TOPIC]",
+        "explains the loaded script, a command, flowop, attribute or variable",
+        "help read",
+    ),
+    command("show", "show [NAME]", "prints the script as it stands, or one variable or definition of it", "show"),
+    command("vars", "vars", "lists variables: name, value, where it was set, what it would be otherwise", "vars"),
+    command("unset", "unset $NAME", "takes a variable back to what the loaded script says", "unset $nshadows"),
+    command("reload", "reload", "reads the loaded script anew; what was set at the prompt stays set", "reload"),
+    command("plan", "plan", "shows what a run would do now", "plan"),
+    command("check", "check", "looks for mistakes in what is defined, with the variables as they are", "check"),
+    command("repeat", "repeat [TIMES]", "does the last run again", "repeat 3"),
+    command("stats", "stats", "shows the last run's report again", "stats"),
+    command(
+        "compare",
+        "compare [COUNT]",
+        "shows the last runs side by side: what was set differently, what came of it",
+        "compare",
+    ),
+    command("save", "save FILE", "writes the script as it stands, and the results as JSON beside it", "save tuned.wml"),
+    command("source", "source FILE", "does the commands of a file as if they were typed", "source steps.wml"),
+    command("history", "history", "lists what was typed in this session", "history"),
+    command("clear", "clear", "forgets definitions and variables; the results stay", "clear"),
+];
+
+/// The command that a line is, if it is one of a prompt's own, and what follows its word.
+///
+/// `stats` alone is one; `stats clear` is a command of the language.
+pub fn prompt_command(line: &str) -> Option<(&'static Command, &str)> {
+    let line = line.trim();
+    let end = line.find(|c: char| c.is_whitespace() || c == '#').unwrap_or(line.len());
+    let (word, rest) = line.split_at(end);
+    let rest = if rest.trim_start().starts_with('#') { "" } else { rest.trim() };
+    let command = PROMPT.iter().find(|c| c.name == word)?;
+    (word != "stats" || rest.is_empty()).then_some((command, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::words::statement_word;
+
+    #[test]
+    fn a_line_is_told_by_its_first_word() {
+        let found = |line| prompt_command(line).map(|(c, rest)| (c.name, rest));
+        assert_eq!(found("  save it's a file.wml "), Some(("save", "it's a file.wml")));
+        assert_eq!(found("plan # what now"), Some(("plan", "")));
+        assert_eq!(found("stats"), Some(("stats", "")));
+        assert_eq!(found("stats snap"), None);
+        assert_eq!(found("run 5"), None);
+        assert_eq!(found("planning"), None);
+        assert_eq!(found(""), None);
+    }
+
+    /// Of the language's words only those are taken over that mean more at a prompt.
+    #[test]
+    fn few_words_are_in_both_tables() {
+        let both: Vec<_> = PROMPT.iter().map(|c| c.name).filter(|name| statement_word(name).is_some()).collect();
+        assert_eq!(both, ["help", "vars", "stats"]);
+    }
+}

@@ -1,0 +1,144 @@
+//! What the page cache holds before a run is as asked, is measured, and is held against what the disks moved.
+
+use serde_json::Value;
+
+use crate::cmd::{Wml, number, short_or_long};
+use crate::mounts::{self, Fs, Mount};
+
+/// One file, read once from its start to its end.
+const SCRIPT: &str = "# dialect: fsl\n\
+    set $size=64m\n\
+    set $blocks=64\n\
+    set $cached=false\n\
+    define file name=big,path=$dir,size=$size,prealloc,reuse,cached=$cached\n\
+    define process name=p { thread name=t,memsize=1m {\n\
+      flowop read name=rd,filename=big,iosize=1m\n\
+      flowop finishoncount name=all,value=$blocks,target=rd\n\
+    } }\n";
+
+fn run(mount: &Mount, cached: &str, options: &[&str]) -> Value {
+    let (size, blocks) = short_or_long(("64m", "64"), ("1g", "1024"));
+    let call = Wml::new().file("w.wml", SCRIPT).args(["w.wml", "--runtime", "60", "--dir"]).args([mount.dir()]);
+    let call = call.args(options.iter().copied()).sets(&[("size", size), ("blocks", blocks), ("cached", cached)]);
+    let mut run = call.result().run().exits(0).only_run();
+    assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
+    let set = run["filesets"][0].take();
+    run["set"] = set;
+    run
+}
+
+fn image() -> u64 {
+    short_or_long(512 << 20, 2 << 30)
+}
+
+/// Bytes that the devices read, in bytes that were asked for. Everything else on the machine reads from those devices too, so
+/// that the least of a few runs is taken.
+fn moved(mount: &Mount, cached: &str) -> (f64, Value) {
+    let runs = (0..5).map(|_| {
+        let run = run(mount, cached, &[]);
+        (number(&run, &["set", "device_bytes", "read"]) / number(&run, &["set", "asked_bytes", "read"]), run)
+    });
+    let mut least: Option<(f64, Value)> = None;
+    for (share, run) in runs {
+        if least.as_ref().is_none_or(|(other, _)| share < *other) {
+            least = Some((share, run));
+        }
+        if least.as_ref().is_some_and(|(share, _)| *share <= 0.02 || (0.98..=1.02).contains(share)) {
+            break;
+        }
+    }
+    least.unwrap()
+}
+
+#[test]
+fn a_cold_file_comes_from_the_disk_and_a_warm_one_from_memory() {
+    if !mounts::available("cold and warm", &[Fs::Ext4]) {
+        return;
+    }
+    let mount = Mount::new(Fs::Ext4, image());
+    let (share, cold) = moved(&mount, "false");
+    assert_eq!(cold["cache_state"], "cold");
+    assert!(number(&cold, &["set", "resident_before"]) <= 0.01);
+    assert!(number(&cold, &["set", "resident_after"]) >= 0.99, "it has been read since");
+    assert!((0.98..=1.02).contains(&share), "{share} of what was asked for");
+    assert_eq!(cold["set"]["verdict"], "device");
+
+    let (share, warm) = moved(&mount, "true");
+    assert_eq!(warm["cache_state"], "warm");
+    assert!(number(&warm, &["set", "resident_before"]) >= 0.99);
+    assert!(share <= 0.02, "{share} of what was asked for");
+    assert_eq!(warm["set"]["verdict"], "memory");
+}
+
+#[test]
+fn the_devices_below_are_named_from_the_top_to_the_bottom() {
+    if !mounts::available("devices", &[Fs::Ext4]) {
+        return;
+    }
+    let mount = Mount::new(Fs::Ext4, image());
+    let call = Wml::new().file("w.wml", SCRIPT).args(["w.wml", "--dir"]).args([mount.dir()]);
+    let mounts = call.result().run().exits(0).result()["environment"]["mounts"].take();
+    let devices = mounts[0]["devices"].as_array().unwrap();
+    let top = mount.device().unwrap().rsplit('/').next().unwrap().to_owned();
+    assert_eq!(devices[0]["name"], top.as_str());
+    assert_eq!(devices[0]["direct_io"], true);
+    assert_eq!(devices[0]["size"], image());
+    assert!(devices.iter().skip(1).all(|device| device["direct_io"].is_null() || device["direct_io"] == true));
+}
+
+#[test]
+fn the_command_line_makes_any_run_cold() {
+    if !mounts::available("--cold", &[Fs::Ext4]) {
+        return;
+    }
+    let mount = Mount::new(Fs::Ext4, image());
+    let run = run(&mount, "true", &["--cold"]);
+    assert_eq!(run["cache_state"], "cold");
+    assert!(number(&run, &["set", "resident_before"]) <= 0.01);
+    assert_eq!(run["set"]["verdict"], "device");
+}
+
+#[test]
+fn behind_a_buffered_loop_nothing_is_called_cold() {
+    if !mounts::available("a buffered loop", &[Fs::Ext4]) {
+        return;
+    }
+    let mount = Mount::with(Fs::Ext4, image(), false);
+    let run = run(&mount, "false", &[]);
+    assert!(number(&run, &["set", "resident_before"]) <= 0.01, "above the loop it is evicted");
+    assert_eq!(run["cache_state"], "unknown below");
+    assert_eq!(run["set"]["verdict"], "unknown below");
+    let codes: Vec<_> = run["warnings"].as_array().unwrap().iter().map(|w| w["code"].as_str().unwrap()).collect();
+    assert!(codes.contains(&"cache_unknown"), "{codes:?}");
+}
+
+/// Memory can't be cold, whatever a script says.
+#[test]
+fn files_in_memory_are_never_cold() {
+    if !mounts::available("tmpfs", &[Fs::Tmpfs]) {
+        return;
+    }
+    let mount = Mount::new(Fs::Tmpfs, image() + (64 << 20));
+    let run = run(&mount, "false", &[]);
+    assert_eq!(run["cache_state"], "as-is");
+    assert!(number(&run, &["set", "resident_before"]) >= 0.99);
+    assert_eq!(run["set"]["verdict"], "memory");
+    assert!(run["set"]["device_bytes"].is_null());
+}
+
+#[test]
+fn what_is_left_to_write_is_waited_for_or_recorded() {
+    if !mounts::available("settling", &[Fs::Ext4]) {
+        return;
+    }
+    let mount = Mount::new(Fs::Ext4, image());
+    // Without `cached` nothing else would wait.
+    let script = SCRIPT.replace(",cached=$cached", "").replace("set $cached=false\n", "").replace(",reuse", "");
+    for (options, settled) in [(&[][..], true), (&["--no-settle"][..], false)] {
+        let call = Wml::new().file("w.wml", &script).args(["w.wml", "--dir"]).args([mount.dir()]);
+        let run = call.args(options.iter().copied()).result().run().exits(0).only_run();
+        assert_eq!(run["settled"], settled);
+        assert_eq!(run["cache_state"], "as-is");
+        assert!(run["set"].is_null() && number(&run["filesets"][0], &["sync_seconds"]) >= 0.0);
+    }
+}

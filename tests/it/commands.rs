@@ -1,0 +1,221 @@
+//! Every command of both generations: what it does, seen from outside. What Filebench printed is in `vectors_14` and
+//! `vectors_15`; here is what they leave out.
+
+use std::fs;
+
+use crate::cmd::{Wml, count, flowop, memory};
+use crate::vectors_15::{good, ops, script};
+
+/// A file set, and a process that asks for its files' attributes at the event rate.
+const SMALL: &str = "\
+define fileset name=s,path=$dir,size=4k,entries=20,dirwidth=5,prealloc
+define process name=p {
+  thread name=t {
+    flowop statfile name=st,filesetname=s
+    flowop eventlimit name=limit
+  }
+}
+";
+
+fn prints(text: &str) -> Vec<String> {
+    script(text).run().exits(0).stdout.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn set_takes_every_right_hand_side() {
+    let text = "set $int=5\nset $size=1.5k\nset $big=2G\nset $word=a-b.c\nset $text=\"a b\"\nset $yes=true\nset $other=$int\n\
+        set $sum=$int + 2\nset $less=3 - 1\nset $div=$size / 2\nset $path=\"$word/x\"\nset $empty=\"\"\n\
+        echo \"$int $size $big $word $text $yes $other $sum $less $div $path [$empty]\"\n";
+    assert_eq!(prints(text), ["5 1536 2147483648 a-b.c a b true 5 7 2 768 a-b.c/x []"]);
+}
+
+#[test]
+fn fields_of_random_variables_change_what_is_drawn() {
+    let text = "define randvar name=$rv,type=uniform,min=1k,mean=1k\n\
+        define file name=f,path=$dir,size=64k,prealloc\n\
+        define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=$rv,random\n\
+          flowop finishoncount name=end,target=rd,value=50 } }\n\
+        run 20\nset $rv.mean=2k\nset $rv.min=2k\nrun 20\n";
+    let output = good(text);
+    let result = output.result();
+    let bytes = |i: usize| count(flowop(&result["runs"][i], "rd"), "bytes");
+    assert_eq!((bytes(0), bytes(1)), (50 << 10, 100 << 10));
+    let wrong = script("set $x=1\nset $x.mean=3\necho \"a\"\n").run().exits(2);
+    assert!(wrong.stderr.contains("`$x` is no random variable"), "{}", wrong.stderr);
+}
+
+#[test]
+fn variables_are_read_when_a_run_starts() {
+    let text = "define file name=f,path=$dir,size=$size,prealloc\n\
+        define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=$io\n\
+          flowop finishoncount name=end,target=rd,value=8 } }\n\
+        set $size=64k\nset $io=1k\nrun 20\nset $io=2k\nrun 20\n";
+    let result = good(text).result();
+    let bytes = |i: usize| count(flowop(&result["runs"][i], "rd"), "bytes");
+    assert_eq!((bytes(0), bytes(1)), (8 << 10, 16 << 10));
+}
+
+#[test]
+fn create_and_shutdown_take_all_their_words() {
+    for (create, shutdown) in [("files", "files"), ("fileset", "filesets"), ("filesets", "fileset")] {
+        let output = good(&format!("{SMALL}create {create}\nshutdown {shutdown}\n"));
+        assert!(output.stderr.contains("making s"), "{}", output.stderr);
+        assert!(!output.dir().join("files/s").exists(), "shutdown {shutdown}");
+    }
+    let output = good(&format!("{SMALL}create processes\nstats snap\nshutdown process\nstats snap\n"));
+    assert_eq!(output.result()["runs"].as_array().unwrap().len(), 1);
+    assert!(output.stderr.contains("no processes live"), "{}", output.stderr);
+    let wrong = script("create fils\n").run().exits(2);
+    assert!(wrong.stderr.contains("did you mean `files`?"), "{}", wrong.stderr);
+}
+
+#[test]
+fn run_takes_a_number_or_a_variable_and_goes_on() {
+    let output = good(&format!("{SMALL}set $t=1\neventgen rate=100\nrun 1\nrun $t\npsrun -1 1\necho \"after\"\n"));
+    let result = output.result();
+    let asked: Vec<_> = result["runs"].as_array().unwrap().iter().map(|r| r["requested_seconds"].as_f64()).collect();
+    assert_eq!(asked, [Some(1.0); 3]);
+    assert!(output.stdout.ends_with("after\n"), "{}", output.stdout);
+}
+
+#[test]
+fn runtime_replaces_the_times_of_a_script() {
+    let text = format!(
+        "{SMALL}eventgen rate=100\nrun 3600\npsrun -10 3600\ncreate processes\nsleep 1\nstats clear\nsleep 3600\nstats snap\n"
+    );
+    let result = script(&text).args(["--runtime", "1"]).result().run().exits(0).result();
+    let asked: Vec<_> = result["runs"].as_array().unwrap().iter().map(|r| r["requested_seconds"].as_f64()).collect();
+    assert_eq!(asked, [Some(1.0); 3]);
+}
+
+#[test]
+fn a_live_run_follows_the_event_rate_and_nothing_else() {
+    let text = format!(
+        "{SMALL}set $rate=100\neventgen rate=$rate\ncreate processes\nstats clear\nsleep 1\nstats snap\n\
+         set $rate=1000\nstats clear\nsleep 1\nstats snap\neventgen rate=10\nstats clear\nsleep 1\nstats snap\necho \"${{rate}}\"\n"
+    );
+    let output = good(&text);
+    let result = output.result();
+    let runs = result["runs"].as_array().unwrap();
+    let most = |i: usize, rate: f64| runs[i]["measured_seconds"].as_f64().unwrap() * rate + 3.0;
+    let done: Vec<f64> = runs.iter().map(|run| ops(run, "st") as f64).collect();
+    assert!(done[0] <= most(0, 100.0) && done[1] > done[0] && done[2] <= most(2, 10.0), "{done:?}");
+    assert_eq!(output.stdout.lines().last(), Some("10"));
+}
+
+#[test]
+fn warmup_comes_before_a_run_or_between_commands() {
+    let output = good(&format!("{SMALL}eventgen rate=100\nwarmup 1\nrun 1\n"));
+    let run = output.only_run();
+    assert!(run["warmup"]["seconds"].as_f64().is_some_and(|s| s >= 1.0), "{}", run["warmup"]);
+    let output =
+        good(&format!("{SMALL}eventgen rate=100\ncreate processes\nwarmup 1\nstats clear\nsleep 1\nstats snap\n"));
+    assert!(ops(&output.only_run(), "st") > 0);
+}
+
+#[test]
+fn programs_run_only_with_leave() {
+    let text = format!("{SMALL}create files\nsystem \"touch $dir/made; ls -d $dir/s\"\nsystem \"exit 3\"\nquit\n");
+    let output = script(&text).run().exits(3);
+    assert!(output.stderr.contains("error[E0308]") && !output.dir().join("files/s").exists(), "{}", output.stderr);
+    let output = script(&text).args(["--allow-system"]).run().exits(0);
+    assert!(output.dir().join("files/made").exists() && output.stdout.contains("/files/s\n"), "{}", output.stdout);
+    assert!(output.stderr.contains("exit status: 3"), "{}", output.stderr);
+    // The fresh directory is there when a command names it.
+    let call = Wml::below(&memory()).file("s.f", "system \"ls -d $dir\"\n").args(["s.f", "--allow-system"]);
+    let output = call.run().exits(0);
+    assert!(output.stdout.contains("/wmlrun-"), "{}", output.shown());
+    assert_eq!(output.left(), ["s.f"]);
+}
+
+#[test]
+fn a_collector_runs_until_the_snapshot() {
+    let text = format!(
+        "{SMALL}eventgen rate=100\ncreate processes\nstats command \"echo $$ > pid; while :; do sleep 0.05; done\"\n\
+         stats clear\nsleep 1\nstats snap\nstats directory out\nstats dump \"d\"\nshutdown processes\n"
+    );
+    let text = text.replace("$$", "\\$\\$");
+    assert!(script(&text).run().exits(3).stderr.contains("error[E0308]"));
+    let output = script(&text).args(["--allow-system"]).run().exits(0);
+    let pid = fs::read_to_string(output.dir().join("pid")).unwrap();
+    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "the collector {pid} still runs");
+    assert!(output.dir().join("out/d").is_file());
+}
+
+#[test]
+fn load_reads_definitions_and_a_run_becomes_the_default() {
+    let own = format!("{SMALL}eventgen rate=100\nrun 1\npsrun -1 1\necho \"loaded\"\nquit\n");
+    let call = Wml::below(&memory()).file("own.f", &own).file("s.f", "load own\necho \"after\"\nrun\n");
+    let output = call.args(["s.f", "--no-settle"]).result().run().exits(0);
+    assert_eq!(output.only_run()["requested_seconds"], 1.0);
+    assert!(output.stdout.starts_with("loaded\nafter\n"), "{}", output.stdout);
+    assert_eq!(output.result()["script"]["path"], "s.f", "the result holds the script that was run");
+    // Beside the script, wherever that lies.
+    let call = Wml::below(&memory()).file("sub/own.f", &own).file("sub/s.f", "load own\n");
+    call.args(["sub/s.f", "--no-settle"]).run().exits(0);
+    let wrong = Wml::below(&memory()).file("s.f", "load s\n").args(["s.f"]).run().exits(2);
+    assert!(wrong.stderr.contains("circle"), "{}", wrong.stderr);
+    let wrong = script("load varmial\n").run().exits(2);
+    assert!(wrong.stderr.contains("did you mean `varmail`?"), "{}", wrong.stderr);
+}
+
+#[test]
+fn foreach_nests_and_runs_its_body_for_each() {
+    let text = "set $n=3\nforeach $i in $n,5 { foreach $w in \"a\",\"b c\" { echo \"$i $w\" } }\n";
+    assert_eq!(prints(text), ["3 a", "3 b c", "5 a", "5 b c"]);
+    let result = good(&format!("{SMALL}eventgen rate=100\nforeach $k in 1,2 {{ run 1 }}\n")).result();
+    assert_eq!(result["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_makes_no_sense_any_more_is_told() {
+    let text = format!(
+        "debug 0\nset mode nousestats\nenable multi master=localhost,client=me\ndomultisync value=1\n{SMALL}\
+         eventgen rate=100\nfsflush fstype=zfs\nrun 1\n"
+    );
+    let output = script(&text).args(["--format", "filebench"]).run().exits(0);
+    assert_eq!(output.stderr.matches("warning[W0402]").count(), 2, "{}", output.stderr);
+    assert_eq!(output.stderr.matches("several clients").count(), 2, "{}", output.stderr);
+    assert!(output.stdout.contains("IO Summary"), "`debug 0` hides nothing");
+}
+
+#[test]
+fn fscheck_holds_the_type() {
+    let dir = memory();
+    let kind = crate::cmd::tool("stat", &["-f", "-c", "%T", dir.to_str().unwrap()]);
+    if kind.trim() == "tmpfs" {
+        let check = |kind: &str| format!("fscheck path={},fstype={kind}\necho \"on\"\n", dir.display());
+        assert_eq!(prints(&check("tmpfs")), ["on"]);
+        assert!(script(&check("zfs")).run().exits(3).stderr.contains("not on zfs"));
+    }
+    assert!(script("fscheck path=/\n").run().exits(2).stderr.contains("fscheck path=PATH,fstype=TYPE"));
+}
+
+#[test]
+fn the_end_of_a_script_is_where_it_says() {
+    assert_eq!(prints("echo \"a\"\nquit\necho \"b\"\n"), ["a"]);
+    assert_eq!(prints("echo \"a\"\nexit\nfrob=\"\"\n").len(), 1, "checked whole, done as far as it goes");
+}
+
+#[test]
+fn modes_say_what_ends_a_run() {
+    let ends = |mode: &str, second: &str| {
+        let text = format!(
+            "set mode quit {mode}\n\
+             define fileset name=a,path=$dir,size=1k,entries=10,dirwidth=5,prealloc\n\
+             define fileset name=b,path=$dir,size=1k,entries=10,dirwidth=5,prealloc\n\
+             define process name=p {{ thread name=one {{ flowop deletefile name=da,filesetname=a }}\n\
+               thread name=two {{ {second} }} }}\nrun 2\n"
+        );
+        let run = good(&text).only_run();
+        assert_eq!(run["state"], "complete");
+        run["ended_by"].as_str().unwrap().to_owned()
+    };
+    let also = "flowop deletefile name=db,filesetname=b";
+    let never = "flowop statfile name=db,filesetname=b\n flowop delay name=d,value=1";
+    assert_eq!(ends("timeout", also), "all threads done");
+    assert_eq!(ends("alldone", also), "all threads done");
+    assert_eq!(ends("firstdone", never), "first thread done");
+    assert_eq!(ends("timeout", never), "time");
+    assert_eq!(ends("alldone", never), "time");
+}

@@ -1,0 +1,507 @@
+//! The shell as a person, a pipe and a file use it.
+//!
+//! What each of its commands says is in `tests/cases/repl`.
+
+use crate::cmd::{Wml, binary, count, flowops, has, skip};
+use proptest::prelude::*;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longer than anything here takes; only what hangs waits for it.
+const LONG: Duration = Duration::from_mins(2);
+
+fn scratch() -> TempDir {
+    tempfile::Builder::new().prefix("repl-").tempdir_in(crate::cmd::scratch()).unwrap()
+}
+
+/// A shell in `dir` with pipes on all sides.
+fn shell(dir: &Path, options: &[&str]) -> Child {
+    Command::new(binary())
+        .arg("repl")
+        .args(options)
+        .current_dir(dir)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// What a shell says to a whole text: standard output, standard error, exit status.
+fn says(dir: &Path, options: &[&str], text: &str) -> (String, String, Option<i32>) {
+    let mut child = shell(dir, options);
+    let mut input = child.stdin.take().unwrap();
+    let text = text.to_owned();
+    let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    // A shell that was left early reads no further.
+    let _ = writer.join().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr), output.status.code())
+}
+
+#[test]
+fn a_mistake_costs_a_statement_and_the_worst_one_is_the_status() {
+    let dir = scratch();
+    let text = "load oltp_sync\nset $filesize=1m\nset $nshadow=9\nflowopp x\nset $nshadows=13\nplan\nrun 0.2\nquit\n";
+    let (out, err, code) = says(dir.path(), &["--no-settle"], text);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("<stdin>:3:5") && err.contains("did you mean `$nshadows`?"), "{err}");
+    assert!(err.contains("<stdin>:4:1") && err.contains("unknown command `flowopp`"), "{err}");
+    assert!(out.contains("process shadow × 13"), "{out}");
+    assert!(out.contains("shadowread"), "the run was made:\n{out}");
+    assert_eq!(says(dir.path(), &[], "echo \"fine\"\n").2, Some(0));
+    assert_eq!(says(dir.path(), &[], "fscheck path=/proc,fstype=none\nflowopp\n").2, Some(3), "the worst");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the fresh directory is gone");
+}
+
+/// A program that drives the shell gets each answer before it asks again.
+#[test]
+fn a_writer_that_pauses_is_answered() {
+    let dir = scratch();
+    let mut child = shell(dir.path(), &[]);
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for n in 0..3 {
+        writeln!(input, "echo \"answer {n}\"").unwrap();
+        assert_eq!(lines.next().unwrap().unwrap(), format!("answer {n}"));
+    }
+    // Whole only with its second half, however long that takes to come.
+    writeln!(input, "define process name=p {{").unwrap();
+    writeln!(input, "thread name=t {{ flowop delay name=d,value=1 }} }}\nlist flowop").unwrap();
+    assert!(lines.next().unwrap().unwrap().contains("delay"));
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn what_is_saved_is_what_was_planned() {
+    let dir = scratch();
+    let text = "load oltp_sync\nset $filesize=1m\nset $nshadows=3\nset $ndbwriters=$nshadows * 2\nset $ndbwriters=$ndbwriters * 2\n\
+                eventgen rate=$nshadows\nplan\nsave tuned.wml\n";
+    let (planned, err, code) = says(dir.path(), &["--seed", "7"], text);
+    assert_eq!(code, Some(0), "{err}");
+    let saved =
+        Command::new(binary()).args(["plan", "--seed", "7", "tuned.wml"]).current_dir(dir.path()).output().unwrap();
+    let saved = String::from_utf8(saved.stdout).unwrap();
+    assert!(saved.contains("process dbwr × 12") && saved.contains("event rate 3/s"), "{saved}");
+    assert_eq!(planned.split_once('\n').unwrap().1, saved, "but for the personality's greeting");
+}
+
+/// Operations and bytes of each flowop: with one thread and a count that ends the run, the seed decides them.
+fn done(document: &Value) -> Vec<(String, u64, u64)> {
+    let run = &document["runs"][0];
+    assert_eq!(run["state"], "complete", "{run:#}");
+    flowops(run).iter().map(|f| (f["name"].as_str().unwrap().to_owned(), count(f, "ops"), count(f, "bytes"))).collect()
+}
+
+#[test]
+fn the_saved_script_does_what_the_session_did() {
+    let dir = scratch();
+    let text = "set $mean=3k\nset $size=randvar(type=gamma,mean=$mean)\nset mode quit alldone\n\
+        define fileset name=data,path=$dir,entries=20,dirwidth=5,size=64k,prealloc=100\n\
+        define process name=p { thread name=t {\n\
+          flowop read name=r,filesetname=data,iosize=$size,random\n\
+          flowop appendfilerand name=a,filesetname=data,iosize=$size\n\
+          flowop finishoncount name=f,value=500,target=r\n\
+        } }\nset $mean=5k\nrun\nsave tuned.wml\n";
+    let (_, err, code) = says(dir.path(), &["--seed", "7", "--no-settle"], text);
+    assert_eq!(code, Some(0), "{err}");
+    let session: Value = serde_json::from_slice(&std::fs::read(dir.path().join("tuned.json")).unwrap()).unwrap();
+    let script = std::fs::read_to_string(dir.path().join("tuned.wml")).unwrap();
+    let alone = Wml::new().file("tuned.wml", &script).args(["--seed", "7", "--no-settle", "tuned.wml"]).result();
+    let alone = alone.run().exits(0).result();
+    let ops = done(&session);
+    assert!(ops[0].1 >= 500 && ops[1].2 > 0, "{ops:?}");
+    assert_eq!(ops, done(&alone));
+}
+
+/// A file set is made once for as long as its definition stays, and every directory goes in the end.
+#[test]
+fn other_workloads_leave_nothing_behind() {
+    let dir = scratch();
+    let one = |name: &str| {
+        format!(
+            "define fileset name={name},path=$dir,entries=5,dirwidth=5,size=4k,prealloc=100\n\
+             define process name=p {{ thread name=t {{ flowop read name=r,filesetname={name},iosize=1k,random }} }}\nrun 0.1\n"
+        )
+    };
+    let text = format!("{}run 0.1\nclear\n{}clear\nrun 1\n", one("first"), one("second"));
+    let (_, err, code) = says(dir.path(), &["--no-settle"], &text);
+    assert_eq!(code, Some(2), "{err}");
+    assert_eq!(err.matches("making first").count(), 1, "{err}");
+    assert_eq!(err.matches("making second").count(), 1, "{err}");
+    assert!(!err.contains("stays"), "{err}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn completions_and_manual_pages_know_the_commands() {
+    let dir = scratch();
+    for shell in ["bash", "zsh", "fish"] {
+        let text = crate::cmd::tool(binary().to_str().unwrap(), &["completions", shell]);
+        assert!(text.contains("layout-seed") && text.contains("repl"), "{shell}");
+    }
+    let pages = dir.path().join("man");
+    crate::cmd::tool(binary().to_str().unwrap(), &["man", pages.to_str().unwrap()]);
+    for page in ["wmlrun.1", "wmlrun-repl.1", "wmlrun-plan.1"] {
+        assert!(std::fs::read_to_string(pages.join(page)).unwrap().contains("wmlrun"), "{page}");
+    }
+}
+
+/// Lines that a session may be given; some of them are right.
+const LINES: &[&str] = &[
+    "set $n=3",
+    "set $n=$n * 2",
+    "set $n=randvar(type=uniform,min=1,mean=2)",
+    "set $n.mean=5",
+    "set $circle=$other",
+    "set $other=$circle",
+    "set $dir=data",
+    "unset $n",
+    "unset $dir",
+    "set mode quit alldone",
+    "define fileset name=data,path=$dir,entries=$n,dirwidth=3,size=4k,prealloc=80",
+    "define fileset name=data,path=$dir,entries=4,dirwidth=3,size=8k,prealloc=50,reuse",
+    "define file name=one,path=$dir,size=16k,prealloc",
+    "define process name=p,instances=2 { thread name=t { flowop read name=r,filesetname=data,iosize=1k } }",
+    "define process name=p { thread name=t { flowop createfile name=c,filesetname=data flowop closefile name=x } }",
+    "define process name=q { thread name=t,instances=$n { flowop delay name=d,value=1 } }",
+    "define process name=q {\n thread name=t {\n flowop deletefile name=d,filesetname=data\n }\n}",
+    "define flowop name=both { flowop hog name=h,value=10 flowop delay name=d,value=0 }",
+    "define process name=p { thread name=t { flowop both name=b,iters=2 } }",
+    "define process name=p { thread name=t { flowop semblock name=never,value=1 } }",
+    "define process name=p {",
+    "define randvar name=$n,type=gamma,mean=3",
+    "run 0.02",
+    "psrun -1 0.02",
+    "repeat",
+    "repeat 2",
+    "create files",
+    "create processes",
+    "stats clear",
+    "stats snap",
+    "stats",
+    "sleep 0.01",
+    "warmup 0.01",
+    "shutdown processes",
+    "shutdown files",
+    "eventgen rate=100",
+    "set $rate=50",
+    "foreach $i in 1,2 { set $n=$i run 0.01 }",
+    "list",
+    "plan",
+    "check",
+    "show",
+    "show data",
+    "vars",
+    "help",
+    "help $n",
+    "help read",
+    "compare",
+    "compare 5",
+    "save saved.wml",
+    "source saved.wml",
+    "load saved.wml",
+    "load randomread",
+    "reload",
+    "clear",
+    "history",
+    "echo \"$n ${stats.iocount} $(HOME)\"",
+    "echo \"open",
+    "}",
+    "flowopp x",
+    "set $x={{{",
+    "£ § \u{0}",
+    "stats dump \"dump.txt\"",
+];
+
+/// Feeds a sequence to a shell, and looks at it when it is through and when it is gone.
+fn survives(options: &[&str], lines: &[&str]) -> Result<(), TestCaseError> {
+    let dir = scratch();
+    let mut child = shell(dir.path(), options);
+    let mut errors = child.stderr.take().unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = std::io::Read::read_to_string(&mut errors, &mut text);
+        text
+    });
+    let mut input = child.stdin.take().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    for line in lines {
+        writeln!(input, "{line}").unwrap();
+    }
+    // A string that is open would hold whatever comes; live processes may have their threads.
+    let open = lines.iter().map(|l| l.matches('"').count()).sum::<usize>() % 2 == 1;
+    let close = if open { "\"" } else { "" };
+    writeln!(input, "{close}\nshutdown processes\necho \"done with it\"\necho \"next\"").unwrap();
+    let mut heard = out.lines().map(|l| l.unwrap());
+    let through = heard.any(|line| line == "done with it");
+    let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).map(Iterator::count);
+    drop(input);
+    heard.for_each(drop);
+    let status = child.wait().unwrap();
+    let errors = reader.join().unwrap();
+    prop_assert!(!errors.contains("panicked"), "{errors}");
+    prop_assert!(status.code().is_some_and(|code| code <= 3), "{status}\n{errors}");
+    prop_assert!(through, "the shell ended early\n{errors}");
+    // The shell itself, and who reads its input.
+    prop_assert!(threads.is_ok_and(|n| n <= 2), "threads stay behind\n{errors}");
+    for entry in std::fs::read_dir(dir.path()).unwrap() {
+        let entry = entry.unwrap();
+        let users = entry.file_name() == "data";
+        prop_assert!(users || entry.path().is_file(), "{} stays behind\n{errors}", entry.path().display());
+    }
+    Ok(())
+}
+
+fn sequences() -> impl Strategy<Value = Vec<&'static str>> {
+    prop::collection::vec(prop::sample::select(LINES), 1..14)
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 64, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+    #[test]
+    fn no_sequence_of_commands_breaks_it(lines in sequences()) {
+        survives(&["--engine", "null", "--format", "none", "--seed", "1"], &lines)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config(30))]
+    #[test]
+    fn no_sequence_of_commands_breaks_it_on_a_disk(lines in sequences()) {
+        survives(&["--no-settle", "--format", "none", "--seed", "1"], &lines)?;
+    }
+}
+
+/// A terminal of its own, with a shell in it.
+struct Terminal {
+    socket: String,
+    status: PathBuf,
+}
+
+impl Terminal {
+    fn start(dir: &Path, size: (usize, usize), command: &str) -> Self {
+        let unique = dir.file_name().unwrap().to_string_lossy().into_owned();
+        let status = dir.join("status");
+        // tmux itself now and then misses how its program ended. ^C comes to the shell around it too, which must not end by it.
+        let command = format!("trap : INT; {command}; echo $? > {}", status.display());
+        let terminal = Self { socket: format!("wmlrun-{}-{unique}", std::process::id()), status };
+        let (width, height) = (size.0.to_string(), size.1.to_string());
+        let dir = dir.display().to_string();
+        // What a pane showed last can be read after its program has gone.
+        let keep = ["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"];
+        let session = ["new-session", "-d", "-x", &width, "-y", &height, "-c", &dir, &command];
+        terminal.tmux(&[&["-f", "/dev/null"], &keep[..], &session[..]].concat());
+        terminal
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let output = Command::new("tmux").args(["-L", &self.socket]).args(args).output().unwrap();
+        assert!(output.status.success(), "tmux {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// All that was ever shown, scrolled off or not.
+    fn scrolled(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-S", "-"])
+    }
+
+    #[track_caller]
+    fn wait(&self, what: impl Fn(&str) -> bool) -> String {
+        let since = Instant::now();
+        loop {
+            let screen = self.screen();
+            if what(&screen) {
+                return screen;
+            }
+            assert!(since.elapsed() < LONG, "it never came; the screen shows\n{screen}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits for the program to end; its exit status.
+    #[track_caller]
+    fn ends(&self) -> String {
+        let since = Instant::now();
+        loop {
+            if let Ok(status) = std::fs::read_to_string(&self.status)
+                && status.ends_with('\n')
+            {
+                return status.trim().to_owned();
+            }
+            assert!(since.elapsed() < LONG, "it never ended; the screen shows\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits for an empty prompt on an empty screen.
+    #[track_caller]
+    fn fresh(&self) {
+        self.keys(&["C-l"]);
+        self.wait(|screen| screen.trim() == "wmlrun>");
+    }
+
+    /// Types a line, and waits until it is done and the next prompt is there.
+    #[track_caller]
+    fn line(&self, text: &str) -> String {
+        self.fresh();
+        self.keys(&[text, "Enter"]);
+        self.wait(|screen| {
+            let lines: Vec<&str> = screen.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect();
+            lines.len() > 1 && lines[lines.len() - 1] == "wmlrun>"
+        })
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = Command::new("tmux").args(["-L", &self.socket, "kill-server"]).output();
+    }
+}
+
+/// Terminals are for machines with people in front of them.
+fn terminals(test: &str) -> bool {
+    if std::env::var_os("CI").is_some() {
+        let _ = std::io::stderr().write_all(format!("\nSKIPPED {test}: there are no terminals in CI\n").as_bytes());
+        return false;
+    }
+    if !has("tmux") {
+        skip(test, "tmux is not installed");
+        return false;
+    }
+    true
+}
+
+/// The rows of the live block on a screen.
+fn block(screen: &str) -> Option<Vec<&str>> {
+    let lines: Vec<&str> = screen.lines().collect();
+    let head = lines.iter().position(|l| l.starts_with("flowop ") && l.contains("p99"))?;
+    let rows = lines[head..].iter().take_while(|l| !l.trim().is_empty()).count();
+    (rows > 1 && head >= 2 && lines[head - 2].contains('█')).then(|| lines[head - 2..head + rows].to_vec())
+}
+
+#[test]
+fn a_session_at_a_terminal() {
+    if !terminals("a_session_at_a_terminal") {
+        return;
+    }
+    let dir = scratch();
+    let command =
+        format!("env XDG_STATE_HOME={}/state {} repl --seed 5 --no-settle", dir.path().display(), binary().display());
+    let terminal = Terminal::start(dir.path(), (80, 24), &command);
+    terminal.wait(|s| s.contains("wmlrun>"));
+    terminal.line("load oltp_sync");
+    terminal.line("set $filesize=1m");
+    // A variable is completed, and its value hinted at.
+    terminal.keys(&["set $nsh", "Tab"]);
+    terminal.wait(|s| s.contains("set $nshadows=200"));
+    terminal.keys(&["7", "Enter"]);
+    terminal.wait(|s| s.contains("set $nshadows=7"));
+    terminal.keys(&["run 3", "Enter"]);
+    terminal.wait(|s| block(s).is_some_and(|rows| rows.iter().any(|r| r.contains("shadow/shadow/shadowread"))));
+    terminal.wait(|s| s.trim_end().ends_with("wmlrun>"));
+    assert!(!terminal.scrolled().contains("over time"), "the block leaves no trace:\n{}", terminal.scrolled());
+    assert!(terminal.line("pln").contains("did you mean `plan`?"));
+    terminal.line("set $nshadows=13");
+    terminal.line("run 1");
+    let compared = terminal.line("compare");
+    let row = compared.lines().find(|l| l.starts_with("$nshadows")).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["$nshadows", "7", "13"]);
+    // ^C ends the run, twice in a row, and not the shell.
+    for _ in 0..2 {
+        terminal.fresh();
+        terminal.keys(&["run 600", "Enter"]);
+        terminal.wait(|s| block(s).is_some());
+        terminal.keys(&["C-c"]);
+        terminal.wait(|s| s.contains("SIGINT") && s.trim_end().ends_with("wmlrun>"));
+    }
+    // At the prompt it clears the line, also one that goes on.
+    terminal.fresh();
+    terminal.keys(&["define process name=x {", "Enter"]);
+    terminal.wait(|s| s.contains("name=x {"));
+    terminal.keys(&["C-c"]);
+    terminal.wait(|s| s.trim_end().ends_with("wmlrun>"));
+    terminal.keys(&["nonsense"]);
+    terminal.wait(|s| s.contains("nonsense"));
+    terminal.keys(&["C-c"]);
+    terminal.wait(|s| s.trim_end().ends_with("wmlrun>"));
+    assert!(terminal.line("save tuned.wml").contains("4 runs in tuned.json"));
+    let planned = terminal.line("plan");
+    terminal.fresh();
+    terminal.keys(&["C-d"]);
+    assert_eq!(terminal.ends(), "0");
+    let history = std::fs::read_to_string(dir.path().join("state/wmlrun/history")).unwrap();
+    assert!(history.contains("set $nshadows=13") && history.contains("save tuned.wml"), "{history}");
+    let output =
+        Command::new(binary()).args(["plan", "--seed", "5", "tuned.wml"]).current_dir(dir.path()).output().unwrap();
+    let saved = String::from_utf8(output.stdout).unwrap();
+    let process = saved.lines().position(|l| l.starts_with("process lgwr")).unwrap();
+    for line in saved.lines().skip(process).filter(|l| l.len() < 80) {
+        assert!(planned.contains(line.trim_end()), "{line}\nis not in\n{planned}");
+    }
+    let directories = std::fs::read_dir(dir.path()).unwrap().filter(|e| e.as_ref().unwrap().path().is_dir()).count();
+    assert_eq!(directories, 1, "the state's only");
+}
+
+#[test]
+fn the_live_view_on_terminals_small_and_large() {
+    if !terminals("the_live_view_on_terminals_small_and_large") {
+        return;
+    }
+    for (flowops, size) in [(3, (80, 24)), (40, (80, 24)), (3, (200, 50)), (40, (200, 50))] {
+        for colour in [true, false] {
+            let dir = scratch();
+            let each: String = (1..=flowops).map(|n| format!("flowop hog name=step{n},value=100\n")).collect();
+            let script = format!("define process name=p {{ thread name=t {{\n{each}}} }}\n");
+            std::fs::write(dir.path().join("many.wml"), script).unwrap();
+            let no_color = if colour { "" } else { "NO_COLOR=1" };
+            let command = format!("env {no_color} {} --runtime 600 --no-settle many.wml", binary().display());
+            let terminal = Terminal::start(dir.path(), size, &command);
+            let screen = terminal.wait(|s| block(s).is_some());
+            let rows = block(&screen).unwrap();
+            let steps = rows.iter().filter(|r| r.starts_with("p/t/step")).count();
+            // Four lines are not for flowops, and one for what there is no room for.
+            let room = size.1 - 4;
+            assert_eq!(steps, if flowops <= room { flowops } else { room - 1 }, "{screen}");
+            assert_eq!(rows.last().unwrap().starts_with('…'), flowops > room, "{screen}");
+            let escapes = terminal.tmux(&["capture-pane", "-p", "-e"]);
+            assert_eq!(escapes.contains("\u{1b}[1m"), colour, "{escapes:?}");
+            terminal.keys(&["C-c"]);
+            assert_eq!(terminal.ends(), "130");
+            assert!(!terminal.scrolled().contains("over time"), "{}", terminal.scrolled());
+        }
+    }
+}
+
+#[test]
+fn without_a_terminal_each_interval_is_a_line() {
+    let script = "define process name=p { thread name=t { flowop delay name=d,value=0 } }";
+    let call = |more: &[&str]| {
+        let args = ["--engine", "null", "--interval", "0.1", "--runtime", "1", "--format", "none"];
+        let out = Wml::new().file("d.wml", script).args(args).args(more.iter().copied()).args(["d.wml"]).run().exits(0);
+        out.shown()
+    };
+    let shown = call(&[]);
+    assert!(shown.matches(" s: ").count() >= 5 && shown.contains("ops/s"), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+    assert!(!call(&["--quiet"]).contains("ops/s"));
+}

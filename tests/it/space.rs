@@ -1,0 +1,169 @@
+//! A full file system, met in four ways: seen before anything is made, filled by others while files are made, run out of during a
+//! run, and stopped short of. Each ends with an error that says where and how much, a valid result, and an image that is as
+//! empty after `clean` as before.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::cmd::{Output, Wml, count, number, tool};
+use crate::mounts::{self, Fs, Mount};
+
+const IMAGE: u64 = 64 << 20;
+
+/// What is free: bytes, inodes, and the names in the image.
+#[derive(PartialEq, Debug)]
+struct Free {
+    blocks: u64,
+    inodes: u64,
+    names: Vec<String>,
+}
+
+fn free(dir: &Path) -> Free {
+    tool("sync", &["-f", dir.to_str().unwrap()]);
+    let space = rustix::fs::statvfs(dir).unwrap();
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    Free { blocks: space.f_bfree, inodes: space.f_ffree, names }
+}
+
+/// A small image, and what a script does on it.
+struct Small {
+    mount: Mount,
+    before: Free,
+}
+
+impl Small {
+    fn new() -> Option<Self> {
+        if !mounts::available("a full file system", &[Fs::Ext4]) {
+            return None;
+        }
+        let mount = Mount::new(Fs::Ext4, IMAGE);
+        let before = free(mount.dir());
+        Some(Self { mount, before })
+    }
+
+    fn call(&self, script: &str) -> Wml {
+        let call = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "60", "--dir"]);
+        call.args([self.mount.dir()]).result()
+    }
+
+    /// After `clean` all is as it was. Blocks that files have held are given back a little later.
+    fn assert_clean(&self) {
+        Wml::new().args(["clean"]).args([self.mount.dir()]).run().exits(0);
+        let start = Instant::now();
+        while free(self.mount.dir()) != self.before && start.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(free(self.mount.dir()), self.before);
+    }
+}
+
+/// The texts in what a person sees.
+#[track_caller]
+fn assert_says(output: &Output, words: &[&str]) {
+    for word in words {
+        assert!(output.stderr.contains(word), "no `{word}` in\n{}", output.stderr);
+    }
+}
+
+fn set(attributes: &str) -> String {
+    format!("# dialect: fsl\ndefine fileset name=data,path=$dir,dirwidth=1000,{attributes}\n")
+}
+
+#[test]
+fn what_will_not_fit_is_seen_before_anything_is_made() {
+    let Some(small) = Small::new() else { return };
+    let look = "define process name=p { thread name=t { flowop statfile name=look,filesetname=data } }\n";
+    for (attributes, words) in [
+        ("size=1m,entries=100,prealloc", ["E0509", "100.0 MiB", "is free", "must stay free"]),
+        // It would fit, but not leave the twentieth part that is to stay free.
+        ("size=1m,entries=52,prealloc", ["E0509", "52", "is free", "must stay free"]),
+        ("size=0,entries=100000,prealloc", ["E0510", "100", "inodes", "are free"]),
+    ] {
+        let output = small.call(&(set(attributes) + look)).run().exits(3);
+        assert_says(&output, &words);
+        assert_says(&output, &["data", small.mount.dir().to_str().unwrap()]);
+        assert_eq!(output.result()["runs"], Value::Array(Vec::new()), "a valid result without a run");
+        assert_eq!(free(small.mount.dir()), small.before, "nothing was made");
+    }
+}
+
+/// Takes all room that is left as soon as the set's root is there.
+fn grow(dir: &Path, leave: u64) -> u64 {
+    let start = Instant::now();
+    while !dir.join("data/00000001").exists() {
+        assert!(start.elapsed() < Duration::from_mins(1), "no file set is made");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let foreign = fs::File::create(dir.join("foreign")).unwrap();
+    let left = rustix::fs::statvfs(dir).unwrap();
+    let take = (left.f_bavail * left.f_frsize).saturating_sub(leave);
+    rustix::fs::fallocate(&foreign, rustix::fs::FallocateFlags::empty(), 0, take).unwrap();
+    take
+}
+
+#[test]
+fn others_may_fill_it_while_files_are_made() {
+    let Some(small) = Small::new() else { return };
+    let script = set("size=4k,entries=10000,prealloc")
+        + "define process name=p { thread name=t { flowop statfile name=look,filesetname=data } }\n";
+    let running = small.call(&script).args(["--populate-threads", "1"]).start();
+    let taken = grow(small.mount.dir(), 1 << 20);
+    let output = running.wait().exits(3);
+    assert_says(&output, &["E0514", "data/0", "No space left on device", "free", "wmlrun clean"]);
+    assert_eq!(output.result()["runs"], Value::Array(Vec::new()), "a valid result without a run");
+    let foreign = small.mount.dir().join("foreign");
+    assert_eq!(fs::metadata(&foreign).unwrap().len(), taken, "theirs is theirs");
+    fs::remove_file(foreign).unwrap();
+    small.assert_clean();
+}
+
+/// Inodes run out though there is room: the operation itself fails.
+#[test]
+fn an_operation_that_finds_no_room_ends_the_run_with_its_place() {
+    let Some(small) = Small::new() else { return };
+    let script = set("size=0,entries=100000")
+        + "define process name=p { thread name=t {\n\
+             flowop createfile name=make,filesetname=data,fd=1\n\
+             flowop closefile name=close,fd=1\n\
+           } }\n";
+    let output = small.call(&script).run().exits(1);
+    assert_says(&output, &["p/t/make", "line 4", "ENOSPC", "data/0", "0 inodes are free"]);
+    let run = output.only_run();
+    assert_eq!(run["state"], "failed");
+    assert_eq!(run["failure"]["errno"], "ENOSPC");
+    assert_eq!(run["failure"]["flowop"], "p/t/make");
+    assert!(run["failure"]["path"].as_str().unwrap().contains("/data/0"));
+    let make = crate::cmd::flowop(&run, "make");
+    assert!(count(make, "ops") > 1000, "what was done before is counted");
+    assert_eq!(make["errors"]["ENOSPC"], 1);
+    small.assert_clean();
+}
+
+#[test]
+fn a_run_that_would_fill_it_stops_before() {
+    let Some(small) = Small::new() else { return };
+    // 20 MiB a second: seen to come long before it is full.
+    let script = set("size=4k,entries=10,prealloc")
+        + "eventgen rate=320\n\
+           define process name=p { thread name=t,memsize=64k {\n\
+             flowop openfile name=open,filesetname=data,fd=1\n\
+             flowop appendfile name=grow,fd=1,iosize=64k\n\
+             flowop closefile name=close,fd=1\n\
+             flowop eventlimit name=slow\n\
+           } }\n";
+    let output = small.call(&script).run().exits(3);
+    let run = output.only_run();
+    assert_eq!(run["state"], "low_space", "{}", output.shown());
+    let why = run["ended_by"].as_str().unwrap();
+    assert!(why.contains("MiB left") && why.contains("stay free") && why.contains("data"), "{why}");
+    assert!(number(&run, &["measured_seconds"]) < 60.0 && count(&run["summary"], "ops") > 0);
+    assert!(output.stdout.contains("low space"), "{}", output.stdout);
+    let left = rustix::fs::statvfs(small.mount.dir()).unwrap();
+    assert!(left.f_bavail > 0, "some room is left");
+    small.assert_clean();
+}

@@ -1,0 +1,63 @@
+//! Threads that make and remove files: their number stays, nobody waits for long, and what can only wait ends at once.
+
+use std::path::Path;
+
+use crate::cmd::{Wml, count, flowops, memory, number, short_or_long};
+
+/// Regular files below a directory, the marker not counted.
+fn files(dir: &Path) -> u64 {
+    std::fs::read_dir(dir)
+        .unwrap()
+        .map(Result::unwrap)
+        .map(|entry| match entry.file_type().unwrap() {
+            kind if kind.is_dir() => files(&entry.path()),
+            _ => u64::from(entry.file_name() != ".wmlrun"),
+        })
+        .sum()
+}
+
+/// Each thread has at most one file removed and not yet made again.
+fn varmail(nfiles: &str, sets: &[(&str, &str)]) {
+    const THREADS: u64 = 16;
+    let seconds = short_or_long("3", "60");
+    let call = Wml::below(&memory()).args(["varmail", "--runtime", seconds, "--dir", "."]);
+    let output = call.sets(&[("nfiles", nfiles)]).sets(sets).result().run().exits(0);
+    let run = output.only_run();
+    assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
+    let (start, end) = (count(&run["filesets"][0], "files"), files(&output.dir().join("bigfileset")));
+    assert!(start.abs_diff(end) <= THREADS, "{start} files at the start, {end} at the end");
+    let starved: f64 = flowops(&run).iter().map(|f| number(f, &["starved_seconds"])).sum();
+    let all = number(&run, &["measured_seconds"]) * THREADS as f64;
+    assert!(starved < 0.01 * all, "starved for {starved} s of {all} thread seconds");
+}
+
+#[test]
+fn a_small_mail_server_keeps_its_population() {
+    varmail("1000", &[]);
+}
+
+#[test]
+fn a_large_mail_server_keeps_its_population() {
+    // 1.6 GB at full size.
+    varmail("100000", if crate::cmd::long() { &[] } else { &[("filesize", "1k")] });
+}
+
+/// The only thread that could make a file waits for one itself.
+#[test]
+fn threads_that_can_only_wait_end_the_run_with_a_report() {
+    let script = "# dialect: fsl\n\
+        define fileset name=data,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=0\n\
+        define process name=p { thread name=t,instances=4 {\n\
+          flowop deletefile name=remove,filesetname=data\n\
+          flowop createfile name=make,filesetname=data,fd=1\n\
+          flowop closefile name=close,fd=1\n\
+        } }\n";
+    let output = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "600"]).result().run().exits(1);
+    let run = output.only_run();
+    assert_eq!(run["state"], "stuck");
+    assert!(number(&run, &["measured_seconds"]) < 60.0, "at once, not when the time is up");
+    let why = run["ended_by"].as_str().unwrap();
+    assert!(why.contains("remove"), "{why}");
+    assert!(output.stdout.contains("stuck"), "the report is printed\n{}", output.shown());
+    assert_eq!(output.left(), ["w.wml"], "left behind");
+}

@@ -1,0 +1,185 @@
+//! The stream of operations that a thread remembers is what the kernel was asked for; and it depends on the seed alone.
+
+use std::fs;
+use std::path::Path;
+
+use crate::cmd::{Output, Wml, count, flowop, memory, short_or_long};
+use crate::strace::{self, Call};
+
+/// One operation: flowop, file, offset, size; the last two where data moves.
+type Entry = (String, String, Option<u64>, u64);
+
+/// The lines of a trace file, of all threads.
+fn trace(path: &Path) -> Vec<(String, Entry)> {
+    let text = fs::read_to_string(path).unwrap();
+    let number = |field: &str| field.parse::<u64>().ok();
+    let entry = |line: &str| {
+        let f: Vec<&str> = line.split('\t').collect();
+        assert_eq!(f.len(), 8, "{line}");
+        let thread = f[..4].join(" ");
+        (thread, (f[4].to_owned(), f[5].to_owned(), number(f[6]), number(f[7]).unwrap()))
+    };
+    text.lines().map(entry).collect()
+}
+
+/// Runs a script of one thread under strace; the stream's entries and the calls of its steps.
+fn both(script: &str, sets: &[(&str, &str)], n: u64) -> (Vec<Entry>, Vec<Call>) {
+    let call = Wml::below(&memory()).args([script, "--seed", "7", "--no-settle"]).sets(sets);
+    let files = call.dir().join("files");
+    fs::create_dir(&files).unwrap();
+    let call = call.args(["--runtime", short_or_long("2", "40"), "--trace", &format!("trace.txt:{n}")]);
+    let call = call.args(["--dir", files.to_str().unwrap()]);
+    let (output, log) = strace::run(call);
+    let output = output.exits(0);
+    let entries: Vec<Entry> = trace(&output.dir().join("trace.txt")).into_iter().map(|(_, entry)| entry).collect();
+    let own =
+        |call: &Call| call.result.is_some() && !call.opens_directory() && Path::new(&call.file()).starts_with(&files);
+    let mut busy: Vec<Vec<Call>> = log.of_steps().only(own).threads.into_values().collect();
+    // The controller asks how much room is left.
+    busy.retain(|calls| calls.iter().any(is_io));
+    assert_eq!(busy.len(), 1, "threads with I/O");
+    assert_eq!(entries.len() as u64, n, "the run was too short for {n} operations");
+    (entries, busy.remove(0))
+}
+
+fn is_io(call: &Call) -> bool {
+    call.reads() || call.writes()
+}
+
+#[test]
+fn random_reads_are_as_the_kernel_saw_them() {
+    if !strace::available("random_reads_are_as_the_kernel_saw_them") {
+        return;
+    }
+    let n = short_or_long(500, 10_000);
+    let (entries, calls) = both("randomread", &[("filesize", "8m"), ("nthreads", "1")], n);
+    let seen: Vec<_> = calls.iter().filter(|c| c.reads()).take(entries.len()).collect();
+    assert_eq!(seen.len(), entries.len());
+    for (entry, call) in entries.iter().zip(seen) {
+        assert_eq!(entry.0, "rand-read1");
+        assert_eq!((entry.1.as_str(), entry.2, entry.3), (call.descriptor().unwrap(), call.offset(), call.bytes()));
+    }
+    let offsets: std::collections::BTreeSet<_> = entries.iter().map(|e| e.2).collect();
+    assert!(offsets.len() > 100, "{} different offsets", offsets.len());
+}
+
+#[test]
+fn a_sequential_pass_is_as_the_kernel_saw_it() {
+    if !strace::available("a_sequential_pass_is_as_the_kernel_saw_it") {
+        return;
+    }
+    let n = short_or_long(500, 10_000);
+    let (entries, calls) = both("singlestreamread", &[("filesize", "1m"), ("iosize", "16k")], n);
+    // The kernel keeps the position: it is followed from the calls.
+    let (mut position, mut seen) = (0, Vec::new());
+    for call in &calls {
+        match call.name.as_str() {
+            "lseek" => position = call.result.unwrap() as u64,
+            "read" if call.bytes() > 0 => {
+                seen.push((call.descriptor().unwrap().to_owned(), Some(position), call.bytes()));
+                position += call.bytes();
+            }
+            _ => {}
+        }
+    }
+    let entries: Vec<_> = entries.into_iter().map(|(_, file, offset, size)| (file, offset, size)).collect();
+    assert_eq!(entries, seen[..entries.len()]);
+    let starts: Vec<_> = entries.iter().filter(|e| e.1 == Some(0)).collect();
+    assert!(starts.len() >= 500 / 64, "the file is read more than once");
+}
+
+/// Every flowop of varmail makes calls of its own kind; a whole file or an append may be several.
+#[test]
+fn varmail_is_as_the_kernel_saw_it() {
+    if !strace::available("varmail_is_as_the_kernel_saw_it") {
+        return;
+    }
+    let n = short_or_long(500, 10_000);
+    let (entries, calls) = both("varmail", &[("nfiles", "200"), ("nthreads", "1")], n);
+    let mut calls = calls.iter().peekable();
+    for (i, (name, file, offset, size)) in entries.iter().enumerate() {
+        let wanted = match name.trim_end_matches(char::is_numeric) {
+            "deletefile" => "unlinkat",
+            "createfile" | "openfile" => "openat",
+            "closefile" => "close",
+            "fsyncfile" => "fsync",
+            "appendfilerand" => "write",
+            "readfile" => "read",
+            other => panic!("varmail has no `{other}`"),
+        };
+        let mut moved = 0;
+        let first = loop {
+            let call = calls.next().unwrap_or_else(|| panic!("entry {i}, {name}: no more calls"));
+            match call.name.as_str() {
+                // An append asks for the end of the file: where it writes.
+                "lseek" if wanted == "write" => assert_eq!(call.result, offset.map(|o| o as i64), "entry {i}, {name}"),
+                "lseek" => {}
+                _ => break call,
+            }
+        };
+        assert!(first.name.starts_with(wanted), "entry {i}, {name}: {} of {}", first.name, first.file());
+        assert_eq!(first.file(), *file, "entry {i}, {name}");
+        moved += first.bytes();
+        while is_io(first) && calls.peek().is_some_and(|next| next.name == first.name) {
+            moved += calls.next().unwrap().bytes();
+        }
+        assert_eq!(moved, *size, "entry {i}, {name}");
+        assert_eq!(offset.is_some(), is_io(first), "entry {i}, {name}");
+    }
+}
+
+/// Two process instances with two threads each; nothing that one does depends on another.
+const FOUR: &str = "\
+define file name=data,path=$dir,size=1m,prealloc
+define process name=reader,instances=2 {
+  thread name=t,instances=2,memsize=64k {
+    flowop read name=rd,filename=data,iosize=4k,random,iters=50
+    flowop write name=wr,filename=data,iosize=4k,random
+    flowop finishoncount name=end,value=20,target=wr
+  }
+}
+set mode quit alldone
+run
+";
+
+fn digested(seed: &str) -> Output {
+    let call = Wml::below(&memory()).file("four.wml", FOUR).result();
+    call.args(["four.wml", "--seed", seed, "--digest=500", "--trace", "t:500", "--no-settle"]).run().exits(0)
+}
+
+#[test]
+fn the_digest_depends_on_the_seed_alone() {
+    let value = |output: &Output| {
+        let digest = output.only_run()["digest"].clone();
+        assert_eq!((count(&digest, "operations"), count(&digest, "short_threads")), (500, 0));
+        digest["value"].as_str().unwrap().to_owned()
+    };
+    let first = digested("1");
+    assert!(count(flowop(&first.only_run(), "rd"), "ops") >= 4 * 1000);
+    assert_eq!(value(&first), value(&digested("1")));
+    assert_ne!(value(&first), value(&digested("2")));
+    assert!(first.shown().contains(&value(&first)), "{}", first.shown());
+}
+
+#[test]
+fn instances_of_a_process_do_different_things() {
+    let output = digested("1");
+    let entries = trace(&output.dir().join("t"));
+    let of = |thread: &str| -> Vec<_> { entries.iter().filter(|(t, _)| t == thread).map(|(_, e)| e.clone()).collect() };
+    let threads = [of("reader 1 t 1"), of("reader 1 t 2"), of("reader 2 t 1"), of("reader 2 t 2")];
+    for (i, one) in threads.iter().enumerate() {
+        assert_eq!(one.len(), 500);
+        let same = |other: &Vec<Entry>| other.iter().zip(one).filter(|(a, b)| a.2 == b.2).count();
+        // One in 256 is the same by chance.
+        assert!(threads[..i].iter().all(|other| same(other) < 50), "thread {i}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_without_need() {
+    let call = Wml::below(&memory()).file("four.wml", FOUR).result().args(["four.wml", "--no-settle"]);
+    let output = call.run().exits(0);
+    assert!(output.only_run()["digest"].is_null());
+    let output = Wml::new().args(["randomread", "--trace", "file"]).run().exits(2);
+    assert!(output.stderr.contains("--trace FILE:N"), "{}", output.stderr);
+}
