@@ -1,7 +1,6 @@
 //! Progress of population: a bar on a terminal, a line every few seconds elsewhere.
 
-#![allow(clippy::print_stderr, reason = "this is the place that draws")]
-
+use super::console::tell;
 use crate::fileset::prepare::{Phase, Progress};
 use crate::util::{count, size};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -81,7 +80,7 @@ impl Progress for Bars {
             state.drawn = Some(bar);
         } else if phase == Phase::Populate {
             state.last = Some(Instant::now());
-            eprintln!("{}{amount}", state.what);
+            tell(&format!("{}{amount}", state.what));
         }
     }
 
@@ -105,7 +104,7 @@ impl Progress for Bars {
                 files as f64 / state.files.max(1) as f64
             };
             let left = if part > 0.0 { seconds * (1.0 - part) / part } else { 0.0 };
-            eprintln!("{}: {:.0} %, {rate}, {left:.0} s left", state.what, part * 100.0);
+            tell(&format!("{}: {:.0} %, {rate}, {left:.0} s left", state.what, part * 100.0));
         }
     }
 }

@@ -1,7 +1,5 @@
 //! The front end that writes to the terminal: reports to standard output, everything else to standard error.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the place that prints")]
-
 use super::bars::Bars;
 use super::live::Live;
 use crate::diag::{self, Diagnostic};
@@ -21,9 +19,9 @@ pub(super) fn error(text: &str, help: Option<&str>) {
 
 fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
     let code = code.map_or(String::new(), |c| format!("[{c}]"));
-    eprintln!("error{code}: {text}");
+    tell(&format!("error{code}: {text}"));
     if let Some(help) = help.filter(|h| !h.is_empty()) {
-        eprintln!("  = help: {help}");
+        tell(&format!("  = help: {help}"));
     }
 }
 
@@ -34,15 +32,20 @@ const MOST: usize = 100;
 pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let style = if colour { diag::Style::Colour } else { diag::Style::Plain };
-    eprint!("{}", diag::render(map, &found[..found.len().min(MOST)], style));
+    let _ = std::io::stderr().write_all(diag::render(map, &found[..found.len().min(MOST)], style).as_bytes());
     if found.len() > MOST {
-        eprintln!("… and {} more", found.len() - MOST);
+        tell(&format!("… and {} more", found.len() - MOST));
     }
 }
 
 /// A line on standard output; a reader that has gone is no error.
 pub(super) fn say(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// A line on standard error, in one write, so that a run is disturbed as little as can be; a reader that has gone is no error.
+pub(super) fn tell(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// The front end of scripts and of the shell.
@@ -77,7 +80,7 @@ impl Front for Console {
     fn note(&mut self, text: &str) {
         self.live.clear();
         if !self.quiet {
-            eprintln!("note: {text}");
+            tell(&format!("note: {text}"));
         }
     }
 
@@ -104,12 +107,12 @@ impl Front for Console {
         });
         let multiple = if memory > 0 { bytes as f64 / memory as f64 } else { 0.0 };
         let time = seconds.map_or("until it is done".to_owned(), |s| format!("for {s} s"));
-        eprintln!(
+        tell(&format!(
             "running {time}: {}, {} on {place}, {} = {multiple:.2} × memory",
             count::count(run.processes, "process"),
             count::count(run.threads, "thread"),
             size::format(bytes),
-        );
+        ));
     }
 
     fn run_ticks(&mut self, run: &Run, tick: &Tick<'_>) {
@@ -135,12 +138,12 @@ impl Front for Console {
         }
         for s in &run.stragglers {
             let place = s.wait_channel.as_ref().map_or(String::new(), |w| format!(", in the kernel at {w}"));
-            eprintln!(
+            tell(&format!(
                 "note: {} (process {}, thread {}) has not come back from its call{place}",
                 s.flowop,
                 s.instance + 1,
                 s.thread + 1
-            );
+            ));
         }
     }
 

@@ -3,8 +3,7 @@
 //! In: what the timeline recorded. Out: text on standard error. Drawn by the thread that waits for the run to end, so that nothing of
 //! it is on the path of an operation. Deliberately absent: numbers of its own; the report has the exact ones.
 
-#![allow(clippy::print_stderr, reason = "this is the place that draws")]
-
+use super::console::tell;
 use crate::runtime::Tick;
 use crate::stats::result::{Interval, Run};
 use crate::util::count::{grouped, measured};
@@ -61,7 +60,7 @@ impl Live {
                 let lines = block(run, elapsed, &trouble, screen.size(), self.colour);
                 screen.draw(&lines);
             }
-            None => eprintln!("{}", plain(run, elapsed, &trouble)),
+            None => tell(&plain(run, elapsed, &trouble)),
         }
     }
 

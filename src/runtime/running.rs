@@ -11,8 +11,11 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the controller looks up while it waits.
+/// How often the controller looks up while threads get ready.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// And while they run. News and signals wake it; only a signal that comes between a look and the sleep waits for this.
+const DOZE: Duration = Duration::from_millis(700);
 
 /// A run without a time limit in which nothing was done for so long is looked at: perhaps all wait for one another.
 const STALL: Duration = Duration::from_secs(3);
@@ -186,7 +189,7 @@ impl Running {
             }
             let rest = Duration::from_nanos(clock.ns(now, until.min(next)));
             let seats = shared.seats.len();
-            shared.hear(rest.min(LOOK), |news| {
+            shared.hear(rest.min(DOZE), |news| {
                 (news.done == seats && seats > 0 || news.fault.is_some() || news.finished || news.first_done)
                     .then_some(())
             });

@@ -8,9 +8,9 @@ use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};
 use crate::plan::Plan;
 use crate::stats::recorder::ThreadStats;
-use crate::sync::{EventPool, Gate, Latch, Semaphore};
+use crate::sync::{Bell, EventPool, Gate, Latch, Semaphore};
 use crate::sys::Clock;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
@@ -107,7 +107,7 @@ pub(super) struct Shared {
     /// Where the seats of each process begin.
     pub(super) first_seat: Vec<usize>,
     news: Mutex<News>,
-    bell: Condvar,
+    bell: Bell,
     /// The end of all threads has been marked in a trace.
     pub(super) over: AtomicBool,
     /// How processes got their descriptor tables: the worst of all.
@@ -143,7 +143,7 @@ impl Shared {
             seats,
             first_seat,
             news: Mutex::new(News::default()),
-            bell: Condvar::new(),
+            bell: Bell::default(),
             over: AtomicBool::new(false),
             tables: AtomicU8::new(0),
             plan,
@@ -173,17 +173,18 @@ impl Shared {
     /// Tells the controller something.
     pub(super) fn tell(&self, change: impl FnOnce(&mut News)) {
         change(&mut self.news.lock());
-        self.bell.notify_all();
+        self.bell.ring();
     }
 
-    /// What there is to know, after at most `limit`.
+    /// What there is to know, after at most `limit`, or when a signal comes.
     pub(super) fn hear<T>(&self, limit: Duration, look: impl Fn(&News) -> Option<T>) -> Option<T> {
-        let mut news = self.news.lock();
-        if let Some(found) = look(&news) {
-            return Some(found);
+        let rung = self.bell.rung();
+        let found = look(&self.news.lock());
+        if found.is_some() || limit.is_zero() {
+            return found;
         }
-        self.bell.wait_for(&mut news, limit);
-        look(&news)
+        self.bell.wait(rung, limit);
+        look(&self.news.lock())
     }
 
     /// Notes what went wrong, if it is the first, and ends the run.

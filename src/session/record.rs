@@ -12,7 +12,7 @@ use crate::stats::snapshot::Snapshot;
 use crate::sys::{Clock, errno_name};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Now, as RFC 3339 in UTC.
 pub(super) fn now() -> String {
@@ -129,6 +129,10 @@ impl Periodic {
     pub(super) fn new(seconds: f64, reset: bool) -> Self {
         let period_ns = ((seconds * 1e9) as u64).max(1);
         Self { period_ns, next_ns: period_ns, reset, last: None }
+    }
+
+    pub(super) fn period(&self) -> Duration {
+        Duration::from_nanos(self.period_ns)
     }
 
     pub(super) fn due(&self, elapsed_ns: u64) -> bool {

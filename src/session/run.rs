@@ -343,7 +343,9 @@ impl Session {
         let waited = {
             // Where little is left above what must stay free, it may be gone in no time.
             let look = if watch.is_tight() { 5 } else { 100 };
-            let look = Duration::from_millis(look).min(self.settings.interval);
+            let interval = self.settings.interval;
+            let look = if writes { interval.min(Duration::from_millis(look)) } else { interval };
+            let look = periodic.as_ref().map_or(look, |p| look.min(p.period().max(Duration::from_millis(1))));
             let every = (self.settings.interval.as_nanos() / look.as_nanos()).max(1);
             let mut looks = 0;
             let run = &mut run;

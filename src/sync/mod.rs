@@ -3,11 +3,13 @@
 //! Everything waits on futexes and gives up at once when the run stops. Nothing here allocates or locks while a run goes on.
 //! Deliberately absent: flowops, file sets, statistics.
 
+mod bell;
 mod events;
 mod gate;
 mod latch;
 mod semaphore;
 
+pub use bell::Bell;
 pub use events::{Claim, EventPool};
 pub use gate::{Gate, NEVER};
 pub use latch::Latch;

@@ -208,7 +208,7 @@ const LINES: &[&str] = &[
     "save saved.wml",
     "source saved.wml",
     "load saved.wml",
-    "load randomread",
+    "load randomread set $filesize=1m",
     "reload",
     "clear",
     "history",
@@ -242,7 +242,15 @@ fn survives(options: &[&str], lines: &[&str]) -> Result<(), TestCaseError> {
     writeln!(input, "{close}\nshutdown processes\necho \"done with it\"\necho \"next\"").unwrap();
     let mut heard = out.lines().map(|l| l.unwrap());
     let through = heard.any(|line| line == "done with it");
-    let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).map(Iterator::count);
+    let tasks = format!("/proc/{}/task", child.id());
+    let threads = || std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() <= 2);
+    // A thread that was waited for is in the kernel's list for a moment more.
+    let alone = (0..100).any(|_| {
+        threads() || {
+            std::thread::sleep(Duration::from_millis(50));
+            false
+        }
+    });
     drop(input);
     heard.for_each(drop);
     let status = child.wait().unwrap();
@@ -251,7 +259,7 @@ fn survives(options: &[&str], lines: &[&str]) -> Result<(), TestCaseError> {
     prop_assert!(status.code().is_some_and(|code| code <= 3), "{status}\n{errors}");
     prop_assert!(through, "the shell ended early\n{errors}");
     // The shell itself, and who reads its input.
-    prop_assert!(threads.is_ok_and(|n| n <= 2), "threads stay behind\n{errors}");
+    prop_assert!(alone, "threads stay behind\n{errors}");
     for entry in std::fs::read_dir(dir.path()).unwrap() {
         let entry = entry.unwrap();
         let users = entry.file_name() == "data";
