@@ -55,12 +55,12 @@ impl SizeTable {
             .iter()
             .map(|row| {
                 if row.above == row.up_to {
-                    row.count * row.up_to
+                    row.count.saturating_mul(row.up_to)
                 } else {
-                    (0..row.count).map(|k| row.size(k, self.skew)).sum()
+                    (0..row.count).fold(0, |sum: u64, k| sum.saturating_add(row.size(k, self.skew)))
                 }
             })
-            .sum()
+            .fold(0, u64::saturating_add)
     }
 
     /// The size of the file with a rank.
@@ -92,11 +92,13 @@ impl SizeRow {
 
 /// The skew with which the rows hold `total` bytes. The sum falls as the skew grows, so it is found by halving.
 fn fit_skew(rows: &[SizeRow], total: f64) -> f64 {
+    // Of a table of very many rows each needs fewer.
     const POINTS: u64 = 4096;
+    let most = (32 * POINTS / rows.len().max(1) as u64).clamp(1, POINTS);
     let sum = |skew: f64| -> f64 {
         rows.iter()
             .map(|row| {
-                let points = row.count.clamp(1, POINTS);
+                let points = row.count.clamp(1, most);
                 let part: f64 =
                     (0..points).map(|k| row.place((k as f64 + 0.5) / points as f64, k % 2 == 1, skew) as f64).sum();
                 part * (row.count as f64 / points as f64)

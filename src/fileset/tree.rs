@@ -132,7 +132,11 @@ impl Tree {
                     0 => 0,
                     _ => (0..self.n_files).filter(|&i| self.exists_at_start(i)).count() as u64,
                 };
-                Bytes { present: there * size, all: self.n_files * size, files_present: there }
+                Bytes {
+                    present: there.saturating_mul(*size),
+                    all: self.n_files.saturating_mul(*size),
+                    files_present: there,
+                }
             }
             Sizes::Table(table, _) if self.present == 100 => {
                 let all = table.bytes();
@@ -141,8 +145,8 @@ impl Tree {
             _ => (0..self.n_files).fold(Bytes { present: 0, all: 0, files_present: 0 }, |sum, i| {
                 let (size, there) = (self.size_of(i), self.exists_at_start(i));
                 Bytes {
-                    present: sum.present + if there { size } else { 0 },
-                    all: sum.all + size,
+                    present: sum.present.saturating_add(if there { size } else { 0 }),
+                    all: sum.all.saturating_add(size),
                     files_present: sum.files_present + u64::from(there),
                 }
             }),

@@ -40,7 +40,7 @@ pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
         threads: plan.n_threads(),
         files: sets.iter().map(|s| s.tree.n_files()).sum(),
         directories: sets.iter().map(|s| s.tree.n_dirs()).sum(),
-        bytes: sets.iter().map(|s| s.tree.bytes_at_start()).sum(),
+        bytes: sets.iter().fold(0, |sum, s| sum.saturating_add(s.tree.bytes_at_start())),
         memory: sets.iter().map(|s| s.tree.memory() + s.state.memory()).sum(),
         descriptors: 0,
     };
@@ -49,8 +49,8 @@ pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
         let mut used: Vec<usize> = Vec::new();
         for thread in &process.threads {
             let n = u64::from(thread.instances);
-            totals.memory +=
-                u64::from(process.instances) * n * (buffer(thread) + thread.count as u64 * COUNTERS + THREAD);
+            let each = buffer(thread).saturating_add(thread.count as u64 * COUNTERS + THREAD);
+            totals.memory = totals.memory.saturating_add((u64::from(process.instances) * n).saturating_mul(each));
             slots += n * (thread.effects.max_fd as u64 + 1 + thread.effects.sets.len() as u64);
             used.extend(&thread.effects.sets);
         }

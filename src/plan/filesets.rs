@@ -8,6 +8,12 @@ use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use crate::source::Span;
 use std::sync::Arc;
 
+/// Files and empty directories of one set: they are numbered in 32 bits.
+const MOST_FILES: u64 = u32::MAX as u64;
+
+/// Rows of a size table; that of a real server has a few dozen.
+const MOST_ROWS: usize = 1000;
+
 /// The file set that a definition describes now.
 pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<FilesetSpec> {
     let errors = |found: &[Diagnostic]| found.iter().filter(|d| d.severity == Severity::Error).count();
@@ -38,9 +44,15 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
     let count = |q: Option<Quantity>| q.map_or(0, |q| q.draw(&mut random::stream(0, &[0])));
     let mut entries = if def.single { 1 } else { count(entries) };
     let sizes = size_table(&values, &mut entries, found);
+    let leafdirs = if def.single { 0 } else { count(leafdirs) };
+    if entries.saturating_add(leafdirs) > MOST_FILES {
+        let at = values.get("entries").or(values.get("leafdirs")).map_or(def.span, |(_, s)| s);
+        let message = format!("a file set of {} files and directories", entries.saturating_add(leafdirs));
+        found.push(Diagnostic::error(Code::OutOfRange, at, message).help(format!("at most {MOST_FILES} are possible")));
+    }
     let spec = FilesetSpec {
         entries,
-        leafdirs: if def.single { 0 } else { count(leafdirs) },
+        leafdirs,
         size: sized(size.unwrap_or(Quantity::Const(semantics.default_size)), size_gamma),
         dirwidth: if def.single { Some(Quantity::Const(10)) } else { dirwidth },
         width_gamma: if def.single { 0.0 } else { thousandths(width_gamma) },
@@ -152,8 +164,15 @@ fn size_table(values: &Evaluated, entries: &mut u64, found: &mut Vec<Diagnostic>
         above = row.up_to;
         rows.push(row);
     }
+    let counted = rows.iter().fold(0_u64, |sum, r| sum.saturating_add(r.count));
+    if rows.len() > MOST_ROWS || counted > MOST_FILES {
+        let message = format!("a size table of {} rows and {counted} files", rows.len());
+        let help = format!("at most {MOST_ROWS} rows and {MOST_FILES} files are possible");
+        found.push(Diagnostic::error(Code::OutOfRange, span, message).help(help));
+        return None;
+    }
     if *entries == 0 {
-        *entries = rows.iter().map(|r| r.count).sum();
+        *entries = counted;
     }
     let total = values.get("sizetotal").and_then(|(v, _)| crate::flowop::args::int(v)).filter(|n| *n > 0);
     Some(SizeTable::new(&rows, *entries, total))

@@ -44,6 +44,8 @@ fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
         Value::Random(_) if !attr.random && attr.kind != Kind::Random => Some("a random variable".to_owned()),
         Value::Table(_) => Some("a table".to_owned()),
         Value::Negative(n) if number && attr.name != "nice" => Some(format!("-{n}")),
+        Value::Int(n) if attr.kind == Kind::Size && *n > LARGEST => return Some(too_large(attr, *n as f64, span)),
+        Value::Float(x) if attr.kind == Kind::Size && *x > LARGEST as f64 => return Some(too_large(attr, *x, span)),
         Value::Text(s)
             if number && s.trim().parse::<f64>().is_err() && !(attr.kind == Kind::Percent && s == "false") =>
         {
@@ -58,6 +60,14 @@ fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
         let help = if number { "a number from 0 up is wanted" } else { "another kind of value is wanted" };
         Diagnostic::error(Code::WrongType, span, format!("`{}` is {what}", attr.name)).help(help)
     })
+}
+
+/// The largest size, 4 EiB: half of what a file can be, so that a few of them can be added up.
+const LARGEST: u64 = 1 << 62;
+
+fn too_large(attr: &Attr, size: f64, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::OutOfRange, span, format!("`{}` is {size:.0} bytes", attr.name))
+        .help(format!("at most {LARGEST} are possible"))
 }
 
 impl Evaluated {
