@@ -138,7 +138,8 @@ impl Log {
         self.threads.values().flatten()
     }
 
-    /// The calls between the gate and each thread's last step; of threads that have no steps, to the end of the last of those.
+    /// The calls between the gate and each thread's last step; of threads that help with steps, to the end of the last of those.
+    /// The thread that opens the gate has no part in steps: what it does meanwhile is looking.
     #[track_caller]
     pub(crate) fn of_steps(&self) -> Self {
         let mark = |text| self.calls().find(|call| call.is_mark(text)).map(|call| call.time);
@@ -146,6 +147,9 @@ impl Log {
         let over = mark(OVER).expect("no mark of the end in the trace");
         assert!(mark(DONE).is_some(), "no mark of a thread's end in the trace");
         let steps = |calls: &Vec<Call>| -> Vec<Call> {
+            if calls.iter().any(|call| call.is_mark(GATE)) {
+                return Vec::new();
+            }
             let after = calls.iter().filter(|call| call.time > gate);
             after.take_while(|call| !call.is_mark(DONE) && call.time < over).cloned().collect()
         };
@@ -272,11 +276,12 @@ fn steps_lie_between_the_marks() {
     let log = Log {
         threads: BTreeMap::from([
             (1, vec![read(5), mark(10, GATE), read(12), mark(40, OVER), read(50)]),
+            (3, vec![read(9), read(30), read(45)]),
             (2, vec![read(9), read(11), read(12), mark(13, DONE), line(14, "close(5</x>) = 0")]),
         ]),
     };
     let steps = log.of_steps();
-    assert_eq!((steps.threads[&1].len(), steps.threads[&2].len()), (1, 2));
+    assert_eq!([1, 2, 3].map(|thread| steps.threads[&thread].len()), [0, 2, 1]);
     assert_eq!(steps.only(|call| call.time < 1_000_012).counts(), BTreeMap::from([("pread64", 1)]));
 }
 
