@@ -30,6 +30,8 @@ struct Shell<'a> {
     worst: Status,
     /// On a terminal ^C ends a run, elsewhere everything.
     terminal: bool,
+    /// ^C ended the last statement.
+    stopped: bool,
 }
 
 /// Runs a shell on standard input until it ends or says `quit`. Of a pipe or file, returns how the worst command ended; of a
@@ -47,7 +49,7 @@ pub fn run(
     {
         worst = session.load(name, text, front);
     }
-    let mut shell = Shell { session, front, signals, worst, terminal };
+    let mut shell = Shell { session, front, signals, worst, terminal, stopped: false };
     if terminal {
         editor::run(&mut shell);
     } else {
@@ -66,7 +68,8 @@ impl Shell<'_> {
     /// Does a statement. False if the shell is to end.
     fn does(&mut self, name: &str, piece: &Piece) -> bool {
         let status = self.session.typed(name, piece, self.front);
-        if self.terminal && self.session.interrupted() == SIGINT {
+        self.stopped = self.terminal && self.session.interrupted() == SIGINT;
+        if self.stopped {
             // It has done its work: the run has ended, the shell goes on.
             self.session.clear_interrupt();
             self.signals.armed.store(false, SeqCst);
@@ -90,6 +93,15 @@ impl Shell<'_> {
         let mut splitter = Splitter::new();
         let mut pieces: Vec<Piece> = text.lines().flat_map(|line| splitter.line(line)).collect();
         pieces.extend(splitter.finish());
-        pieces.into_iter().all(|piece| self.does(name, &Piece { line: piece.line + line - 1, ..piece }))
+        for piece in pieces {
+            if !self.does(name, &Piece { line: piece.line + line - 1, ..piece }) {
+                return false;
+            }
+            // Whoever stops one of them means what was to follow, too.
+            if self.stopped {
+                break;
+            }
+        }
+        true
     }
 }

@@ -346,6 +346,9 @@ impl Running {
         loop {
             let left = until.saturating_duration_since(std::time::Instant::now());
             let done = self.shared.hear(left, |news| (news.done == seats).then_some(news.done));
+            if done.is_some() && !self.shared.over.swap(true, SeqCst) {
+                crate::sys::mark("all threads are done");
+            }
             if done.is_some() || left.is_zero() {
                 return self.shared.seats.iter().filter(|s| !s.done.load(SeqCst)).count();
             }
@@ -388,7 +391,6 @@ impl Running {
             self.leaders.drain(..).for_each(drop);
             return false;
         }
-        crate::sys::mark("all threads are done");
         self.leaders.drain(..).all(|leader| leader.join().is_ok())
     }
 

@@ -108,6 +108,8 @@ pub(super) struct Shared {
     pub(super) first_seat: Vec<usize>,
     news: Mutex<News>,
     bell: Condvar,
+    /// The end of all threads has been marked in a trace.
+    pub(super) over: AtomicBool,
     /// How processes got their descriptor tables: the worst of all.
     pub(super) tables: AtomicU8,
 }
@@ -142,6 +144,7 @@ impl Shared {
             first_seat,
             news: Mutex::new(News::default()),
             bell: Condvar::new(),
+            over: AtomicBool::new(false),
             tables: AtomicU8::new(0),
             plan,
             options,

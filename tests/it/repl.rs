@@ -396,7 +396,7 @@ fn block(screen: &str) -> Option<Vec<&str>> {
     let lines: Vec<&str> = screen.lines().collect();
     let head = lines.iter().position(|l| l.starts_with("flowop ") && l.contains("p99"))?;
     let rows = lines[head..].iter().take_while(|l| !l.trim().is_empty()).count();
-    (rows > 1 && head >= 2 && lines[head - 2].contains('█')).then(|| lines[head - 2..head + rows].to_vec())
+    (rows > 1 && head >= 2 && lines[head - 2].contains(['█', '░'])).then(|| lines[head - 2..head + rows].to_vec())
 }
 
 #[test]
@@ -470,7 +470,8 @@ fn the_live_view_on_terminals_small_and_large() {
     for (flowops, size) in [(3, (80, 24)), (40, (80, 24)), (3, (200, 50)), (40, (200, 50))] {
         for colour in [true, false] {
             let dir = scratch();
-            let each: String = (1..=flowops).map(|n| format!("flowop hog name=step{n},value=100\n")).collect();
+            let each: Vec<String> = (1..=flowops).map(|n| format!("flowop hog name=step{n},value=100\n")).collect();
+            let each = each.concat();
             let script = format!("define process name=p {{ thread name=t {{\n{each}}} }}\n");
             std::fs::write(dir.path().join("many.wml"), script).unwrap();
             let no_color = if colour { "" } else { "NO_COLOR=1" };
@@ -490,6 +491,47 @@ fn the_live_view_on_terminals_small_and_large() {
             assert!(!terminal.scrolled().contains("over time"), "{}", terminal.scrolled());
         }
     }
+}
+
+#[test]
+fn threads_that_work_never_see_the_terminal() {
+    const TEST: &str = "threads_that_work_never_see_the_terminal";
+    if !terminals(TEST) {
+        return;
+    }
+    if !has("strace") {
+        return skip(TEST, "strace is not installed");
+    }
+    let dir = scratch();
+    let script = "define fileset name=data,path=$dir,entries=5,dirwidth=5,size=64k,prealloc=100\n\
+        define process name=p { thread name=t,instances=2 { flowop read name=r,filesetname=data,iosize=4k,random } }\n";
+    std::fs::write(dir.path().join("io.wml"), script).unwrap();
+    let strace = "strace -ff -o trace -e trace=pread64,write,writev,ioctl";
+    let command = format!("{strace} {} --runtime 600 --interval 0.2 --no-settle io.wml", binary().display());
+    let terminal = Terminal::start(dir.path(), (80, 24), &command);
+    terminal.wait(|s| block(s).is_some_and(|rows| rows[0].starts_with("2.")));
+    terminal.keys(&["C-c"]);
+    assert_eq!(terminal.ends(), "130");
+    let (mut workers, mut drawn) = (0, 0);
+    for entry in std::fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
+        if !entry.file_name().to_string_lossy().starts_with("trace.") {
+            continue;
+        }
+        let calls = std::fs::read_to_string(entry.path()).unwrap();
+        let shown = calls.lines().filter(|l| {
+            ["write(", "writev(", "ioctl("].iter().any(|call| {
+                l.strip_prefix(call).is_some_and(|rest| rest.starts_with(['0', '1', '2']) && rest[1..].starts_with(','))
+            })
+        });
+        // The loader of programs reads a little, too.
+        if calls.matches("pread64(").count() > 100 {
+            workers += 1;
+            assert_eq!(shown.collect::<Vec<_>>(), [""; 0]);
+        } else {
+            drawn += shown.count();
+        }
+    }
+    assert!(workers >= 2 && drawn >= 5, "{workers} threads, drawn {drawn} times");
 }
 
 #[test]

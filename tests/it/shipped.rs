@@ -103,7 +103,13 @@ fn show(lines: &[Line]) {
 #[test]
 fn all_run_without_a_disk() {
     for_each(&all(), side_by_side(), |script| {
-        let values = [script.few_threads(), script.small()].concat();
+        let mut values = [script.few_threads(), script.small()].concat();
+        if script.name == "specsfs97" {
+            // At a million operations a second creations and removals, drawn at random, drift further apart than a small set
+            // has room for.
+            values.retain(|(name, _)| *name != "nfiles");
+            values.push(("nfiles", "100000"));
+        }
         let call = Wml::new().args([&script.call, "--runtime", "1", "--engine", "null"]).sets(&values).result();
         let output = call.timeout(Duration::from_mins(1)).run().exits(0);
         let runs = output.result()["runs"].as_array().unwrap().clone();

@@ -7,7 +7,10 @@ use crate::model::{Attrs, Command, CommandKind, FlowopDef, Stats};
 use crate::source::{Span, Spanned};
 use std::collections::HashSet;
 
-/// Warns once of each variable that is set and never read. `$dir` is set for others' sake.
+/// Variables that scripts of Filebench set for the wrapper that runs them, or for whoever loads them.
+const FOR_OTHERS: &[&str] = &["dir", "runtime", "stats", "filesystem", "description"];
+
+/// Warns once of each variable that is set and never read.
 pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if subject.loads {
         return;
@@ -17,7 +20,7 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let names: HashSet<&str> = read.iter().copied().collect();
     let mut told = HashSet::new();
     for (name, span) in set {
-        if name == "dir" || names.contains(name) || !told.insert(name) {
+        if FOR_OTHERS.contains(&name) || names.contains(name) || !told.insert(name) {
             continue;
         }
         let mut sorted: Vec<&str> = names.iter().copied().collect();
