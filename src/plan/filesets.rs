@@ -188,5 +188,6 @@ fn size(text: &str) -> Option<u64> {
         _ => (text, 0),
     };
     let whole = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
-    whole.or_else(|| digits.parse::<f64>().ok().map(|x| (x * (1_u64 << shift) as f64) as u64))
+    let size = whole.or_else(|| digits.parse::<f64>().ok().map(|x| (x * (1_u64 << shift) as f64) as u64));
+    size.filter(|n| *n <= super::values::LARGEST)
 }

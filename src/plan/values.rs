@@ -63,7 +63,7 @@ fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
 }
 
 /// The largest size, 4 EiB: half of what a file can be, so that a few of them can be added up.
-const LARGEST: u64 = 1 << 62;
+pub(super) const LARGEST: u64 = 1 << 62;
 
 fn too_large(attr: &Attr, size: f64, span: Span) -> Diagnostic {
     Diagnostic::error(Code::OutOfRange, span, format!("`{}` is {size:.0} bytes", attr.name))

@@ -254,7 +254,7 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
     let mut users = vec![0_u64; sets.len()];
     let mut changed = vec![false; sets.len()];
     for (process, thread) in plan.threads() {
-        let threads = process.instances * thread.instances;
+        let threads = process.instances.saturating_mul(thread.instances);
         for (set, want, kind) in &thread.effects.makes {
             let state = maker(*kind, *want);
             makers[*set].planned[state] |= threads > 0;
