@@ -5,11 +5,18 @@
 use super::error::Error;
 use crate::sys::fd::{self, Space};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Free bytes that a run leaves on a file system of usual size, or 1 % if that is more.
 const FLOOR: u64 = 256 << 20;
 /// Below this total a file system is a small image: 256 MiB would be too much of it.
 const SMALL: u64 = 5 << 30;
+
+/// A look costs a microsecond or two: no more often than that is nothing, and so often that what others write is seen.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(100);
+/// What nobody writes faster than.
+const BYTES_PER_NS: u64 = 16;
 
 /// Bytes that must stay free.
 pub fn floor(space: &Space) -> u64 {
@@ -50,21 +57,29 @@ impl Watch {
         Self { paths }
     }
 
-    /// Whether a writer at memory's speed could use up what is left within a tenth of a second or two.
-    pub fn is_tight(&self) -> bool {
-        const TIGHT: u64 = 4 << 30;
-        let tight = |space: Space| space.total > 0 && space.free < floor(&space) + TIGHT;
-        self.paths.iter().any(|path| fd::statvfs_path(path).is_ok_and(tight))
-    }
-
-    /// The first file system that has less free than must stay free. A microsecond or two for each.
-    pub fn low(&self) -> Option<LowSpace> {
-        self.paths.iter().find_map(|path| {
-            let space = fd::statvfs_path(path).ok()?;
+    /// The first file system that has less free than must stay free, and when to look again. A microsecond or two for each.
+    pub fn look(&self) -> Room {
+        let mut room = Room { low: None, wait: LONGEST };
+        for path in &self.paths {
+            let Ok(space) = fd::statvfs_path(path) else { continue };
             let floor = floor(&space);
-            (space.total > 0 && space.free < floor).then(|| LowSpace { path: path.clone(), free: space.free, floor })
-        })
+            if space.total > 0 && space.free < floor && room.low.is_none() {
+                room.low = Some(LowSpace { path: path.clone(), free: space.free, floor });
+            }
+            let nanoseconds = space.free.saturating_sub(floor) / BYTES_PER_NS;
+            room.wait = room.wait.min(Duration::from_nanos(nanoseconds).max(SHORTEST));
+        }
+        room
     }
+}
+
+/// What a look found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// A file system that is nearly full.
+    pub low: Option<LowSpace>,
+    /// Until a writer at memory's speed could have used up what may be used.
+    pub wait: Duration,
 }
 
 /// What one set is going to take.

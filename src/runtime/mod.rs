@@ -7,6 +7,7 @@
 //! A WML process is a leader thread with a descriptor table of its own; it opens its directories and starts the threads of
 //! its instance. Nothing that owns a descriptor crosses from one table to another.
 
+mod guard;
 mod pace;
 mod process;
 mod running;

@@ -1,5 +1,6 @@
 //! The handle on live processes.
 
+use super::guard;
 use super::pace::{self, Progress};
 use super::shared::{Fault, FaultKind, Seat, Shared};
 use crate::flowop::stream::Stream;
@@ -25,6 +26,8 @@ const STALL: Duration = Duration::from_secs(3);
 pub struct Running {
     shared: Arc<Shared>,
     leaders: Vec<JoinHandle<()>>,
+    /// Who looks at the room on the file systems.
+    guard: Option<JoinHandle<()>>,
     /// The tick at which the gate opened, or the counters were cleared.
     from: u64,
     /// What the counters showed then.
@@ -111,7 +114,7 @@ pub struct ThreadStream {
 
 impl Running {
     pub(super) fn new(shared: Arc<Shared>, leaders: Vec<JoinHandle<()>>) -> Self {
-        Self { shared, leaders, from: 0, baseline: None, rounds_before: Progress::default() }
+        Self { shared, leaders, guard: None, from: 0, baseline: None, rounds_before: Progress::default() }
     }
 
     /// Waits until every thread is ready, then opens the gate; the run ends by itself after `limit`. Not at all if a thread
@@ -132,6 +135,7 @@ impl Running {
         self.from = shared.clock.raw();
         shared.gate.set_deadline(self.tick_after(limit));
         shared.gate.open();
+        self.guard = guard::start(shared);
         Ok(())
     }
 
@@ -389,6 +393,10 @@ impl Running {
     pub fn join(mut self, limit: Duration) -> bool {
         self.stop(self.shared.clock.raw());
         self.shared.gate.open();
+        if let Some(guard) = self.guard.take() {
+            // It sleeps at the gate, which is stopped.
+            let _ = guard.join();
+        }
         if self.settle(limit) > 0 {
             // A thread in a call that never returns can't be ended, only left.
             self.leaders.drain(..).for_each(drop);

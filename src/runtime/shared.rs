@@ -41,6 +41,8 @@ pub enum FaultKind {
     Operation,
     /// Every thread that could go on waits for another.
     Stuck,
+    /// A file system would have been filled.
+    LowSpace,
 }
 
 impl Fault {

@@ -111,7 +111,7 @@ impl Session {
         let status = match &waited.ended {
             Ended::Time => Status::Done,
             Ended::Interrupted(signal) => Status::Interrupted(*signal as u8),
-            Ended::Fault(_) => Status::Failed,
+            Ended::Fault(fault) => record::status_of(fault.kind),
             _ => Status::Done,
         };
         if waited.ended != Ended::Time {
@@ -304,7 +304,7 @@ fn show_end(ended: &Ended, front: &mut dyn Front) -> Status {
     match ended {
         Ended::Fault(fault) => {
             front.error(None, &fault.what, Some(&fault.help));
-            Status::Failed
+            record::status_of(fault.kind)
         }
         Ended::Interrupted(signal) => Status::Interrupted(*signal as u8),
         _ => Status::Done,

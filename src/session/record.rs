@@ -284,7 +284,6 @@ impl Session {
             Ended::Interrupted(signal) => {
                 (State::Interrupted, crate::sys::signal_name(*signal as i32), Status::Interrupted(*signal as u8))
             }
-            Ended::Asked if run.state == State::LowSpace => (State::LowSpace, run.ended_by.clone(), Status::Refused),
             Ended::Asked => (State::Interrupted, "request".to_owned(), Status::Done),
             Ended::Fault(fault) => self.fault(run, plan, fault),
         };
@@ -304,11 +303,12 @@ impl Session {
             errno: fault.errno.map(errno_name),
             help: fault.help.clone(),
         });
-        match fault.kind {
-            FaultKind::Operation => (State::Failed, by, Status::Failed),
-            FaultKind::Stuck => (State::Stuck, by, Status::Failed),
-            FaultKind::Setup => (State::Failed, by, Status::Refused),
-        }
+        let state = match fault.kind {
+            FaultKind::Operation | FaultKind::Setup => State::Failed,
+            FaultKind::Stuck => State::Stuck,
+            FaultKind::LowSpace => State::LowSpace,
+        };
+        (state, by, status_of(fault.kind))
     }
 
     /// `${stats.iocount}` and its like.
@@ -334,6 +334,14 @@ impl Session {
         for (name, value) in INTERNAL.iter().zip(values) {
             self.scope.set_internal(&format!("stats.{name}"), value.to_string());
         }
+    }
+}
+
+/// What the command that ran it comes to: the environment refuses, or the run fails.
+pub(super) fn status_of(kind: FaultKind) -> Status {
+    match kind {
+        FaultKind::Operation | FaultKind::Stuck => Status::Failed,
+        FaultKind::Setup | FaultKind::LowSpace => Status::Refused,
     }
 }
 

@@ -4,13 +4,12 @@ use super::live::Ready;
 use super::{Front, ReadySet, Session, Status, record};
 use crate::diag::{Code, Diagnostic};
 use crate::fileset::prepare::{self, Prepared};
-use crate::fileset::space::Watch;
 use crate::fileset::{Fileset, settle};
 use crate::plan::{self, Plan};
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::Span;
 use crate::stats::result::build::CpuTime;
-use crate::stats::result::{Note, Run, State, Warmup};
+use crate::stats::result::{Note, Run, Warmup};
 use crate::sys::{limits, proc};
 use crossbeam::channel::RecvTimeoutError;
 use std::path::{Path, PathBuf};
@@ -335,23 +334,16 @@ impl Session {
         }
         let cpu = proc::cpu_times();
         let system = record::system_cpu();
-        let writes = self.settings.engine.real() && ready.plan.writes();
-        let watch = Watch::new(ready.sets.iter().filter(|_| writes).map(|s| s.spec.root()));
-        let mut low = None;
         let mut timeline = record::Timeline::new(&running);
         let (document, started) = (&self.document, self.started);
         let waited = {
-            // Where little is left above what must stay free, it may be gone in no time.
-            let look = if watch.is_tight() { 5 } else { 100 };
             let interval = self.settings.interval;
-            let look = if writes { interval.min(Duration::from_millis(look)) } else { interval };
-            let look = periodic.as_ref().map_or(look, |p| look.min(p.period().max(Duration::from_millis(1))));
-            let every = (self.settings.interval.as_nanos() / look.as_nanos()).max(1);
+            let look = periodic.as_ref().map_or(interval, |p| interval.min(p.period().max(Duration::from_millis(1))));
+            let every = (interval.as_nanos() / look.as_nanos()).max(1);
             let mut looks = 0;
             let run = &mut run;
             running.wait(length, look, &mut |tick| {
                 looks += 1;
-                low = watch.low();
                 heard.try_iter().for_each(|message| front.note(&message));
                 if looks % every == 0 {
                     run.intervals.push(timeline.piece(tick.running));
@@ -364,7 +356,7 @@ impl Session {
                     report.finished_seconds = started.elapsed().as_secs_f64();
                     front.interim(document, &report);
                 }
-                low.is_none()
+                true
             })
         };
         running.stop(waited.tick);
@@ -376,15 +368,6 @@ impl Session {
         running.settle(GRACE);
         heard.try_iter().for_each(|message| front.note(&message));
         timeline.conclude(&running, waited.tick, &mut run.intervals);
-        if let Some(low) = low {
-            run.state = State::LowSpace;
-            run.ended_by = format!(
-                "{} has {} left, and {} are to stay free",
-                low.path.display(),
-                crate::util::size::format(low.free),
-                crate::util::size::format(low.floor)
-            );
-        }
         self.conclude(ready, running, run, &waited, cpu, front)
     }
 
