@@ -49,7 +49,8 @@ pub(super) struct RunArgs {
     /// Run so long before measuring
     #[arg(long, value_name = "TIME")]
     pub(super) warmup: Option<String>,
-    /// Hash the first N operations of each thread (flowop, file, offset, size): equal runs have equal digests
+    /// Hash the first N operations of each thread (flowop, file, offset, size). Equal runs of one thread have equal
+    /// digests; of several that share files, if they take them in the same order
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
     pub(super) digest: Option<u64>,
     /// Write the first N operations of each thread to a file, a line each: process, its instance, thread, its instance,

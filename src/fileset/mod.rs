@@ -27,6 +27,7 @@ pub mod space;
 pub mod state;
 pub mod tree;
 mod walk;
+pub mod weigh;
 
 use crate::random::Quantity;
 use crate::sys::limits;

@@ -245,6 +245,7 @@ fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: End) -> 
     if reach + len <= wrap {
         return Ok(());
     }
+    let mut calls = 1;
     let again = match end {
         End::No => engine.seek(handle, 0),
         // Others may have appended and cut meanwhile: ask before cutting.
@@ -253,11 +254,14 @@ fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: End) -> 
                 handle.size = stat.size;
                 Ok(())
             }
-            Ok(_) => engine.truncate(handle, 0),
+            Ok(_) => {
+                calls = 2;
+                engine.truncate(handle, 0)
+            }
             Err(errno) => Err(errno),
         },
     };
-    cx.cell().add_calls(1);
+    cx.cell().add_calls(calls);
     cx.digress();
     again.map_err(|errno| fail(cx, slot, errno))
 }

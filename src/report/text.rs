@@ -6,7 +6,7 @@ use super::Report;
 use super::histogram::Axis;
 use super::warnings;
 use crate::stats::hdr;
-use crate::stats::result::{DeviceBytes, Document, Fileset, Flowop, Latency, Run};
+use crate::stats::result::{DeviceBytes, Document, Fileset, Flowop, Latency, Run, Verdict};
 use crate::stats::snapshot::Dist;
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
@@ -22,6 +22,8 @@ pub struct Text;
 const DRAWN: usize = 10;
 /// Characters for the axis of distributions.
 const AXIS: usize = 64;
+/// Columns that no line goes beyond.
+const WIDTH: usize = 100;
 /// A name longer than this is cut in the table.
 const NAME: usize = 22;
 
@@ -270,8 +272,8 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         add(
             "devices",
             set.device_bytes.as_ref().map(|moved| {
-                let verdict = set.verdict.map(|v| format!(": {}", v.name())).unwrap_or_default();
-                format!("{}: moved {} of {} asked for{verdict}", set.name, ways(moved), ways(&set.asked_bytes))
+                let verdict = set.verdict.map(|v| format!("; {}", told(v, &set.asked_bytes))).unwrap_or_default();
+                format!("{}: asked for {}, devices moved {}{verdict}", set.name, ways(&set.asked_bytes), ways(moved))
             }),
         );
         add(
@@ -293,12 +295,34 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
     }
     let wide = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    lines.iter().try_for_each(|(name, line)| writeln!(out, "{name:<wide$}  {line}"))
+    let under = " ".repeat(wide + 2);
+    lines.iter().try_for_each(|(name, line)| writeln!(out, "{}", wrapped(&format!("{name:<wide$}  {line}"), &under)))
+}
+
+/// Text in lines that fit, all but the first below `under`.
+fn wrapped(text: &str, under: &str) -> String {
+    let options = textwrap::Options::new(WIDTH)
+        .subsequent_indent(under)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(text, options)
+}
+
+/// Where the bytes were, in words.
+fn told(verdict: Verdict, asked: &DeviceBytes) -> String {
+    let (reads, writes) = match verdict {
+        Verdict::Device => ("reads came from the device", "writes went to the device"),
+        Verdict::Memory => ("reads came from memory", "writes stayed in memory"),
+        Verdict::Both => ("reads came from device and memory", "writes went to device and memory"),
+        Verdict::UnknownBelow => ("a cache below is out of sight", "a cache below is out of sight"),
+    };
+    if asked.read > 0 { reads } else { writes }.to_owned()
 }
 
 /// Bytes each way, as far as there are any.
 fn ways(bytes: &DeviceBytes) -> String {
     match (bytes.read, bytes.written) {
+        (0, 0) => "nothing".to_owned(),
         (read, 0) => format!("{} read", size::format(read)),
         (0, written) => format!("{} written", size::format(written)),
         (read, written) => format!("{} read, {} written", size::format(read), size::format(written)),
@@ -312,9 +336,10 @@ fn advice(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()>
         writeln!(out)?;
     }
     for warning in &found {
-        writeln!(out, "warning: {}\n  = help: {}", warning.message(), warning.advice())?;
+        let (message, advice) = (format!("warning: {}", warning.message()), format!("  = help: {}", warning.advice()));
+        writeln!(out, "{}\n{}", wrapped(&message, "  "), wrapped(&advice, "          "))?;
     }
-    others.try_for_each(|note| writeln!(out, "warning: {}", note.message))
+    others.try_for_each(|note| writeln!(out, "{}", wrapped(&format!("warning: {}", note.message), "  ")))
 }
 
 #[cfg(test)]

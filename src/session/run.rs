@@ -4,7 +4,7 @@ use super::live::Ready;
 use super::{Front, ReadySet, Session, Status, record};
 use crate::diag::{Code, Diagnostic};
 use crate::fileset::prepare::{self, Prepared};
-use crate::fileset::{Fileset, settle};
+use crate::fileset::{Fileset, settle, weigh};
 use crate::plan::{self, Plan};
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::Span;
@@ -25,6 +25,9 @@ const DEFAULT_SECONDS: f64 = 60.0;
 
 /// What threads in a call are given before the report is written.
 const GRACE: Duration = Duration::from_millis(300);
+
+/// Entries of a tree that stays which are looked at to say how big it is.
+const WEIGHED: usize = 100_000;
 
 /// What they are given after it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -458,13 +461,14 @@ impl Session {
         }
         let stay = std::mem::take(&mut self.left);
         if !stay.is_empty() {
-            let bytes: u64 = stay.iter().map(|(_, b)| b).sum();
+            let sizes: Option<u64> = stay.iter().map(|(root, _)| weigh::bytes(root, WEIGHED)).sum();
+            let bytes = match sizes {
+                Some(now) => crate::util::size::format(now),
+                None => format!("{} as they were made", crate::util::size::format(stay.iter().map(|(_, b)| b).sum())),
+            };
             let paths: Vec<String> = stay.iter().map(|(p, _)| p.display().to_string()).collect();
-            front.note(&format!(
-                "{} stay: {} (`--clean` removes them, or `wmlrun clean`)",
-                paths.join(", "),
-                crate::util::size::format(bytes)
-            ));
+            let (stay, them) = if paths.len() == 1 { ("stays", "it") } else { ("stay", "them") };
+            front.note(&format!("{} {stay}: {bytes} (`--clean` removes {them}, or `wmlrun clean`)", paths.join(", ")));
         }
         status
     }

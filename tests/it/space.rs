@@ -144,19 +144,22 @@ fn an_operation_that_finds_no_room_ends_the_run_with_its_place() {
     small.assert_clean();
 }
 
-#[test]
-fn a_run_that_would_fill_it_stops_before() {
-    let Some(small) = Small::new() else { return };
-    // 20 MiB a second: seen to come long before it is full.
-    let script = set("size=4k,entries=10,prealloc")
+/// Writes 20 MiB a second: seen to come long before it is full.
+fn writer() -> String {
+    set("size=4k,entries=10,prealloc")
         + "eventgen rate=320\n\
            define process name=p { thread name=t,memsize=64k {\n\
              flowop openfile name=open,filesetname=data,fd=1\n\
              flowop appendfile name=grow,fd=1,iosize=64k\n\
              flowop closefile name=close,fd=1\n\
              flowop eventlimit name=slow\n\
-           } }\n";
-    let output = small.call(&script).run().exits(3);
+           } }\n"
+}
+
+#[test]
+fn a_run_that_would_fill_it_stops_before() {
+    let Some(small) = Small::new() else { return };
+    let output = small.call(&writer()).run().exits(3);
     let run = output.only_run();
     assert_eq!(run["state"], "low_space", "{}", output.shown());
     let why = run["ended_by"].as_str().unwrap();
@@ -165,5 +168,22 @@ fn a_run_that_would_fill_it_stops_before() {
     assert!(output.stdout.contains("low space"), "{}", output.stdout);
     let left = rustix::fs::statvfs(small.mount.dir()).unwrap();
     assert!(left.f_bavail > 0, "some room is left");
+    small.assert_clean();
+}
+
+#[test]
+fn it_is_watched_while_a_run_is_warmed_up() {
+    let Some(small) = Small::new() else { return };
+    let output = small.call(&writer()).args(["--warmup", "60"]).run().exits(3);
+    assert_eq!(output.only_run()["state"], "low_space", "{}", output.shown());
+    small.assert_clean();
+}
+
+#[test]
+fn it_is_watched_while_processes_live() {
+    let Some(small) = Small::new() else { return };
+    let script = writer() + "create processes\nsleep 60\nshutdown processes\n";
+    let output = small.call(&script).run().exits(3);
+    assert_eq!(output.only_run()["state"], "low_space", "{}", output.shown());
     small.assert_clean();
 }
