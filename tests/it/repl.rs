@@ -141,6 +141,17 @@ fn other_workloads_leave_nothing_behind() {
 }
 
 #[test]
+fn every_command_stands_in_a_transcript() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/repl");
+    let texts = std::fs::read_dir(cases).unwrap().map(|e| e.unwrap().path());
+    let texts = texts.filter(|p| p.extension().is_some_and(|e| e == "txt"));
+    let all: String = texts.map(|p| std::fs::read_to_string(p).unwrap()).collect();
+    let commands = wml::spec::commands::COMMANDS.iter().chain(wml::spec::prompt::PROMPT);
+    let missing: Vec<_> = commands.map(|c| c.name).filter(|name| !all.lines().any(|l| l.starts_with(name))).collect();
+    assert!(missing.is_empty(), "no transcript has {missing:?}");
+}
+
+#[test]
 fn completions_and_manual_pages_know_the_commands() {
     let dir = scratch();
     for shell in ["bash", "zsh", "fish"] {
