@@ -9,13 +9,13 @@ mod batch;
 mod console;
 mod info;
 mod live;
-mod signals;
 mod stages;
 
 use crate::engine;
 use crate::report;
 use crate::session::{Session, Settings, Status, library};
 use crate::spec::Dialect;
+use crate::sys::signals;
 use crate::util::duration;
 use args::{Command, RunArgs};
 use console::Console;
@@ -92,7 +92,7 @@ fn run(script: &str, args: &RunArgs) -> u8 {
     let Some(settings) = settings(args) else { return 2 };
     let Some(format) = format(&args.format) else { return 2 };
     let Some(found) = find(script) else { return 2 };
-    let interrupt = signals::listen();
+    let (interrupt, _) = signals::listen();
     let mut console = Console::new(format, args.quiet);
     let mut session = Session::new(settings, interrupt);
     let mut status = session.open_json(&mut console);
@@ -107,14 +107,14 @@ fn run(script: &str, args: &RunArgs) -> u8 {
 fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
     let Some(settings) = settings(args) else { return 2 };
     let Some(format) = format(&args.format) else { return 2 };
-    batch::batch(profile, &settings, &signals::listen(), || Console::new(format, args.quiet))
+    batch::batch(profile, &settings, &signals::listen().0, || Console::new(format, args.quiet))
 }
 
 fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
     let Some(settings) = settings(args) else { return 2 };
     let Some(found) = find(script) else { return 2 };
     let mut console = Console::new(report::TABLE[0], args.quiet);
-    let mut session = Session::new(settings, signals::listen());
+    let mut session = Session::new(settings, signals::listen().0);
     stages::plan(&mut session, &found, list, &mut console)
 }
 
@@ -127,7 +127,7 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
         None => None,
     };
     let mut console = Console::new(format, args.quiet);
-    let (number, armed) = signals::listen_again();
+    let (number, armed) = signals::listen();
     let mut session = Session::new(settings, number);
     let status = session.open_json(&mut console);
     if status != Status::Done {

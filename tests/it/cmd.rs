@@ -278,7 +278,7 @@ impl Drop for Running {
 /// What a call left. The working directory lives as long as this.
 pub(crate) struct Output {
     call: Wml,
-    status: ExitStatus,
+    pub(crate) status: ExitStatus,
     /// Standard output.
     pub(crate) stdout: String,
     /// Standard error.

@@ -62,3 +62,21 @@ define process name=p {
     assert!(asked.elapsed() <= Duration::from_secs(1), "it took {:?} to end", asked.elapsed());
     assert_eq!(output.only_run()["state"], "interrupted");
 }
+
+/// The second one waits for nothing, and says what it leaves.
+#[test]
+fn a_second_interrupt_ends_it_at_once_with_a_word() {
+    let script = "define fileset name=data,path=$dir,entries=1,size=4k,prealloc=100\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=data flowop delay name=d,value=1 } }\n";
+    let running = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "60", "--no-settle"]).alone().start();
+    sleep(Duration::from_secs(2));
+    // Both before the first can be acted on, as far as a machine lets them.
+    running.signal(Signal::STOP);
+    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
+    running.signal(Signal::CONT);
+    let output = running.wait();
+    let code = output.status.code();
+    assert!(code == Some(130) || code == Some(143), "{}", output.shown());
+    assert!(output.stderr.contains("ended at once; files that were made stay"), "{}", output.shown());
+}
