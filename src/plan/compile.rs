@@ -60,6 +60,7 @@ pub fn compile(
         threads.push(own);
     }
     let flowops = number(&threads);
+    nobody_works(definitions, &heads, &mut found);
     let plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
     if crate::diag::has_errors(&found) {
         if plan.filesets.len() < definitions.filesets.len() {
@@ -89,6 +90,19 @@ fn same_names(definitions: &Definitions, specs: &[FilesetSpec], found: &mut Vec<
             );
         }
     }
+}
+
+/// Processes without an instance are right, but if there are no others, the run does nothing, and takes its time for it.
+fn nobody_works(definitions: &Definitions, processes: &[Process], found: &mut Vec<Diagnostic>) {
+    let Some(first) = definitions.processes.first() else { return };
+    if processes.iter().any(|p| p.instances > 0) {
+        return;
+    }
+    let at = first.attrs.get("instances").map_or(first.span, |used| used.value.span);
+    found.push(
+        Diagnostic::warning(Code::NoInstances, at, "no process has an instance: the run does nothing to its end")
+            .help("give one of them `instances=1` or more"),
+    );
 }
 
 /// A thread whose flowops are not lowered yet.
@@ -338,9 +352,17 @@ fn lower_thread(
         let makes = worked[local].iter().map(|set| (*set, want, kind)).collect();
         join(&mut effects, Effects { makes, ..Effects::default() });
     }
+    let instances = count(&draft.values, "instances", 1, scope, salt, found);
+    if let (0, Some((_, span))) = (instances, draft.values.get("instances")) {
+        let message = format!("thread `{}` has 0 instances, and one is started all the same", draft.name);
+        found.push(
+            Diagnostic::warning(Code::NoInstances, span, message)
+                .help("Filebench does so too; to have none, leave the thread out, or give its process `instances=0`"),
+        );
+    }
     let thread = Thread {
         name: draft.name,
-        instances: count(&draft.values, "instances", 1, scope, salt, found).max(1) as u32,
+        instances: instances.max(1) as u32,
         memsize,
         pace: pace(&draft.values, found),
         ioprio: Some(draft.values.int("ioprio", 8)).filter(|n| *n < 8).map(|n| n as u8),

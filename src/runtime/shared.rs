@@ -69,6 +69,8 @@ pub(super) struct Seat {
     pub(super) at: AtomicU32,
     pub(super) tid: AtomicI32,
     pub(super) done: AtomicBool,
+    /// It ended because no file was left for the flowop that it was at.
+    pub(super) dry: AtomicBool,
     /// Its rounds, in an open loop.
     pub(super) rounds: Rounds,
     /// The tick at which it ended.
@@ -237,6 +239,7 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
                         at: AtomicU32::new(0),
                         tid: AtomicI32::new(0),
                         done: AtomicBool::new(false),
+                        dry: AtomicBool::new(false),
                         rounds: Rounds::default(),
                         ended: AtomicU64::new(0),
                         stream: Mutex::new(None),

@@ -68,6 +68,7 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             }
             crate::sys::mark("thread done");
             *seat.stream.lock() = cx.stream.take();
+            seat.dry.store(matches!(end, End::Done), SeqCst);
             seat.ended.store(shared.clock.raw(), SeqCst);
             report(home, end);
             cx.starvation.leave(&shared.views);
