@@ -164,6 +164,29 @@ fn findings(map: &SourceMap, file: FileId) -> Vec<Diagnostic> {
     found
 }
 
+/// A script of either generation in an odd but valid form: the dialect that is told, all that is said, and the runs with their
+/// threads and flowops. It is read, checked and run without a file system; how often each flowop ran is left to other tests.
+fn old(path: &Path) -> datatest_stable::Result<()> {
+    golden(path, |map, file| {
+        let source = map.file(file);
+        let outcome = support::run(&source.name, &source.text, support::null(300));
+        assert_eq!(outcome.status, wml::session::Status::Done, "{}", outcome.said);
+        let script = &outcome.document.script;
+        let mut out = format!("{} ({})\n{}", script.dialect, script.dialect_reason, outcome.said);
+        for run in &outcome.document.runs {
+            let ops: u64 = run.flowops.iter().map(|f| f.ops).sum();
+            let worked = if ops > 0 { "" } else { ", and did nothing" };
+            let state = format!("{:?}", run.state).to_lowercase();
+            let (by, processes, threads) = (&run.ended_by, run.processes, run.threads);
+            let _ = writeln!(out, "--- {state} ({by}): {processes} processes, {threads} threads{worked}");
+            for f in &run.flowops {
+                let _ = writeln!(out, "{}/{}/{} {}", f.process, f.thread, f.name, f.kind);
+            }
+        }
+        out
+    })
+}
+
 /// What a reader made of a case in `check/` who saw only the script and the message: nothing is wrong with it any more, and it
 /// differs in one stretch only, within the lines that the message marks.
 fn mended(path: &Path) -> datatest_stable::Result<()> {
@@ -259,6 +282,7 @@ datatest_stable::harness! {
     { test = lex, root = "tests/cases/lex", pattern = r"\.wml$" },
     { test = parse, root = "tests/cases/parse", pattern = r"\.wml$" },
     { test = check, root = "tests/cases/check", pattern = r"\.wml$" },
+    { test = old, root = "tests/cases/old", pattern = r"\.f$" },
     { test = mended, root = "tests/cases/mended", pattern = r"\.wml$" },
     { test = run, root = "tests/cases/run", pattern = r"\.wml$" },
     { test = fmt, root = "tests/cases/fmt", pattern = r"\.wml$" },
