@@ -169,7 +169,9 @@ fn findings(map: &SourceMap, file: FileId) -> Vec<Diagnostic> {
 fn old(path: &Path) -> datatest_stable::Result<()> {
     golden(path, |map, file| {
         let source = map.file(file);
-        let outcome = support::run(&source.name, &source.text, support::null(300));
+        // What ends by itself is only bounded by the time, so that a slow machine sees the same end.
+        let ends = ["alldone", "firstdone", "finishon"].iter().any(|word| source.text.contains(word));
+        let outcome = support::run(&source.name, &source.text, support::null(if ends { 60_000 } else { 300 }));
         assert_eq!(outcome.status, wml::session::Status::Done, "{}", outcome.said);
         let script = &outcome.document.script;
         let mut out = format!("{} ({})\n{}", script.dialect, script.dialect_reason, outcome.said);

@@ -6,7 +6,7 @@ use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
 use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Bell, EventPool, Gate, Latch, Semaphore};
 use crate::sys::Clock;
@@ -282,7 +282,9 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
             } else {
                 set.state.freeze();
             }
-            View { set: Arc::clone(set), makers: Arc::new(makers) }
+            let first = i - set.spec.part as usize;
+            let parts = if first == i { plan::parts_of(&plan.filesets, i).len() } else { 1 };
+            View { set: Arc::clone(set), makers: Arc::new(makers), first, parts }
         })
         .collect()
 }

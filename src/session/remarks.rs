@@ -35,7 +35,8 @@ pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended) -> Vec<N
 fn dry(plan: &Plan, flowop: usize, threads: u64) -> String {
     let info = &plan.flowops[flowop];
     let sets: Vec<_> = info.sets.iter().filter_map(|set| plan.filesets.get(*set)).collect();
-    let names: Vec<String> = sets.iter().map(|set| format!("`{}`", set.name)).collect();
+    let whole = sets.iter().filter(|set| set.part == 0);
+    let names: Vec<String> = whole.map(|set| format!("`{}`", set.name)).collect();
     let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(" and ")) };
     let advice = if !sets.is_empty() && sets.iter().all(|set| set.entries + set.leafdirs == 0) {
         "the set has 0 entries: say with `entries=` how many files it has"
