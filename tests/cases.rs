@@ -32,7 +32,15 @@ fn golden(path: &Path, stage: impl Fn(&SourceMap, FileId) -> String) -> datatest
     Ok(())
 }
 
+/// The message says what is wrong; what to do about it must be said too.
+fn every_error_helps(diagnostics: &[Diagnostic]) {
+    for d in diagnostics {
+        assert!(!d.help.is_empty(), "{} has no help: {}", d.code.number(), d.message);
+    }
+}
+
 fn with_diagnostics(map: &SourceMap, mut out: String, diagnostics: &[Diagnostic]) -> String {
+    every_error_helps(diagnostics);
     if !diagnostics.is_empty() {
         let _ = write!(out, "---\n{}", diag::render(map, diagnostics, Style::Plain));
     }
@@ -134,21 +142,79 @@ fn without_numbers(line: &str) -> String {
 /// All that `wmlrun check` says.
 fn check(path: &Path) -> datatest_stable::Result<()> {
     golden(path, |map, file| {
-        let mut map = map.clone();
-        let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
-        let (model, mut found) = model::check(&map, file, &wml::flowop::spec_table(), None, &known);
-        if !diag::has_errors(&found) {
-            let mut session = Session::new(Settings::default(), std::sync::Arc::default());
-            std::mem::swap(&mut session.map, &mut map);
-            found.extend(session.check_values(&model, "case"));
-            std::mem::swap(&mut session.map, &mut map);
-        }
-        if !diag::has_errors(&found) {
-            found.extend(model::lint::lint(&model, &Scope::default(), false));
-        }
+        let found = findings(map, file);
         assert!(!found.is_empty(), "nothing is wrong with this script");
-        diag::render(&map, &found, Style::Plain)
+        every_error_helps(&found);
+        diag::render(map, &found, Style::Plain)
     })
+}
+
+fn findings(map: &SourceMap, file: FileId) -> Vec<Diagnostic> {
+    let mut map = map.clone();
+    let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+    let (model, mut found) = model::check(&map, file, &wml::flowop::spec_table(), None, &known);
+    if !diag::has_errors(&found) {
+        let mut session = Session::new(Settings::default(), std::sync::Arc::default());
+        std::mem::swap(&mut session.map, &mut map);
+        found.extend(session.check_values(&model, "case"));
+    }
+    if !diag::has_errors(&found) {
+        found.extend(model::lint::lint(&model, &Scope::default(), false));
+    }
+    found
+}
+
+/// A script of either generation in an odd but valid form: the dialect that is told, all that is said, and the runs with their
+/// threads and flowops. It is read, checked and run without a file system; how often each flowop ran is left to other tests.
+fn old(path: &Path) -> datatest_stable::Result<()> {
+    golden(path, |map, file| {
+        let source = map.file(file);
+        // What ends by itself is only bounded by the time, so that a slow machine sees the same end.
+        let ends = ["alldone", "firstdone", "finishon"].iter().any(|word| source.text.contains(word));
+        let outcome = support::run(&source.name, &source.text, support::null(if ends { 60_000 } else { 300 }));
+        assert_eq!(outcome.status, wml::session::Status::Done, "{}", outcome.said);
+        let script = &outcome.document.script;
+        let mut out = format!("{} ({})\n{}", script.dialect, script.dialect_reason, outcome.said);
+        for run in &outcome.document.runs {
+            let ops: u64 = run.flowops.iter().map(|f| f.ops).sum();
+            let worked = if ops > 0 { "" } else { ", and did nothing" };
+            let state = format!("{:?}", run.state).to_lowercase();
+            let (by, processes, threads) = (&run.ended_by, run.processes, run.threads);
+            let _ = writeln!(out, "--- {state} ({by}): {processes} processes, {threads} threads{worked}");
+            for f in &run.flowops {
+                let _ = writeln!(out, "{}/{}/{} {}", f.process, f.thread, f.name, f.kind);
+            }
+        }
+        out
+    })
+}
+
+/// What a reader made of a case in `check/` who saw only the script and the message: nothing is wrong with it any more, and it
+/// differs in one stretch only, within the lines that the message marks.
+fn mended(path: &Path) -> datatest_stable::Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    let wrong = std::fs::read_to_string(path.with_file_name("..").join("check").join(&name))?;
+    let right = std::fs::read_to_string(&path)?;
+    let mut map = SourceMap::new();
+    let (before, after) = (map.add(name.as_str(), wrong.as_str()), map.add(name.as_str(), right.as_str()));
+    let left = findings(&map, after);
+    assert!(left.is_empty(), "{}", diag::render(&map, &left, Style::Plain));
+
+    let found = findings(&map, before);
+    let [one] = &found[..] else {
+        panic!("not one mistake:\n{}", diag::render(&map, &found, Style::Plain));
+    };
+    assert!(!one.help.is_empty(), "the message does not say what to do");
+    let marks: Vec<u32> = one.secondary.iter().chain([&one.primary]).map(|label| map.line(label.span)).collect();
+    let (first, last) = (*marks.iter().min().unwrap() as usize, *marks.iter().max().unwrap() as usize);
+    let (wrong, right): (Vec<&str>, Vec<&str>) = (wrong.lines().collect(), right.lines().collect());
+    let same = wrong.iter().zip(&right).take_while(|(a, b)| a == b).count();
+    let rest = wrong.len().min(right.len()) - same;
+    let tail = wrong.iter().rev().zip(right.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    let (from, to) = (same + 1, wrong.len() - tail);
+    assert!(from >= first && to <= last, "lines {from} to {to} are changed; marked are {first} to {last}");
+    Ok(())
 }
 
 /// A script that runs without a file system. Its first lines say what is to come of it:
@@ -218,6 +284,8 @@ datatest_stable::harness! {
     { test = lex, root = "tests/cases/lex", pattern = r"\.wml$" },
     { test = parse, root = "tests/cases/parse", pattern = r"\.wml$" },
     { test = check, root = "tests/cases/check", pattern = r"\.wml$" },
+    { test = old, root = "tests/cases/old", pattern = r"\.f$" },
+    { test = mended, root = "tests/cases/mended", pattern = r"\.wml$" },
     { test = run, root = "tests/cases/run", pattern = r"\.wml$" },
     { test = fmt, root = "tests/cases/fmt", pattern = r"\.wml$" },
     { test = repl, root = "tests/cases/repl", pattern = r"\.txt$" },

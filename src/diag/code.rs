@@ -104,6 +104,10 @@ codes! {
         "Filebench adds them up under the one name. wmlrun keeps them apart by their place in the loop, but `target=` means both, and a reader of the results must count.";
     FilesAndLeafdirs = "W0412", "files and leaf directories in one file set",
         "With both `entries=` and `leafdirs=` Filebench gives files and leaf directories the same names and fails. Here each directory holds either, and leaf directories come after the files' directories. A script that is to run with Filebench too needs two file sets.";
+    RepeatedAttribute = "W0413", "an attribute that is given twice",
+        "Of several attributes of one name the last one counts, as in Filebench; the others have no effect. `filename` and `filesetname`, and `size` and `filesize`, are one attribute each.";
+    NoInstances = "W0414", "a thread or process that is to have no instances",
+        "`instances=0` means different things to the two, as in Filebench: of a thread one is started all the same, of a process none. To leave a thread out, delete its block; to leave out a process, 0 is right.";
     Internal = "E9999", "a mistake of wmlrun itself",
         "This is a bug in wmlrun, not in the script. Please report it with the script.";
 }

@@ -126,6 +126,9 @@ pub struct FilesetSpec {
     pub name: String,
     /// Where the root is; made if absent.
     pub path: PathBuf,
+    /// Which part it is of a set that lies in several directories; the first, and a set in one directory, is 0. Each part is
+    /// a set of its own here; who picks goes from one to another.
+    pub part: u32,
     /// Files.
     pub entries: u64,
     /// Directories that steps can make and remove.
@@ -170,6 +173,7 @@ impl FilesetSpec {
         Self {
             name: name.into(),
             path: path.into(),
+            part: 0,
             entries,
             leafdirs: 0,
             size: Quantity::Const(size),

@@ -65,6 +65,7 @@ impl Tree {
     fn with_shape(spec: &FilesetSpec, layout_seed: u64, shape: Shape) -> Self {
         // Two sets of the same layout have the same tree; which file has which size should not follow from another set.
         let own = spec.name.bytes().fold(layout_seed, |seed, byte| mix(seed, u64::from(byte)));
+        let own = if spec.part == 0 { own } else { mix(own, u64::from(spec.part)) };
         Self {
             shape,
             n_files: spec.entries,

@@ -163,7 +163,8 @@ impl Op for StatFs {
 
 impl Step for StatFs {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let result = cx.dir(self.set, 0).and_then(|root| {
+        let set = cx.any_part(self.set);
+        let result = cx.dir(set, 0).and_then(|root| {
             cx.begin();
             cx.engine.statfs(root)
         });

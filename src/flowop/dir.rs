@@ -1,6 +1,7 @@
 //! `makedir`, `removedir`, `listdir`, `listdirplus`: the set's empty directories, and the names in any directory.
 
 use super::args::Args;
+use super::cx::PickBy;
 use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::fileset::Want;
@@ -84,26 +85,27 @@ impl Op for Leaf {
 impl Step for Leaf {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let want = if self.make { Want::Absent } else { Want::Existing };
-        let index = match cx.pick_leaf(self.set, want) {
+        let (set, _) = cx.aim(self.set, want, PickBy::Rotate, Kind::LeafDir);
+        let index = match cx.pick_leaf(set, want) {
             Ok(index) => index,
             Err(outcome) => return outcome,
         };
-        let tree = &cx.views[self.set].set.tree;
+        let tree = &cx.views[set].set.tree;
         let name = tree.leafdir_name(index);
         let above = tree.dir_of_leafdir(index);
-        let result = cx.dir(self.set, above).and_then(|dir| {
+        let result = cx.dir(set, above).and_then(|dir| {
             cx.begin();
             if self.make { cx.engine.mkdir(dir, name.as_c()) } else { cx.engine.rmdir(dir, name.as_c()) }
         });
         match result {
             Ok(()) => {
                 let outcome = cx.end(0);
-                cx.views[self.set].set.state.leafdirs.set_exists(index, self.make);
+                cx.views[set].set.state.leafdirs.set_exists(index, self.make);
                 cx.digress();
                 outcome
             }
             Err(errno) => {
-                cx.views[self.set].set.state.leafdirs.release(index);
+                cx.views[set].set.state.leafdirs.release(index);
                 cx.failed(if self.make { "mkdir failed" } else { "rmdir failed" }, errno, None)
             }
         }
@@ -143,8 +145,9 @@ struct ListStep {
 impl Step for ListStep {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         cx.digress();
-        let dir = cx.views[self.set].set.state.next_dir();
-        let result = cx.dir(self.set, dir).and_then(|fd| {
+        let set = cx.any_part(self.set);
+        let dir = cx.views[set].set.state.next_dir();
+        let result = cx.dir(set, dir).and_then(|fd| {
             cx.begin();
             if self.plus {
                 cx.engine.list_plus(fd, c".", &mut self.buf)

@@ -71,11 +71,12 @@ pub(super) fn by_name(
         return cx.misuse(what, "open a file there first, or add `filesetname=`");
     };
     let by = file.pick.by(&mut cx.rng);
-    let index = match cx.pick(set.id, Want::Existing, by, true) {
+    let (set, by) = cx.aim(set.id, Want::Existing, by, Kind::File);
+    let index = match cx.pick(set, Want::Existing, by, true) {
         Ok(index) => index,
         Err(outcome) => return outcome,
     };
-    let file = FileRef { set: set.id, index };
+    let file = FileRef { set, index };
     let outcome = match cx.locate(file) {
         Err(outcome) => outcome,
         Ok((dir, name)) => {
@@ -86,7 +87,7 @@ pub(super) fn by_name(
             }
         }
     };
-    cx.views[set.id].set.state.release(index);
+    cx.views[set].set.state.release(index);
     outcome
 }
 
@@ -131,8 +132,9 @@ impl Step for Delete {
                 return cx.misuse(what, "open a file there first, or add `filesetname=`");
             };
             let by = self.file.pick.by(&mut cx.rng);
-            match cx.pick(set.id, Want::Existing, by, true) {
-                Ok(index) => FileRef { set: set.id, index },
+            let (set, by) = cx.aim(set.id, Want::Existing, by, Kind::File);
+            match cx.pick(set, Want::Existing, by, true) {
+                Ok(index) => FileRef { set, index },
                 Err(outcome) => return outcome,
             }
         };

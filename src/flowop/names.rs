@@ -6,6 +6,7 @@
 //! directory, so that a link in a tree of ours can be told from a stranger's; nothing here ever follows one.
 
 use super::args::Args;
+use super::cx::PickBy;
 use super::meta::by_name;
 use super::slots::FileRef;
 use super::transfer::FileUse;
@@ -85,13 +86,14 @@ impl Op for Move {
 
 impl Step for Move {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let (free, taken) = match cx.pick_both(self.set) {
+        let (set, _) = cx.aim(self.set, Want::Absent, PickBy::Rotate, Kind::File);
+        let (free, taken) = match cx.pick_both(set) {
             Ok(both) => both,
             Err(outcome) => return outcome,
         };
-        let file = |index| FileRef { set: self.set, index };
+        let file = |index| FileRef { set, index };
         let done = self.call(cx, file(taken), file(free));
-        let state = &cx.views[self.set].set.state;
+        let state = &cx.views[set].set.state;
         if done.is_ok() {
             state.set_exists(free, true);
         } else {
@@ -112,10 +114,11 @@ impl Step for Move {
 impl Move {
     /// `Ok` if the names have changed.
     fn call(&self, cx: &mut OpCx<'_>, taken: FileRef, free: FileRef) -> Result<Outcome, Outcome> {
-        let tree = &cx.views[self.set].set.tree;
+        let set = taken.set;
+        let tree = &cx.views[set].set.tree;
         let (old, new) = (tree.name(taken.index), tree.name(free.index));
         let (old_dir, new_dir) = (tree.dir_of(taken.index), tree.dir_of(free.index));
-        let dirs = cx.dir_pair(self.set, old_dir, new_dir);
+        let dirs = cx.dir_pair(set, old_dir, new_dir);
         let (from, to) = dirs.map_err(|errno| cx.failed("opening the directory", errno, Some(taken)))?;
         cx.begin();
         let engine = cx.engine;
@@ -125,7 +128,7 @@ impl Move {
             engine.rename(from, old.as_c(), to, new.as_c())
         };
         let done = done.map(|()| cx.end(0));
-        cx.close_pair(self.set, (from, to));
+        cx.close_pair(set, (from, to));
         match done {
             Ok(outcome) => Ok(outcome),
             Err(errno) => Err(cx.failed(if self.link { "link failed" } else { "rename failed" }, errno, Some(taken))),
@@ -155,19 +158,20 @@ impl Op for Symlink {
 
 impl Step for Symlink {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let index = match cx.pick(self.set, Want::Absent, super::cx::PickBy::Rotate, true) {
+        let (set, by) = cx.aim(self.set, Want::Absent, PickBy::Rotate, Kind::File);
+        let index = match cx.pick(set, Want::Absent, by, true) {
             Ok(index) => index,
             Err(outcome) => return outcome,
         };
-        let file = FileRef { set: self.set, index };
-        let tree = &cx.views[self.set].set.tree;
+        let file = FileRef { set, index };
+        let tree = &cx.views[set].set.tree;
         let here = tree.files_in(tree.dir_of(index));
         let next = if index + 1 < here.end { index + 1 } else { here.start };
         let text = tree.name(next);
         let (dir, name) = match cx.locate(file) {
             Ok(found) => found,
             Err(outcome) => {
-                cx.views[self.set].set.state.release(index);
+                cx.views[set].set.state.release(index);
                 return outcome;
             }
         };
@@ -175,11 +179,11 @@ impl Step for Symlink {
         let outcome = match cx.engine.symlink(text.as_c(), dir, name.as_c()) {
             Ok(()) => {
                 let outcome = cx.end(0);
-                cx.views[self.set].set.state.set_exists(index, true);
+                cx.views[set].set.state.set_exists(index, true);
                 outcome
             }
             Err(errno) => {
-                cx.views[self.set].set.state.release(index);
+                cx.views[set].set.state.release(index);
                 cx.failed("symlink failed", errno, Some(file))
             }
         };

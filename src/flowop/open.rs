@@ -92,23 +92,24 @@ impl Step for Open {
         } else {
             (Want::Existing, self.file.flags)
         };
-        let index = match cx.pick(self.set, want, by, true) {
+        let (set, by) = cx.aim(self.set, want, by, Kind::File);
+        let index = match cx.pick(set, want, by, true) {
             Ok(index) => index,
             Err(outcome) => return outcome,
         };
-        let opened = cx.open(slot, FileRef { set: self.set, index }, flags, self.file.readahead);
+        let opened = cx.open(slot, FileRef { set, index }, flags, self.file.readahead);
         let outcome = match opened {
             Ok(()) => cx.end(0),
             Err(outcome) => {
-                cx.views[self.set].set.state.release(index);
+                cx.views[set].set.state.release(index);
                 return outcome;
             }
         };
-        let set = &cx.views[self.set].set.state;
+        let state = &cx.views[set].set.state;
         if self.create {
-            set.set_exists(index, true);
+            state.set_exists(index, true);
         } else {
-            set.release(index);
+            state.release(index);
         }
         cx.digress();
         outcome

@@ -59,6 +59,8 @@ pub struct Slots {
     rotor: usize,
     /// The slot that was chosen last, for the stream of operations.
     last: usize,
+    /// The first part of each set; empty if no set has parts.
+    firsts: Vec<usize>,
 }
 
 impl Slots {
@@ -71,7 +73,21 @@ impl Slots {
             own: max_fd + 1,
             rotor: 0,
             last: usize::MAX,
+            firsts: Vec::new(),
         }
+    }
+
+    /// Files of all parts of a set are files of one set: `firsts` holds the first part of each; empty, none has any.
+    #[must_use]
+    pub fn with_parts(mut self, firsts: Vec<usize>) -> Self {
+        self.firsts = firsts;
+        self
+    }
+
+    /// The set that a file belongs to: the first part, of several.
+    #[inline]
+    pub fn set_of(&self, file: FileRef) -> usize {
+        self.firsts.get(file.set).copied().unwrap_or(file.set)
     }
 
     /// The slot that the rule means now. Advances the rotation.
@@ -101,7 +117,9 @@ impl Slots {
                 _ if rule.fd > 0 => rule.fd,
                 // What is open in the set's own slot stays there, whatever becomes of the first.
                 Some(set) if self.table[self.own + set].handle.is_some() => self.own + set,
-                Some(set) if self.table[0].file.is_some_and(|f| f.set != set) && self.table[0].handle.is_some() => {
+                Some(set)
+                    if self.table[0].file.is_some_and(|f| self.set_of(f) != set) && self.table[0].handle.is_some() =>
+                {
                     self.own + set
                 }
                 _ => 0,

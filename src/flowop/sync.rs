@@ -186,7 +186,7 @@ impl Step for FsyncSet {
         let mut any = false;
         for slot in 0..cx.slots.len() {
             let state = *cx.slots.get(slot);
-            if state.handle.is_none() || state.file.is_none_or(|f| f.set != self.set) {
+            if state.handle.is_none() || state.file.is_none_or(|f| cx.slots.set_of(f) != self.set) {
                 continue;
             }
             any = true;

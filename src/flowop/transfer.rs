@@ -3,7 +3,7 @@
 use super::args::{Args, SetInfo};
 use super::cx::PickBy;
 use super::slots::{FileRef, SlotRule};
-use super::{Effects, OpCx, Outcome};
+use super::{Effects, Kind, OpCx, Outcome};
 use crate::diag::{Code, Diagnostic};
 use crate::fileset::Want;
 use crate::random::{self, Quantity, Rng};
@@ -97,7 +97,8 @@ impl FileUse {
         let state = cx.slots.get(slot);
         if state.handle.is_none() {
             self.open_implicitly(cx, slot)?;
-        } else if self.slot.fd > 0 && self.slot.set.is_some() && state.file.map(|f| f.set) != self.slot.set {
+        } else if self.slot.fd > 0 && self.slot.set.is_some() && state.file.map(|f| cx.slots.set_of(f)) != self.slot.set
+        {
             return Err(self.conflict(cx, slot));
         }
         Ok(slot)
@@ -108,13 +109,14 @@ impl FileUse {
             let what = format!("slot {slot} is closed, and the flowop names no file set to open a file of");
             return Err(cx.misuse(what, "open the slot first, or add `filesetname=`"));
         };
-        if self.slot.fd > 0 && cx.slots.get(slot).file.is_some_and(|f| f.set != set.id) {
+        if self.slot.fd > 0 && cx.slots.get(slot).file.is_some_and(|f| cx.slots.set_of(f) != set.id) {
             return Err(self.conflict(cx, slot));
         }
         let by = self.pick.by(&mut cx.rng);
-        let index = cx.pick(set.id, Want::Existing, by, true)?;
-        let opened = cx.open(slot, FileRef { set: set.id, index }, self.flags, self.readahead);
-        cx.views[set.id].set.state.release(index);
+        let (set, by) = cx.aim(set.id, Want::Existing, by, Kind::File);
+        let index = cx.pick(set, Want::Existing, by, true)?;
+        let opened = cx.open(slot, FileRef { set, index }, self.flags, self.readahead);
+        cx.views[set].set.state.release(index);
         opened?;
         cx.end_open()
     }

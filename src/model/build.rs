@@ -230,13 +230,14 @@ impl Builder<'_> {
                     _ => self.bad_form(span, "set mode quit timeout|alldone|firstdone"),
                 }
             }
-            [Arg { kind: ArgKind::Named { name, .. }, .. }] => {
+            [Arg { kind: ArgKind::Named { name, value }, .. }] => {
                 let written = name.node.clone();
                 self.error(
                     Diagnostic::error(Code::BadArgument, name.span, format!("`{written}` is not a variable"))
                         .help(format!("a variable has a dollar sign: `set ${written} = …`")),
                 );
-                None
+                // Who reads the variable has made no mistake.
+                Some(CommandKind::Set { name: name.clone(), value: from_ast(value) })
             }
             _ => self.bad_form(span, "set $name = VALUE"),
         }
@@ -445,10 +446,12 @@ impl Builder<'_> {
 
     fn need(&mut self, attrs: &Attrs, name: &str, span: Span, what: &str) {
         if attrs.get(name).is_none() {
-            self.error(
-                Diagnostic::error(Code::MissingAttribute, span, format!("{what} has no `{name}=`"))
-                    .help(format!("add `{name}=…`")),
-            );
+            self.error(Diagnostic::error(Code::MissingAttribute, span, format!("{what} has no `{name}=`")).help(
+                match name {
+                    "path" => "add the directory that it lies in, such as `path=$dir`".to_owned(),
+                    _ => format!("add `{name}=…`, a word of your own"),
+                },
+            ));
         }
     }
 
@@ -503,6 +506,18 @@ impl Builder<'_> {
             };
             if let Some(d) = misfit(attr, &value, alone) {
                 self.error(d);
+            }
+            if let Some(first) = items.iter().rev().find(|used| used.attr.name == attr.name) {
+                self.error(
+                    Diagnostic::warning(
+                        Code::RepeatedAttribute,
+                        name.span,
+                        format!("`{}` is given twice to {what}", name.node),
+                    )
+                    .label("this one counts")
+                    .also(first.at, "this one does not")
+                    .help("leave one of them out; of several the last one counts, as in Filebench"),
+                );
             }
             items.push(AttrUse { attr, at: name.span, value, alone });
         }

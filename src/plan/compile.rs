@@ -43,9 +43,14 @@ pub fn compile(
     options: Options,
 ) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut found = Vec::new();
-    let filesets: Vec<FilesetSpec> =
-        definitions.filesets.iter().filter_map(|def| filesets::spec(def, scope, &mut found)).collect();
-    same_names(definitions, &filesets, &mut found);
+    let mut filesets: Vec<FilesetSpec> = Vec::new();
+    let mut places = Vec::new();
+    for def in &definitions.filesets {
+        let parts = filesets::parts(def, scope, &mut found).unwrap_or_default();
+        places.extend(parts.iter().map(|_| def.span));
+        filesets.extend(parts);
+    }
+    same_roots(&filesets, &places, &mut found);
     if crate::diag::has_errors(&found) {
         // A set that can't be told makes every flowop that names it look wrong.
         return Err(found);
@@ -60,6 +65,7 @@ pub fn compile(
         threads.push(own);
     }
     let flowops = number(&threads);
+    nobody_works(definitions, &heads, &mut found);
     let plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
     if crate::diag::has_errors(&found) {
         if plan.filesets.len() < definitions.filesets.len() {
@@ -74,21 +80,32 @@ pub fn compile(
     }
 }
 
-/// Two sets in one directory would be one another's foreign files.
-fn same_names(definitions: &Definitions, specs: &[FilesetSpec], found: &mut Vec<Diagnostic>) {
-    if specs.len() != definitions.filesets.len() {
-        return;
-    }
+/// Two sets in one directory would be one another's foreign files. `places` are those of the definitions.
+fn same_roots(specs: &[FilesetSpec], places: &[Span], found: &mut Vec<Diagnostic>) {
     for (i, spec) in specs.iter().enumerate() {
         if let Some(first) = specs[..i].iter().position(|other| other.root() == spec.root()) {
-            let span = definitions.filesets[i].span;
-            found.push(
-                Diagnostic::error(Code::Duplicate, span, format!("a second file set in `{}`", spec.root().display()))
-                    .also(definitions.filesets[first].span, "the first")
-                    .help("give one of them another name or path"),
-            );
+            let message = format!("a second file set in `{}`", spec.root().display());
+            let report = Diagnostic::error(Code::Duplicate, places[i], message);
+            found.push(if places[first] == places[i] {
+                report.help("name each directory of the list once")
+            } else {
+                report.also(places[first], "the first").help("give one of them another name or path")
+            });
         }
     }
+}
+
+/// Processes without an instance are right, but if there are no others, the run does nothing, and takes its time for it.
+fn nobody_works(definitions: &Definitions, processes: &[Process], found: &mut Vec<Diagnostic>) {
+    let Some(first) = definitions.processes.first() else { return };
+    if processes.iter().any(|p| p.instances > 0) {
+        return;
+    }
+    let at = first.attrs.get("instances").map_or(first.span, |used| used.value.span);
+    found.push(
+        Diagnostic::warning(Code::NoInstances, at, "no process has an instance: the run does nothing to its end")
+            .help("give one of them `instances=1` or more"),
+    );
 }
 
 /// A thread whose flowops are not lowered yet.
@@ -208,10 +225,11 @@ impl World for Names<'_> {
     fn fileset(&self, name: &str) -> Option<SetInfo> {
         let id = self.filesets.iter().position(|f| f.name == name)?;
         let spec = &self.filesets[id];
+        let parts = &self.filesets[filesets::parts_of(self.filesets, id)];
         Some(SetInfo {
             id,
             name: spec.name.clone(),
-            entries: spec.entries,
+            entries: parts.iter().map(|part| part.entries).sum(),
             readonly: spec.readonly,
             writeonly: spec.writeonly,
         })
@@ -290,7 +308,7 @@ fn lower_thread(
         let op = flowop::lower(pending.spec.name).map(|lower| lower(&args));
         match op {
             Some(Ok(op)) => {
-                let one = op.effects();
+                let one = spread(op.effects(), names.filesets);
                 own.push((one.sets.clone(), one.max_fd));
                 in_slots.extend(one.makes_in_slot.map(|made| (local, made)));
                 join(&mut effects, one);
@@ -338,9 +356,17 @@ fn lower_thread(
         let makes = worked[local].iter().map(|set| (*set, want, kind)).collect();
         join(&mut effects, Effects { makes, ..Effects::default() });
     }
+    let instances = count(&draft.values, "instances", 1, scope, salt, found);
+    if let (0, Some((_, span))) = (instances, draft.values.get("instances")) {
+        let message = format!("thread `{}` has 0 instances, and one is started all the same", draft.name);
+        found.push(
+            Diagnostic::warning(Code::NoInstances, span, message)
+                .help("Filebench does so too; to have none, leave the thread out, or give its process `instances=0`"),
+        );
+    }
     let thread = Thread {
         name: draft.name,
-        instances: count(&draft.values, "instances", 1, scope, salt, found).max(1) as u32,
+        instances: instances.max(1) as u32,
         memsize,
         pace: pace(&draft.values, found),
         ioprio: Some(draft.values.int("ioprio", 8)).filter(|n| *n < 8).map(|n| n as u8),
@@ -350,6 +376,16 @@ fn lower_thread(
         effects,
     };
     (thread, worked)
+}
+
+/// What a flowop needs of a set that lies in several directories it needs of each part.
+fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
+    let parts = |first: usize| filesets::parts_of(filesets, first);
+    one.sets = one.sets.into_iter().flat_map(parts).collect();
+    one.moves = one.moves.into_iter().flat_map(parts).collect();
+    one.makes =
+        one.makes.into_iter().flat_map(|(set, want, kind)| parts(set).map(move |part| (part, want, kind))).collect();
+    one
 }
 
 /// The file sets that each flowop of a thread works on, from those that it names and its slot: one that names none goes on with

@@ -14,7 +14,48 @@ const MOST_FILES: u64 = u32::MAX as u64;
 /// Rows of a size table; that of a real server has a few dozen.
 const MOST_ROWS: usize = 1000;
 
-/// The file set that a definition describes now.
+/// The file sets that a definition describes now: one, or a part of it in each of several directories, `path="/a:/b"`. The
+/// parts stand next to one another in the plan, in that order, and share files and leaf directories as evenly as can be.
+pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<Vec<FilesetSpec>> {
+    let whole = spec(def, scope, found)?;
+    let text = whole.path.to_string_lossy().into_owned();
+    let paths: Vec<&str> = text.split(':').collect();
+    let [_, _, ..] = paths[..] else { return Some(vec![whole]) };
+    let at = def.attrs.get("path").map_or(def.span, |used| used.value.span);
+    let mut wrong = |code: Code, what: &str, help: &str| found.push(Diagnostic::error(code, at, what).help(help));
+    if paths.contains(&"") {
+        wrong(Code::OutOfRange, "an empty path in a list of directories", "write `path=\"/a:/b\"`, without blanks");
+    } else if whole.single {
+        wrong(
+            Code::OutOfRange,
+            "one file in several directories",
+            "a file lies in one; `define fileset` can be spread",
+        );
+    } else if whole.sizes.is_some() {
+        let help = "give one of them up; sizes drawn from a random variable (`size=$sizes`) can be spread";
+        wrong(Code::Unsupported, "a table of sizes that is spread over several directories", help);
+    } else {
+        let n = paths.len() as u64;
+        let share = |all: u64, k: u64| all / n + u64::from(k < all % n);
+        let part = |(k, path): (u64, &&str)| FilesetSpec {
+            path: path.into(),
+            part: k as u32,
+            entries: share(whole.entries, k),
+            leafdirs: share(whole.leafdirs, k),
+            ..whole.clone()
+        };
+        return Some((0..).zip(&paths).map(part).collect());
+    }
+    None
+}
+
+/// The parts of a set, given where the first of them is.
+pub fn parts_of(filesets: &[FilesetSpec], first: usize) -> std::ops::Range<usize> {
+    let others = filesets.iter().skip(first + 1).take_while(|spec| spec.part > 0).count();
+    first..first + 1 + others
+}
+
+/// The file set that a definition describes now, if it were in one directory.
 pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<FilesetSpec> {
     let errors = |found: &[Diagnostic]| found.iter().filter(|d| d.severity == Severity::Error).count();
     let before = errors(found);
@@ -33,13 +74,6 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
     if path.is_empty() {
         let at = values.get("path").map_or(def.span, |(_, s)| s);
         found.push(Diagnostic::error(Code::OutOfRange, at, "an empty path").help("name a directory"));
-    }
-    if path.contains(':') {
-        let at = values.get("path").map_or(def.span, |(_, s)| s);
-        found.push(
-            Diagnostic::error(Code::Unsupported, at, "a file set spread over several directories")
-                .help("define one file set for each directory, and let threads of their own work on each"),
-        );
     }
     let count = |q: Option<Quantity>| q.map_or(0, |q| q.draw(&mut random::stream(0, &[0])));
     let mut entries = if def.single { 1 } else { count(entries) };

@@ -11,7 +11,7 @@ mod values;
 
 pub use compile::{Definitions, Options, compile};
 pub use dump::{dump, totals};
-pub use filesets::spec as fileset_spec;
+pub use filesets::{parts_of, spec as fileset_spec};
 pub use values::{Evaluated, evaluate};
 
 use crate::fileset::FilesetSpec;

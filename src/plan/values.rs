@@ -57,7 +57,13 @@ fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
         _ => None,
     };
     problem.map(|what| {
-        let help = if number { "a number from 0 up is wanted" } else { "another kind of value is wanted" };
+        let help = match value {
+            Value::Text(s) if number && s.starts_with(|c: char| c.is_ascii_digit()) => {
+                "a number from 0 up is wanted, with one of the units k, m, g, t or none"
+            }
+            _ if number => "a number from 0 up is wanted",
+            _ => "another kind of value is wanted",
+        };
         Diagnostic::error(Code::WrongType, span, format!("`{}` is {what}", attr.name)).help(help)
     })
 }
@@ -143,7 +149,9 @@ fn random_variable(expr: &RandomExpr, used_at: Span, scope: &dyn Lookup) -> Resu
     built.map(|v| Quantity::Random(Arc::new(v))).map_err(|bad| match bad {
         Bad::Value(d) => *d,
         Bad::Distribution(bad) => {
-            let at = fields.iter().rev().find(|(n, _, _)| *n == bad.parameter()).map_or(expr.span, |(_, _, s)| *s);
+            // What is no attribute of its own is a part of `parameters=`.
+            let named = |name: &str| fields.iter().rev().find(|(n, _, _)| *n == name);
+            let at = named(bad.parameter()).or_else(|| named("parameters")).map_or(expr.span, |(_, _, s)| *s);
             let mut d = Diagnostic::error(Code::BadDistribution, at, bad.to_string());
             if let Some((name, known)) = bad.unknown() {
                 d = d.near_miss(name, known.iter().map(String::as_str));

@@ -7,6 +7,7 @@ use crate::flowop::stream::Stream;
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
 use crate::sys::proc;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread::JoinHandle;
@@ -386,6 +387,33 @@ impl Running {
                 }
             })
             .collect()
+    }
+
+    /// Flowops that threads waited in for others to the end, and that not one of these had ever come through: by flowop, how
+    /// many threads. Means something only after a run that its time ended.
+    pub fn held(&self) -> BTreeMap<usize, u64> {
+        self.count_at(|seat, flowop| {
+            let local = seat.at.load(Relaxed) as usize;
+            self.shared.plan.flowops[flowop].class == crate::spec::Class::Sync && seat.stats.cell(local).ops() == 0
+        })
+    }
+
+    /// Flowops for which no file was left, so that their threads ended: by flowop, how many threads.
+    pub fn dry(&self) -> BTreeMap<usize, u64> {
+        self.count_at(|seat, _| seat.dry.load(SeqCst))
+    }
+
+    /// Threads for which something holds, by the flowop that they were at last.
+    fn count_at(&self, holds: impl Fn(&Seat, usize) -> bool) -> BTreeMap<usize, u64> {
+        let mut counts = BTreeMap::new();
+        for seat in &self.shared.seats {
+            let thread = &self.shared.plan.processes[seat.process].threads[seat.thread];
+            let flowop = thread.first + seat.at.load(Relaxed) as usize;
+            if thread.count > 0 && holds(seat, flowop) {
+                *counts.entry(flowop).or_default() += 1;
+            }
+        }
+        counts
     }
 
     /// Ends the run if it has not ended, and waits for every process to be gone, for at most `limit`. False if one is not:

@@ -6,7 +6,7 @@ use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
 use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Bell, EventPool, Gate, Latch, Semaphore};
 use crate::sys::Clock;
@@ -71,6 +71,8 @@ pub(super) struct Seat {
     pub(super) at: AtomicU32,
     pub(super) tid: AtomicI32,
     pub(super) done: AtomicBool,
+    /// It ended because no file was left for the flowop that it was at.
+    pub(super) dry: AtomicBool,
     /// Its rounds, in an open loop.
     pub(super) rounds: Rounds,
     /// The tick at which it ended.
@@ -239,6 +241,7 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
                         at: AtomicU32::new(0),
                         tid: AtomicI32::new(0),
                         done: AtomicBool::new(false),
+                        dry: AtomicBool::new(false),
                         rounds: Rounds::default(),
                         ended: AtomicU64::new(0),
                         stream: Mutex::new(None),
@@ -281,7 +284,9 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
             } else {
                 set.state.freeze();
             }
-            View { set: Arc::clone(set), makers: Arc::new(makers) }
+            let first = i - set.spec.part as usize;
+            let parts = if first == i { plan::parts_of(&plan.filesets, i).len() } else { 1 };
+            View { set: Arc::clone(set), makers: Arc::new(makers), first, parts }
         })
         .collect()
 }

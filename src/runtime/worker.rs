@@ -8,7 +8,7 @@ use crate::flowop::buffer::IoBuffer;
 use crate::flowop::cx::{Parts, maker};
 use crate::flowop::slots::Slots;
 use crate::flowop::stream::{Shape, Stream};
-use crate::flowop::{self, At, OpCx, Outcome, Outstanding, Starvation};
+use crate::flowop::{self, At, OpCx, Outcome, Outstanding, Starvation, View};
 use crate::model::QuitMode;
 use crate::plan::{self, Thread};
 use crate::random::{self, Quantity, Rng};
@@ -68,6 +68,7 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             }
             crate::sys::mark("thread done");
             *seat.stream.lock() = cx.stream.take();
+            seat.dry.store(matches!(end, End::Done), SeqCst);
             seat.ended.store(shared.clock.raw(), SeqCst);
             report(home, end);
             cx.starvation.leave(&shared.views);
@@ -170,7 +171,7 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Resul
         stats,
         views: &shared.views,
         dirs: home.dirs,
-        slots: Slots::new(effects.max_fd, shared.views.len()),
+        slots: Slots::new(effects.max_fd, shared.views.len()).with_parts(firsts(&shared.views)),
         buffer,
         starvation,
         aio,
@@ -178,6 +179,14 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Resul
         stream: shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread)))),
     });
     Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed))))
+}
+
+/// The first part of each set, where any has several; nothing otherwise.
+fn firsts(views: &[View]) -> Vec<usize> {
+    if views.iter().all(|view| view.parts == 1) {
+        return Vec::new();
+    }
+    views.iter().map(|view| view.first).collect()
 }
 
 /// What the thread's stream holds of each of its flowops.

@@ -32,7 +32,7 @@ impl Session {
         match self.try_command(command, front) {
             Ok(status) => status,
             Err(d) => {
-                front.diagnostics(&self.map, &[*d]);
+                front.diagnostics(&self.map, &self.blamed(vec![*d]));
                 Status::Script
             }
         }

@@ -4,6 +4,7 @@
 //! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
 //! Deliberately absent: the command line, terminals, formats of reports.
 
+mod blame;
 mod cache;
 mod collector;
 mod commands;
@@ -14,6 +15,7 @@ mod help;
 pub mod library;
 mod live;
 mod record;
+mod remarks;
 pub mod profile;
 mod run;
 mod script;
@@ -226,16 +228,19 @@ impl Session {
         if name.is_empty() || !name.chars().all(good) || name.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
         }
-        let file = self.map.add("<command line>", format!("set ${name}={value}"));
-        let (model, found) =
-            model::check(&self.map, file, &self.table, Some(Dialect::Fsl), &Known { open: true, ..Known::default() });
+        // Read as a statement, shown as it was typed: in both, everything stands at the same place.
+        let mut statements = self.map.clone();
+        let file = statements.add("<command line>", format!("set  ${name}={value}"));
+        let shown = format!("--set {name}={value}");
+        let span = Span::new(file, shown.len() - value.len(), shown.len());
+        self.map.add("<command line>", shown);
+        let known = Known { open: true, ..Known::default() };
+        let (model, found) = model::check(&statements, file, &self.table, Some(Dialect::Fsl), &known);
         if let ([Command { kind: CommandKind::Set { value, .. }, .. }], false) =
             (model.commands.as_slice(), has_errors(&found))
         {
             return Some(value.clone());
         }
-        let file = self.map.add("<command line>", value);
-        let span = Span::new(file, 0, value.len());
         Some(Spanned::new(Expr::Text(vec![TextPart::Text(value.to_owned())]), span))
     }
 
@@ -414,7 +419,7 @@ impl Session {
         let event_rate = match self.event_rate_now() {
             Ok(rate) => rate,
             Err(d) => {
-                front.diagnostics(&self.map, &[*d]);
+                front.diagnostics(&self.map, &self.blamed(vec![*d]));
                 return None;
             }
         };
@@ -422,12 +427,12 @@ impl Session {
         match plan::compile(&self.definitions, &self.scope, &self.table, options) {
             Ok((plan, warnings)) => {
                 if !warnings.is_empty() {
-                    front.diagnostics(&self.map, &warnings);
+                    front.diagnostics(&self.map, &self.blamed(warnings));
                 }
                 Some(plan)
             }
             Err(found) => {
-                front.diagnostics(&self.map, &found);
+                front.diagnostics(&self.map, &self.blamed(found));
                 None
             }
         }

@@ -2,7 +2,7 @@
 
 use super::commands::as_json;
 use super::live::Ready;
-use super::{Session, Status, environment};
+use super::{Session, Status, environment, remarks};
 use crate::plan::Plan;
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
@@ -271,6 +271,7 @@ impl Session {
         run.overhead_ns_per_op = Some(overhead());
         ready.cache.conclude(run, plan, &ready.sets, self.settings.seed);
         self.internal_values(run);
+        run.warnings.extend(remarks::on_threads(plan, running, &waited.ended));
         self.end(run, plan, &waited.ended)
     }
 
@@ -346,7 +347,7 @@ pub(super) fn status_of(kind: FaultKind) -> Status {
 }
 
 /// A flowop by its place: `process/thread/name`.
-fn place(plan: &Plan, flowop: usize) -> String {
+pub(super) fn place(plan: &Plan, flowop: usize) -> String {
     let info = &plan.flowops[flowop];
     let process = &plan.processes[info.process];
     format!("{}/{}/{}", process.name, process.threads[info.thread].name, info.name)

@@ -18,7 +18,7 @@ use Origin::{Both, Fsl, Ours, Sun};
 /// Of `define fileset` and `define file` (a file takes the same words, as 1.4 does; those that shape a tree have no effect).
 pub const FILESET: &[Attr] = &[
     attr("name", Name, "", Both, "what flowops call it; also the directory below `path` that holds its tree"),
-    attr("path", Path, "", Both, "the directory in which the tree is made"),
+    attr("path", Path, "", Both, "the directory in which the tree is made; `/a:/b` spreads a file set over several"),
     drawn("entries", Int, "0", Both, "how many files"),
     drawn("leafdirs", Int, "0", Both, "how many empty directories, for makedir and removedir"),
     Attr { aliases: &["filesize"], ..drawn("size", Size, "1k (1.5), 0 (1.4)", Both, "bytes of each file") },

@@ -13,6 +13,9 @@ use crate::spec::words::statement_word;
 /// How many more missing commas of a statement are marked besides the first.
 const MARKED: usize = 4;
 
+/// How long two attributes may be, in bytes, for a message to repeat them.
+const SHOWN: usize = 60;
+
 /// A thing of a list, or a comma of it.
 pub(super) enum Item<T> {
     Comma(Span),
@@ -68,11 +71,12 @@ impl<'a> Builder<'a> {
             match item {
                 Item::Comma(span) => {
                     if let Some(first) = pending {
-                        self.error(span, "two commas, and nothing between")
-                            .secondary
-                            .push(crate::diag::Label { span: first, text: "the first".to_owned() });
+                        let report = self.error(span, "two commas, and nothing between");
+                        report.secondary.push(crate::diag::Label { span: first, text: "the first".to_owned() });
+                        report.help.push("leave one of them out".to_owned());
                     } else if list.is_empty() {
-                        self.error(span, "a comma before the first item of the list");
+                        let report = self.error(span, "a comma before the first item of the list");
+                        report.help.push("leave it out".to_owned());
                     }
                     pending = Some(span);
                 }
@@ -137,7 +141,7 @@ impl<'a> Builder<'a> {
             && arg.comma
         {
             let diagnostic = Diagnostic::error(Code::UnexpectedToken, arg.span, "a comma before the first attribute");
-            self.push(diagnostic.label("no comma before this"));
+            self.push(diagnostic.label("no comma before this").help("leave the comma out"));
         }
         let mut report: Option<Diagnostic> = None;
         for pair in args.get(first..).unwrap_or(&[]).windows(2) {
@@ -161,16 +165,24 @@ impl<'a> Builder<'a> {
                     .help("an attribute has one value; attributes have commas between")
             } else {
                 let diagnostic = Diagnostic::error(Code::MissingComma, arg.span, "a comma is missing")
-                    .label("a comma is missing before this");
+                    .label("a comma is missing before this")
+                    .help(self.joined(left, arg.span));
                 match &arg.kind {
-                    ArgKind::Bare(Value::Word(_)) => {
-                        diagnostic.help("a value with a blank in it stands in quotes; attributes have commas between")
-                    }
+                    ArgKind::Bare(Value::Word(_)) => diagnostic.help("or, if both are one value: put it into quotes"),
                     _ => diagnostic,
                 }
             });
         }
         self.diagnostics.extend(report);
+    }
+
+    /// Two attributes as they should stand, if they are short enough to be shown.
+    fn joined(&self, left: &str, right: Span) -> String {
+        let right = self.slice(right);
+        if left.len() + right.len() > SHOWN || left.contains('\n') || right.contains('\n') {
+            return "attributes have commas between: `name=x,size=4k`".to_owned();
+        }
+        format!("attributes have commas between: `{left},{right}`")
     }
 
     /// `set` has one variable and one value.
@@ -247,7 +259,8 @@ impl<'a> Builder<'a> {
         let list = self.commas(items);
         if let Some(lone) = list.iter().skip(1).find(|listed| !listed.comma) {
             let diagnostic = Diagnostic::error(Code::MissingComma, lone.thing.span, "a comma is missing");
-            self.push(diagnostic.label(format!("a comma is missing before this {what}")));
+            let diagnostic = diagnostic.label(format!("a comma is missing before this {what}"));
+            self.push(diagnostic.help(format!("put a comma between this {what} and the one before")));
         }
         list.into_iter().map(|listed| listed.thing).collect()
     }

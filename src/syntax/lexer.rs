@@ -387,7 +387,8 @@ impl Lexer<'_> {
     fn unterminated(&mut self, start: usize) {
         let mut diagnostic =
             Diagnostic::error(Code::UnterminatedString, self.span(start, start + 1), "this string is not closed")
-                .label("it starts here");
+                .label("it starts here")
+                .help("put a `\"` where it ends; a quote inside of a string is written `\\\"`");
         if let Some(span) = self.multiline {
             let before = self.span(span.start as usize, span.start as usize + 1);
             diagnostic = diagnostic.also(before, "this one spans lines: perhaps it lacks its closing quote");

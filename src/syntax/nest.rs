@@ -171,7 +171,8 @@ impl Nester {
                 let end = Span { start: statement.span.end, ..statement.span };
                 let diagnostic =
                     Diagnostic::error(Code::UnexpectedToken, end, format!("`{}` lacks its block", shown(statement)))
-                        .label("expected `{`");
+                        .label("expected `{`")
+                        .help("put a `{` here, what belongs into the block behind it, and a `}` at its end");
                 self.diagnostics.push(diagnostic);
                 let child = next.and_then(self::word).is_some_and(|next| belongs(next, block));
                 if child && self.lacking > 0 {
@@ -187,7 +188,8 @@ impl Nester {
     fn enter(&mut self, statement: Statement, block: Block, brace: Span) {
         if self.open.len() == DEEPEST {
             let message = format!("blocks are nested more than {DEEPEST} deep");
-            self.diagnostics.push(Diagnostic::error(Code::Misplaced, brace, message));
+            let help = "only `foreach` may stand in a block of its own kind; end some of them";
+            self.diagnostics.push(Diagnostic::error(Code::Misplaced, brace, message).help(help));
         }
         self.open.push(Open { node: Node { statement, children: Vec::new(), close: None }, block, brace });
     }
@@ -233,7 +235,8 @@ impl Nester {
             self.closed = Some(span);
             return self.sink().push(open.node);
         }
-        let diagnostic = Diagnostic::error(Code::UnmatchedClose, span, "a `}` that closes nothing");
+        let diagnostic = Diagnostic::error(Code::UnmatchedClose, span, "a `}` that closes nothing")
+            .help("leave it out, or put the `{` that it should close before it");
         self.diagnostics.push(match self.closed {
             Some(closed) => diagnostic.also(closed, "the last block was closed here"),
             None => diagnostic,

@@ -38,7 +38,8 @@ pub(super) fn parse_tokens(file: FileId, text: &str, lexed: Lexed) -> (Ast, Vec<
         Err(error) => {
             let span = error_span(&builder, &error);
             let message = "the parser gave up; this is a bug in wmlrun";
-            builder.diagnostics.push(Diagnostic::error(Code::Internal, span, message));
+            let report = Diagnostic::error(Code::Internal, span, message);
+            builder.diagnostics.push(report.help("please report it with the script"));
             Vec::new()
         }
     };
@@ -176,6 +177,15 @@ fn describe(builder: &Builder<'_>, error: &Fault, span: Span) -> Diagnostic {
         expected.iter().any(|name| name == "\"statement word\"") && !expected.iter().any(|n| n == "\",\"");
     let report = |message: String| Diagnostic::error(Code::UnexpectedToken, span, message);
     let written = builder.slice(span);
+    let help = match token {
+        None => "finish the last statement",
+        Some(Token::Open | Token::RowOpen) => {
+            "blocks belong to `define process`, `thread`, `define flowop` and `foreach`; leave this one out, with its `}`"
+        }
+        Some(Token::ParenOpen) => "leave the parentheses out, or write `randvar(type=…)`",
+        Some(_) if at_statement => "statements start with a command, `thread`, `flowop` or `}`; leave this out",
+        Some(_) => "leave it out, or put a text that is no word or number into quotes",
+    };
     let diagnostic = match token {
         Some(Token::Equals) if !at_statement => report("`=` without a name before it".to_owned()),
         Some(Token::Operator(_)) if at_statement => report(format!("a statement can't start with `{written}`")),
@@ -190,6 +200,7 @@ fn describe(builder: &Builder<'_>, error: &Fault, span: Span) -> Diagnostic {
         Some(token) => report(format!("{} can't stand here", named(token, written))),
         None => report("the script ends too early".to_owned()),
     };
+    let diagnostic = diagnostic.help(help);
     if could.is_empty() { diagnostic } else { diagnostic.label(format!("expected {}", could.join(", "))) }
 }
 

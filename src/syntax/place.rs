@@ -281,12 +281,16 @@ impl Placer<'_> {
         let equals = *equals;
         let report = |message: String| Diagnostic::error(Code::UnexpectedToken, equals, message);
         let diagnostic = match tokens.as_slice() {
-            [.., (Token::Equals, _), (_, _), _] => report("a second `=`".to_owned()).label("not expected"),
+            [.., (Token::Equals, _), (_, _), _] => {
+                report("a second `=`".to_owned()).label("not expected").help("leave one of them out")
+            }
             [.., (_, left), _] => {
                 let left = self.text.get(left.start as usize..left.end as usize).unwrap_or("");
-                report(format!("`{left}=` has no value")).label("a value is missing behind this")
+                report(format!("`{left}=` has no value"))
+                    .label("a value is missing behind this")
+                    .help(format!("write `{left}=VALUE`; an empty text is `\"\"`"))
             }
-            _ => report("`=` without a name before it".to_owned()),
+            _ => report("`=` without a name before it".to_owned()).help("write `NAME=VALUE`, or leave the `=` out"),
         };
         self.out.diagnostics.push(diagnostic);
         self.put_in(Token::Missing);
@@ -308,7 +312,8 @@ impl Placer<'_> {
         self.settle_table();
         while let Some(span) = self.parens.pop() {
             let diagnostic = Diagnostic::error(Code::UnexpectedToken, span, "a `(` without its `)`");
-            self.out.diagnostics.push(diagnostic.label("never closed"));
+            let help = "put a `)` behind the last of its arguments";
+            self.out.diagnostics.push(diagnostic.label("never closed").help(help));
             self.put_in(Token::ParenClose);
         }
     }
@@ -316,7 +321,8 @@ impl Placer<'_> {
     fn settle_table(&mut self) {
         let Some((span, depth)) = self.table.take() else { return };
         let diagnostic = Diagnostic::error(Code::UnclosedBlock, span, "a table whose `{` is not closed")
-            .label("each `{` of the table needs its `}`");
+            .label("each `{` of the table needs its `}`")
+            .help("a table is written `{ {80,1k,4k}, {20,4k,16k} }`");
         self.out.diagnostics.push(diagnostic);
         for _ in 1..depth {
             self.put_in(Token::RowClose);

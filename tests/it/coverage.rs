@@ -97,3 +97,11 @@ fn every_word_has_a_case() {
         "tests/cases/COVERAGE.md is out of date: `UPDATE_DOCS=1 cargo test --test it coverage` writes it anew"
     );
 }
+
+/// As many mistakes as are to be mendable from their message alone have a mended script beside them.
+#[test]
+fn mended_scripts_are_not_lost() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/mended");
+    let names: Vec<_> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.len() >= 25, "only {}: {names:?}", names.len());
+}

@@ -32,6 +32,7 @@ mod safety;
 mod shapes;
 mod shipped;
 mod space;
+mod spread;
 mod starvation;
 mod steady;
 mod stream;

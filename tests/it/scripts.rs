@@ -47,6 +47,8 @@ const CAPS: &[(&str, &str)] = &[
 ];
 /// Files at most this large where there are many of them.
 const MANY: (u64, &str) = (100, "16k");
+/// Files at most this large where they are written in pieces below so many bytes.
+const FEW_BYTES: (u64, &str) = (512, "512k");
 /// `$fraction` divides a count of files: the larger the smaller.
 const FRACTION: (&str, &str) = ("fraction", "1000");
 /// Threads and processes at most, where a test does not want as many as the script says.
@@ -91,6 +93,10 @@ impl Script {
         if many && default("filesize").is_some_and(|n| n > bytes(MANY.1).unwrap()) {
             small.retain(|(name, _)| *name != "filesize");
             small.push(("filesize", MANY.1));
+        }
+        if default("iosize").is_some_and(|n| n < FEW_BYTES.0) && default("filesize").is_some() {
+            small.retain(|(name, _)| *name != "filesize");
+            small.push(("filesize", FEW_BYTES.1));
         }
         if default(FRACTION.0).is_some_and(|n| n < bytes(FRACTION.1).unwrap()) {
             small.push(FRACTION);

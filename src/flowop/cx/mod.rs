@@ -32,6 +32,10 @@ pub struct View {
     pub set: Arc<Fileset>,
     /// The live threads that bring about each state and are not starved themselves.
     pub makers: Arc<Makers>,
+    /// Where the first part of its set is: the set itself, unless that lies in several directories.
+    pub first: usize,
+    /// How many parts the set has, if this is the first of them; else 1.
+    pub parts: usize,
 }
 
 /// What a thread's operations work with.

@@ -7,6 +7,7 @@ use super::{OpCx, View};
 use crate::fileset::{How, Members, Picked, Want};
 use crate::flowop::slots::FileRef;
 use crate::flowop::{Failure, Kind, Outcome};
+use crate::random;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -81,6 +82,41 @@ impl OpCx<'_> {
         match view.set.state.pick(want, how, hold) {
             Picked::File(index) => Ok(index),
             Picked::AllBusy | Picked::None => self.pick_slow(set, want, by, hold, Kind::File),
+        }
+    }
+
+    /// The part of a set that the next pick is from, and how to pick there: the set itself, unless it lies in several
+    /// directories. Then each is as likely; one without a candidate gives way to the next.
+    #[inline]
+    pub fn aim(&mut self, set: usize, want: Want, by: PickBy, kind: Kind) -> (usize, PickBy) {
+        if self.views[set].parts == 1 { (set, by) } else { self.aim_at_part(set, want, by, kind) }
+    }
+
+    fn aim_at_part(&mut self, set: usize, want: Want, by: PickBy, kind: Kind) -> (usize, PickBy) {
+        let parts = self.views[set].parts;
+        if let PickBy::Index(n) = by {
+            // Files are numbered across the parts: 0 in the first, 1 in the second, and round again.
+            return (set + n as usize % parts, PickBy::Index(n / parts as u64));
+        }
+        let drawn = random::below(&mut self.rng, parts as u64) as usize;
+        let has_one = |part: &usize| {
+            let state = &self.views[*part].set.state;
+            let members = if kind == Kind::File { &state.files } else { &state.leafdirs };
+            match want {
+                Want::Existing => members.n_existing() > 0,
+                Want::Absent => members.n_existing() < members.len(),
+            }
+        };
+        let order = (0..parts).map(|k| set + (drawn + k) % parts);
+        (order.into_iter().find(has_one).unwrap_or(set + drawn), by)
+    }
+
+    /// A part of a set, whatever is in it.
+    #[inline]
+    pub fn any_part(&mut self, set: usize) -> usize {
+        match self.views[set].parts {
+            1 => set,
+            parts => set + random::below(&mut self.rng, parts as u64) as usize,
         }
     }
 

@@ -12,6 +12,8 @@ struct Trade {
     removes: &'static [&'static str],
     needs: &'static [&'static str],
     thing: &'static str,
+    /// The attribute that says how many a set has.
+    counted: &'static str,
 }
 
 const FILES: Trade = Trade {
@@ -42,9 +44,11 @@ const FILES: Trade = Trade {
         "punchhole",
     ],
     thing: "file",
+    counted: "entries",
 };
 
-const DIRECTORIES: Trade = Trade { makes: &["makedir"], removes: &["removedir"], needs: &[], thing: "empty directory" };
+const DIRECTORIES: Trade =
+    Trade { makes: &["makedir"], removes: &["removedir"], needs: &[], thing: "leaf directory", counted: "leafdirs" };
 
 pub(super) fn dry(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if subject.loads {
@@ -83,6 +87,14 @@ fn one(
     let thing = trade.thing;
     // Whose files a `deletefile` by slot removes can't be told: it may be the cure, and is never the culprit.
     let culprit = remover.filter(|u| u.has("filesetname"));
+    if let Some(used) = needer.or(maker).or(culprit)
+        && has_room_for_none(subject, set, trade)
+    {
+        let message = format!("`{}` works on a {thing} of `{name}`, which has 0 `{}`", used.label(), trade.counted);
+        let help = format!("say how many it has: `{}=1000`; a set without is empty", trade.counted);
+        found.push(warn(used, message, &help));
+        return;
+    }
     if let (None, Some(used)) = (maker, needer.or(culprit))
         && nothing_there(subject, set)
     {
@@ -157,4 +169,16 @@ fn nothing_there(subject: &Subject<'_>, set: &FilesetDef) -> bool {
         Some(used) => crate::model::eval(&used.value, &subject.scope).ok().as_ref().and_then(super::whole),
     };
     prealloc == Some(0)
+}
+
+/// Whether a set has none of what is counted, now or ever.
+fn has_room_for_none(subject: &Subject<'_>, set: &FilesetDef, trade: &Trade) -> bool {
+    if set.single || set.attrs.get("sizetable").is_some() {
+        // `define file` is one file; one without leaf directories has none.
+        return set.single && trade.counted == "leafdirs";
+    }
+    match set.attrs.get(trade.counted) {
+        None => true,
+        Some(_) => super::int(&set.attrs, trade.counted, &subject.scope) == Some(0),
+    }
 }

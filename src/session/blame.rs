@@ -1,0 +1,95 @@
+//! Whose value it is: a mistake that shows where a variable is used is often made where it was set.
+//!
+//! In: diagnostics about values, and the variables. Out: the same, with the place where the value came from: on the command
+//! line that place comes first, since the script is right without it.
+//! Deliberately absent: what is wrong. The session and the plan find that.
+
+use super::Session;
+use crate::diag::{Code, Diagnostic, Label};
+use crate::model::{SetBy, expr};
+use crate::source::Span;
+use crate::syntax::ast::TextPart;
+use crate::syntax::{self, Token};
+
+/// How many variables deep a value is followed.
+const DEEPEST: usize = 16;
+
+impl Session {
+    /// Diagnostics about values, each with the place where the value was set.
+    pub(super) fn blamed(&self, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let mut blamed: Vec<Diagnostic> = Vec::with_capacity(found.len());
+        for diagnostic in found {
+            let diagnostic = self.blame(diagnostic);
+            // One value that is wrong in several places is one mistake on the command line.
+            let same =
+                |d: &&mut Diagnostic| d.message == diagnostic.message && d.primary.span == diagnostic.primary.span;
+            match blamed.iter_mut().find(same) {
+                Some(first) => first.secondary.extend(diagnostic.secondary),
+                None => blamed.push(diagnostic),
+            }
+        }
+        blamed
+    }
+
+    fn blame(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+        let about_values =
+            [Code::WrongType, Code::OutOfRange, Code::BadExpression, Code::BadDistribution, Code::NoInstances];
+        if !about_values.contains(&diagnostic.code) {
+            return diagnostic;
+        }
+        let Some((at, by)) = self.set_at(diagnostic.primary.span) else { return diagnostic };
+        if by == SetBy::CommandLine {
+            let used = std::mem::replace(&mut diagnostic.primary.span, at);
+            diagnostic.secondary.push(Label { span: used, text: "used here".to_owned() });
+            diagnostic
+        } else if at.end > at.start && diagnostic.secondary.iter().all(|label| label.span != at) {
+            diagnostic.also(at, "its value comes from here")
+        } else {
+            diagnostic
+        }
+    }
+
+    /// Where the value of the variable that stands at a place was set, and by whom; of several variables, that of the one
+    /// from the command line, if there is one.
+    fn set_at(&self, place: Span) -> Option<(Span, SetBy)> {
+        let names = names_in(&syntax::lex(place.file, self.map.slice(place)));
+        let sources: Vec<(Span, SetBy)> = names.iter().filter_map(|name| self.source_of(name, 0)).collect();
+        let typed = sources.iter().find(|(_, by)| *by == SetBy::CommandLine);
+        // Of an expression with several variables nobody can tell which one is wrong.
+        typed.or(sources.first().filter(|_| names.len() == 1)).copied()
+    }
+
+    fn source_of(&self, name: &str, depth: usize) -> Option<(Span, SetBy)> {
+        let binding = self.scope.binding(name)?;
+        let mut inner = Vec::new();
+        expr::variables(&binding.value, &mut |variable, _| inner.push(variable.name.as_str()));
+        let from = inner.iter().filter(|_| depth < DEEPEST).filter_map(|name| self.source_of(name, depth + 1));
+        let from: Vec<_> = from.collect();
+        let typed = from.iter().find(|(_, by)| *by == SetBy::CommandLine);
+        typed.or(from.first().filter(|_| inner.len() == 1)).copied().or(Some((binding.value.span, binding.by)))
+    }
+}
+
+/// The variables of a value, as it is written: a variable, an expression with one operator, a string. Of anything longer the
+/// mistake is not in a value.
+fn names_in(lexed: &syntax::Lexed) -> Vec<String> {
+    let tokens: Vec<&Token> = lexed.tokens.iter().map(|(token, _)| token).collect();
+    match tokens.as_slice() {
+        [Token::Variable(variable)] => vec![variable.name.clone()],
+        [left, Token::Operator(_), right] => {
+            let name = |token: &&Token| match token {
+                Token::Variable(variable) => Some(variable.name.clone()),
+                _ => None,
+            };
+            [*left, *right].iter().filter_map(name).collect()
+        }
+        [Token::Text(parts)] => {
+            let name = |part: &TextPart| match part {
+                TextPart::Variable(variable) => Some(variable.node.name.clone()),
+                TextPart::Text(_) => None,
+            };
+            parts.iter().filter_map(name).collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,49 @@
+//! What became of threads that did not work to the end, in words for the report: what the figures alone do not show.
+//!
+//! In: a plan, and a run that has ended. Out: notes. Deliberately absent: doubts that can be found in a stored result
+//! (`report::warnings`), and whether the run as a whole went well (`record`).
+
+use super::record::place;
+use crate::model::QuitMode;
+use crate::plan::Plan;
+use crate::runtime::{Ended, Running};
+use crate::stats::result::Note;
+use crate::util::count::count;
+
+/// Threads that waited for others all the time, and threads for which no file was left.
+pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if *ended == Ended::Time {
+        for (flowop, threads) in running.held() {
+            let message = format!(
+                "{} waited in `{}` to the end, and came through not once; see who posts to it or wakes it, and how often",
+                count(threads, "thread"),
+                place(plan, flowop)
+            );
+            notes.push(Note { code: "waited_to_the_end".to_owned(), message });
+        }
+    }
+    // In the other modes a run is meant to end so.
+    if plan.mode == QuitMode::Timeout {
+        for (flowop, threads) in running.dry() {
+            notes.push(Note { code: "ran_dry".to_owned(), message: dry(plan, flowop, threads) });
+        }
+    }
+    notes
+}
+
+fn dry(plan: &Plan, flowop: usize, threads: u64) -> String {
+    let info = &plan.flowops[flowop];
+    let sets: Vec<_> = info.sets.iter().filter_map(|set| plan.filesets.get(*set)).collect();
+    let whole = sets.iter().filter(|set| set.part == 0);
+    let names: Vec<String> = whole.map(|set| format!("`{}`", set.name)).collect();
+    let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(" and ")) };
+    let advice = if !sets.is_empty() && sets.iter().all(|set| set.entries + set.leafdirs == 0) {
+        "the set has 0 entries: say with `entries=` how many files it has"
+    } else {
+        "give the set more `entries`, another `prealloc`, or a flowop that makes up for what this one takes; \
+         a run that is meant to end so says `set mode quit alldone`"
+    };
+    let (threads, place) = (count(threads, "thread"), super::record::place(plan, flowop));
+    format!("{threads} ended early: `{place}` found no usable file{of}; {advice}")
+}

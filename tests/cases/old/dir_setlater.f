@@ -1,0 +1,4 @@
+define fileset name=fs,path=$(dir),entries=10,size=4k,dirwidth=5,prealloc
+define process name=p { thread name=t { flowop statfile name=s,filesetname=fs } }
+set $dir=/tmp/old
+run 1

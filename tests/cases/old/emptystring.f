@@ -1,0 +1,8 @@
+set $dir=/tmp/old
+echo ""
+set $s=""
+usage ""
+define fileset name=fs,path=$dir,entries=10,size=4k,dirwidth=5,prealloc
+define process name=p { thread name=t { flowop statfile name=s,filesetname=fs } }
+run 1
+echo "the end$s."

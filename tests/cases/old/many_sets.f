@@ -1,0 +1,84 @@
+set $dir=/tmp/old
+define file name=f0,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f1,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f2,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f3,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f4,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f5,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f6,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f7,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f8,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f9,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f10,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f11,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f12,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f13,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f14,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f15,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f16,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f17,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f18,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f19,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f20,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f21,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f22,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f23,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f24,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f25,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f26,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f27,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f28,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f29,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f30,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f31,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f32,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f33,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f34,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f35,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f36,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f37,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f38,path=$dir,size=4k,prealloc,reuse,paralloc
+define file name=f39,path=$dir,size=4k,prealloc,reuse,paralloc
+define process name=p { thread name=t {
+ flowop read name=r0,filename=f0,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r1,filename=f1,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r2,filename=f2,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r3,filename=f3,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r4,filename=f4,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r5,filename=f5,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r6,filename=f6,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r7,filename=f7,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r8,filename=f8,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r9,filename=f9,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r10,filename=f10,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r11,filename=f11,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r12,filename=f12,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r13,filename=f13,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r14,filename=f14,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r15,filename=f15,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r16,filename=f16,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r17,filename=f17,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r18,filename=f18,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r19,filename=f19,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r20,filename=f20,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r21,filename=f21,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r22,filename=f22,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r23,filename=f23,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r24,filename=f24,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r25,filename=f25,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r26,filename=f26,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r27,filename=f27,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r28,filename=f28,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r29,filename=f29,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r30,filename=f30,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r31,filename=f31,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r32,filename=f32,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r33,filename=f33,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r34,filename=f34,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r35,filename=f35,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r36,filename=f36,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r37,filename=f37,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r38,filename=f38,iosize=2k,random,workingset=10g,dsync,directio=0
+ flowop read name=r39,filename=f39,iosize=2k,random,workingset=10g,dsync,directio=0
+} }
+run 1

@@ -1,0 +1,16 @@
+
+
+	 
+# only
+
+set $dir=/tmp/old
+define fileset name=fs,path=$dir,entries=10,size=4k,dirwidth=5,prealloc
+define process name=p { thread name=t { flowop statfile name=s,filesetname=fs } }
+run
+
+
+1
+echo "same line" set $x=5 echo "x $x"
+
+
+

@@ -1,0 +1,85 @@
+//! A file set in several directories: each part has a root and a marker of its own, and steps go from one to the other.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::cmd::{Output, Wml, count, flowop, memory};
+
+/// A set over two directories below `$dir`.
+const SET: &str = "define fileset name=data,path=\"$dir/a:$dir/b\",entries=101,dirwidth=10,size=4k,prealloc=80,reuse\n";
+
+fn run(dir: &Path, thread: &str, args: &[&str]) -> Output {
+    let script = format!("{SET}define process name=p {{ thread name=t,instances=2 {{\n{thread}\n}} }}\n");
+    let call = Wml::below(&memory()).file("x.wml", &script).result();
+    call.args(["x.wml", "--runtime", "1", "--no-settle", "--dir", dir.to_str().unwrap()]).args(args).run()
+}
+
+/// The files below a root, the marker left out.
+fn files(root: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(root).unwrap().map(|entry| entry.unwrap()) {
+        let name = entry.file_name().into_string().unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(files(&entry.path()).into_iter().map(|below| format!("{name}/{below}")));
+        } else if name != ".wmlrun" {
+            found.insert(name);
+        }
+    }
+    found
+}
+
+#[test]
+fn both_directories_hold_their_part_and_steps_work_in_both() {
+    let dir = tempfile::tempdir_in(memory()).unwrap();
+    let look = "flowop openfile name=o,filesetname=data,fd=1\nflowop readwholefile name=r,filesetname=data,fd=1\n\
+                flowop closefile name=c,fd=1\nflowop statfile name=i,filesetname=data,indexed=7\n\
+                flowop listdir name=l,filesetname=data";
+    let output = run(dir.path(), look, &["--trace", "trace.txt"]).exits(0);
+    let roots = [dir.path().join("a/data"), dir.path().join("b/data")];
+    let parts = output.only_run()["filesets"].as_array().unwrap().clone();
+    assert_eq!(parts.len(), 2);
+    let trace = fs::read_to_string(output.dir().join("trace.txt")).unwrap();
+    for (root, part) in roots.iter().zip(&parts) {
+        assert!(root.join(".wmlrun").is_file(), "{} has no marker", root.display());
+        assert_eq!(part["path"], root.to_str().unwrap());
+        assert_eq!(count(part, "files"), files(root).len() as u64);
+        assert!((30..=51).contains(&count(part, "files")), "{part}");
+        assert!(trace.contains(root.to_str().unwrap()), "no step worked in {}", root.display());
+    }
+    assert_eq!(count(&parts[0]["layout"], "entries") + count(&parts[1]["layout"], "entries"), 101);
+    // A numbered file is one file, wherever it lies: the seventh is the third or fourth of the second directory.
+    let seventh: BTreeSet<&str> =
+        trace.lines().filter(|l| l.contains("\ti\t")).map(|l| l.split('\t').nth(5).unwrap()).collect();
+    assert_eq!(seventh.len(), 1, "{seventh:?}");
+    assert!(seventh.first().unwrap().starts_with(roots[1].to_str().unwrap()));
+}
+
+#[test]
+fn making_and_removing_keeps_the_parts_in_balance() {
+    let dir = tempfile::tempdir_in(memory()).unwrap();
+    let churn = "flowop deletefile name=d,filesetname=data\nflowop createfile name=cr,filesetname=data,fd=1\n\
+                 flowop writewholefile name=w,filesetname=data,fd=1,iosize=4k\nflowop closefile name=c,fd=1\n\
+                 flowop rename name=mv,filesetname=data";
+    let output = run(dir.path(), churn, &["--seed", "3"]).exits(0);
+    let run = output.only_run();
+    assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
+    assert_eq!(run["ended_by"], "time");
+    let (made, removed) = (count(flowop(&run, "cr"), "ops"), count(flowop(&run, "d"), "ops"));
+    assert!(made.abs_diff(removed) <= 2 && made > 100, "{made} made, {removed} removed");
+}
+
+#[test]
+fn the_parts_are_reused_and_cleaned_like_any_set() {
+    let dir = tempfile::tempdir_in(memory()).unwrap();
+    let look = "flowop statfile name=s,filesetname=data";
+    let all = || (files(&dir.path().join("a/data")), files(&dir.path().join("b/data")));
+    run(dir.path(), look, &[]).exits(0);
+    let first = all();
+    run(dir.path(), look, &[]).exits(0);
+    assert_eq!(all(), first, "the same files in the same places");
+    for part in ["a", "b"] {
+        Wml::new().args(["clean"]).args([dir.path().join(part)]).run().exits(0);
+        assert!(!dir.path().join(part).join("data").exists());
+    }
+}
