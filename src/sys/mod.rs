@@ -14,6 +14,7 @@ mod mark;
 pub mod mapped;
 pub mod name;
 pub mod proc;
+pub mod uring;
 
 pub use clock::Clock;
 pub use fd::{Fd, NONE};
