@@ -69,9 +69,10 @@ pub(super) struct RunArgs {
     /// What the words of the script mean: sun (Filebench 1.1 to 1.4) or fsl (1.5)
     #[arg(long, value_name = "DIALECT")]
     pub(super) dialect: Option<String>,
-    /// What makes the calls: posix, or null for no I/O at all
-    #[arg(long, default_value = "posix", value_name = "ENGINE")]
-    pub(super) engine: String,
+    /// What makes the calls: uring or posix, which differ in asynchronous I/O, or null for no I/O at all; default: uring where the
+    /// kernel allows it
+    #[arg(long, value_name = "ENGINE")]
+    pub(super) engine: Option<String>,
     /// Threads that make files; default: one for each processor
     #[arg(long, value_name = "N")]
     pub(super) populate_threads: Option<usize>,

@@ -162,10 +162,11 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         console::error("a run time of 0, or an interval below 10 ms", Some("give more time"));
         return None;
     }
-    let Some(engine) = engine::find(&args.engine) else {
+    let name = args.engine.as_deref();
+    let Some(engine) = name.map_or(Some(engine::DEFAULT), engine::find) else {
         let names: Vec<&str> = engine::TABLE.iter().map(|(n, _, _)| *n).collect();
         console::error(
-            &format!("there is no engine `{}`", args.engine),
+            &format!("there is no engine `{}`", name.unwrap_or_default()),
             Some(&format!("the engines are {}", names.join(", "))),
         );
         return None;

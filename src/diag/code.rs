@@ -80,6 +80,8 @@ codes! {
         "The message says what, and what to do instead.";
     Refused = "E0308", "something that is refused without leave",
         "`system` runs shell commands and needs `--allow-system`; a block device is overwritten and needs `--allow-device PATH`.";
+    Unaligned = "E0309", "direct I/O that its file system would refuse",
+        "With `directio` the kernel wants sizes and offsets that are multiples of a block of the device. The message says of how many bytes, and which value is none.";
     MixedDialect = "W0401", "constructs of both Filebench generations, which differ in meaning",
         "Put `# dialect: sun` or `# dialect: fsl` into the first comment of the file, or give `--dialect`. The difference matters for default sizes, gamma distributed sizes, directory widths, `indexed`, and what `finishoncount` does.";
     Ignored = "W0402", "something that is accepted and has no effect",

@@ -1,7 +1,9 @@
 //! The calls that operations are made of.
 //!
-//! An engine is one file and one line in [`TABLE`]. `posix` makes the system calls; `null` makes none and answers at once, so
-//! that every path can be run without a disk and the tool's own cost is seen.
+//! An engine is an [`Engine`] and one line in [`TABLE`]. `posix` makes the system calls; `null` makes none and answers at once,
+//! so that every path can be run without a disk and the tool's own cost is seen. `uring` makes the calls of `posix`, and has
+//! asynchronous I/O done by the kernel, not by a pool of threads; if neither is asked for by name, the kernel decides
+//! ([`DEFAULT`]).
 //! Deliberately absent: flowops, statistics, time. Engines hold no state of a run.
 
 mod null;
@@ -9,6 +11,8 @@ mod posix;
 
 use crate::sys::fd::{Fd, Result, Stat};
 use crate::sys::mapped::FileMap;
+use crate::sys::uring;
+use posix::Posix;
 use rustix::fs::OFlags;
 use std::ffi::CStr;
 
@@ -31,6 +35,8 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn name(&self) -> &'static str;
     /// Whether there is a file system behind it: if not, no tree is made and no root opened.
     fn real(&self) -> bool;
+    /// How operations run that their threads do not wait for.
+    fn asynchronous(&self) -> Asynchronous;
     /// Opens a file of `size` bytes. With `OFlags::CREATE` it is made if it is not there.
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle>;
     /// Closes it.
@@ -101,9 +107,37 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn no_readahead(&self, file: &Handle) -> Result<()>;
 }
 
+/// How operations run that their threads do not wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asynchronous {
+    /// By `io_uring`.
+    Ring,
+    /// By a pool of threads in each process.
+    Pool,
+    /// By `io_uring` where the kernel allows it, else by a pool.
+    RingOrPool,
+    /// At once: there is nothing to wait for.
+    AtOnce,
+}
+
+impl Asynchronous {
+    /// What it comes to on this machine. An error says why the kernel gives no ring though there must be one.
+    pub fn settled(self) -> Result<Self> {
+        match self {
+            Self::Ring => uring::available().map(|()| self),
+            Self::RingOrPool => Ok(if uring::available().is_ok() { Self::Ring } else { Self::Pool }),
+            Self::Pool | Self::AtOnce => Ok(self),
+        }
+    }
+}
+
+/// The engine of a run whose command line names none.
+pub const DEFAULT: &dyn Engine = &Posix(Asynchronous::RingOrPool);
+
 /// All engines: name, what it is for, and the one instance of it.
 pub const TABLE: &[(&str, &str, &dyn Engine)] = &[
-    ("posix", "system calls on a real file system", &posix::Posix),
+    ("posix", "system calls on a real file system, asynchronous I/O by a pool of threads", &Posix(Asynchronous::Pool)),
+    ("uring", "the same, asynchronous I/O by io_uring", &Posix(Asynchronous::Ring)),
     ("null", "no I/O at all: the cost of the tool itself", &null::Null),
 ];
 

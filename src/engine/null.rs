@@ -1,6 +1,6 @@
 //! The `null` engine: every call succeeds at once and does nothing but keep position and size.
 
-use super::{Engine, Handle};
+use super::{Asynchronous, Engine, Handle};
 use crate::sys::fd::{Fd, NONE, Result, Stat};
 use crate::sys::mapped::FileMap;
 use rustix::fs::{FileType, OFlags};
@@ -19,6 +19,10 @@ fn rest(file: &Handle, buf: &[u8], offset: u64) -> usize {
 impl Engine for Null {
     fn name(&self) -> &'static str {
         "null"
+    }
+
+    fn asynchronous(&self) -> Asynchronous {
+        Asynchronous::AtOnce
     }
 
     fn real(&self) -> bool {

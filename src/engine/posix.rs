@@ -1,18 +1,23 @@
-//! The `posix` engine: each call is one system call.
+//! The `posix` and `uring` engines: each call is one system call. They differ in what asynchronous I/O is done by, which is not
+//! done here.
 
-use super::{Engine, Handle};
+use super::{Asynchronous, Engine, Handle};
 use crate::sys::fd::{self, Fd, Result, Stat};
 use crate::sys::mapped::FileMap;
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use std::ffi::CStr;
 
-/// System calls.
+/// System calls, and what does asynchronous I/O.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Posix;
+pub(super) struct Posix(pub(super) Asynchronous);
 
 impl Engine for Posix {
     fn name(&self) -> &'static str {
-        "posix"
+        if self.0 == Asynchronous::Ring { "uring" } else { "posix" }
+    }
+
+    fn asynchronous(&self) -> Asynchronous {
+        self.0
     }
 
     fn real(&self) -> bool {

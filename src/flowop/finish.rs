@@ -57,6 +57,10 @@ impl Op for Finish {
     fn effects(&self) -> Effects {
         Effects { totals: self.counter.is_total(), ..Effects::default() }
     }
+
+    fn brief(&self) -> bool {
+        true
+    }
 }
 
 impl Step for Finish {

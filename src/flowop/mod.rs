@@ -36,6 +36,7 @@ pub use cx::{OpCx, Starvation, View};
 
 use crate::diag::Diagnostic;
 use crate::fileset::Want;
+use crate::random::Quantity;
 use crate::spec::{Flowop, SpecTable};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Latch, Semaphore};
@@ -94,6 +95,11 @@ pub trait Op: Send + Sync + std::fmt::Debug {
     fn effects(&self) -> Effects {
         Effects::default()
     }
+    /// Whether it never takes long but where it waits for asynchronous operations: a thread of such operations only is there to
+    /// see what completes.
+    fn brief(&self) -> bool {
+        false
+    }
 }
 
 /// An operation in a thread.
@@ -145,8 +151,6 @@ pub struct At<'a> {
     pub latches: &'a [Vec<Arc<Latch>>],
     /// The counters of the process instance's threads, for limits on totals.
     pub peers: &'a [Peer],
-    /// The asynchronous workers of the process instance, if a step needs them.
-    pub aio: Option<&'a Arc<aio::Pool>>,
     /// The seed of this thread's data.
     pub seed: u64,
 }
@@ -169,7 +173,7 @@ pub struct SemPair {
     pub high: Semaphore,
 }
 
-pub use aio::{Outstanding, Pool as AioPool};
+pub use aio::{Aio, How as AioHow, Outstanding, Pool as AioPool};
 
 /// What a step needs from its thread, and what it does to file sets.
 #[derive(Clone, Debug, Default)]
@@ -192,14 +196,27 @@ pub struct Effects {
     pub opennext: bool,
     /// It opens files with `O_DIRECT`: buffers are aligned.
     pub direct: bool,
-    /// It needs asynchronous workers.
-    pub aio: bool,
+    /// What the sizes and offsets of its I/O are multiples of: direct I/O must be aligned.
+    pub units: Vec<Unit>,
+    /// What it has out, if it does asynchronous I/O.
+    pub aio: Option<Aio>,
     /// It looks at the totals of the process.
     pub totals: bool,
     /// It waits at semaphores of its own: the number of posts that may run ahead.
     pub highwater: Option<u32>,
     /// It waits at a latch of its own.
     pub latch: bool,
+}
+
+/// What a size or an offset of an I/O is a multiple of.
+#[derive(Clone, Debug)]
+pub enum Unit {
+    /// The value of this attribute.
+    Attribute(&'static str, Quantity),
+    /// The size of the file.
+    FileSize,
+    /// Nothing: it is any number of bytes.
+    Byte,
 }
 
 /// Files, or the empty directories of `leafdirs`.

@@ -142,7 +142,7 @@ impl Step for Close {
         if cx.aio.is_some() {
             // No operation may still be on its way to a descriptor that is closed.
             cx.digress();
-            if let Err(outcome) = super::aio::drain(cx) {
+            if let Err(outcome) = super::aio::let_go(cx, slot) {
                 return outcome;
             }
         }

@@ -1,7 +1,7 @@
 //! `read`: one read from a file, at random or on from the last.
 
 use super::args::Args;
-use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, workingset};
+use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, units, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
@@ -71,7 +71,12 @@ impl Op for Read {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
+        Effects {
+            buffer: largest(&self.iosize),
+            exact_buffer: exactly(&self.iosize),
+            units: units(&self.iosize, &self.place),
+            ..self.file.effects()
+        }
     }
 }
 

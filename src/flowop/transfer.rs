@@ -3,7 +3,7 @@
 use super::args::{Args, SetInfo};
 use super::cx::PickBy;
 use super::slots::{FileRef, SlotRule};
-use super::{Effects, Kind, OpCx, Outcome};
+use super::{Effects, Kind, OpCx, Outcome, Unit};
 use crate::diag::{Code, Diagnostic};
 use crate::fileset::Want;
 use crate::random::{self, Quantity, Rng};
@@ -305,6 +305,18 @@ pub(super) fn workingset(args: &Args<'_>) -> Result<Quantity, Diagnostic> {
 /// The largest I/O that a quantity may ask for, where it is known.
 pub(super) fn largest(iosize: &Quantity) -> u64 {
     iosize.max_hint().unwrap_or_else(|| (iosize.mean() * 4.0) as u64)
+}
+
+/// What the sizes and offsets of a flowop's I/O are made of.
+pub(super) fn units(iosize: &Quantity, place: &Place) -> Vec<Unit> {
+    let mut units = vec![Unit::Attribute("iosize", iosize.clone())];
+    units.extend(match place {
+        Place::Random { align: n @ 1.. } => Some(Unit::Attribute("align", (*n).into())),
+        Place::Stride(n @ 1..) => Some(Unit::Attribute("stride", (*n).into())),
+        Place::Backward => Some(Unit::FileSize),
+        _ => None,
+    });
+    units
 }
 
 /// The size that every I/O has, or 0 if it is drawn.

@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step, write};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step, Unit, write};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -47,6 +47,11 @@ fn whole_buffer(iosize: &Quantity) -> u64 {
     largest(iosize)
 }
 
+/// What is moved at a time: `iosize`, or without it the file.
+fn chunk(iosize: &Quantity) -> Vec<Unit> {
+    vec![if let Quantity::Const(0) = iosize { Unit::FileSize } else { Unit::Attribute("iosize", iosize.clone()) }]
+}
+
 #[derive(Clone, Debug)]
 struct ReadWhole {
     file: FileUse,
@@ -63,7 +68,12 @@ impl Op for ReadWhole {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: whole_buffer(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
+        Effects {
+            buffer: whole_buffer(&self.iosize),
+            exact_buffer: exactly(&self.iosize),
+            units: chunk(&self.iosize),
+            ..self.file.effects()
+        }
     }
 }
 
@@ -141,8 +151,12 @@ impl Op for WriteWhole {
     }
 
     fn effects(&self) -> Effects {
-        let mut effects =
-            Effects { buffer: whole_buffer(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() };
+        let mut effects = Effects {
+            buffer: whole_buffer(&self.iosize),
+            exact_buffer: exactly(&self.iosize),
+            units: chunk(&self.iosize),
+            ..self.file.effects()
+        };
         effects.max_fd = effects.max_fd.max(self.source);
         effects
     }

@@ -2,8 +2,8 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, units, workingset};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step, Unit};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -124,7 +124,10 @@ impl Op for Write {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
+        let mut units = units(&self.iosize, &self.place);
+        units.extend((self.end != End::No).then_some(Unit::FileSize));
+        units.extend((self.end == End::Random).then_some(Unit::Byte));
+        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), units, ..self.file.effects() }
     }
 }
 

@@ -455,7 +455,10 @@ fn join(all: &mut Effects, one: Effects) {
     all.max_fd = all.max_fd.max(one.max_fd);
     all.opennext |= one.opennext;
     all.direct |= one.direct;
-    all.aio |= one.aio;
+    all.aio = match (all.aio, one.aio) {
+        (Some(a), Some(b)) => Some(a.with(b)),
+        (a, b) => a.or(b),
+    };
     all.totals |= one.totals;
     all.latch |= one.latch;
     all.highwater = all.highwater.or(one.highwater);

@@ -2,6 +2,7 @@
 
 use super::{Plan, Step, Thread};
 use crate::fileset::Fileset;
+use crate::flowop::Aio;
 use crate::util::count::{count, grouped};
 use crate::util::size;
 use std::fmt::Write as _;
@@ -34,7 +35,10 @@ const THREAD: u64 = 48 << 10;
 
 /// Adds up what a plan asks for.
 pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
-    let buffer = |t: &Thread| if t.memsize > 0 { t.memsize } else { t.effects.buffer };
+    let buffer = |t: &Thread| {
+        let own = if t.memsize > 0 { t.memsize } else { t.effects.buffer };
+        own.saturating_add(t.effects.aio.map_or(0, Aio::memory))
+    };
     let mut totals = Totals {
         processes: plan.n_processes(),
         threads: plan.n_threads(),
@@ -51,7 +55,8 @@ pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
             let n = u64::from(thread.instances);
             let each = buffer(thread).saturating_add(thread.count as u64 * COUNTERS + THREAD);
             totals.memory = totals.memory.saturating_add((u64::from(process.instances) * n).saturating_mul(each));
-            slots += n * (thread.effects.max_fd as u64 + 1 + thread.effects.sets.len() as u64);
+            let ring = u64::from(thread.effects.aio.is_some());
+            slots += n * (thread.effects.max_fd as u64 + 1 + thread.effects.sets.len() as u64 + ring);
             used.extend(&thread.effects.sets);
         }
         used.sort_unstable();

@@ -4,12 +4,14 @@
 //! Deliberately absent: threads, the disk, the clock. The same definitions and variables always give the same plan.
 
 mod compile;
+mod direct;
 mod dump;
 mod filesets;
 mod program;
 mod values;
 
 pub use compile::{Definitions, Options, compile};
+pub use direct::{DirectIo, direct_io};
 pub use dump::{dump, totals};
 pub use filesets::{parts_of, spec as fileset_spec};
 pub use values::{Evaluated, evaluate};

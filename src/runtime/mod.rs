@@ -18,7 +18,7 @@ pub use pace::Progress;
 pub use running::{Ended, Running, Sample, Straggler, ThreadStream, Tick, Waited};
 pub use shared::{Fault, FaultKind};
 
-use crate::engine::Engine;
+use crate::engine::{Asynchronous, Engine};
 use crate::fileset::Fileset;
 use crate::flowop::stream::Wanted;
 use crate::plan::Plan;
@@ -31,6 +31,8 @@ use std::sync::atomic::AtomicUsize;
 pub struct Options {
     /// Makes the calls.
     pub engine: &'static dyn Engine,
+    /// How asynchronous operations run; settled.
+    pub asynchronous: Asynchronous,
     /// Of all random streams.
     pub seed: u64,
     /// Errors of operations are counted, and the run goes on.

@@ -2,6 +2,7 @@
 
 use super::shared::{Fault, FaultKind, Seat, Shared};
 use super::worker;
+use crate::engine::Asynchronous;
 use crate::fileset::dirs::Dirs;
 use crate::flowop::{AioPool, Peer};
 use crate::plan::{FlowopInfo, Process};
@@ -25,7 +26,8 @@ pub(super) struct Home<'a> {
     pub(super) process: &'a Process,
     pub(super) dirs: &'a [Option<Dirs>],
     pub(super) peers: &'a [Peer],
-    pub(super) aio: Option<&'a Arc<AioPool>>,
+    /// The workers of asynchronous operations, if that is what runs them.
+    pub(super) pool: Option<&'a AioPool>,
 }
 
 /// Runs one process instance from start to end.
@@ -57,10 +59,11 @@ fn set_up_and_run(shared: &Shared, process: &Process, seats: &[Seat]) -> Result<
         })?;
     }
     let dirs = open_dirs(shared, process, real)?;
-    let aio = if process.threads.iter().any(|t| t.effects.aio) {
+    let asynchronous = process.threads.iter().any(|t| t.effects.aio.is_some());
+    let pool = if asynchronous && shared.options.asynchronous == Asynchronous::Pool {
         let pool = AioPool::start(shared.options.engine)
             .map_err(|e| setup(format!("asynchronous workers can't be started: {e}"), "raise the limit on threads"))?;
-        Some(Arc::new(pool))
+        Some(pool)
     } else {
         None
     };
@@ -72,7 +75,7 @@ fn set_up_and_run(shared: &Shared, process: &Process, seats: &[Seat]) -> Result<
     } else {
         Vec::new()
     };
-    let home = Home { shared, process, dirs: &dirs, peers: &peers, aio: aio.as_ref() };
+    let home = Home { shared, process, dirs: &dirs, peers: &peers, pool: pool.as_ref() };
     std::thread::scope(|scope| {
         // The leader itself is the first thread.
         for seat in &seats[1..] {
@@ -92,6 +95,7 @@ fn set_up_and_run(shared: &Shared, process: &Process, seats: &[Seat]) -> Result<
         }
         worker::run(&home, &seats[0]);
     });
+    drop(pool);
     // Explicitly, and before the leader ends: a table is torn down late, and unmounting would find it busy.
     dirs.iter().flatten().for_each(Dirs::close_all);
     Ok(())
@@ -111,7 +115,9 @@ fn open_dirs(shared: &Shared, process: &Process, real: bool) -> Result<Vec<Optio
     used.sort_unstable();
     used.dedup();
     let sets: Vec<_> = used.iter().map(|i| Arc::clone(&shared.views[*i].set)).collect();
-    let slots: u64 = process.threads.iter().map(|t| u64::from(t.instances) * (t.effects.max_fd as u64 + 2)).sum();
+    // Each thread's slots, and its ring.
+    let own = |t: &crate::plan::Thread| t.effects.max_fd as u64 + 2 + u64::from(t.effects.aio.is_some());
+    let slots: u64 = process.threads.iter().map(|t| u64::from(t.instances) * own(t)).sum();
     let budget = limits::descriptors().saturating_sub(RESERVE + slots);
     let opened = Dirs::open_all(&sets, budget).map_err(|e| setup(e.to_string(), &e.help().unwrap_or_default()))?;
     for (i, own) in used.into_iter().zip(opened) {

@@ -96,6 +96,8 @@ pub struct Straggler {
     pub tid: i32,
     /// Where in the kernel it waits.
     pub wait_channel: Option<String>,
+    /// Operations that it has in flight: the one that it is in, or all those that it waits for.
+    pub in_flight: u64,
 }
 
 /// What one thread did.
@@ -384,6 +386,7 @@ impl Running {
                     number: s.number,
                     tid,
                     wait_channel: proc::wait_channel(tid),
+                    in_flight: u64::from(s.out.load(Relaxed)).max(1),
                 }
             })
             .collect()

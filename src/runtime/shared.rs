@@ -77,6 +77,8 @@ pub(super) struct Seat {
     pub(super) rounds: Rounds,
     /// The tick at which it ended.
     pub(super) ended: AtomicU64,
+    /// Asynchronous operations that it has out while it waits for the last of them.
+    pub(super) out: Arc<AtomicU32>,
     /// What it did, once it has ended and if that is wanted.
     pub(super) stream: Mutex<Option<Box<Stream>>>,
 }
@@ -244,6 +246,7 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
                         dry: AtomicBool::new(false),
                         rounds: Rounds::default(),
                         ended: AtomicU64::new(0),
+                        out: Arc::default(),
                         stream: Mutex::new(None),
                     });
                 }

@@ -3,12 +3,13 @@
 use super::pace::Timetable;
 use super::process::Home;
 use super::shared::{Fault, FaultKind, Seat, Shared};
+use crate::engine::Asynchronous;
 use crate::fileset::content::Stamper;
 use crate::flowop::buffer::IoBuffer;
 use crate::flowop::cx::{Parts, maker};
 use crate::flowop::slots::Slots;
 use crate::flowop::stream::{Shape, Stream};
-use crate::flowop::{self, At, OpCx, Outcome, Outstanding, Starvation, View};
+use crate::flowop::{self, Aio, AioHow, At, OpCx, Outcome, Outstanding, Starvation, View};
 use crate::model::QuitMode;
 use crate::plan::{self, Thread};
 use crate::random::{self, Quantity, Rng};
@@ -154,15 +155,11 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Resul
         semaphores: &shared.semaphores,
         latches: &shared.latches,
         peers: home.peers,
-        aio: home.aio,
         seed,
     };
     let is_io = |local: usize| shared.plan.flowops[thread.first + local].class.is_io();
     let steps = thread.steps.iter().map(|step| instantiate(step, &at, &is_io)).collect();
-    let aio = home
-        .aio
-        .filter(|_| effects.aio)
-        .map(|pool| Outstanding::new(Arc::clone(pool), Stamper::new(!shared.options.seed, index as u64), !seed));
+    let aio = effects.aio.map(|aio| outstanding(home, seat, aio, index, !seed)).transpose()?;
     let cx = OpCx::new(Parts {
         engine: shared.options.engine,
         gate: &shared.gate,
@@ -187,6 +184,26 @@ fn firsts(views: &[View]) -> Vec<usize> {
         return Vec::new();
     }
     views.iter().map(|view| view.first).collect()
+}
+
+/// What a thread has out that does asynchronous I/O.
+fn outstanding(home: &Home<'_>, seat: &Seat, aio: Aio, index: usize, seed: u64) -> Result<Outstanding, Fault> {
+    let options = &home.shared.options;
+    let thread = &home.process.threads[seat.thread];
+    let brief = |step: &plan::Step| !matches!(step, plan::Step::Op { op, .. } if !op.brief());
+    let how = match (home.pool, options.asynchronous) {
+        (Some(pool), _) => AioHow::Pool(pool),
+        (None, Asynchronous::AtOnce) => AioHow::AtOnce,
+        (None, _) => AioHow::Ring { alone: thread.pace.is_none() && thread.steps.iter().all(brief) },
+    };
+    let stamper = Stamper::new(!options.seed, index as u64);
+    Outstanding::new(aio, how, options.engine, stamper, seed, Arc::clone(&seat.out)).map_err(|e| {
+        Fault::plain(
+            FaultKind::Setup,
+            format!("thread `{}` can't be made ready for asynchronous I/O: {e}", thread.name),
+            "make `iodepth` or `iosize` smaller, start fewer threads, or do without io_uring (`--engine posix`)",
+        )
+    })
 }
 
 /// What the thread's stream holds of each of its flowops.

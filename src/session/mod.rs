@@ -9,6 +9,7 @@ mod cache;
 mod collector;
 mod commands;
 mod compare;
+mod direct;
 mod environment;
 mod front;
 mod help;

@@ -3,6 +3,7 @@
 use super::commands::as_json;
 use super::live::Ready;
 use super::{Session, Status, environment, remarks};
+use crate::engine::Asynchronous;
 use crate::plan::Plan;
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
@@ -196,7 +197,7 @@ impl Session {
         let mut run = Run {
             requested_seconds: seconds,
             variables,
-            engine: self.settings.engine.name().to_owned(),
+            engine: self.engine_name(plan).to_owned(),
             processes: plan.n_processes(),
             threads: plan.n_threads(),
             descriptor_tables: if real { running.tables() } else { "shared" }.to_owned(),
@@ -213,6 +214,16 @@ impl Session {
         };
         ready.cache.describe(&mut run);
         run
+    }
+
+    /// What makes the calls, by what it came to.
+    fn engine_name(&self, plan: &Plan) -> &'static str {
+        let engine = self.settings.engine;
+        let asynchronous = plan.threads().any(|(_, thread)| thread.effects.aio.is_some());
+        match engine.asynchronous().settled() {
+            Ok(Asynchronous::Ring) if asynchronous => "uring",
+            _ => engine.name(),
+        }
     }
 
     fn identity(&self, plan: &Plan, id: usize) -> Flowop {
@@ -250,7 +261,8 @@ impl Session {
         run.descriptor_tables = running.tables().to_owned();
         run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::fileset::settle::dirty_bytes() });
         let out = running.stragglers();
-        run.late_ops = sample.flowops.iter().map(|s| s.late_ops).sum::<u64>() + out.len() as u64;
+        run.late_ops =
+            sample.flowops.iter().map(|s| s.late_ops).sum::<u64>() + out.iter().map(|s| s.in_flight).sum::<u64>();
         run.late_oldest_seconds = (run.late_ops > 0).then(|| running.lateness_ns(waited.tick) as f64 / 1e9);
         run.stragglers = out
             .iter()

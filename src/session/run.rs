@@ -3,6 +3,7 @@
 use super::live::Ready;
 use super::{Front, ReadySet, Session, Status, record};
 use crate::diag::{Code, Diagnostic};
+use crate::engine::Asynchronous;
 use crate::fileset::prepare::{self, Prepared};
 use crate::fileset::{Fileset, settle, weigh};
 use crate::plan::{self, Plan};
@@ -85,14 +86,29 @@ impl Session {
             front.diagnostics(&self.map, &[d]);
             return Err(Status::Script);
         }
+        self.asynchronous(front)?;
         self.refuse_devices(front)?;
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
+        self.refuse_unaligned(&plan, front)?;
         let (sets, prepared) = self.prepare(&plan, front)?;
         check_machine(&plan, &sets, front)?;
         let cache = self.bring_caches(&sets, front)?;
         let dirty_before = settle::dirty_bytes();
         Ok(Ready { plan, sets, prepared, dirty_before, cache })
+    }
+
+    /// How asynchronous operations run on this machine. `io_uring` by name, where the kernel gives none, is refused.
+    fn asynchronous(&self, front: &mut dyn Front) -> Result<Asynchronous, Status> {
+        self.settings.engine.asynchronous().settled().map_err(|errno| {
+            let why = crate::sys::errno_text(errno.raw_os_error());
+            front.error(
+                None,
+                &format!("the kernel gives no io_uring: {why}"),
+                Some("take `--engine posix`, or leave the option out; `kernel.io_uring_disabled` and containers forbid it"),
+            );
+            Status::Refused
+        })
     }
 
     /// A file that is a block device is used in place, and what is on it is lost: not without leave.
@@ -277,6 +293,7 @@ impl Session {
         let (messages, heard) = crossbeam::channel::unbounded();
         let options = runtime::Options {
             engine: self.settings.engine,
+            asynchronous: self.asynchronous(front)?,
             seed: self.settings.seed,
             count_errors: self.settings.count_errors,
             pin: self.settings.pin,

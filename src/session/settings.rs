@@ -64,7 +64,7 @@ impl Default for Settings {
             warmup: Duration::ZERO,
             interval: Duration::from_secs(1),
             dialect: None,
-            engine: crate::engine::TABLE[0].2,
+            engine: crate::engine::DEFAULT,
             populate_threads: crate::sys::limits::processors(),
             pin: false,
             cold: false,

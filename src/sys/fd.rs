@@ -1,7 +1,7 @@
 //! Calls on descriptors, thin over rustix: no allocation, no retry, no ownership.
 
 use rustix::fd::BorrowedFd;
-use rustix::fs::{self as rfs, AtFlags, FallocateFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self as rfs, AtFlags, FallocateFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::{self as rio, Errno};
 use std::ffi::CStr;
 use std::path::Path;
@@ -309,6 +309,25 @@ pub fn statvfs_path(path: &Path) -> Result<Space> {
         files_free: v.f_favail,
         block: v.f_bsize,
     })
+}
+
+/// What a file system asks of direct I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DirectAlignment {
+    /// Buffers begin at multiples of this.
+    pub memory: u64,
+    /// So do offsets in files, and sizes are multiples of it.
+    pub offset: u64,
+}
+
+/// What direct I/O on new files in a directory must be aligned to (`STATX_DIOALIGN`, Linux 6.1), asked of a file without a name.
+/// None where the kernel or the file system does not say.
+pub fn direct_alignment(dir: &Path) -> Option<DirectAlignment> {
+    let mode = Mode::from_raw_mode(0o600);
+    let file = rfs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode).ok()?;
+    let told = rfs::statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let (memory, offset) = (u64::from(told.stx_dio_mem_align), u64::from(told.stx_dio_offset_align));
+    (told.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && offset > 0).then_some(DirectAlignment { memory, offset })
 }
 
 /// The number that says which kind of file system an open file lies on (`f_type` of `statfs`).

@@ -1,10 +1,13 @@
 //! Anonymous memory straight from the kernel: zero until touched, page aligned, given back as a whole.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+
+/// Pieces start at multiples of this: enough for every device's direct I/O but those of larger pages.
+const PAGE: usize = 4096;
 
 /// A stretch of zeroed memory. Pages that nobody touches cost nothing.
 #[derive(Debug)]
@@ -101,6 +104,59 @@ impl Deref for Counters {
     }
 }
 
+/// One of the pieces that a map was cut into: memory with one owner, which can be handed on. Holds on to the map.
+#[derive(Debug)]
+pub struct Piece {
+    at: NonNull<u8>,
+    len: usize,
+    map: Arc<Map>,
+}
+
+// SAFETY: the bytes have one owner, which is `self`; the map behind them is Send and Sync.
+unsafe impl Send for Piece {}
+// SAFETY: shared references give only shared slices.
+unsafe impl Sync for Piece {}
+
+impl Piece {
+    /// Pieces of at least `len` bytes, each at the start of a page, in one mapping of zeros; pages that nobody touches cost
+    /// nothing.
+    pub fn cut(pieces: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
+        let too_much = rustix::io::Errno::NOMEM;
+        let len = len.max(1).checked_next_multiple_of(PAGE).ok_or(too_much)?;
+        let map = Arc::new(Map::new(pieces.checked_mul(len).ok_or(too_much)?)?);
+        let piece = |i: usize| {
+            // SAFETY: `i < pieces`, so the piece begins and ends inside the mapping.
+            let at = unsafe { map.at.add(i * len) };
+            Self { at, len, map: Arc::clone(&map) }
+        };
+        Ok((0..pieces).map(piece).collect())
+    }
+
+    /// Where the mapping that it is a piece of begins, and how long that is.
+    pub fn whole(&self) -> (*mut u8, usize) {
+        (self.map.at.as_ptr(), self.map.len)
+    }
+}
+
+impl Deref for Piece {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the piece is `len` readable bytes of a mapping that lives as long as `self`; no other piece overlaps it, and
+        // nobody else has a way to the map's bytes.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Piece {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `&mut self` is the only way to these bytes.
+        unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
+    }
+}
+
 impl Drop for Map {
     fn drop(&mut self) {
         if self.len > 0 {
@@ -114,7 +170,7 @@ impl Drop for Map {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::Counters;
+    use super::{Counters, Piece};
     use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
@@ -130,5 +186,19 @@ mod tests {
         assert_eq!((last[0].load(Relaxed), last[1].load(Relaxed), last[999].load(Relaxed)), (3, 0, 12));
         assert!(Counters::new(0, 1000).unwrap().is_empty());
         assert!(Counters::new(usize::MAX, 2).is_err());
+    }
+    #[test]
+    fn pieces_are_aligned_apart_and_outlive_each_other() {
+        let mut pieces = Piece::cut(3, 5000).unwrap();
+        for (i, piece) in pieces.iter_mut().enumerate() {
+            assert_eq!((piece.len(), piece.as_ptr() as usize % 4096), (8192, 0));
+            piece.fill(i as u8 + 1);
+        }
+        let last = pieces.pop().unwrap();
+        assert!(pieces.iter().zip(1..).all(|(piece, i)| piece.iter().all(|b| *b == i)));
+        drop(pieces);
+        assert!(last.iter().all(|b| *b == 3));
+        assert!(Piece::cut(usize::MAX, 4096).is_err());
+        assert!(Piece::cut(0, 4096).unwrap().is_empty());
     }
 }

@@ -15,6 +15,7 @@ pub mod mapped;
 pub mod name;
 pub mod proc;
 pub mod signals;
+pub mod uring;
 
 pub use clock::Clock;
 pub use fd::{Fd, NONE};

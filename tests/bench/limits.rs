@@ -2,7 +2,7 @@
 //!
 //! Each row runs a bare loop (below) and wmlrun on the same directory, in alternating short slices (ABBA), and takes the
 //! ratio of their rates pair by pair: what else the machine does hits both alike. The median has a 95 % bootstrap interval.
-//! Where fio is installed, its figure for the same work stands beside.
+//! Where fio is installed, its figure for the same work stands beside; the rows `fio-…` take turns with fio itself.
 //!
 //!     cargo bench --bench limits -- [--dir DIR] [--pairs N] [--seconds S] [--write FILE] [ROW…]
 //!
@@ -17,6 +17,7 @@
 )]
 
 mod bare;
+mod peers;
 mod rows;
 
 use rows::{ROWS, Row};
@@ -62,6 +63,12 @@ fn main() {
         let line = measure(row, &dir, &options);
         println!("{line}");
         let _ = writeln!(table, "{line}");
+    }
+    let mut head = format!("\n{}", peers::HEAD);
+    for peer in peers::PEERS.iter().filter(|p| options.only.is_empty() || options.only.iter().any(|o| o == p.name)) {
+        let Some(line) = peers::measure(peer, &dir, &options) else { continue };
+        println!("{line}");
+        let _ = writeln!(table, "{}{line}", std::mem::take(&mut head));
     }
     let _ = std::fs::remove_dir_all(&dir);
     if let Some(file) = &options.write {

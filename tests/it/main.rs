@@ -1,20 +1,23 @@
 //! All tests that are no golden cases, in one binary: a module an area.
 //!
-//! `cmd`, `mounts`, `scripts`, `strace`, `support` and `tree` are what the others are built of.
+//! `cmd`, `fuse`, `mounts`, `scripts`, `strace`, `support` and `tree` are what the others are built of.
 
 #![allow(clippy::unwrap_used, clippy::format_collect)]
 
 mod cmd;
+mod fuse;
 mod mounts;
 mod scripts;
 mod strace;
 mod support;
 mod tree;
 
+mod aio;
 mod cold;
 mod commands;
 mod counts;
 mod coverage;
+mod delays;
 mod documented;
 mod examples;
 mod filesystems;

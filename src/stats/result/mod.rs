@@ -170,7 +170,7 @@ pub struct Run {
     pub measured_seconds: f64,
     /// The script's variables as the run saw them.
     pub variables: BTreeMap<String, serde_json::Value>,
-    /// What made the system calls: `posix`, `uring`, `null`.
+    /// What made the calls: `posix`; `uring`, where asynchronous I/O went by `io_uring`; `null`.
     pub engine: String,
     /// WML processes started.
     pub processes: u64,

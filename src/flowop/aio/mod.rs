@@ -1,0 +1,255 @@
+//! `aiowrite`, `aioread`, `aiowait`: I/O that runs on while the thread goes on.
+//!
+//! An operation's latency runs from its submission to its completion, and it is counted when its thread takes notice, by the time
+//! at which it completed. Each one that is out has a buffer of its own. What runs them is in `back`: `io_uring`, or a pool of
+//! threads; here it is not known.
+
+mod back;
+mod outstanding;
+mod pool;
+
+pub use outstanding::{How, Outstanding};
+pub use pool::Pool;
+
+pub(super) use outstanding::let_go;
+
+use super::args::Args;
+use super::transfer::{FileUse, Offsets, Place, exactly, largest, units, workingset};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use crate::diag::{Code, Diagnostic};
+use crate::random::{self, Quantity};
+use crate::spec::{Class, Flowop, Origin, Way};
+use outstanding::Wanted;
+use std::sync::Arc;
+
+/// Bytes of the stack of a thread that helps.
+const STACK: usize = 64 << 10;
+
+const IO: &[&str] =
+    &["filesetname", "fd", "iosize", "random", "workingset", "opennext", "indexed", "directio", "dsync", "iodepth"];
+
+pub(super) const FAMILY: Family = Family {
+    specs: &[
+        Flowop {
+            name: "aiowrite",
+            class: Class::Aio,
+            way: Way::Write,
+            uses: IO,
+            origin: Origin::Both,
+            doc: "starts a write; its time runs to its completion",
+            example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait",
+        },
+        Flowop {
+            name: "aioread",
+            class: Class::Aio,
+            way: Way::Read,
+            uses: IO,
+            origin: Origin::Ours,
+            doc: "starts a read; its time runs to its completion",
+            example: "flowop aioread name=rd,filename=data,iosize=4k,random\nflowop aiowait name=wait",
+        },
+        Flowop {
+            name: "aiowait",
+            class: Class::Aio,
+            way: Way::None,
+            uses: &[],
+            origin: Origin::Both,
+            doc: "waits for half of the asynchronous operations that are out",
+            example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait",
+        },
+    ],
+    lower: lower_aio,
+};
+
+fn lower_aio(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
+    if args.spec.name == "aiowait" {
+        return Ok(Arc::new(Wait));
+    }
+    let depth = args.int("iodepth", 0)?;
+    if depth > DEEPEST {
+        let message = format!("`iodepth` of flowop `{}` is {depth}", args.name);
+        return Err(Diagnostic::error(Code::OutOfRange, args.at("iodepth"), message)
+            .help(format!("a thread can have up to {DEEPEST} operations out")));
+    }
+    Ok(Arc::new(Submit {
+        file: FileUse::new(args, true)?,
+        iosize: args.need_iosize()?,
+        place: Place::new(args)?,
+        workingset: workingset(args)?,
+        write: args.spec.name == "aiowrite",
+        depth,
+    }))
+}
+
+/// What the asynchronous operations of a thread need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Aio {
+    /// So many may be out.
+    pub depth: u64,
+    /// Bytes of the largest, as far as that is known.
+    pub size: u64,
+    /// The script says how many are to be out; else the depth is only where it must end.
+    pub bounded: bool,
+}
+
+impl Aio {
+    /// What two flowops of a thread need.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            depth: self.depth.max(other.depth),
+            size: self.size.max(other.size),
+            bounded: self.bounded && other.bounded,
+        }
+    }
+
+    /// Bytes of memory that are sure to be used.
+    pub fn memory(self) -> u64 {
+        if self.bounded { self.depth.saturating_mul(self.size.next_multiple_of(4096)) } else { self.size }
+    }
+}
+
+/// Waits for all that a thread has out: before it closes a file that an operation may still be on its way to, and at its end.
+pub(super) fn drain(cx: &mut OpCx<'_>) -> Result<(), Outcome> {
+    let Some(mut aio) = cx.aio.take() else { return Ok(()) };
+    let drained = aio.notice(cx, u64::MAX, true);
+    cx.aio = Some(aio);
+    drained
+}
+
+/// Without `iodepth=`, so many operations of a thread may be out, and so many bytes of them: what is more waits in memory that
+/// the run was not asked for, and its latency would be the queue's.
+const MOST: u64 = 4096;
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The largest `iodepth=`: what a ring of the kernel can hold.
+const DEEPEST: u64 = 32_768;
+
+#[derive(Clone, Debug)]
+struct Submit {
+    file: FileUse,
+    iosize: Quantity,
+    place: Place,
+    workingset: Quantity,
+    write: bool,
+    depth: u64,
+}
+
+impl Op for Submit {
+    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
+        let offsets = Offsets::new(self.place.clone(), workingset);
+        Box::new(SubmitStep { op: self.clone(), offsets, most: self.most() })
+    }
+
+    fn describe(&self) -> String {
+        let depth = if self.depth > 0 { format!(" iodepth={}", self.depth) } else { String::new() };
+        format!("{} iosize={}{}{depth}", self.file.describe(), self.iosize, self.place.describe())
+    }
+
+    fn effects(&self) -> Effects {
+        let size = largest(&self.iosize);
+        let aio = Aio { depth: self.most(), size, bounded: self.depth > 0 };
+        Effects {
+            aio: Some(aio),
+            buffer: size,
+            exact_buffer: exactly(&self.iosize),
+            units: units(&self.iosize, &self.place),
+            ..self.file.effects()
+        }
+    }
+
+    fn brief(&self) -> bool {
+        true
+    }
+}
+
+impl Submit {
+    /// How many operations of the thread may be out once this one is.
+    fn most(&self) -> u64 {
+        if self.depth > 0 { self.depth } else { (MOST_BYTES / largest(&self.iosize).max(1)).clamp(1, MOST) }
+    }
+}
+
+struct SubmitStep {
+    op: Submit,
+    offsets: Offsets,
+    most: u64,
+}
+
+impl Step for SubmitStep {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let slot = match self.op.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        let len = self.op.iosize.draw(&mut cx.rng);
+        let offset = match self.offsets.next(cx, slot, len) {
+            Ok(offset) => offset,
+            Err(outcome) => return outcome,
+        };
+        let Some(mut aio) = cx.aio.take() else { return Outcome::Over };
+        let outcome = self.submit(cx, &mut aio, slot, len, offset);
+        cx.aio = Some(aio);
+        outcome
+    }
+}
+
+impl SubmitStep {
+    fn submit(&self, cx: &mut OpCx<'_>, aio: &mut Outstanding, slot: usize, len: u64, offset: Option<u64>) -> Outcome {
+        cx.digress();
+        // What has completed meanwhile makes room; the next one waits until there is some.
+        let over = (aio.out() + 1).saturating_sub(self.most);
+        if let Err(outcome) = aio.notice(cx, over, false) {
+            return outcome;
+        }
+        let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+        let offset = offset.unwrap_or(handle.cursor);
+        handle.cursor = offset + len;
+        let wanted = Wanted { slot, file: *handle, offset, len: len as usize, write: self.op.write };
+        cx.last_offset = offset;
+        if cx.stream.is_some() {
+            cx.note(len);
+        }
+        let full = aio.out() + 1 >= self.most;
+        match aio.start(cx, &wanted, full) {
+            Ok(()) => cx.skip(),
+            Err(outcome) => outcome,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Wait;
+
+impl Op for Wait {
+    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        String::new()
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { aio: Some(Aio { depth: 0, size: 0, bounded: true }), ..Effects::default() }
+    }
+
+    fn brief(&self) -> bool {
+        true
+    }
+}
+
+impl Step for Wait {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        cx.begin();
+        let Some(mut aio) = cx.aio.take() else { return Outcome::Over };
+        let noticed = aio.notice(cx, aio.out().div_ceil(2), false);
+        cx.aio = Some(aio);
+        match noticed {
+            // A wait that the end of the run has ended counts as late.
+            Ok(()) | Err(Outcome::Over) => cx.end(0),
+            Err(outcome) => outcome,
+        }
+    }
+}

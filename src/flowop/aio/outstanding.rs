@@ -1,0 +1,233 @@
+//! What a thread has out: buffers, bounds, and what becomes of completions.
+
+use super::back::{Back, Landed, Start};
+use super::pool::Pool;
+use super::{Aio, drain};
+use crate::engine::{Engine, Handle};
+use crate::fileset::content::{self, Stamper};
+use crate::flowop::slots::FileRef;
+use crate::flowop::{OpCx, Outcome};
+use crate::sys::Errno;
+use crate::sys::map::Piece;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How long a wait for a completion takes at most before it is looked whether the run has been stopped. A disk that answers
+/// never lets it come to that.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a thread's asynchronous operations are to run.
+#[derive(Clone, Copy, Debug)]
+pub enum How<'a> {
+    /// In the kernel. `alone`: the thread does nothing but asynchronous I/O.
+    Ring {
+        /// Whether it is there to take its completions at any time.
+        alone: bool,
+    },
+    /// By these workers.
+    Pool(&'a Pool),
+    /// At once: the engine makes no calls.
+    AtOnce,
+}
+
+/// An operation that is out, as far as its thread must know it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight {
+    /// The counters of the flowop that submitted it.
+    cell: usize,
+    /// The file, for errors.
+    of: Option<FileRef>,
+    write: bool,
+    /// The intended start of its round and how late that began, in an open loop; else 0.
+    intended: (u64, u64),
+}
+
+/// What a thread has out.
+#[derive(Debug)]
+pub struct Outstanding {
+    back: Back,
+    /// By tag.
+    flights: Vec<Flight>,
+    /// Tags that are free, each with its buffer; the one used last is used next.
+    free: Vec<(u32, Piece)>,
+    /// Buffers with a tag below this have data in them.
+    filled: u32,
+    /// All buffers are sure to be used.
+    bounded: bool,
+    stamper: Stamper,
+    seed: u64,
+    /// What is out, for others to see while the thread waits for the last of it.
+    left: Arc<AtomicU32>,
+}
+
+impl Outstanding {
+    /// Nothing out yet. Makes room for all that `aio` may have out; buffers that are sure to be used are filled.
+    pub fn new(
+        aio: Aio,
+        how: How<'_>,
+        engine: &'static dyn Engine,
+        stamper: Stamper,
+        seed: u64,
+        left: Arc<AtomicU32>,
+    ) -> Result<Self, Errno> {
+        let depth = aio.depth.max(1) as usize;
+        let pieces = Piece::cut(depth, aio.size as usize)?;
+        let back = match how {
+            // What is only a bound is not pinned in memory.
+            How::Ring { alone } => Back::ring(depth, !alone, if aio.bounded { &pieces } else { &[] })?,
+            How::Pool(pool) => Back::pool(pool, depth),
+            How::AtOnce => Back::at_once(engine, depth),
+        };
+        let mut new = Self {
+            back,
+            flights: vec![Flight::default(); depth],
+            free: Vec::with_capacity(depth),
+            filled: 0,
+            bounded: aio.bounded,
+            stamper,
+            seed,
+            left,
+        };
+        new.take_buffers(pieces);
+        Ok(new)
+    }
+
+    fn take_buffers(&mut self, pieces: Vec<Piece>) {
+        self.free.clear();
+        self.free.extend((0..).zip(pieces));
+        // The first one is used first.
+        self.free.reverse();
+        self.filled = 0;
+        if self.bounded {
+            self.free.iter_mut().for_each(|(_, buf)| content::fill(buf, self.seed, 0.0));
+            self.filled = self.flights.len() as u32;
+        }
+    }
+
+    /// How many are out.
+    pub(super) fn out(&self) -> u64 {
+        (self.flights.len() - self.free.len()) as u64
+    }
+
+    /// Starts an operation of `len` bytes. `full`: nothing more will be started before something has completed.
+    pub(super) fn start(&mut self, cx: &mut OpCx<'_>, what: &Wanted, full: bool) -> Result<(), Outcome> {
+        if self.free.last().is_none_or(|(_, buf)| buf.len() < what.len) {
+            self.grow(cx, what.len)?;
+        }
+        let Some((tag, mut buf)) = self.free.pop() else { return Ok(()) };
+        if tag >= self.filled {
+            // The free ones lie in order as long as one of them has never been used.
+            content::fill(&mut buf, self.seed, 0.0);
+            self.filled = tag + 1;
+        }
+        if what.write {
+            self.stamper.stamp(&mut buf[..what.len]);
+        }
+        let of = cx.slots.get(what.slot).file;
+        self.flights[tag as usize] =
+            Flight { cell: cx.current, of, write: what.write, intended: (cx.intended, cx.lateness) };
+        let opening = (what.slot, cx.slots.get(what.slot).opening);
+        let Wanted { file, offset, len, write, .. } = *what;
+        let start = Start { tag, file, opening, buf, offset, len, write, last: full };
+        self.back.start(cx.clock, start).map_err(|errno| cx.failed("starting asynchronous I/O failed", errno, of))
+    }
+
+    /// A drawn size is larger than it was likely to be: all buffers are made anew.
+    #[cold]
+    fn grow(&mut self, cx: &mut OpCx<'_>, len: usize) -> Result<(), Outcome> {
+        self.notice(cx, u64::MAX, true)?;
+        match Piece::cut(self.flights.len(), len) {
+            Ok(pieces) => {
+                if self.bounded {
+                    self.back.renew(&pieces);
+                }
+                self.take_buffers(pieces);
+                Ok(())
+            }
+            Err(errno) => Err(cx.failed("no memory for asynchronous I/O", errno, None)),
+        }
+    }
+
+    /// Takes notice of all that has completed, waiting until that are at least `n`, or all. An error is the failure of the flowop
+    /// that submitted the operation, whoever takes notice. The wait ends with the run, unless it is `to_the_end`.
+    pub(super) fn notice(&mut self, cx: &mut OpCx<'_>, n: u64, to_the_end: bool) -> Result<(), Outcome> {
+        let (mut seen, mut first, mut last) = (0, Ok(()), 0);
+        loop {
+            while let Some(landed) = self.back.landed(cx.clock) {
+                (seen, last) = (seen + 1, landed.completed);
+                if let Err(failed) = self.book(cx, landed) {
+                    first = first.and(Err(failed));
+                }
+            }
+            if to_the_end {
+                self.left.store(self.out() as u32, Relaxed);
+            } else if first.is_err() {
+                return first;
+            }
+            if !to_the_end && last > cx.gate.deadline() {
+                return Err(Outcome::Over);
+            }
+            if seen >= n || self.out() == 0 {
+                return first;
+            }
+            let mut limit = LOOK;
+            if !to_the_end {
+                let (now, deadline) = (cx.clock.raw(), cx.gate.deadline());
+                if now > deadline {
+                    return Err(Outcome::Over);
+                }
+                let end = deadline.min(now.saturating_add(cx.clock.ticks(LOOK.as_nanos() as u64)));
+                limit = Duration::from_nanos(cx.clock.ns(now, end) + 1);
+            }
+            let wanted = (n - seen).min(self.out());
+            self.back
+                .wait(cx.clock, wanted, limit)
+                .map_err(|errno| cx.failed("waiting for asynchronous I/O failed", errno, None))?;
+        }
+    }
+
+    /// Counts what has completed, by the time at which it did.
+    fn book(&mut self, cx: &mut OpCx<'_>, landed: Landed) -> Result<(), Outcome> {
+        let Landed { tag, buf, submitted, completed, result } = landed;
+        let Flight { cell, of, write, intended: (intended, lateness) } = self.flights[tag as usize];
+        self.free.push((tag, buf));
+        let counters = cx.stats.cell(cell);
+        match result {
+            Ok(n) if completed <= cx.gate.deadline() => {
+                counters.record(cx.clock.ns(submitted, completed), n as u64);
+                if intended > 0 {
+                    counters.record_response(cx.clock.ns(intended, completed), lateness);
+                }
+                Ok(())
+            }
+            Ok(n) => {
+                counters.record_late(n as u64);
+                Ok(())
+            }
+            Err(errno) => {
+                let what = if write { "asynchronous write failed" } else { "asynchronous read failed" };
+                Err(cx.failed_of(cell, what, errno, of))
+            }
+        }
+    }
+}
+
+/// One operation that a flowop wants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) slot: usize,
+    pub(super) file: Handle,
+    pub(super) offset: u64,
+    pub(super) len: usize,
+    pub(super) write: bool,
+}
+
+/// A file is about to be closed: no operation may still be on its way to it, and no ring keep it.
+pub(in crate::flowop) fn let_go(cx: &mut OpCx<'_>, slot: usize) -> Result<(), Outcome> {
+    let drained = drain(cx);
+    if let Some(aio) = &mut cx.aio {
+        aio.back.forget_file(slot);
+    }
+    drained
+}
