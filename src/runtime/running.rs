@@ -131,7 +131,7 @@ impl Running {
         crate::sys::mark("gate opens");
         self.from = shared.clock.raw();
         shared.gate.set_deadline(self.tick_after(limit));
-        shared.gate.open();
+        shared.gate.open(self.from);
         Ok(())
     }
 
@@ -388,7 +388,7 @@ impl Running {
     /// then its threads are left to the end of wmlrun.
     pub fn join(mut self, limit: Duration) -> bool {
         self.stop(self.shared.clock.raw());
-        self.shared.gate.open();
+        self.shared.gate.open(self.shared.clock.raw());
         if self.settle(limit) > 0 {
             // A thread in a call that never returns can't be ended, only left.
             self.leaders.drain(..).for_each(drop);
@@ -401,7 +401,7 @@ impl Running {
     pub(super) fn abandon(self) {
         // Leaders that were never started have no seats that come; those that were go home at once.
         self.shared.stop(0);
-        self.shared.gate.open();
+        self.shared.gate.open(self.shared.clock.raw());
         for leader in self.leaders {
             let _ = leader.join();
         }
