@@ -107,10 +107,10 @@ impl Step for Open {
         let set = &cx.views[self.set].set.state;
         if self.create {
             set.set_exists(index, true);
-        } else {
-            set.release(index);
+            cx.digress();
+        } else if set.release(index) {
+            cx.digress();
         }
-        cx.digress();
         outcome
     }
 }

@@ -15,7 +15,7 @@ pub mod mapped;
 pub mod name;
 pub mod proc;
 
-pub use clock::Clock;
+pub use clock::{Clock, Scale};
 pub use fd::{Fd, NONE};
 pub use mark::mark;
 pub use rustix::io::Errno;

@@ -13,6 +13,7 @@ mod tree;
 
 mod cold;
 mod commands;
+mod cost;
 mod counts;
 mod coverage;
 mod documented;
