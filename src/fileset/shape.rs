@@ -286,10 +286,11 @@ impl Holders {
         self.first[dir]..self.first.get(dir + 1).copied().unwrap_or(self.total)
     }
 
-    /// Where a thing stands among those of its directory, from 0.
+    /// The directory of a thing, and where it stands among those there, from 0.
     #[inline]
-    pub(super) fn place(&self, thing: u32) -> u32 {
-        thing - self.first[self.find(thing) as usize]
+    pub(super) fn dir_and_place(&self, thing: u32) -> (u32, u32) {
+        let dir = self.find(thing);
+        (dir, thing - self.first[dir as usize])
     }
 
     fn memory(&self) -> usize {

@@ -135,11 +135,17 @@ fn scale(rows: &[SizeRow], entries: u64) -> Vec<SizeRow> {
     scaled
 }
 
+/// The largest set whose drawn sizes are kept: half a megabyte.
+const AT_HAND: u64 = 1 << 16;
+
 /// What gives the files of one set their sizes.
 #[derive(Clone, Debug)]
 pub(super) enum Sizes {
     Const(u64),
+    /// Drawn when asked for.
     Drawn(Quantity, u64),
+    /// The same, of a set so small that all draws together are no memory worth speaking of.
+    Known(Arc<[u64]>),
     Table(SizeTable, Permutation),
 }
 
@@ -152,12 +158,22 @@ impl Sizes {
         }
     }
 
+    /// With the sizes of `n` files at hand, if they are drawn and few: a draw is a stream of its own and a logarithm or two,
+    /// which is dear for every file that is opened.
+    pub(super) fn at_hand(self, n: u64) -> Self {
+        match self {
+            Self::Drawn(..) if n <= AT_HAND => Self::Known((0..n).map(|i| self.of(i)).collect()),
+            other => other,
+        }
+    }
+
     /// The size of a file.
     #[inline]
     pub(super) fn of(&self, file: u64) -> u64 {
         match self {
             Self::Const(size) => *size,
             Self::Drawn(var, seed) => var.draw(&mut random::stream(*seed, &[file])),
+            Self::Known(sizes) => sizes[file as usize],
             Self::Table(table, order) => table.at_rank(order.at(file)),
         }
     }
@@ -249,6 +265,17 @@ mod tests {
             assert_eq!(bytes, table.bytes());
             assert!(powers > 4000, "{powers} of 10000 on powers of two");
         }
+    }
+
+    #[test]
+    fn sizes_at_hand_are_those_that_are_drawn() {
+        let law = Quantity::from(
+            crate::random::randvar(&crate::random::RandvarParams { mean: Some(9e3), ..Default::default() }).unwrap(),
+        );
+        let drawn = Sizes::new(&law, None, 7);
+        let known = drawn.clone().at_hand(1000);
+        assert!(matches!(known, Sizes::Known(_)) && matches!(drawn.clone().at_hand(AT_HAND + 1), Sizes::Drawn(..)));
+        assert!((0..1000).all(|i| known.of(i) == drawn.of(i)));
     }
 
     #[test]

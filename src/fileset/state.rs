@@ -25,6 +25,8 @@ const FANOUT: usize = 64;
 const IN_NODE: u64 = IN_WORD * FANOUT as u64;
 /// The largest piece of the shared order that a thread takes at once.
 const MAX_BATCH: u64 = 64;
+/// Threads hold no more than one in so many of a set's positions at once, so that the order is still a rotation.
+const HELD: u64 = 4;
 /// Random tries before a uniform pick goes by the counts.
 const TRIES: u32 = 6;
 
@@ -65,6 +67,8 @@ pub struct Rotor {
 struct Lane {
     at: u64,
     end: u64,
+    /// The index of `at`, where all are there: so that one division is enough for a piece.
+    index: u64,
 }
 
 /// A thread's own order: starts at the first file.
@@ -143,8 +147,8 @@ impl State {
 
     /// Gives a held file back unchanged: [`Members::release`].
     #[inline]
-    pub fn release(&self, i: u64) {
-        self.files.release(i);
+    pub fn release(&self, i: u64) -> bool {
+        self.files.release(i)
     }
 
     /// Says that a held file was made or removed: [`Members::set_exists`].
@@ -242,9 +246,10 @@ impl Members {
         self.n == 0
     }
 
-    /// So many threads share the set: where it is large against them, each takes pieces of the shared order.
+    /// So many threads share the set: where it is large against them, each takes pieces of the shared order, and works on
+    /// neighbours, whose bits lie in its processor's cache.
     pub fn set_threads(&self, threads: u64) {
-        self.batch.store((self.n / (threads.max(1) * MAX_BATCH)).clamp(1, MAX_BATCH), Ordering::Relaxed);
+        self.batch.store((self.n / (threads.max(1) * HELD)).clamp(1, MAX_BATCH), Ordering::Relaxed);
     }
 
     /// No step of this run makes or removes members. Picks then write to nothing but the shared order, and hold nothing.
@@ -284,14 +289,7 @@ impl Members {
     #[inline]
     fn pick_full(&self, how: How<'_>) -> u64 {
         match how {
-            How::Rotate(rotor) => {
-                let lane = &mut rotor.lanes[Want::Existing as usize];
-                if lane.at == lane.end {
-                    *lane = self.claim(Want::Existing);
-                }
-                lane.at += 1;
-                (lane.at - 1) % self.n
-            }
+            How::Rotate(rotor) => self.next(rotor),
             How::Own(own) => {
                 let i = if own.at < self.n { own.at } else { 0 };
                 own.at = i + 1;
@@ -300,6 +298,24 @@ impl Members {
             How::Index(i) => i % self.n,
             How::Uniform(bits) => below(bits, self.n),
         }
+    }
+
+    /// The next in the shared order of a set that is all there and stays so; `None` for any other set.
+    #[inline]
+    pub fn next_of_all(&self, rotor: &mut Rotor) -> Option<u64> {
+        (self.mode.load(Ordering::Relaxed) == mode::FULL && self.n > 0).then(|| self.next(rotor))
+    }
+
+    #[inline]
+    fn next(&self, rotor: &mut Rotor) -> u64 {
+        let lane = &mut rotor.lanes[Want::Existing as usize];
+        if lane.at == lane.end {
+            *lane = self.claim(Want::Existing);
+        }
+        let index = lane.index;
+        lane.at += 1;
+        lane.index = if index + 1 == self.n { 0 } else { index + 1 };
+        index
     }
 
     fn pick_some(&self, want: Want, how: How<'_>, hold: bool) -> Picked {
@@ -337,10 +353,11 @@ impl Members {
         }
     }
 
+    #[inline(never)]
     fn claim(&self, want: Want) -> Lane {
         let batch = self.batch.load(Ordering::Relaxed);
         let at = self.cursors[want as usize].fetch_add(batch, Ordering::Relaxed);
-        Lane { at, end: at + batch }
+        Lane { at, end: at + batch, index: at % self.n }
     }
 
     /// A few tries at random, which is uniform over the candidates whenever one is hit; where they are rare, one by its rank,
@@ -479,13 +496,15 @@ impl Members {
         }
     }
 
-    /// Gives a held member back as it was.
+    /// Gives a held member back as it was. Whether that took writing to shared memory: not where nothing is ever held.
     #[inline]
-    pub fn release(&self, i: u64) {
-        if self.mode.load(Ordering::Relaxed) == mode::LIVE {
-            self.word(i).fetch_and(!(1 << (i % IN_WORD + IN_WORD)), Ordering::AcqRel);
+    pub fn release(&self, i: u64) -> bool {
+        let live = self.mode.load(Ordering::Relaxed) == mode::LIVE;
+        if live {
+            self.word(i).fetch_and(!(1 << (i % IN_WORD + IN_WORD)), Ordering::SeqCst);
             self.announce();
         }
+        live
     }
 
     /// Says that a held member was made, or removed, and gives it back.
@@ -495,7 +514,7 @@ impl Members {
         let word = self.word(i);
         let change = |word: u64| if there { word | bit } else { word & !bit } & !busy;
         let mut seen = word.load(Ordering::Relaxed);
-        while let Err(now) = word.compare_exchange_weak(seen, change(seen), Ordering::AcqRel, Ordering::Relaxed) {
+        while let Err(now) = word.compare_exchange_weak(seen, change(seen), Ordering::SeqCst, Ordering::Relaxed) {
             seen = now;
         }
         if (seen & bit != 0) != there {
@@ -507,7 +526,7 @@ impl Members {
     /// The number of the current state of things, for [`Members::wait_change`]. Take it, **look again**, then wait.
     pub fn epoch(&self) -> u32 {
         let epoch = self.change.fetch_or(AWAITED, Ordering::SeqCst) | AWAITED;
-        // With the fence in `announce`: either the picks after this see the change, or the change sees that it is awaited.
+        // With the order in `announce`: either the picks after this see the change, or the change sees that it is awaited.
         fence(Ordering::SeqCst);
         epoch
     }
@@ -525,10 +544,12 @@ impl Members {
     }
 
     /// Tells those who wait. While nobody does it is a look at a line that nobody writes.
+    ///
+    /// What is announced was written by read-modify-writes in sequentially consistent order, and so is this look: no fence is
+    /// needed here, which costs as much as three of them, since the one in `epoch` stands between its number and the picks.
     #[inline]
     fn announce(&self) {
-        fence(Ordering::SeqCst);
-        let seen = self.change.load(Ordering::Relaxed);
+        let seen = self.change.load(Ordering::SeqCst);
         // A failed swap means that it moved since: whoever asked before was woken, whoever asks now sees our change.
         if seen & AWAITED != 0
             && self.change.compare_exchange(seen, seen.wrapping_add(1), Ordering::SeqCst, Ordering::Relaxed).is_ok()
@@ -541,7 +562,7 @@ impl Members {
     fn count(&self, w: usize, by: i32) {
         let mut node = w / FANOUT;
         for level in &self.counts {
-            level[node].fetch_add(by, Ordering::Relaxed);
+            level[node].fetch_add(by, Ordering::SeqCst);
             node /= FANOUT;
         }
     }

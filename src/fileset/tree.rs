@@ -70,7 +70,7 @@ impl Tree {
             shape,
             n_files: spec.entries,
             n_leafdirs: spec.leafdirs,
-            sizes: Sizes::new(&spec.size, spec.sizes.as_ref(), mix(own, purpose::SIZES)),
+            sizes: Sizes::new(&spec.size, spec.sizes.as_ref(), mix(own, purpose::SIZES)).at_hand(spec.entries),
             present: spec.prealloc.min(100),
             present_seed: mix(own, purpose::PRESENT),
             leafdir_seed: mix(own, purpose::LEAFDIRS),
@@ -168,7 +168,14 @@ impl Tree {
     /// The number of file `i` in its directory, from 1.
     #[inline]
     pub fn serial(&self, i: u64) -> u64 {
-        u64::from(self.shape.files.place(i as u32)) + 1
+        self.place_of(i).1
+    }
+
+    /// Both at once: the directory that holds file `i`, and its number there.
+    #[inline]
+    pub fn place_of(&self, i: u64) -> (u64, u64) {
+        let (dir, place) = self.shape.files.dir_and_place(i as u32);
+        (u64::from(dir), u64::from(place) + 1)
     }
 
     /// The name of file `i` in its directory.

@@ -203,7 +203,7 @@ impl Step for Xattr {
             Err(outcome) => return outcome,
         };
         let len = self.size.draw(&mut cx.rng);
-        let range = if self.set { cx.buffer.data(&mut cx.rng, len) } else { cx.buffer.place(&mut cx.rng, len) };
+        let range = if self.set { cx.buffer.data(len) } else { cx.buffer.place(len) };
         let Some(range) = range else { return small_buffer(cx, len) };
         let Some(handle) = cx.handle(slot).copied() else { return Outcome::Over };
         cx.begin();

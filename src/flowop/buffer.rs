@@ -1,7 +1,6 @@
 //! A thread's I/O buffer: `memsize` bytes, filled before the gate opens, of which each operation takes a slice.
 
 use crate::fileset::content::{self, Stamper};
-use crate::random::{self, Rng};
 use crate::sys::map::Map;
 use std::ops::Range;
 
@@ -15,8 +14,11 @@ pub struct IoBuffer {
     /// `memsize`; 0: the buffer is as large as the largest operation.
     memsize: u64,
     stamper: Stamper,
-    direct: bool,
+    /// The bits that the place of a slice may have.
+    aligned: u64,
     seed: u64,
+    /// Where places are drawn from, see [`IoBuffer::draw`].
+    state: u64,
     /// The last length asked for, and how many places there are for it.
     places: (u64, u64),
 }
@@ -27,7 +29,8 @@ impl IoBuffer {
         let len = if memsize > 0 { memsize } else { needed };
         let mut memory = Map::new(len as usize)?;
         content::fill(memory.bytes_mut(), seed, 0.0);
-        Ok(Self { memory, memsize, stamper, direct, seed, places: (0, 1) })
+        let aligned = if direct { !(ALIGN - 1) } else { !0 };
+        Ok(Self { memory, memsize, stamper, aligned, seed, state: seed, places: (0, 1) })
     }
 
     /// The bytes of a slice.
@@ -42,10 +45,20 @@ impl IoBuffer {
         &mut self.memory.bytes_mut()[range]
     }
 
+    /// A slice of `len` bytes to read into; `None` where [`IoBuffer::place`] is.
+    #[inline]
+    pub fn slice(&mut self, len: u64) -> Option<&mut [u8]> {
+        if self.places == (len, 1) {
+            return self.memory.bytes_mut().get_mut(..len as usize);
+        }
+        let range = self.place(len)?;
+        self.memory.bytes_mut().get_mut(range)
+    }
+
     /// A slice to write: each 4 KiB block in it is made unlike all others.
     #[inline]
-    pub fn data(&mut self, rng: &mut Rng, len: u64) -> Option<Range<usize>> {
-        let range = self.place(rng, len)?;
+    pub fn data(&mut self, len: u64) -> Option<Range<usize>> {
+        let range = self.place(len)?;
         self.stamper.stamp(&mut self.memory.bytes_mut()[range.clone()]);
         Some(range)
     }
@@ -53,26 +66,35 @@ impl IoBuffer {
     /// A slice of `len` bytes at a random place, in steps of its own length. A buffer that is not bound by `memsize` grows
     /// if it must; `None` if it is bound and too small.
     #[inline]
-    pub fn place(&mut self, rng: &mut Rng, len: u64) -> Option<Range<usize>> {
+    pub fn place(&mut self, len: u64) -> Option<Range<usize>> {
         if len != self.places.0 {
-            let room = self.memory.bytes().len() as u64;
-            if len > room {
-                return self.grow(len);
-            }
-            self.places = (len, if self.memsize > len { (room / len.max(1)).max(1) } else { 1 });
+            self.fit(len)?;
         }
-        if self.places.1 == 1 {
-            return Some(0..len as usize);
-        }
-        let mut at = random::below(rng, self.places.1) * len;
-        if self.direct {
-            at -= at % ALIGN;
-        }
+        let at = if self.places.1 == 1 { 0 } else { (self.draw(self.places.1) * len) & self.aligned };
         Some(at as usize..(at + len) as usize)
     }
 
+    #[inline(never)]
+    fn fit(&mut self, len: u64) -> Option<()> {
+        let room = self.memory.bytes().len() as u64;
+        if len > room {
+            return self.grow(len);
+        }
+        self.places = (len, if self.memsize > len { (room / len.max(1)).max(1) } else { 1 });
+        Some(())
+    }
+
+    /// A number below `n`. Which slice of a buffer an operation takes decides nothing but which of the processor's caches hold
+    /// it: so a generator of one multiplication will do (Knuth's MMIX; its upper bits are used), and the thread's own stream
+    /// stays one of sizes, offsets and files.
+    #[inline]
+    fn draw(&mut self, n: u64) -> u64 {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.state >> 32) * (n & 0xffff_ffff)) >> 32
+    }
+
     #[cold]
-    fn grow(&mut self, len: u64) -> Option<Range<usize>> {
+    fn grow(&mut self, len: u64) -> Option<()> {
         if self.memsize > 0 {
             return None;
         }
@@ -80,6 +102,6 @@ impl IoBuffer {
         content::fill(memory.bytes_mut(), self.seed, 0.0);
         self.memory = memory;
         self.places = (len, 1);
-        Some(0..len as usize)
+        Some(())
     }
 }

@@ -211,7 +211,7 @@ impl Step for Buffered {
             Err(outcome) => return outcome,
         };
         let len = self.iosize.draw(&mut cx.rng);
-        let range = if self.write { cx.buffer.data(&mut cx.rng, len) } else { cx.buffer.place(&mut cx.rng, len) };
+        let range = if self.write { cx.buffer.data(len) } else { cx.buffer.place(len) };
         let Some(range) = range else { return small_buffer(cx, len) };
         if !ready(cx, slot) {
             return cx.misuse("no memory for the buffer of a slot", "use fewer slots or threads");

@@ -120,7 +120,7 @@ impl Step for BlockStep {
         cx.begin();
         self.pair.high.add(value);
         match self.pair.low.take(value) {
-            Ok(_) => cx.end(0),
+            Ok(_) => cx.end_here(0),
             Err(_) => Outcome::Over,
         }
     }
@@ -163,7 +163,7 @@ impl Step for PostStep {
             }
             pair.low.add(value);
         }
-        cx.end(0)
+        cx.end_here(0)
     }
 }
 

@@ -125,7 +125,7 @@ impl Step for MappedStep {
             Ok(offset) => offset.unwrap_or(0),
             Err(outcome) => return outcome,
         };
-        let range = if self.op.write { cx.buffer.data(&mut cx.rng, len) } else { cx.buffer.place(&mut cx.rng, len) };
+        let range = if self.op.write { cx.buffer.data(len) } else { cx.buffer.place(len) };
         let Some(range) = range else { return small_buffer(cx, len) };
         cx.begin();
         match self.copy(cx, slot, offset, range) {

@@ -6,7 +6,7 @@ use super::transfer::FileUse;
 use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
-use crate::fileset::Want;
+use crate::fileset::{Name, Want};
 use crate::spec::{Class, Flowop, Origin, Way};
 use crate::sys::{Errno, Fd};
 use std::ffi::CStr;
@@ -77,12 +77,13 @@ pub(super) fn by_name(
         Err(outcome) => return outcome,
     };
     let file = FileRef { set, index };
-    let outcome = match cx.locate(file) {
+    let mut name = Name::default();
+    let outcome = match cx.locate_as(file, &mut name) {
         Err(outcome) => outcome,
-        Ok((dir, name)) => {
+        Ok(dir) => {
             cx.begin();
             match call(cx.engine, dir, name.as_c()) {
-                Ok(bytes) => cx.end(bytes),
+                Ok(bytes) => cx.end_here(bytes),
                 Err(errno) => cx.failed(what, errno, Some(file)),
             }
         }
@@ -138,8 +139,9 @@ impl Step for Delete {
                 Err(outcome) => return outcome,
             }
         };
-        let (dir, name) = match cx.locate(file) {
-            Ok(found) => found,
+        let mut name = Name::default();
+        let dir = match cx.locate_as(file, &mut name) {
+            Ok(dir) => dir,
             Err(outcome) => {
                 cx.views[file.set].set.state.release(file.index);
                 return outcome;

@@ -108,10 +108,10 @@ impl Step for Open {
         let state = &cx.views[set].set.state;
         if self.create {
             state.set_exists(index, true);
-        } else {
-            state.release(index);
+            cx.digress();
+        } else if state.release(index) {
+            cx.digress();
         }
-        cx.digress();
         outcome
     }
 }

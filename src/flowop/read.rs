@@ -87,11 +87,32 @@ struct ReadStep {
 impl Step for ReadStep {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        if let Some(outcome) = self.again(cx) { outcome } else { self.anywhere(cx) }
+    }
+}
+
+impl ReadStep {
+    /// One more random read of the file that the last one was of. `None`: it is not that simple.
+    #[inline]
+    fn again(&mut self, cx: &mut OpCx<'_>) -> Option<Outcome> {
+        let known = self.target.known.as_mut()?;
+        cx.begin();
+        let offset = known.aim(&mut cx.slots, &mut cx.rng)?;
+        let buf = cx.buffer.slice(known.len)?;
+        cx.last_offset = offset;
+        Some(match cx.engine.pread(&mut known.handle, buf, offset) {
+            Ok(n) => cx.end_here(n as u64),
+            Err(errno) => fail(cx, known.slot, errno),
+        })
+    }
+
+    #[inline(never)]
+    fn anywhere(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let Aim { slot, offset, len } = match self.target.aim(cx) {
             Ok(aim) => aim,
             Err(outcome) => return outcome,
         };
-        let Some(range) = cx.buffer.place(&mut cx.rng, len) else { return small_buffer(cx, len) };
+        let Some(range) = cx.buffer.place(len) else { return small_buffer(cx, len) };
         cx.begin();
         let buf = cx.buffer.get_mut(range.clone());
         let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };

@@ -54,6 +54,8 @@ pub struct Slots {
     /// The buffers of `bufread` and `bufwrite`, by slot; none as long as no such flowop has run.
     pub(super) streams: Vec<Option<Box<Stream>>>,
     openings: u64,
+    /// Changes with whatever may change in a slot.
+    version: u64,
     /// Where the slots of their own begin, one for each file set.
     own: usize,
     rotor: usize,
@@ -70,6 +72,7 @@ impl Slots {
             table: vec![Slot::default(); max_fd + 1 + sets],
             streams: Vec::new(),
             openings: 0,
+            version: 0,
             own: max_fd + 1,
             rotor: 0,
             last: usize::MAX,
@@ -96,6 +99,12 @@ impl Slots {
         let slot = self.by_rule(rule);
         self.last = slot;
         slot
+    }
+
+    /// As long as this stays the same, so does every slot.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// A slot is worked on without having been chosen.
@@ -142,6 +151,7 @@ impl Slots {
     /// A slot, to change.
     #[inline]
     pub fn get_mut(&mut self, slot: usize) -> &mut Slot {
+        self.version += 1;
         &mut self.table[slot]
     }
 
@@ -149,6 +159,7 @@ impl Slots {
     #[inline]
     pub fn fill(&mut self, slot: usize, handle: Handle, file: FileRef, nominal: u64) {
         self.openings += 1;
+        self.version += 1;
         self.table[slot] = Slot { handle: Some(handle), file: Some(file), nominal, opening: self.openings };
     }
 

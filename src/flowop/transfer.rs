@@ -2,9 +2,10 @@
 
 use super::args::{Args, SetInfo};
 use super::cx::PickBy;
-use super::slots::{FileRef, SlotRule};
+use super::slots::{FileRef, SlotRule, Slots};
 use super::{Effects, Kind, OpCx, Outcome, Unit};
 use crate::diag::{Code, Diagnostic};
+use crate::engine::Handle;
 use crate::fileset::Want;
 use crate::random::{self, Quantity, Rng};
 use rustix::fs::OFlags;
@@ -42,10 +43,7 @@ impl PickRule {
         match self {
             Self::Rotate => PickBy::Rotate,
             Self::Own => PickBy::Own,
-            Self::Index { value, entries, scale: 0 } => PickBy::Index(value.draw(rng) % entries),
-            Self::Index { value, entries, scale } => {
-                PickBy::Index((value.draw_f64(rng) * *scale as f64).max(0.0) as u64 % entries)
-            }
+            Self::Index { value, entries, scale } => PickBy::Index(index(value, *entries, *scale, rng)),
         }
     }
 
@@ -56,6 +54,15 @@ impl PickRule {
             Self::Index { value, .. } => format!(" indexed={value}"),
         }
     }
+}
+
+#[inline(never)]
+fn index(value: &Quantity, entries: u64, scale: u64, rng: &mut Rng) -> u64 {
+    let drawn = match scale {
+        0 => value.draw(rng),
+        _ => (value.draw_f64(rng) * scale as f64).max(0.0) as u64,
+    };
+    drawn % entries
 }
 
 /// The slot and file that a flowop works on.
@@ -339,19 +346,46 @@ pub(super) struct Target {
     pub(super) file: FileUse,
     pub(super) iosize: Quantity,
     pub(super) offsets: Offsets,
-    known: Option<Known>,
+    pub(super) known: Option<Known>,
 }
 
 /// What the last aim found out, for as long as the slot holds a file of that set and size: random I/O of one size in one
 /// slot then needs no more than a draw.
 #[derive(Clone, Copy, Debug)]
-struct Known {
-    slot: usize,
+pub(super) struct Known {
+    pub(super) slot: usize,
+    pub(super) len: u64,
+    /// The open file, for calls that leave it as it is.
+    pub(super) handle: Handle,
+    /// That of the slots when this was looked at last.
+    version: u64,
     set: usize,
     nominal: u64,
-    len: u64,
     step: u64,
     places: u64,
+}
+
+impl Known {
+    /// The offset of the next I/O, if the slot still holds such a file.
+    #[inline]
+    pub(super) fn aim(&mut self, slots: &mut Slots, rng: &mut Rng) -> Option<u64> {
+        if slots.version() != self.version {
+            self.look_again(slots)?;
+        }
+        slots.note(self.slot);
+        Some(random::below(rng, self.places) * self.step)
+    }
+
+    #[inline(never)]
+    fn look_again(&mut self, slots: &Slots) -> Option<()> {
+        let slot = slots.get(self.slot);
+        if slot.nominal != self.nominal || !slot.holds(self.set) {
+            return None;
+        }
+        self.handle = slot.handle?;
+        self.version = slots.version();
+        Some(())
+    }
 }
 
 impl Target {
@@ -362,14 +396,11 @@ impl Target {
     /// The next I/O; opens the file if need be.
     #[inline]
     pub(super) fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Outcome> {
-        if let Some(known) = &self.known {
-            let slot = cx.slots.get(known.slot);
-            if slot.nominal == known.nominal && slot.holds(known.set) {
-                let offset = random::below(&mut cx.rng, known.places) * known.step;
-                cx.last_offset = offset;
-                cx.slots.note(known.slot);
-                return Ok(Aim { slot: known.slot, offset: Some(offset), len: known.len });
-            }
+        if let Some(known) = &mut self.known
+            && let Some(offset) = known.aim(&mut cx.slots, &mut cx.rng)
+        {
+            cx.last_offset = offset;
+            return Ok(Aim { slot: known.slot, offset: Some(offset), len: known.len });
         }
         self.look(cx)
     }
@@ -379,13 +410,16 @@ impl Target {
         let slot = self.file.ensure(cx)?;
         let len = self.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?;
-        if let (Place::Random { align }, Quantity::Const(_), 0, Some(file)) =
-            (&self.offsets.place, &self.iosize, self.file.slot.rotate, cx.slots.get(slot).file)
+        let state = cx.slots.get(slot);
+        if let (Place::Random { align }, Quantity::Const(_), 0, Some(file), Some(handle)) =
+            (&self.offsets.place, &self.iosize, self.file.slot.rotate, state.file, state.handle)
         {
             self.known = Some(Known {
                 slot,
+                handle,
+                version: cx.slots.version(),
                 set: file.set,
-                nominal: cx.slots.get(slot).nominal,
+                nominal: state.nominal,
                 len,
                 step: if *align > 0 { *align } else { len },
                 places: self.offsets.places,

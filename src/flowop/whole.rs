@@ -87,7 +87,7 @@ impl Step for ReadWhole {
             0 => cx.slots.get(slot).nominal.max(1),
             n => n,
         };
-        let Some(range) = cx.buffer.place(&mut cx.rng, chunk) else { return small_buffer(cx, chunk) };
+        let Some(range) = cx.buffer.place(chunk) else { return small_buffer(cx, chunk) };
         let engine = cx.engine;
         cx.begin();
         let mut calls = 0;
@@ -191,7 +191,7 @@ impl Step for WriteWholeStep {
         let start = cx.handle(slot).map_or(0, |h| h.position);
         let mut bytes = 0;
         for done in 0..chunks {
-            let Some(range) = cx.buffer.data(&mut cx.rng, chunk) else { return small_buffer(cx, chunk) };
+            let Some(range) = cx.buffer.data(chunk) else { return small_buffer(cx, chunk) };
             if done == 0 {
                 if chunk > write::CHEAP_FILL {
                     cx.digress();

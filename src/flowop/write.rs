@@ -148,7 +148,7 @@ impl Step for WriteStep {
             Ok(aim) => aim,
             Err(outcome) => return outcome,
         };
-        let Some(range) = cx.buffer.data(&mut cx.rng, len) else { return small_buffer(cx, len) };
+        let Some(range) = cx.buffer.data(len) else { return small_buffer(cx, len) };
         if len > CHEAP_FILL {
             cx.digress();
         }

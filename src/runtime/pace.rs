@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(super) struct Rounds {
     begun: AtomicU64,
     ended: AtomicU64,
+    /// When the first round is to start, in ticks.
+    first: AtomicU64,
     /// When the next round is to start, in ticks; 0: there is none.
     next: AtomicU64,
 }
@@ -46,15 +48,18 @@ impl Progress {
     }
 
     fn add(&mut self, rounds: &Rounds, pace: Pace, clock: &Clock, tick: u64) {
-        self.offered += rounds.begun.load(Relaxed);
+        let begun = rounds.begun.load(Relaxed);
+        self.offered += begun;
         self.achieved += rounds.ended.load(Relaxed);
         let next = rounds.next.load(Relaxed);
         if next > 0 && next < tick {
-            let overdue = clock.ns(next, tick);
-            let behind = 1 + (overdue as f64 * pace.rate / 1e9) as u64;
+            let since = |start: u64| 1 + (clock.ns(start, tick) as f64 * pace.rate / 1e9) as u64;
+            // Evenly spaced rounds are counted by the schedule alone: the thread may be about to begin one just now.
+            let first = rounds.first.load(Relaxed);
+            let behind = if pace.poisson { since(next) } else { since(first).saturating_sub(begun) };
             self.backlog += behind;
             self.offered += behind;
-            self.oldest_ns = self.oldest_ns.max(overdue);
+            self.oldest_ns = self.oldest_ns.max(clock.ns(next, tick));
         }
     }
 }
@@ -74,7 +79,7 @@ pub(super) fn progress(shared: &Shared, tick: u64) -> Option<Progress> {
 pub(super) struct Timetable {
     pace: Pace,
     rng: Rng,
-    /// When the thread began, in ticks.
+    /// When the gate opened, in ticks.
     start: u64,
     /// When the next round is to start, in nanoseconds after that.
     next_ns: f64,
@@ -92,7 +97,8 @@ impl Timetable {
 
     /// The gate has opened.
     pub(super) fn go(&mut self, cx: &OpCx<'_>, rounds: &Rounds) {
-        self.start = cx.clock.raw();
+        self.start = cx.gate.opened();
+        rounds.first.store(self.next_tick(cx.clock), Relaxed);
         rounds.next.store(self.next_tick(cx.clock), Relaxed);
     }
 
@@ -159,14 +165,70 @@ mod tests {
         assert!((variance.sqrt() - 1e6).abs() < 4e4, "{}", variance.sqrt());
     }
 
+    /// Kolmogorov and Smirnov's distance between the gaps and the law that they are to follow.
+    fn distance(gaps: &mut [f64], mean: f64) -> f64 {
+        gaps.sort_by(f64::total_cmp);
+        let n = gaps.len() as f64;
+        let off = |(i, gap): (usize, &f64)| {
+            let law = 1.0 - (-gap / mean).exp();
+            (law - i as f64 / n).max((i + 1) as f64 / n - law)
+        };
+        gaps.iter().enumerate().map(off).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn poisson_gaps_follow_the_exponential_law() {
+        const N: usize = 10_000;
+        let root = (N as f64).sqrt();
+        let mut beyond = 0;
+        for seed in 0..100 {
+            let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, seed);
+            let mut gaps: Vec<f64> = (0..N).map(|_| table.gap()).collect();
+            let d = distance(&mut gaps, 1e6) * root;
+            // Critical values at 0.01 % and 5 %.
+            assert!(d < 2.23, "seed {seed}: {d}");
+            beyond += usize::from(d > 1.36);
+        }
+        // Five of a hundred are to be expected there: four sigma more are 14.
+        assert!(beyond <= 14, "{beyond} of 100 beyond the 5 % value");
+        let mut even: Vec<f64> = (0..N).map(|i| i as f64 * 200.0).collect();
+        assert!(distance(&mut even, 1e6) * root > 2.23, "the test tells another law");
+    }
+
+    /// How many rounds of a timetable are to start within some time.
+    fn offered(pace: Pace, seed: u64, seconds: f64) -> f64 {
+        let mut table = Timetable::new(pace, seed);
+        let mut n = 0;
+        while table.next_ns < seconds * 1e9 {
+            table.next_ns += table.gap();
+            n += 1;
+        }
+        f64::from(n)
+    }
+
+    #[test]
+    fn a_schedule_holds_its_rate() {
+        for rate in [1.0, 3.0, 100.0, 1000.0, 10_000.0, 200_000.0] {
+            for seed in 0..20 {
+                let constant = offered(Pace { rate, poisson: false }, seed, 10.0);
+                assert!((constant - 10.0 * rate).abs() <= 1.0, "{constant} at {rate} a second in 10 s");
+                let poisson = offered(Pace { rate, poisson: true }, seed, 10.0);
+                // The number of a Poisson process has the variance of its mean.
+                let off = (poisson - 10.0 * rate) / (10.0 * rate).sqrt();
+                assert!(off.abs() < 4.0, "{poisson} at {rate} a second in 10 s: {off} sigma");
+            }
+        }
+    }
+
     #[test]
     fn what_is_overdue_counts_as_offered_and_not_as_achieved() {
         let clock = Clock::get();
         let rounds = Rounds::default();
         rounds.begun.store(10, Relaxed);
         rounds.ended.store(9, Relaxed);
-        rounds.next.store(1000, Relaxed);
-        let tick = 1000 + clock.ticks(55_000_000);
+        rounds.first.store(1000, Relaxed);
+        rounds.next.store(1000 + clock.ticks(100_000_000), Relaxed);
+        let tick = 1000 + clock.ticks(155_000_000);
         let mut progress = Progress::default();
         progress.add(&rounds, Pace { rate: 100.0, poisson: false }, clock, tick);
         assert_eq!((progress.offered, progress.achieved, progress.backlog), (16, 9, 6));

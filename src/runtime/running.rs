@@ -137,7 +137,7 @@ impl Running {
         crate::sys::mark("gate opens");
         self.from = shared.clock.raw();
         shared.gate.set_deadline(self.tick_after(limit));
-        shared.gate.open();
+        shared.gate.open(self.from);
         self.guard = guard::start(shared);
         Ok(())
     }
@@ -423,7 +423,7 @@ impl Running {
     /// then its threads are left to the end of wmlrun.
     pub fn join(mut self, limit: Duration) -> bool {
         self.stop(self.shared.clock.raw());
-        self.shared.gate.open();
+        self.shared.gate.open(self.shared.clock.raw());
         if let Some(guard) = self.guard.take() {
             // It sleeps at the gate, which is stopped.
             let _ = guard.join();
@@ -440,7 +440,7 @@ impl Running {
     pub(super) fn abandon(self) {
         // Leaders that were never started have no seats that come; those that were go home at once.
         self.shared.stop(0);
-        self.shared.gate.open();
+        self.shared.gate.open(self.shared.clock.raw());
         for leader in self.leaders {
             let _ = leader.join();
         }

@@ -14,21 +14,46 @@ use crate::model::QuitMode;
 use crate::plan::{self, Thread};
 use crate::random::{self, Quantity, Rng};
 use crate::spec::Way;
+use crate::stats::recorder::{Cell, ThreadStats};
+use crate::sync::Gate;
 use crate::sys::proc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// A step with the state of this thread.
-enum Step {
-    Op { local: usize, iters: Quantity, io: bool, step: Box<dyn flowop::Step> },
-    Enter { iters: Quantity, leave: usize },
-    Leave { enter: usize },
-    Choose { upto: Vec<f64>, starts: Vec<usize>, end: usize },
+///
+/// The kind is a byte of its own, looked at for each step, and not hidden in what the step holds.
+#[repr(u8)]
+enum Step<'r> {
+    /// A flowop that is done once a round: nearly all are.
+    Once(Doing<'r>),
+    Many(Doing<'r>, Quantity),
+    Enter {
+        iters: Quantity,
+        leave: usize,
+    },
+    Leave {
+        enter: usize,
+    },
+    Choose {
+        upto: Vec<f64>,
+        starts: Vec<usize>,
+        end: usize,
+    },
     Jump(usize),
 }
 
+/// A flowop in a thread: its place there, its counters, and whether it is I/O.
+struct Doing<'r> {
+    local: usize,
+    cell: &'r Cell,
+    io: bool,
+    step: Box<dyn flowop::Step>,
+}
+
 /// A thread before the gate: its context, its program, and its timetable if it has one.
-type Ready<'a> = (OpCx<'a>, Vec<Step>, Option<Timetable>);
+type Ready<'a> = (OpCx<'a>, Vec<Step<'a>>, Option<Timetable>);
 
 /// Why a thread left its loop.
 enum End {
@@ -129,7 +154,7 @@ fn report(home: &Home<'_>, end: End) {
 fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Result<Ready<'a>, Fault> {
     let shared: &'a Shared = home.shared;
     let thread: &'a Thread = &home.process.threads[seat.thread];
-    let stats: &'a crate::stats::recorder::ThreadStats = &shared.seats[seat_index(shared, seat)].stats;
+    let stats: &'a ThreadStats = &shared.seats[seat_index(shared, seat)].stats;
     if let Some(level) = thread.ioprio {
         // Without leave the priority stays; the run is the same otherwise.
         let _ = proc::io_priority(level);
@@ -158,7 +183,7 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Resul
         seed,
     };
     let is_io = |local: usize| shared.plan.flowops[thread.first + local].class.is_io();
-    let steps = thread.steps.iter().map(|step| instantiate(step, &at, &is_io)).collect();
+    let steps = thread.steps.iter().map(|step| instantiate(step, &at, stats, &is_io)).collect();
     let aio = effects.aio.map(|aio| outstanding(home, seat, aio, index, !seed)).transpose()?;
     let cx = OpCx::new(Parts {
         engine: shared.options.engine,
@@ -226,10 +251,12 @@ fn seat_index(shared: &Shared, seat: &Seat) -> usize {
     shared.first_seat[seat.process] + seat.instance * each + before + seat.number
 }
 
-fn instantiate(step: &plan::Step, at: &At<'_>, is_io: &dyn Fn(usize) -> bool) -> Step {
+fn instantiate<'r>(step: &plan::Step, at: &At<'_>, stats: &'r ThreadStats, is_io: &dyn Fn(usize) -> bool) -> Step<'r> {
     match step {
         plan::Step::Op { local, iters, op } => {
-            Step::Op { local: *local, iters: iters.clone(), io: is_io(*local), step: op.instantiate(at) }
+            let (local, step) = (*local, op.instantiate(at));
+            let doing = Doing { local, cell: stats.cell(local), io: is_io(local), step };
+            if matches!(iters, Quantity::Const(1)) { Step::Once(doing) } else { Step::Many(doing, iters.clone()) }
         }
         plan::Step::Enter { iters, leave } => Step::Enter { iters: iters.clone(), leave: *leave },
         plan::Step::Leave { enter } => Step::Leave { enter: *enter },
@@ -244,10 +271,16 @@ fn instantiate(step: &plan::Step, at: &At<'_>, is_io: &dyn Fn(usize) -> bool) ->
 /// steps all do nothing.
 ///
 /// With a timetable each round begins at its time, or as soon after it as the round before has ended.
-fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, mut table: Option<&mut Timetable>, seat: &Seat, shared: &Shared) -> End {
+#[inline(never)]
+fn turn<'r>(
+    steps: &mut [Step<'r>],
+    cx: &mut OpCx<'r>,
+    mut table: Option<&mut Timetable>,
+    seat: &Seat,
+    shared: &Shared,
+) -> End {
     // Rounds left of each composite that is being done, by the place of its `Enter`.
     let mut left = vec![0_u64; steps.len()];
-    let count_errors = shared.options.count_errors;
     let mut pc = 0;
     let mut intended = 0;
     if let Some(table) = &mut table {
@@ -255,6 +288,17 @@ fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, mut table: Option<&mut Timetable>
         intended = tick;
     }
     loop {
+        if table.is_none() {
+            let (at, outcome) = stretch(steps, pc, cx, &seat.at, &shared.gate);
+            pc = at;
+            if !matches!(outcome, Outcome::Ok) {
+                if let Some(end) = ended(outcome, cx, seat, shared) {
+                    return end;
+                }
+                pc += 1;
+                continue;
+            }
+        }
         let Some(step) = steps.get_mut(pc) else {
             if shared.gate.is_stopped() {
                 return End::Over;
@@ -267,24 +311,13 @@ fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, mut table: Option<&mut Timetable>
             pc = 0;
             continue;
         };
-        match step {
-            Step::Op { local, iters, io, step } => {
-                cx.turn_to(*local);
-                cx.intended = if *io { intended } else { 0 };
-                seat.at.store(*local as u32, Relaxed);
-                for _ in 0..iters.draw(&mut cx.rng) {
-                    match step.run(cx) {
-                        Outcome::Ok => {}
-                        Outcome::Over => return End::Over,
-                        Outcome::Failed(_) if count_errors && cx.skip_after_error() => {}
-                        other => return ended(other, flowop(shared, seat, 0), *local),
-                    }
-                }
-                pc += 1;
-            }
+        let (doing, times) = match step {
+            Step::Once(doing) => (doing, 1),
+            Step::Many(doing, iters) => (doing, iters.draw(&mut cx.rng)),
             Step::Enter { iters, leave } => {
                 left[pc] = iters.draw(&mut cx.rng);
                 pc = if left[pc] == 0 { *leave + 1 } else { pc + 1 };
+                continue;
             }
             Step::Leave { enter } => {
                 left[*enter] -= 1;
@@ -292,10 +325,68 @@ fn turn(steps: &mut [Step], cx: &mut OpCx<'_>, mut table: Option<&mut Timetable>
                     return End::Over;
                 }
                 pc = if left[*enter] > 0 { *enter + 1 } else { pc + 1 };
+                continue;
             }
-            Step::Choose { upto, starts, end } => pc = choose(&mut cx.rng, upto, starts, *end),
-            Step::Jump(to) => pc = *to,
+            Step::Choose { upto, starts, end } => {
+                pc = choose(&mut cx.rng, upto, starts, *end);
+                continue;
+            }
+            Step::Jump(to) => {
+                pc = *to;
+                continue;
+            }
+        };
+        if table.is_some() {
+            cx.intend(if doing.io { intended } else { 0 });
         }
+        for _ in 0..times {
+            let outcome = doing.run(cx, &seat.at);
+            if !matches!(outcome, Outcome::Ok)
+                && let Some(end) = ended(outcome, cx, seat, shared)
+            {
+                return end;
+            }
+        }
+        pc += 1;
+    }
+}
+
+/// Steps that are done once, one after another, round after round: what most programs are, and nothing more than they need.
+/// Returns at a step of another kind, at one that did not end well, and when the run has stopped: the place, and what came of
+/// the step there.
+#[inline(never)]
+fn stretch<'r>(steps: &mut [Step<'r>], pc: usize, cx: &mut OpCx<'r>, at: &AtomicU32, gate: &Gate) -> (usize, Outcome) {
+    if let Err((i, outcome)) = once(&mut steps[pc..], cx, at) {
+        return (pc + i, outcome);
+    }
+    while !gate.is_stopped() {
+        if let Err(left) = once(steps, cx, at) {
+            return left;
+        }
+    }
+    (steps.len(), Outcome::Ok)
+}
+
+/// Steps that are done once, from the first to the last, or to one of another kind or that did not end well.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "it is all that the loop around it does")]
+fn once<'r>(steps: &mut [Step<'r>], cx: &mut OpCx<'r>, at: &AtomicU32) -> Result<(), (usize, Outcome)> {
+    for (i, step) in steps.iter_mut().enumerate() {
+        let Step::Once(doing) = step else { return Err((i, Outcome::Ok)) };
+        let outcome = doing.run(cx, at);
+        if !matches!(outcome, Outcome::Ok) {
+            return Err((i, outcome));
+        }
+    }
+    Ok(())
+}
+
+impl<'r> Doing<'r> {
+    #[inline]
+    fn run(&mut self, cx: &mut OpCx<'r>, at: &AtomicU32) -> Outcome {
+        cx.turn_to(self.local, self.cell);
+        at.store(self.local as u32, Relaxed);
+        self.step.run(cx)
     }
 }
 
@@ -310,14 +401,18 @@ fn flowop(shared: &Shared, seat: &Seat, local: usize) -> usize {
     shared.plan.processes[seat.process].threads[seat.thread].first + local
 }
 
+/// What an outcome that is not `Ok` means for the thread; `None`: it goes on.
 #[cold]
-fn ended(outcome: Outcome, first: usize, local: usize) -> End {
-    let flowop = |failure: &flowop::Failure| first + failure.of.unwrap_or(local);
-    match outcome {
-        Outcome::Ok | Outcome::Over => End::Over,
+fn ended(outcome: Outcome, cx: &mut OpCx<'_>, seat: &Seat, shared: &Shared) -> Option<End> {
+    let current = cx.current;
+    let flowop = |failure: &flowop::Failure| flowop(shared, seat, failure.of.unwrap_or(current));
+    Some(match outcome {
+        Outcome::Ok => return None,
+        Outcome::Over => End::Over,
         Outcome::Exhausted => End::Done,
         Outcome::Finished => End::Finished,
+        Outcome::Failed(_) if shared.options.count_errors && cx.skip_after_error() => return None,
         Outcome::Failed(failure) => End::Fault(Fault::of(FaultKind::Operation, flowop(&failure), *failure)),
         Outcome::Stuck(failure) => End::Fault(Fault::of(FaultKind::Stuck, flowop(&failure), *failure)),
-    }
+    })
 }

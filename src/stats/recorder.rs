@@ -256,28 +256,19 @@ impl Live {
             self.max.store(ns, Relaxed);
         }
         let index = layout::index(ns);
-        match self.counts.get(index) {
-            Some(counter) => {
-                let n = counter.load(Relaxed);
-                if n == 0 {
-                    self.touch(index);
-                }
-                counter.store(n + 1, Relaxed);
-            }
-            None => self.saturate(),
+        match self.counts.get(index).map(|counter| (counter, counter.load(Relaxed))) {
+            Some((counter, n @ 1..)) => counter.store(n + 1, Relaxed),
+            _ => self.first(index),
         }
     }
 
-    /// Longer than the layout can tell apart: counts as the longest.
+    /// The first in its bucket. What is longer than the layout can tell apart counts as the longest.
     #[cold]
-    fn saturate(&self) {
-        self.touch(layout::LEN - 1);
-        bump(&self.counts[layout::LEN - 1], 1);
-    }
-
-    #[cold]
-    fn touch(&self, index: usize) {
+    #[inline(never)]
+    fn first(&self, index: usize) {
+        let index = index.min(layout::LEN - 1);
         self.touched.store(self.touched.load(Relaxed) | 1 << (index / layout::BLOCK), Relaxed);
+        bump(&self.counts[index], 1);
     }
 
     fn add_to(&self, into: &mut Dist) {

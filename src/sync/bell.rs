@@ -1,10 +1,7 @@
 //! How the controller of a run is told that there is news.
 
-use super::{wait, wake};
-use std::sync::atomic::{
-    AtomicU32,
-    Ordering::{Acquire, Release},
-};
+use super::{AtomicU32, wait, wake};
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
 /// Counts how often it was rung. A futex: unlike a condition variable, a wait on it ends when a signal comes to the thread

@@ -92,15 +92,7 @@ impl EventPool {
             if interval == 0 {
                 return Claim::Unlimited;
             }
-            let now = self.now();
-            let mut due = self.due.load(Relaxed);
-            let mine = loop {
-                let mine = due.max(now.saturating_sub(BACKLOG)).saturating_add(interval.saturating_mul(n));
-                match self.due.compare_exchange_weak(due, mine, Relaxed, Relaxed) {
-                    Ok(_) => break mine,
-                    Err(other) => due = other,
-                }
-            };
+            let mine = self.take(n, interval, self.now());
             loop {
                 let now = self.now();
                 if now >= mine {
@@ -113,6 +105,18 @@ impl EventPool {
                 if self.epoch.load(Acquire) != epoch {
                     continue 'claim;
                 }
+            }
+        }
+    }
+
+    /// When the last of the next `n` events falls due, for one who asks at `now`. Both in picoseconds since `start`.
+    fn take(&self, n: u64, interval: u64, now: u64) -> u64 {
+        let mut due = self.due.load(Relaxed);
+        loop {
+            let mine = due.max(now.saturating_sub(BACKLOG)).saturating_add(interval.saturating_mul(n));
+            match self.due.compare_exchange_weak(due, mine, Relaxed, Relaxed) {
+                Ok(_) => return mine,
+                Err(other) => due = other,
             }
         }
     }
@@ -138,6 +142,45 @@ mod tests {
             assert_eq!(pool.claim(1), Claim::Paid);
         }
         assert!(t.elapsed() >= Duration::from_millis(20), "the twentieth event falls due after 20 ms");
+    }
+
+    /// Events within ten seconds, claimed by one who is away for `pause` after every hundredth, by a clock of the test.
+    fn claimed(rate: u64, pause: u64) -> f64 {
+        let pool = EventPool::new(Some(rate));
+        let interval = pool.interval.load(Relaxed);
+        let (mut now, mut n) = (0, 0_u64);
+        loop {
+            // One who comes late finds the event due, and goes on at once.
+            now = pool.take(1, interval, now).max(now);
+            if now > 10 * SECOND {
+                return n as f64;
+            }
+            n += 1;
+            if n.is_multiple_of(100) {
+                now += pause;
+            }
+        }
+    }
+
+    #[test]
+    fn a_thousand_events_and_more_hold_their_rate() {
+        for rate in [100, 300, 1000, 7777, 10_000, 100_000] {
+            let wanted = 10.0 * rate as f64;
+            for pause in [0, SECOND / rate * 50] {
+                // Who comes late catches up: nothing is lost. What he has not yet caught up with is one pause.
+                let n = claimed(rate, pause);
+                let last = if pause > 0 { 50.0 } else { 0.0 };
+                assert!(n <= wanted && n >= wanted * 0.999 - last, "{n} of {wanted} events, pauses of {pause}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_nobody_claims_is_kept_for_five_seconds() {
+        let pool = EventPool::new(Some(100));
+        let interval = pool.interval.load(Relaxed);
+        let overdue = (0..10_000).take_while(|_| pool.take(1, interval, 60 * SECOND) <= 60 * SECOND).count();
+        assert_eq!(overdue, 500);
     }
 
     #[test]

@@ -4,13 +4,9 @@
 //! operation counts if it ends before it. Stopping a run early is moving the deadline to now, so that a thread looks at one
 //! shared word, which nobody writes while the run goes on.
 
-use super::{wait, wake};
-use crate::sys::Clock;
+use super::{AtomicU32, AtomicU64, Clock, wait, wake};
 use crossbeam::utils::CachePadded;
-use std::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release, SeqCst},
-};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::Duration;
 
 /// A deadline that never comes.
@@ -20,6 +16,8 @@ pub const NEVER: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct Gate {
     deadline: CachePadded<AtomicU64>,
+    /// The tick at which it opened.
+    opened: AtomicU64,
     /// 0 closed, 1 open. A futex.
     open: CachePadded<AtomicU32>,
     /// Threads that are ready. A futex.
@@ -34,6 +32,7 @@ impl Default for Gate {
     fn default() -> Self {
         Self {
             deadline: AtomicU64::new(NEVER).into(),
+            opened: AtomicU64::new(0),
             open: AtomicU32::new(0).into(),
             ready: AtomicU32::new(0).into(),
             stopped: AtomicU32::new(0).into(),
@@ -72,10 +71,18 @@ impl Gate {
         self.ready.load(Acquire)
     }
 
-    /// Lets everybody go.
-    pub fn open(&self) {
+    /// Lets everybody go, at this tick.
+    pub fn open(&self, tick: u64) {
+        // Whoever opens it once more, so that nobody is left behind it, changes no schedule.
+        let _ = self.opened.compare_exchange(0, tick, Relaxed, Relaxed);
         self.open.store(1, Release);
         wake(&self.open, u32::MAX);
+    }
+
+    /// The tick at which it opened, for those that it let go. Schedules count from there: from when a thread first gets a
+    /// processor after that, they would say something else on a busy machine.
+    pub fn opened(&self) -> u64 {
+        self.opened.load(Relaxed)
     }
 
     /// The tick at which the run ends.

@@ -1,7 +1,7 @@
 //! `block` and `wakeup`: a wake-up that nobody waits for is kept, but only one.
 
-use super::{Stopped, wait, wake};
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use super::{AtomicU32, Stopped, wait, wake};
+use std::sync::atomic::Ordering::SeqCst;
 
 const DOWN: u32 = 0;
 const UP: u32 = 1;

@@ -2,6 +2,10 @@
 //!
 //! Everything waits on futexes and gives up at once when the run stops. Nothing here allocates or locks while a run goes on.
 //! Deliberately absent: flowops, file sets, statistics.
+//!
+//! What waits on nothing but futexes (`bell`, `gate`, `latch`, `semaphore`) takes its atomics and `wait` and `wake` from here and
+//! nowhere else: `tests/it/model.rs` compiles the same files over a model of threads and futexes, and tries every order in
+//! which their steps can happen.
 
 mod bell;
 mod events;
@@ -15,8 +19,9 @@ pub use gate::{Gate, NEVER};
 pub use latch::Latch;
 pub use semaphore::Semaphore;
 
+use crate::sys::Clock;
 use rustix::thread::futex;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
 /// The run has stopped; whoever waited goes home.
@@ -37,3 +42,7 @@ fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
 fn wake(word: &AtomicU32, n: u32) {
     let _ = futex::wake(word, futex::Flags::PRIVATE, n.min(i32::MAX as u32));
 }
+
+#[cfg(test)]
+#[path = "semaphore_tests.rs"]
+mod semaphore_tests;

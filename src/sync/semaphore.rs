@@ -7,9 +7,9 @@
 //! longer what the sleeper saw. A sleeper says how many it needs, so that posts of one do not wake a blocker that waits for
 //! a thousand.
 
-use super::{Stopped, wait, wake};
+use super::{AtomicU32, Stopped, wait, wake};
 use crossbeam::utils::CachePadded;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 
 /// Set in the counter when the run has stopped.
 const CLOSED: u32 = 1 << 31;
@@ -135,59 +135,5 @@ impl Semaphore {
     pub fn close(&self) {
         self.state.count.fetch_or(CLOSED, SeqCst);
         wake(&self.state.count, u32::MAX);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-    use std::thread;
-
-    #[test]
-    fn many_posts_of_one_pay_a_taker_of_many() {
-        let s = Arc::new(Semaphore::new(0));
-        let taker = thread::spawn({
-            let s = s.clone();
-            move || (0..50).filter(|_| s.take(100).is_ok()).count()
-        });
-        let posters: Vec<_> = (0..4)
-            .map(|_| {
-                let s = s.clone();
-                thread::spawn(move || (0..1250).for_each(|_| s.add(1)))
-            })
-            .collect();
-        posters.into_iter().for_each(|t| t.join().expect("a poster"));
-        assert_eq!(taker.join().expect("the taker"), 50);
-        assert_eq!(s.count(), 0);
-    }
-
-    #[test]
-    fn takers_of_different_sizes_all_get_theirs() {
-        let s = Arc::new(Semaphore::new(0));
-        let takers: Vec<_> = [1_u32, 2, 3, 5, 8]
-            .into_iter()
-            .map(|n| {
-                let s = s.clone();
-                thread::spawn(move || (0..200).for_each(|_| assert!(s.take(n).is_ok())))
-            })
-            .collect();
-        for _ in 0..200 * 19 {
-            s.add(1);
-        }
-        takers.into_iter().for_each(|t| t.join().expect("a taker"));
-        assert_eq!(s.count(), 0);
-    }
-
-    #[test]
-    fn closing_wakes_and_refuses() {
-        let s = Arc::new(Semaphore::new(3));
-        let waiter = thread::spawn({
-            let s = s.clone();
-            move || s.take(10)
-        });
-        s.close();
-        assert_eq!(waiter.join().expect("the waiter"), Err(Stopped));
-        assert_eq!(s.take(1), Err(Stopped));
     }
 }

@@ -11,9 +11,20 @@ pub struct Clock {
     inner: quanta::Clock,
     /// Ticks a nanosecond.
     ticks_per_ns: f64,
-    /// Nanoseconds a tick, in units of 2⁻³².
-    scale: u64,
+    scale: Scale,
     counter: bool,
+}
+
+/// Nanoseconds a tick, in units of 2⁻³². A number to keep at hand.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale(u64);
+
+impl Scale {
+    /// As [`Clock::ns`].
+    #[inline]
+    pub fn ns(self, start: u64, end: u64) -> u64 {
+        ((u128::from(end.saturating_sub(start)) * u128::from(self.0)) >> 32) as u64
+    }
 }
 
 impl Clock {
@@ -24,7 +35,7 @@ impl Clock {
             let inner = quanta::Clock::new();
             let span = 1_u64 << 40;
             let ticks_per_ns = span as f64 / inner.delta_as_nanos(0, span) as f64;
-            let scale = ((1_u64 << 32) as f64 / ticks_per_ns) as u64;
+            let scale = Scale(((1_u64 << 32) as f64 / ticks_per_ns) as u64);
             Self { inner, ticks_per_ns, scale, counter: (ticks_per_ns - 1.0).abs() > 1e-9 }
         })
     }
@@ -32,13 +43,40 @@ impl Clock {
     /// Now, in ticks.
     #[inline]
     pub fn raw(&self) -> u64 {
+        if self.counter { self.counter() } else { self.monotonic() }
+    }
+
+    /// Whether ticks are those of the processor's counter, which [`Clock::counter`] reads.
+    pub fn is_counter(&self) -> bool {
+        self.counter
+    }
+
+    /// The processor's counter: [`Clock::raw`] for who has asked [`Clock::is_counter`] before.
+    #[inline]
+    pub fn counter(&self) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every processor of this architecture has the instruction.
+        unsafe {
+            std::arch::x86_64::_rdtsc()
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        self.inner.raw()
+    }
+
+    #[cold]
+    fn monotonic(&self) -> u64 {
         self.inner.raw()
     }
 
     /// Nanoseconds between two readings; 0 if they are the wrong way round.
     #[inline]
     pub fn ns(&self, start: u64, end: u64) -> u64 {
-        ((u128::from(end.saturating_sub(start)) * u128::from(self.scale)) >> 32) as u64
+        self.scale.ns(start, end)
+    }
+
+    /// What turns ticks into nanoseconds.
+    pub fn scale(&self) -> Scale {
+        self.scale
     }
 
     /// Ticks in so many nanoseconds.

@@ -17,7 +17,7 @@ pub mod proc;
 pub mod signals;
 pub mod uring;
 
-pub use clock::Clock;
+pub use clock::{Clock, Scale};
 pub use fd::{Fd, NONE};
 pub use mark::mark;
 pub use rustix::io::Errno;

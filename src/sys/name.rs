@@ -5,7 +5,7 @@
 use std::ffi::CStr;
 
 /// A name of eight digits or more with its closing zero byte, on the stack.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Name {
     /// Digits, right-aligned so that the closing zero byte is always the last.
     text: [u8; LEN + 1],

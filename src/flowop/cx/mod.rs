@@ -18,7 +18,7 @@ use crate::fileset::{Fileset, Name, OwnRotor, Rotor};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
-use crate::sys::{Clock, Errno, Fd, errno_text};
+use crate::sys::{Clock, Errno, Fd, Scale, errno_text};
 use rustix::fs::OFlags;
 use std::sync::Arc;
 
@@ -84,18 +84,20 @@ pub struct OpCx<'r> {
     pub current: usize,
     /// Its counters.
     cell: &'r Cell,
-    /// In an open loop, while an I/O flowop runs: the intended start of its round, in ticks; else 0.
+    /// In an open loop, while an I/O flowop runs: the intended start of its round, in ticks; else 0. See [`OpCx::intend`].
     pub intended: u64,
     /// How long after that the round began, in nanoseconds.
     pub lateness: u64,
-    /// When the last call ended.
+    /// When the last call ended; while one runs, when that started.
     last: u64,
-    /// When this call started.
-    started: u64,
     /// Whether `last` may serve as the start of the next call.
     fresh: bool,
+    /// Whether the end of an operation is no more than a look at the processor's counter and the cell.
+    plain: bool,
     /// Nanoseconds starved since `last`.
     starved: u64,
+    /// The clock's.
+    scale: Scale,
 }
 
 /// The parts of a context that are made before its thread runs.
@@ -161,9 +163,10 @@ impl<'r> OpCx<'r> {
             intended: 0,
             lateness: 0,
             last: 0,
-            started: 0,
             fresh: false,
+            plain: false,
             starved: 0,
+            scale: Clock::get().scale(),
         }
     }
 
@@ -171,6 +174,14 @@ impl<'r> OpCx<'r> {
     pub fn go(&mut self) {
         self.last = self.clock.raw();
         self.fresh = true;
+        self.intend(0);
+    }
+
+    /// In an open loop: the operations that follow were to start at this tick; 0: they were to start at no special time.
+    #[inline]
+    pub fn intend(&mut self, tick: u64) {
+        self.intended = tick;
+        self.plain = tick == 0 && self.stream.is_none() && self.clock.is_counter();
     }
 
     /// When the last call ended, in ticks.
@@ -184,38 +195,65 @@ impl<'r> OpCx<'r> {
         self.cell
     }
 
-    /// Another flowop runs from now on.
+    /// Another flowop runs from now on: its place, and its counters.
     #[inline]
-    pub fn turn_to(&mut self, flowop: usize) {
+    pub fn turn_to(&mut self, flowop: usize, cell: &'r Cell) {
         self.current = flowop;
-        self.cell = self.stats.cell(flowop);
+        self.cell = cell;
     }
 
     /// A call starts.
     #[inline]
     pub fn begin(&mut self) {
-        if self.fresh {
-            self.started = self.last;
-        } else {
+        if !self.fresh {
             self.begin_now();
         }
     }
 
+    #[inline(never)]
     fn begin_now(&mut self) {
-        self.started = self.clock.raw();
-        let tool = self.clock.ns(self.last, self.started).saturating_sub(self.starved);
-        self.cell().tool(tool);
-        self.starved = 0;
+        let now = self.clock.raw();
+        let since = std::mem::replace(&mut self.last, now);
+        let starved = std::mem::take(&mut self.starved);
+        self.cell.tool(self.clock.ns(since, now).saturating_sub(starved));
     }
 
     /// The operation ends: it is counted, and so is what it moved.
-    #[inline]
     pub fn end(&mut self, bytes: u64) -> Outcome {
+        self.end_here(bytes)
+    }
+
+    /// The same in place, for the shortest of the steps.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "that is what it is for")]
+    pub fn end_here(&mut self, bytes: u64) -> Outcome {
+        if !self.plain {
+            return self.end_any(bytes);
+        }
+        let now = self.clock.counter();
+        let started = std::mem::replace(&mut self.last, now);
+        self.fresh = true;
+        if now > self.gate.deadline() {
+            return self.end_late(bytes);
+        }
+        self.cell.record(self.scale.ns(started, now), bytes);
+        Outcome::Ok
+    }
+
+    #[cold]
+    fn end_late(&self, bytes: u64) -> Outcome {
+        self.cell.record_late(bytes);
+        Outcome::Over
+    }
+
+    /// The end of an operation in an open loop, or one whose stream is wanted, or by another clock.
+    #[inline(never)]
+    fn end_any(&mut self, bytes: u64) -> Outcome {
         let now = self.clock.raw();
-        self.last = now;
+        let started = std::mem::replace(&mut self.last, now);
         self.fresh = true;
         if now <= self.gate.deadline() {
-            self.cell().record(self.clock.ns(self.started, now), bytes);
+            self.cell().record(self.clock.ns(started, now), bytes);
             if self.intended > 0 {
                 self.cell().record_response(self.clock.ns(self.intended, now), self.lateness);
             }
@@ -224,8 +262,7 @@ impl<'r> OpCx<'r> {
             }
             Outcome::Ok
         } else {
-            self.cell().record_late(bytes);
-            Outcome::Over
+            self.end_late(bytes)
         }
     }
 
@@ -309,12 +346,19 @@ impl<'r> OpCx<'r> {
     /// The directory descriptor and the last name of a file.
     #[inline]
     pub fn locate(&mut self, file: FileRef) -> Result<(Fd, Name), Outcome> {
+        let mut name = Name::default();
+        self.locate_as(file, &mut name).map(|dir| (dir, name))
+    }
+
+    /// The same with the name put where it is used: on its way through results it would be copied again and again.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the result is taken apart at once")]
+    pub fn locate_as(&mut self, file: FileRef, name: &mut Name) -> Result<Fd, Outcome> {
         self.located = Some(file);
-        let tree = &self.views[file.set].set.tree;
-        let dir = tree.dir_of(file.index);
-        let name = tree.name(file.index);
+        let (dir, serial) = self.views[file.set].set.tree.place_of(file.index);
+        *name = Name::new(serial);
         match self.dir(file.set, dir) {
-            Ok(fd) => Ok((fd, name)),
+            Ok(fd) => Ok(fd),
             Err(errno) => Err(self.failed("opening the directory", errno, Some(file))),
         }
     }
@@ -355,7 +399,8 @@ impl<'r> OpCx<'r> {
     #[inline]
     pub fn open(&mut self, slot: usize, file: FileRef, flags: OFlags, readahead: bool) -> Result<(), Outcome> {
         let nominal = self.views[file.set].set.tree.size_of(file.index);
-        let (dir, name) = self.locate(file)?;
+        let mut name = Name::default();
+        let dir = self.locate_as(file, &mut name)?;
         self.begin();
         match self.engine.open(dir, name.as_c(), flags, nominal) {
             Ok(handle) => {
@@ -374,10 +419,10 @@ impl<'r> OpCx<'r> {
     #[inline]
     pub fn end_open(&mut self) -> Result<(), Outcome> {
         let now = self.clock.raw();
-        self.last = now;
+        let started = std::mem::replace(&mut self.last, now);
         self.fresh = true;
         if now <= self.gate.deadline() {
-            self.cell().record_open(self.clock.ns(self.started, now));
+            self.cell().record_open(self.clock.ns(started, now));
             Ok(())
         } else {
             self.cell().record_late(0);
@@ -413,11 +458,6 @@ impl<'r> OpCx<'r> {
         }
         self.slots = Slots::new(0, 0);
         self.thread_dirs.iter_mut().for_each(ThreadDirs::close_all);
-    }
-
-    /// Nanoseconds since the last call ended, for steps that wait.
-    pub fn since_last(&self) -> u64 {
-        self.clock.ns(self.last, self.clock.raw())
     }
 }
 

@@ -73,6 +73,17 @@ impl OpCx<'_> {
     #[inline]
     pub fn pick(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<u64, Outcome> {
         self.digress();
+        if want == Want::Existing
+            && by == PickBy::Rotate
+            && let Some(index) = self.views[set].set.state.files.next_of_all(&mut self.rotors[set])
+        {
+            return Ok(index);
+        }
+        self.pick_one(set, want, by, hold)
+    }
+
+    #[inline(never)]
+    fn pick_one(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<u64, Outcome> {
         let view = &self.views[set];
         let how = match by {
             PickBy::Rotate => How::Rotate(&mut self.rotors[set]),
@@ -231,7 +242,9 @@ impl OpCx<'_> {
         loop {
             match state.pick(Want::Existing, How::Index(file.index), true) {
                 Picked::File(index) if index == file.index => return Ok(true),
-                Picked::File(other) => state.release(other),
+                Picked::File(other) => {
+                    state.release(other);
+                }
                 Picked::AllBusy | Picked::None => {}
             }
             if !state.files.exists(file.index) {

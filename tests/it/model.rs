@@ -1,0 +1,366 @@
+//! Model checking: semaphore, latch, bell and gate in every order in which the steps of a few threads can happen.
+//!
+//! The files checked are those of the program, compiled a second time. What they take from `super` is another here: atomics and
+//! threads of `loom`, which runs a body again and again until it has seen every interleaving with at most [`PREEMPTIONS`]
+//! switches that no wait forces, and a model of futexes on top. A wake-up that is lost leaves every thread asleep, which
+//! `loom` reports as a deadlock. No wait runs into its time limit in the model: what wakes nobody in time wakes nobody.
+
+#![allow(
+    unreachable_pub,
+    missing_docs,
+    dead_code,
+    clippy::expect_used,
+    reason = "the sources are those of the library"
+)]
+
+#[path = "../../src/sync/bell.rs"]
+mod bell;
+#[path = "../../src/sync/gate.rs"]
+mod gate;
+#[path = "../../src/sync/latch.rs"]
+mod latch;
+#[path = "../../src/sync/semaphore.rs"]
+mod semaphore;
+
+use bell::Bell;
+use gate::Gate;
+use latch::Latch;
+use loom::sync::Arc;
+pub use loom::sync::atomic::AtomicU64;
+use loom::sync::atomic::Ordering::{self, Relaxed, SeqCst};
+use loom::sync::atomic::fence;
+use loom::thread;
+use semaphore::Semaphore;
+use std::time::Duration;
+use wml::sys::Clock;
+
+/// Switches between threads that could have gone on, in one run of a model. Nearly all bugs need two or fewer.
+/// (Musuvathi and Qadeer, "Iterative context bounding", PLDI 2007.)
+const PREEMPTIONS: usize = 3;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stopped;
+
+/// A number that threads share and can sleep on.
+///
+/// `loom` knows the order of sequentially consistent *fences*, but takes such *accesses* for acquire and release, and would
+/// show orders that can't be. A read-modify-write sees the latest value in any case: where all accesses to some numbers are
+/// sequentially consistent, as in the semaphore and the latch, these are exactly the orders that there are.
+#[derive(Debug)]
+pub struct AtomicU32 {
+    value: loom::sync::atomic::AtomicU32,
+    queue: Queue,
+}
+
+/// The kernel's side: who sleeps on a number.
+#[derive(Debug)]
+struct Queue {
+    lock: loom::sync::Mutex<()>,
+    woken: loom::sync::Condvar,
+    /// Those who sleep, or are about to look whether they may. Unknown to `loom`, so that a wake-up that nobody waits for puts
+    /// no order between threads, as in the kernel.
+    sleepers: std::sync::atomic::AtomicUsize,
+}
+
+impl AtomicU32 {
+    pub fn new(value: u32) -> Self {
+        let queue = Queue {
+            lock: loom::sync::Mutex::new(()),
+            woken: loom::sync::Condvar::new(),
+            sleepers: std::sync::atomic::AtomicUsize::new(0),
+        };
+        Self { value: loom::sync::atomic::AtomicU32::new(value), queue }
+    }
+
+    pub fn load(&self, order: Ordering) -> u32 {
+        if order == SeqCst { self.value.fetch_or(0, SeqCst) } else { self.value.load(order) }
+    }
+
+    pub fn store(&self, value: u32, order: Ordering) {
+        if order == SeqCst {
+            self.value.swap(value, SeqCst);
+        } else {
+            self.value.store(value, order);
+        }
+    }
+
+    pub fn compare_exchange(&self, from: u32, to: u32, good: Ordering, bad: Ordering) -> Result<u32, u32> {
+        self.value.compare_exchange(from, to, good, bad)
+    }
+
+    pub fn compare_exchange_weak(&self, from: u32, to: u32, good: Ordering, bad: Ordering) -> Result<u32, u32> {
+        self.value.compare_exchange(from, to, good, bad)
+    }
+
+    pub fn fetch_add(&self, n: u32, order: Ordering) -> u32 {
+        self.value.fetch_add(n, order)
+    }
+
+    pub fn fetch_sub(&self, n: u32, order: Ordering) -> u32 {
+        self.value.fetch_sub(n, order)
+    }
+
+    pub fn fetch_or(&self, bits: u32, order: Ordering) -> u32 {
+        self.value.fetch_or(bits, order)
+    }
+
+    pub fn fetch_min(&self, n: u32, order: Ordering) -> u32 {
+        self.value.fetch_min(n, order)
+    }
+}
+
+impl Default for AtomicU32 {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+/// `FUTEX_WAIT`: sleeps if the word still holds `value`, which is looked at with the queue locked. The kernel has a full barrier
+/// between counting the sleeper and looking at the word, and one between a waker's writes and looking for sleepers.
+fn wait(word: &AtomicU32, value: u32, _timeout: Option<Duration>) {
+    let queue = &word.queue;
+    let lock = queue.lock.lock().expect("no thread panics with the lock");
+    queue.sleepers.fetch_add(1, SeqCst);
+    fence(SeqCst);
+    if word.value.load(Relaxed) == value {
+        drop(queue.woken.wait(lock).expect("no thread panics with the lock"));
+    }
+    queue.sleepers.fetch_sub(1, SeqCst);
+}
+
+/// `FUTEX_WAKE`: those who sleep, up to `n` of them, the first first.
+fn wake(word: &AtomicU32, n: u32) {
+    let queue = &word.queue;
+    fence(SeqCst);
+    let sleepers = queue.sleepers.load(SeqCst);
+    if sleepers == 0 {
+        return;
+    }
+    let _lock = queue.lock.lock().expect("no thread panics with the lock");
+    (0..sleepers.min(n as usize)).for_each(|_| queue.woken.notify_one());
+}
+
+/// Runs a body in every order.
+fn every_order(body: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(PREEMPTIONS);
+    model.check(body);
+}
+
+fn spawn<T: 'static>(shared: &Arc<T>, body: impl FnOnce(&T) -> bool + 'static) -> thread::JoinHandle<bool> {
+    let shared = Arc::clone(shared);
+    thread::spawn(move || body(&shared))
+}
+
+fn join(threads: Vec<thread::JoinHandle<bool>>) -> usize {
+    threads.into_iter().map(|thread| usize::from(thread.join().expect("no panic"))).sum()
+}
+
+#[test]
+fn posts_of_one_reach_a_taker_of_many() {
+    every_order(|| {
+        let s = Arc::new(Semaphore::new(0));
+        let posters = (0..2).map(|_| spawn(&s, |s| (s.add(1), true).1)).collect();
+        assert!(s.take(2).is_ok());
+        join(posters);
+        assert_eq!(s.count(), 0);
+    });
+}
+
+#[test]
+fn two_takers_of_one_get_a_post_of_two() {
+    every_order(|| {
+        let s = Arc::new(Semaphore::new(0));
+        let takers = (0..2).map(|_| spawn(&s, |s| s.take(1).is_ok())).collect();
+        s.add(2);
+        assert_eq!(join(takers), 2);
+        assert_eq!(s.count(), 0);
+    });
+}
+
+#[test]
+fn two_takers_of_one_get_two_posts_of_one() {
+    every_order(|| {
+        let s = Arc::new(Semaphore::new(0));
+        let takers = (0..2).map(|_| spawn(&s, |s| s.take(1).is_ok())).collect();
+        s.add(1);
+        s.add(1);
+        assert_eq!(join(takers), 2);
+        assert_eq!(s.count(), 0);
+    });
+}
+
+#[test]
+fn takers_of_different_sizes_get_theirs() {
+    every_order(|| {
+        let s = Arc::new(Semaphore::new(0));
+        let takers = [1, 2].map(|n| spawn(&s, move |s| s.take(n).is_ok())).into_iter().collect();
+        s.add(1);
+        s.add(2);
+        assert_eq!(join(takers), 2);
+        assert_eq!(s.count(), 0);
+    });
+}
+
+/// The last sleeper leaves while another comes: what that one needs must not be forgotten.
+#[test]
+fn who_comes_as_the_last_one_leaves_is_not_forgotten() {
+    every_order(|| {
+        let s = Arc::new(Semaphore::new(0));
+        let takers = vec![spawn(&s, |s| s.take(1).is_ok() && s.take(1).is_ok()), spawn(&s, |s| s.take(2).is_ok())];
+        s.add(2);
+        s.add(2);
+        assert_eq!(join(takers), 2);
+        assert_eq!(s.count(), 0);
+    });
+}
+
+#[test]
+fn one_post_lets_one_pass() {
+    every_order(|| {
+        let s = Arc::new(Semaphore::new(0));
+        let takers = (0..2).map(|_| spawn(&s, |s| s.take(1).is_ok())).collect();
+        s.add(1);
+        s.close();
+        assert!(join(takers) <= 1);
+        assert_eq!(s.take(1), Err(Stopped));
+    });
+}
+
+#[test]
+fn closing_a_semaphore_wakes_everybody() {
+    every_order(|| {
+        let s = Arc::new(Semaphore::new(1));
+        let takers = [2, 3].map(|n| spawn(&s, move |s| s.take(n).is_err())).into_iter().collect();
+        s.close();
+        assert_eq!(join(takers), 2);
+    });
+}
+
+/// A blocking poster and its blocker, with one post of room: the two semaphores of `semblock`.
+#[test]
+fn a_blocking_poster_and_its_blocker_never_wait_for_each_other() {
+    every_order(|| {
+        let pair = Arc::new((Semaphore::new(0), Semaphore::new(1)));
+        let blocker = spawn(&pair, |(low, high)| {
+            (0..2).all(|_| {
+                high.add(1);
+                low.take(1).is_ok()
+            })
+        });
+        for _ in 0..2 {
+            assert!(pair.1.take(1).is_ok());
+            pair.0.add(1);
+        }
+        assert_eq!(join(vec![blocker]), 1);
+        assert_eq!((pair.0.count(), pair.1.count()), (0, 1));
+    });
+}
+
+#[test]
+fn a_wake_up_that_comes_first_is_kept_and_only_one() {
+    every_order(|| {
+        let latch = Arc::new(Latch::default());
+        let wakers = (0..2).map(|_| spawn(&latch, |l| (l.raise(), true).1)).collect();
+        assert!(latch.pass().is_ok());
+        join(wakers);
+        // The second came before the first was used up, and is lost, or after, and is kept: no third ever is.
+        latch.raise();
+        assert!(latch.pass().is_ok());
+        latch.close();
+        assert_eq!(latch.pass(), Err(Stopped));
+    });
+}
+
+#[test]
+fn one_wake_up_lets_one_pass() {
+    every_order(|| {
+        let latch = Arc::new(Latch::default());
+        let passers: Vec<_> = (0..2).map(|_| spawn(&latch, |l| l.pass().is_ok())).collect();
+        latch.raise();
+        latch.close();
+        assert!(join(passers) <= 1);
+    });
+}
+
+#[test]
+fn two_who_wait_get_a_wake_up_each() {
+    every_order(|| {
+        let latch = Arc::new(Latch::default());
+        let passed = Arc::new(loom::sync::atomic::AtomicUsize::new(0));
+        let passers = (0..2)
+            .map(|_| {
+                let passed = Arc::clone(&passed);
+                spawn(&latch, move |l| (l.pass().is_ok(), passed.fetch_add(1, SeqCst)).0)
+            })
+            .collect();
+        latch.raise();
+        // The second is raised when the first is used up, so that it is not lost.
+        while passed.load(SeqCst) == 0 {
+            thread::yield_now();
+        }
+        latch.raise();
+        assert_eq!(join(passers), 2);
+    });
+}
+
+#[test]
+fn closing_a_latch_wakes_everybody() {
+    every_order(|| {
+        let latch = Arc::new(Latch::default());
+        let passers = (0..2).map(|_| spawn(&latch, |l| l.pass().is_err())).collect();
+        latch.close();
+        assert_eq!(join(passers), 2);
+    });
+}
+
+/// The controller's loop: take the number, look for news, sleep on the number.
+#[test]
+fn no_news_is_slept_through() {
+    every_order(|| {
+        let shared = Arc::new((Bell::default(), loom::sync::Mutex::new(0)));
+        let tellers = (0..2)
+            .map(|_| {
+                spawn(&shared, |(bell, news)| {
+                    *news.lock().expect("no panic") += 1;
+                    bell.ring();
+                    true
+                })
+            })
+            .collect();
+        let (bell, news) = &*shared;
+        loop {
+            let rung = bell.rung();
+            if *news.lock().expect("no panic") == 2 {
+                break;
+            }
+            bell.wait(rung, Duration::MAX);
+        }
+        join(tellers);
+    });
+}
+
+#[test]
+fn the_gate_lets_everybody_go_who_came() {
+    every_order(|| {
+        let gate = Arc::new(Gate::new());
+        let threads = (0..2).map(|_| spawn(&gate, |g| g.arrive() && g.opened() == 7)).collect();
+        while gate.wait_ready(2, Duration::MAX) < 2 {}
+        gate.set_deadline(100);
+        gate.open(7);
+        assert_eq!(join(threads), 2);
+    });
+}
+
+/// Whoever stops the run while another sets its deadline: it ends no later than the stop says.
+#[test]
+fn a_stop_is_never_overwritten_by_the_deadline() {
+    every_order(|| {
+        let gate = Arc::new(Gate::new());
+        let stopper = spawn(&gate, |g| (g.stop(5), true).1);
+        gate.set_deadline(100);
+        join(vec![stopper]);
+        assert_eq!(gate.deadline(), 5);
+        assert!(gate.is_stopped());
+    });
+}

@@ -1,0 +1,56 @@
+//! Open-loop rates, as the result tells them: what was offered follows from the schedule, however busy the machine is.
+//!
+//! How late rounds began is not looked at here: that is the machine's.
+
+use crate::cmd::short_or_long;
+use crate::support;
+use wml::stats::result::Run;
+
+/// A run of threads that stat a file at so many rounds a second each.
+fn run(rate: u64, threads: u64, arrival: &str, seed: u64) -> Run {
+    let text = format!(
+        "# dialect: fsl\ndefine file name=f,path=/nowhere,size=1m,prealloc\n\
+         define process name=p {{ thread name=t,instances={threads},rate={rate},arrival={arrival} {{\n\
+         flowop statfile name=look,filesetname=f }} }}\n"
+    );
+    let mut settings = support::null(short_or_long(500, 10_000));
+    settings.seed = seed;
+    support::run("test.wml", &text, settings).run().clone()
+}
+
+/// What a run offered, as a number of rounds, and what it ought to have.
+fn offered(run: &Run, rate: u64, threads: u64) -> (f64, f64) {
+    let open = run.open_loop.as_ref().unwrap();
+    (open.offered_per_s * run.measured_seconds, (rate * threads) as f64 * run.measured_seconds)
+}
+
+#[test]
+fn constant_arrivals_are_as_many_as_the_rate_says() {
+    for rate in [100, 1000, 10_000, 100_000] {
+        let run = run(rate, 1, "constant", 1);
+        let (offered, wanted) = offered(&run, rate, 1);
+        // Rounds are whole: one more or less than the time holds.
+        assert!((offered - wanted).abs() <= 1.0 + 1e-6, "{offered} of {wanted} rounds at {rate} a second");
+        let look = &run.flowops[0];
+        let backlog = run.open_loop.as_ref().unwrap().backlog;
+        let missed = offered - look.ops as f64 - run.late_ops as f64;
+        assert!((missed - backlog as f64).abs() <= 1.5, "{missed} rounds did not run, {backlog} are in the backlog");
+    }
+}
+
+#[test]
+fn each_thread_holds_its_own_rate() {
+    let run = run(700, 10, "constant", 2);
+    let (offered, wanted) = offered(&run, 700, 10);
+    assert!((offered - wanted).abs() <= 10.0 + 1e-6, "{offered} of {wanted} rounds of ten threads");
+}
+
+#[test]
+fn poisson_arrivals_are_within_four_sigma() {
+    for (rate, seed) in [(100, 1), (1000, 2), (10_000, 3)] {
+        let run = run(rate, 2, "poisson", seed);
+        let (offered, wanted) = offered(&run, rate, 2);
+        let off = (offered - wanted) / wanted.sqrt();
+        assert!(off.abs() < 4.0, "{offered} rounds where {wanted} are the mean: {off} sigma");
+    }
+}
