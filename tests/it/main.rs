@@ -9,6 +9,7 @@ mod mounts;
 mod scripts;
 mod strace;
 mod support;
+mod told;
 mod tree;
 
 mod cold;
