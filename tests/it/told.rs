@@ -24,6 +24,13 @@ fn a_wrong_value_of_the_command_line_is_shown_there() {
     }
 }
 
+#[test]
+fn a_wrong_random_variable_of_the_command_line_is_told_as_in_a_script() {
+    let output = run("", READER, &["--set", "filesize=randvar(type=unifrm,mean=4k)"]).exits(2);
+    assert!(output.stderr.contains("--set filesize=randvar(type=unifrm,mean=4k)\n"), "{}", output.stderr);
+    assert!(output.stderr.contains("did you mean `uniform`?"), "{}", output.stderr);
+}
+
 /// The notes of the only run with this code.
 fn notes(output: &Output, code: &str) -> Vec<String> {
     let run = output.only_run();
