@@ -38,6 +38,10 @@ fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
                 ignored("`set mode nousestats` sets nothing here")
                     .help("reading processor times costs next to nothing on Linux; they are always read"),
             ),
+            CommandKind::EnableMulti | CommandKind::DoMultiSync => found.push(
+                ignored("several clients in step are not possible yet")
+                    .help("this client goes on by itself; a later version is to keep several wmlruns in step"),
+            ),
             CommandKind::DefineFileset(def) if !def.single && def.attrs.get("dirwidth").is_none() => {
                 let name = def.attrs.constant_text("name").map_or(String::new(), |n| format!(" `{}`", n.node));
                 let what = format!("file set{name} has no `dirwidth=`");

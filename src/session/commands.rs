@@ -63,7 +63,8 @@ impl Session {
                 }
             }
             CommandKind::SetMode(mode) => self.mode = *mode,
-            CommandKind::SetNoUseStats | CommandKind::Debug => {}
+            // That they have no effect has been told when the text was checked.
+            CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti | CommandKind::DoMultiSync => {}
             CommandKind::DefineFileset(def) => {
                 let name = def.attrs.constant_text("name").map(|n| n.node);
                 self.definitions
@@ -115,9 +116,6 @@ impl Session {
                 }
             }
             CommandKind::EnableLatHist => self.lathist = true,
-            CommandKind::EnableMulti | CommandKind::DoMultiSync => {
-                front.note("several clients in step are not possible yet: this client goes on by itself");
-            }
             CommandKind::List(object) => self.list(*object, front),
             CommandKind::Stats(stats) => return self.stats(stats, span, front),
             CommandKind::Shutdown(object) => {

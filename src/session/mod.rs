@@ -207,13 +207,20 @@ impl Session {
     /// The settings of the command line become variables that no `set` changes.
     pub fn apply_sets(&mut self, front: &mut dyn Front) -> Status {
         for (name, value) in self.settings.sets.clone() {
-            let Some(expr) = self.parse_value(&name, &value) else {
-                front.error(
-                    None,
-                    &format!("`--set {name}={value}` is no assignment"),
-                    Some("write `--set NAME=VALUE`, such as `--set nfiles=10k`"),
-                );
-                return Status::Script;
+            let expr = match self.parse_value(&name, &value) {
+                Ok(expr) => expr,
+                Err(found) if found.is_empty() => {
+                    front.error(
+                        None,
+                        &format!("`--set {name}={value}` is no assignment"),
+                        Some("write `--set NAME=VALUE`, such as `--set nfiles=10k`"),
+                    );
+                    return Status::Script;
+                }
+                Err(found) => {
+                    front.diagnostics(&self.map, &found);
+                    return Status::Script;
+                }
             };
             if let Err(d) = self.scope.set(&name, expr, SetBy::CommandLine) {
                 front.diagnostics(&self.map, &[d]);
@@ -223,11 +230,12 @@ impl Session {
         Status::Done
     }
 
-    /// A value as typed on the command line: what stands right of `set $name =`, or else a text.
-    fn parse_value(&mut self, name: &str, value: &str) -> Option<Spanned<Expr>> {
+    /// A value as typed on the command line: what stands right of `set $name =`, or else a text. What looks like a random
+    /// variable and is a wrong one is no text; nothing to tell means that the name is none.
+    fn parse_value(&mut self, name: &str, value: &str) -> Result<Spanned<Expr>, Vec<Diagnostic>> {
         let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || !name.chars().all(good) || name.starts_with(|c: char| c.is_ascii_digit()) {
-            return None;
+            return Err(Vec::new());
         }
         // Read as a statement, shown as it was typed: in both, everything stands at the same place.
         let mut statements = self.map.clone();
@@ -240,9 +248,12 @@ impl Session {
         if let ([Command { kind: CommandKind::Set { value, .. }, .. }], false) =
             (model.commands.as_slice(), has_errors(&found))
         {
-            return Some(value.clone());
+            return Ok(value.clone());
         }
-        Some(Spanned::new(Expr::Text(vec![TextPart::Text(value.to_owned())]), span))
+        if ["randvar(", "cvar("].iter().any(|call| value.trim_start().starts_with(call)) {
+            return Err(found);
+        }
+        Ok(Spanned::new(Expr::Text(vec![TextPart::Text(value.to_owned())]), span))
     }
 
     /// What is known before a text is checked.

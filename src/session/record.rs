@@ -283,7 +283,7 @@ impl Session {
         run.overhead_ns_per_op = Some(overhead());
         ready.cache.conclude(run, plan, &ready.sets, self.settings.seed);
         self.internal_values(run);
-        run.warnings.extend(remarks::on_threads(plan, running, &waited.ended));
+        run.warnings.extend(remarks::on_threads(plan, running, &waited.ended, &run.flowops));
         self.end(run, plan, &waited.ended)
     }
 

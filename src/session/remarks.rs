@@ -7,11 +7,11 @@ use super::record::place;
 use crate::model::QuitMode;
 use crate::plan::Plan;
 use crate::runtime::{Ended, Running};
-use crate::stats::result::Note;
+use crate::stats::result::{Flowop, Note};
 use crate::util::count::count;
 
 /// Threads that waited for others all the time, and threads for which no file was left.
-pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended) -> Vec<Note> {
+pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended, figures: &[Flowop]) -> Vec<Note> {
     let mut notes = Vec::new();
     if *ended == Ended::Time {
         for (flowop, threads) in running.held() {
@@ -23,9 +23,9 @@ pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended) -> Vec<N
             notes.push(Note { code: "waited_to_the_end".to_owned(), message });
         }
     }
-    // In the other modes a run is meant to end so.
-    if plan.mode == QuitMode::Timeout {
-        for (flowop, threads) in running.dry() {
+    for (flowop, threads) in running.dry() {
+        // In the other modes a run is meant to end so, but hardly before anything was done.
+        if plan.mode == QuitMode::Timeout || figures.get(flowop).is_some_and(|f| f.ops == 0) {
             notes.push(Note { code: "ran_dry".to_owned(), message: dry(plan, flowop, threads) });
         }
     }
@@ -40,9 +40,11 @@ fn dry(plan: &Plan, flowop: usize, threads: u64) -> String {
     let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(" and ")) };
     let advice = if !sets.is_empty() && sets.iter().all(|set| set.entries + set.leafdirs == 0) {
         "the set has 0 entries: say with `entries=` how many files it has"
-    } else {
+    } else if plan.mode == QuitMode::Timeout {
         "give the set more `entries`, another `prealloc`, or a flowop that makes up for what this one takes; \
          a run that is meant to end so says `set mode quit alldone`"
+    } else {
+        "give the set another `prealloc`; what a run before it left is there still, unless `shutdown filesets` removed it"
     };
     let (threads, place) = (count(threads, "thread"), super::record::place(plan, flowop));
     format!("{threads} ended early: `{place}` found no usable file{of}; {advice}")

@@ -174,7 +174,7 @@ fn what_makes_no_sense_any_more_is_told() {
          eventgen rate=100\nfsflush fstype=zfs\nrun 1\n"
     );
     let output = script(&text).args(["--format", "filebench"]).run().exits(0);
-    assert_eq!(output.stderr.matches("warning[W0402]").count(), 2, "{}", output.stderr);
+    assert_eq!(output.stderr.matches("warning[W0402]").count(), 4, "{}", output.stderr);
     assert_eq!(output.stderr.matches("several clients").count(), 2, "{}", output.stderr);
     assert!(output.stdout.contains("IO Summary"), "`debug 0` hides nothing");
 }

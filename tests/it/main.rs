@@ -10,6 +10,7 @@ mod mounts;
 mod scripts;
 mod strace;
 mod support;
+mod told;
 mod tree;
 
 mod aio;

@@ -35,7 +35,7 @@ fn both_directories_hold_their_part_and_steps_work_in_both() {
     let look = "flowop openfile name=o,filesetname=data,fd=1\nflowop readwholefile name=r,filesetname=data,fd=1\n\
                 flowop closefile name=c,fd=1\nflowop statfile name=i,filesetname=data,indexed=7\n\
                 flowop listdir name=l,filesetname=data";
-    let output = run(dir.path(), look, &["--trace", "trace.txt"]).exits(0);
+    let output = run(dir.path(), look, &["--trace", "trace.txt:1000"]).exits(0);
     let roots = [dir.path().join("a/data"), dir.path().join("b/data")];
     let parts = output.only_run()["filesets"].as_array().unwrap().clone();
     assert_eq!(parts.len(), 2);

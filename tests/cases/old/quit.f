@@ -1,5 +1,4 @@
 set $dir=/tmp/old
-version
 debug 2
 list fileset
 list flowop

@@ -1,0 +1,76 @@
+//! What a person is told: where a wrong value came from, and what became of threads that did not work to the end.
+
+use crate::cmd::{Output, Wml};
+
+const SETS: &str = "set $nthreads=1\nset $filesize=4k\n\
+                    define fileset name=data,path=$dir,entries=20,dirwidth=5,size=$filesize,prealloc\n";
+
+fn run(head: &str, threads: &str, args: &[&str]) -> Output {
+    let script = format!("{head}{SETS}define process name=p {{\n{threads}\n}}\n");
+    let call = Wml::new().file("x.wml", &script).result();
+    call.args(["x.wml", "--runtime", "1", "--engine", "null"]).args(args).run()
+}
+
+const READER: &str = "thread name=t,instances=$nthreads { flowop read name=rd,filesetname=data,iosize=1k }";
+
+#[test]
+fn a_wrong_value_of_the_command_line_is_shown_there() {
+    for (set, marked) in [("nthreads=abc", "   ^^^"), ("filesize=3q", "   ^^")] {
+        let output = run("", READER, &["--set", set]).exits(2);
+        let said = &output.stderr;
+        assert!(said.contains(" --> <command line>:1:"), "{said}");
+        assert!(said.contains(&format!("--set {set}\n")) && said.contains(marked), "{said}");
+        assert!(said.contains("x.wml:") && said.contains("used here"), "{said}");
+    }
+}
+
+#[test]
+fn a_wrong_random_variable_of_the_command_line_is_told_as_in_a_script() {
+    let output = run("", READER, &["--set", "filesize=randvar(type=unifrm,mean=4k)"]).exits(2);
+    assert!(output.stderr.contains("--set filesize=randvar(type=unifrm,mean=4k)\n"), "{}", output.stderr);
+    assert!(output.stderr.contains("did you mean `uniform`?"), "{}", output.stderr);
+}
+
+/// The notes of the only run with this code.
+fn notes(output: &Output, code: &str) -> Vec<String> {
+    let run = output.only_run();
+    let warnings = run["warnings"].as_array().unwrap();
+    warnings.iter().filter(|w| w["code"] == code).map(|w| w["message"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_wait_that_never_ends_is_told_in_the_report() {
+    let waits = "thread name=w { flowop semblock name=sb,value=5,highwater=1 }\n\
+                 thread name=s { flowop delay name=d,value=100 flowop sempost name=sp,target=sb,value=5 }";
+    let output = run("", &format!("{READER}\n{waits}"), &[]).exits(0);
+    let [note] = &notes(&output, "waited_to_the_end")[..] else { panic!("{}", output.shown()) };
+    assert!(note.starts_with("1 thread waited in `p/w/sb` to the end"), "{note}");
+    assert!(output.stdout.contains(note), "{}", output.stdout);
+    // Who gets through is not told of.
+    let posts = "thread name=w { flowop semblock name=sb,value=1,highwater=1 }\n\
+                 thread name=s { flowop sempost name=sp,target=sb,value=1,blocking }";
+    let output = run("", &format!("{READER}\n{posts}"), &[]).exits(0);
+    assert_eq!(notes(&output, "waited_to_the_end"), [""; 0]);
+}
+
+#[test]
+fn threads_that_found_no_file_any_more_are_told_in_the_report() {
+    let del = "thread name=t,instances=2 { flowop deletefile name=del,filesetname=data }";
+    let output = run("", del, &[]).exits(0);
+    assert_eq!(output.only_run()["ended_by"], "all threads done");
+    let [note] = &notes(&output, "ran_dry")[..] else { panic!("{}", output.shown()) };
+    assert!(
+        note.starts_with("2 threads ended early: `p/t/del` found no usable file of `data`; give the set"),
+        "{note}"
+    );
+    // A run that is meant to end so needs no word.
+    assert_eq!(notes(&run("set mode quit alldone\n", del, &[]).exits(0), "ran_dry"), [""; 0]);
+    // An empty set is the reason itself.
+    let script = format!(
+        "define fileset name=none,path=$dir,dirwidth=5\n{SETS}define process name=p {{ thread name=t {{\n\
+                          flowop statfile name=st,filesetname=none }} }}\n"
+    );
+    let output = Wml::new().file("x.wml", &script).result().args(["x.wml", "--engine", "null"]).run().exits(0);
+    let [note] = &notes(&output, "ran_dry")[..] else { panic!("{}", output.shown()) };
+    assert!(note.ends_with("the set has 0 entries: say with `entries=` how many files it has"), "{note}");
+}
