@@ -136,6 +136,8 @@ impl Drop for Place {
             let _ = std::fs::remove_file(image);
         }
         let _ = std::fs::remove_dir_all(&self.dir);
+        // The result of the last run lies beside it.
+        let _ = std::fs::remove_file(self.dir.with_extension("json"));
     }
 }
 
