@@ -21,6 +21,8 @@ pub struct IoBuffer {
     state: u64,
     /// The last length asked for, and how many places there are for it.
     places: (u64, u64),
+    /// That length, if there is but one place for it; else no length that there is.
+    whole: u64,
 }
 
 impl IoBuffer {
@@ -30,7 +32,7 @@ impl IoBuffer {
         let mut memory = Map::new(len as usize)?;
         content::fill(memory.bytes_mut(), seed, 0.0);
         let aligned = if direct { !(ALIGN - 1) } else { !0 };
-        Ok(Self { memory, memsize, stamper, aligned, seed, state: seed, places: (0, 1) })
+        Ok(Self { memory, memsize, stamper, aligned, seed, state: seed, places: (0, 1), whole: u64::MAX })
     }
 
     /// The bytes of a slice.
@@ -48,7 +50,7 @@ impl IoBuffer {
     /// A slice of `len` bytes to read into; `None` where [`IoBuffer::place`] is.
     #[inline]
     pub fn slice(&mut self, len: u64) -> Option<&mut [u8]> {
-        if self.places == (len, 1) {
+        if len == self.whole {
             return self.memory.bytes_mut().get_mut(..len as usize);
         }
         let range = self.place(len)?;
@@ -81,6 +83,7 @@ impl IoBuffer {
             return self.grow(len);
         }
         self.places = (len, if self.memsize > len { (room / len.max(1)).max(1) } else { 1 });
+        self.whole = if self.places.1 == 1 { len } else { u64::MAX };
         Some(())
     }
 
@@ -101,7 +104,7 @@ impl IoBuffer {
         let mut memory = Map::new(len as usize).ok()?;
         content::fill(memory.bytes_mut(), self.seed, 0.0);
         self.memory = memory;
-        self.places = (len, 1);
+        (self.places, self.whole) = ((len, 1), len);
         Some(())
     }
 }

@@ -355,30 +355,27 @@ fn turn<'r>(
 /// Returns at a step of another kind, at one that did not end well, and when the run has stopped: the place, and what came of
 /// the step there.
 #[inline(never)]
-fn stretch<'r>(steps: &mut [Step<'r>], pc: usize, cx: &mut OpCx<'r>, at: &AtomicU32, gate: &Gate) -> (usize, Outcome) {
-    if let Err((i, outcome)) = once(&mut steps[pc..], cx, at) {
-        return (pc + i, outcome);
-    }
-    while !gate.is_stopped() {
-        if let Err(left) = once(steps, cx, at) {
-            return left;
+fn stretch<'r>(
+    steps: &mut [Step<'r>],
+    mut pc: usize,
+    cx: &mut OpCx<'r>,
+    at: &AtomicU32,
+    gate: &Gate,
+) -> (usize, Outcome) {
+    loop {
+        while pc < steps.len() {
+            let Step::Once(doing) = &mut steps[pc] else { return (pc, Outcome::Ok) };
+            let outcome = doing.run(cx, at);
+            if !matches!(outcome, Outcome::Ok) {
+                return (pc, outcome);
+            }
+            pc += 1;
         }
-    }
-    (steps.len(), Outcome::Ok)
-}
-
-/// Steps that are done once, from the first to the last, or to one of another kind or that did not end well.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "it is all that the loop around it does")]
-fn once<'r>(steps: &mut [Step<'r>], cx: &mut OpCx<'r>, at: &AtomicU32) -> Result<(), (usize, Outcome)> {
-    for (i, step) in steps.iter_mut().enumerate() {
-        let Step::Once(doing) = step else { return Err((i, Outcome::Ok)) };
-        let outcome = doing.run(cx, at);
-        if !matches!(outcome, Outcome::Ok) {
-            return Err((i, outcome));
+        if gate.is_stopped() {
+            return (pc, Outcome::Ok);
         }
+        pc = 0;
     }
-    Ok(())
 }
 
 impl<'r> Doing<'r> {
