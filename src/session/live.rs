@@ -213,6 +213,7 @@ impl Session {
         // Threads of live processes are in the middle of their calls, not late with them.
         run.stragglers.clear();
         run.late_ops = 0;
+        run.flowops.iter_mut().for_each(|flowop| flowop.late_ops = 0);
         run.late_oldest_seconds = None;
         live.measuring = false;
         self.live = Some(live);

@@ -274,6 +274,10 @@ impl Session {
             })
             .collect();
         fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
+        // A call that has not come back at all is as late as can be.
+        for straggler in &out {
+            run.flowops[straggler.flowop].late_ops += straggler.in_flight;
+        }
         run.open_loop = running.open_loop(waited.tick).map(|rounds| OpenLoop {
             offered_per_s: per_second(rounds.offered, run.measured_seconds),
             achieved_per_s: per_second(rounds.achieved, run.measured_seconds),
