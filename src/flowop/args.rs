@@ -144,9 +144,9 @@ impl Args<'_> {
     pub fn slot_number(&self, attr: &str) -> Result<usize, Diagnostic> {
         let fd = self.int(attr, 0)?;
         if fd > MAX_FD as u64 {
-            let message = format!("`{attr}` is {fd}");
+            let message = format!("`{attr}` can't be {fd}");
             return Err(Diagnostic::error(Code::OutOfRange, self.at(attr), message)
-                .help(format!("a thread has the slots 1 to {MAX_FD}")));
+                .help(format!("it names a slot for an open file, and a thread has the slots 1 to {MAX_FD}")));
         }
         Ok(fd as usize)
     }

@@ -139,12 +139,11 @@ impl Step for Close {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = cx.slots.choose(&self.file.slot);
+        let mut drained = Ok(());
         if cx.aio.is_some() {
-            // No operation may still be on its way to a descriptor that is closed.
+            // No operation may still be on its way to a descriptor that is closed. What went wrong with one does not keep it open.
             cx.digress();
-            if let Err(outcome) = super::aio::let_go(cx, slot) {
-                return outcome;
-            }
+            drained = super::aio::let_go(cx, slot);
         }
         cx.begin();
         if let Err(errno) = super::buffered::flush(cx, slot) {
@@ -158,6 +157,7 @@ impl Step for Close {
             );
         };
         cx.engine.close(handle);
-        cx.end(0)
+        let closed = cx.end(0);
+        drained.map_or_else(|outcome| outcome, |()| closed)
     }
 }

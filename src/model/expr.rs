@@ -287,7 +287,9 @@ fn arithmetic(left: &Value, op: Operator, right: &Value, span: Span) -> Result<V
                 None => return Ok(Value::Negative(b - a)),
             },
             Operator::Multiply => a.checked_mul(b),
-            Operator::Divide if b == 0 => return Err(bad(format!("{a} divided by 0")).help("check the divisor")),
+            Operator::Divide if b == 0 => {
+                return Err(bad(format!("{a} divided by 0")).help("give the divisor another value than 0"));
+            }
             Operator::Divide => Some(a / b),
         };
         return whole
@@ -302,7 +304,9 @@ fn arithmetic(left: &Value, op: Operator, right: &Value, span: Span) -> Result<V
         Operator::Add => a + b,
         Operator::Subtract => a - b,
         Operator::Multiply => a * b,
-        Operator::Divide if b == 0.0 => return Err(bad(format!("{a} divided by 0")).help("check the divisor")),
+        Operator::Divide if b == 0.0 => {
+            return Err(bad(format!("{a} divided by 0")).help("give the divisor another value than 0"));
+        }
         Operator::Divide => a / b,
     }))
 }

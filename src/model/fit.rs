@@ -44,13 +44,18 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
         }
         Expr::Bool(_) if number && attr.kind != Kind::Int => wrong("a switch", "give a number".to_owned()),
         Expr::Float(x) if matches!(attr.kind, Kind::Int | Kind::Size) => {
-            wrong(&format!("{x}"), "give a whole number".to_owned())
+            let help = if attr.name.ends_with("gamma") {
+                format!("it counts thousandths: {x} is {:.0}", x * 1000.0)
+            } else {
+                "give a whole number".to_owned()
+            };
+            wrong(&format!("{x}"), help)
         }
         Expr::Int(_) | Expr::Float(_) if matches!(attr.kind, Kind::Fileset | Kind::Random | Kind::Variable) => {
             wrong("a number", format!("give {}", wanted(attr.kind)))
         }
         Expr::Int(n) if attr.kind == Kind::Percent && *n > 100 => Some(
-            Diagnostic::error(Code::OutOfRange, value.span, format!("`{}` is {n} per cent", attr.name))
+            Diagnostic::error(Code::OutOfRange, value.span, format!("`{}` can't be {n} per cent", attr.name))
                 .help("it takes 0 to 100"),
         ),
         _ => None,

@@ -178,7 +178,7 @@ fn count(
             let n = q.draw(&mut random::stream(0, &[1, salt]));
             if n > MOST {
                 found.push(
-                    Diagnostic::error(Code::OutOfRange, span, format!("`{name}` is {n}"))
+                    Diagnostic::error(Code::OutOfRange, span, format!("`{name}` can't be {n}"))
                         .help(format!("at most {MOST} are possible")),
                 );
             }
@@ -424,10 +424,10 @@ fn pace(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Pace> {
         // More a second than there are nanoseconds is a slip of the pen, and would be no pace.
         Some(rate) if (0.0..=1e9).contains(&rate) => (rate > 0.0).then_some(Pace { rate, poisson }),
         _ => {
-            found.push(
-                Diagnostic::error(Code::OutOfRange, span, format!("`rate` is {}", value.print()))
-                    .help("give rounds a second: a number from 0 (no rate) up to a thousand million"),
-            );
+            found
+                .push(Diagnostic::error(Code::OutOfRange, span, format!("`rate` can't be {}", value.print())).help(
+                    "give how often a second the thread is to go through its flowops: 0 (no rate) to 1000000000",
+                ));
             None
         }
     }

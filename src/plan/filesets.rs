@@ -20,7 +20,13 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
     let whole = spec(def, scope, found)?;
     let text = whole.path.to_string_lossy().into_owned();
     let paths: Vec<&str> = text.split(':').collect();
-    let [_, _, ..] = paths[..] else { return Some(vec![whole]) };
+    // A directory whose own name has a colon is one directory: each of a list begins with `/`, `./` or `../`, or is the
+    // `(fresh directory)` that is still to be made.
+    let begins =
+        |path: &&str| path.is_empty() || ["/", "./", "../", "(fresh"].iter().any(|start| path.starts_with(start));
+    if paths.len() < 2 || !paths[1..].iter().all(begins) {
+        return Some(vec![whole]);
+    }
     let at = def.attrs.get("path").map_or(def.span, |used| used.value.span);
     let mut wrong = |code: Code, what: &str, help: &str| found.push(Diagnostic::error(code, at, what).help(help));
     if paths.contains(&"") {

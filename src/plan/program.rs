@@ -134,7 +134,7 @@ impl Unroller<'_> {
                     flowop.kind.span,
                     format!("flowop `{}` contains itself", flowop.kind.node),
                 )
-                .help("a composite flowop may use others, but not itself"),
+                .help("put other flowops into it: one that is made of several can hold others, but not itself"),
             );
             return;
         }

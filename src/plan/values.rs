@@ -72,7 +72,7 @@ fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
 pub(super) const LARGEST: u64 = 1 << 62;
 
 fn too_large(attr: &Attr, size: f64, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::OutOfRange, span, format!("`{}` is {size:.0} bytes", attr.name))
+    Diagnostic::error(Code::OutOfRange, span, format!("`{}` can't be {size:.0} bytes", attr.name))
         .help(format!("at most {LARGEST} are possible"))
 }
 

@@ -424,11 +424,15 @@ impl Running {
     pub fn join(mut self, limit: Duration) -> bool {
         self.stop(self.shared.clock.raw());
         self.shared.gate.open(self.shared.clock.raw());
+        let until = std::time::Instant::now() + limit;
+        let left = self.settle(limit);
         if let Some(guard) = self.guard.take() {
-            // It sleeps at the gate, which is stopped.
-            let _ = guard.join();
+            // It sleeps at the gate, which is stopped; unless it asks a file system that does not answer.
+            while !guard.is_finished() && std::time::Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
-        if self.settle(limit) > 0 {
+        if left > 0 {
             // A thread in a call that never returns can't be ended, only left.
             self.leaders.drain(..).for_each(drop);
             return false;

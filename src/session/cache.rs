@@ -114,10 +114,10 @@ fn asked(flowops: &[result::Flowop], plan: &Plan, set: usize) -> DeviceBytes {
 /// Where the bytes were that a set was asked for: reads if there were any, else writes. `sum` is what all sets on its devices
 /// were asked for.
 fn verdict(set: &SetCache, own: &DeviceBytes, sum: &DeviceBytes, moved: Option<Moved>) -> Option<Verdict> {
-    let (asked, moved) = match (own.read, own.written) {
+    let (own, sum, moved) = match (own.read, own.written) {
         (0, 0) => return None,
-        (0, _) => (sum.written, moved.map(|m| m.written)),
-        _ => (sum.read, moved.map(|m| m.read)),
+        (0, _) => (own.written, sum.written, moved.map(|m| m.written)),
+        _ => (own.read, sum.read, moved.map(|m| m.read)),
     };
     if set.in_memory {
         return Some(Verdict::Memory);
@@ -125,12 +125,16 @@ fn verdict(set: &SetCache, own: &DeviceBytes, sum: &DeviceBytes, moved: Option<M
     if set.unknown_below() {
         return Some(Verdict::UnknownBelow);
     }
-    let share = moved? as f64 / asked as f64;
-    Some(match share {
-        share if share >= MOST => Verdict::Device,
-        share if share <= LITTLE => Verdict::Memory,
-        _ => Verdict::Both,
-    })
+    // What the devices moved may have been all for this set, or as little as the other sets leave of it.
+    let moved = moved?;
+    let (least, most) = (moved.saturating_sub(sum - own).min(own), moved.min(own));
+    let share = |part: u64| part as f64 / own as f64;
+    match () {
+        () if share(least) >= MOST => Some(Verdict::Device),
+        () if share(most) <= LITTLE => Some(Verdict::Memory),
+        () if sum == own => Some(Verdict::Both),
+        () => None,
+    }
 }
 
 impl Session {
@@ -143,6 +147,9 @@ impl Session {
         let wish = |set: &Fileset| if cold { Some(false) } else { set.spec.cached };
         if cold && sets.iter().any(|set| set.spec.cached == Some(true)) {
             front.note("`--cold` goes before the `cached` of the script");
+        }
+        for set in sets.iter().filter(|set| cold && settle::in_memory(&set.spec.root())) {
+            front.note(&format!("`--cold` does nothing to file set `{}`, which lies in memory", set.spec.name));
         }
         let threads = self.settings.populate_threads;
         let done = self.interruptible(|stop| -> Result<_, Error> {
@@ -286,8 +293,11 @@ mod tests {
         assert_eq!(of(&bytes(100, 50), moved(40, 50)), Some(Verdict::Both));
         assert_eq!(of(&bytes(0, 50), moved(0, 60)), Some(Verdict::Device), "writes only");
         assert_eq!(of(&bytes(0, 0), moved(9, 9)), None, "nothing was asked for");
-        // Two sets on one device: 100 of 1000 bytes are a tenth of what both asked for.
-        assert_eq!(verdict(&set, &bytes(100, 0), &bytes(1000, 0), Some(moved(100, 0))), Some(Verdict::Memory));
+        // Two sets on one device: what it moved may have been for either.
+        let beside = |read| verdict(&set, &bytes(100, 0), &bytes(1000, 0), Some(moved(read, 0)));
+        assert_eq!(beside(100), None);
+        assert_eq!(beside(5), Some(Verdict::Memory));
+        assert_eq!(beside(1000), Some(Verdict::Device));
         assert_eq!(verdict(&set, &bytes(100, 0), &bytes(100, 0), None), None, "a device that does not count");
         assert_eq!(
             verdict(&disk(true, 0.0), &bytes(1, 0), &bytes(1, 0), Some(moved(1, 0))),

@@ -10,7 +10,7 @@ use crate::plan::{self, Plan};
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::Span;
 use crate::stats::result::build::CpuTime;
-use crate::stats::result::{Note, Run, Warmup};
+use crate::stats::result::{CacheState, Note, Run, Warmup};
 use crate::sys::{limits, proc};
 use crossbeam::channel::RecvTimeoutError;
 use std::path::{Path, PathBuf};
@@ -341,6 +341,12 @@ impl Session {
                 });
                 return self.conclude(ready, running, run, &waited, CpuTime::default(), front);
             }
+            if run.cache_state == CacheState::Cold {
+                run.warnings.push(Note {
+                    code: "warmed_up".to_owned(),
+                    message: "the caches were cold before the warm-up, not when the measurement began".to_owned(),
+                });
+            }
             let before = running.clear();
             run.warmup = Some(Warmup {
                 seconds: warmup.as_secs_f64(),
@@ -484,8 +490,15 @@ impl Session {
                 None => format!("{} as they were made", crate::util::size::format(stay.iter().map(|(_, b)| b).sum())),
             };
             let paths: Vec<String> = stay.iter().map(|(p, _)| p.display().to_string()).collect();
-            let (stay, them) = if paths.len() == 1 { ("stays", "it") } else { ("stay", "them") };
-            front.note(&format!("{} {stay}: {bytes} (`--clean` removes {them}, or `wmlrun clean`)", paths.join(", ")));
+            let (verb, them) = if paths.len() == 1 { ("stays", "it") } else { ("stay", "them") };
+            let mut places: Vec<String> =
+                stay.iter().filter_map(|(root, _)| root.parent()).map(|dir| dir.display().to_string()).collect();
+            places.dedup();
+            front.note(&format!(
+                "{} {verb}: {bytes} (`--clean` removes {them}, or `wmlrun clean {}`)",
+                paths.join(", "),
+                places.join(" ")
+            ));
         }
         status
     }

@@ -180,9 +180,8 @@ impl Outstanding {
                 let end = deadline.min(now.saturating_add(cx.clock.ticks(LOOK.as_nanos() as u64)));
                 limit = Duration::from_nanos(cx.clock.ns(now, end) + 1);
             }
-            let wanted = (n - seen).min(self.out());
             self.back
-                .wait(cx.clock, wanted, limit)
+                .wait(cx.clock, limit)
                 .map_err(|errno| cx.failed("waiting for asynchronous I/O failed", errno, None))?;
         }
     }
