@@ -4,7 +4,7 @@ use super::args::Args;
 use super::meta::{by_name, named_file, open_slot};
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use super::{Effects, Family, Op, OpCx, Outcome, Stateless};
 use crate::diag::Diagnostic;
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -80,16 +80,12 @@ fn lower_attr(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     })
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Access {
     file: FileUse,
 }
 
-impl Op for Access {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Access {
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -97,10 +93,9 @@ impl Op for Access {
     fn effects(&self) -> Effects {
         self.file.effects()
     }
-}
 
-impl Step for Access {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         by_name(&self.file, cx, "access failed", |engine, dir, name| match engine.access(dir, name) {
             // That it may not is an answer too.
             Ok(()) | Err(Errno::ACCESS) => Ok(0),
@@ -109,16 +104,12 @@ impl Step for Access {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct SetAttr {
     file: FileUse,
 }
 
-impl Op for SetAttr {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for SetAttr {
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -126,10 +117,9 @@ impl Op for SetAttr {
     fn effects(&self) -> Effects {
         self.file.effects()
     }
-}
 
-impl Step for SetAttr {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         if let Some((handle, file)) = open_slot(&self.file, cx) {
             cx.begin();
             return match cx.engine.touch_open(&handle) {
@@ -141,17 +131,13 @@ impl Step for SetAttr {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct StatFs {
     set: usize,
     name: String,
 }
 
-impl Op for StatFs {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for StatFs {
     fn describe(&self) -> String {
         format!(" {}", self.name)
     }
@@ -159,10 +145,9 @@ impl Op for StatFs {
     fn effects(&self) -> Effects {
         Effects { sets: vec![self.set], ..Effects::default() }
     }
-}
 
-impl Step for StatFs {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let set = cx.any_part(self.set);
         let result = cx.dir(set, 0).and_then(|root| {
             cx.begin();
@@ -175,18 +160,14 @@ impl Step for StatFs {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Xattr {
     file: FileUse,
     size: Quantity,
     set: bool,
 }
 
-impl Op for Xattr {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Xattr {
     fn describe(&self) -> String {
         format!("{} iosize={}", self.file.describe(), self.size)
     }
@@ -194,10 +175,9 @@ impl Op for Xattr {
     fn effects(&self) -> Effects {
         Effects { buffer: largest(&self.size), exact_buffer: exactly(&self.size), ..self.file.effects() }
     }
-}
 
-impl Step for Xattr {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = match self.file.ensure(cx) {
             Ok(slot) => slot,
             Err(outcome) => return outcome,

@@ -8,7 +8,7 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use super::{Effects, Family, Op, OpCx, Outcome, Stateless};
 use crate::diag::Diagnostic;
 use crate::engine::{Engine, Handle};
 use crate::random::Quantity;
@@ -181,7 +181,7 @@ fn flush_stream(cx: &mut OpCx<'_>, slot: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Buffered {
     file: FileUse,
     iosize: Quantity,
@@ -189,11 +189,7 @@ struct Buffered {
     wrap: u64,
 }
 
-impl Op for Buffered {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Buffered {
     fn describe(&self) -> String {
         let wrap = if self.wrap > 0 { format!(" wrap={}", self.wrap) } else { String::new() };
         format!("{} iosize={}{wrap}", self.file.describe(), self.iosize)
@@ -202,10 +198,9 @@ impl Op for Buffered {
     fn effects(&self) -> Effects {
         Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }
-}
 
-impl Step for Buffered {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = match self.file.ensure(cx) {
             Ok(slot) => slot,
             Err(outcome) => return outcome,

@@ -1,7 +1,7 @@
 //! `hog`, `delay`, `print`, `testrandvar`: what an application does besides I/O.
 
 use super::args::Args;
-use super::{At, Family, Op, OpCx, Outcome, Step};
+use super::{At, Family, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::Diagnostic;
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -43,7 +43,7 @@ struct Hog {
 }
 
 impl Op for Hog {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, _at: &At<'_>) -> Box<dyn Step + 'r> {
         Box::new(HogStep { value: self.value.clone(), byte: Box::new(0) })
     }
 
@@ -85,18 +85,14 @@ fn fraction_ns(args: &Args<'_>) -> u64 {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Delay {
     value: Quantity,
     /// The part of a second that a fraction adds, in nanoseconds: Filebench knows whole seconds only.
     fraction_ns: u64,
 }
 
-impl Op for Delay {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Delay {
     fn describe(&self) -> String {
         if self.fraction_ns > 0 {
             format!(" value={} and {} ns", self.value, self.fraction_ns)
@@ -104,10 +100,9 @@ impl Op for Delay {
             format!(" value={}", self.value)
         }
     }
-}
 
-impl Step for Delay {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let seconds = self.value.draw(&mut cx.rng);
         cx.begin();
         let ns = seconds.saturating_mul(1_000_000_000).saturating_add(self.fraction_ns);
@@ -122,7 +117,7 @@ struct Print {
 }
 
 impl Op for Print {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         Box::new(PrintStep { text: self.text.clone(), ordinal: at.ordinal })
     }
 
@@ -144,23 +139,18 @@ impl Step for PrintStep {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct TestRandvar {
     value: Quantity,
 }
 
-impl Op for TestRandvar {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for TestRandvar {
     fn describe(&self) -> String {
         format!(" value={}", self.value)
     }
-}
 
-impl Step for TestRandvar {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         cx.begin();
         std::hint::black_box(self.value.draw(&mut cx.rng));
         cx.end(0)

@@ -1,8 +1,8 @@
 //! `makedir`, `removedir`, `listdir`, `listdirplus`: the set's empty directories, and the names in any directory.
 
 use super::args::Args;
-use super::cx::PickBy;
-use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
+use super::slots::FileRef;
+use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::Diagnostic;
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -60,18 +60,14 @@ fn lower_dir(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     })
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Leaf {
     set: usize,
     name: String,
     make: bool,
 }
 
-impl Op for Leaf {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Leaf {
     fn describe(&self) -> String {
         format!(" {}", self.name)
     }
@@ -80,14 +76,12 @@ impl Op for Leaf {
         let made = if self.make { Want::Existing } else { Want::Absent };
         Effects { makes: vec![(self.set, made, Kind::LeafDir)], sets: vec![self.set], ..Effects::default() }
     }
-}
 
-impl Step for Leaf {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let want = if self.make { Want::Absent } else { Want::Existing };
-        let (set, _) = cx.aim(self.set, want, PickBy::Rotate, Kind::LeafDir);
-        let index = match cx.pick_leaf(set, want) {
-            Ok(index) => index,
+        let FileRef { set, index } = match cx.pick_leaf(self.set, want) {
+            Ok(leaf) => leaf,
             Err(outcome) => return outcome,
         };
         let tree = &cx.views[set].set.tree;
@@ -123,7 +117,7 @@ struct List {
 const ENTRIES: u64 = 32 << 10;
 
 impl Op for List {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, _at: &At<'_>) -> Box<dyn Step + 'r> {
         Box::new(ListStep { set: self.set, plus: self.plus, buf: vec![0; ENTRIES as usize] })
     }
 

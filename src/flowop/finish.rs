@@ -45,7 +45,7 @@ struct Finish {
 }
 
 impl Op for Finish {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         Box::new(Finish { counter: self.counter.clone().bind(at), ..self.clone() })
     }
 

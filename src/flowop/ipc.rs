@@ -96,7 +96,7 @@ struct Block {
 }
 
 impl Op for Block {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         Box::new(BlockStep { value: self.value.clone(), pair: at.semaphores[self.id][at.ordinal].clone() })
     }
 
@@ -135,7 +135,7 @@ struct Post {
 }
 
 impl Op for Post {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let pairs = self.targets.iter().flat_map(|id| at.semaphores[*id].iter().cloned()).collect();
         Box::new(PostStep { value: self.value.clone(), blocking: self.blocking, pairs })
     }
@@ -178,7 +178,7 @@ struct Sleep {
 }
 
 impl Op for Sleep {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         Box::new(SleepStep { latch: at.latches[self.id][at.ordinal].clone() })
     }
 
@@ -212,7 +212,7 @@ struct Wake {
 }
 
 impl Op for Wake {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let latches = self.targets.iter().flat_map(|id| at.latches[*id].iter().cloned()).collect();
         Box::new(WakeStep { latches })
     }

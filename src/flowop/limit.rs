@@ -5,7 +5,7 @@
 
 use super::args::Args;
 use super::finish::Counter;
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::Diagnostic;
 use crate::spec::{Class, Flowop, Origin, Way};
 use crate::sync::Claim;
@@ -65,22 +65,16 @@ fn lower_limit(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     Ok(Arc::new(Limit { unit, counter: Counter::new(args, unit != Unit::Op)?, target: args.text("target") }))
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct EventLimit;
 
-impl Op for EventLimit {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for EventLimit {
     fn describe(&self) -> String {
         String::new()
     }
-}
 
-impl Step for EventLimit {
     #[inline]
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         if !cx.events.is_on() {
             return Outcome::Ok;
         }
@@ -113,7 +107,7 @@ struct Limit {
 }
 
 impl Op for Limit {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         Box::new(LimitStep { unit: self.unit, counter: self.counter.clone().bind(at), seen: None, paid_ahead: 0 })
     }
 

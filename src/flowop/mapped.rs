@@ -74,7 +74,7 @@ fn lower_mapped(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     }))
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Mapped {
     file: FileUse,
     iosize: Quantity,
@@ -84,10 +84,10 @@ struct Mapped {
 }
 
 impl Op for Mapped {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
         let offsets = Offsets::new(self.place.clone(), workingset);
-        Box::new(MappedStep { op: self.clone(), offsets, map: None })
+        Box::new(MappedStep { op: self, offsets, map: None })
     }
 
     fn describe(&self) -> String {
@@ -99,8 +99,8 @@ impl Op for Mapped {
     }
 }
 
-struct MappedStep {
-    op: Mapped,
+struct MappedStep<'r> {
+    op: &'r Mapped,
     offsets: Offsets,
     map: Option<Held>,
 }
@@ -114,7 +114,7 @@ struct Held {
     len: u64,
 }
 
-impl Step for MappedStep {
+impl Step for MappedStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = match self.op.file.ensure(cx) {
             Ok(slot) => slot,
@@ -140,7 +140,7 @@ impl Step for MappedStep {
     }
 }
 
-impl MappedStep {
+impl MappedStep<'_> {
     #[inline]
     fn copy(&mut self, cx: &mut OpCx<'_>, slot: usize, offset: u64, range: Range<usize>) -> Result<u64, Errno> {
         let opening = cx.slots.get(slot).opening;

@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
+use super::{Effects, Family, Kind, Op, OpCx, Outcome, Stateless};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
 use crate::fileset::{Name, Want};
@@ -71,12 +71,10 @@ pub(super) fn by_name(
         return cx.misuse(what, "open a file there first, or add `filesetname=`");
     };
     let by = file.pick.by(&mut cx.rng);
-    let (set, by) = cx.aim(set.id, Want::Existing, by, Kind::File);
-    let index = match cx.pick(set, Want::Existing, by, true) {
-        Ok(index) => index,
+    let file = match cx.pick(set.id, Want::Existing, by, true) {
+        Ok(file) => file,
         Err(outcome) => return outcome,
     };
-    let file = FileRef { set, index };
     let mut name = Name::default();
     let outcome = match cx.locate_as(file, &mut name) {
         Err(outcome) => outcome,
@@ -88,20 +86,16 @@ pub(super) fn by_name(
             }
         }
     };
-    cx.views[set].set.state.release(index);
+    cx.views[file.set].set.state.release(file.index);
     outcome
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Delete {
     file: FileUse,
 }
 
-impl Op for Delete {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Delete {
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -112,10 +106,9 @@ impl Op for Delete {
         let makes_in_slot = effects.sets.is_empty().then_some((Want::Absent, Kind::File));
         Effects { makes, makes_in_slot, ..effects }
     }
-}
 
-impl Step for Delete {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         // The slot's file, open or not, if a slot is named and remembers one; it may be gone by another's hand.
         let named = if self.file.slot.fd > 0 { cx.slots.get(self.file.slot.fd).file } else { None };
         let held = match named.map(|f| cx.hold_existing(f)) {
@@ -133,9 +126,8 @@ impl Step for Delete {
                 return cx.misuse(what, "open a file there first, or add `filesetname=`");
             };
             let by = self.file.pick.by(&mut cx.rng);
-            let (set, by) = cx.aim(set.id, Want::Existing, by, Kind::File);
-            match cx.pick(set, Want::Existing, by, true) {
-                Ok(index) => FileRef { set, index },
+            match cx.pick(set.id, Want::Existing, by, true) {
+                Ok(file) => file,
                 Err(outcome) => return outcome,
             }
         };
@@ -163,16 +155,12 @@ impl Step for Delete {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct StatFile {
     file: FileUse,
 }
 
-impl Op for StatFile {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for StatFile {
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -180,11 +168,9 @@ impl Op for StatFile {
     fn effects(&self) -> Effects {
         self.file.effects()
     }
-}
 
-impl Step for StatFile {
     #[inline]
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         if let Some((handle, file)) = open_slot(&self.file, cx) {
             cx.begin();
             return match cx.engine.stat_open(&handle) {

@@ -87,8 +87,8 @@ pub fn lower(name: &str) -> Option<Lower> {
 
 /// An operation as the plan holds it: parameters, no state.
 pub trait Op: Send + Sync + std::fmt::Debug {
-    /// The operation of one thread, with the state it needs there.
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step>;
+    /// The operation of one thread: the state that it needs there, and on this for all that threads have in common.
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r>;
     /// What it does, stably: what `wmlrun plan` prints after its name.
     fn describe(&self) -> String;
     /// What it needs and does to file sets.
@@ -106,6 +106,48 @@ pub trait Op: Send + Sync + std::fmt::Debug {
 pub trait Step: Send {
     /// Does it once.
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome;
+}
+
+/// An operation that keeps nothing from one time to the next: all threads do the one of the plan, so that its parameters are in
+/// a processor's cache once, and not once a thread.
+pub trait Stateless: Send + Sync + std::fmt::Debug {
+    /// See [`Op::describe`].
+    fn describe(&self) -> String;
+    /// See [`Op::effects`].
+    fn effects(&self) -> Effects {
+        Effects::default()
+    }
+    /// See [`Op::brief`].
+    fn brief(&self) -> bool {
+        false
+    }
+    /// Does it once.
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome;
+}
+
+impl<T: Stateless> Op for T {
+    fn instantiate<'r>(&'r self, _at: &At<'_>) -> Box<dyn Step + 'r> {
+        Box::new(self)
+    }
+
+    fn describe(&self) -> String {
+        Stateless::describe(self)
+    }
+
+    fn effects(&self) -> Effects {
+        Stateless::effects(self)
+    }
+
+    fn brief(&self) -> bool {
+        Stateless::brief(self)
+    }
+}
+
+impl<T: Stateless> Step for &T {
+    #[inline]
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        Stateless::run(*self, cx)
+    }
 }
 
 /// What came of running a step.

@@ -10,7 +10,7 @@ use super::cx::PickBy;
 use super::meta::by_name;
 use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
+use super::{Effects, Family, Kind, Op, OpCx, Outcome, Stateless};
 use crate::diag::Diagnostic;
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -62,18 +62,14 @@ fn lower_names(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
 }
 
 /// `rename` and `link`: a free name and one that is taken.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Move {
     set: usize,
     name: String,
     link: bool,
 }
 
-impl Op for Move {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Move {
     fn describe(&self) -> String {
         format!(" {}", self.name)
     }
@@ -82,27 +78,24 @@ impl Op for Move {
         let makes = if self.link { vec![(self.set, Want::Existing, Kind::File)] } else { Vec::new() };
         Effects { makes, moves: vec![self.set], sets: vec![self.set], ..Effects::default() }
     }
-}
 
-impl Step for Move {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let (set, _) = cx.aim(self.set, Want::Absent, PickBy::Rotate, Kind::File);
-        let (free, taken) = match cx.pick_both(set) {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+        let (free, taken) = match cx.pick_both(self.set) {
             Ok(both) => both,
             Err(outcome) => return outcome,
         };
-        let file = |index| FileRef { set, index };
-        let done = self.call(cx, file(taken), file(free));
-        let state = &cx.views[set].set.state;
+        let done = self.call(cx, taken, free);
+        let state = &cx.views[free.set].set.state;
         if done.is_ok() {
-            state.set_exists(free, true);
+            state.set_exists(free.index, true);
         } else {
-            state.release(free);
+            state.release(free.index);
         }
         if done.is_ok() && !self.link {
-            state.set_exists(taken, false);
+            state.set_exists(taken.index, false);
         } else {
-            state.release(taken);
+            state.release(taken.index);
         }
         cx.digress();
         match done {
@@ -136,17 +129,13 @@ impl Move {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Symlink {
     set: usize,
     name: String,
 }
 
-impl Op for Symlink {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Symlink {
     fn describe(&self) -> String {
         format!(" {}", self.name)
     }
@@ -154,16 +143,13 @@ impl Op for Symlink {
     fn effects(&self) -> Effects {
         Effects { makes: vec![(self.set, Want::Existing, Kind::File)], sets: vec![self.set], ..Effects::default() }
     }
-}
 
-impl Step for Symlink {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let (set, by) = cx.aim(self.set, Want::Absent, PickBy::Rotate, Kind::File);
-        let index = match cx.pick(set, Want::Absent, by, true) {
-            Ok(index) => index,
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+        let file @ FileRef { set, index } = match cx.pick(self.set, Want::Absent, PickBy::Rotate, true) {
+            Ok(file) => file,
             Err(outcome) => return outcome,
         };
-        let file = FileRef { set, index };
         let tree = &cx.views[set].set.tree;
         let here = tree.files_in(tree.dir_of(index));
         let next = if index + 1 < here.end { index + 1 } else { here.start };
@@ -192,16 +178,12 @@ impl Step for Symlink {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct ReadLink {
     file: FileUse,
 }
 
-impl Op for ReadLink {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for ReadLink {
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -209,10 +191,9 @@ impl Op for ReadLink {
     fn effects(&self) -> Effects {
         self.file.effects()
     }
-}
 
-impl Step for ReadLink {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         // Our links hold one name; a longer one is cut off, as by any reader with a small buffer.
         let mut text = [0; 256];
         by_name(&self.file, cx, "readlink failed", |engine, dir, name| match engine.read_link(dir, name, &mut text) {

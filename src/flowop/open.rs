@@ -1,9 +1,8 @@
 //! `openfile`, `createfile`, `closefile`: slots are opened and closed.
 
 use super::args::Args;
-use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Step};
+use super::{Effects, Family, Kind, Op, OpCx, Outcome, Stateless};
 use crate::diag::Diagnostic;
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -55,18 +54,14 @@ fn lower_open(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     })
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Open {
     file: FileUse,
     set: usize,
     create: bool,
 }
 
-impl Op for Open {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Open {
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -75,10 +70,9 @@ impl Op for Open {
         let makes = if self.create { vec![(self.set, Want::Existing, Kind::File)] } else { Vec::new() };
         Effects { makes, ..self.file.effects() }
     }
-}
 
-impl Step for Open {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = cx.slots.choose(&self.file.slot);
         if cx.slots.get(slot).handle.is_some() {
             return cx.misuse(
@@ -92,40 +86,35 @@ impl Step for Open {
         } else {
             (Want::Existing, self.file.flags)
         };
-        let (set, by) = cx.aim(self.set, want, by, Kind::File);
-        let index = match cx.pick(set, want, by, true) {
-            Ok(index) => index,
+        let file = match cx.pick(self.set, want, by, true) {
+            Ok(file) => file,
             Err(outcome) => return outcome,
         };
-        let opened = cx.open(slot, FileRef { set, index }, flags, self.file.readahead);
+        let opened = cx.open(slot, file, flags, self.file.readahead);
         let outcome = match opened {
             Ok(()) => cx.end(0),
             Err(outcome) => {
-                cx.views[set].set.state.release(index);
+                cx.views[file.set].set.state.release(file.index);
                 return outcome;
             }
         };
-        let state = &cx.views[set].set.state;
+        let state = &cx.views[file.set].set.state;
         if self.create {
-            state.set_exists(index, true);
+            state.set_exists(file.index, true);
             cx.digress();
-        } else if state.release(index) {
+        } else if state.release(file.index) {
             cx.digress();
         }
         outcome
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Close {
     file: FileUse,
 }
 
-impl Op for Close {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Close {
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -133,11 +122,9 @@ impl Op for Close {
     fn effects(&self) -> Effects {
         self.file.effects()
     }
-}
 
-impl Step for Close {
     #[inline]
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = cx.slots.choose(&self.file.slot);
         let mut drained = Ok(());
         if cx.aio.is_some() {

@@ -56,7 +56,7 @@ struct Read {
 }
 
 impl Op for Read {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
         let offsets = Offsets::new(self.place.clone(), workingset);
         Box::new(ReadStep { target: Target::new(self.file.clone(), self.iosize.clone(), offsets) })

@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::sync::on_handle;
 use super::transfer::{FileUse, Offsets, Place, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -108,17 +108,13 @@ fn lower_space(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     })
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Truncate {
     file: FileUse,
     size: Quantity,
 }
 
-impl Op for Truncate {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Truncate {
     fn describe(&self) -> String {
         format!("{} value={}", self.file.describe(), self.size)
     }
@@ -126,10 +122,9 @@ impl Op for Truncate {
     fn effects(&self) -> Effects {
         self.file.effects()
     }
-}
 
-impl Step for Truncate {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = match self.file.ensure(cx) {
             Ok(slot) => slot,
             Err(outcome) => return outcome,
@@ -139,7 +134,7 @@ impl Step for Truncate {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Stretch {
     file: FileUse,
     size: Quantity,
@@ -149,9 +144,9 @@ struct Stretch {
 }
 
 impl Op for Stretch {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        Box::new(StretchStep { op: self.clone(), offsets: Offsets::new(self.place.clone(), workingset) })
+        Box::new(StretchStep { op: self, offsets: Offsets::new(self.place.clone(), workingset) })
     }
 
     fn describe(&self) -> String {
@@ -163,12 +158,12 @@ impl Op for Stretch {
     }
 }
 
-struct StretchStep {
-    op: Stretch,
+struct StretchStep<'r> {
+    op: &'r Stretch,
     offsets: Offsets,
 }
 
-impl Step for StretchStep {
+impl Step for StretchStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = match self.op.file.ensure(cx) {
             Ok(slot) => slot,
@@ -187,7 +182,7 @@ impl Step for StretchStep {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct CopyRange {
     file: FileUse,
     source: usize,
@@ -197,9 +192,9 @@ struct CopyRange {
 }
 
 impl Op for CopyRange {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        Box::new(CopyStep { op: self.clone(), offsets: Offsets::new(self.place.clone(), workingset) })
+        Box::new(CopyStep { op: self, offsets: Offsets::new(self.place.clone(), workingset) })
     }
 
     fn describe(&self) -> String {
@@ -212,12 +207,12 @@ impl Op for CopyRange {
     }
 }
 
-struct CopyStep {
-    op: CopyRange,
+struct CopyStep<'r> {
+    op: &'r CopyRange,
     offsets: Offsets,
 }
 
-impl Step for CopyStep {
+impl Step for CopyStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let source = *cx.slots.get(self.op.source);
         let Some(from) = source.handle else {

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::transfer::FileUse;
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use super::{Effects, Family, Op, OpCx, Outcome, Stateless};
 use crate::diag::Diagnostic;
 use crate::engine::{Engine, Handle};
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -67,17 +67,13 @@ enum Kind {
     Data,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Sync {
     file: FileUse,
     kind: Kind,
 }
 
-impl Op for Sync {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Sync {
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -85,11 +81,9 @@ impl Op for Sync {
     fn effects(&self) -> Effects {
         self.file.effects()
     }
-}
 
-impl Step for Sync {
     #[inline]
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = cx.slots.choose(&self.file.slot);
         let engine = cx.engine;
         cx.begin();
@@ -111,16 +105,12 @@ impl Step for Sync {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct SyncFs {
     file: FileUse,
 }
 
-impl Op for SyncFs {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for SyncFs {
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -128,10 +118,9 @@ impl Op for SyncFs {
     fn effects(&self) -> Effects {
         self.file.effects()
     }
-}
 
-impl Step for SyncFs {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = match self.file.ensure(cx) {
             Ok(slot) => slot,
             Err(outcome) => return outcome,
@@ -160,17 +149,13 @@ pub(super) fn on_handle(
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct FsyncSet {
     set: usize,
     name: String,
 }
 
-impl Op for FsyncSet {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for FsyncSet {
     fn describe(&self) -> String {
         format!(" {}", self.name)
     }
@@ -178,10 +163,9 @@ impl Op for FsyncSet {
     fn effects(&self) -> Effects {
         Effects { sets: vec![self.set], ..Effects::default() }
     }
-}
 
-impl Step for FsyncSet {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let engine = cx.engine;
         let mut any = false;
         for slot in 0..cx.slots.len() {

@@ -2,8 +2,8 @@
 
 use super::args::{Args, SetInfo};
 use super::cx::PickBy;
-use super::slots::{FileRef, SlotRule, Slots};
-use super::{Effects, Kind, OpCx, Outcome, Unit};
+use super::slots::{SlotRule, Slots};
+use super::{Effects, OpCx, Outcome, Unit};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Handle;
 use crate::fileset::Want;
@@ -120,10 +120,9 @@ impl FileUse {
             return Err(self.conflict(cx, slot));
         }
         let by = self.pick.by(&mut cx.rng);
-        let (set, by) = cx.aim(set.id, Want::Existing, by, Kind::File);
-        let index = cx.pick(set, Want::Existing, by, true)?;
-        let opened = cx.open(slot, FileRef { set, index }, self.flags, self.readahead);
-        cx.views[set].set.state.release(index);
+        let file = cx.pick(set.id, Want::Existing, by, true)?;
+        let opened = cx.open(slot, file, self.flags, self.readahead);
+        cx.views[file.set].set.state.release(file.index);
         opened?;
         cx.end_open()
     }

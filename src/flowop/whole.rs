@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step, Unit, write};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step, Unit, write};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -52,17 +52,13 @@ fn chunk(iosize: &Quantity) -> Vec<Unit> {
     vec![if let Quantity::Const(0) = iosize { Unit::FileSize } else { Unit::Attribute("iosize", iosize.clone()) }]
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct ReadWhole {
     file: FileUse,
     iosize: Quantity,
 }
 
-impl Op for ReadWhole {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for ReadWhole {
     fn describe(&self) -> String {
         format!("{} iosize={}", self.file.describe(), self.iosize)
     }
@@ -75,10 +71,9 @@ impl Op for ReadWhole {
             ..self.file.effects()
         }
     }
-}
 
-impl Step for ReadWhole {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = match self.file.ensure(cx) {
             Ok(slot) => slot,
             Err(outcome) => return outcome,
@@ -131,7 +126,7 @@ fn fail(cx: &mut OpCx<'_>, slot: usize, errno: crate::sys::Errno) -> Outcome {
     cx.failed("read failed", errno, file)
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct WriteWhole {
     file: FileUse,
     iosize: Quantity,
@@ -140,9 +135,9 @@ struct WriteWhole {
 }
 
 impl Op for WriteWhole {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        Box::new(WriteWholeStep { op: self.clone(), workingset })
+        Box::new(WriteWholeStep { op: self, workingset })
     }
 
     fn describe(&self) -> String {
@@ -162,12 +157,12 @@ impl Op for WriteWhole {
     }
 }
 
-struct WriteWholeStep {
-    op: WriteWhole,
+struct WriteWholeStep<'r> {
+    op: &'r WriteWhole,
     workingset: u64,
 }
 
-impl Step for WriteWholeStep {
+impl Step for WriteWholeStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = match self.op.file.ensure(cx) {
             Ok(slot) => slot,
@@ -214,7 +209,7 @@ impl Step for WriteWholeStep {
     }
 }
 
-impl WriteWholeStep {
+impl WriteWholeStep<'_> {
     /// How much to write: the size of the file in the source slot, else of the working set, else of the file itself.
     fn size(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Outcome> {
         if self.op.source > 0 {

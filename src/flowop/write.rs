@@ -91,7 +91,7 @@ enum End {
     Random,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Write {
     file: FileUse,
     iosize: Quantity,
@@ -103,11 +103,11 @@ struct Write {
 }
 
 impl Op for Write {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
         let offsets = Offsets::new(self.place.clone(), workingset);
         let target = Target::new(self.file.clone(), self.iosize.clone(), offsets);
-        Box::new(WriteStep { op: self.clone(), target, unsynced: 0 })
+        Box::new(WriteStep { op: self, target, unsynced: 0 })
     }
 
     fn describe(&self) -> String {
@@ -131,8 +131,8 @@ impl Op for Write {
     }
 }
 
-struct WriteStep {
-    op: Write,
+struct WriteStep<'r> {
+    op: &'r Write,
     target: Target,
     /// Bytes written since the last fsync of `fsyncevery=`.
     unsynced: u64,
@@ -141,7 +141,7 @@ struct WriteStep {
 /// Writes up to this are filled while the clock runs: it is cheaper than reading the clock.
 pub(super) const CHEAP_FILL: u64 = 64 << 10;
 
-impl Step for WriteStep {
+impl Step for WriteStep<'_> {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let (slot, offset, len) = match self.aim(cx) {
@@ -176,7 +176,7 @@ impl Step for WriteStep {
     }
 }
 
-impl WriteStep {
+impl WriteStep<'_> {
     #[inline]
     fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<(usize, Option<u64>, u64), Outcome> {
         if self.op.end == End::No {

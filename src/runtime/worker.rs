@@ -46,10 +46,10 @@ enum Step<'r> {
 
 /// A flowop in a thread: its place there, its counters, and whether it is I/O.
 struct Doing<'r> {
-    local: usize,
+    local: u32,
     cell: &'r Cell,
     io: bool,
-    step: Box<dyn flowop::Step>,
+    step: Box<dyn flowop::Step + 'r>,
 }
 
 /// A thread before the gate: its context, its program, and its timetable if it has one.
@@ -151,10 +151,10 @@ fn report(home: &Home<'_>, end: End) {
     }
 }
 
-fn prepare<'a>(home: &'a Home<'_>, seat: &Seat, starvation: Starvation) -> Result<Ready<'a>, Fault> {
+fn prepare<'a>(home: &'a Home<'_>, seat: &'a Seat, starvation: Starvation) -> Result<Ready<'a>, Fault> {
     let shared: &'a Shared = home.shared;
     let thread: &'a Thread = &home.process.threads[seat.thread];
-    let stats: &'a ThreadStats = &shared.seats[seat_index(shared, seat)].stats;
+    let stats: &'a ThreadStats = &seat.stats;
     if let Some(level) = thread.ioprio {
         // Without leave the priority stays; the run is the same otherwise.
         let _ = proc::io_priority(level);
@@ -251,11 +251,16 @@ fn seat_index(shared: &Shared, seat: &Seat) -> usize {
     shared.first_seat[seat.process] + seat.instance * each + before + seat.number
 }
 
-fn instantiate<'r>(step: &plan::Step, at: &At<'_>, stats: &'r ThreadStats, is_io: &dyn Fn(usize) -> bool) -> Step<'r> {
+fn instantiate<'r>(
+    step: &'r plan::Step,
+    at: &At<'_>,
+    stats: &'r ThreadStats,
+    is_io: &dyn Fn(usize) -> bool,
+) -> Step<'r> {
     match step {
         plan::Step::Op { local, iters, op } => {
             let (local, step) = (*local, op.instantiate(at));
-            let doing = Doing { local, cell: stats.cell(local), io: is_io(local), step };
+            let doing = Doing { local: local as u32, cell: stats.cell(local), io: is_io(local), step };
             if matches!(iters, Quantity::Const(1)) { Step::Once(doing) } else { Step::Many(doing, iters.clone()) }
         }
         plan::Step::Enter { iters, leave } => Step::Enter { iters: iters.clone(), leave: *leave },
@@ -381,8 +386,8 @@ fn stretch<'r>(
 impl<'r> Doing<'r> {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'r>, at: &AtomicU32) -> Outcome {
-        cx.turn_to(self.local, self.cell);
-        at.store(self.local as u32, Relaxed);
+        cx.turn_to(self.cell);
+        at.store(self.local, Relaxed);
         self.step.run(cx)
     }
 }
@@ -401,7 +406,7 @@ fn flowop(shared: &Shared, seat: &Seat, local: usize) -> usize {
 /// What an outcome that is not `Ok` means for the thread; `None`: it goes on.
 #[cold]
 fn ended(outcome: Outcome, cx: &mut OpCx<'_>, seat: &Seat, shared: &Shared) -> Option<End> {
-    let current = cx.current;
+    let current = cx.current();
     let flowop = |failure: &flowop::Failure| flowop(shared, seat, failure.of.unwrap_or(current));
     Some(match outcome {
         Outcome::Ok => return None,

@@ -34,6 +34,11 @@ impl ThreadStats {
         &self.cells[i]
     }
 
+    /// Which flowop's counters these are; they must be this thread's.
+    pub fn place_of(&self, cell: &Cell) -> usize {
+        self.cells.element_offset(cell).unwrap_or_default()
+    }
+
     /// How many flowops there are.
     pub fn len(&self) -> usize {
         self.cells.len()

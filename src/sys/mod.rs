@@ -4,6 +4,7 @@
 //! owned handle that is dropped in another table would close a stranger's file. Who opens, closes.
 //! Deliberately absent: the language, file sets, and any policy about them.
 
+mod ahead;
 pub mod cache;
 pub mod clock;
 pub mod fd;
@@ -17,6 +18,7 @@ pub mod proc;
 pub mod signals;
 pub mod uring;
 
+pub use ahead::cache_line;
 pub use clock::{Clock, Scale};
 pub use fd::{Fd, NONE};
 pub use mark::mark;

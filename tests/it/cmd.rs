@@ -18,9 +18,11 @@ use tempfile::TempDir;
 /// The result file's name in the working directory.
 const RESULT: &str = "result.json";
 
-/// The binary under test. `WMLRUN_BIN` names another one, such as that of the release build.
+/// The binary under test. `WMLRUN_BIN` names another one, such as that of the release build; from the project's root, if it is no
+/// absolute path, since each test runs it in a directory of its own.
 pub(crate) fn binary() -> PathBuf {
-    std::env::var_os("WMLRUN_BIN").map_or_else(|| env!("CARGO_BIN_EXE_wmlrun").into(), PathBuf::from)
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::env::var_os("WMLRUN_BIN").map_or_else(|| env!("CARGO_BIN_EXE_wmlrun").into(), |other| root.join(other))
 }
 
 /// Whether the tests take their full lengths and sizes (`WMLRUN_LONG=1`).

@@ -15,7 +15,7 @@ pub(super) use outstanding::let_go;
 
 use super::args::Args;
 use super::transfer::{FileUse, Offsets, Place, exactly, largest, units, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -125,7 +125,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// The largest `iodepth=`: what a ring of the kernel can hold.
 const DEEPEST: u64 = 32_768;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Submit {
     file: FileUse,
     iosize: Quantity,
@@ -136,10 +136,10 @@ struct Submit {
 }
 
 impl Op for Submit {
-    fn instantiate(&self, at: &At<'_>) -> Box<dyn Step> {
+    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
         let offsets = Offsets::new(self.place.clone(), workingset);
-        Box::new(SubmitStep { op: self.clone(), offsets, most: self.most() })
+        Box::new(SubmitStep { op: self, offsets, most: self.most() })
     }
 
     fn describe(&self) -> String {
@@ -171,13 +171,13 @@ impl Submit {
     }
 }
 
-struct SubmitStep {
-    op: Submit,
+struct SubmitStep<'r> {
+    op: &'r Submit,
     offsets: Offsets,
     most: u64,
 }
 
-impl Step for SubmitStep {
+impl Step for SubmitStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = match self.op.file.ensure(cx) {
             Ok(slot) => slot,
@@ -195,7 +195,7 @@ impl Step for SubmitStep {
     }
 }
 
-impl SubmitStep {
+impl SubmitStep<'_> {
     fn submit(&self, cx: &mut OpCx<'_>, aio: &mut Outstanding, slot: usize, len: u64, offset: Option<u64>) -> Outcome {
         cx.digress();
         // What has completed meanwhile makes room; the next one waits until there is some.
@@ -219,14 +219,10 @@ impl SubmitStep {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Wait;
 
-impl Op for Wait {
-    fn instantiate(&self, _at: &At<'_>) -> Box<dyn Step> {
-        Box::new(self.clone())
-    }
-
+impl Stateless for Wait {
     fn describe(&self) -> String {
         String::new()
     }
@@ -238,10 +234,9 @@ impl Op for Wait {
     fn brief(&self) -> bool {
         true
     }
-}
 
-impl Step for Wait {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         cx.begin();
         let Some(mut aio) = cx.aio.take() else { return Outcome::Over };
         let noticed = aio.notice(cx, aio.out().div_ceil(2), false);

@@ -126,7 +126,7 @@ impl Outstanding {
         }
         let of = cx.slots.get(what.slot).file;
         self.flights[tag as usize] =
-            Flight { cell: cx.current, of, write: what.write, intended: (cx.intended, cx.lateness) };
+            Flight { cell: cx.current(), of, write: what.write, intended: (cx.intended, cx.lateness) };
         let opening = (what.slot, cx.slots.get(what.slot).opening);
         let Wanted { file, offset, len, write, .. } = *what;
         let start = Start { tag, file, opening, buf, offset, len, write, last: full };

@@ -18,7 +18,7 @@ use crate::fileset::{Fileset, Name, OwnRotor, Rotor};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
-use crate::sys::{Clock, Errno, Fd, Scale, errno_text};
+use crate::sys::{self, Clock, Errno, Fd, Scale, errno_text};
 use rustix::fs::OFlags;
 use std::sync::Arc;
 
@@ -80,9 +80,7 @@ pub struct OpCx<'r> {
     pub stream: Option<Box<Stream>>,
     /// The file or directory that was looked up by name last.
     located: Option<FileRef>,
-    /// The place of the flowop that is running among the thread's.
-    pub current: usize,
-    /// Its counters.
+    /// The counters of the flowop that is running.
     cell: &'r Cell,
     /// In an open loop, while an I/O flowop runs: the intended start of its round, in ticks; else 0. See [`OpCx::intend`].
     pub intended: u64,
@@ -158,7 +156,6 @@ impl<'r> OpCx<'r> {
             last_offset: 0,
             stream: parts.stream,
             located: None,
-            current: 0,
             cell: parts.stats.cell(0),
             intended: 0,
             lateness: 0,
@@ -195,11 +192,17 @@ impl<'r> OpCx<'r> {
         self.cell
     }
 
-    /// Another flowop runs from now on: its place, and its counters.
+    /// Another flowop runs from now on: the one with these counters. They are wanted when its call has ended; by then they are at
+    /// hand, even if other threads' had driven them out of the processor's cache.
     #[inline]
-    pub fn turn_to(&mut self, flowop: usize, cell: &'r Cell) {
-        self.current = flowop;
+    pub fn turn_to(&mut self, cell: &'r Cell) {
+        sys::cache_line(cell);
         self.cell = cell;
+    }
+
+    /// The place of the flowop that is running among the thread's.
+    pub fn current(&self) -> usize {
+        self.stats.place_of(self.cell)
     }
 
     /// A call starts.
@@ -272,7 +275,7 @@ impl<'r> OpCx<'r> {
         let slot = self.slots.take_last();
         let file = self.located.take().or(slot);
         if let Some(stream) = &mut self.stream {
-            stream.push(self.current, file, self.last_offset, bytes);
+            stream.push(self.stats.place_of(self.cell), file, self.last_offset, bytes);
             self.digress();
         }
     }
@@ -305,7 +308,7 @@ impl<'r> OpCx<'r> {
     /// A call of the current operation failed.
     #[cold]
     pub fn failed(&mut self, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
-        self.failed_of(self.current, what, errno, file)
+        self.failed_of(self.current(), what, errno, file)
     }
 
     /// A call failed that another flowop of the thread had made.

@@ -64,62 +64,114 @@ impl Starvation {
 /// A starving thread looks again so often, changed or not.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// So many looks in a row that find nobody left, and nothing changed, are the end.
-const STUCK: u32 = 4;
+/// The same where a set has several parts, of which it sleeps on one.
+const LOOK_AROUND: Duration = Duration::from_millis(5);
+
+/// So long that nobody is left, and nothing changes, is the end.
+const STUCK: Duration = Duration::from_millis(200);
+
+/// The parts of a set, from one of them on, round and round. A set that lies in one directory is its only part.
+#[derive(Clone, Copy)]
+struct Around {
+    first: usize,
+    parts: usize,
+    from: usize,
+}
+
+impl Around {
+    #[inline]
+    fn order(self) -> impl Iterator<Item = usize> {
+        let turn = move |k| if k < self.parts { k } else { k - self.parts };
+        (self.from..self.from + self.parts).map(move |k| self.first + turn(k))
+    }
+}
+
+/// What one look at one part of a set came to.
+enum Look<T> {
+    Found(T),
+    /// There are some, and a step holds each of them.
+    Busy,
+    /// There is none in that state.
+    Lacks(Want),
+}
+
+impl Look<FileRef> {
+    #[inline]
+    fn at(set: usize, want: Want, picked: Picked) -> Self {
+        match picked {
+            Picked::File(index) => Self::Found(FileRef { set, index }),
+            Picked::AllBusy => Self::Busy,
+            Picked::None => Self::Lacks(want),
+        }
+    }
+}
 
 impl OpCx<'_> {
-    /// Picks a file of a set; waits if there is none now and there may be one later.
+    /// Picks a file of a set; waits if there is none now and there may be one later. Of a set that lies in several
+    /// directories each part is as likely; one without a candidate gives way to the next.
     /// With `hold` the file stays busy until `State::release` or `State::set_exists`.
-    #[inline]
-    pub fn pick(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<u64, Outcome> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "what it does in most cases is less than a call")]
+    pub fn pick(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
         self.digress();
+        let view = &self.views[set];
         if want == Want::Existing
             && by == PickBy::Rotate
-            && let Some(index) = self.views[set].set.state.files.next_of_all(&mut self.rotors[set])
+            && view.parts == 1
+            && let Some(index) = view.set.state.files.next_of_all(&mut self.rotors[set])
         {
-            return Ok(index);
+            return Ok(FileRef { set, index });
         }
-        self.pick_one(set, want, by, hold)
+        self.pick_any(set, want, by, hold)
     }
 
     #[inline(never)]
-    fn pick_one(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<u64, Outcome> {
-        let view = &self.views[set];
-        let how = match by {
-            PickBy::Rotate => How::Rotate(&mut self.rotors[set]),
-            PickBy::Own => How::Own(&mut self.own[set]),
-            PickBy::Index(n) => How::Index(n),
-        };
-        match view.set.state.pick(want, how, hold) {
-            Picked::File(index) => Ok(index),
-            Picked::AllBusy | Picked::None => self.pick_slow(set, want, by, hold, Kind::File),
+    fn pick_any(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
+        if self.views[set].parts == 1
+            && let Look::Found(file) = self.look(set, want, by, hold)
+        {
+            return Ok(file);
         }
+        self.pick_around(set, want, by, hold)
     }
 
-    /// The part of a set that the next pick is from, and how to pick there: the set itself, unless it lies in several
-    /// directories. Then each is as likely; one without a candidate gives way to the next.
-    #[inline]
-    pub fn aim(&mut self, set: usize, want: Want, by: PickBy, kind: Kind) -> (usize, PickBy) {
-        if self.views[set].parts == 1 { (set, by) } else { self.aim_at_part(set, want, by, kind) }
+    #[inline(never)]
+    fn pick_around(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
+        let (around, by) = self.around(set, by);
+        self.seek(around, Kind::File, |cx, part| cx.look(part, want, by, hold))
     }
 
-    fn aim_at_part(&mut self, set: usize, want: Want, by: PickBy, kind: Kind) -> (usize, PickBy) {
-        let parts = self.views[set].parts;
-        if let PickBy::Index(n) = by {
-            // Files are numbered across the parts: 0 in the first, 1 in the second, and round again.
-            return (set + n as usize % parts, PickBy::Index(n / parts as u64));
-        }
-        let drawn = random::below(&mut self.rng, parts as u64) as usize;
-        let has_one = |part: &usize| {
-            let state = &self.views[*part].set.state;
-            let members = if kind == Kind::File { &state.files } else { &state.leafdirs };
-            match want {
-                Want::Existing => members.n_existing() > 0,
-                Want::Absent => members.n_existing() < members.len(),
-            }
-        };
-        let order = (0..parts).map(|k| set + (drawn + k) % parts);
-        (order.into_iter().find(has_one).unwrap_or(set + drawn), by)
+    /// Picks and holds a file that does not exist and one of the same part that does: never waits for one while it holds the
+    /// other, so that two threads can't wait for one another.
+    pub fn pick_both(&mut self, set: usize) -> Result<(FileRef, FileRef), Outcome> {
+        self.digress();
+        let (around, by) = self.around(set, PickBy::Rotate);
+        self.seek(around, Kind::File, |cx, part| {
+            let free = match cx.look(part, Want::Absent, by, true) {
+                Look::Found(free) => free,
+                Look::Busy => return Look::Busy,
+                Look::Lacks(want) => return Look::Lacks(want),
+            };
+            let missing = match cx.look(part, Want::Existing, by, true) {
+                Look::Found(taken) => return Look::Found((free, taken)),
+                Look::Busy => Look::Busy,
+                Look::Lacks(want) => Look::Lacks(want),
+            };
+            cx.views[part].set.state.release(free.index);
+            missing
+        })
+    }
+
+    /// Picks and holds an empty directory of a set, in the same way.
+    pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<FileRef, Outcome> {
+        self.digress();
+        let (around, _) = self.around(set, PickBy::Rotate);
+        let found = self.seek(around, Kind::LeafDir, |cx, part| {
+            let how = How::Rotate(&mut cx.leaf_rotors[part]);
+            Look::at(part, want, cx.views[part].set.state.leafdirs.pick(want, how, true))
+        })?;
+        self.located = Some(found);
+        Ok(found)
     }
 
     /// A part of a set, whatever is in it.
@@ -131,88 +183,111 @@ impl OpCx<'_> {
         }
     }
 
-    /// Picks and holds a file of a set, if there is one right now.
-    pub fn try_pick(&mut self, set: usize, want: Want) -> Option<u64> {
-        match self.views[set].set.state.pick(want, How::Rotate(&mut self.rotors[set]), true) {
-            Picked::File(index) => Some(index),
-            Picked::AllBusy | Picked::None => None,
+    /// Where to look first, and how to pick there.
+    #[inline]
+    fn around(&mut self, set: usize, by: PickBy) -> (Around, PickBy) {
+        let parts = self.views[set].parts;
+        if parts == 1 {
+            return (Around { first: set, parts, from: 0 }, by);
         }
-    }
-
-    /// Picks and holds a file that does not exist and one that does: never waits for one while it holds the other, so that
-    /// two threads can't wait for one another.
-    pub fn pick_both(&mut self, set: usize) -> Result<(u64, u64), Outcome> {
-        loop {
-            let absent = self.pick(set, Want::Absent, PickBy::Rotate, true)?;
-            if let Some(existing) = self.try_pick(set, Want::Existing) {
-                return Ok((absent, existing));
+        match by {
+            // Files are numbered across the parts: 0 in the first, 1 in the second, and round again.
+            PickBy::Index(n) => {
+                (Around { first: set, parts, from: n as usize % parts }, PickBy::Index(n / parts as u64))
             }
-            self.views[set].set.state.release(absent);
-            self.pick(set, Want::Existing, PickBy::Rotate, false)?;
+            _ => (Around { first: set, parts, from: self.any_part(set) - set }, by),
         }
     }
 
-    /// Picks an empty directory of a set, in the same way.
-    pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<u64, Outcome> {
-        self.digress();
-        let index = match self.views[set].set.state.leafdirs.pick(want, How::Rotate(&mut self.leaf_rotors[set]), true) {
-            Picked::File(index) => index,
-            Picked::AllBusy | Picked::None => self.pick_slow(set, want, PickBy::Rotate, true, Kind::LeafDir)?,
+    /// Looks at one part.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "called with constants")]
+    fn look(&mut self, part: usize, want: Want, by: PickBy, hold: bool) -> Look<FileRef> {
+        let how = match by {
+            PickBy::Rotate => How::Rotate(&mut self.rotors[part]),
+            PickBy::Own => How::Own(&mut self.own[part]),
+            PickBy::Index(n) => How::Index(n),
         };
-        self.located = Some(FileRef { set, index });
-        Ok(index)
+        Look::at(part, want, self.views[part].set.state.pick(want, how, hold))
+    }
+
+    /// Looks at one part after the other until one has what is looked for.
+    #[inline]
+    fn seek<T>(
+        &mut self,
+        around: Around,
+        kind: Kind,
+        mut look: impl FnMut(&mut Self, usize) -> Look<T>,
+    ) -> Result<T, Outcome> {
+        for part in around.order() {
+            if let Look::Found(found) = look(self, part) {
+                return Ok(found);
+            }
+        }
+        self.seek_on(around, kind, look)
     }
 
     #[cold]
-    fn pick_slow(&mut self, set: usize, want: Want, by: PickBy, hold: bool, kind: Kind) -> Result<u64, Outcome> {
-        let from = self.clock.raw();
+    fn seek_on<T>(
+        &mut self,
+        around: Around,
+        kind: Kind,
+        mut look: impl FnMut(&mut Self, usize) -> Look<T>,
+    ) -> Result<T, Outcome> {
+        let since = self.clock.raw();
         let views = self.views;
-        let state = &views[set].set.state;
-        let members: &Members = if kind == Kind::File { &state.files } else { &state.leafdirs };
-        let makers = &views[set].makers;
-        let made = maker(kind, want);
+        let members = |part: usize| -> &Members {
+            let state = &views[part].set.state;
+            if kind == Kind::File { &state.files } else { &state.leafdirs }
+        };
+        let epochs = || around.order().fold(0, |sum: u32, part| sum.wrapping_add(members(part).epoch()));
+        let nap = if around.parts == 1 { LOOK } else { LOOK_AROUND };
         let mut starving = false;
-        // How often nobody was left to make one, and nothing changed.
-        let mut alone = 0;
-        let result = loop {
-            let epoch = members.epoch();
-            let rotor = if kind == Kind::File { &mut self.rotors[set] } else { &mut self.leaf_rotors[set] };
-            let how = match by {
-                PickBy::Rotate => How::Rotate(rotor),
-                PickBy::Own => How::Own(&mut self.own[set]),
-                PickBy::Index(n) => How::Index(n),
-            };
-            let picked = members.pick(want, how, hold);
-            match picked {
-                Picked::File(index) => break Ok(index),
-                Picked::AllBusy => {
-                    // Whoever holds them is in the middle of a call: its turn.
-                    std::thread::yield_now();
-                }
-                Picked::None if !makers.planned[made] => break Err(Outcome::Exhausted),
-                Picked::None => {
-                    if !starving {
-                        starving = true;
-                        self.starvation.leave(views);
+        // How long nobody has been left to make one, and nothing has changed.
+        let mut alone = Duration::ZERO;
+        let result = 'found: loop {
+            // Before the looks, so that a change behind one of them ends the sleep.
+            let (epoch, all) = (members(around.first).epoch(), epochs());
+            let mut lacking = (around.first, Want::Existing);
+            let (mut busy, mut hope, mut live) = (false, false, false);
+            for part in around.order() {
+                match look(self, part) {
+                    Look::Found(found) => break 'found Ok(found),
+                    Look::Busy => busy = true,
+                    Look::Lacks(want) => {
+                        let state = maker(kind, want);
+                        hope |= views[part].makers.planned[state];
+                        live |= views[part].makers.live[state].load(SeqCst) > 0;
+                        lacking = (part, want);
                     }
-                    // A maker whose own wait has just ended counts as waiting until it runs: only if nothing changes for
-                    // some time is nobody left.
-                    let nobody = makers.live[made].load(SeqCst) == 0;
-                    alone = if nobody && members.epoch() == epoch { alone + 1 } else { 0 };
-                    members.wait_change(epoch, LOOK);
                 }
+            }
+            if busy {
+                // Whoever holds them is in the middle of a call: its turn.
+                std::thread::yield_now();
+            } else if !hope {
+                break Err(Outcome::Exhausted);
+            } else {
+                if !starving {
+                    starving = true;
+                    self.starvation.leave(views);
+                }
+                members(around.first).wait_change(epoch, nap);
+                // A maker whose own wait has just ended counts as waiting until it runs: only if nothing changes for some time
+                // is nobody left.
+                alone = if live || epochs() != all { Duration::ZERO } else { alone + nap };
             }
             if self.gate.is_stopped() || self.expired() {
                 break Err(Outcome::Over);
             }
             if alone > STUCK {
-                break Err(Outcome::Stuck(Box::new(self.starved_out(set, want, kind))));
+                break Err(Outcome::Stuck(Box::new(self.starved_out(lacking.0, lacking.1, kind))));
             }
         };
         if starving {
             self.starvation.enter(views);
         }
-        let waited = self.clock.ns(from, self.clock.raw());
+        let waited = self.clock.ns(since, self.clock.raw());
         self.starved += waited;
         self.cell().starved(waited);
         result
