@@ -1,5 +1,6 @@
 //! `define fileset` and `define file` to what a file set is to be, dialect and all.
 
+use super::FRESH;
 use super::values::{Evaluated, evaluate, quantity};
 use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
@@ -20,10 +21,9 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
     let whole = spec(def, scope, found)?;
     let text = whole.path.to_string_lossy().into_owned();
     let paths: Vec<&str> = text.split(':').collect();
-    // A directory whose own name has a colon is one directory: each of a list begins with `/`, `./` or `../`, or is the
-    // `(fresh directory)` that is still to be made.
-    let begins =
-        |path: &&str| path.is_empty() || ["/", "./", "../", "(fresh"].iter().any(|start| path.starts_with(start));
+    // A directory whose own name has a colon is one directory: each of a list begins with `/`, `./` or `../`, or lies in the
+    // fresh directory that is still to be made.
+    let begins = |path: &&str| path.is_empty() || ["/", "./", "../", FRESH].iter().any(|start| path.starts_with(start));
     if paths.len() < 2 || !paths[1..].iter().all(begins) {
         return Some(vec![whole]);
     }

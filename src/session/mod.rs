@@ -33,7 +33,7 @@ use crate::fileset::Fileset;
 use crate::fileset::prepare::Prepared;
 use crate::flowop;
 use crate::model::{self, Command, CommandKind, Expr, Known, QuitMode, Scope, SetBy};
-use crate::plan::{self, Definitions, Plan};
+use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::report::json;
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::{Dialect, SpecTable};
@@ -72,9 +72,6 @@ impl Status {
         }
     }
 }
-
-/// What stands for `$dir` until a directory is needed.
-const FRESH: &str = "(fresh directory)";
 
 /// A session.
 pub struct Session {
