@@ -4,6 +4,7 @@
 //! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
 //! Deliberately absent: the command line, terminals, formats of reports.
 
+mod beat;
 mod blame;
 mod cache;
 mod collector;
