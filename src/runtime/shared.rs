@@ -75,7 +75,7 @@ pub(super) struct Seat {
     pub(super) dry: AtomicBool,
     /// Its rounds, in an open loop.
     pub(super) rounds: Rounds,
-    /// The tick at which it ended.
+    /// The tick at which it ended: nothing of it was out any more, and nothing open.
     pub(super) ended: AtomicU64,
     /// Asynchronous operations that it has out while it waits for the last of them.
     pub(super) out: Arc<AtomicU32>,
