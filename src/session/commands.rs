@@ -338,7 +338,7 @@ impl Session {
             Err(library::NotFound::Unreadable(path, e)) => {
                 let d =
                     Diagnostic::error(Code::BadArgument, name.span, format!("{} can't be read: {e}", path.display()));
-                return Err(Box::new(d.help("give the name of another script or personality")));
+                return Err(Box::new(d.help(library::help(&e))));
             }
             Err(library::NotFound::Nowhere(near)) => {
                 let d = Diagnostic::error(
