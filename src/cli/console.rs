@@ -165,10 +165,10 @@ impl Front for Console {
         }
     }
 
-    fn interim(&mut self, document: &Document, run: &Run) {
+    fn interim(&mut self, document: &Document, run: &Run, apart: bool) {
         self.live.clear();
         let document = Document { runs: vec![run.clone()], ..document.clone() };
-        let _ = self.report.interim(&document, &mut std::io::stdout());
+        let _ = self.report.interim(&document, apart, &mut std::io::stdout());
     }
 
     fn progress(&self) -> &dyn Progress {

@@ -350,7 +350,7 @@ impl Session {
             fn run_started(&mut self, _: &Document, _: &crate::stats::result::Run, _: Option<f64>) {}
             fn run_ticks(&mut self, _: &crate::stats::result::Run, _: &crate::runtime::Tick<'_>) {}
             fn run_ended(&mut self, _: &Document) {}
-            fn interim(&mut self, _: &Document, _: &crate::stats::result::Run) {}
+            fn interim(&mut self, _: &Document, _: &crate::stats::result::Run, _: bool) {}
             fn progress(&self) -> &dyn crate::fileset::prepare::Progress {
                 &crate::fileset::prepare::Quiet
             }

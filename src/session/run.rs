@@ -377,14 +377,14 @@ impl Session {
                 {
                     let mut report = periodic.report(run, tick);
                     report.finished_seconds = started.elapsed().as_secs_f64();
-                    front.interim(document, &report);
+                    front.interim(document, &report, periodic.apart());
                 }
                 true
             })
         };
         running.stop(waited.tick);
         let cpu = CpuTime {
-            own_seconds: record::seconds_between(cpu, proc::cpu_times()),
+            own_seconds: Some(record::seconds_between(cpu, proc::cpu_times())),
             system_seconds: system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
             processors: limits::processors() as u64,
         };
