@@ -4,7 +4,7 @@ use super::bars::Bars;
 use super::live::Live;
 use crate::diag::{self, Diagnostic};
 use crate::fileset::prepare::Progress;
-use crate::report::Report;
+use crate::report::{Report, warnings};
 use crate::runtime::Tick;
 use crate::session::Front;
 use crate::source::SourceMap;
@@ -143,6 +143,12 @@ impl Front for Console {
         let _ = self.report.run(document, index, &mut std::io::stdout());
         let _ = std::io::stdout().flush();
         let Some(run) = document.runs.last() else { return };
+        // A run of nothing looks like any other to who only reads figures, or an exit status.
+        if !self.report.warns()
+            && let Some(nothing) = warnings::nothing_done(document, run)
+        {
+            tell(&format!("warning: {}\n  = help: {}", nothing.message(), nothing.advice()));
+        }
         if let Some(failure) = &run.failure {
             let place = failure.flowop.as_ref().map_or(String::new(), |f| {
                 let line = failure.line.map_or(String::new(), |l| format!(" (line {l})"));

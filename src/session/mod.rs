@@ -305,6 +305,9 @@ impl Session {
         }
         let status = self.commands(&model.commands, front);
         if status != Status::Done || self.quit || self.has_run || self.live.is_some() {
+            if status == Status::Done && self.has_run && self.document.runs.is_empty() {
+                front.note("nothing was measured: `run N`, or `stats snap` while processes live, makes it a result");
+            }
             return status;
         }
         if self.definitions.processes.is_empty() {
