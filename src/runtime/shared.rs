@@ -193,13 +193,14 @@ impl Shared {
         look(&self.news.lock())
     }
 
-    /// Notes what went wrong, if it is the first, and ends the run.
+    /// Notes what went wrong, if it is the first, and ends the run. What goes wrong after another thread has ended it fails
+    /// nothing, even if the controller has not heard of that end yet.
     pub(super) fn fail(&self, fault: Fault) {
         let tick = self.clock.raw();
         self.tell(|news| {
-            if news.fault.is_none() {
+            if news.fault.is_none() && news.tick.is_none() {
                 news.fault = Some(fault);
-                news.tick.get_or_insert(tick);
+                news.tick = Some(tick);
             }
         });
         self.stop(tick);

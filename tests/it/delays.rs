@@ -206,3 +206,32 @@ fn what_is_out_when_a_thread_is_done_still_counts() {
         }
     }
 }
+
+/// What was still under way when the run had ended belongs to no measurement, and fails none: it is late, or counted as an error.
+#[test]
+fn an_error_after_the_end_fails_nothing() {
+    if !fuse::available("an_error_after_the_end_fails_nothing") {
+        return;
+    }
+    for (mode, end) in [("firstdone", "first thread done"), ("timeout", "count reached")] {
+        let slow = Slow::new(|kind, _, _| match kind {
+            Kind::Read => {
+                std::thread::sleep(Duration::from_millis(700));
+                Act::Fail(Errno::EIO)
+            }
+            _ => NO_TIME,
+        });
+        let finish = if mode == "timeout" { "flowop finishoncount name=end,value=1\n" } else { "" };
+        let script = format!(
+            "# dialect: fsl\nset mode quit {mode}\ndefine file name=f,path=$dir,size=1m,prealloc\n\
+             define fileset name=s,path=$dir,size=4k,entries=1,dirwidth=10,prealloc\n\
+             define process name=p {{\n\
+             thread name=ends {{\nflowop deletefile name=del,filesetname=s\n{finish}}}\n\
+             thread name=late {{ flowop read name=rd,filename=f,iosize=4k,random }}\n}}\n"
+        );
+        let call = Wml::below(slow.dir()).file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-settle"]);
+        let run = call.result().run().exits(0).only_run();
+        assert_eq!((&run["state"], &run["ended_by"]), (&"complete".into(), &end.into()), "{mode}");
+        assert_eq!(count(flowop(&run, "rd"), "ops"), 0);
+    }
+}
