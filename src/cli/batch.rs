@@ -156,7 +156,7 @@ fn jobs<'a>(
             }
             Err(library::NotFound::Unreadable(path, e)) => found.push(
                 Diagnostic::error(diag::Code::BadArgument, name.span, format!("{} can't be read: {e}", path.display()))
-                    .help("name another personality"),
+                    .help(library::help(&e)),
             ),
             Err(library::NotFound::Nowhere(near)) => {
                 let message = format!("there is no personality `{}`, beside the profile or shipped", name.node);

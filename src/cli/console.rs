@@ -4,10 +4,11 @@ use super::bars::Bars;
 use super::live::Live;
 use crate::diag::{self, Diagnostic};
 use crate::fileset::prepare::Progress;
-use crate::report::Report;
+use crate::report::{Report, warnings};
 use crate::runtime::Tick;
 use crate::session::Front;
 use crate::source::SourceMap;
+use crate::stats::result::environment::Mount;
 use crate::stats::result::{Document, Run};
 use crate::util::{count, size};
 use std::io::{IsTerminal, Write};
@@ -46,6 +47,26 @@ pub(super) fn say(text: &str) {
 /// A line on standard error, in one write, so that a run is disturbed as little as can be; a reader that has gone is no error.
 pub(super) fn tell(text: &str) {
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// File systems in words, the first few of them.
+fn places(mounts: &[Mount]) -> String {
+    const NAMED: usize = 3;
+    let name = |m: &Mount| {
+        let memory = if m.in_memory() { ", so that memory is measured" } else { "" };
+        format!("{} ({}{memory})", m.kind, m.source)
+    };
+    match mounts {
+        [] => "no file system".to_owned(),
+        [first @ .., last] if (1..NAMED).contains(&first.len()) => {
+            format!("{} and {}", first.iter().map(name).collect::<Vec<_>>().join(", "), name(last))
+        }
+        _ => {
+            let named: Vec<String> = mounts.iter().take(NAMED).map(name).collect();
+            let more = mounts.len().saturating_sub(NAMED);
+            named.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+        }
+    }
 }
 
 /// The front end of scripts and of the shell.
@@ -101,10 +122,7 @@ impl Front for Console {
         }
         let memory = document.environment.memory.total;
         let bytes: u64 = run.filesets.iter().map(|f| f.bytes).sum();
-        let place = document.environment.mounts.first().map_or("no file system".to_owned(), |m| {
-            let memory = if m.in_memory() { ", so that memory is measured" } else { "" };
-            format!("{} ({}{memory})", m.kind, m.source)
-        });
+        let place = places(&document.environment.mounts);
         let multiple = if memory > 0 { bytes as f64 / memory as f64 } else { 0.0 };
         let time = seconds.map_or("until it is done".to_owned(), |s| format!("for {s} s"));
         tell(&format!(
@@ -125,6 +143,12 @@ impl Front for Console {
         let _ = self.report.run(document, index, &mut std::io::stdout());
         let _ = std::io::stdout().flush();
         let Some(run) = document.runs.last() else { return };
+        // A run of nothing looks like any other to who only reads figures, or an exit status.
+        if !self.report.warns()
+            && let Some(nothing) = warnings::nothing_done(document, run)
+        {
+            tell(&format!("warning: {}\n  = help: {}", nothing.message(), nothing.advice()));
+        }
         if let Some(failure) = &run.failure {
             let place = failure.flowop.as_ref().map_or(String::new(), |f| {
                 let line = failure.line.map_or(String::new(), |l| format!(" (line {l})"));
@@ -147,13 +171,34 @@ impl Front for Console {
         }
     }
 
-    fn interim(&mut self, document: &Document, run: &Run) {
+    fn interim(&mut self, document: &Document, run: &Run, apart: bool) {
         self.live.clear();
         let document = Document { runs: vec![run.clone()], ..document.clone() };
-        let _ = self.report.interim(&document, &mut std::io::stdout());
+        let _ = self.report.interim(&document, apart, &mut std::io::stdout());
     }
 
     fn progress(&self) -> &dyn Progress {
         &self.progress
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::places;
+    use crate::stats::result::environment::Mount;
+
+    #[test]
+    fn every_file_system_is_named_or_counted() {
+        let mount = |n: usize| {
+            let kind = if n == 1 { "tmpfs" } else { "ext4" };
+            Mount { kind: kind.to_owned(), source: format!("dev{n}"), ..Mount::default() }
+        };
+        let said = |n: usize| places(&(0..n).map(mount).collect::<Vec<_>>());
+        let memory = "tmpfs (dev1, so that memory is measured)";
+        assert_eq!(said(0), "no file system");
+        assert_eq!(said(1), "ext4 (dev0)");
+        assert_eq!(said(2), format!("ext4 (dev0) and {memory}"));
+        assert_eq!(said(3), format!("ext4 (dev0), {memory} and ext4 (dev2)"));
+        assert_eq!(said(5), format!("ext4 (dev0), {memory}, ext4 (dev2) and 2 more"));
     }
 }

@@ -117,21 +117,25 @@ pub(super) fn explain(number: &str) -> u8 {
     }
 }
 
-/// Removes the file sets in a directory.
+/// Removes the file sets in a directory, and in the fresh directories of killed runs in it.
 pub(super) fn clean(dir: &Path) -> u8 {
-    let mut worst = clean_one(dir, false);
-    // Fresh directories of runs that were killed: theirs and nobody else's by name, and empty once their sets are gone.
+    let mut cleaned = clean_one(dir);
+    // Fresh directories: a run's and nobody else's by name, and empty once their sets are gone.
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for path in entries.map(|e| e.path()).filter(|p| is_fresh(p)) {
-        worst = worst.max(clean_one(&path, true));
+        cleaned = cleaned.and(clean_one(&path));
         if std::fs::remove_dir(&path).is_ok() {
+            cleaned.found = true;
             say(&format!("{} removed", path.display()));
         }
     }
     if is_fresh(dir) {
         let _ = std::fs::remove_dir(dir);
     }
-    worst
+    if !cleaned.found {
+        say(&format!("nothing of wmlrun's in {}; deeper directories are not looked into", dir.display()));
+    }
+    cleaned.status
 }
 
 /// Whether a path is named like the directory of a run that had none given: `wmlrun-PROCESS-NUMBER`.
@@ -144,7 +148,21 @@ fn is_fresh(path: &Path) -> bool {
     digits(process) && digits(number) && path.is_dir() && !path.is_symlink()
 }
 
-fn clean_one(dir: &Path, quiet: bool) -> u8 {
+/// What came of cleaning.
+#[derive(Clone, Copy, Debug)]
+struct Cleaned {
+    /// Something of ours was there.
+    found: bool,
+    status: u8,
+}
+
+impl Cleaned {
+    fn and(self, other: Self) -> Self {
+        Self { found: self.found || other.found, status: self.status.max(other.status) }
+    }
+}
+
+fn clean_one(dir: &Path) -> Cleaned {
     let stop = AtomicBool::new(false);
     match prepare::clean(dir, crate::sys::limits::processors(), &stop) {
         Ok(report) => {
@@ -160,14 +178,13 @@ fn clean_one(dir: &Path, quiet: bool) -> u8 {
             for refused in &report.refused {
                 console::error(&refused.to_string(), refused.help().as_deref());
             }
-            if report.removed.is_empty() && report.refused.is_empty() && !quiet {
-                say(&format!("nothing of wmlrun's in {}", dir.display()));
-            }
-            if report.refused.is_empty() { 0 } else { 3 }
+            let found = !report.removed.is_empty() || !report.refused.is_empty();
+            Cleaned { found, status: if report.refused.is_empty() { 0 } else { 3 } }
         }
         Err(e) => {
             console::error(&e.to_string(), e.help().as_deref());
-            3
+            // What can't be looked at is not said to hold nothing.
+            Cleaned { found: true, status: 3 }
         }
     }
 }

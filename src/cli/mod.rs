@@ -68,7 +68,7 @@ fn find(name: &str) -> Option<library::Found> {
                 Some(library::Found { name: "<stdin>".to_owned(), text: String::from_utf8_lossy(&bytes).into_owned() })
             }
             Err(e) => {
-                console::error(&format!("standard input can't be read: {e}"), None);
+                console::error(&format!("standard input can't be read: {e}"), Some("give the script as a file"));
                 None
             }
         };
@@ -76,7 +76,7 @@ fn find(name: &str) -> Option<library::Found> {
     match library::find(name, None) {
         Ok(found) => Some(found),
         Err(library::NotFound::Unreadable(path, e)) => {
-            console::error(&format!("{} can't be read: {e}", path.display()), None);
+            console::error(&format!("{} can't be read: {e}", path.display()), Some(library::help(&e)));
             None
         }
         Err(library::NotFound::Nowhere(near)) => {

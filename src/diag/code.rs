@@ -64,6 +64,8 @@ codes! {
         "docs/language.md shows the form of each command.";
     Duplicate = "E0207", "a name that is defined twice",
         "File sets, processes, and threads of a process need names of their own: results are told apart by them.";
+    ContainsItself = "E0208", "a flowop that contains itself",
+        "A flowop of `define flowop` is replaced by the flowops in its block. One that stands in its own block, or in that of a flowop which it holds, would never come to an end. To repeat flowops, give the outer one `iters=`.";
     UnknownFileset = "E0301", "a file set that is not defined",
         "`filesetname=` and `filename=` name a file set or file of `define fileset` or `define file`.";
     UnknownTarget = "E0302", "a target that no flowop has as its name",

@@ -3,9 +3,10 @@
 use super::values::{Evaluated, evaluate, quantity};
 use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
-use crate::model::{FilesetDef, Lookup, Value};
+use crate::model::{FilesetDef, Lookup, Value, eval};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use crate::source::Span;
+use crate::syntax::ast::{Variable, VariableForm};
 use std::sync::Arc;
 
 /// Files and empty directories of one set: they are numbered in 32 bits.
@@ -20,10 +21,16 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
     let whole = spec(def, scope, found)?;
     let text = whole.path.to_string_lossy().into_owned();
     let paths: Vec<&str> = text.split(':').collect();
-    // A directory whose own name has a colon is one directory: each of a list begins with `/`, `./` or `../`, or is the
-    // `(fresh directory)` that is still to be made.
-    let begins =
-        |path: &&str| path.is_empty() || ["/", "./", "../", "(fresh"].iter().any(|start| path.starts_with(start));
+    // A directory whose own name has a colon is one directory: each of a list begins with `/`, `./`, `../` or `$dir`.
+    let dir = base(scope);
+    let in_base = |path: &str| {
+        dir.as_ref()
+            .and_then(|dir| path.strip_prefix(dir.as_str()))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let begins = |path: &&str| {
+        path.is_empty() || ["/", "./", "../"].iter().any(|start| path.starts_with(start)) || in_base(path)
+    };
     if paths.len() < 2 || !paths[1..].iter().all(begins) {
         return Some(vec![whole]);
     }
@@ -53,6 +60,15 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
         return Some((0..).zip(&paths).map(part).collect());
     }
     None
+}
+
+/// What `$dir` is now, if it is a text.
+fn base(scope: &dyn Lookup) -> Option<String> {
+    let variable = Variable { form: VariableForm::Plain, name: "dir".to_owned(), field: None };
+    match eval(&scope.variable(&variable)?, scope).ok()? {
+        Value::Text(dir) if !dir.is_empty() => Some(dir),
+        _ => None,
+    }
 }
 
 /// The parts of a set, given where the first of them is.

@@ -24,6 +24,9 @@ use crate::source::Span;
 use crate::spec::{Class, Dialect, Way};
 use std::sync::Arc;
 
+/// What stands for the session's own directory, the value of `$dir` as long as nothing gives another, until it is made.
+pub const FRESH: &str = "(fresh directory)";
+
 /// All that a run does.
 #[derive(Clone, Debug)]
 pub struct Plan {

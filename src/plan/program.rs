@@ -130,7 +130,7 @@ impl Unroller<'_> {
         if depth >= DEEPEST {
             found.push(
                 Diagnostic::error(
-                    Code::BadExpression,
+                    Code::ContainsItself,
                     flowop.kind.span,
                     format!("flowop `{}` contains itself", flowop.kind.node),
                 )

@@ -35,7 +35,7 @@ impl Report for Filebench15 {
         breakdown_15(run, out)
     }
 
-    fn interim(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+    fn interim(&self, document: &Document, _apart: bool, out: &mut dyn Write) -> io::Result<()> {
         document.runs.first().map_or(Ok(()), |run| breakdown_15(run, out))
     }
 }
@@ -107,7 +107,7 @@ impl Report for Filebench14 {
         breakdown_14(run, out)
     }
 
-    fn interim(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+    fn interim(&self, document: &Document, _apart: bool, out: &mut dyn Write) -> io::Result<()> {
         document.runs.first().map_or(Ok(()), |run| breakdown_14(run, out))
     }
 }

@@ -25,6 +25,11 @@ pub trait Report: Sync {
     /// One line for the help.
     fn about(&self) -> &'static str;
 
+    /// Whether it holds the warnings too.
+    fn warns(&self) -> bool {
+        false
+    }
+
     /// What comes before all runs.
     fn begin(&self, _document: &Document, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
@@ -35,8 +40,9 @@ pub trait Report: Sync {
         Ok(())
     }
 
-    /// A report of a run that goes on (`psrun`): the document's only run, with its figures so far.
-    fn interim(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+    /// A report of a run that goes on (`psrun`): the document's only run, with its figures so far, or, if it stands `apart`,
+    /// with those since the report before it.
+    fn interim(&self, document: &Document, _apart: bool, out: &mut dyn Write) -> io::Result<()> {
         self.run(document, 0, out)
     }
 

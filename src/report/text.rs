@@ -36,32 +36,55 @@ impl Report for Text {
         "a table, latency distributions, and warnings with advice"
     }
 
+    fn warns(&self) -> bool {
+        true
+    }
+
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         if index > 0 {
             writeln!(out)?;
         }
-        heading(document, run, index, out)?;
-        if !run.flowops.is_empty() {
-            writeln!(out, "\n{}", table(run).trim_end())?;
-        }
-        distributions(run, out)?;
-        open_loop(run, out)?;
-        details(run, out)?;
+        let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
+        let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
+        let state = run.state.name().replace('_', " ");
+        let ended = format!("{}{number}: {state} after {}{by}", script(document), seconds(run.measured_seconds));
+        body(document, run, &ended, out)?;
         advice(document, run, out)
+    }
+
+    /// Advice comes with the last report: it is about the whole run.
+    fn interim(&self, document: &Document, apart: bool, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = document.runs.first() else { return Ok(()) };
+        let of = if apart { "the last" } else { "after" };
+        let so_far = format!("{}: so far, {of} {}", script(document), seconds(run.measured_seconds));
+        body(document, run, &so_far, out)?;
+        writeln!(out)
     }
 }
 
-fn heading(document: &Document, run: &Run, index: usize, out: &mut dyn Write) -> io::Result<()> {
-    let script = match document.script.path.as_str() {
+fn script(document: &Document) -> &str {
+    match document.script.path.as_str() {
         "" => "run",
         "-" => "standard input",
         path => path,
-    };
-    let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
-    let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
-    let state = run.state.name().replace('_', " ");
-    writeln!(out, "{script}{number}: {state} after {}{by}", seconds(run.measured_seconds))?;
+    }
+}
+
+/// All figures below a heading.
+fn body(document: &Document, run: &Run, heading: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{heading}")?;
+    load(document, run, out)?;
+    if !run.flowops.is_empty() {
+        writeln!(out, "\n{}", table(run).trim_end())?;
+    }
+    distributions(run, out)?;
+    open_loop(run, out)?;
+    details(run, out)
+}
+
+/// What was run, and on what.
+fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let mut load = vec![count(run.processes, "process"), count(run.threads, "thread")];
     load.push(if run.open_loop.is_some() { "open loop" } else { "closed loop" }.to_owned());
     if !run.engine.is_empty() {
@@ -179,6 +202,7 @@ fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let mut busiest: Vec<(usize, &Flowop)> =
         run.flowops.iter().enumerate().filter(|(_, f)| f.class.is_io() && f.ops > 0).collect();
     busiest.sort_by_key(|(_, f)| std::cmp::Reverse(f.ops));
+    let left_out = busiest.len().saturating_sub(DRAWN);
     busiest.truncate(DRAWN);
     busiest.sort_by_key(|(place, _)| *place);
     let names = Names::of(run);
@@ -191,7 +215,13 @@ fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     for (name, dist) in &drawn {
         writeln!(out, "  {name:<wide$}  {}", axis.draw(dist))?;
     }
-    writeln!(out, "  {:<wide$}  {}", "", axis.labels())
+    writeln!(out, "  {:<wide$}  {}", "", axis.labels())?;
+    if left_out > 0 {
+        let (those, are) = if left_out == 1 { ("that", "is") } else { ("those", "are") };
+        let others = count(left_out as u64, "flowop");
+        writeln!(out, "  {those} of {others} with fewer operations {are} not drawn: `--json FILE` has all histograms")?;
+    }
+    Ok(())
 }
 
 /// Response times, which a closed loop does not have.
@@ -344,10 +374,12 @@ fn advice(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()>
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::Text;
-    use crate::report::to_string;
+    use crate::report::{Report, to_string};
     use crate::stats::result::fixture::fixture;
-    use crate::stats::result::{DeviceBytes, Note, OpenLoop, State, Verdict};
+    use crate::stats::result::{DeviceBytes, Flowop, Note, OpenLoop, State, Verdict};
 
     #[test]
     fn a_line_fits_a_terminal() {
@@ -355,6 +387,36 @@ mod tests {
         for line in to_string(&Text, &document).lines() {
             assert!(line.chars().count() <= 100, "{line}");
         }
+    }
+
+    #[test]
+    fn an_interim_report_says_so_and_claims_nothing_of_the_end() {
+        let mut document = fixture();
+        document.runs[0].summary.cpu_us_per_op = None;
+        for (apart, heading) in [(false, ": so far, after "), (true, ": so far, the last ")] {
+            let mut out = Vec::new();
+            Text.interim(&document, apart, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.lines().next().unwrap().contains(heading), "{text}");
+            for absent in ["complete", "warning", "processor"] {
+                assert!(!text.contains(absent), "`{absent}` in\n{text}");
+            }
+            assert!(text.contains("all I/O"));
+        }
+    }
+
+    #[test]
+    fn distributions_that_are_not_drawn_are_counted() {
+        let mut document = fixture();
+        let like = document.runs[0].flowops[0].clone();
+        for n in 0..9 {
+            document.runs[0].flowops.push(Flowop { name: format!("other{n}"), ..like.clone() });
+        }
+        let drawn = to_string(&Text, &document);
+        assert!(drawn.contains("that of 1 flowop with fewer operations is not drawn: `--json FILE`"), "{drawn}");
+        assert!(!to_string(&Text, &fixture()).contains("not drawn"));
+        document.runs[0].flowops.extend((0..30).map(|n| Flowop { name: format!("more{n}"), ..like.clone() }));
+        assert!(to_string(&Text, &document).contains("those of 31 flowops with fewer operations are not drawn"));
     }
 
     #[test]

@@ -24,6 +24,8 @@ const STARVED: f64 = 0.01;
 const KEPT_UP: f64 = 0.98;
 /// Dirty pages before the start that are worth a word.
 const DIRTY: u64 = 64 << 20;
+/// A set of which less is in memory leaves nothing there to speak of.
+const RESIDENT: f64 = 0.1;
 /// A call longer than this in flight at the end bends the figures.
 const LATE_SECONDS: f64 = 1.0;
 
@@ -47,7 +49,10 @@ pub enum Warning {
         count: u64,
     },
     /// No I/O operation ended inside the measured time.
-    NoOperations,
+    NoOperations {
+        /// Operations of other flowops.
+        others: u64,
+    },
     /// The measured time is short.
     ShortRun {
         /// The measured time.
@@ -78,6 +83,8 @@ pub enum Warning {
         memory: u64,
         /// What the cache held at the start.
         cache_state: CacheState,
+        /// It was, or was to be, empty then.
+        cold: bool,
     },
     /// A cache below the file system is out of reach.
     CacheUnknown {
@@ -160,7 +167,7 @@ impl Warning {
         let place = match self {
             Self::NotComplete { .. } => 0,
             Self::Errors { .. } => 1,
-            Self::NoOperations => 2,
+            Self::NoOperations { .. } => 2,
             Self::ShortRun { .. } => 3,
             Self::FewOperations { .. } => 4,
             Self::FewForPercentiles { .. } => 5,
@@ -194,7 +201,10 @@ impl Warning {
             Self::Errors { flowop, errno, count: n } => {
                 format!("{} of `{flowop}` failed with {errno}", count(*n, "operation"))
             }
-            Self::NoOperations => "no I/O operation ended inside the measured time".to_owned(),
+            Self::NoOperations { others: 0 } => {
+                "nothing was done: no operation of any flowop ended inside the measured time".to_owned()
+            }
+            Self::NoOperations { .. } => "no I/O operation ended inside the measured time".to_owned(),
             Self::ShortRun { seconds } => format!("the run measured only {}", duration::seconds(*seconds)),
             Self::FewOperations { ops } => format!("the run has only {}", count(*ops, "I/O operation")),
             Self::FewForPercentiles { flowops } => {
@@ -203,10 +213,11 @@ impl Warning {
             Self::MemoryFileSystem { path, kind } => {
                 format!("`{path}` is on {kind}: memory is measured, not storage")
             }
-            Self::FitsInMemory { bytes, memory, cache_state } => {
+            Self::FitsInMemory { bytes, memory, cache_state, cold } => {
                 let share = *bytes as f64 / *memory as f64;
                 let of = format!("{} in files against {} of memory", size::format(*bytes), size::format(*memory));
-                format!("{of} ({share:.2} x), cache {}: reads may be served from memory", cache_state.name())
+                let reads = if *cold { "what has been read once" } else { "reads" };
+                format!("{of} ({share:.2} x), cache {}: {reads} may be served from memory", cache_state.name())
             }
             Self::CacheUnknown { device } => {
                 format!("what the cache below `{device}` holds cannot be told: reads may not reach the disk")
@@ -247,11 +258,15 @@ impl Warning {
         match self {
             Self::NotComplete { .. } => "the figures are right for the time measured, but compare them with care",
             Self::Errors { .. } => "failed operations are in no other figure; see why before using the rest",
-            Self::NoOperations => "run longer, or look whether threads wait for one another",
+            Self::NoOperations { others: 0 } => {
+                "look whether there are threads and files for them, and whether threads wait for one another"
+            }
+            Self::NoOperations { .. } => "run longer, or look whether threads wait for one another",
             Self::ShortRun { .. } => "take a minute at least (`--runtime 60`), with a warm-up (`--warmup 10`)",
             Self::FewOperations { .. } => "run longer: means and percentiles of so few scatter widely",
             Self::FewForPercentiles { .. } => "run longer, or leave these percentiles aside",
             Self::MemoryFileSystem { .. } => "choose a directory on the file system in question (`--dir`)",
+            Self::FitsInMemory { cold: true, .. } => "make the sets larger than memory, or read with `directio`",
             Self::FitsInMemory { .. } => "make the sets larger than memory, or start with `--cold` and a short run",
             Self::CacheUnknown { .. } => "attach images with `losetup --direct-io=on`",
             Self::NotSettled { .. } => "leave out `--no-settle`, or wait before the run",
@@ -297,6 +312,11 @@ pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
     found
 }
 
+/// The warning that nothing was done at all, if that is so.
+pub fn nothing_done(document: &Document, run: &Run) -> Option<Warning> {
+    of(document, run).into_iter().find(|warning| matches!(warning, Warning::NoOperations { others: 0 }))
+}
+
 /// Is there enough to go by?
 fn amount(run: &Run, found: &mut Vec<Warning>) {
     let few: Vec<String> = run
@@ -306,7 +326,7 @@ fn amount(run: &Run, found: &mut Vec<Warning>) {
         .map(|f| f.name.clone())
         .collect();
     match run.summary.ops {
-        0 => found.push(Warning::NoOperations),
+        0 => found.push(Warning::NoOperations { others: run.flowops.iter().map(|f| f.ops).sum() }),
         ops if ops < FEW_OPS => found.push(Warning::FewOperations { ops }),
         _ if !few.is_empty() => found.push(Warning::FewForPercentiles { flowops: few }),
         _ => {}
@@ -339,12 +359,16 @@ fn storage(document: &Document, run: &Run, found: &mut Vec<Warning>) {
 
     let (bytes, memory) = (on_disk.iter().map(|set| set.bytes).sum::<u64>(), document.environment.memory.total);
     let reads = run.flowops.iter().any(|f| f.class.is_io() && f.reads && f.ops > 0);
-    // Direct I/O leaves nothing in memory, whatever would fit; and what the devices moved did not come from there.
+    // Direct I/O leaves nothing in memory, whatever would fit. Where nobody could look, what the devices moved must do: a
+    // weak sign, since read-ahead and other programs are in it.
     let by_device =
-        |set: &&Fileset| set.verdict == Some(Verdict::Device) || set.resident_after.is_some_and(|share| share < 0.1);
-    let passed_by = !on_disk.is_empty() && on_disk.iter().all(by_device);
+        |set: &Fileset| set.resident_after.map_or(set.verdict == Some(Verdict::Device), |share| share < RESIDENT);
+    let known = on_disk.iter().any(|set| set.asked_bytes.read > 0);
+    let mut read = on_disk.iter().filter(|set| !known || set.asked_bytes.read > 0).peekable();
+    let passed_by = read.peek().is_some() && read.all(|set| by_device(set));
     if reads && bytes > 0 && bytes < memory && run.cache_state != CacheState::Warm && !passed_by {
-        found.push(Warning::FitsInMemory { bytes, memory, cache_state: run.cache_state });
+        let cold = run.cache_state == CacheState::Cold || document.command_line.iter().any(|word| word == "--cold");
+        found.push(Warning::FitsInMemory { bytes, memory, cache_state: run.cache_state, cold });
     }
     let dirty = run.dirty_bytes.as_ref().map_or(0, |dirty| dirty.before);
     if run.settled == Some(false) && dirty > DIRTY {

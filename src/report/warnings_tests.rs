@@ -4,7 +4,7 @@
 
 use super::{CODES, Warning, note, of};
 use crate::stats::result::fixture::fixture;
-use crate::stats::result::{CacheState, DirtyBytes, Document, Note, OpenLoop, State, Verdict};
+use crate::stats::result::{CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, State, Verdict};
 
 /// The fixture without what it is warned of.
 fn sound() -> Document {
@@ -29,11 +29,35 @@ fn each_cause_has_its_warning() {
         ("not_complete", after(|d| d.runs[0].state = State::Interrupted)),
         ("errors", after(|d| d.runs[0].flowops[0].errors.extend([("EIO".into(), 1)]))),
         ("no_operations", after(|d| d.runs[0].summary.ops = 0)),
+        (
+            "no_operations",
+            after(|d| {
+                d.runs[0].summary.ops = 0;
+                d.runs[0].flowops.iter_mut().for_each(|flowop| flowop.ops = 0);
+            }),
+        ),
         ("short_run", after(|d| d.runs[0].measured_seconds = 4.9)),
         ("few_operations", after(|d| d.runs[0].summary.ops = 999)),
         ("few_for_percentiles", after(|d| d.runs[0].flowops[1].ops = 999)),
         ("memory_file_system", after(|d| d.environment.mounts[0].kind = "tmpfs".into())),
         ("fits_in_memory", after(|d| d.runs[0].filesets[0].bytes = 8 << 30)),
+        (
+            "fits_in_memory",
+            after(|d| {
+                d.runs[0].filesets[0].bytes = 8 << 30;
+                d.runs[0].cache_state = CacheState::Cold;
+            }),
+        ),
+        (
+            "fits_in_memory",
+            after(|d| {
+                // A part of what was read is in memory by now, whatever the devices moved.
+                d.runs[0].filesets[0].bytes = 8 << 30;
+                d.runs[0].filesets[0].verdict = Some(Verdict::Device);
+                d.runs[0].filesets[0].resident_after = Some(0.25);
+                d.command_line = vec!["wmlrun".into(), "--cold".into()];
+            }),
+        ),
         ("cache_unknown", after(|d| d.runs[0].cache_state = CacheState::UnknownBelow)),
         ("cache_unknown", after(|d| d.environment.mounts[0].devices[0].direct_io = Some(false))),
         (
@@ -90,6 +114,17 @@ fn what_rules_out_a_warning_keeps_it_away() {
     silent(|d| {
         d.runs[0].filesets[0].bytes = 1 << 30;
         d.runs[0].filesets[0].verdict = Some(Verdict::Device);
+        d.runs[0].filesets[0].resident_after = None;
+    });
+    // What is only written may stay in memory as long as it wants.
+    silent(|d| {
+        let mut log = d.runs[0].filesets[0].clone();
+        (log.name, log.bytes, log.resident_after) = ("log".into(), 1 << 20, Some(1.0));
+        log.asked_bytes = DeviceBytes { read: 0, written: 1 << 20 };
+        d.runs[0].filesets[0].bytes = 1 << 30;
+        d.runs[0].filesets[0].resident_after = Some(0.0);
+        d.runs[0].filesets[0].asked_bytes = DeviceBytes { read: 1 << 30, written: 0 };
+        d.runs[0].filesets.push(log);
     });
     // Without a file system there is nothing to say of it.
     silent(|d| {

@@ -75,7 +75,7 @@ pub(super) struct Seat {
     pub(super) dry: AtomicBool,
     /// Its rounds, in an open loop.
     pub(super) rounds: Rounds,
-    /// The tick at which it ended.
+    /// The tick at which it ended: nothing of it was out any more, and nothing open.
     pub(super) ended: AtomicU64,
     /// Asynchronous operations that it has out while it waits for the last of them.
     pub(super) out: Arc<AtomicU32>,
@@ -193,13 +193,14 @@ impl Shared {
         look(&self.news.lock())
     }
 
-    /// Notes what went wrong, if it is the first, and ends the run.
+    /// Notes what went wrong, if it is the first, and ends the run. What goes wrong after another thread has ended it fails
+    /// nothing, even if the controller has not heard of that end yet.
     pub(super) fn fail(&self, fault: Fault) {
         let tick = self.clock.raw();
         self.tell(|news| {
-            if news.fault.is_none() {
+            if news.fault.is_none() && news.tick.is_none() {
                 news.fault = Some(fault);
-                news.tick.get_or_insert(tick);
+                news.tick = Some(tick);
             }
         });
         self.stop(tick);

@@ -88,17 +88,22 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             if let Some(table) = &mut table {
                 table.go(&cx, &seat.rounds);
             }
-            let end = if open { turn(&mut steps, &mut cx, table.as_mut(), seat, shared) } else { End::Over };
+            let mut end = if open { turn(&mut steps, &mut cx, table.as_mut(), seat, shared) } else { End::Over };
             if !matches!(end, End::Over) {
                 Timetable::close(&seat.rounds);
+            }
+            if is_its_own(home, &end) {
+                // What it still has out is a part of what it does.
+                end = cx.drain().err().and_then(|outcome| ended(outcome, &mut cx, seat, shared)).unwrap_or(end);
             }
             crate::sys::mark("thread done");
             *seat.stream.lock() = cx.stream.take();
             seat.dry.store(matches!(end, End::Done), SeqCst);
-            seat.ended.store(shared.clock.raw(), SeqCst);
             report(home, end);
             cx.starvation.leave(&shared.views);
             cx.close_all();
+            // The last: a call that was still out at the end of the run is as late as it came back.
+            seat.ended.store(shared.clock.raw(), SeqCst);
         }
         Err(fault) => {
             shared.fail(fault);
@@ -137,6 +142,20 @@ pub(super) fn never_ran(shared: &Shared, seat: &Seat) {
     shared.tell(|news| news.done += 1);
 }
 
+/// Whether the thread ends by itself, not with the run or as the end of it: what it has out comes to its end first.
+fn is_its_own(home: &Home<'_>, end: &End) -> bool {
+    match end {
+        End::Over | End::Fault(_) => false,
+        End::Done => true,
+        End::Finished => ends_alone(home),
+    }
+}
+
+/// Whether a count that is reached ends the thread, not the run.
+fn ends_alone(home: &Home<'_>) -> bool {
+    home.shared.plan.mode == QuitMode::AllDone && !home.process.dialect.semantics().finish_ends_run
+}
+
 /// What the thread's end means for the run.
 fn report(home: &Home<'_>, end: End) {
     let shared = home.shared;
@@ -145,7 +164,7 @@ fn report(home: &Home<'_>, end: End) {
         End::Over => {}
         End::Done if mode == QuitMode::FirstDone => shared.finish(|news| news.first_done = true),
         End::Done => {}
-        End::Finished if mode == QuitMode::AllDone && !home.process.dialect.semantics().finish_ends_run => {}
+        End::Finished if ends_alone(home) => {}
         End::Finished => shared.finish(|news| news.finished = true),
         End::Fault(fault) => shared.fail(fault),
     }

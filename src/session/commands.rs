@@ -3,6 +3,7 @@
 use super::{Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{self, Command, CommandKind, Expr, Object, Stats, Value};
+use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::TextPart;
 use std::sync::atomic::Ordering::SeqCst;
@@ -173,7 +174,7 @@ impl Session {
         text: &Spanned<Expr>,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
-        if self.text(text)?.contains(super::FRESH)
+        if self.text(text)?.contains(FRESH)
             && let Err(status) = self.make_dir_if_used(front)
         {
             return Ok(status);
@@ -337,7 +338,7 @@ impl Session {
             Err(library::NotFound::Unreadable(path, e)) => {
                 let d =
                     Diagnostic::error(Code::BadArgument, name.span, format!("{} can't be read: {e}", path.display()));
-                return Err(Box::new(d.help("give the name of another script or personality")));
+                return Err(Box::new(d.help(library::help(&e))));
             }
             Err(library::NotFound::Nowhere(near)) => {
                 let d = Diagnostic::error(

@@ -21,8 +21,8 @@ pub trait Front {
     fn run_ticks(&mut self, run: &Run, tick: &Tick<'_>);
     /// A run has ended; it is the last of the document.
     fn run_ended(&mut self, document: &Document);
-    /// An interim report of a run that goes on (`psrun`).
-    fn interim(&mut self, document: &Document, run: &Run);
+    /// An interim report of a run that goes on (`psrun`); `apart`: of its own period only.
+    fn interim(&mut self, document: &Document, run: &Run, apart: bool);
     /// Files are made; `None` for the total where it is not known.
     fn progress(&self) -> &dyn crate::fileset::prepare::Progress;
 }

@@ -1,5 +1,7 @@
 //! The shipped personalities, and where a script of a given name is found.
 
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Name and text of every shipped personality, by name.
@@ -19,8 +21,18 @@ pub struct Found {
 pub enum NotFound {
     /// No file and no personality of that name; the nearest one.
     Nowhere(Option<&'static str>),
-    /// There is a file, and it can't be read.
-    Unreadable(PathBuf, std::io::Error),
+    /// There is something of that name, and it can't be read.
+    Unreadable(PathBuf, io::Error),
+}
+
+/// What to do about a script that can't be read.
+pub fn help(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::IsADirectory => "name a script in it; `wmlrun list` shows what is shipped",
+        ErrorKind::PermissionDenied => "its permissions, or those of a directory above it, must allow it",
+        ErrorKind::InvalidInput => "give a file, `-` for standard input, or the name of a personality",
+        _ => "give the name of another script or personality",
+    }
 }
 
 /// The text of a personality, by its name with or without `.wml` or `.f`.
@@ -38,19 +50,37 @@ fn stem(name: &str) -> &str {
 pub fn find(name: &str, beside: Option<&Path>) -> Result<Found, NotFound> {
     let candidates = [name.to_owned(), format!("{name}.wml"), format!("{name}.f")];
     let places = beside.map(|dir| candidates.iter().map(|c| dir.join(c)).collect::<Vec<_>>()).unwrap_or_default();
+    let mut in_the_way = None;
     for path in places.into_iter().chain(candidates.iter().map(PathBuf::from)) {
-        if path.is_file() {
-            return match std::fs::read(&path) {
-                Ok(bytes) => {
-                    Ok(Found { name: path.display().to_string(), text: String::from_utf8_lossy(&bytes).into_owned() })
-                }
-                Err(error) => Err(NotFound::Unreadable(path, error)),
-            };
+        match script_at(&path) {
+            Ok(true) => {
+                return match std::fs::read(&path) {
+                    Ok(bytes) => Ok(Found {
+                        name: path.display().to_string(),
+                        text: String::from_utf8_lossy(&bytes).into_owned(),
+                    }),
+                    Err(error) => Err(NotFound::Unreadable(path, error)),
+                };
+            }
+            Ok(false) => {}
+            Err(error) => in_the_way = in_the_way.or(Some(NotFound::Unreadable(path, error))),
         }
     }
-    match personality(name) {
-        Some((name, text)) => Ok(Found { name: format!("{name} (shipped)"), text: text.to_owned() }),
-        None => Err(NotFound::Nowhere(crate::diag::nearest(stem(name), PERSONALITIES.iter().map(|(n, _)| *n)))),
+    match (personality(name), in_the_way) {
+        (Some((name, text)), _) => Ok(Found { name: format!("{name} (shipped)"), text: text.to_owned() }),
+        (None, Some(unreadable)) => Err(unreadable),
+        (None, None) => Err(NotFound::Nowhere(crate::diag::nearest(stem(name), PERSONALITIES.iter().map(|(n, _)| *n)))),
+    }
+}
+
+/// Whether there is a script at a path; an error if something else is, or if nobody may look.
+fn script_at(path: &Path) -> io::Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() || meta.file_type().is_fifo() => Ok(true),
+        Ok(meta) if meta.is_dir() => Err(ErrorKind::IsADirectory.into()),
+        Ok(_) => Err(io::Error::new(ErrorKind::InvalidInput, "it is no file")),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -58,4 +88,32 @@ pub fn find(name: &str, beside: Option<&Path>) -> Result<Found, NotFound> {
 pub fn about(text: &str) -> &str {
     let line = text.lines().find_map(|l| l.strip_prefix('#')).unwrap_or("").trim();
     line.split_once(": ").map_or(line, |(_, rest)| rest)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{NotFound, find, help};
+
+    #[test]
+    fn what_is_there_and_no_script_is_told_for_what_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir(at("folder")).unwrap();
+        std::os::unix::fs::symlink(at("circle"), at("circle")).unwrap();
+        for (name, why) in [("folder", "is a directory"), ("circle", "symbolic link")] {
+            let Err(NotFound::Unreadable(path, e)) = find(&at(name), None) else { panic!("{name} was found") };
+            assert_eq!(path.to_str().unwrap(), at(name));
+            assert!(e.to_string().contains(why), "{name}: {e}");
+            assert!(!help(&e).is_empty());
+        }
+        for name in ["missing", "folder/missing", "folder/missing/x.wml"] {
+            assert!(matches!(find(&at(name), None), Err(NotFound::Nowhere(_))), "{name}");
+        }
+        // What only stands in the way of a name hides neither a script nor a personality.
+        std::fs::write(at("folder.wml"), "run 1").unwrap();
+        assert_eq!(find(&at("folder"), None).unwrap().text, "run 1");
+        std::fs::create_dir(at("varmail")).unwrap();
+        assert!(find("varmail", Some(dir.path())).unwrap().name.contains("shipped"));
+    }
 }

@@ -205,7 +205,7 @@ impl Session {
         run.started_at.clone_from(&live.started_at);
         run.intervals = std::mem::take(&mut live.intervals);
         let cpu = CpuTime {
-            own_seconds: record::seconds_between(live.cpu, proc::cpu_times()),
+            own_seconds: Some(record::seconds_between(live.cpu, proc::cpu_times())),
             system_seconds: live.system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
             processors: limits::processors() as u64,
         };

@@ -4,6 +4,7 @@
 //! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
 //! Deliberately absent: the command line, terminals, formats of reports.
 
+mod beat;
 mod blame;
 mod cache;
 mod collector;
@@ -33,7 +34,7 @@ use crate::fileset::Fileset;
 use crate::fileset::prepare::Prepared;
 use crate::flowop;
 use crate::model::{self, Command, CommandKind, Expr, Known, QuitMode, Scope, SetBy};
-use crate::plan::{self, Definitions, Plan};
+use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::report::json;
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::{Dialect, SpecTable};
@@ -72,9 +73,6 @@ impl Status {
         }
     }
 }
-
-/// What stands for `$dir` until a directory is needed.
-const FRESH: &str = "(fresh directory)";
 
 /// A session.
 pub struct Session {
@@ -307,6 +305,9 @@ impl Session {
         }
         let status = self.commands(&model.commands, front);
         if status != Status::Done || self.quit || self.has_run || self.live.is_some() {
+            if status == Status::Done && self.has_run && self.document.runs.is_empty() {
+                front.note("nothing was measured: `run N`, or `stats snap` while processes live, makes it a result");
+            }
             return status;
         }
         if self.definitions.processes.is_empty() {
@@ -352,7 +353,7 @@ impl Session {
             fn run_started(&mut self, _: &Document, _: &crate::stats::result::Run, _: Option<f64>) {}
             fn run_ticks(&mut self, _: &crate::stats::result::Run, _: &crate::runtime::Tick<'_>) {}
             fn run_ended(&mut self, _: &Document) {}
-            fn interim(&mut self, _: &Document, _: &crate::stats::result::Run) {}
+            fn interim(&mut self, _: &Document, _: &crate::stats::result::Run, _: bool) {}
             fn progress(&self) -> &dyn crate::fileset::prepare::Progress {
                 &crate::fileset::prepare::Quiet
             }

@@ -136,6 +136,11 @@ impl Periodic {
         Duration::from_nanos(self.period_ns)
     }
 
+    /// Whether each report stands for itself.
+    pub(super) fn apart(&self) -> bool {
+        self.reset
+    }
+
     pub(super) fn due(&self, elapsed_ns: u64) -> bool {
         elapsed_ns >= self.next_ns
     }

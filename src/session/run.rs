@@ -1,5 +1,6 @@
 //! A measured run: file sets, processes, the wait, the result.
 
+use super::beat::Beat;
 use super::live::Ready;
 use super::{Front, ReadySet, Session, Status, record};
 use crate::diag::{Code, Diagnostic};
@@ -363,15 +364,11 @@ impl Session {
         let mut timeline = record::Timeline::new(&running);
         let (document, started) = (&self.document, self.started);
         let waited = {
-            let interval = self.settings.interval;
-            let look = periodic.as_ref().map_or(interval, |p| interval.min(p.period().max(Duration::from_millis(1))));
-            let every = (interval.as_nanos() / look.as_nanos()).max(1);
-            let mut looks = 0;
+            let mut beat = Beat::new(self.settings.interval, periodic.as_ref().map(record::Periodic::period));
             let run = &mut run;
-            running.wait(length, look, &mut |tick| {
-                looks += 1;
+            running.wait(length, beat.look(), &mut |tick| {
                 heard.try_iter().for_each(|message| front.note(&message));
-                if looks % every == 0 {
+                if beat.ends_piece(tick.elapsed_ns) {
                     run.intervals.push(timeline.piece(tick.running));
                     front.run_ticks(run, tick);
                 }
@@ -380,14 +377,14 @@ impl Session {
                 {
                     let mut report = periodic.report(run, tick);
                     report.finished_seconds = started.elapsed().as_secs_f64();
-                    front.interim(document, &report);
+                    front.interim(document, &report, periodic.apart());
                 }
                 true
             })
         };
         running.stop(waited.tick);
         let cpu = CpuTime {
-            own_seconds: record::seconds_between(cpu, proc::cpu_times()),
+            own_seconds: Some(record::seconds_between(cpu, proc::cpu_times())),
             system_seconds: system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
             processors: limits::processors() as u64,
         };

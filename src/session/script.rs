@@ -3,7 +3,7 @@
 use super::{Front, Session, Status, shell};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::{self, Command, CommandKind, Expr, RandomCall, SetBy};
-use crate::plan::Definitions;
+use crate::plan::{Definitions, FRESH};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::Dialect;
 use crate::syntax::ast::{Operator, TextPart};
@@ -148,7 +148,7 @@ fn definition(map: &SourceMap, span: Span, block: bool) -> &str {
 impl Session {
     /// `$dir` is the fresh directory, made or yet to be made.
     pub(super) fn set_default_dir(&mut self, path: Option<&str>) {
-        let text = Expr::Text(vec![TextPart::Text(path.unwrap_or(super::FRESH).to_owned())]);
+        let text = Expr::Text(vec![TextPart::Text(path.unwrap_or(FRESH).to_owned())]);
         // A literal can't fail to be set.
         let _ = self.scope.set("dir", Spanned::new(text, Span::default()), SetBy::Default);
     }

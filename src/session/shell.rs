@@ -5,7 +5,7 @@
 use super::{Front, Session, Status, library, listed, script};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::{self, Expr, SetBy};
-use crate::plan::{self, Definitions};
+use crate::plan::{self, Definitions, FRESH};
 use crate::report::json;
 use crate::source::{FileId, Span, Spanned};
 use crate::spec::prompt::{PROMPT, prompt_command};
@@ -294,7 +294,7 @@ impl Session {
             Some(Some(binding)) => Some(script::spelled(&self.map, &binding.value)),
             Some(None) if name == "dir" => {
                 self.set_default_dir(fresh.as_deref());
-                fresh.or_else(|| Some(super::FRESH.to_owned()))
+                fresh.or_else(|| Some(FRESH.to_owned()))
             }
             Some(None) => None,
         };

@@ -105,7 +105,13 @@ pub const FLOWOP: &[Attr] = &[
     attr("backward", Bool, "false", Ours, "sequential from the end of the file to its start"),
     attr("reoffset", Bool, "false", Ours, "at the offset that the thread used last"),
     attr("fsyncevery", Size, "0", Ours, "fsync after so many bytes written"),
-    attr("iodepth", Int, "0", Ours, "how many asynchronous operations may be out; the next one waits. 0: no bound"),
+    attr(
+        "iodepth",
+        Int,
+        "0",
+        Ours,
+        "how many asynchronous operations may be out; the next one waits. 0: up to 4096, and up to 256 MiB of them",
+    ),
 ];
 
 /// Of `define flowop`.

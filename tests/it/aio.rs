@@ -79,6 +79,39 @@ fn both_engines_write_the_same_bytes_and_count_the_same() {
     }
 }
 
+/// Reads in order go from the start of the file to its end, what is left there included, and over again, as the synchronous ones
+/// do: none is of nothing. So do those of a file that is shorter than it was to be.
+#[test]
+fn reads_in_order_start_over_at_the_end() {
+    const FILE: u64 = 10_000;
+    let script = |size: u64, also: &str| {
+        format!(
+            "# dialect: fsl\nset mode quit alldone\ndefine file name=f,path=$dir,size={size},prealloc\n\
+             define process name=p {{ thread name=t {{\n\
+             flowop openfile name=op,filesetname=f,fd=1\n{also}\
+             flowop aioread name=rd,fd=1,iosize=4k,iodepth=1,iters=9\n\
+             flowop closefile name=cl,fd=1\n\
+             flowop finishoncount name=end,value=1\n}} }}\n"
+        )
+    };
+    let mut engines = engines("reads_in_order_start_over_at_the_end").to_vec();
+    engines.push("null");
+    for engine in engines {
+        let read = |script: &str| {
+            let call = Wml::new().file("x.wml", script).args(["x.wml", "--engine", engine, "--no-settle"]);
+            let run = call.result().run().exits(0).only_run();
+            (count(flowop(&run, "rd"), "ops"), count(flowop(&run, "rd"), "bytes"))
+        };
+        assert_eq!(read(&script(FILE, "")), (9, 3 * FILE), "{engine}");
+        // A file that was to be of 100,000 bytes has 10,000: two of the reads find its end, and count as nothing.
+        let cut = "flowop truncate name=cut,fd=1,value=10000\nflowop closefile name=cl1,fd=1\n\
+                   flowop openfile name=op1,filesetname=f,fd=1\n";
+        if engine != "null" {
+            assert_eq!(read(&script(100_000, cut)), (7, 2 * FILE + 4096), "{engine}");
+        }
+    }
+}
+
 /// What asks the kernel: one entry for each operation or fewer, and no write call; with the pool the other way round.
 #[test]
 fn io_uring_makes_no_calls_of_its_own() {

@@ -219,3 +219,68 @@ fn modes_say_what_ends_a_run() {
     assert_eq!(ends("timeout", never), "time");
     assert_eq!(ends("alldone", never), "time");
 }
+
+/// An interim report is no end: neither its heading says so, nor does it bring what only the end can know.
+#[test]
+fn reports_on_the_way_are_headed_as_such() {
+    for (period, heading) in [("0.3", "so far, after"), ("-1", "so far, the last")] {
+        let text = format!("# dialect: fsl\n{SMALL}eventgen rate=100\npsrun {period} 2\n");
+        let output = Wml::new().file("x.wml", &text).args(["x.wml", "--no-settle", "--interval", "5"]).run().exits(0);
+        let (on_the_way, end) = output.stdout.split_once("complete after").unwrap();
+        assert!(on_the_way.contains(&format!("x.wml: {heading}")), "{}", output.stdout);
+        assert!(!on_the_way.contains("processor"), "{}", output.stdout);
+        assert!(end.contains("processor"), "{}", output.stdout);
+    }
+}
+
+/// Who only looks at figures or the exit status hears of a run that did nothing, in every format.
+#[test]
+fn a_run_of_nothing_does_not_pass_for_one() {
+    const NOTHING: &str = "nothing was done: no operation of any flowop";
+    let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\
+        define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k,iters=0 } }\nrun 1\n";
+    for format in ["text", "none", "filebench", "filebench-1.4", "csv"] {
+        let call = Wml::new().file("x.wml", text).args(["x.wml", "--no-settle", "--quiet", "--format", format]);
+        let output = call.result().run().exits(0);
+        assert_eq!(output.shown().matches(NOTHING).count(), 1, "{format}:\n{}", output.shown());
+        let run = output.only_run();
+        let warnings = run["warnings"].as_array().unwrap();
+        assert!(warnings.iter().any(|w| w["code"] == "no_operations"), "{warnings:?}");
+    }
+    let busy = Wml::new().file("x.wml", &text.replace("iters=0", "iters=1")).args(["x.wml", "--format", "none"]).run();
+    assert!(!busy.exits(0).shown().contains("nothing was done"));
+    // Processes that nobody measured.
+    let unmeasured = text.replace("iters=0", "iters=1").replace("run 1", "create processes\nshutdown processes");
+    let output = Wml::new().file("x.wml", &unmeasured).args(["x.wml", "--no-settle"]).run().exits(0);
+    assert!(output.stderr.contains("note: nothing was measured"), "{}", output.stderr);
+}
+
+#[test]
+fn a_script_that_can_not_be_read_is_told_for_what_it_is() {
+    let call = |command: &[&str]| {
+        let made = Wml::new().file("folder/x.wml", "run 1\n");
+        made.args(command).args(["folder"]).run().exits(2).stderr
+    };
+    for command in [&[] as &[&str], &["check"], &["fmt"], &["plan"], &["repl"]] {
+        let told = call(command);
+        assert!(told.contains("folder can't be read: is a directory"), "{command:?}: {told}");
+        assert!(told.contains("= help: "), "{command:?}: {told}");
+    }
+    let loaded = Wml::new().file("folder/x.wml", "").file("x.wml", "# dialect: fsl\nload folder\n").args(["x.wml"]);
+    let told = loaded.run().exits(2).stderr;
+    assert!(told.contains("folder can't be read: is a directory"), "{told}");
+}
+
+/// What is said of a directory is said once all of it has been looked at.
+#[test]
+fn cleaning_says_what_it_found_and_only_then_that_it_found_nothing() {
+    let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\
+        define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k } }\nrun 1\n";
+    let kept = Wml::new().file("x.wml", text).args(["x.wml", "--no-settle", "--keep"]).run().exits(0);
+    assert!(kept.left().iter().any(|name| name.starts_with("wmlrun-")), "{:?}", kept.left());
+    let clean = || Wml::new().args(["clean"]).args([kept.dir()]).run().exits(0).stdout;
+    let told = clean();
+    assert!(told.contains("removed") && !told.contains("nothing of wmlrun's"), "{told}");
+    assert_eq!(kept.left(), ["x.wml"]);
+    assert!(clean().starts_with("nothing of wmlrun's in "));
+}

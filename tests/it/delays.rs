@@ -153,3 +153,85 @@ fn what_stalls_at_the_end_is_late_and_not_lost() {
         assert!(told - ended <= 0.5, "the report came {:.2} s after the end", told - ended);
     }
 }
+
+/// A thread that has nothing left to do is done when what it has out is: that counts, and an error that shows only then fails the
+/// run as any other does.
+#[test]
+fn what_is_out_when_a_thread_is_done_still_counts() {
+    const HELD: Duration = Duration::from_millis(700);
+    if !fuse::available("what_is_out_when_a_thread_is_done_still_counts") {
+        return;
+    }
+    for engine in ["posix", "uring"] {
+        if engine == "uring" && wml::sys::uring::available().is_err() {
+            continue;
+        }
+        for fails in [false, true] {
+            // The last read is let go long after the last file has been removed.
+            let slow = Slow::new(move |kind, _, number| match kind {
+                Kind::Read if number == 4 => {
+                    std::thread::sleep(HELD);
+                    if fails { Act::Fail(Errno::EIO) } else { NO_TIME }
+                }
+                _ => NO_TIME,
+            });
+            let script = |mode: &str| {
+                format!(
+                    "# dialect: fsl\nset mode quit {mode}\ndefine file name=f,path=$dir,size=1m,prealloc\n\
+                     define fileset name=s,path=$dir,size=4k,entries=3,dirwidth=10,prealloc\n\
+                     define process name=p {{ thread name=t {{\n\
+                     flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth=8\n\
+                     flowop deletefile name=del,filesetname=s\n}} }}\n"
+                )
+            };
+            let run = |mode: &str, args: &[&str]| {
+                let call = Wml::below(slow.dir()).file("x.wml", &script(mode)).args(["x.wml", "--runtime", "20"]);
+                call.args(["--no-settle", "--engine", engine]).args(args).result().run()
+            };
+            if fails {
+                let failed = run("alldone", &[]).exits(1).only_run();
+                assert_eq!(
+                    (&failed["state"], &failed["failure"]["errno"]),
+                    (&"failed".into(), &"EIO".into()),
+                    "{engine}"
+                );
+                assert_eq!(failed["failure"]["flowop"], "p/t/rd");
+                assert_eq!(count(&failed["summary"], "errors"), 1);
+                continue;
+            }
+            let done = run("firstdone", &[]).exits(0).only_run();
+            assert_eq!(done["ended_by"], "first thread done");
+            assert_eq!((count(flowop(&done, "rd"), "ops"), count(&done, "late_ops")), (4, 0), "{engine}");
+            assert!(number(&done, &["measured_seconds"]) >= HELD.as_secs_f64(), "the last of it is in the time too");
+        }
+    }
+}
+
+/// What was still under way when the run had ended belongs to no measurement, and fails none: it is late, or counted as an error.
+#[test]
+fn an_error_after_the_end_fails_nothing() {
+    if !fuse::available("an_error_after_the_end_fails_nothing") {
+        return;
+    }
+    for (mode, end) in [("firstdone", "first thread done"), ("timeout", "count reached")] {
+        let slow = Slow::new(|kind, _, _| match kind {
+            Kind::Read => {
+                std::thread::sleep(Duration::from_millis(700));
+                Act::Fail(Errno::EIO)
+            }
+            _ => NO_TIME,
+        });
+        let finish = if mode == "timeout" { "flowop finishoncount name=end,value=1\n" } else { "" };
+        let script = format!(
+            "# dialect: fsl\nset mode quit {mode}\ndefine file name=f,path=$dir,size=1m,prealloc\n\
+             define fileset name=s,path=$dir,size=4k,entries=1,dirwidth=10,prealloc\n\
+             define process name=p {{\n\
+             thread name=ends {{\nflowop deletefile name=del,filesetname=s\n{finish}}}\n\
+             thread name=late {{ flowop read name=rd,filename=f,iosize=4k,random }}\n}}\n"
+        );
+        let call = Wml::below(slow.dir()).file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-settle"]);
+        let run = call.result().run().exits(0).only_run();
+        assert_eq!((&run["state"], &run["ended_by"]), (&"complete".into(), &end.into()), "{mode}");
+        assert_eq!(count(flowop(&run, "rd"), "ops"), 0);
+    }
+}

@@ -51,7 +51,7 @@ impl Front for Listener {
     fn run_started(&mut self, _: &Document, _: &Run, _: Option<f64>) {}
     fn run_ticks(&mut self, _: &Run, _: &Tick<'_>) {}
     fn run_ended(&mut self, _: &Document) {}
-    fn interim(&mut self, _: &Document, _: &Run) {}
+    fn interim(&mut self, _: &Document, _: &Run, _: bool) {}
     fn progress(&self) -> &dyn Progress {
         &Quiet
     }

@@ -109,7 +109,7 @@ impl Back {
         }
     }
 
-    /// Waits until about `n` more have completed, for at most `limit`. It may come back early.
+    /// Waits until something has completed, for at most `limit`. It may come back early.
     pub(super) fn wait(&mut self, clock: &Clock, limit: Duration) -> Result<(), Errno> {
         match self {
             Self::AtOnce { .. } => {}

@@ -204,9 +204,18 @@ impl SubmitStep<'_> {
             return outcome;
         }
         let Some(handle) = cx.handle(slot) else { return Outcome::Over };
-        let offset = offset.unwrap_or(handle.cursor);
-        handle.cursor = offset + len;
-        let wanted = Wanted { slot, file: *handle, offset, len: len as usize, write: self.op.write };
+        let write = self.op.write;
+        // Reads in order start over at the end of the file, as those by the kernel's position do.
+        let in_order = offset.is_none();
+        let on = if !write && handle.cursor >= handle.size { 0 } else { handle.cursor };
+        let offset = offset.unwrap_or(on);
+        if in_order {
+            handle.cursor = offset + len;
+        }
+        if write {
+            handle.size = handle.size.max(offset + len);
+        }
+        let wanted = Wanted { slot, file: *handle, offset, len: len as usize, write, in_order };
         cx.last_offset = offset;
         if cx.stream.is_some() {
             cx.note(len);

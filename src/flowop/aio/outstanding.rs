@@ -39,6 +39,8 @@ struct Flight {
     /// The file, for errors.
     of: Option<FileRef>,
     write: bool,
+    /// The slot and the offset of a read in order that is not at the start of its file.
+    on: Option<(usize, u64)>,
     /// The intended start of its round and how late that began, in an open loop; else 0.
     intended: (u64, u64),
 }
@@ -125,10 +127,10 @@ impl Outstanding {
             self.stamper.stamp(&mut buf[..what.len]);
         }
         let of = cx.slots.get(what.slot).file;
-        self.flights[tag as usize] =
-            Flight { cell: cx.current(), of, write: what.write, intended: (cx.intended, cx.lateness) };
-        let opening = (what.slot, cx.slots.get(what.slot).opening);
-        let Wanted { file, offset, len, write, .. } = *what;
+        let Wanted { slot, file, offset, len, write, in_order } = *what;
+        let on = (in_order && !write && offset > 0 && len > 0).then_some((slot, offset));
+        self.flights[tag as usize] = Flight { cell: cx.current(), of, write, on, intended: (cx.intended, cx.lateness) };
+        let opening = (slot, cx.slots.get(slot).opening);
         let start = Start { tag, file, opening, buf, offset, len, write, last: full };
         self.back.start(cx.clock, start).map_err(|errno| cx.failed("starting asynchronous I/O failed", errno, of))
     }
@@ -189,9 +191,18 @@ impl Outstanding {
     /// Counts what has completed, by the time at which it did.
     fn book(&mut self, cx: &mut OpCx<'_>, landed: Landed) -> Result<(), Outcome> {
         let Landed { tag, buf, submitted, completed, result } = landed;
-        let Flight { cell, of, write, intended: (intended, lateness) } = self.flights[tag as usize];
+        let Flight { cell, of, write, on, intended: (intended, lateness) } = self.flights[tag as usize];
         self.free.push((tag, buf));
         let counters = cx.stats.cell(cell);
+        if let (Ok(0), Some((slot, offset))) = (&result, on) {
+            // The file is shorter than it was to be. A read that only finds the end is no operation; the next one starts
+            // over, unless one that came back earlier has seen to that.
+            counters.add_calls(1);
+            if let Some(handle) = cx.handle(slot).filter(|handle| handle.cursor > offset) {
+                handle.cursor = 0;
+            }
+            return Ok(());
+        }
         match result {
             Ok(n) if completed <= cx.gate.deadline() => {
                 counters.record(cx.clock.ns(submitted, completed), n as u64);
@@ -220,6 +231,8 @@ pub(super) struct Wanted {
     pub(super) offset: u64,
     pub(super) len: usize,
     pub(super) write: bool,
+    /// It goes on from the one before it.
+    pub(super) in_order: bool,
 }
 
 /// A file is about to be closed: no operation may still be on its way to it, and no ring keep it.

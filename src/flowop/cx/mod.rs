@@ -447,10 +447,15 @@ impl<'r> OpCx<'r> {
         }
     }
 
+    /// Waits for what is out. An error is that of an operation which only now came to its end.
+    pub fn drain(&mut self) -> Result<(), Outcome> {
+        super::aio::drain(self)
+    }
+
     /// Waits for what is out and closes whatever is open: the thread ends.
     pub fn close_all(&mut self) {
         // What fails now is counted; its thread has ended and can't fail any more.
-        let _ = super::aio::drain(self);
+        let _ = self.drain();
         self.aio = None;
         for slot in 0..self.slots.len() {
             // What a buffered writer still had is written, as by a program that ends; nobody counts it any more.

@@ -11,8 +11,8 @@ const MB: f64 = 1_048_576.0;
 /// Processor time of a run, for [`summary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTime {
-    /// The program's own, user and system, in seconds.
-    pub own_seconds: f64,
+    /// The program's own, user and system, in seconds; none if nobody looked.
+    pub own_seconds: Option<f64>,
     /// The whole machine's busy time, in seconds summed over its processors; none if it cannot be told.
     pub system_seconds: Option<f64>,
     /// How many processors the machine has.
@@ -88,7 +88,7 @@ pub fn summary<'a>(parts: impl IntoIterator<Item = (&'a Flowop, &'a Snapshot)>, 
         mb_per_s: rate(all.bytes, seconds) / MB,
         latency_ms: all.mean().map(|ns| ns / 1e6),
         latency_ns: latency(&all.latency),
-        cpu_us_per_op: us_per_op(cpu.own_seconds),
+        cpu_us_per_op: cpu.own_seconds.and_then(us_per_op),
         system_cpu_us_per_op: cpu.system_seconds.and_then(us_per_op),
         cpu_busy: cpu.system_seconds.filter(|_| available > 0.0).map(|s| (s / available).min(1.0)),
         errors,
@@ -155,7 +155,7 @@ mod tests {
             (of(Class::Io, false, false), snapshot(10, 3_000, 0)),
             (of(Class::Sync, true, true), snapshot(999, 77, 5)),
         ];
-        let cpu = CpuTime { own_seconds: 0.1, system_seconds: Some(0.2), processors: 2 };
+        let cpu = CpuTime { own_seconds: Some(0.1), system_seconds: Some(0.2), processors: 2 };
         let s = summary(parts.iter().map(|(f, s)| (f, s)), 10.0, cpu);
         assert_eq!((s.ops, s.bytes), (50, 40 << 20));
         assert_eq!((s.ops_per_s, s.reads_per_s, s.writes_per_s, s.mb_per_s), (5.0, 3.0, 1.0, 4.0));
@@ -168,6 +168,8 @@ mod tests {
 
     #[test]
     fn without_operations_figures_are_absent_and_rates_zero() {
+        let unknown = summary([(&of(Class::Io, true, false), &snapshot(5, 10, 1))], 1.0, CpuTime::default());
+        assert_eq!((unknown.ops, unknown.cpu_us_per_op, unknown.system_cpu_us_per_op), (5, None, None));
         let s = summary([], 0.0, CpuTime::default());
         assert_eq!((s.ops, s.ops_per_s, s.latency_ms, s.cpu_us_per_op, s.cpu_busy), (0, 0.0, None, None, None));
         let f = flowop(identity("p", "t", 1, "n", "k"), &Snapshot::default(), 10.0);
