@@ -9,7 +9,7 @@ use super::{At, Effects, Family, Op, OpCx, Outcome, SemPair, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Way};
-use crate::sync::Latch;
+use crate::sync::{Latch, Stopped};
 use std::sync::Arc;
 
 pub(super) const FAMILY: Family = Family {
@@ -136,8 +136,9 @@ struct Post {
 
 impl Op for Post {
     fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let pairs = self.targets.iter().flat_map(|id| at.semaphores[*id].iter().cloned()).collect();
-        Box::new(PostStep { value: self.value.clone(), blocking: self.blocking, pairs })
+        let pairs: Vec<_> = self.targets.iter().flat_map(|id| at.semaphores[*id].iter().cloned()).collect();
+        let full = if self.blocking { Vec::with_capacity(pairs.len()) } else { Vec::new() };
+        Box::new(PostStep { op: self, pairs, full })
     }
 
     fn describe(&self) -> String {
@@ -146,24 +147,44 @@ impl Op for Post {
     }
 }
 
-struct PostStep {
-    value: Quantity,
-    blocking: bool,
+struct PostStep<'r> {
+    op: &'r Post,
     pairs: Vec<Arc<SemPair>>,
+    /// The blockers that a blocking post could not reach at once, by their places.
+    full: Vec<usize>,
 }
 
-impl Step for PostStep {
+impl Step for PostStep<'_> {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let value = clip(self.value.draw(&mut cx.rng));
+        let value = clip(self.op.value.draw(&mut cx.rng));
         cx.begin();
-        for pair in &self.pairs {
-            if self.blocking && pair.high.take(value).is_err() {
-                return Outcome::Over;
-            }
-            pair.low.add(value);
+        if !self.op.blocking {
+            self.pairs.iter().for_each(|pair| pair.low.add(value));
+        } else if self.post_where_room_is(value).is_err() {
+            return Outcome::Over;
         }
         cx.end_here(0)
+    }
+}
+
+impl PostStep<'_> {
+    /// Reaches the blockers that have room first, and only then waits for the others: while a poster waits for one, most of
+    /// the rest make room too. Waiting for each in its turn, a post to ten blockers would sleep and wake ten times.
+    fn post_where_room_is(&mut self, value: u32) -> Result<(), Stopped> {
+        for (i, pair) in self.pairs.iter().enumerate() {
+            if pair.high.try_take(value)? {
+                pair.low.add(value);
+            } else {
+                self.full.push(i);
+            }
+        }
+        while let Some(i) = self.full.pop() {
+            let pair = &self.pairs[i];
+            pair.high.take(value)?;
+            pair.low.add(value);
+        }
+        Ok(())
     }
 }
 

@@ -22,6 +22,7 @@ use crate::engine::{Asynchronous, Engine};
 use crate::fileset::Fileset;
 use crate::flowop::stream::Wanted;
 use crate::plan::Plan;
+use crate::sys::futex;
 use shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -50,6 +51,7 @@ pub struct Options {
 /// Starts the processes of a plan. They wait at the gate until [`Running::open`].
 pub fn start(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result<Running, Fault> {
     let shared = Arc::new(Shared::new(plan, sets, options)?);
+    futex::expect_sleepers(shared.seats.len());
     let mut leaders = Vec::new();
     for (p, process) in shared.plan.processes.iter().enumerate() {
         for instance in 0..process.instances as usize {

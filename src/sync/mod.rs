@@ -28,6 +28,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped;
 
+/// How many sleepers of a semaphore are woken at once.
+const WOKEN_AT_ONCE: u32 = 2;
+
 /// Sleeps while `word` holds `value`, for at most `timeout`. Returns early now and then; callers look again.
 fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
     let timeout = timeout.map(|t| rustix::time::Timespec {

@@ -7,7 +7,7 @@
 //! longer what the sleeper saw. A sleeper says how many it needs, so that posts of one do not wake a blocker that waits for
 //! a thousand.
 
-use super::{AtomicU32, Stopped, wait, wake};
+use super::{AtomicU32, Stopped, WOKEN_AT_ONCE, wait, wake};
 use crossbeam::utils::CachePadded;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -68,33 +68,42 @@ impl Semaphore {
         }
     }
 
-    /// Wakes as many sleepers as `count` is enough for. If they need different amounts, all: the one that is woken might be
-    /// one that it is not enough for.
+    /// Wakes a few of the sleepers that `count` is enough for; each of them, once it has taken its own, wakes more if something
+    /// is left. Where processors are idle that takes no time. Where they are busy, most of a thousand sleepers woken at once
+    /// would come to find that those who ran before them have taken everything, and go back to sleep.
+    ///
+    /// If they need different amounts, all are woken: one of a few might be one that it is not enough for.
     #[cold]
     fn wake_for(&self, count: u32) {
         let needed = self.state.needed.load(SeqCst);
         if count >= needed {
             let mixed = self.state.mixed.load(SeqCst) != 0;
-            wake(&self.state.count, if mixed { u32::MAX } else { count / needed.max(1) });
+            wake(&self.state.count, if mixed { u32::MAX } else { (count / needed.max(1)).min(WOKEN_AT_ONCE) });
         }
     }
 
-    /// Takes `n`, waiting until it holds as many. Returns whether it had to wait.
+    /// Takes `n` if it holds as many. Returns whether it did.
     #[inline]
-    pub fn take(&self, n: u32) -> Result<bool, Stopped> {
+    pub fn try_take(&self, n: u32) -> Result<bool, Stopped> {
         let mut count = self.state.count.load(SeqCst);
         loop {
             if count & CLOSED != 0 {
                 return Err(Stopped);
             }
             if count < n {
-                return self.take_slow(n);
+                return Ok(false);
             }
             match self.state.count.compare_exchange_weak(count, count - n, SeqCst, SeqCst) {
-                Ok(_) => return Ok(false),
+                Ok(_) => return Ok(true),
                 Err(now) => count = now,
             }
         }
+    }
+
+    /// Takes `n`, waiting until it holds as many. Returns whether it had to wait.
+    #[inline]
+    pub fn take(&self, n: u32) -> Result<bool, Stopped> {
+        if self.try_take(n)? { Ok(false) } else { self.take_slow(n) }
     }
 
     #[cold]
@@ -127,6 +136,9 @@ impl Semaphore {
                 self.state.needed.store(0, SeqCst);
                 wake(&self.state.count, u32::MAX);
             }
+        } else if result.is_ok() {
+            // It may be the one that was to wake more.
+            self.wake_for(self.count());
         }
         result
     }

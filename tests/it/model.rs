@@ -41,6 +41,9 @@ const PREEMPTIONS: usize = 3;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped;
 
+/// One, so that two sleepers are enough to see the first wake the second.
+const WOKEN_AT_ONCE: u32 = 1;
+
 /// A number that threads share and can sleep on.
 ///
 /// `loom` knows the order of sequentially consistent *fences*, but takes such *accesses* for acquire and release, and would
