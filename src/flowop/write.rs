@@ -144,6 +144,7 @@ pub(super) const CHEAP_FILL: u64 = 64 << 10;
 impl Step for WriteStep<'_> {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let op = self.op;
         let (slot, offset, len) = match self.aim(cx) {
             Ok(aim) => aim,
             Err(outcome) => return outcome,
@@ -152,14 +153,14 @@ impl Step for WriteStep<'_> {
         if len > CHEAP_FILL {
             cx.digress();
         }
-        if self.op.wrap > 0
+        if op.wrap > 0
             && offset.is_none()
-            && let Err(outcome) = start_over(cx, slot, len, self.op.wrap, self.op.end)
+            && let Err(outcome) = start_over(cx, slot, len, op.wrap, op.end)
         {
             return outcome;
         }
         cx.begin();
-        if self.op.end != End::No {
+        if op.end != End::No {
             let engine = cx.engine;
             let Some(handle) = cx.handle(slot) else { return Outcome::Over };
             if let Err(errno) = engine.seek_end(handle) {
@@ -169,7 +170,7 @@ impl Step for WriteStep<'_> {
             cx.cell().add_calls(1);
         }
         match put(cx, slot, range, offset) {
-            Ok(()) if self.op.fsync_every == 0 => cx.end(len),
+            Ok(()) if op.fsync_every == 0 => cx.end(len),
             Ok(()) => self.sync(cx, slot, len),
             Err(errno) => fail(cx, slot, errno),
         }
@@ -179,13 +180,14 @@ impl Step for WriteStep<'_> {
 impl WriteStep<'_> {
     #[inline]
     fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<(usize, Option<u64>, u64), Outcome> {
-        if self.op.end == End::No {
+        let op = self.op;
+        if op.end == End::No {
             let Aim { slot, offset, len } = self.target.aim(cx)?;
             return Ok((slot, offset, len));
         }
-        let slot = self.op.file.ensure(cx)?;
-        let len = self.op.iosize.draw(&mut cx.rng);
-        let len = if self.op.end == End::Random { random::below(&mut cx.rng, len) } else { len };
+        let slot = op.file.ensure(cx)?;
+        let len = op.iosize.draw(&mut cx.rng);
+        let len = if op.end == End::Random { random::below(&mut cx.rng, len) } else { len };
         Ok((slot, None, len))
     }
 

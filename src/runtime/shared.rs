@@ -6,7 +6,7 @@ use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
 use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, Thread};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Bell, EventPool, Gate, Latch, Semaphore};
 use crate::sys::Clock;
@@ -225,16 +225,18 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
     let (mut seats, mut first) = (Vec::new(), Vec::new());
     for (p, process) in plan.processes.iter().enumerate() {
         first.push(seats.len());
+        let counters = |thread: &Thread| {
+            let threads = process.instances as usize * thread.instances as usize;
+            let stats = ThreadStats::several(threads, thread.count).map_err(|e| {
+                let what = format!("no memory for the counters of {threads} threads `{}`: {e}", thread.name);
+                Fault::plain(FaultKind::Setup, what, "start fewer threads")
+            })?;
+            Ok(stats.into_iter())
+        };
+        let mut counters = process.threads.iter().map(counters).collect::<Result<Vec<_>, Fault>>()?;
         for instance in 0..process.instances as usize {
             for (t, thread) in process.threads.iter().enumerate() {
-                for number in 0..thread.instances as usize {
-                    let stats = ThreadStats::new(thread.count).map_err(|e| {
-                        Fault::plain(
-                            FaultKind::Setup,
-                            format!("no memory for the counters of thread {}: {e}", seats.len() + 1),
-                            "start fewer threads",
-                        )
-                    })?;
+                for (number, stats) in (0..thread.instances as usize).zip(&mut counters[t]) {
                     seats.push(Seat {
                         process: p,
                         thread: t,

@@ -387,8 +387,8 @@ fn stretch<'r>(
     gate: &Gate,
 ) -> (usize, Outcome) {
     loop {
-        while pc < steps.len() {
-            let Step::Once(doing) = &mut steps[pc] else { return (pc, Outcome::Ok) };
+        for step in steps.iter_mut().skip(pc) {
+            let Step::Once(doing) = step else { return (pc, Outcome::Ok) };
             let outcome = doing.run(cx, at);
             if !matches!(outcome, Outcome::Ok) {
                 return (pc, outcome);

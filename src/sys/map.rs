@@ -24,13 +24,15 @@ unsafe impl Sync for Map {}
 impl Map {
     /// `len` bytes, all zero. An error is what the kernel says (`ENOMEM`). A length of 0 maps nothing.
     pub fn new(len: usize) -> rustix::io::Result<Self> {
+        Self::of_kind(len, MapFlags::PRIVATE)
+    }
+
+    fn of_kind(len: usize, kind: MapFlags) -> rustix::io::Result<Self> {
         if len == 0 {
             return Ok(Self { at: NonNull::dangling(), len });
         }
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing that exists.
-        let at = unsafe {
-            mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        }?;
+        let at = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, kind) }?;
         NonNull::new(at.cast()).map(|at| Self { at, len }).ok_or(rustix::io::Errno::NOMEM)
     }
 
@@ -78,7 +80,9 @@ impl Counters {
     /// where the kernel would like to give huge pages to large mappings.
     pub fn new(shares: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
         let bytes = shares.checked_mul(len).and_then(|n| n.checked_mul(8)).ok_or(rustix::io::Errno::NOMEM)?;
-        let map = Map::new(bytes)?;
+        // Shared, though with nobody: a page of private memory that is read first is the kernel's page of zeros, and when it is
+        // written to, every processor must be told that it is another now.
+        let map = Map::of_kind(bytes, MapFlags::SHARED)?;
         if bytes > 0 {
             // SAFETY: the range is the mapping just made. Kernels without huge pages refuse the advice, which is as well.
             let _ = unsafe { madvise(map.at.as_ptr().cast(), map.len, Advice::LinuxNoHugepage) };

@@ -64,7 +64,7 @@ fn at_most(name: &str, ceiling: f64, call: Wml) {
 #[test]
 fn a_random_read() {
     if available("cost::a_random_read") {
-        at_most("randomread", 152.0, Wml::new().args(["randomread"]).sets(&[("memperthread", "8k")]));
+        at_most("randomread", 150.0, Wml::new().args(["randomread"]).sets(&[("memperthread", "8k")]));
     }
 }
 
@@ -74,7 +74,7 @@ fn a_stat_of_a_file_in_rotation() {
         define fileset name=s,path=$dir,size=0,entries=100000,dirwidth=1000,dirgamma=0,prealloc=100\n\
         define process name=p { thread name=t,memsize=4k { flowop statfile name=st,filesetname=s } }\n";
     if available("cost::a_stat_of_a_file_in_rotation") {
-        at_most("statfile", 330.0, Wml::new().file("w.wml", script).args(["w.wml"]));
+        at_most("statfile", 320.0, Wml::new().file("w.wml", script).args(["w.wml"]));
     }
 }
 
@@ -82,7 +82,7 @@ fn a_stat_of_a_file_in_rotation() {
 fn a_mail_servers_flowops() {
     if available("cost::a_mail_servers_flowops") {
         let sets = [("nthreads", "1"), ("memperthread", "1m")];
-        at_most("varmail", 360.0, Wml::new().args(["varmail"]).sets(&sets));
+        at_most("varmail", 350.0, Wml::new().args(["varmail"]).sets(&sets));
     }
 }
 
