@@ -29,6 +29,9 @@ fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
 /// A text of nothing but errors is not drawn to its end.
 const MOST: usize = 100;
 
+/// Threads that have not come back are told one by one up to here.
+const STRAGGLERS: usize = 5;
+
 /// Prints diagnostics as pictures of the source.
 pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -160,7 +163,7 @@ impl Front for Console {
         } else if run.state != crate::stats::result::State::Complete {
             error(&format!("the run did not end as it should: {}", run.ended_by), None);
         }
-        for s in &run.stragglers {
+        for s in run.stragglers.iter().take(STRAGGLERS) {
             let place = s.wait_channel.as_ref().map_or(String::new(), |w| format!(", in the kernel at {w}"));
             tell(&format!(
                 "note: {} (process {}, thread {}) has not come back from its call{place}",
@@ -168,6 +171,9 @@ impl Front for Console {
                 s.instance + 1,
                 s.thread + 1
             ));
+        }
+        if let Some(more @ 1..) = run.stragglers.len().checked_sub(STRAGGLERS) {
+            tell(&format!("note: nor have {}", count::count(more as u64, "other thread")));
         }
     }
 

@@ -119,11 +119,11 @@ pub(super) fn explain(number: &str) -> u8 {
 
 /// Removes the file sets in a directory, and in the fresh directories of killed runs in it.
 pub(super) fn clean(dir: &Path) -> u8 {
-    let mut cleaned = clean_one(dir);
+    let mut cleaned = clean_one(dir, if is_fresh(dir) { prepare::clean_fresh } else { prepare::clean });
     // Fresh directories: a run's and nobody else's by name, and empty once their sets are gone.
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for path in entries.map(|e| e.path()).filter(|p| is_fresh(p)) {
-        cleaned = cleaned.and(clean_one(&path));
+        cleaned = cleaned.and(clean_one(&path, prepare::clean_fresh));
         if std::fs::remove_dir(&path).is_ok() {
             cleaned.found = true;
             say(&format!("{} removed", path.display()));
@@ -162,9 +162,12 @@ impl Cleaned {
     }
 }
 
-fn clean_one(dir: &Path) -> Cleaned {
+/// One of the ways to remove what is marked in a directory.
+type Clean = fn(&Path, usize, &AtomicBool) -> Result<prepare::CleanReport, fileset::Error>;
+
+fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
     let stop = AtomicBool::new(false);
-    match prepare::clean(dir, crate::sys::limits::processors(), &stop) {
+    match clean(dir, crate::sys::limits::processors(), &stop) {
         Ok(report) => {
             for removed in &report.removed {
                 let what = if removed.adopted { "let go (its files were there before)" } else { "removed" };

@@ -197,9 +197,7 @@ fn remove_root(root: Root, threads: usize, stop: &AtomicBool) -> Result<Removed,
 pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanReport, Error> {
     let mut report = CleanReport::default();
     let mut places = vec![dir.to_owned()];
-    let entries = std::fs::read_dir(dir)
-        .map_err(|e| Error::call("", "read", dir, Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
-    places.extend(entries.flatten().filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()));
+    places.extend(directories_in(dir)?);
     for place in places {
         // `dir` itself may be named by a link; what lies in it is never reached by one.
         let place = if place == dir { std::fs::canonicalize(&place).unwrap_or(place) } else { place };
@@ -214,4 +212,37 @@ pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanRepor
         }
     }
     Ok(report)
+}
+
+/// The same however deep, for a directory that a run made for itself: what leads to a root there (`path=$dir/a/b`) was made for
+/// the root, and goes with it if it is empty then. A root that could not be removed is not looked into.
+pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanReport, Error> {
+    let mut report = clean(dir, threads, stop)?;
+    for below in directories_in(dir)?.into_iter().filter(|below| !below.join(root::MARKER).exists()) {
+        let more = clean_fresh(&below, threads, stop)?;
+        if !more.removed.is_empty() {
+            prune(&below, dir);
+        }
+        report.removed.extend(more.removed);
+        report.refused.extend(more.refused);
+    }
+    Ok(report)
+}
+
+/// Removes an empty directory, and those above it as far as they are empty then, up to one that stays.
+pub fn prune(dir: &Path, up_to: &Path) {
+    let ours = dir.ancestors().take_while(|above| *above != up_to && above.starts_with(up_to));
+    for above in ours {
+        // Fails, and should, if anything is in it.
+        if std::fs::remove_dir(above).is_err() {
+            return;
+        }
+    }
+}
+
+/// The directories in a directory; links are none.
+fn directories_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = std::fs::read_dir(dir)
+        .map_err(|e| Error::call("", "read", dir, Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
+    Ok(entries.flatten().filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()).collect())
 }

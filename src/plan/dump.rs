@@ -83,7 +83,8 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
         if tree.n_leafdirs() > 0 {
             write!(out, ", {} empty ones to make and remove", grouped(tree.n_leafdirs()))?;
         }
-        writeln!(out, ", mean width {:.1}, mean depth {:.1}", tree.mean_width(), tree.mean_depth())?;
+        // With 0.0 added: without a width the depth is a negative zero.
+        writeln!(out, ", mean width {:.1}, mean depth {:.1}", tree.mean_width(), tree.mean_depth() + 0.0)?;
         let sizes = spec
             .sizes
             .as_ref()

@@ -40,6 +40,7 @@ use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::{Dialect, SpecTable};
 use crate::stats::result::Document;
 use crate::syntax::ast::TextPart;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -105,6 +106,8 @@ pub struct Session {
     nested: usize,
     sets: Vec<ReadySet>,
     fresh: Option<PathBuf>,
+    /// Where there were to be trees.
+    ways: BTreeSet<PathBuf>,
     live: Option<live::Live>,
     json: Option<json::Writer>,
     stats_dir: Option<PathBuf>,
@@ -171,6 +174,7 @@ impl Session {
             nested: 0,
             sets: Vec::new(),
             fresh: None,
+            ways: BTreeSet::new(),
             live: None,
             json: None,
             stats_dir: None,

@@ -102,3 +102,26 @@ fn the_parts_are_reused_and_cleaned_like_any_set() {
         assert!(!dir.path().join(part).join("data").exists());
     }
 }
+
+/// A run of its own fresh directory, and what it leaves where it stood.
+fn left_by(run: impl FnOnce(Wml) -> Output, script: &str) -> Vec<String> {
+    let output = run(Wml::below(&memory()).file("x.wml", script).args(["x.wml", "--no-settle"]));
+    let entries = fs::read_dir(output.dir()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    entries.filter(|name| name.starts_with("wmlrun-")).collect()
+}
+
+#[test]
+fn the_ways_to_its_parts_go_with_a_fresh_directory() {
+    let script = "define fileset name=data,path=\"$dir/a:$dir/b/c\",entries=ENTRIES,dirwidth=1000,size=4k,prealloc=100\n\
+                  define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
+    let none: Vec<String> = Vec::new();
+    let small = script.replace("ENTRIES", "10");
+    assert_eq!(left_by(|call| call.args(["--runtime", "0.2"]).run().exits(0), &small), none);
+    // One whose making ends early: `timeout` sends it what a terminal sends at ^C.
+    let large = script.replace("ENTRIES", "3000000");
+    let interrupted = |call: Wml| {
+        let under = ["timeout", "--foreground", "--signal=INT", "--preserve-status", "1"].map(str::to_owned);
+        call.under(under).args(["--runtime", "100"]).run().exits(130)
+    };
+    assert_eq!(left_by(interrupted, &large), none);
+}
