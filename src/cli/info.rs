@@ -129,11 +129,14 @@ pub(super) fn clean(dir: &Path) -> u8 {
             say(&format!("{} removed", path.display()));
         }
     }
-    if is_fresh(dir) {
-        let _ = std::fs::remove_dir(dir);
+    let fresh = is_fresh(dir);
+    if fresh && std::fs::remove_dir(dir).is_ok() {
+        cleaned.found = true;
+        say(&format!("{} removed", dir.display()));
     }
     if !cleaned.found {
-        say(&format!("nothing of wmlrun's in {}; deeper directories are not looked into", dir.display()));
+        let deeper = if fresh { "" } else { "; deeper directories are not looked into" };
+        say(&format!("nothing of wmlrun's in {}{deeper}", dir.display()));
     }
     cleaned.status
 }

@@ -10,8 +10,10 @@ use super::walk::{self, Closing, LIST, PLACE};
 use super::{Fileset, crew};
 use crate::sys::name::Name;
 use crate::sys::{Errno, Fd, fd};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -214,28 +216,55 @@ pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanRepor
     Ok(report)
 }
 
-/// The same however deep, for a directory that a run made for itself: what leads to a root there (`path=$dir/a/b`) was made for
-/// the root, and goes with it if it is empty then. A root that could not be removed is not looked into.
+/// Removes the marked roots in a directory that a run made for itself, and those in each of these places in it; what leads to
+/// them was made for them, and goes as far as it is empty then. A place that lies elsewhere, over `..` or a link, stays.
+pub fn clean_places(dir: &Path, places: &BTreeSet<PathBuf>, threads: usize, stop: &AtomicBool) -> CleanReport {
+    let mut report = CleanReport::default();
+    let Ok(dir) = std::fs::canonicalize(dir) else { return report };
+    let others = places.iter().filter_map(|place| std::fs::canonicalize(place).ok());
+    for place in std::iter::once(dir.clone()).chain(others).filter(|place| place.starts_with(&dir)) {
+        report.add(clean(&place, threads, stop));
+        prune(&place, &dir);
+    }
+    report
+}
+
+/// The same where nobody knows the places any more: looks for marked roots however deep, on the same file system.
 pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanReport, Error> {
     let mut report = clean(dir, threads, stop)?;
-    for below in directories_in(dir)?.into_iter().filter(|below| !below.join(root::MARKER).exists()) {
-        let more = clean_fresh(&below, threads, stop)?;
-        if !more.removed.is_empty() {
+    let device = |path: &Path| std::fs::symlink_metadata(path).map(|m| m.dev()).ok();
+    for below in directories_in(dir)? {
+        // A root that could not be removed is no way to another; a file system that somebody mounted here is not the run's.
+        if below.join(root::MARKER).exists() || device(&below) != device(dir) {
+            continue;
+        }
+        let more = clean_fresh(&below, threads, stop);
+        if more.as_ref().is_ok_and(|more| !more.removed.is_empty()) {
             prune(&below, dir);
         }
-        report.removed.extend(more.removed);
-        report.refused.extend(more.refused);
+        report.add(more);
     }
     Ok(report)
 }
 
 /// Removes an empty directory, and those above it as far as they are empty then, up to one that stays.
-pub fn prune(dir: &Path, up_to: &Path) {
-    let ours = dir.ancestors().take_while(|above| *above != up_to && above.starts_with(up_to));
-    for above in ours {
+fn prune(dir: &Path, up_to: &Path) {
+    for above in dir.ancestors().take_while(|above| *above != up_to) {
         // Fails, and should, if anything is in it.
         if std::fs::remove_dir(above).is_err() {
             return;
+        }
+    }
+}
+
+impl CleanReport {
+    fn add(&mut self, more: Result<Self, Error>) {
+        match more {
+            Ok(more) => {
+                self.removed.extend(more.removed);
+                self.refused.extend(more.refused);
+            }
+            Err(e) => self.refused.push(e),
         }
     }
 }

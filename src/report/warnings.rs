@@ -213,10 +213,10 @@ impl Warning {
             Self::MemoryFileSystem { path, kind } => {
                 format!("`{path}` is on {kind}: memory is measured, not storage")
             }
-            Self::FitsInMemory { bytes, memory, cache_state, cold } => {
+            Self::FitsInMemory { bytes, memory, cache_state, .. } => {
                 let share = *bytes as f64 / *memory as f64;
                 let of = format!("{} in files against {} of memory", size::format(*bytes), size::format(*memory));
-                let reads = if *cold { "what has been read once" } else { "reads" };
+                let reads = if *cache_state == CacheState::Cold { "what has been read once" } else { "reads" };
                 format!("{of} ({share:.2} x), cache {}: {reads} may be served from memory", cache_state.name())
             }
             Self::CacheUnknown { device } => {

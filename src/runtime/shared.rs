@@ -193,14 +193,15 @@ impl Shared {
         look(&self.news.lock())
     }
 
-    /// Notes what went wrong, if it is the first, and ends the run. What goes wrong after another thread has ended it fails
-    /// nothing, even if the controller has not heard of that end yet.
+    /// Notes what went wrong, if it is the first, and ends the run. An operation that goes wrong after another thread has ended
+    /// the run fails nothing, even if the controller has not heard of that end yet.
     pub(super) fn fail(&self, fault: Fault) {
         let tick = self.clock.raw();
         self.tell(|news| {
-            if news.fault.is_none() && news.tick.is_none() {
+            let counts = news.tick.is_none() || fault.kind == FaultKind::Setup;
+            if news.fault.is_none() && counts {
                 news.fault = Some(fault);
-                news.tick = Some(tick);
+                news.tick = news.tick.or(Some(tick));
             }
         });
         self.stop(tick);

@@ -106,8 +106,8 @@ pub struct Session {
     nested: usize,
     sets: Vec<ReadySet>,
     fresh: Option<PathBuf>,
-    /// Where there were to be trees.
-    ways: BTreeSet<PathBuf>,
+    /// Where there were to be trees: the directories of their roots.
+    places: BTreeSet<PathBuf>,
     live: Option<live::Live>,
     json: Option<json::Writer>,
     stats_dir: Option<PathBuf>,
@@ -174,7 +174,7 @@ impl Session {
             nested: 0,
             sets: Vec::new(),
             fresh: None,
-            ways: BTreeSet::new(),
+            places: BTreeSet::new(),
             live: None,
             json: None,
             stats_dir: None,

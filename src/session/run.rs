@@ -217,7 +217,7 @@ impl Session {
             }
         }
         let fresh: Vec<Arc<Fileset>> = new.iter().map(|(set, _)| Arc::clone(set)).collect();
-        self.ways.extend(fresh.iter().map(|set| set.spec.path.clone()));
+        self.places.extend(fresh.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
         let prepared = self.bring_to_disk(&fresh, front);
         let prepared = match prepared {
             Ok(prepared) => prepared,
@@ -470,12 +470,11 @@ impl Session {
         }
         if let Some(dir) = self.fresh.take().filter(|_| !self.settings.keep) {
             // A tree whose making was interrupted is in no list; its marker tells.
-            let cleaned = prepare::clean_fresh(&dir, self.settings.populate_threads, &AtomicBool::new(false));
-            for e in cleaned.iter().flat_map(|report| &report.refused) {
+            let (places, stop) = (std::mem::take(&mut self.places), AtomicBool::new(false));
+            let cleaned = prepare::clean_places(&dir, &places, self.settings.populate_threads, &stop);
+            for e in &cleaned.refused {
                 front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
             }
-            // What leads to the trees was made for them.
-            std::mem::take(&mut self.ways).iter().for_each(|way| prepare::prune(way, &dir));
             if let Err(e) = std::fs::remove_dir(&dir)
                 && e.kind() != std::io::ErrorKind::NotFound
             {

@@ -31,7 +31,7 @@ impl ThreadStats {
     /// The same for each of so many threads, in one stretch of memory: ten thousand stretches take a second to come by.
     pub fn several(threads: usize, flowops: usize) -> std::io::Result<Vec<Self>> {
         let shares = threads.checked_mul(flowops).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        let mut counters = Counters::new(shares, layout::LEN)?.into_iter();
+        let mut counters = Counters::many(shares, layout::LEN)?.into_iter();
         Ok((0..threads).map(|_| Self { cells: counters.by_ref().take(flowops).map(Cell::new).collect() }).collect())
     }
 

@@ -22,12 +22,13 @@ pub fn wake_all(word: &AtomicU32) {
 
 /// Tells the kernel that so many threads will sleep. Its table of a process's sleepers has by itself a few places a processor,
 /// where two thousand threads on a dozen words get into one another's way: each wake-up goes past those who sleep on another.
+/// Four places a thread are never fewer than those.
 pub fn expect_sleepers(threads: usize) {
     // Since Linux 6.16; an older kernel has one table for all processes, and knows no such number.
     const PR_FUTEX_HASH: libc::c_int = 78;
     const SET_SLOTS: usize = 1;
-    let slots = threads.next_power_of_two().min(1 << 12);
-    if slots > 64 {
+    let slots = threads.saturating_mul(4).next_power_of_two().min(1 << 12);
+    if slots > 256 {
         // SAFETY: nothing but numbers goes to the kernel.
         let _ = unsafe { libc::prctl(PR_FUTEX_HASH, SET_SLOTS, slots, 0_usize) };
     }

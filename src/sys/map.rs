@@ -79,10 +79,20 @@ impl Counters {
     /// `shares` times `len` counters, all zero, in one mapping of small pages: only what is touched costs memory, also
     /// where the kernel would like to give huge pages to large mappings.
     pub fn new(shares: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
+        Self::of_kind(shares, len, MapFlags::PRIVATE)
+    }
+
+    /// The same for many threads, each of which writes to its own.
+    ///
+    /// Shared, though with nobody: a page of private memory that is read first is the kernel's page of zeros, and when it is
+    /// written to, every processor must be told that it is another now. Memory is not set aside for what nobody will touch.
+    pub fn many(shares: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
+        Self::of_kind(shares, len, MapFlags::SHARED | MapFlags::NORESERVE)
+    }
+
+    fn of_kind(shares: usize, len: usize, kind: MapFlags) -> rustix::io::Result<Vec<Self>> {
         let bytes = shares.checked_mul(len).and_then(|n| n.checked_mul(8)).ok_or(rustix::io::Errno::NOMEM)?;
-        // Shared, though with nobody: a page of private memory that is read first is the kernel's page of zeros, and when it is
-        // written to, every processor must be told that it is another now.
-        let map = Map::of_kind(bytes, MapFlags::SHARED)?;
+        let map = Map::of_kind(bytes, kind)?;
         if bytes > 0 {
             // SAFETY: the range is the mapping just made. Kernels without huge pages refuse the advice, which is as well.
             let _ = unsafe { madvise(map.at.as_ptr().cast(), map.len, Advice::LinuxNoHugepage) };

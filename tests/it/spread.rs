@@ -112,7 +112,8 @@ fn left_by(run: impl FnOnce(Wml) -> Output, script: &str) -> Vec<String> {
 
 #[test]
 fn the_ways_to_its_parts_go_with_a_fresh_directory() {
-    let script = "define fileset name=data,path=\"$dir/a:$dir/b/c\",entries=ENTRIES,dirwidth=1000,size=4k,prealloc=100\n\
+    let script = "define fileset name=data,path=\"$dir/a:$dir/b/c\",entries=ENTRIES,dirwidth=1000,size=0,prealloc=100\n\
+                  define fileset name=x/y,path=$dir,entries=3,size=0,prealloc=100\n\
                   define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
     let none: Vec<String> = Vec::new();
     let small = script.replace("ENTRIES", "10");

@@ -61,3 +61,16 @@ fn threads_that_can_only_wait_end_the_run_with_a_report() {
     assert!(output.stdout.contains("stuck"), "the report is printed\n{}", output.shown());
     assert_eq!(output.left(), ["w.wml"], "left behind");
 }
+
+/// A step that wants a file and a free name holds neither while it waits for the other: taking one and giving it back is a change,
+/// and as long as something changes nothing is stuck.
+#[test]
+fn a_link_to_no_file_is_stuck_too() {
+    let script = "# dialect: fsl\n\
+        define fileset name=data,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=0\n\
+        define process name=p { thread name=t,instances=2 { flowop link name=more,filesetname=data } }\n";
+    let output = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "60"]).result().run().exits(1);
+    let run = output.only_run();
+    assert_eq!(run["state"], "stuck");
+    assert!(run["ended_by"].as_str().unwrap().contains("no existing file"), "{}", run["ended_by"]);
+}

@@ -205,7 +205,7 @@ impl SubmitStep<'_> {
         }
         let Some(handle) = cx.handle(slot) else { return Outcome::Over };
         let write = self.op.write;
-        // Reads in order start over at the end of the file, as those by the kernel's position do.
+        // Reads in order start over at the end of the file, as far as this slot knows it.
         let in_order = offset.is_none();
         let on = if !write && handle.cursor >= handle.size { 0 } else { handle.cursor };
         let offset = offset.unwrap_or(on);

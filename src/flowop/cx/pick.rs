@@ -153,6 +153,10 @@ impl OpCx<'_> {
         self.digress();
         let (around, by) = self.around(set, PickBy::Rotate);
         self.seek(around, Kind::File, |cx, part| {
+            // Before anything is held: what is taken and given back again is a change, which wakes everybody who waits here.
+            if cx.views[part].set.state.files.n_existing() == 0 {
+                return Look::Lacks(Want::Existing);
+            }
             let free = match cx.look(part, Want::Absent, by, true) {
                 Look::Found(free) => free,
                 Look::Busy => return Look::Busy,
