@@ -179,10 +179,11 @@ pub(super) enum Command {
         /// Such as E0202
         code: String,
     },
-    /// Remove the file sets that wmlrun made in a directory
+    /// Remove the file sets that wmlrun made in directories
     Clean {
-        /// The directory
-        dir: PathBuf,
+        /// The directories
+        #[arg(required = true)]
+        dirs: Vec<PathBuf>,
     },
     /// Print completions for a shell
     Completions {

@@ -98,7 +98,7 @@ impl Console {
 impl Front for Console {
     fn line(&mut self, text: &str) {
         self.live.clear();
-        say(text);
+        if self.report.for_programs() { tell(text) } else { say(text) }
     }
 
     fn note(&mut self, text: &str) {

@@ -52,7 +52,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             Command::List { what } => info::list(&what),
             Command::Show { name } => info::show(&name),
             Command::Explain { code } => info::explain(&code),
-            Command::Clean { dir } => info::clean(&dir),
+            Command::Clean { dirs } => dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default(),
             Command::Completions { shell } => info::completions(&shell),
             Command::Man { dir } => info::manual(&dir),
         },

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-pub use super::remove::{CleanReport, Removed, clean, clean_fresh, clean_places, remove};
+pub use super::remove::{CleanReport, Removed, clean, clean_fresh, clean_places, is_marked, remove};
 
 /// How sets are prepared.
 #[derive(Clone, Debug)]

@@ -235,7 +235,7 @@ pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<Clea
     let device = |path: &Path| std::fs::symlink_metadata(path).map(|m| m.dev()).ok();
     for below in directories_in(dir)? {
         // A root that could not be removed is no way to another; a file system that somebody mounted here is not the run's.
-        if below.join(root::MARKER).exists() || device(&below) != device(dir) {
+        if is_marked(&below) || device(&below) != device(dir) {
             continue;
         }
         let more = clean_fresh(&below, threads, stop);
@@ -245,6 +245,11 @@ pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<Clea
         report.add(more);
     }
     Ok(report)
+}
+
+/// Whether a directory bears a marker.
+pub fn is_marked(dir: &Path) -> bool {
+    dir.join(root::MARKER).is_file()
 }
 
 /// Removes an empty directory, and those above it as far as they are empty then, up to one that stays.

@@ -53,6 +53,10 @@ const COLUMNS: &[Column] = &[
 ];
 
 impl Report for Csv {
+    fn for_programs(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &'static str {
         "csv"
     }

@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 pub struct Json;
 
 impl Report for Json {
+    fn for_programs(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &'static str {
         "json"
     }

@@ -30,6 +30,11 @@ pub trait Report: Sync {
         false
     }
 
+    /// Whether a program reads it: then nothing else may stand between.
+    fn for_programs(&self) -> bool {
+        false
+    }
+
     /// What comes before all runs.
     fn begin(&self, _document: &Document, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())

@@ -107,6 +107,8 @@ pub enum Warning {
     ProcessorBound {
         /// Share of the machine's processors, 0 … 1.
         busy: f64,
+        /// The part of it that the run itself took.
+        own: f64,
     },
     /// The rate changed while the run went on.
     Unsteady {
@@ -230,7 +232,9 @@ impl Warning {
                 duration::latency(*overhead_ns),
                 duration::latency(*mean_ns)
             ),
-            Self::ProcessorBound { busy } => format!("the processors were {:.0} % busy", busy * 100.0),
+            Self::ProcessorBound { busy, own } => {
+                format!("the processors were {:.0} % busy, {:.0} % with this run", busy * 100.0, own * 100.0)
+            }
             Self::Unsteady { first_per_s, last_per_s } => {
                 let change = (last_per_s / first_per_s - 1.0) * 100.0;
                 let (first, last) = (measured(*first_per_s), measured(*last_per_s));
@@ -273,6 +277,9 @@ impl Warning {
             Self::ToolBound { .. } => {
                 "compare only runs of the same machine and version; larger operations hide the tool"
             }
+            Self::ProcessorBound { busy, own } if *own < busy / 2.0 => {
+                "something else ran on this machine, and its work is in the figures: run again without it"
+            }
             Self::ProcessorBound { .. } => {
                 "fewer threads may give the same rate; it is the machine's limit, not the disk's"
             }
@@ -307,7 +314,7 @@ pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
     if run.engine != "null" {
         storage(document, run, &mut found);
     }
-    machine(run, &mut found);
+    machine(document, run, &mut found);
     course(run, &mut found);
     found
 }
@@ -377,7 +384,7 @@ fn storage(document: &Document, run: &Run, found: &mut Vec<Warning>) {
 }
 
 /// Was it the tool or the machine that was measured?
-fn machine(run: &Run, found: &mut Vec<Warning>) {
+fn machine(document: &Document, run: &Run, found: &mut Vec<Warning>) {
     if let (Some(overhead), Some(mean_ns)) = (run.overhead_ns_per_op, run.summary.latency_ns.mean) {
         let io = || run.flowops.iter().filter(|f| f.class.is_io());
         let tool: f64 = io().filter_map(|f| f.tool_ns_mean.map(|ns| ns * f.ops as f64)).sum();
@@ -388,7 +395,9 @@ fn machine(run: &Run, found: &mut Vec<Warning>) {
         }
     }
     if let Some(busy) = run.summary.cpu_busy.filter(|busy| *busy > BUSY) {
-        found.push(Warning::ProcessorBound { busy });
+        let used_us = run.summary.cpu_us_per_op.map_or(0.0, |us| us * run.summary.ops as f64);
+        let own = used_us / 1e6 / (run.measured_seconds * document.environment.cpu.count.max(1) as f64);
+        found.push(Warning::ProcessorBound { busy, own });
     }
     if run.descriptor_tables == "shared" && run.processes > 1 {
         found.push(Warning::SharedDescriptors);

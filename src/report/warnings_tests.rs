@@ -68,7 +68,8 @@ fn each_cause_has_its_warning() {
             }),
         ),
         ("tool_bound", after(|d| d.runs[0].overhead_ns_per_op = Some(2_000.0))),
-        ("processor_bound", after(|d| d.runs[0].summary.cpu_busy = Some(0.97))),
+        ("processor_bound", after(|d| busy(d, 0.95))),
+        ("processor_bound", after(|d| busy(d, 0.01))),
         ("unsteady", after(|d| d.runs[0].intervals[7..].iter_mut().for_each(|i| i.flowops[0].ops /= 2))),
         ("starved", after(|d| d.runs[0].flowops[1].starved_seconds = 12.0)),
         (
@@ -152,4 +153,12 @@ fn notes_of_others_stay_and_ours_are_not_doubled() {
     note(&mut document);
     let codes: Vec<&str> = document.runs[0].warnings.iter().map(|note| note.code.as_str()).collect();
     assert_eq!(codes, ["kernel_taint", "errors"]);
+}
+
+/// The machine 97 % busy, this share of it with the run.
+fn busy(d: &mut Document, own: f64) {
+    let (seconds, processors) = (d.runs[0].measured_seconds, d.environment.cpu.count as f64);
+    let summary = &mut d.runs[0].summary;
+    summary.cpu_busy = Some(0.97);
+    summary.cpu_us_per_op = Some(own * 1e6 * seconds * processors / summary.ops as f64);
 }

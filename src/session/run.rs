@@ -223,6 +223,7 @@ impl Session {
             Ok(prepared) => prepared,
             Err(status) => {
                 self.sets = kept;
+                self.leave_unfinished(&fresh, front);
                 return Err(status);
             }
         };
@@ -254,7 +255,10 @@ impl Session {
         };
         match self.interruptible(|stop| prepare::prepare(sets, &options, front.progress(), stop)) {
             Ok(prepared) => Ok(prepared),
-            Err(_) if self.signal() != 0 => Err(Status::Interrupted(self.signal())),
+            Err(_) if self.signal() != 0 => {
+                front.note("interrupted while files were made: there was no run");
+                Err(Status::Interrupted(self.signal()))
+            }
             Err(e) => {
                 front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
                 Err(Status::Refused)
@@ -460,6 +464,24 @@ impl Session {
         self.left.push((ready.set.spec.root(), ready.prepared.bytes));
         ready.set.close();
         Status::Done
+    }
+
+    /// Trees whose making ended early, in a directory of the user's: they stay or go like others.
+    fn leave_unfinished(&mut self, sets: &[Arc<Fileset>], front: &mut dyn Front) {
+        let in_fresh = |root: &Path| self.fresh.as_ref().is_some_and(|dir| root.starts_with(dir));
+        for root in sets.iter().map(|set| set.spec.root()).filter(|root| !in_fresh(root)).collect::<Vec<_>>() {
+            if !prepare::is_marked(&root) {
+                continue;
+            }
+            if !self.settings.clean {
+                self.left.push((root, 0));
+                continue;
+            }
+            match prepare::clean(&root, self.settings.populate_threads, &AtomicBool::new(false)) {
+                Ok(cleaned) => cleaned.refused.iter().for_each(|e| front.error(Some(e.code()), &e.to_string(), None)),
+                Err(e) => front.error(Some(e.code()), &e.to_string(), e.help().as_deref()),
+            }
+        }
     }
 
     /// The session ends: the fresh directory goes, trees in a directory of the user's stay, and a line says so.

@@ -97,10 +97,9 @@ fn the_parts_are_reused_and_cleaned_like_any_set() {
     let first = all();
     run(dir.path(), look, &[]).exits(0);
     assert_eq!(all(), first, "the same files in the same places");
-    for part in ["a", "b"] {
-        Wml::new().args(["clean"]).args([dir.path().join(part)]).run().exits(0);
-        assert!(!dir.path().join(part).join("data").exists());
-    }
+    let parts = ["a", "b"].map(|part| dir.path().join(part));
+    Wml::new().args(["clean"]).args(&parts).run().exits(0);
+    assert!(parts.iter().all(|part| !part.join("data").exists()));
 }
 
 /// A run of its own fresh directory, and what it leaves where it stood.
@@ -125,4 +124,18 @@ fn the_ways_to_its_parts_go_with_a_fresh_directory() {
         call.under(under).args(["--runtime", "100"]).run().exits(130)
     };
     assert_eq!(left_by(interrupted, &large), none);
+}
+
+#[test]
+fn what_was_made_until_an_interrupt_is_told() {
+    let script = "define fileset name=data,path=$dir,entries=3000000,dirwidth=1000,size=0,prealloc=100\n\
+                  define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
+    let under = ["timeout", "--foreground", "--signal=INT", "--preserve-status", "1"].map(str::to_owned);
+    let call = Wml::below(&memory()).file("x.wml", script).under(under);
+    let output = call.args(["x.wml", "--no-settle", "--dir", "here", "--runtime", "100"]).run().exits(130);
+    for words in ["interrupted while files were made", "here/data stays", "`wmlrun clean here`"] {
+        assert!(output.stderr.contains(words), "{words}\n{}", output.stderr);
+    }
+    Wml::new().args(["clean".into(), output.dir().join("here").into_os_string()]).run().exits(0);
+    assert!(!output.dir().join("here/data").exists());
 }
