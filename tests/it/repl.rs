@@ -349,7 +349,8 @@ impl Terminal {
         let since = Instant::now();
         loop {
             let screen = self.screen();
-            if what(&screen) {
+            // The same twice: a terminal may be seen while it is still being written to.
+            if what(&screen) && screen == self.screen() {
                 return screen;
             }
             assert!(since.elapsed() < LONG, "it never came; the screen shows\n{screen}");
