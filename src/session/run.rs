@@ -218,12 +218,15 @@ impl Session {
         }
         let fresh: Vec<Arc<Fileset>> = new.iter().map(|(set, _)| Arc::clone(set)).collect();
         self.places.extend(fresh.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
+        // What bears a marker already is not this session's to take away, if it can't be worked on.
+        let unmade: Vec<PathBuf> =
+            fresh.iter().map(|set| set.spec.root()).filter(|root| !prepare::is_marked(root)).collect();
         let prepared = self.bring_to_disk(&fresh, front);
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(status) => {
                 self.sets = kept;
-                self.leave_unfinished(&fresh, front);
+                self.leave_unfinished(unmade, front);
                 return Err(status);
             }
         };
@@ -466,11 +469,10 @@ impl Session {
         Status::Done
     }
 
-    /// Trees whose making ended early, in a directory of the user's: they stay or go like others.
-    fn leave_unfinished(&mut self, sets: &[Arc<Fileset>], front: &mut dyn Front) {
-        let in_fresh = |root: &Path| self.fresh.as_ref().is_some_and(|dir| root.starts_with(dir));
-        for root in sets.iter().map(|set| set.spec.root()).filter(|root| !in_fresh(root)).collect::<Vec<_>>() {
-            if !prepare::is_marked(&root) {
+    /// Trees whose making began here and ended early, in a directory of the user's: they stay or go like others.
+    fn leave_unfinished(&mut self, roots: Vec<PathBuf>, front: &mut dyn Front) {
+        for root in roots.into_iter().filter(|root| prepare::is_marked(root)) {
+            if self.fresh.as_ref().is_some_and(|dir| root.starts_with(dir)) {
                 continue;
             }
             if !self.settings.clean {
@@ -478,7 +480,7 @@ impl Session {
                 continue;
             }
             match prepare::clean(&root, self.settings.populate_threads, &AtomicBool::new(false)) {
-                Ok(cleaned) => cleaned.refused.iter().for_each(|e| front.error(Some(e.code()), &e.to_string(), None)),
+                Ok(cleaned) => tell_refused(&cleaned, front),
                 Err(e) => front.error(Some(e.code()), &e.to_string(), e.help().as_deref()),
             }
         }
@@ -494,9 +496,7 @@ impl Session {
             // A tree whose making was interrupted is in no list; its marker tells.
             let (places, stop) = (std::mem::take(&mut self.places), AtomicBool::new(false));
             let cleaned = prepare::clean_places(&dir, &places, self.settings.populate_threads, &stop);
-            for e in &cleaned.refused {
-                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-            }
+            tell_refused(&cleaned, front);
             if let Err(e) = std::fs::remove_dir(&dir)
                 && e.kind() != std::io::ErrorKind::NotFound
             {
@@ -531,6 +531,13 @@ impl Session {
         {
             front.note(&format!("the result file can't be written: {e}"));
         }
+    }
+}
+
+/// Trees that could not be removed, and why.
+fn tell_refused(cleaned: &prepare::CleanReport, front: &mut dyn Front) {
+    for e in &cleaned.refused {
+        front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
     }
 }
 

@@ -92,3 +92,30 @@ fn clean_removes_what_was_made_and_nothing_else() {
     let names: Vec<_> = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["mine"]);
 }
+
+/// What a run made is not taken away by another that could not even begin on it, whatever that was to do at its end.
+#[test]
+fn a_tree_that_was_refused_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = |entries: u32, more: &str| {
+        format!(
+            "define fileset name=data,path=$dir,entries={entries},dirwidth=5,size=1k,prealloc=100{more}\n\
+             define process name=p {{ thread name=t {{ flowop statfile name=s,filesetname=data }} }}\n"
+        )
+    };
+    let run = |text: &str, args: &[&str]| {
+        let call = Wml::new().file("x.wml", text).args(["x.wml", "--runtime", "0.2", "--no-settle", "--dir"]);
+        call.args([dir.path()]).args(args).run()
+    };
+    run(&script(10, ""), &[]).exits(0);
+    let root = dir.path().join("data");
+    // Another layout.
+    run(&script(20, ",reuse"), &["--clean"]).exits(3);
+    assert_eq!(walk(&root), 10 + 1, "the files and the marker");
+}
+
+/// How many files there are below a directory.
+fn walk(dir: &std::path::Path) -> usize {
+    let entries = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
+    entries.map(|path| if path.is_dir() { walk(&path) } else { 1 }).sum()
+}
