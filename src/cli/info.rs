@@ -119,7 +119,8 @@ pub(super) fn explain(number: &str) -> u8 {
 
 /// Removes the file sets in a directory, and in the fresh directories of killed runs in it.
 pub(super) fn clean(dir: &Path) -> u8 {
-    let mut cleaned = clean_one(dir, if is_fresh(dir) { prepare::clean_fresh } else { prepare::clean });
+    let fresh = is_fresh(dir);
+    let mut cleaned = clean_one(dir, if fresh { prepare::clean_fresh } else { prepare::clean });
     // Fresh directories: a run's and nobody else's by name, and empty once their sets are gone.
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for path in entries.map(|e| e.path()).filter(|p| is_fresh(p)) {
@@ -129,7 +130,6 @@ pub(super) fn clean(dir: &Path) -> u8 {
             say(&format!("{} removed", path.display()));
         }
     }
-    let fresh = is_fresh(dir);
     if fresh && std::fs::remove_dir(dir).is_ok() {
         cleaned.found = true;
         say(&format!("{} removed", dir.display()));

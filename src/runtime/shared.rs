@@ -201,7 +201,7 @@ impl Shared {
             let counts = news.tick.is_none() || fault.kind == FaultKind::Setup;
             if news.fault.is_none() && counts {
                 news.fault = Some(fault);
-                news.tick = news.tick.or(Some(tick));
+                news.tick.get_or_insert(tick);
             }
         });
         self.stop(tick);

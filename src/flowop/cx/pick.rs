@@ -127,16 +127,10 @@ impl OpCx<'_> {
 
     #[inline(never)]
     fn pick_any(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
-        let view = &self.views[set];
-        if view.parts == 1 {
-            let how = match by {
-                PickBy::Rotate => How::Rotate(&mut self.rotors[set]),
-                PickBy::Own => How::Own(&mut self.own[set]),
-                PickBy::Index(n) => How::Index(n),
-            };
-            if let Picked::File(index) = view.set.state.pick(want, how, hold) {
-                return Ok(FileRef { set, index });
-            }
+        if self.views[set].parts == 1
+            && let Look::Found(file) = self.look(set, want, by, hold)
+        {
+            return Ok(file);
         }
         self.pick_around(set, want, by, hold)
     }
