@@ -14,6 +14,7 @@ mod direct;
 mod environment;
 mod front;
 mod help;
+mod left;
 pub mod library;
 mod live;
 mod record;
@@ -118,8 +119,8 @@ pub struct Session {
     whole: bool,
     /// Runs whose operations are in the trace file.
     traced: usize,
-    /// Trees that were let go and stay where they are, with their bytes.
-    left: Vec<(PathBuf, u64)>,
+    /// Trees that were let go and stay where they are.
+    left: Vec<left::Left>,
     shell: shell::Shell,
 }
 

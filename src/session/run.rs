@@ -1,12 +1,13 @@
 //! A measured run: file sets, processes, the wait, the result.
 
 use super::beat::Beat;
+use super::left::{self, Left};
 use super::live::Ready;
 use super::{Front, ReadySet, Session, Status, record};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Asynchronous;
 use crate::fileset::prepare::{self, Prepared};
-use crate::fileset::{Fileset, settle, weigh};
+use crate::fileset::{Fileset, settle};
 use crate::plan::{self, Plan};
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::Span;
@@ -27,9 +28,6 @@ const DEFAULT_SECONDS: f64 = 60.0;
 
 /// What threads in a call are given before the report is written.
 const GRACE: Duration = Duration::from_millis(300);
-
-/// Entries of a tree that stays which are looked at to say how big it is.
-const WEIGHED: usize = 100_000;
 
 /// What they are given after it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -201,7 +199,7 @@ impl Session {
                 self.let_go(&ready, front);
             }
         }
-        self.left.retain(|(path, _)| plan.filesets.iter().all(|s| s.root() != *path));
+        self.left.retain(|left| plan.filesets.iter().all(|s| s.root() != left.root));
         let mut new = Vec::new();
         for (spec, key) in plan.filesets.iter().zip(&wanted) {
             if kept.iter().any(|r| r.made_from == *key) {
@@ -464,7 +462,8 @@ impl Session {
         if (own && !self.settings.keep) || self.settings.clean {
             return self.remove_tree(ready, front);
         }
-        self.left.push((ready.set.spec.root(), ready.prepared.bytes));
+        let files = ready.set.state.n_existing();
+        self.left.push(Left { root: ready.set.spec.root(), bytes: ready.prepared.bytes, files });
         ready.set.close();
         Status::Done
     }
@@ -476,7 +475,7 @@ impl Session {
                 continue;
             }
             if !self.settings.clean {
-                self.left.push((root, 0));
+                self.left.push(Left { root, bytes: 0, files: 0 });
                 continue;
             }
             match prepare::clean(&root, self.settings.populate_threads, &AtomicBool::new(false)) {
@@ -503,23 +502,8 @@ impl Session {
                 front.note(&format!("{} stays: {e}", dir.display()));
             }
         }
-        let stay = std::mem::take(&mut self.left);
-        if !stay.is_empty() {
-            let sizes: Option<u64> = stay.iter().map(|(root, _)| weigh::bytes(root, WEIGHED)).sum();
-            let bytes = match sizes {
-                Some(now) => crate::util::size::format(now),
-                None => format!("{} as they were made", crate::util::size::format(stay.iter().map(|(_, b)| b).sum())),
-            };
-            let paths: Vec<String> = stay.iter().map(|(p, _)| p.display().to_string()).collect();
-            let (verb, them) = if paths.len() == 1 { ("stays", "it") } else { ("stay", "them") };
-            let mut places: Vec<String> =
-                stay.iter().filter_map(|(root, _)| root.parent()).map(|dir| dir.display().to_string()).collect();
-            places.dedup();
-            front.note(&format!(
-                "{} {verb}: {bytes} (`--clean` removes {them}, or `wmlrun clean {}`)",
-                paths.join(", "),
-                places.join(" ")
-            ));
+        if let Some(line) = left::told(&std::mem::take(&mut self.left)) {
+            front.note(&line);
         }
         status
     }

@@ -1,0 +1,66 @@
+//! Trees that stay when a session ends, and the line that says so. Deliberately absent: what removes trees.
+
+use crate::fileset::weigh;
+use crate::util::size;
+use std::path::PathBuf;
+
+/// Entries that are looked at to say how big the trees are by now: nobody waits long for it at the end of a run.
+const WEIGHED: u64 = 100_000;
+
+/// A tree that was let go and stays where it is.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) root: PathBuf,
+    /// Its bytes as it was made.
+    pub(super) bytes: u64,
+    /// Files that were there at last, as far as they were counted.
+    pub(super) files: u64,
+}
+
+/// What to tell of the trees that stay; nothing if there are none.
+pub(super) fn told(stay: &[Left]) -> Option<String> {
+    let them = match stay {
+        [] => return None,
+        [_] => "it",
+        _ => "them",
+    };
+    let verb = if stay.len() == 1 { "stays" } else { "stay" };
+    let paths: Vec<String> = stay.iter().map(|left| left.root.display().to_string()).collect();
+    let mut places: Vec<String> =
+        stay.iter().filter_map(|left| left.root.parent()).map(|dir| dir.display().to_string()).collect();
+    places.dedup();
+    let (paths, places, bytes) = (paths.join(", "), places.join(" "), weight(stay));
+    Some(format!("{paths} {verb}: {bytes} (`--clean` removes {them}, or `wmlrun clean {places}`)"))
+}
+
+/// How big they are: by now if that is found out soon, else as they were made.
+fn weight(stay: &[Left]) -> String {
+    let files: u64 = stay.iter().map(|left| left.files).sum();
+    let now = (files <= WEIGHED)
+        .then(|| stay.iter().map(|left| weigh::bytes(&left.root, WEIGHED as usize)).sum::<Option<u64>>());
+    match now.flatten() {
+        Some(bytes) => size::format(bytes),
+        None => format!("{} as they were made", size::format(stay.iter().map(|left| left.bytes).sum())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{Left, WEIGHED, told};
+
+    #[test]
+    fn the_size_is_that_of_now_unless_there_are_too_many_files_to_look_at() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("grown"), [0; 3 << 10]).unwrap();
+        let tree = |files| Left { root: dir.path().to_owned(), bytes: 1 << 20, files };
+        assert!(told(&[tree(1)]).unwrap().contains(" stays: 3.0 KiB (`--clean` removes it"));
+        assert!(told(&[tree(WEIGHED + 1)]).unwrap().contains(" stays: 1.0 MiB as they were made ("));
+        assert!(
+            told(&[tree(WEIGHED), tree(1)])
+                .unwrap()
+                .contains(" stay: 2.0 MiB as they were made (`--clean` removes them")
+        );
+        assert_eq!(told(&[]), None);
+    }
+}
