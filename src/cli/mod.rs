@@ -34,15 +34,19 @@ pub fn main() -> ExitCode {
 fn dispatch(cli: args::Cli) -> u8 {
     let script = cli.script.or(cli.file);
     match (cli.command, script) {
-        (None, Some(script)) => run(&script, &cli.run),
+        (None, Some(script)) => find(&script).map_or(2, |found| run(&found, &cli.run)),
         (None, None) if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => repl(None, &cli.run),
-        (None, None) => {
-            console::error(
-                "no script is named",
-                Some("`wmlrun SCRIPT` runs one, `wmlrun list` shows what is shipped, `wmlrun --help` the rest"),
-            );
-            2
-        }
+        // As Filebench 1.4 did: `wmlrun << END` and `wmlrun < script`.
+        (None, None) => match (!std::io::stdin().is_terminal()).then(|| find("-")).flatten() {
+            Some(found) if !found.text.trim().is_empty() => run(&found, &cli.run),
+            _ => {
+                console::error(
+                    "no script is named",
+                    Some("`wmlrun SCRIPT` runs one, `wmlrun list` shows what is shipped, `wmlrun --help` the rest"),
+                );
+                2
+            }
+        },
         (Some(command), _) => match command {
             Command::Repl { script, run } => repl(script.as_deref(), &run),
             Command::Check { scripts, dump, dialect } => stages::check(&scripts, dump.as_deref(), dialect.as_deref()),
@@ -88,10 +92,9 @@ fn find(name: &str) -> Option<library::Found> {
     }
 }
 
-fn run(script: &str, args: &RunArgs) -> u8 {
+fn run(found: &library::Found, args: &RunArgs) -> u8 {
     let Some(settings) = settings(args) else { return 2 };
     let Some(format) = format(&args.format) else { return 2 };
-    let Some(found) = find(script) else { return 2 };
     let (interrupt, _) = signals::listen();
     let mut console = Console::new(format, args.quiet);
     let mut session = Session::new(settings, interrupt);

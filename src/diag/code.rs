@@ -104,7 +104,7 @@ codes! {
         "The waits in the loop alone take longer than the rate allows.";
     Shadowed = "W0410", "a local variable that hides another of the same name",
         "Inside the composite flowop the parameter is meant, outside the global variable.";
-    RepeatedName = "W0411", "two flowops of one name in a loop",
+    RepeatedName = "W0411", "two flowops of one name in a loop, or two threads in a process",
         "Filebench adds them up under the one name. wmlrun keeps them apart by their place in the loop, but `target=` means both, and a reader of the results must count.";
     FilesAndLeafdirs = "W0412", "files and leaf directories in one file set",
         "With both `entries=` and `leafdirs=` Filebench gives files and leaf directories the same names and fails. Here each directory holds either, and leaf directories come after the files' directories. A script that is to run with Filebench too needs two file sets.";

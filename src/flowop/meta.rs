@@ -109,11 +109,16 @@ impl Stateless for Delete {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        // The slot's file, open or not, if a slot is named and remembers one; it may be gone by another's hand.
+        // The slot's file, open or not, if a slot is named and remembers one.
         let named = if self.file.slot.fd > 0 { cx.slots.get(self.file.slot.fd).file } else { None };
         let held = match named.map(|f| cx.hold_existing(f)) {
-            None | Some(Ok(false)) => None,
+            None => None,
             Some(Ok(true)) => named,
+            Some(Ok(false)) => {
+                // Gone by another's hand: nothing is left to do, and no other file is to go instead.
+                cx.slots.get_mut(self.file.slot.fd).file = None;
+                return Outcome::Ok;
+            }
             Some(Err(outcome)) => return outcome,
         };
         let file = if let Some(file) = held {

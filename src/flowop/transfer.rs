@@ -268,13 +268,16 @@ impl Offsets {
         Ok(Some(offset))
     }
 
-    /// How many places there are for an I/O: the last one included, unlike in Filebench.
+    /// How many places there are for an I/O: the last one included, unlike in Filebench. It need not fit a file that is smaller
+    /// than the working set: a read comes to its end, and a write makes it longer.
     fn fit(&mut self, cx: &mut OpCx<'_>, nominal: u64, len: u64, align: u64) -> Result<(), Outcome> {
-        let room = if self.workingset > 0 { self.workingset.min(nominal) } else { nominal };
-        if len > room || len == 0 {
-            let what = format!("an I/O of {len} bytes at random does not fit a file of {room} bytes");
+        let bound = if self.workingset > 0 { self.workingset } else { nominal };
+        if len > bound || len == 0 {
+            let of = if self.workingset > 0 { "working set" } else { "file" };
+            let what = format!("an I/O of {len} bytes at random does not fit a {of} of {bound} bytes");
             return Err(cx.misuse(what, "make `iosize` smaller, or the files (or `workingset`) larger"));
         }
+        let room = bound.min(nominal).max(len);
         self.places = (room - len).checked_div(align).map_or(room / len, |last| last + 1);
         self.cached = (nominal, len);
         Ok(())

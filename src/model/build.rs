@@ -85,6 +85,13 @@ impl Builder<'_> {
                 span,
                 &["files", "filesets", "fileset", "processes", "process"],
             )?),
+            "shutdown" if args.is_empty() => {
+                return self.ignored(
+                    span,
+                    "`shutdown` without a word ends nothing",
+                    "write `shutdown processes` or `shutdown filesets`",
+                );
+            }
             "shutdown" => CommandKind::Shutdown(self.object(
                 args,
                 span,
@@ -92,7 +99,20 @@ impl Builder<'_> {
             )?),
             "list" if args.is_empty() => CommandKind::List(Object::All),
             "list" => CommandKind::List(self.object(args, span, &["fileset", "filesets", "flowop", "flowops"])?),
-            "run" => CommandKind::Run(self.at_most_one(args, "run [SECONDS]")),
+            "run" => {
+                let mut values = self.bare_values(args, 2, "run [SECONDS]").into_iter();
+                let seconds = values.next();
+                if let Some(second) = values.next() {
+                    let () = self
+                        .ignored(
+                            second.span,
+                            "`run` takes one number",
+                            "for reports on the way: `psrun PERIOD SECONDS`",
+                        )
+                        .unwrap_or_default();
+                }
+                CommandKind::Run(seconds)
+            }
             "psrun" => {
                 let mut values = self.bare_values(args, 2, "psrun [[-]PERIOD [SECONDS]]").into_iter();
                 CommandKind::PsRun { period: values.next(), seconds: values.next() }
@@ -159,6 +179,12 @@ impl Builder<'_> {
             }
         }
         values
+    }
+
+    /// What is accepted and has no effect.
+    fn ignored<T>(&mut self, span: Span, what: &str, help: &str) -> Option<T> {
+        self.found.push(Diagnostic::warning(Code::Ignored, span, format!("{what}, and this has no effect")).help(help));
+        None
     }
 
     fn at_most_one(&mut self, args: &[Arg], form: &str) -> Option<Spanned<Expr>> {

@@ -206,7 +206,12 @@ fn eval_at(expr: &Spanned<Expr>, scope: &dyn Lookup, depth: u32) -> Result<Value
         Expr::Var(v) => read(&Spanned::new(v.clone(), expr.span), expr.span, scope, depth)?,
         Expr::Binary(b) => {
             let (left, op, right) = &**b;
-            arithmetic(&eval_at(left, scope, depth)?, *op, &eval_at(right, scope, depth)?, expr.span)?
+            let (one, other) = (eval_at(left, scope, depth)?, eval_at(right, scope, depth)?);
+            match (&one, op, &right.node) {
+                // `$dir/$sub` is a path where `$dir` is a text.
+                (Value::Text(text), Operator::Divide, Expr::Var(_)) => Value::Text(format!("{text}/{}", other.print())),
+                _ => arithmetic(&one, *op, &other, expr.span)?,
+            }
         }
         Expr::Table(rows) => {
             let mut table = Vec::new();
@@ -298,7 +303,11 @@ fn arithmetic(left: &Value, op: Operator, right: &Value, span: Span) -> Result<V
     }
     let (Some(a), Some(b)) = (left.as_f64(), right.as_f64()) else {
         let odd = if left.as_f64().is_none() { left } else { right };
-        return Err(bad(format!("arithmetic with {}", odd.kind())).help("both sides must be numbers"));
+        let help = match left {
+            Value::Text(_) => "both sides must be numbers; a path or name stands in quotes: `\"$dir/01\"`",
+            _ => "both sides must be numbers",
+        };
+        return Err(bad(format!("arithmetic with {}", odd.kind())).help(help));
     };
     Ok(Value::Float(match op {
         Operator::Add => a + b,

@@ -147,20 +147,19 @@ fn process(
         unroller.thread(&thread.flowops, values.flag("mix"), scope, found);
         let (drafts, pending) = (unroller.drafts, unroller.pending);
         let name = values.text("name").unwrap_or_default();
-        if threads.iter().any(|t| t.name == name) {
-            let at = values.get("name").map_or(thread.span, |(_, s)| s);
-            found.push(
-                Diagnostic::error(
-                    Code::Duplicate,
-                    at,
-                    format!("a second thread called `{name}` in process `{}`", head.name),
-                )
-                .help("give it another name: results are told apart by names"),
-            );
-        }
+        let name = unlike(name, &threads);
         threads.push(DraftThread { values, name, drafts, pending, dialect: def.dialect });
     }
     (head, threads)
+}
+
+/// The name of a thread, with a number behind it if the process has one of that name: results are told apart by names.
+fn unlike(name: String, others: &[DraftThread]) -> String {
+    let is_free = |name: &String| others.iter().all(|t| t.name != *name);
+    if is_free(&name) {
+        return name;
+    }
+    (2..=others.len() + 1).map(|n| format!("{name}-{n}")).find(is_free).unwrap_or(name)
 }
 
 /// A number of instances.

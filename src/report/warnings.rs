@@ -200,6 +200,10 @@ impl Warning {
                     State::Failed | State::Complete => format!("the run failed{by}"),
                 }
             }
+            // Number 0: what failed came to no call.
+            Self::Errors { flowop, errno, count: n } if errno == "errno 0" => {
+                format!("{} of `{flowop}` failed before its call", count(*n, "operation"))
+            }
             Self::Errors { flowop, errno, count: n } => {
                 format!("{} of `{flowop}` failed with {errno}", count(*n, "operation"))
             }

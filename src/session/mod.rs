@@ -121,6 +121,8 @@ pub struct Session {
     traced: usize,
     /// Trees that were let go and stay where they are.
     left: Vec<left::Left>,
+    /// What a whole script reads itself; a text that it loads reads more.
+    reads: std::collections::HashSet<String>,
     shell: shell::Shell,
 }
 
@@ -184,6 +186,7 @@ impl Session {
             whole: false,
             traced: 0,
             left: Vec::new(),
+            reads: std::collections::HashSet::new(),
             shell: shell::Shell::default(),
         }
     }
@@ -304,6 +307,7 @@ impl Session {
             unused.iter().for_each(|(text, help)| front.error(None, text, Some(help)));
             return Status::Script;
         }
+        self.reads = model::lint::read_by(&model.commands);
         let doubts = model::lint::lint(&model, &self.scope, true);
         if !doubts.is_empty() {
             front.diagnostics(&self.map, &doubts);

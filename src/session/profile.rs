@@ -65,6 +65,8 @@ pub fn parse(file: FileId, text: &str) -> (Profile, Vec<Diagnostic>) {
 enum Section {
     Defaults,
     Config(Config),
+    /// `MULTICLIENT`, which names machines that run the profile together. What stands in it is not read.
+    Clients,
 }
 
 struct Reader {
@@ -99,6 +101,7 @@ impl Reader {
         }
         match (self.section.is_some(), bare) {
             (true, "}") => self.close(),
+            (true, _) if matches!(self.section, Some((Section::Clients, _))) => {}
             (true, _) => match assignment(self.file, bare, start) {
                 Some(a) => self.section_assignments().push(a),
                 None => self.odd(bare, span),
@@ -132,6 +135,17 @@ impl Reader {
         let mut words = head.split_whitespace();
         let section = match (words.next(), words.next(), words.next()) {
             (Some("DEFAULTS"), None, None) => Section::Defaults,
+            (Some("MULTICLIENT"), None, None) => {
+                self.found.push(
+                    Diagnostic::warning(
+                        Code::Ignored,
+                        span,
+                        "other machines are not told to run; this section has no effect",
+                    )
+                    .help("start wmlrun on each of them; on one machine `enable multi` holds several together"),
+                );
+                Section::Clients
+            }
             (Some("CONFIG"), Some(name), None) => {
                 let at = start + head.len() - name.len();
                 let name = Spanned::new(name.to_owned(), Span::new(self.file, at, at + name.len()));

@@ -44,6 +44,10 @@ impl Shell {
         self.loaded.push((name.to_owned(), file));
     }
 
+    fn has_loaded(&self) -> bool {
+        !self.loaded.is_empty()
+    }
+
     fn is_loaded(&self, file: FileId) -> bool {
         self.loaded.iter().any(|(_, f)| *f == file)
     }
@@ -119,12 +123,20 @@ impl Session {
         if self.shell.typing && self.nested == 0 { SetBy::Prompt } else { SetBy::Script }
     }
 
-    /// After a `set` at the prompt: a word where it changes nothing. `new` variables are those most likely misspelt.
+    /// After a `set` at the prompt, or in a script that has loaded another: a word where it changes nothing. `new` variables are
+    /// those most likely misspelt.
     pub(super) fn doubt_setting(&self, name: &Spanned<String>, new: bool, front: &mut dyn Front) {
         /// Of shorter names each is near the other.
         const LONG_ENOUGH: usize = 3;
-        let Some(binding) = self.scope.binding(&name.node).filter(|_| self.set_by() == SetBy::Prompt) else { return };
+        let typed = self.set_by() == SetBy::Prompt;
+        if !typed && (self.nested > 0 || !self.shell.has_loaded() || self.reads.contains(&name.node)) {
+            return;
+        }
+        let Some(binding) = self.scope.binding(&name.node) else { return };
         if binding.by == SetBy::CommandLine {
+            if !typed {
+                return;
+            }
             let message = format!("`${}` keeps the value that the command line gave it", name.node);
             let d = Diagnostic::warning(Code::Ignored, name.span, message);
             front.diagnostics(&self.map, &[d.help(format!("`unset ${}` takes that value back", name.node))]);
@@ -140,7 +152,8 @@ impl Session {
         let message = format!("nothing that is defined uses `${}`", name.node);
         let d = Diagnostic::warning(Code::UnusedVariable, name.span, message);
         let near = diag::nearest(&name.node, used.iter().map(String::as_str)).filter(|n| n.len() >= LONG_ENOUGH);
-        let help = near.map_or("`vars` shows the variables".to_owned(), |near| format!("did you mean `${near}`?"));
+        let all = if typed { "`vars` shows the variables" } else { "`wmlrun show NAME` prints what was loaded" };
+        let help = near.map_or(all.to_owned(), |near| format!("did you mean `${near}`?"));
         front.diagnostics(&self.map, &[d.help(help)]);
     }
 

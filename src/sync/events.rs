@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// Picoseconds in a second: intervals are kept in them, so that a rate that divides no nanosecond does not drift.
 const SECOND: u64 = 1_000_000_000_000;
 
+/// The interval of a rate that was more than 0 and is 0 now: no event falls due.
+const NEVER: u64 = u64::MAX;
+
 /// Unclaimed events older than this are dropped.
 const BACKLOG: u64 = 5 * SECOND;
 
@@ -35,7 +38,7 @@ pub struct EventPool {
     start: Instant,
     /// When the last claimed event falls due, in picoseconds since `start`.
     due: CachePadded<AtomicU64>,
-    /// Picoseconds between events; 0: there is no rate.
+    /// Picoseconds between events; 0: there is no rate; [`NEVER`].
     interval: AtomicU64,
     /// Changes with the rate and at the end. A futex that sleepers wait on.
     epoch: AtomicU32,
@@ -67,9 +70,11 @@ impl EventPool {
         self.due.store(self.now(), SeqCst);
     }
 
-    /// Changes the rate of a live run; 0 lifts the limit, also for those who wait.
+    /// Changes the rate of a live run. As in Filebench a limit that was once there stays: with a rate of 0 no more events
+    /// come, and who waits for one stands still until the rate changes again.
     pub fn set_rate(&self, rate: u64) {
-        self.interval.store(SECOND.checked_div(rate).unwrap_or(0), SeqCst);
+        let still = if self.is_on() { NEVER } else { 0 };
+        self.interval.store(SECOND.checked_div(rate).unwrap_or(still), SeqCst);
         self.due.store(self.now(), SeqCst);
         self.epoch.fetch_add(1, SeqCst);
         wake(&self.epoch, u32::MAX);
@@ -91,6 +96,10 @@ impl EventPool {
             let interval = self.interval.load(Relaxed);
             if interval == 0 {
                 return Claim::Unlimited;
+            }
+            if interval == NEVER {
+                wait(&self.epoch, epoch, None);
+                continue;
             }
             let mine = self.take(n, interval, self.now());
             loop {
@@ -192,24 +201,33 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_0_lets_sleepers_go() {
-        let pool = std::sync::Arc::new(EventPool::new(Some(1)));
-        let sleeper = std::thread::spawn({
-            let pool = pool.clone();
-            move || pool.claim(1_000_000)
-        });
-        pool.set_rate(0);
-        assert_eq!(sleeper.join().expect("the sleeper"), Claim::Unlimited);
-    }
-
-    #[test]
-    fn closing_wakes_a_sleeper() {
+    fn a_rate_that_becomes_0_stands_still_until_there_is_one_again() {
         let pool = std::sync::Arc::new(EventPool::new(Some(1)));
         let sleeper = std::thread::spawn({
             let pool = pool.clone();
             move || pool.claim(1000)
         });
-        pool.close();
-        assert_eq!(sleeper.join().expect("the sleeper"), Claim::Stopped);
+        pool.set_rate(0);
+        assert!(pool.is_on());
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!sleeper.is_finished(), "no event comes");
+        pool.set_rate(1_000_000);
+        assert_eq!(sleeper.join().expect("the sleeper"), Claim::Paid);
+    }
+
+    #[test]
+    fn closing_wakes_sleepers_also_where_events_stand_still() {
+        for still in [false, true] {
+            let pool = std::sync::Arc::new(EventPool::new(Some(1)));
+            if still {
+                pool.set_rate(0);
+            }
+            let sleeper = std::thread::spawn({
+                let pool = pool.clone();
+                move || pool.claim(1000)
+            });
+            pool.close();
+            assert_eq!(sleeper.join().expect("the sleeper"), Claim::Stopped);
+        }
     }
 }

@@ -24,6 +24,9 @@ const FSL_ATTRIBUTES: &[&str] = &["writeonly", "ioprio", "noreadahead"];
 /// Attributes that only `wmlrun` has.
 const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "iodepth"];
 
+/// What is said of a `psrun` that tells the dialect.
+const PSRUN: &str = "`psrun`";
+
 /// The dialect of a script, and why.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Detected {
@@ -64,6 +67,10 @@ pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
     let mut signs = Vec::new();
     for statement in &ast.statements {
         of_statement(statement, &mut signs);
+    }
+    // 1.5 reads none of sun's constructs, but versions between 1.4.8 and 1.5 had both them and `psrun`.
+    if signs.iter().any(|sign| sign.dialect == Dialect::Sun) {
+        signs.retain(|sign| sign.what != PSRUN);
     }
     let of = |dialect| signs.iter().filter(move |sign| sign.dialect == dialect);
     let line = |sign: &Sign| format!("line {}: {}", map.line(sign.span), sign.what);
@@ -123,7 +130,9 @@ fn of_statement(statement: &Statement, signs: &mut Vec<Sign>) {
     };
     let head = args.first().map_or(word.span, |arg| word.span.to(arg.span));
     match (command, object) {
-        ("psrun", _) => sign(Dialect::Fsl, word.span, "`psrun`".to_owned()),
+        ("psrun", _) => sign(Dialect::Fsl, word.span, PSRUN.to_owned()),
+        // Without a word it is a mistake in both.
+        ("shutdown", None) => {}
         (command, _) if SUN_COMMANDS.contains(&command) => sign(Dialect::Sun, word.span, format!("`{command}`")),
         ("define", Some("randvar")) => sign(Dialect::Sun, head, "`define randvar`".to_owned()),
         ("create", Some(object)) if object != "files" => sign(Dialect::Sun, head, format!("`create {object}`")),
@@ -212,7 +221,10 @@ fn differs(statement: &Statement) -> Option<&'static str> {
         _ => return None,
     };
     match (word.node.as_str(), object) {
-        ("define", object) if object.starts_with("fileset") => Some("sizes and directory widths of file sets"),
+        // With both gammas, or without any sizes to draw, a tree is the same in both.
+        ("define", object) if object.starts_with("fileset") && !(has("filesizegamma") && has("dirgamma")) => {
+            Some("sizes and directory widths of file sets")
+        }
         ("define", "file" | "files") if !has("size") && !has("filesize") => Some("default sizes"),
         ("flowop", "finishoncount" | "finishonbytes") => Some("the ends of runs by `finishon…`"),
         ("flowop", _) if has("indexed") => Some("the files that `indexed` picks"),

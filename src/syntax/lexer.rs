@@ -11,6 +11,7 @@ use super::number::{self, Fault};
 use super::token::Token;
 use crate::diag::{Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
+use crate::spec::words::statement_word;
 
 /// What can be read of a random variable: `$rv.mean`.
 pub const FIELDS: &[&str] = &["type", "randsrc", "seed", "gamma", "mean", "min", "round"];
@@ -186,6 +187,7 @@ impl Lexer<'_> {
     /// A number whose digits start at `digits`; what stands before them, if anything, is its sign.
     fn number(&mut self, digits: usize) {
         let end = self.until(digits, |c| ends_word(c) || matches!(c, '+' | '-' | '*' | '/' | '$'));
+        let end = digits + before_statement(&self.text[digits..end]);
         let (number, fault) = number::read(&self.text[digits..end]);
         let negative = digits > self.at;
         let number = match number {
@@ -249,8 +251,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// A bare word with a variable in it. It starts at `start`, at or before the current position: `$dir` of `$dir/sub` is
-    /// a token already.
+    /// A bare word with a variable in it, which is a text as if it stood in quotes. It starts at `start`, at or before the
+    /// current position: `$dir` of `$dir/sub` is a token already.
     fn glued(&mut self, start: usize) {
         let mut start = start;
         // In `$dir/${x}/y` the first `/` looked like an operator.
@@ -261,27 +263,34 @@ impl Lexer<'_> {
             self.at = start;
             self.out.tokens.pop();
         }
+        let mut parts = Vec::new();
         let mut end = start;
-        loop {
-            end = self.until(end, |c| ends_word(c) || c == '$');
-            if !self.text[end..].starts_with('$') {
-                break;
-            }
-            end = match read_variable(self.text, end) {
-                Ok((_, variable_end)) => variable_end,
-                Err(bad_end) => bad_end,
-            };
-        }
-        let written = &self.text[start..end];
-        let diagnostic = Diagnostic::error(
-            Code::UnexpectedToken,
-            self.span(start, end),
-            "a variable can't be a part of a bare word".to_owned(),
-        )
-        .help(format!("put it into quotes: `\"{written}\"`"));
-        self.report(diagnostic);
         self.at = start;
-        self.push(Token::Error, end);
+        loop {
+            let from = end;
+            end = self.until(end, |c| !in_word(c));
+            if end > from {
+                parts.push(TextPart::Text(self.text[from..end].to_owned()));
+            }
+            match self.text[end..].chars().next() {
+                Some('$') => match read_variable(self.text, end) {
+                    Ok((variable, after)) => {
+                        parts.push(TextPart::Variable(Spanned::new(variable, self.span(end, after))));
+                        end = after;
+                    }
+                    Err(after) => {
+                        self.bad_variable(end, after);
+                        end = after;
+                    }
+                },
+                Some(c) if !ends_word(c) => return self.bad_character(end),
+                _ => break,
+            }
+        }
+        if self.text[start..end].ends_with(';') {
+            return self.bad_character(end - 1);
+        }
+        self.push(Token::Text(parts), end);
     }
 
     /// A piece with a character at `bad` that can't stand outside of quotes.
@@ -304,6 +313,9 @@ impl Lexer<'_> {
             help = Some("leave it out: statements need none between them".to_owned());
         }
         let written = &self.text[self.at..end];
+        if c == '~' && bad == self.at {
+            help = Some("no `~` is expanded: write the whole path, or `\"$(HOME)/…\"`".to_owned());
+        }
         let help = help.unwrap_or_else(|| format!("put it into quotes: `\"{written}\"`"));
         let message = format!("{} can't stand outside of quotes", shown(c));
         let diagnostic = Diagnostic::error(Code::BadCharacter, self.span(bad, after), message).help(help);
@@ -365,8 +377,12 @@ impl Lexer<'_> {
                         parts.push(TextPart::Variable(Spanned::new(variable, self.span(at, end))));
                         at = end;
                     }
+                    // A dollar sign that nothing follows is one: in what is only shown, old scripts have `$Revision: 1.5 $`.
                     Err(end) => {
-                        self.bad_variable(at, end);
+                        if !self.text[end..].starts_with(|c: char| c == '"' || c.is_ascii_whitespace()) || end > at + 1
+                        {
+                            self.bad_variable(at, end);
+                        }
                         plain.push_str(&self.text[at..end]);
                         at = end;
                     }
@@ -400,6 +416,15 @@ impl Lexer<'_> {
         self.out.open_string = true;
         self.push(Token::Error, end);
     }
+}
+
+/// How much of a piece that starts with a digit is the number, where the next statement follows without a space, as generators
+/// write it: the `20` of `20set`, the `4k` of `4kset`.
+fn before_statement(piece: &str) -> usize {
+    let letters = piece.find(|c: char| !c.is_ascii_digit()).unwrap_or(piece.len());
+    let unit = usize::from(piece[letters..].starts_with(['k', 'm', 'g', 't', 'K', 'M', 'G', 'T']));
+    let starts = |at: &usize| piece.get(*at..).is_some_and(|rest| statement_word(rest).is_some());
+    [letters + unit, letters].into_iter().find(starts).unwrap_or(piece.len())
 }
 
 /// Reads the variable whose `$` is at `at`: what it is and where it ends; or where the piece ends that is none.

@@ -571,7 +571,7 @@ fn one_mistake_is_one_error() {
         ("size=4k", "size=(4k"),
         ("size=4k", "=4k"),
         ("/tmp", "~/tmp"),
-        ("/tmp", "$x/tmp"),
+        ("/tmp", "$x'/tmp"),
         ("/tmp", "\"/tmp"),
         ("$x=5", "$x="),
         ("$x=5", "$x=5 6"),

@@ -13,6 +13,8 @@ mod sizes;
 mod slots;
 mod variables;
 
+pub(crate) use variables::read_by;
+
 use super::expr::{Lookup, Value, eval};
 use super::{
     Attrs, Command, CommandKind, CompositeDef, FilesetDef, FlowopDef, Locals, Model, ProcessDef, QuitMode, Scope,

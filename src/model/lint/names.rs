@@ -1,30 +1,41 @@
-//! Flowops of a thread that have one name: `target=` means them all, and a reader of the results can't tell them apart.
+//! Flowops of a thread, and threads of a process, that have one name: `target=` means all such flowops, and a reader of the
+//! results can hardly tell them apart.
 
 use super::Subject;
 use crate::diag::{Code, Diagnostic};
+use crate::model::Attrs;
 use crate::source::Span;
 use std::collections::HashMap;
 
 pub(super) fn repeated(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let bodies = subject.threads().map(|(_, thread)| &thread.flowops);
     for flowops in bodies.chain(subject.composites.iter().map(|c| &c.flowops)) {
-        let mut seen: HashMap<String, Span> = HashMap::new();
-        for flowop in flowops {
-            let Some(name) = super::text(&flowop.attrs, "name", &subject.scope) else { continue };
-            let span = flowop.attrs.get("name").map_or(flowop.span, |used| used.value.span);
-            if let Some(first) = seen.get(&name) {
-                found.push(
-                    Diagnostic::warning(
-                        Code::RepeatedName,
-                        span,
-                        format!("a second flowop called `{name}` in one loop"),
-                    )
-                    .also(*first, "the first")
-                    .help("give it another name: they stand apart in the results, and `target=` means both"),
-                );
-            } else {
-                seen.insert(name, span);
-            }
+        let help = "give it another name: they stand apart in the results, and `target=` means both";
+        told(subject, flowops.iter().map(|f| (&f.attrs, f.span)), ("flowop", "loop"), help, found);
+    }
+    for process in &subject.processes {
+        let help = "give it another name, or make them one with `instances=` if they are alike: in the results it gets a number";
+        told(subject, process.threads.iter().map(|t| (&t.attrs, t.span)), ("thread", "process"), help, found);
+    }
+}
+
+/// Tells of each that bears the name of one before it. `(what, of)`: what they are, and of one what.
+fn told<'a>(
+    subject: &Subject<'_>,
+    all: impl Iterator<Item = (&'a Attrs, Span)>,
+    (what, of): (&str, &str),
+    help: &str,
+    found: &mut Vec<Diagnostic>,
+) {
+    let mut seen: HashMap<String, Span> = HashMap::new();
+    for (attrs, whole) in all {
+        let Some(name) = super::text(attrs, "name", &subject.scope) else { continue };
+        let span = attrs.get("name").map_or(whole, |used| used.value.span);
+        if let Some(first) = seen.get(&name) {
+            let message = format!("a second {what} called `{name}` in one {of}");
+            found.push(Diagnostic::warning(Code::RepeatedName, span, message).also(*first, "the first").help(help));
+        } else {
+            seen.insert(name, span);
         }
     }
 }

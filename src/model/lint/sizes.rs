@@ -11,9 +11,9 @@ pub(super) fn small(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             let set = used.text("filesetname").and_then(|name| subject.fileset(&name));
             let size = set.and_then(|set| constant_size(subject, set));
             let workingset = used.int("workingset").filter(|n| *n > 0);
-            let Some(room) = size.into_iter().chain(workingset).min() else { continue };
+            let Some(room) = workingset.or(size) else { continue };
             if iosize > room {
-                let what = if workingset == Some(room) { "working set" } else { "file" };
+                let what = if workingset.is_some() { "working set" } else { "file" };
                 let mut d = Diagnostic::warning(
                     Code::SmallFile,
                     used.at("iosize"),

@@ -31,6 +31,13 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
+/// The names of variables that commands read, and of those that are for others than the script.
+pub(crate) fn read_by(commands: &[Command]) -> HashSet<String> {
+    let mut read = HashSet::new();
+    gather(commands, &mut Vec::new(), &mut read);
+    read.into_iter().chain(FOR_OTHERS.iter().copied()).map(str::to_owned).collect()
+}
+
 /// Warns of each parameter of a composite that has the name of a variable.
 pub(super) fn shadowed(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let (mut set, mut read) = (Vec::new(), HashSet::new());
