@@ -37,15 +37,11 @@ fn dispatch(cli: args::Cli) -> u8 {
         (None, Some(script)) => find(&script).map_or(2, |found| run(&found, &cli.run)),
         (None, None) if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => repl(None, &cli.run),
         // As Filebench 1.4 did: `wmlrun << END` and `wmlrun < script`.
-        (None, None) => match (!std::io::stdin().is_terminal()).then(|| find("-")).flatten() {
-            Some(found) if !found.text.trim().is_empty() => run(&found, &cli.run),
-            _ => {
-                console::error(
-                    "no script is named",
-                    Some("`wmlrun SCRIPT` runs one, `wmlrun list` shows what is shipped, `wmlrun --help` the rest"),
-                );
-                2
-            }
+        (None, None) if std::io::stdin().is_terminal() => nothing_to_run(),
+        // As Filebench 1.4 did: `wmlrun << END` and `wmlrun < script`.
+        (None, None) => match find("-") {
+            Some(found) if found.text.trim().is_empty() => nothing_to_run(),
+            found => found.map_or(2, |found| run(&found, &cli.run)),
         },
         (Some(command), _) => match command {
             Command::Repl { script, run } => repl(script.as_deref(), &run),
@@ -119,6 +115,14 @@ fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
     let mut console = Console::new(report::TABLE[0], args.quiet);
     let mut session = Session::new(settings, signals::listen().0);
     stages::plan(&mut session, &found, list, &mut console)
+}
+
+fn nothing_to_run() -> u8 {
+    console::error(
+        "no script is named",
+        Some("`wmlrun SCRIPT` runs one, `wmlrun list` shows what is shipped, `wmlrun --help` the rest"),
+    );
+    2
 }
 
 fn repl(script: Option<&str>, args: &RunArgs) -> u8 {

@@ -86,11 +86,12 @@ impl Builder<'_> {
                 &["files", "filesets", "fileset", "processes", "process"],
             )?),
             "shutdown" if args.is_empty() => {
-                return self.ignored(
+                self.ignored(
                     span,
-                    "`shutdown` without a word ends nothing",
+                    "`shutdown` without a word has no effect",
                     "write `shutdown processes` or `shutdown filesets`",
                 );
+                return None;
             }
             "shutdown" => CommandKind::Shutdown(self.object(
                 args,
@@ -100,16 +101,14 @@ impl Builder<'_> {
             "list" if args.is_empty() => CommandKind::List(Object::All),
             "list" => CommandKind::List(self.object(args, span, &["fileset", "filesets", "flowop", "flowops"])?),
             "run" => {
-                let mut values = self.bare_values(args, 2, "run [SECONDS]").into_iter();
+                let mut values = self.bare_values(args, usize::MAX, "run [SECONDS]").into_iter();
                 let seconds = values.next();
-                if let Some(second) = values.next() {
-                    let () = self
-                        .ignored(
-                            second.span,
-                            "`run` takes one number",
-                            "for reports on the way: `psrun PERIOD SECONDS`",
-                        )
-                        .unwrap_or_default();
+                if let Some(more) = values.map(|value| value.span).reduce(Span::to) {
+                    self.ignored(
+                        more,
+                        "`run` takes one number; what follows has no effect",
+                        "for reports on the way: `psrun PERIOD SECONDS`",
+                    );
                 }
                 CommandKind::Run(seconds)
             }
@@ -181,10 +180,8 @@ impl Builder<'_> {
         values
     }
 
-    /// What is accepted and has no effect.
-    fn ignored<T>(&mut self, span: Span, what: &str, help: &str) -> Option<T> {
-        self.found.push(Diagnostic::warning(Code::Ignored, span, format!("{what}, and this has no effect")).help(help));
-        None
+    fn ignored(&mut self, span: Span, message: &str, help: &str) {
+        self.found.push(Diagnostic::warning(Code::Ignored, span, message).help(help));
     }
 
     fn at_most_one(&mut self, args: &[Arg], form: &str) -> Option<Spanned<Expr>> {

@@ -209,7 +209,11 @@ fn eval_at(expr: &Spanned<Expr>, scope: &dyn Lookup, depth: u32) -> Result<Value
             let (one, other) = (eval_at(left, scope, depth)?, eval_at(right, scope, depth)?);
             match (&one, op, &right.node) {
                 // `$dir/$sub` is a path where `$dir` is a text.
-                (Value::Text(text), Operator::Divide, Expr::Var(_)) => Value::Text(format!("{text}/{}", other.print())),
+                (Value::Text(text), Operator::Divide, Expr::Var(_))
+                    if one.as_f64().is_none() && matches!(other, Value::Text(_) | Value::Int(_)) =>
+                {
+                    Value::Text(format!("{text}/{}", other.print()))
+                }
                 _ => arithmetic(&one, *op, &other, expr.span)?,
             }
         }

@@ -10,6 +10,7 @@ use crate::model::{CompositeDef, FilesetDef, Lookup, ProcessDef, QuitMode, Scope
 use crate::random::{self, Quantity};
 use crate::source::Span;
 use crate::spec::{Dialect, SpecTable};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What a session has defined so far.
@@ -140,6 +141,9 @@ fn process(
         threads: Vec::new(),
     };
     let mut threads: Vec<DraftThread> = Vec::new();
+    let given: HashSet<String> =
+        def.threads.iter().filter_map(|t| t.attrs.constant_text("name")).map(|name| name.node).collect();
+    let mut taken = HashMap::new();
     for thread in &def.threads {
         let values = evaluate(&thread.attrs, scope, found);
         let mut unroller =
@@ -147,19 +151,25 @@ fn process(
         unroller.thread(&thread.flowops, values.flag("mix"), scope, found);
         let (drafts, pending) = (unroller.drafts, unroller.pending);
         let name = values.text("name").unwrap_or_default();
-        let name = unlike(name, &threads);
+        let name = unlike(name, &mut taken, &given);
         threads.push(DraftThread { values, name, drafts, pending, dialect: def.dialect });
     }
     (head, threads)
 }
 
-/// The name of a thread, with a number behind it if the process has one of that name: results are told apart by names.
-fn unlike(name: String, others: &[DraftThread]) -> String {
-    let is_free = |name: &String| others.iter().all(|t| t.name != *name);
-    if is_free(&name) {
-        return name;
+/// The name of a thread, with a number behind it if the process has one of that name already: results are told apart by
+/// names. `taken`: the last number of each; `given`: names of the script, which nobody else gets.
+fn unlike(name: String, taken: &mut HashMap<String, usize>, given: &HashSet<String>) -> String {
+    let last = taken.entry(name.clone()).or_default();
+    *last += 1;
+    while *last > 1 {
+        let numbered = format!("{name}-{last}");
+        if !given.contains(&numbered) {
+            return numbered;
+        }
+        *last += 1;
     }
-    (2..=others.len() + 1).map(|n| format!("{name}-{n}")).find(is_free).unwrap_or(name)
+    name
 }
 
 /// A number of instances.

@@ -200,8 +200,7 @@ impl Warning {
                     State::Failed | State::Complete => format!("the run failed{by}"),
                 }
             }
-            // Number 0: what failed came to no call.
-            Self::Errors { flowop, errno, count: n } if errno == "errno 0" => {
+            Self::Errors { flowop, errno, count: n } if errno == crate::sys::NO_CALL => {
                 format!("{} of `{flowop}` failed before its call", count(*n, "operation"))
             }
             Self::Errors { flowop, errno, count: n } => {

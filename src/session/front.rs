@@ -1,11 +1,12 @@
 //! What a session tells whoever sits in front of it: a script runner, a prompt, a test.
 
 use crate::diag::Diagnostic;
+use crate::fileset::prepare::{Progress, Quiet};
 use crate::runtime::Tick;
 use crate::source::SourceMap;
 use crate::stats::result::{Document, Run};
 
-/// The front end. Everything but the reports themselves is a courtesy: a silent one loses no result.
+/// The front end. All of it is a courtesy: a silent one loses no result, and what it does not take up is not shown.
 pub trait Front {
     /// A line that the script asked for: `echo`, `help`, `vars`, `list`.
     fn line(&mut self, text: &str);
@@ -16,13 +17,15 @@ pub trait Front {
     /// What the environment refused, or what failed: `error: …` and a help line.
     fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>);
     /// A run begins: its entry so far, and how long it is to take.
-    fn run_started(&mut self, document: &Document, run: &Run, seconds: Option<f64>);
+    fn run_started(&mut self, _document: &Document, _run: &Run, _seconds: Option<f64>) {}
     /// A live run, each interval: the timeline's newest piece is the last of `run.intervals`.
-    fn run_ticks(&mut self, run: &Run, tick: &Tick<'_>);
+    fn run_ticks(&mut self, _run: &Run, _tick: &Tick<'_>) {}
     /// A run has ended; it is the last of the document.
-    fn run_ended(&mut self, document: &Document);
+    fn run_ended(&mut self, _document: &Document) {}
     /// An interim report of a run that goes on (`psrun`); `apart`: of its own period only.
-    fn interim(&mut self, document: &Document, run: &Run, apart: bool);
+    fn interim(&mut self, _document: &Document, _run: &Run, _apart: bool) {}
     /// Files are made; `None` for the total where it is not known.
-    fn progress(&self) -> &dyn crate::fileset::prepare::Progress;
+    fn progress(&self) -> &dyn Progress {
+        &Quiet
+    }
 }

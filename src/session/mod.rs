@@ -121,8 +121,8 @@ pub struct Session {
     traced: usize,
     /// Trees that were let go and stay where they are.
     left: Vec<left::Left>,
-    /// What a whole script reads itself; a text that it loads reads more.
-    reads: std::collections::HashSet<String>,
+    /// What a whole script reads that loads one text; `None` if it loads none or several, and what those read is not known.
+    reads: Option<std::collections::HashSet<String>>,
     shell: shell::Shell,
 }
 
@@ -186,7 +186,7 @@ impl Session {
             whole: false,
             traced: 0,
             left: Vec::new(),
-            reads: std::collections::HashSet::new(),
+            reads: None,
             shell: shell::Shell::default(),
         }
     }
@@ -307,7 +307,7 @@ impl Session {
             unused.iter().for_each(|(text, help)| front.error(None, text, Some(help)));
             return Status::Script;
         }
-        self.reads = model::lint::read_by(&model.commands);
+        self.reads = model::lint::read_beside_load(&model.commands);
         let doubts = model::lint::lint(&model, &self.scope, true);
         if !doubts.is_empty() {
             front.diagnostics(&self.map, &doubts);
@@ -346,6 +346,7 @@ impl Session {
             unused.iter().for_each(|(text, help)| front.error(None, text, Some(help)));
             return Status::Script;
         }
+        self.reads = model::lint::read_beside_load(&model.commands);
         self.commands(&definitions_of(&model.commands), front)
     }
 
@@ -359,15 +360,9 @@ impl Session {
                 self.0.extend_from_slice(found);
             }
             fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
-            fn run_started(&mut self, _: &Document, _: &crate::stats::result::Run, _: Option<f64>) {}
-            fn run_ticks(&mut self, _: &crate::stats::result::Run, _: &crate::runtime::Tick<'_>) {}
-            fn run_ended(&mut self, _: &Document) {}
-            fn interim(&mut self, _: &Document, _: &crate::stats::result::Run, _: bool) {}
-            fn progress(&self) -> &dyn crate::fileset::prepare::Progress {
-                &crate::fileset::prepare::Quiet
-            }
         }
         let mut front = Silent(Vec::new());
+        self.reads = model::lint::read_beside_load(&model.commands);
         if self.commands(&definitions_of(&model.commands), &mut front) == Status::Done {
             self.plan(&mut front);
         }

@@ -142,7 +142,7 @@ impl Reader {
                         span,
                         "other machines are not told to run; this section has no effect",
                     )
-                    .help("start wmlrun on each of them; on one machine `enable multi` holds several together"),
+                    .help("run the profile on each of them"),
                 );
                 Section::Clients
             }
@@ -357,6 +357,15 @@ CONFIG other
         assert_eq!(profile.value(oltp, "description").unwrap().node, "oltp zfs");
         assert_eq!(profile.values(other)[0], ("runtime", "30"));
         assert!(profile.value(oltp, "nshadows").is_none(), "a line of another form has no effect");
+    }
+
+    #[test]
+    fn a_section_for_other_machines_is_passed_over() {
+        let clients = "MULTICLIENT {\n\tclients = a, b;\n}\n";
+        let (profile, found, map) = read(&[clients, STUDY].concat());
+        assert_eq!(profile.configs.len(), 2);
+        let [told] = &found[..] else { panic!("one warning: {found:?}") };
+        assert_eq!((told.code, map.slice(told.primary.span)), (Code::Ignored, "MULTICLIENT {"));
     }
 
     #[test]

@@ -129,7 +129,8 @@ impl Session {
         /// Of shorter names each is near the other.
         const LONG_ENOUGH: usize = 3;
         let typed = self.set_by() == SetBy::Prompt;
-        if !typed && (self.nested > 0 || !self.shell.has_loaded() || self.reads.contains(&name.node)) {
+        let reads = self.reads.as_ref();
+        if !typed && (self.nested > 0 || !self.shell.has_loaded() || reads.is_none_or(|r| r.contains(&name.node))) {
             return;
         }
         let Some(binding) = self.scope.binding(&name.node) else { return };
@@ -152,8 +153,11 @@ impl Session {
         let message = format!("nothing that is defined uses `${}`", name.node);
         let d = Diagnostic::warning(Code::UnusedVariable, name.span, message);
         let near = diag::nearest(&name.node, used.iter().map(String::as_str)).filter(|n| n.len() >= LONG_ENOUGH);
-        let all = if typed { "`vars` shows the variables" } else { "`wmlrun show NAME` prints what was loaded" };
-        let help = near.map_or(all.to_owned(), |near| format!("did you mean `${near}`?"));
+        let all = || match typed {
+            true => "`vars` shows the variables".to_owned(),
+            false => format!("what was loaded uses `${}`", used.join("`, `$")),
+        };
+        let help = near.map_or_else(all, |near| format!("did you mean `${near}`?"));
         front.diagnostics(&self.map, &[d.help(help)]);
     }
 

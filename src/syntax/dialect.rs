@@ -4,7 +4,9 @@
 //! sign of it. Else it is fsl. A script with signs of both is fsl too, with a warning where the difference matters to it.
 //! Deliberately absent: what the dialects mean (one table of semantics, elsewhere).
 
-use super::ast::{Arg, ArgKind, Ast, Statement, StatementKind, TextPart, Value, Variable, VariableForm};
+use super::ast::{
+    Arg, ArgKind, Ast, Number, Operator, Statement, StatementKind, TextPart, Value, Variable, VariableForm,
+};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::{SourceMap, Span};
 use crate::spec::dialect::Dialect;
@@ -24,9 +26,6 @@ const FSL_ATTRIBUTES: &[&str] = &["writeonly", "ioprio", "noreadahead"];
 /// Attributes that only `wmlrun` has.
 const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "iodepth"];
 
-/// What is said of a `psrun` that tells the dialect.
-const PSRUN: &str = "`psrun`";
-
 /// The dialect of a script, and why.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Detected {
@@ -43,6 +42,9 @@ struct Sign {
     dialect: Dialect,
     span: Span,
     what: String,
+    /// The other generation surely refuses it. Not so `psrun`, which versions between 1.4.8 and 1.5 had too, nor `${x}` and `$(x)`,
+    /// which 1.5 reads as variables of such names.
+    sure: bool,
 }
 
 /// Tells the dialect of a script.
@@ -68,9 +70,12 @@ pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
     for statement in &ast.statements {
         of_statement(statement, &mut signs);
     }
-    // 1.5 reads none of sun's constructs, but versions between 1.4.8 and 1.5 had both them and `psrun`.
-    if signs.iter().any(|sign| sign.dialect == Dialect::Sun) {
-        signs.retain(|sign| sign.what != PSRUN);
+    // What is sure of one dialect outweighs what is not of the other.
+    for (one, other) in [(Dialect::Sun, Dialect::Fsl), (Dialect::Fsl, Dialect::Sun)] {
+        let sure = |dialect| signs.iter().any(|sign| sign.dialect == dialect && sign.sure);
+        if sure(one) && !sure(other) {
+            signs.retain(|sign| sign.dialect == one);
+        }
     }
     let of = |dialect| signs.iter().filter(move |sign| sign.dialect == dialect);
     let line = |sign: &Sign| format!("line {}: {}", map.line(sign.span), sign.what);
@@ -122,7 +127,7 @@ fn header(map: &SourceMap, ast: &Ast) -> Option<(Result<Dialect, String>, Span)>
 
 fn of_statement(statement: &Statement, signs: &mut Vec<Sign>) {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return };
-    let mut sign = |dialect, span, what: String| signs.push(Sign { dialect, span, what });
+    let mut sign = |dialect, span, what: String| signs.push(Sign { dialect, span, what, sure: word.node != "psrun" });
     let command = word.node.as_str();
     let object = match args.first().map(|arg| &arg.kind) {
         Some(ArgKind::Bare(Value::Word(object))) => Some(object.as_str()),
@@ -130,7 +135,7 @@ fn of_statement(statement: &Statement, signs: &mut Vec<Sign>) {
     };
     let head = args.first().map_or(word.span, |arg| word.span.to(arg.span));
     match (command, object) {
-        ("psrun", _) => sign(Dialect::Fsl, word.span, PSRUN.to_owned()),
+        ("psrun", _) => sign(Dialect::Fsl, word.span, "`psrun`".to_owned()),
         // Without a word it is a mistake in both.
         ("shutdown", None) => {}
         (command, _) if SUN_COMMANDS.contains(&command) => sign(Dialect::Sun, word.span, format!("`{command}`")),
@@ -161,7 +166,7 @@ fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut Vec<Sign>)
         } else {
             return;
         };
-        signs.push(Sign { dialect, span, what: format!("`{name}`") });
+        signs.push(Sign { dialect, span, what: format!("`{name}`"), sure: true });
     };
     match &arg.kind {
         ArgKind::Bare(Value::Word(name)) => attribute(name, arg.span),
@@ -174,7 +179,7 @@ fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut Vec<Sign>)
             of_variable(&var.node, var.span, signs);
             if command == "set" && matches!(value.node, Value::Variable(_)) {
                 let what = "`set` to another variable".to_owned();
-                signs.push(Sign { dialect: Dialect::Sun, span: arg.span, what });
+                signs.push(Sign { dialect: Dialect::Sun, span: arg.span, what, sure: true });
             }
             of_value(&value.node, value.span, signs);
         }
@@ -192,10 +197,20 @@ fn of_value(value: &Value, span: Span, signs: &mut Vec<Sign>) {
             }
         }
         Value::Variable(variable) => of_variable(variable, span, signs),
-        Value::Binary { .. } => signs.push(Sign { dialect: Dialect::Sun, span, what: "arithmetic".to_owned() }),
+        // `$dir/$sub` may be a path.
+        Value::Binary { left, op: Operator::Divide, right }
+            if matches!((&left.node, &right.node), (Value::Variable(_), Value::Variable(_))) => {}
+        Value::Binary { .. } => {
+            signs.push(Sign { dialect: Dialect::Sun, span, what: "arithmetic".to_owned(), sure: true });
+        }
         Value::Call { name, .. } => {
             if matches!(name.node.as_str(), "randvar" | "cvar") {
-                signs.push(Sign { dialect: Dialect::Fsl, span: name.span, what: format!("`{}(…)`", name.node) });
+                signs.push(Sign {
+                    dialect: Dialect::Fsl,
+                    span: name.span,
+                    what: format!("`{}(…)`", name.node),
+                    sure: true,
+                });
             }
         }
     }
@@ -208,7 +223,8 @@ fn of_variable(variable: &Variable, span: Span, signs: &mut Vec<Sign>) {
         (VariableForm::Paren, _) => format!("`$({})`", variable.name),
         (VariableForm::Brace, _) => format!("`${{{}}}`", variable.name),
     };
-    signs.push(Sign { dialect: Dialect::Sun, span, what });
+    let sure = variable.form == VariableForm::Plain;
+    signs.push(Sign { dialect: Dialect::Sun, span, what, sure });
 }
 
 /// What in a statement means one thing in one dialect and another in the other, if anything does.
@@ -216,15 +232,28 @@ fn differs(statement: &Statement) -> Option<&'static str> {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return None };
     let has =
         |wanted: &str| args.iter().any(|arg| matches!(&arg.kind, ArgKind::Named { name, .. } if name.node == wanted));
+    let number = |wanted: &str| {
+        args.iter().find_map(|arg| match &arg.kind {
+            ArgKind::Named { name, value } if name.node == wanted => match value.node {
+                Value::Number(Number::Int(n)) => Some(n),
+                _ => None,
+            },
+            _ => None,
+        })
+    };
     let object = match args.first().map(|arg| &arg.kind) {
         Some(ArgKind::Bare(Value::Word(object))) => object.as_str(),
         _ => return None,
     };
     match (word.node.as_str(), object) {
-        // With both gammas, or without any sizes to draw, a tree is the same in both.
-        ("define", object) if object.starts_with("fileset") && !(has("filesizegamma") && has("dirgamma")) => {
-            Some("sizes and directory widths of file sets")
+        // Sun draws widths with the gamma of sizes: trees are alike where that and the gamma of widths are given and the same.
+        ("define", "fileset" | "filesets")
+            if (has("size") || has("filesize"))
+                && number("filesizegamma").is_some_and(|gamma| number("dirgamma") == Some(gamma)) =>
+        {
+            None
         }
+        ("define", object) if object.starts_with("fileset") => Some("sizes and directory widths of file sets"),
         ("define", "file" | "files") if !has("size") && !has("filesize") => Some("default sizes"),
         ("flowop", "finishoncount" | "finishonbytes") => Some("the ends of runs by `finishon…`"),
         ("flowop", _) if has("indexed") => Some("the files that `indexed` picks"),

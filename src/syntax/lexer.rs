@@ -125,6 +125,24 @@ impl Lexer<'_> {
         }
     }
 
+    /// Whether the `/` here, behind an operand, divides by what follows. Where it touches a variable it may be one of a path:
+    /// then what follows is no operand, or more than one.
+    fn divides(&self) -> bool {
+        let behind = &self.text[self.at + 1..];
+        if behind.is_empty() || behind.starts_with(|c: char| c.is_ascii_whitespace()) {
+            let next = behind.trim_start_matches([' ', '\t', '\r']).chars().next();
+            return self.touching_variable().is_none() || next.is_some_and(|c| c != '\n');
+        }
+        if self.touching_variable().is_none() {
+            return behind.starts_with(|c: char| c == '$' || c.is_ascii_digit());
+        }
+        if behind.starts_with('$') {
+            return read_variable(self.text, self.at + 1).is_ok_and(|(_, end)| !self.text[end..].starts_with(in_word));
+        }
+        let piece = &behind[..behind.find(ends_word).unwrap_or(behind.len())];
+        piece.starts_with(|c: char| c.is_ascii_digit()) && number::read(piece).1.is_none()
+    }
+
     fn token(&mut self, c: char) {
         let single = match c {
             c if c.is_ascii_whitespace() || c == '\u{b}' => {
@@ -143,11 +161,7 @@ impl Lexer<'_> {
             '+' => Token::Operator(Operator::Add),
             '*' => Token::Operator(Operator::Multiply),
             '-' => return self.minus(),
-            '/' if self.after_operand()
-                && self.second().is_none_or(|c| c == '$' || c.is_ascii_digit() || c.is_ascii_whitespace()) =>
-            {
-                Token::Operator(Operator::Divide)
-            }
+            '/' if self.after_operand() && self.divides() => Token::Operator(Operator::Divide),
             _ => {
                 return match self.touching_variable() {
                     Some(start) => self.glued(start),
@@ -187,7 +201,7 @@ impl Lexer<'_> {
     /// A number whose digits start at `digits`; what stands before them, if anything, is its sign.
     fn number(&mut self, digits: usize) {
         let end = self.until(digits, |c| ends_word(c) || matches!(c, '+' | '-' | '*' | '/' | '$'));
-        let end = digits + before_statement(&self.text[digits..end]);
+        let end = digits + before_statement(&self.text[digits..end], &self.text[end..]);
         let (number, fault) = number::read(&self.text[digits..end]);
         let negative = digits > self.at;
         let number = match number {
@@ -419,11 +433,13 @@ impl Lexer<'_> {
 }
 
 /// How much of a piece that starts with a digit is the number, where the next statement follows without a space, as generators
-/// write it: the `20` of `20set`, the `4k` of `4kset`.
-fn before_statement(piece: &str) -> usize {
+/// write it: the `20` of `20set $n=2`, the `4k` of `4kset`. `behind`: the text after the piece. Only whole numbers.
+fn before_statement(piece: &str, behind: &str) -> usize {
+    let goes_on = behind.starts_with([' ', '\t', '\r', '\n'])
+        && behind.trim_start().starts_with(|c: char| c == '$' || c == '"' || c.is_ascii_alphanumeric());
     let letters = piece.find(|c: char| !c.is_ascii_digit()).unwrap_or(piece.len());
     let unit = usize::from(piece[letters..].starts_with(['k', 'm', 'g', 't', 'K', 'M', 'G', 'T']));
-    let starts = |at: &usize| piece.get(*at..).is_some_and(|rest| statement_word(rest).is_some());
+    let starts = |at: &usize| goes_on && piece.get(*at..).is_some_and(|rest| statement_word(rest).is_some());
     [letters + unit, letters].into_iter().find(starts).unwrap_or(piece.len())
 }
 

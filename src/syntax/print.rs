@@ -77,6 +77,8 @@ fn print_value(out: &mut String, value: &Value) {
                 Operator::Add => " + ",
                 Operator::Subtract => " - ",
                 Operator::Multiply => " * ",
+                // It may be a path.
+                Operator::Divide if matches!(right.node, Value::Variable(_)) => "/",
                 Operator::Divide => " / ",
             });
             print_value(out, &right.node);

@@ -24,7 +24,10 @@ pub use fd::{Fd, NONE};
 pub use mark::mark;
 pub use rustix::io::Errno;
 
-/// The symbolic name of an error number (`ENOSPC`), or `errno N` for one that has none here.
+/// What error number 0 is called: an operation that could not be done failed before its call.
+pub const NO_CALL: &str = "no call";
+
+/// The symbolic name of an error number (`ENOSPC`), `errno N` for one that has none here, [`NO_CALL`] for 0.
 pub fn errno_name(errno: i32) -> String {
     const NAMES: &[(i32, &str)] = &[
         (libc::EPERM, "EPERM"),
@@ -67,6 +70,9 @@ pub fn errno_name(errno: i32) -> String {
         (libc::ECANCELED, "ECANCELED"),
         (libc::EUCLEAN, "EUCLEAN"),
     ];
+    if errno == 0 {
+        return NO_CALL.to_owned();
+    }
     NAMES.iter().find(|(n, _)| *n == errno).map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
 }
 

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 use wml::diag::{self, Diagnostic, Style};
-use wml::fileset::prepare::{Progress, Quiet};
-use wml::runtime::Tick;
 use wml::session::{Front, Session, Settings, Status};
 use wml::source::SourceMap;
 use wml::stats::result::{Document, Run};
@@ -47,13 +45,6 @@ impl Front for Listener {
     fn error(&mut self, _code: Option<&str>, text: &str, help: Option<&str>) {
         self.say(&format!("error: {text}"));
         help.into_iter().for_each(|help| self.say(&format!("help: {help}")));
-    }
-    fn run_started(&mut self, _: &Document, _: &Run, _: Option<f64>) {}
-    fn run_ticks(&mut self, _: &Run, _: &Tick<'_>) {}
-    fn run_ended(&mut self, _: &Document) {}
-    fn interim(&mut self, _: &Document, _: &Run, _: bool) {}
-    fn progress(&self) -> &dyn Progress {
-        &Quiet
     }
 }
 

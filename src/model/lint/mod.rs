@@ -13,7 +13,7 @@ mod sizes;
 mod slots;
 mod variables;
 
-pub(crate) use variables::read_by;
+pub(crate) use variables::read_beside_load;
 
 use super::expr::{Lookup, Value, eval};
 use super::{

@@ -31,11 +31,13 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The names of variables that commands read, and of those that are for others than the script.
-pub(crate) fn read_by(commands: &[Command]) -> HashSet<String> {
+/// The names of variables that a script reads which loads one text, and of those that are for others than the script.
+/// `None` if it loads none or several.
+pub(crate) fn read_beside_load(commands: &[Command]) -> Option<HashSet<String>> {
+    let loads = commands.iter().filter(|c| matches!(c.kind, CommandKind::Load(_))).count();
     let mut read = HashSet::new();
     gather(commands, &mut Vec::new(), &mut read);
-    read.into_iter().chain(FOR_OTHERS.iter().copied()).map(str::to_owned).collect()
+    (loads == 1).then(|| read.into_iter().chain(FOR_OTHERS.iter().copied()).map(str::to_owned).collect())
 }
 
 /// Warns of each parameter of a composite that has the name of a variable.

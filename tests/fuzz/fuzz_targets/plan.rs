@@ -6,12 +6,9 @@ use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
 use wml::diag::Diagnostic;
 use wml::fileset::Fileset;
-use wml::fileset::prepare::{Progress, Quiet};
 use wml::plan;
-use wml::runtime::Tick;
 use wml::session::{Front, Session, Settings, Status};
 use wml::source::SourceMap;
-use wml::stats::result::{Document, Run};
 
 /// Files that are made into a tree here: more are right, and take their time.
 const FILES: u64 = 100_000;
@@ -25,13 +22,6 @@ impl Front for Silent {
         let _ = wml::diag::render(map, found, wml::diag::Style::Plain);
     }
     fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
-    fn run_started(&mut self, _: &Document, _: &Run, _: Option<f64>) {}
-    fn run_ticks(&mut self, _: &Run, _: &Tick<'_>) {}
-    fn run_ended(&mut self, _: &Document) {}
-    fn interim(&mut self, _: &Document, _: &Run) {}
-    fn progress(&self) -> &dyn Progress {
-        &Quiet
-    }
 }
 
 fuzz_target!(|text: &str| {
