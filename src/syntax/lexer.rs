@@ -55,8 +55,13 @@ struct Lexer<'a> {
 }
 
 /// What ends a bare word, whatever it consists of.
+/// What stands between tokens; the vertical tab too, as in Filebench.
+fn is_blank(c: char) -> bool {
+    c.is_ascii_whitespace() || c == '\u{b}'
+}
+
 fn ends_word(c: char) -> bool {
-    c.is_ascii_whitespace() || matches!(c, '=' | ',' | '{' | '}' | '(' | ')' | '"' | '#' | '\u{b}')
+    is_blank(c) || matches!(c, '=' | ',' | '{' | '}' | '(' | ')' | '"' | '#')
 }
 
 fn in_word(c: char) -> bool {
@@ -129,8 +134,8 @@ impl Lexer<'_> {
     /// then what follows is no operand, or more than one.
     fn divides(&self) -> bool {
         let behind = &self.text[self.at + 1..];
-        if behind.is_empty() || behind.starts_with(|c: char| c.is_ascii_whitespace()) {
-            let next = behind.trim_start_matches([' ', '\t', '\r']).chars().next();
+        if behind.is_empty() || behind.starts_with(is_blank) {
+            let next = behind.trim_start_matches(|c| is_blank(c) && c != '\n').chars().next();
             return self.touching_variable().is_none() || next.is_some_and(|c| c != '\n');
         }
         if self.touching_variable().is_none() {
@@ -145,7 +150,7 @@ impl Lexer<'_> {
 
     fn token(&mut self, c: char) {
         let single = match c {
-            c if c.is_ascii_whitespace() || c == '\u{b}' => {
+            c if is_blank(c) => {
                 self.at += 1;
                 return;
             }
@@ -393,8 +398,7 @@ impl Lexer<'_> {
                     }
                     // A dollar sign that nothing follows is one: in what is only shown, old scripts have `$Revision: 1.5 $`.
                     Err(end) => {
-                        if !self.text[end..].starts_with(|c: char| c == '"' || c.is_ascii_whitespace()) || end > at + 1
-                        {
+                        if !self.text[end..].starts_with(|c| c == '"' || is_blank(c)) || end > at + 1 {
                             self.bad_variable(at, end);
                         }
                         plain.push_str(&self.text[at..end]);
@@ -435,8 +439,8 @@ impl Lexer<'_> {
 /// How much of a piece that starts with a digit is the number, where the next statement follows without a space, as generators
 /// write it: the `20` of `20set $n=2`, the `4k` of `4kset`. `behind`: the text after the piece. Only whole numbers.
 fn before_statement(piece: &str, behind: &str) -> usize {
-    let goes_on = behind.starts_with([' ', '\t', '\r', '\n'])
-        && behind.trim_start().starts_with(|c: char| c == '$' || c == '"' || c.is_ascii_alphanumeric());
+    let goes_on = behind.starts_with(is_blank)
+        && behind.trim_start_matches(is_blank).starts_with(|c: char| c == '$' || c == '"' || c.is_ascii_alphanumeric());
     let letters = piece.find(|c: char| !c.is_ascii_digit()).unwrap_or(piece.len());
     let unit = usize::from(piece[letters..].starts_with(['k', 'm', 'g', 't', 'K', 'M', 'G', 'T']));
     let starts = |at: &usize| goes_on && piece.get(*at..).is_some_and(|rest| statement_word(rest).is_some());
