@@ -135,8 +135,8 @@ impl Lexer<'_> {
     fn divides(&self) -> bool {
         let behind = &self.text[self.at + 1..];
         if behind.is_empty() || behind.starts_with(is_blank) {
-            let next = behind.trim_start_matches(|c| is_blank(c) && c != '\n').chars().next();
-            return self.touching_variable().is_none() || next.is_some_and(|c| c != '\n');
+            let next = behind.trim_start_matches(is_blank);
+            return self.touching_variable().is_none() || next.starts_with(|c: char| c == '$' || c.is_ascii_digit());
         }
         if self.touching_variable().is_none() {
             return behind.starts_with(|c: char| c == '$' || c.is_ascii_digit());
