@@ -11,6 +11,7 @@ use super::place::place;
 use super::token::Token;
 use crate::diag::{Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span};
+use crate::spec::words::statement_word;
 
 /// Columns that a line should keep to.
 const WIDTH: usize = 100;
@@ -158,7 +159,9 @@ impl<'a> Layout<'a> {
             }
             token => {
                 let before = i.checked_sub(1).map(|i| &self.tokens[i].0);
-                let chunk = before == Some(&Token::Comma) && self.tables < 2;
+                // At the start of a line such a word would begin a statement.
+                let begins = matches!(token, Token::Word(word) if statement_word(word).is_some());
+                let chunk = before == Some(&Token::Comma) && self.tables < 2 && !begins;
                 if self.full || (chunk && self.column + self.chunk(i) > WIDTH) {
                     let indent = self.indent() + CONTINUED;
                     self.line(indent);
