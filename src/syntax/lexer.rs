@@ -54,12 +54,12 @@ struct Lexer<'a> {
     out: Lexed,
 }
 
-/// What ends a bare word, whatever it consists of.
 /// What stands between tokens; the vertical tab too, as in Filebench.
 fn is_blank(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\u{b}'
 }
 
+/// What ends a bare word, whatever it consists of.
 fn ends_word(c: char) -> bool {
     is_blank(c) || matches!(c, '=' | ',' | '{' | '}' | '(' | ')' | '"' | '#')
 }
