@@ -112,6 +112,8 @@ codes! {
         "Of several attributes of one name the last one counts, as in Filebench; the others have no effect. `filename` and `filesetname`, and `size` and `filesize`, are one attribute each.";
     NoInstances = "W0414", "a thread or process that is to have no instances",
         "`instances=0` means different things to the two, as in Filebench: of a thread one is started all the same, of a process none. To leave a thread out, delete its block; to leave out a process, 0 is right.";
+    RunsShell = "W0415", "a script that runs a command of the shell",
+        "`system` and `stats command` hand their text to `/bin/sh`, as whoever runs the script. A run refuses that before anything is made, unless it is given `--allow-system`.";
     Internal = "E9999", "a mistake of wmlrun itself",
         "This is a bug in wmlrun, not in the script. Please report it with the script.";
 }

@@ -9,6 +9,7 @@ mod dry;
 mod names;
 mod rates;
 mod semaphores;
+mod shell;
 mod sizes;
 mod slots;
 mod variables;
@@ -43,6 +44,7 @@ pub const TABLE: &[Lint] = &[
     Lint { code: Code::SmallFile, spoils: true, find: sizes::small },
     Lint { code: Code::SlotUse, spoils: true, find: slots::misused },
     Lint { code: Code::RateTooHigh, spoils: true, find: rates::too_high },
+    Lint { code: Code::RunsShell, spoils: false, find: shell::commands },
 ];
 
 /// All doubts about a model that has no errors, in the order of the text.
