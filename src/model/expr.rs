@@ -121,7 +121,7 @@ impl Value {
             Self::Int(n) => Some(*n as f64),
             Self::Float(x) => Some(*x),
             Self::Negative(n) => Some(-(*n as f64)),
-            Self::Text(s) => s.trim().parse().ok(),
+            Self::Text(s) => s.trim().parse().ok().filter(|x: &f64| x.is_finite()),
             _ => None,
         }
     }
@@ -207,14 +207,10 @@ fn eval_at(expr: &Spanned<Expr>, scope: &dyn Lookup, depth: u32) -> Result<Value
         Expr::Binary(b) => {
             let (left, op, right) = &**b;
             let (one, other) = (eval_at(left, scope, depth)?, eval_at(right, scope, depth)?);
-            match (&one, op, &right.node) {
-                // `$dir/$sub` is a path where `$dir` is a text.
-                (Value::Text(text), Operator::Divide, Expr::Var(_))
-                    if one.as_f64().is_none() && matches!(other, Value::Text(_) | Value::Int(_)) =>
-                {
-                    Value::Text(format!("{text}/{}", other.print()))
-                }
-                _ => arithmetic(&one, *op, &other, expr.span)?,
+            if *op == Operator::Divide && is_directory(left, &one) && is_part_of_path(right, &other) {
+                Value::Text(format!("{}/{}", one.print(), other.print()))
+            } else {
+                arithmetic(&one, *op, &other, expr.span)?
             }
         }
         Expr::Table(rows) => {
@@ -233,6 +229,21 @@ fn eval_at(expr: &Spanned<Expr>, scope: &dyn Lookup, depth: u32) -> Result<Value
             Value::Table(table)
         }
     })
+}
+
+/// Whether `$left/…` is a path: its value is a text that is no number, or it is `$dir`, also where that is called `100`.
+fn is_directory(left: &Spanned<Expr>, value: &Value) -> bool {
+    let dir = matches!(&left.node, Expr::Var(v) if v.name == "dir" && v.field.is_none());
+    matches!(value, Value::Text(_)) && (dir || value.as_f64().is_none()) || dir && matches!(value, Value::Int(_))
+}
+
+/// Whether what stands behind the `/` can be the name of a directory as it was written: a variable, or digits without a unit.
+fn is_part_of_path(right: &Spanned<Expr>, value: &Value) -> bool {
+    match &right.node {
+        Expr::Var(_) => matches!(value, Value::Text(_) | Value::Int(_) | Value::Float(_)),
+        Expr::Int(n) => n.to_string().len() == (right.span.end - right.span.start) as usize,
+        _ => false,
+    }
 }
 
 fn read(variable: &Spanned<Variable>, at: Span, scope: &dyn Lookup, depth: u32) -> Result<Value, Diagnostic> {

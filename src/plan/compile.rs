@@ -141,11 +141,10 @@ fn process(
         threads: Vec::new(),
     };
     let mut threads: Vec<DraftThread> = Vec::new();
-    let given: HashSet<String> =
-        def.threads.iter().filter_map(|t| t.attrs.constant_text("name")).map(|name| name.node).collect();
+    let evaluated: Vec<Evaluated> = def.threads.iter().map(|thread| evaluate(&thread.attrs, scope, found)).collect();
+    let given: HashSet<String> = evaluated.iter().filter_map(|values| values.text("name")).collect();
     let mut taken = HashMap::new();
-    for thread in &def.threads {
-        let values = evaluate(&thread.attrs, scope, found);
+    for (thread, values) in def.threads.iter().zip(evaluated) {
         let mut unroller =
             Unroller { table, composites: &definitions.composites, drafts: Vec::new(), pending: Vec::new() };
         unroller.thread(&thread.flowops, values.flag("mix"), scope, found);

@@ -8,8 +8,9 @@ use super::ast::{
     Arg, ArgKind, Ast, Number, Operator, Statement, StatementKind, TextPart, Value, Variable, VariableForm,
 };
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::source::{SourceMap, Span};
+use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::dialect::Dialect;
+use std::collections::HashSet;
 
 /// How many signs of each kind a warning marks.
 const SHOWN: usize = 3;
@@ -47,6 +48,28 @@ struct Sign {
     sure: bool,
 }
 
+/// The signs of a script.
+struct Signs<'a> {
+    found: Vec<Sign>,
+    /// Variables that the script sets to numbers.
+    numbers: HashSet<&'a str>,
+}
+
+impl Signs<'_> {
+    fn push(&mut self, sign: Sign) {
+        self.found.push(sign);
+    }
+}
+
+/// The variable that a statement sets to a number.
+fn number_set(statement: &Statement) -> Option<&str> {
+    let StatementKind::Command { word, args, .. } = &statement.kind else { return None };
+    args.iter().filter(|_| word.node == "set").find_map(|arg| match &arg.kind {
+        ArgKind::Assign { var, value } if matches!(value.node, Value::Number(_)) => Some(var.node.name.as_str()),
+        _ => None,
+    })
+}
+
 /// Tells the dialect of a script.
 pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
     let mut diagnostics = Vec::new();
@@ -66,10 +89,11 @@ pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
         }
         None => {}
     }
-    let mut signs = Vec::new();
+    let mut signs = Signs { numbers: ast.statements.iter().filter_map(number_set).collect(), found: Vec::new() };
     for statement in &ast.statements {
         of_statement(statement, &mut signs);
     }
+    let mut signs = signs.found;
     // What is sure of one dialect outweighs what is not of the other.
     for (one, other) in [(Dialect::Sun, Dialect::Fsl), (Dialect::Fsl, Dialect::Sun)] {
         let sure = |dialect| signs.iter().any(|sign| sign.dialect == dialect && sign.sure);
@@ -125,7 +149,7 @@ fn header(map: &SourceMap, ast: &Ast) -> Option<(Result<Dialect, String>, Span)>
     None
 }
 
-fn of_statement(statement: &Statement, signs: &mut Vec<Sign>) {
+fn of_statement(statement: &Statement, signs: &mut Signs<'_>) {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return };
     let mut sign = |dialect, span, what: String| signs.push(Sign { dialect, span, what, sure: word.node != "psrun" });
     let command = word.node.as_str();
@@ -150,7 +174,7 @@ fn of_statement(statement: &Statement, signs: &mut Vec<Sign>) {
     }
 }
 
-fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut Vec<Sign>) {
+fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut Signs<'_>) {
     let mut attribute = |name: &str, span: Span| {
         let is_file = command == "define" && matches!(object, Some("file" | "files"));
         let has_attributes = matches!(command, "define" | "thread" | "flowop");
@@ -186,7 +210,7 @@ fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut Vec<Sign>)
     }
 }
 
-fn of_value(value: &Value, span: Span, signs: &mut Vec<Sign>) {
+fn of_value(value: &Value, span: Span, signs: &mut Signs<'_>) {
     match value {
         Value::Word(_) | Value::Number(_) | Value::Table(_) => {}
         Value::Text(parts) => {
@@ -197,9 +221,7 @@ fn of_value(value: &Value, span: Span, signs: &mut Vec<Sign>) {
             }
         }
         Value::Variable(variable) => of_variable(variable, span, signs),
-        // `$dir/$sub` may be a path.
-        Value::Binary { left, op: Operator::Divide, right }
-            if matches!((&left.node, &right.node), (Value::Variable(_), Value::Variable(_))) => {}
+        Value::Binary { left, op: Operator::Divide, right } if may_be_path(left, right, signs) => {}
         Value::Binary { .. } => {
             signs.push(Sign { dialect: Dialect::Sun, span, what: "arithmetic".to_owned(), sure: true });
         }
@@ -216,7 +238,18 @@ fn of_value(value: &Value, span: Span, signs: &mut Vec<Sign>) {
     }
 }
 
-fn of_variable(variable: &Variable, span: Span, signs: &mut Vec<Sign>) {
+/// `$dir/$sub` and `$dir/2` may be paths; `$total/$n` and `$dir / $n` are none.
+fn may_be_path(left: &Spanned<Value>, right: &Spanned<Value>, signs: &Signs<'_>) -> bool {
+    let Value::Variable(one) = &left.node else { return false };
+    let path = match &right.node {
+        Value::Variable(_) => one.name == "dir" || !signs.numbers.contains(one.name.as_str()),
+        Value::Number(_) => one.name == "dir",
+        _ => false,
+    };
+    path && left.span.end + 1 == right.span.start
+}
+
+fn of_variable(variable: &Variable, span: Span, signs: &mut Signs<'_>) {
     let what = match (variable.form, &variable.field) {
         (VariableForm::Plain, Some(field)) => format!("`${}.{field}`", variable.name),
         (VariableForm::Plain, None) => return,

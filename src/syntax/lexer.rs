@@ -19,6 +19,9 @@ pub const FIELDS: &[&str] = &["type", "randsrc", "seed", "gamma", "mean", "min",
 /// How far an unclosed `${` is followed, in bytes; no name is that long, and scanning further would be quadratic.
 const BRACKET_REACH: usize = 128;
 
+/// How far a number behind a `/` is followed, in characters, for the same reason.
+const NUMBER_REACH: usize = 64;
+
 /// A text in pieces.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Lexed {
@@ -144,8 +147,12 @@ impl Lexer<'_> {
         if behind.starts_with('$') {
             return read_variable(self.text, self.at + 1).is_ok_and(|(_, end)| !self.text[end..].starts_with(in_word));
         }
-        let piece = &behind[..behind.find(ends_word).unwrap_or(behind.len())];
-        piece.starts_with(|c: char| c.is_ascii_digit()) && number::read(piece).1.is_none()
+        let near = &behind[..behind.char_indices().nth(NUMBER_REACH).map_or(behind.len(), |(at, _)| at)];
+        let piece = &near[..near.find(ends_word).unwrap_or(near.len())];
+        let piece = &piece[..before_statement(piece, &behind[piece.len()..])];
+        // Nobody divides by `01`: that is a name.
+        let named = piece.len() > 1 && piece.starts_with('0') && !piece.starts_with("0.");
+        piece.starts_with(|c: char| c.is_ascii_digit()) && !named && number::read(piece).1.is_none()
     }
 
     fn token(&mut self, c: char) {
@@ -312,11 +319,12 @@ impl Lexer<'_> {
         self.push(Token::Text(parts), end);
     }
 
-    /// A piece with a character at `bad` that can't stand outside of quotes.
+    /// A piece with a character at `bad` that can't stand outside of quotes. All of it is one mistake, with the variables
+    /// in it.
     fn bad_character(&mut self, bad: usize) {
         let Some(c) = self.text[bad..].chars().next() else { return };
         let after = bad + c.len_utf8();
-        let mut end = self.until(after, |c| ends_word(c) || c == '$');
+        let mut end = self.until(after, ends_word);
         let mut help = None;
         if c == '\'' && bad == self.at {
             // A whole string in the wrong quotes is one mistake, not one at each of its words.
@@ -335,7 +343,14 @@ impl Lexer<'_> {
         if c == '~' && bad == self.at {
             help = Some("no `~` is expanded: write the whole path, or `\"$(HOME)/…\"`".to_owned());
         }
-        let help = help.unwrap_or_else(|| format!("put it into quotes: `\"{written}\"`"));
+        let help = help.unwrap_or_else(|| {
+            let quoted = format!("put it into quotes: `\"{written}\"`");
+            if written.contains('$') && matches!(c, '+' | '*') {
+                format!("an expression has one operator between two numbers or variables; for a text, {quoted}")
+            } else {
+                quoted
+            }
+        });
         let message = format!("{} can't stand outside of quotes", shown(c));
         let diagnostic = Diagnostic::error(Code::BadCharacter, self.span(bad, after), message).help(help);
         self.report(diagnostic);
