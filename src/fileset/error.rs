@@ -228,7 +228,7 @@ pub const CODES: &[CodeRow] = &[
     (
         "E0508",
         "a tree that can't be adopted",
-        "`--adopt` takes over a tree that looks like a file set: 8-digit serials from 1 without gaps, files only in the lowest directories, and as many files as the set has entries.",
+        "`--adopt` takes over a tree that looks like a file set: 8-digit serials from 1 without gaps, files only in the lowest directories, and as many files as the set has entries. Each must be as large as the script wants it, unless the script says `reuse`, which cuts or extends it.",
     ),
     (
         "E0509",

@@ -13,6 +13,7 @@ use super::space::{self, Demand};
 use super::{Fileset, remove};
 use crate::random::Quantity;
 use crate::sys::{fd, limits};
+use crate::util::count::count;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -286,6 +287,14 @@ impl Work<'_> {
             let made =
                 populate::run(&self.job(Manner::Look, options), stop, |files, bytes| progress.advanced(files, bytes))?;
             self.populate_seconds += start.elapsed().as_secs_f64();
+            // Somebody's files become ours as they are; to cut them takes a word of the script's.
+            if self.root.fresh && made.resized > 0 && !spec.reuse {
+                let why = format!(
+                    "has {} of another size than the script's; `reuse` would cut or extend them",
+                    count(made.resized, "file")
+                );
+                return Err(Error::Adopt { set: spec.name.clone(), path: self.root.path.clone(), why });
+            }
             self.action = Action::Mend(made);
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use crate::fileset::weigh;
 use crate::util::size;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Entries that are looked at to say how big the trees are by now: nobody waits long for it at the end of a run.
 const WEIGHED: u64 = 100_000;
@@ -15,10 +15,24 @@ pub(super) struct Left {
     pub(super) bytes: u64,
     /// Files that were there at last, as far as they were counted.
     pub(super) files: u64,
+    /// It was somebody else's, and adopted.
+    pub(super) adopted: bool,
+}
+
+/// What to tell of the trees that stay: those that wmlrun made, and those that it never removes.
+pub(super) fn lines(stay: Vec<Left>) -> Vec<String> {
+    let (adopted, made): (Vec<Left>, Vec<Left>) = stay.into_iter().partition(|left| left.adopted);
+    told(&made).into_iter().chain(adopted.iter().map(|left| given_back(&left.root))).collect()
+}
+
+/// What becomes of an adopted tree.
+fn given_back(root: &Path) -> String {
+    let root = root.display();
+    format!("{root} was adopted and stays (`wmlrun clean {root}` takes the marker off, and nothing else)")
 }
 
 /// What to tell of the trees that stay; nothing if there are none.
-pub(super) fn told(stay: &[Left]) -> Option<String> {
+fn told(stay: &[Left]) -> Option<String> {
     let them = match stay {
         [] => return None,
         [_] => "it",
@@ -47,13 +61,13 @@ fn weight(stay: &[Left]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Left, WEIGHED, told};
+    use super::{Left, WEIGHED, lines, told};
 
     #[test]
     fn the_size_is_that_of_now_unless_there_are_too_many_files_to_look_at() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("grown"), [0; 3 << 10]).unwrap();
-        let tree = |files| Left { root: dir.path().to_owned(), bytes: 1 << 20, files };
+        let tree = |files| Left { root: dir.path().to_owned(), bytes: 1 << 20, files, adopted: false };
         assert!(told(&[tree(1)]).unwrap().contains(" stays: 3.0 KiB (`--clean` removes it"));
         assert!(told(&[tree(WEIGHED + 1)]).unwrap().contains(" stays: 1.0 MiB as they were made ("));
         assert!(
@@ -62,5 +76,7 @@ mod tests {
                 .contains(" stay: 2.0 MiB as they were made (`--clean` removes them")
         );
         assert_eq!(told(&[]), None);
+        let lines = lines(vec![Left { adopted: true, ..tree(1) }, tree(1)]);
+        assert!(lines.len() == 2 && lines[0].contains("--clean") && lines[1].contains("was adopted and stays"));
     }
 }

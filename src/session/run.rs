@@ -448,7 +448,12 @@ impl Session {
     fn remove_tree(&self, ready: &ReadySet, front: &mut dyn Front) -> Status {
         let stop = AtomicBool::new(false);
         match prepare::remove(&ready.set, self.settings.populate_threads, &stop) {
-            Ok(_) => Status::Done,
+            Ok(removed) => {
+                if removed.adopted {
+                    front.note(&format!("{} was adopted: it is let go, and its files stay", removed.path.display()));
+                }
+                Status::Done
+            }
             Err(e) => {
                 front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
                 Status::Refused
@@ -463,7 +468,8 @@ impl Session {
             return self.remove_tree(ready, front);
         }
         let files = ready.set.state.n_existing();
-        self.left.push(Left { root: ready.set.spec.root(), bytes: ready.prepared.bytes, files });
+        let adopted = ready.prepared.adopted;
+        self.left.push(Left { root: ready.set.spec.root(), bytes: ready.prepared.bytes, files, adopted });
         ready.set.close();
         Status::Done
     }
@@ -475,7 +481,7 @@ impl Session {
                 continue;
             }
             if !self.settings.clean {
-                self.left.push(Left { root, bytes: 0, files: 0 });
+                self.left.push(Left { root, bytes: 0, files: 0, adopted: false });
                 continue;
             }
             match prepare::clean(&root, self.settings.populate_threads, &AtomicBool::new(false)) {
@@ -502,7 +508,7 @@ impl Session {
                 front.note(&format!("{} stays: {e}", dir.display()));
             }
         }
-        if let Some(line) = left::told(&std::mem::take(&mut self.left)) {
+        for line in left::lines(std::mem::take(&mut self.left)) {
             front.note(&line);
         }
         status

@@ -3,6 +3,7 @@
 //! What is there before a run is compared with what is there after it: bytes, names, inodes and times. The plain cases are in
 //! [`crate::safety`].
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::cmd::{Output, Running, Wml, tool};
 use crate::mounts::{self, Fs, Mount};
-use crate::tree::tree;
+use crate::tree::{Entry, tree};
 
 /// A set `data` of 40 small files three to a directory, and a thread that only looks at them.
 fn script(extra: &str) -> String {
@@ -347,18 +348,20 @@ fn ten(dir: &Path, options: &[&str]) -> Wml {
     Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "1"]).args(options).args(["--dir"]).args([dir])
 }
 
+/// What somebody's tree holds. The marker, and the root's own times, are what adopting adds.
+fn files(root: &Path) -> BTreeMap<PathBuf, Entry> {
+    let mut all = tree(root);
+    all.retain(|path, _| path != Path::new(".") && !path.ends_with(".wmlrun"));
+    all
+}
+
 #[test]
 fn a_tree_of_filebench_can_be_adopted_and_is_given_back() {
     let dir = place();
     let root = dir.path().join("data");
     filebench(&root);
     assert_refused(ten(dir.path(), &[]), &[dir.path()], &["--adopt"]);
-    let files = || {
-        let mut all = tree(&root);
-        // The marker, and the root's own times, are what adopting adds.
-        all.retain(|path, _| path != Path::new(".") && !path.ends_with(".wmlrun"));
-        all
-    };
+    let files = || files(&root);
     let before = files();
     let run = ten(dir.path(), &["--adopt"]).result().run().exits(0).only_run();
     assert_eq!(run["filesets"][0]["files"], 10);
@@ -368,6 +371,28 @@ fn a_tree_of_filebench_can_be_adopted_and_is_given_back() {
     Wml::new().args(["clean"]).args([dir.path()]).run().exits(0);
     assert!(before == files() && !root.join(".wmlrun").exists(), "given back as it was");
     assert_refused(ten(dir.path(), &[]), &[dir.path()], &["--adopt"]);
+}
+
+/// A file of another size than the script's holds what somebody wrote: it is cut only if the script says `reuse`.
+#[test]
+fn adopting_cuts_no_file_without_reuse() {
+    let dir = place();
+    let root = dir.path().join("data");
+    filebench(&root);
+    let longer = root.join("00000001/00000001");
+    fs::write(&longer, "u".repeat(50_000)).unwrap();
+    let before = files(&root);
+    let run = ten(dir.path(), &["--adopt"]).run().exits(3);
+    assert!(run.stderr.contains("1 file of another size") && run.stderr.contains("`reuse`"), "{}", run.stderr);
+    assert!(before == files(&root) && !root.join(".wmlrun").exists());
+    let reusing = script("").replace("entries=40", "entries=10,reuse");
+    Wml::new()
+        .file("w.wml", &reusing)
+        .args(["w.wml", "--runtime", "1", "--adopt", "--dir"])
+        .args([dir.path()])
+        .run()
+        .exits(0);
+    assert_eq!(fs::metadata(&longer).unwrap().len(), 4096);
 }
 
 #[test]
