@@ -73,9 +73,9 @@ pub(super) struct RunArgs {
     /// kernel allows it
     #[arg(long, value_name = "ENGINE")]
     pub(super) engine: Option<String>,
-    /// Threads that make files; default: one for each processor
-    #[arg(long, value_name = "N")]
-    pub(super) populate_threads: Option<usize>,
+    /// Threads that make files, 1 to 1024; default: one for each processor
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) populate_threads: Option<u16>,
     /// Bind threads to processors
     #[arg(long)]
     pub(super) pin: bool,

@@ -232,7 +232,7 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         interval: interval.unwrap_or(defaults.interval),
         dialect,
         engine,
-        populate_threads: args.populate_threads.unwrap_or(defaults.populate_threads).clamp(1, 1024),
+        populate_threads: args.populate_threads.map_or(defaults.populate_threads, usize::from),
         pin: args.pin,
         cold: args.cold,
         settle: !args.no_settle,

@@ -5,6 +5,7 @@
 use super::Report;
 use super::histogram::Axis;
 use super::warnings;
+use crate::spec::dialect::Dialect;
 use crate::stats::hdr;
 use crate::stats::result::{DeviceBytes, Document, Fileset, Flowop, Latency, Run, Verdict};
 use crate::stats::snapshot::Dist;
@@ -89,6 +90,10 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     load.push(if run.open_loop.is_some() { "open loop" } else { "closed loop" }.to_owned());
     if !run.engine.is_empty() {
         load.push(format!("engine {}", run.engine));
+    }
+    // The other is what is taken where nothing tells.
+    if document.script.dialect == Dialect::Sun.name() {
+        load.push(format!("dialect {}", document.script.dialect));
     }
     load.push(format!("cache {}", run.cache_state.name()));
     load.push(format!("seed {}", document.seed));

@@ -93,6 +93,8 @@ pub struct Session {
     interrupt: Arc<AtomicUsize>,
     mode: QuitMode,
     event_rate: Option<Spanned<Expr>>,
+    /// What the last plan was warned of.
+    doubts: Vec<Diagnostic>,
     lathist: bool,
     dialect: Dialect,
     usage: Vec<Spanned<Expr>>,
@@ -166,6 +168,7 @@ impl Session {
             interrupt,
             mode: QuitMode::default(),
             event_rate: None,
+            doubts: Vec::new(),
             lathist: false,
             dialect: Dialect::default(),
             usage: Vec::new(),
@@ -443,8 +446,11 @@ impl Session {
         let options = plan::Options { mode: self.mode, event_rate };
         match plan::compile(&self.definitions, &self.scope, &self.table, options) {
             Ok((plan, warnings)) => {
-                if !warnings.is_empty() {
-                    front.diagnostics(&self.map, &self.blamed(warnings));
+                // A script that makes its files before it runs has two plans, and one doubt.
+                let new: Vec<Diagnostic> = warnings.iter().filter(|d| !self.doubts.contains(d)).cloned().collect();
+                self.doubts = warnings;
+                if !new.is_empty() {
+                    front.diagnostics(&self.map, &self.blamed(new));
                 }
                 Some(plan)
             }
