@@ -137,7 +137,7 @@ impl Lexer<'_> {
     /// then what follows is no operand, or more than one.
     fn divides(&self) -> bool {
         let behind = &self.text[self.at + 1..];
-        if behind.is_empty() || behind.starts_with(is_blank) {
+        if behind.chars().next().is_none_or(ends_word) {
             let next = behind.trim_start_matches(is_blank);
             return self.touching_variable().is_none() || next.starts_with(|c: char| c == '$' || c.is_ascii_digit());
         }
