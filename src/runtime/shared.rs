@@ -6,7 +6,7 @@ use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
 use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};
-use crate::plan::{self, Plan, Thread};
+use crate::plan::{self, Plan, Process, Thread};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Bell, EventPool, Gate, Latch, Semaphore};
 use crate::sys::Clock;
@@ -224,11 +224,13 @@ impl Shared {
 
 fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
     let (mut seats, mut first) = (Vec::new(), Vec::new());
+    let threads_of = |process: &Process, thread: &Thread| process.instances as usize * thread.instances as usize;
+    let flowops_of_all = plan.threads().map(|(process, thread)| threads_of(process, thread) * thread.count).sum();
     for (p, process) in plan.processes.iter().enumerate() {
         first.push(seats.len());
         let counters = |thread: &Thread| {
-            let threads = process.instances as usize * thread.instances as usize;
-            let stats = ThreadStats::several(threads, thread.count).map_err(|e| {
+            let threads = threads_of(process, thread);
+            let stats = ThreadStats::several(threads, thread.count, flowops_of_all).map_err(|e| {
                 let what = format!("no memory for the counters of {threads} threads `{}`: {e}", thread.name);
                 Fault::plain(FaultKind::Setup, what, "start fewer threads")
             })?;

@@ -5,6 +5,7 @@
 //! Out: a [`Document`](result::Document), the plain data of a result, which reports are made from.
 //! Absent: clocks, threads, and what a flowop is; durations come in as nanoseconds and names as text.
 
+mod crowd;
 pub mod hdr;
 pub mod layout;
 pub mod recorder;

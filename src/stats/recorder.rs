@@ -2,17 +2,18 @@
 //!
 //! All counters are relaxed atomics used as plain loads and stores: with one writer nothing can be lost, and on the
 //! machine they are ordinary memory accesses. A reader may see an operation in one counter and not yet in the next; once
-//! the writer rests, everything agrees. Nothing here allocates while a run goes on, but for the first open-loop operation
+//! the writer rests, everything agrees. Only histograms of very many threads have several writers ([`crowd`]). Nothing here allocates while a run goes on, but for the first open-loop operation
 //! and for errors.
 
+use super::crowd::{self, Crowd};
 use super::layout;
 use super::snapshot::{Dist, Snapshot};
 use crate::sys::map::Counters;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 /// One thread's counters: a [`Cell`] for each of its flowops.
 #[derive(Debug)]
@@ -28,11 +29,22 @@ impl ThreadStats {
         Ok(Self { cells })
     }
 
-    /// The same for each of so many threads, in one stretch of memory: ten thousand stretches take a second to come by.
-    pub fn several(threads: usize, flowops: usize) -> std::io::Result<Vec<Self>> {
-        let shares = threads.checked_mul(flowops).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        let mut counters = Counters::many(shares, layout::LEN)?.into_iter();
-        Ok((0..threads).map(|_| Self { cells: counters.by_ref().take(flowops).map(Cell::new).collect() }).collect())
+    /// The same for each of so many threads of one definition, in a run whose threads have `flowops_of_all` together. They
+    /// are in one stretch of memory, since ten thousand stretches take a second to come by; or, where they are too many for
+    /// a processor's cache, they share their histograms, which are told with the counters of the first of them.
+    pub fn several(threads: usize, flowops: usize, flowops_of_all: usize) -> std::io::Result<Vec<Self>> {
+        let cells = threads.checked_mul(flowops).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        let crowded = crowd::shares(threads, flowops_of_all);
+        let crowds = if crowded { Crowd::several(flowops)? } else { Vec::new() };
+        let mut counters = Counters::many(cells, if crowded { 0 } else { layout::LEN })?.into_iter();
+        let mut thread = |number: usize| {
+            let mut cells: Box<[Cell]> = counters.by_ref().take(flowops).map(Cell::new).collect();
+            for (cell, crowd) in cells.iter_mut().zip(&crowds) {
+                cell.latency.share = Some(Share { crowd: Arc::clone(crowd), tells: number == 0 });
+            }
+            Self { cells }
+        };
+        Ok((0..threads).map(&mut thread).collect())
     }
 
     /// The counters of the thread's `i`-th flowop.
@@ -118,6 +130,16 @@ struct Live {
     counts: Counters,
     /// One bit a block of [`layout::BLOCK`] buckets: set if anything is in it, so that readers skip the rest.
     touched: AtomicU64,
+    /// Where to count if `counts` is empty.
+    share: Option<Share>,
+}
+
+/// A thread's part in histograms that it does not have alone.
+#[derive(Debug)]
+struct Share {
+    crowd: Arc<Crowd>,
+    /// They are told with this thread's counters, and with no other's.
+    tells: bool,
 }
 
 // A bit for each block must fit.
@@ -255,6 +277,7 @@ impl Live {
             max: AtomicU64::new(0),
             counts,
             touched: AtomicU64::new(0),
+            share: None,
         }
     }
 
@@ -270,40 +293,31 @@ impl Live {
         let index = layout::index(ns);
         match self.counts.get(index).map(|counter| (counter, counter.load(Relaxed))) {
             Some((counter, n @ 1..)) => counter.store(n + 1, Relaxed),
-            _ => self.first(index),
+            _ => self.count_out_of_line(index),
         }
     }
 
-    /// The first in its bucket. What is longer than the layout can tell apart counts as the longest.
+    /// The first in its bucket, or one that others count too. What is longer than the layout can tell apart counts as the
+    /// longest.
     #[cold]
     #[inline(never)]
-    fn first(&self, index: usize) {
+    fn count_out_of_line(&self, index: usize) {
+        if let Some(share) = &self.share {
+            return share.crowd.count(index);
+        }
         let index = index.min(layout::LEN - 1);
         self.touched.store(self.touched.load(Relaxed) | 1 << (index / layout::BLOCK), Relaxed);
         bump(&self.counts[index], 1);
     }
 
     fn add_to(&self, into: &mut Dist) {
-        let mut touched = self.touched.load(Relaxed);
-        if touched == 0 {
-            return;
-        }
         into.sum += self.sum.load(Relaxed);
         into.min = into.min.min(self.min.load(Relaxed));
         into.max = into.max.max(self.max.load(Relaxed));
-        let counts = into.counts_mut();
-        let mut seen = 0;
-        while touched != 0 {
-            let start = touched.trailing_zeros() as usize * layout::BLOCK;
-            let live = &self.counts[start..start + layout::BLOCK];
-            for (sum, counter) in counts[start..start + layout::BLOCK].iter_mut().zip(live) {
-                let n = counter.load(Relaxed);
-                *sum += n;
-                seen += n;
-            }
-            touched &= touched - 1;
+        into.add_counts(&self.counts, self.touched.load(Relaxed));
+        if let Some(Share { crowd, tells: true }) = &self.share {
+            crowd.add_to(into);
         }
-        into.count += seen;
     }
 }
 
@@ -336,6 +350,25 @@ mod tests {
         assert!(s.response.is_none());
         assert_eq!(stats.snapshot(0), super::Snapshot::default());
         assert_eq!((stats.total_ops(), stats.total_bytes()), (2, 4097));
+    }
+
+    #[test]
+    fn many_threads_are_counted_apart_and_told_together() {
+        let (threads, flowops) = (4 * crate::sys::limits::processors(), 2);
+        for flowops_of_all in [threads * flowops, usize::MAX] {
+            let stats = ThreadStats::several(threads, flowops, flowops_of_all).unwrap();
+            for (i, thread) in stats.iter().enumerate() {
+                (0..=i as u64).for_each(|n| thread.cell(1).record(1000 * n + 7, 1));
+            }
+            assert!(stats.iter().enumerate().all(|(i, thread)| thread.total_ops() == i as u64 + 1));
+            let mut all = super::Snapshot::default();
+            stats.iter().for_each(|thread| thread.add_to(1, &mut all));
+            let ops = (threads * (threads + 1) / 2) as u64;
+            assert_eq!((all.ops, all.bytes, all.latency.count), (ops, ops, ops));
+            assert_eq!((all.latency.min, all.latency.max), (7, 1000 * (threads as u64 - 1) + 7));
+            let (first, n) = all.latency.recorded().next().unwrap();
+            assert_eq!((first, n), (7, threads as u64), "the first operation of each");
+        }
     }
 
     #[test]

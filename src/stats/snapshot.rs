@@ -4,6 +4,7 @@
 
 use super::{hdr, layout};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A distribution of nanoseconds: exact count, sum, least and greatest, and counts in the buckets of [`layout`].
 #[derive(Clone, Debug)]
@@ -58,6 +59,26 @@ impl Dist {
             self.counts.resize(layout::LEN, 0);
         }
         &mut self.counts
+    }
+
+    /// Adds counters as they are now: the blocks of them that have a bit.
+    pub(super) fn add_counts(&mut self, counters: &[AtomicU64], mut blocks: u64) {
+        if blocks == 0 {
+            return;
+        }
+        let counts = self.counts_mut();
+        let mut seen = 0;
+        while blocks != 0 {
+            let start = blocks.trailing_zeros() as usize * layout::BLOCK;
+            let block = start..start + layout::BLOCK;
+            for (sum, counter) in counts[block.clone()].iter_mut().zip(&counters[block]) {
+                let n = counter.load(Relaxed);
+                *sum += n;
+                seen += n;
+            }
+            blocks &= blocks - 1;
+        }
+        self.count += seen;
     }
 
     /// Adds one value.

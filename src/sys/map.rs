@@ -29,7 +29,7 @@ impl Map {
 
     fn of_kind(len: usize, kind: MapFlags) -> rustix::io::Result<Self> {
         if len == 0 {
-            return Ok(Self { at: NonNull::dangling(), len });
+            return Ok(Self { at: NonNull::<AtomicU64>::dangling().cast(), len });
         }
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing that exists.
         let at = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, kind) }?;

@@ -56,6 +56,14 @@ pub fn pin(cpu: usize) -> Result<(), Errno> {
     rustix::thread::sched_setaffinity(None, &set)
 }
 
+/// Whether [`processor`] costs next to nothing: elsewhere it may be a system call.
+pub const PROCESSOR_IS_CHEAP: bool = cfg!(target_arch = "x86_64");
+
+/// The processor that the calling thread runs on, or ran on a moment ago.
+pub fn processor() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
 /// The kernel's number of the calling thread.
 pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
