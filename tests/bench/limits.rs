@@ -80,7 +80,13 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
     let (bare_dir, own_dir) = (dir.join("bare"), dir.join("own"));
     std::fs::create_dir_all(&bare_dir).expect("a directory for the bare loop");
     std::fs::create_dir_all(&own_dir).expect("a directory for wmlrun");
-    let mut loops = (row.bare)(&bare_dir);
+    let script = (row.script)();
+    let path = dir.join("script.wml");
+    std::fs::write(&path, script).expect("the script");
+    let own = || wmlrun(&path, &own_dir, options.seconds, row.populate);
+    // One of each first, which does not count: files are made and caches filled.
+    own();
+    let mut loops = (row.bare)(if row.same_files { &own_dir } else { &bare_dir });
     let mut bare = |seconds: f64| {
         let rate = loops.run(seconds);
         if row.populate {
@@ -90,13 +96,7 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
         }
         rate
     };
-    let script = (row.script)();
-    let path = dir.join("script.wml");
-    std::fs::write(&path, script).expect("the script");
-    let own = || wmlrun(&path, &own_dir, options.seconds, row.populate);
-    // One of each first, which does not count: files are made and caches filled.
     bare(options.seconds.min(0.5));
-    own();
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
     for pair in 0..options.pairs {
         let (a, b) = if pair % 2 == 0 {
@@ -111,7 +111,11 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
     }
     let fio = row
         .fio
-        .and_then(|args| fio(args, &bare_dir, options.seconds, row.threads))
+        .and_then(|args| {
+            let file = peers::largest(&own_dir)?.0;
+            let name = format!("--filename={}", file.file_name()?.to_string_lossy());
+            fio(&[args, &[name.as_str()]].concat(), file.parent()?, options.seconds, row.threads)
+        })
         .map_or("–".to_owned(), |rate| format!("{:.2}", rate / median(&rates)));
     let _ = std::fs::remove_dir_all(&bare_dir);
     let _ = std::fs::remove_dir_all(&own_dir);

@@ -91,7 +91,7 @@ pub(super) fn measure(peer: &Peer, dir: &Path, options: &Options) -> Option<Stri
 }
 
 /// The largest file below a directory.
-fn largest(dir: &Path) -> Option<(PathBuf, u64)> {
+pub(super) fn largest(dir: &Path) -> Option<(PathBuf, u64)> {
     let entries = std::fs::read_dir(dir).ok()?.filter_map(Result::ok);
     let files = entries.filter_map(|entry| {
         let meta = entry.metadata().ok()?;
