@@ -269,14 +269,11 @@ pub(super) fn varmail(dir: &Path, threads: usize, files: u64) -> Bare {
     Bare { threads, body: Arc::new(body), whole: false }
 }
 
-/// Ten times open, read, close, and an append to one log.
+/// Ten times open, read, close, and an append to one log; on the files of a set `bigfileset`.
 pub(super) fn webserver(dir: &Path, threads: usize, files: u64) -> Bare {
-    let root = Arc::new(root(dir));
-    make_dirs(root.as_fd(), files);
-    let buf = vec![1_u8; BIG];
-    (0..files).for_each(|i| make(root.as_fd(), i, MEAN, &buf));
+    let root = Arc::new(root(&dir.join("bigfileset")));
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
-    let log = Arc::new(fs::openat(&*root, c"log", flags, Mode::from_raw_mode(0o666)).expect("the log"));
+    let log = Arc::new(fs::open(dir.join("log"), flags, Mode::from_raw_mode(0o666)).expect("the log"));
     let cursor = AtomicU64::new(0);
     let body = move |t: usize, stop: &AtomicBool| {
         let (mut state, mut rounds) = (t as u64 + 1, 0_u64);
