@@ -155,20 +155,18 @@ fn o08_the_files_of_statistics_have_their_forms() {
 
 #[test]
 fn o09_the_parts_of_oltp_sync_stand_to_one_another_as_the_script_says() {
-    let script = "load oltp_sync\ncreate filesets\ncreate processes\nstats clear\nsleep 2\nstats snap\n";
+    // Counted from gate to end, and not between two readings of threads that go on meanwhile: those see unlike moments.
+    let script = "load oltp_sync\nrun 2\n";
     let call = Wml::below(&memory()).file("s.f", script).args(["s.f", "--no-settle", "--set", "filesize=2m"]).result();
     let run = call.sets(&[("nshadows", "4"), ("ndbwriters", "3"), ("usermode", "100")]).run().exits(0).only_run();
     let posts = ops(&run, "shadow-post-dbwr");
     assert!(posts > 2000, "{posts}");
-    // The threads run while their counters are read one after another: what one of them did meanwhile, or was in the
-    // middle of at either end, is not in what was read of the other.
-    let together = |seen: u64, expected: u64, held: u64| seen.abs_diff(expected) <= held + expected / 20;
-    assert!(together(ops(&run, "shadow-post-lg"), posts, 4 + 1000 + 3200), "both kinds of post");
+    assert!(ops(&run, "shadow-post-lg").abs_diff(posts) <= 4 + 1000 + 3200, "both kinds of post");
     let (logs, writers) = (ops(&run, "lg-block"), ops(&run, "dbwr-block"));
-    assert!(together(logs, posts / 3200, 2), "{logs} of {posts}");
-    assert!(together(writers, 3 * (posts / 1000), 7), "{writers} of {posts}");
-    let writes = ops(&run, "dbwrite-a");
-    assert!(together(writes, 100 * writers, 300), "{writes} of {writers}");
+    // The run may end in the middle of a count.
+    assert!(logs <= posts / 3200 + 2 && logs + 2 >= posts / 3200, "{logs} of {posts}");
+    assert!(writers <= 3 * (posts / 1000 + 2) && writers + 6 >= 3 * (posts / 1000), "{writers} of {posts}");
+    assert!(ops(&run, "dbwrite-a") >= 100 * writers.saturating_sub(3));
 }
 
 #[test]
