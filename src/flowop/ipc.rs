@@ -138,7 +138,7 @@ impl Op for Post {
     fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let pairs: Vec<_> = self.targets.iter().flat_map(|id| at.semaphores[*id].iter().cloned()).collect();
         let full = if self.blocking { Vec::with_capacity(pairs.len()) } else { Vec::new() };
-        Box::new(PostStep { op: self, pairs, full })
+        Box::new(PostStep { op: self, pairs, full, passed: 0 })
     }
 
     fn describe(&self) -> String {
@@ -147,11 +147,17 @@ impl Op for Post {
     }
 }
 
+/// Posts that a thread may make in a row before one that waits though there is room is woken. With 200 and 2,000 posters on two
+/// processors, the longest wait is then about as long as one round of all of them by the scheduler's own turns.
+const PASSED_BEFORE_ANOTHER: u32 = 32;
+
 struct PostStep<'r> {
     op: &'r Post,
     pairs: Vec<Arc<SemPair>>,
     /// The blockers that a blocking post could not reach at once, by their places.
     full: Vec<usize>,
+    /// Posts in a row that found room everywhere.
+    passed: u32,
 }
 
 impl Step for PostStep<'_> {
@@ -179,12 +185,32 @@ impl PostStep<'_> {
                 self.full.push(i);
             }
         }
+        if self.full.is_empty() {
+            self.passed += 1;
+            if self.passed == PASSED_BEFORE_ANOTHER {
+                self.let_another_come();
+            }
+            return Ok(());
+        }
+        self.passed = 0;
         while let Some(i) = self.full.pop() {
             let pair = &self.pairs[i];
             pair.high.take(value)?;
             pair.low.add(value);
         }
         Ok(())
+    }
+
+    /// Wakes one of those who wait where room is, in the longest row. Where all processors are busy, the row that a blocker
+    /// left behind when it made room gets shorter by one each time that a woken poster gets its turn, and those who run take
+    /// the room meanwhile.
+    #[cold]
+    fn let_another_come(&mut self) {
+        self.passed = 0;
+        let longest = self.pairs.iter().map(|pair| (pair.high.held_back(), pair)).max_by_key(|(waiting, _)| *waiting);
+        if let Some((1.., pair)) = longest {
+            pair.high.wake_one();
+        }
     }
 }
 

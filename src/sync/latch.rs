@@ -25,7 +25,7 @@ impl Latch {
             match self.0.compare_exchange(UP, DOWN, SeqCst, SeqCst) {
                 Ok(_) => return Ok(()),
                 Err(CLOSED) => return Err(Stopped),
-                Err(_) => wait(&self.0, DOWN, None),
+                Err(_) => _ = wait(&self.0, DOWN, None),
             }
         }
     }

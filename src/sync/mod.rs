@@ -28,22 +28,21 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped;
 
-/// How many sleepers of a semaphore are woken at once.
-const WOKEN_AT_ONCE: u32 = 2;
-
-/// Sleeps while `word` holds `value`, for at most `timeout`. Returns early now and then; callers look again.
-fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
+/// Sleeps while `word` holds `value`, for at most `timeout`. Returns early now and then; callers look again. Returns whether it
+/// is one of those whom a [`wake`] has found.
+fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) -> bool {
     let timeout = timeout.map(|t| rustix::time::Timespec {
         tv_sec: t.as_secs().min(1 << 40) as i64,
         tv_nsec: i64::from(t.subsec_nanos()),
     });
     // EAGAIN (the word changed), EINTR and ETIMEDOUT all mean the same to the callers: look again.
-    let _ = futex::wait(word, futex::Flags::PRIVATE, value, timeout.as_ref());
+    futex::wait(word, futex::Flags::PRIVATE, value, timeout.as_ref()).is_ok()
 }
 
-/// Wakes up to `n` sleepers on `word`.
-fn wake(word: &AtomicU32, n: u32) {
-    let _ = futex::wake(word, futex::Flags::PRIVATE, n.min(i32::MAX as u32));
+/// Wakes up to `n` sleepers on `word`. Returns how many there were.
+fn wake(word: &AtomicU32, n: u32) -> u32 {
+    // The one error there is, a bad address, can't be.
+    futex::wake(word, futex::Flags::PRIVATE, n.min(i32::MAX as u32)).unwrap_or(0) as u32
 }
 
 #[cfg(test)]

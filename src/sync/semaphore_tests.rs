@@ -50,3 +50,22 @@ fn closing_wakes_and_refuses() {
     assert_eq!(waiter.join().expect("the waiter"), Err(Stopped));
     assert_eq!(s.take(1), Err(Stopped));
 }
+
+#[test]
+fn who_is_let_come_without_enough_goes_back_and_is_woken_by_what_it_needs() {
+    let s = Arc::new(Semaphore::new(3));
+    let taker = thread::spawn({
+        let s = s.clone();
+        move || s.take(5)
+    });
+    while s.sleepers() == 0 {
+        thread::yield_now();
+    }
+    assert_eq!(s.held_back(), 0, "3 are not enough for it");
+    (0..100).for_each(|_| s.wake_one());
+    s.add(1);
+    assert_eq!(s.held_back(), 0);
+    s.add(1);
+    assert_eq!(taker.join().expect("the taker"), Ok(true));
+    assert_eq!((s.count(), s.sleepers()), (0, 0));
+}

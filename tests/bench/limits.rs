@@ -2,7 +2,8 @@
 //!
 //! Each row runs a bare loop (below) and wmlrun on the same directory, in alternating short slices (ABBA), and takes the
 //! ratio of their rates pair by pair: what else the machine does hits both alike. The median has a 95 % bootstrap interval.
-//! Where fio is installed, its figure for the same work stands beside; the rows `fio-…` take turns with fio itself.
+//! Where fio is installed, its figure for the same work stands beside; the rows `fio-…` take turns with fio itself, and
+//! `posts` compares many threads with few.
 //!
 //!     cargo bench --bench limits -- [--dir DIR] [--pairs N] [--seconds S] [--write FILE] [ROW…]
 //!
@@ -17,13 +18,14 @@
 )]
 
 mod bare;
+mod crowds;
 mod peers;
 mod rows;
 
 use rows::{ROWS, Row};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 struct Options {
     dir: PathBuf,
@@ -67,6 +69,12 @@ fn main() {
     let mut head = format!("\n{}", peers::HEAD);
     for peer in peers::PEERS.iter().filter(|p| options.only.is_empty() || options.only.iter().any(|o| o == p.name)) {
         let Some(line) = peers::measure(peer, &dir, &options) else { continue };
+        println!("{line}");
+        let _ = writeln!(table, "{}{line}", std::mem::take(&mut head));
+    }
+    let mut head = format!("\n{}", crowds::HEAD);
+    for crowd in crowds::CROWDS.iter().filter(|c| options.only.is_empty() || options.only.iter().any(|o| o == c.name)) {
+        let line = crowds::measure(crowd, &dir, &options);
         println!("{line}");
         let _ = writeln!(table, "{}{line}", std::mem::take(&mut head));
     }
@@ -132,21 +140,9 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
 
 /// One run of wmlrun: operations a second; for population rows, files a second.
 fn wmlrun(script: &Path, dir: &Path, seconds: f64, populate: bool) -> f64 {
-    let json = dir.with_extension("json");
-    let status = Command::new(env!("CARGO_BIN_EXE_wmlrun"))
-        .arg(script)
-        .args(["--runtime", &seconds.to_string(), "--quiet", "--format", "none", "--on-error", "stop", "--no-settle"])
-        // A row of populating is one of a single thread; what else is made is no part of the figure.
-        .args(["--populate-threads", if populate { "1" } else { "2" }])
-        .arg("--dir")
-        .arg(dir)
-        .arg("--json")
-        .arg(&json)
-        .status()
-        .expect("wmlrun starts");
-    assert!(status.success(), "wmlrun: {status}");
-    let text = std::fs::read_to_string(&json).expect("a result");
-    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    // A row of populating is one of a single thread; what else is made is no part of the figure.
+    let threads = if populate { "1" } else { "2" };
+    let document = run(script, dir, &["--runtime", &seconds.to_string(), "--populate-threads", threads]);
     let run = &document["runs"][0];
     if populate {
         let set = &run["filesets"][0];
@@ -154,6 +150,25 @@ fn wmlrun(script: &Path, dir: &Path, seconds: f64, populate: bool) -> f64 {
         return set["files"].as_f64().unwrap() / set["populate_seconds"].as_f64().unwrap();
     }
     run["summary"]["ops_per_s"].as_f64().expect("a rate")
+}
+
+/// The result of one run of wmlrun.
+fn run(script: &Path, dir: &Path, words: &[&str]) -> serde_json::Value {
+    let json = dir.with_extension("json");
+    let status = Command::new(env!("CARGO_BIN_EXE_wmlrun"))
+        .arg(script)
+        .args(["--quiet", "--format", "none", "--on-error", "stop", "--no-settle"])
+        .args(words)
+        .arg("--dir")
+        .arg(dir)
+        .arg("--json")
+        .arg(&json)
+        .stdout(Stdio::null())
+        .status()
+        .expect("wmlrun starts");
+    assert!(status.success(), "wmlrun: {status}");
+    let text = std::fs::read_to_string(&json).expect("a result");
+    serde_json::from_str(&text).expect("JSON")
 }
 
 /// fio's rate for the same work, if fio is there.

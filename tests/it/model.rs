@@ -41,9 +41,6 @@ const PREEMPTIONS: usize = 3;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped;
 
-/// One, so that two sleepers are enough to see the first wake the second.
-const WOKEN_AT_ONCE: u32 = 1;
-
 /// A number that threads share and can sleep on.
 ///
 /// `loom` knows the order of sequentially consistent *fences*, but takes such *accesses* for acquire and release, and would
@@ -58,7 +55,8 @@ pub struct AtomicU32 {
 /// The kernel's side: who sleeps on a number.
 #[derive(Debug)]
 struct Queue {
-    lock: loom::sync::Mutex<()>,
+    /// Those who sleep and were not woken.
+    asleep: loom::sync::Mutex<u32>,
     woken: loom::sync::Condvar,
     /// Those who sleep, or are about to look whether they may. Unknown to `loom`, so that a wake-up that nobody waits for puts
     /// no order between threads, as in the kernel.
@@ -68,7 +66,7 @@ struct Queue {
 impl AtomicU32 {
     pub fn new(value: u32) -> Self {
         let queue = Queue {
-            lock: loom::sync::Mutex::new(()),
+            asleep: loom::sync::Mutex::new(0),
             woken: loom::sync::Condvar::new(),
             sleepers: std::sync::atomic::AtomicUsize::new(0),
         };
@@ -107,6 +105,10 @@ impl AtomicU32 {
         self.value.fetch_or(bits, order)
     }
 
+    pub fn fetch_and(&self, bits: u32, order: Ordering) -> u32 {
+        self.value.fetch_and(bits, order)
+    }
+
     pub fn fetch_min(&self, n: u32, order: Ordering) -> u32 {
         self.value.fetch_min(n, order)
     }
@@ -120,33 +122,42 @@ impl Default for AtomicU32 {
 
 /// `FUTEX_WAIT`: sleeps if the word still holds `value`, which is looked at with the queue locked. The kernel has a full barrier
 /// between counting the sleeper and looking at the word, and one between a waker's writes and looking for sleepers.
-fn wait(word: &AtomicU32, value: u32, _timeout: Option<Duration>) {
+fn wait(word: &AtomicU32, value: u32, _timeout: Option<Duration>) -> bool {
     let queue = &word.queue;
-    let lock = queue.lock.lock().expect("no thread panics with the lock");
+    let mut asleep = queue.asleep.lock().expect("no thread panics with the lock");
     queue.sleepers.fetch_add(1, SeqCst);
     fence(SeqCst);
-    if word.value.load(Relaxed) == value {
-        drop(queue.woken.wait(lock).expect("no thread panics with the lock"));
+    let sleeps = word.value.load(Relaxed) == value;
+    if sleeps {
+        *asleep += 1;
+        drop(queue.woken.wait(asleep).expect("no thread panics with the lock"));
     }
     queue.sleepers.fetch_sub(1, SeqCst);
+    sleeps
 }
 
 /// `FUTEX_WAKE`: those who sleep, up to `n` of them, the first first.
-fn wake(word: &AtomicU32, n: u32) {
+fn wake(word: &AtomicU32, n: u32) -> u32 {
     let queue = &word.queue;
     fence(SeqCst);
-    let sleepers = queue.sleepers.load(SeqCst);
-    if sleepers == 0 {
-        return;
+    if queue.sleepers.load(SeqCst) == 0 {
+        return 0;
     }
-    let _lock = queue.lock.lock().expect("no thread panics with the lock");
-    (0..sleepers.min(n as usize)).for_each(|_| queue.woken.notify_one());
+    let mut asleep = queue.asleep.lock().expect("no thread panics with the lock");
+    let found = n.min(*asleep);
+    *asleep -= found;
+    (0..found).for_each(|_| queue.woken.notify_one());
+    found
 }
 
 /// Runs a body in every order.
 fn every_order(body: impl Fn() + Sync + Send + 'static) {
+    every_order_with(PREEMPTIONS, body);
+}
+
+fn every_order_with(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(PREEMPTIONS);
+    model.preemption_bound = Some(preemptions);
     model.check(body);
 }
 
@@ -190,6 +201,34 @@ fn two_takers_of_one_get_two_posts_of_one() {
         s.add(1);
         assert_eq!(join(takers), 2);
         assert_eq!(s.count(), 0);
+    });
+}
+
+/// Two posts at once, of which one may find that the other wakes somebody already.
+#[test]
+fn two_takers_of_one_get_posts_of_two_threads() {
+    // Four threads: with three switches it would take minutes.
+    every_order_with(2, || {
+        let s = Arc::new(Semaphore::new(0));
+        let mut threads: Vec<_> = (0..2).map(|_| spawn(&s, |s| (s.add(1), true).1)).collect();
+        threads.push(spawn(&s, |s| s.take(1).is_ok()));
+        assert!(s.take(1).is_ok());
+        assert_eq!(join(threads), 3);
+        assert_eq!(s.count(), 0);
+    });
+}
+
+/// A thread that takes without waiting lets one who waits come, while a post of one wakes the same or another.
+#[test]
+fn who_is_let_come_takes_nobodys_wake_up() {
+    every_order(|| {
+        let s = Arc::new(Semaphore::new(0));
+        let takers = (0..2).map(|_| spawn(&s, |s| s.take(1).is_ok())).collect();
+        s.add(1);
+        s.wake_one();
+        s.add(1);
+        assert_eq!(join(takers), 2);
+        assert_eq!((s.count(), s.held_back()), (0, 0));
     });
 }
 
