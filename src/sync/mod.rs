@@ -29,7 +29,7 @@ use std::time::Duration;
 pub struct Stopped;
 
 /// Sleeps while `word` holds `value`, for at most `timeout`. Returns early now and then; callers look again. Returns whether it
-/// is one of those whom a [`wake`] has found.
+/// was woken: nearly always, one of those whom a [`wake`] has found.
 fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) -> bool {
     let timeout = timeout.map(|t| rustix::time::Timespec {
         tv_sec: t.as_secs().min(1 << 40) as i64,

@@ -7,19 +7,20 @@
 //! longer what the sleeper saw. A sleeper says how many it needs, so that posts of one do not wake a blocker that waits for
 //! a thousand.
 //!
-//! One sleeper is woken at a time. It takes its own, and wakes the next if something is left. Where processors are idle that
-//! takes no time. Where they are busy, a sleeper that is woken waits for its turn all the same: most of a thousand woken at
-//! once would come to find that those who ran before them have taken everything, and go back to sleep. But then those who run
-//! may go on taking for long while the row moves one by one; so now and then they let one more come ([`Semaphore::wake_one`]).
+//! Sleepers who need the same amount are woken one at a time. Each takes its own, and wakes the next if something is left.
+//! Where processors are idle that takes no time. Where they are busy, a sleeper that is woken waits for its turn all the same:
+//! most of a thousand woken at once would come to find that those who ran before them have taken everything, and go back to
+//! sleep. But then those who run may go on taking for long while the row moves one by one; so now and then they have one more
+//! come ([`Semaphore::wake_one`]).
 
-use super::{AtomicU32, Stopped, wait, wake};
+use super::{AtomicU32, AtomicU64, Stopped, wait, wake};
 use crossbeam::utils::CachePadded;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// Set in the counter when the run has stopped.
 const CLOSED: u32 = 1 << 31;
 
-/// Set in the number of the woken when something is added that they will see, or whoever wakes them be told of.
+/// Set in the number of those on their way: something was added since, and nobody woken for it.
 const SINCE: u32 = 1 << 31;
 
 /// A counting semaphore.
@@ -31,13 +32,51 @@ pub struct Semaphore {
 #[derive(Debug)]
 struct State {
     count: AtomicU32,
-    sleepers: AtomicU32,
-    /// The least that a sleeper needs; `u32::MAX` when nobody sleeps.
-    needed: AtomicU32,
-    /// Sleepers need different amounts.
-    mixed: AtomicU32,
-    /// How many are being woken, or were and have not looked yet; and [`SINCE`].
-    woken: AtomicU32,
+    /// Whoever is being woken, or was and has not looked yet; and [`SINCE`].
+    on_their_way: AtomicU32,
+    /// A [`Row`].
+    row: AtomicU64,
+}
+
+/// Those who wait.
+#[derive(Clone, Copy)]
+struct Row {
+    sleepers: u32,
+    /// The least that one of them needs.
+    needed: u32,
+    /// They need different amounts.
+    mixed: bool,
+}
+
+impl Row {
+    fn of(word: u64) -> Self {
+        let high = (word >> 32) as u32;
+        Self { sleepers: word as u32, needed: high & !(1 << 31), mixed: high >> 31 != 0 }
+    }
+
+    fn word(self) -> u64 {
+        (u64::from(self.mixed) << 63) | (u64::from(self.needed) << 32) | u64::from(self.sleepers)
+    }
+
+    fn with(self, needed: u32) -> Self {
+        match self.sleepers {
+            0 => Self { sleepers: 1, needed, mixed: false },
+            n => Self { sleepers: n + 1, needed: self.needed.min(needed), mixed: self.mixed || self.needed != needed },
+        }
+    }
+
+    /// What they need is known again when all of them have gone.
+    fn with_one_less(self) -> Self {
+        match self.sleepers {
+            0 | 1 => Self { sleepers: 0, needed: 0, mixed: false },
+            n => Self { sleepers: n - 1, ..self },
+        }
+    }
+
+    /// One of them can go on with `count`.
+    fn is_met_by(self, count: u32) -> bool {
+        self.sleepers > 0 && count >= self.needed
+    }
 }
 
 impl Semaphore {
@@ -45,10 +84,8 @@ impl Semaphore {
     pub fn new(count: u32) -> Self {
         let state = State {
             count: AtomicU32::new(count.min(CLOSED - 1)),
-            sleepers: AtomicU32::new(0),
-            needed: AtomicU32::new(u32::MAX),
-            mixed: AtomicU32::new(0),
-            woken: AtomicU32::new(0),
+            on_their_way: AtomicU32::new(0),
+            row: AtomicU64::new(0),
         };
         Self { state: state.into() }
     }
@@ -69,11 +106,27 @@ impl Semaphore {
             let new = (old + n).min(CLOSED - 1);
             match self.state.count.compare_exchange_weak(old, new, SeqCst, SeqCst) {
                 Ok(_) => {
-                    if new >= self.state.needed.load(SeqCst) {
+                    if self.row().is_met_by(new) {
                         self.wake_next(new);
                     }
                     return;
                 }
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    #[inline]
+    fn row(&self) -> Row {
+        Row::of(self.state.row.load(SeqCst))
+    }
+
+    fn change_row(&self, change: impl Fn(Row) -> Row) {
+        let mut old = self.state.row.load(SeqCst);
+        loop {
+            let new = change(Row::of(old));
+            match self.state.row.compare_exchange(old, new.word(), SeqCst, SeqCst) {
+                Ok(_) => return,
                 Err(now) => old = now,
             }
         }
@@ -84,61 +137,64 @@ impl Semaphore {
     /// If they need different amounts, all are woken: the next might be one that it is not enough for.
     #[cold]
     fn wake_next(&self, mut count: u32) {
-        while count >= self.state.needed.load(SeqCst) {
-            if self.state.mixed.load(SeqCst) != 0 {
-                self.wake_all();
+        loop {
+            let row = self.row();
+            if !row.is_met_by(count) {
                 return;
             }
-            let woken = self.state.woken.load(SeqCst);
-            let alone = woken & !SINCE == 0;
-            let claim = if alone { 1 } else { woken | SINCE };
-            if claim != woken && self.state.woken.compare_exchange(woken, claim, SeqCst, SeqCst).is_err() {
+            if row.mixed {
+                wake(&self.state.count, u32::MAX);
+                return;
+            }
+            let old = self.state.on_their_way.load(SeqCst);
+            let nobody = old & !SINCE == 0;
+            let new = if nobody { 1 } else { old | SINCE };
+            if new != old && self.state.on_their_way.compare_exchange(old, new, SeqCst, SeqCst).is_err() {
                 continue;
             }
-            if !alone || !self.wake_announced(1) {
+            if !nobody || !self.wake_announced() {
                 return;
             }
             count = self.count();
         }
     }
 
-    /// Wakes `n`, who are among the woken already. Returns whether it has to be done again: there were fewer, nobody else
-    /// is on its way, and somebody who added meanwhile took it that one is.
-    fn wake_announced(&self, n: u32) -> bool {
-        let missing = n - wake(&self.state.count, n);
-        let again = missing > 0 && self.state.woken.fetch_sub(missing, SeqCst) == missing | SINCE;
-        if again {
-            self.state.woken.fetch_and(!SINCE, SeqCst);
-        }
-        again
+    /// Wakes one, who is among those on their way already. Returns whether it has to be done again: nobody slept yet, nobody
+    /// else is on its way, and whoever added meanwhile took it that somebody is.
+    fn wake_announced(&self) -> bool {
+        wake(&self.state.count, 1) == 0 && self.arrived()
     }
 
-    /// Wakes everybody who sleeps. Who is about to will see what has changed.
-    fn wake_all(&self) {
-        let sleepers = self.sleepers();
-        if sleepers > 0 {
-            self.wake_some(sleepers);
+    /// One less is on its way. Returns whether it was the last and something was added since, for which it has to look.
+    ///
+    /// Who was woken with everybody else, or by the kernel's mistake, may have been in nobody's count.
+    fn arrived(&self) -> bool {
+        let mut old = self.state.on_their_way.load(SeqCst);
+        loop {
+            let left = old - u32::from(old & !SINCE > 0);
+            let new = if left == SINCE { 0 } else { left };
+            match self.state.on_their_way.compare_exchange(old, new, SeqCst, SeqCst) {
+                Ok(_) => return left == SINCE,
+                Err(now) => old = now,
+            }
         }
     }
 
     /// How many wait.
     pub fn sleepers(&self) -> u32 {
-        self.state.sleepers.load(SeqCst)
+        self.row().sleepers
     }
 
     /// How many wait though it holds what one of them needs.
     pub fn held_back(&self) -> u32 {
-        if self.count() < self.state.needed.load(SeqCst) { 0 } else { self.sleepers() }
+        let row = self.row();
+        if row.is_met_by(self.count()) { row.sleepers } else { 0 }
     }
 
     /// Wakes one more sleeper, to see whether it can go on.
     pub fn wake_one(&self) {
-        self.wake_some(1);
-    }
-
-    fn wake_some(&self, n: u32) {
-        self.state.woken.fetch_add(n, SeqCst);
-        if self.wake_announced(n) {
+        self.state.on_their_way.fetch_add(1, SeqCst);
+        if self.wake_announced() {
             self.wake_next(self.count());
         }
     }
@@ -169,13 +225,9 @@ impl Semaphore {
 
     #[cold]
     fn take_slow(&self, n: u32) -> Result<bool, Stopped> {
-        self.state.sleepers.fetch_add(1, SeqCst);
+        // First say what is needed, then look: an adder first adds, then looks at what is needed.
+        self.change_row(|row| row.with(n));
         let result = loop {
-            // First say what is needed, then look: an adder first adds, then looks at what is needed.
-            let before = self.state.needed.fetch_min(n, SeqCst);
-            if before != u32::MAX && before != n {
-                self.state.mixed.store(1, SeqCst);
-            }
             let count = self.state.count.load(SeqCst);
             if count & CLOSED != 0 {
                 break Err(Stopped);
@@ -187,19 +239,11 @@ impl Semaphore {
                 continue;
             }
             if wait(&self.state.count, count, None) {
-                self.state.woken.fetch_sub(1, SeqCst);
+                self.arrived();
             }
         };
-        if self.state.sleepers.fetch_sub(1, SeqCst) == 1 {
-            // Nobody sleeps: forget the need. A newcomer that was counted in between says its own again, below.
-            self.state.mixed.store(0, SeqCst);
-            self.state.needed.store(u32::MAX, SeqCst);
-            if self.sleepers() > 0 {
-                self.state.mixed.store(1, SeqCst);
-                self.state.needed.store(0, SeqCst);
-                self.wake_all();
-            }
-        } else if result.is_ok() {
+        self.change_row(Row::with_one_less);
+        if result.is_ok() {
             self.wake_next(self.count());
         }
         result
@@ -208,6 +252,6 @@ impl Semaphore {
     /// The run has stopped: whoever waits, or will, is told so.
     pub fn close(&self) {
         self.state.count.fetch_or(CLOSED, SeqCst);
-        self.wake_all();
+        wake(&self.state.count, u32::MAX);
     }
 }

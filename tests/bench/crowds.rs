@@ -6,7 +6,7 @@ use super::{Options, interval, median, run};
 use std::path::Path;
 
 /// Seconds before measuring, and measured: two thousand threads on two processors come round in some four seconds.
-const SLICE: [&str; 4] = ["--warmup", "4", "--runtime", "10"];
+const SLICE: [&str; 4] = ["--warmup", "5", "--runtime", "10"];
 
 /// One row.
 pub(super) struct Crowd {
@@ -24,7 +24,7 @@ pub(super) struct Crowd {
 
 pub(super) const CROWDS: &[Crowd] = &[Crowd {
     name: "posts",
-    about: "`oltp_sync`, posts with 2,000 shadows; with 200",
+    about: "`oltp_sync`, posts with 2,000 shadows of 256k each, in 10 s after 5 s; with 200",
     personality: "oltp_sync",
     few: "nshadows=200",
     many: "nshadows=2000",
@@ -46,7 +46,9 @@ pub(super) fn measure(crowd: &Crowd, dir: &Path, options: &Options) -> String {
         let document = run(Path::new(crowd.personality), &dir, &words);
         let flowops = document["runs"][0]["flowops"].as_array().expect("flowops").iter();
         let counted = flowops.filter(|flowop| crowd.flowops.iter().any(|name| flowop["name"] == *name));
-        counted.map(|flowop| flowop["ops_per_s"].as_f64().expect("a rate")).sum::<f64>()
+        let rates: Vec<f64> = counted.map(|flowop| flowop["ops_per_s"].as_f64().expect("a rate")).collect();
+        assert_eq!(rates.len(), crowd.flowops.len(), "each of the flowops is there");
+        rates.iter().sum::<f64>()
     };
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
     for pair in 0..options.pairs {

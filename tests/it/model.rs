@@ -26,7 +26,6 @@ use bell::Bell;
 use gate::Gate;
 use latch::Latch;
 use loom::sync::Arc;
-pub use loom::sync::atomic::AtomicU64;
 use loom::sync::atomic::Ordering::{self, Relaxed, SeqCst};
 use loom::sync::atomic::fence;
 use loom::thread;
@@ -34,7 +33,7 @@ use semaphore::Semaphore;
 use std::time::Duration;
 use wml::sys::Clock;
 
-/// Switches between threads that could have gone on, in one run of a model. Nearly all bugs need two or fewer.
+/// Switches between threads that could have gone on, in one run of a model, where it does not say fewer. Nearly all bugs need two or fewer.
 /// (Musuvathi and Qadeer, "Iterative context bounding", PLDI 2007.)
 const PREEMPTIONS: usize = 3;
 
@@ -104,13 +103,31 @@ impl AtomicU32 {
     pub fn fetch_or(&self, bits: u32, order: Ordering) -> u32 {
         self.value.fetch_or(bits, order)
     }
+}
 
-    pub fn fetch_and(&self, bits: u32, order: Ordering) -> u32 {
-        self.value.fetch_and(bits, order)
+/// The same, of a number that nobody sleeps on.
+#[derive(Debug)]
+pub struct AtomicU64(loom::sync::atomic::AtomicU64);
+
+impl AtomicU64 {
+    pub fn new(value: u64) -> Self {
+        Self(loom::sync::atomic::AtomicU64::new(value))
     }
 
-    pub fn fetch_min(&self, n: u32, order: Ordering) -> u32 {
-        self.value.fetch_min(n, order)
+    pub fn load(&self, order: Ordering) -> u64 {
+        if order == SeqCst { self.0.fetch_or(0, SeqCst) } else { self.0.load(order) }
+    }
+
+    pub fn store(&self, value: u64, order: Ordering) {
+        self.0.store(value, order);
+    }
+
+    pub fn fetch_min(&self, n: u64, order: Ordering) -> u64 {
+        self.0.fetch_min(n, order)
+    }
+
+    pub fn compare_exchange(&self, from: u64, to: u64, good: Ordering, bad: Ordering) -> Result<u64, u64> {
+        self.0.compare_exchange(from, to, good, bad)
     }
 }
 
