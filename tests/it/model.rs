@@ -250,6 +250,17 @@ fn who_is_let_come_takes_nobodys_wake_up() {
 }
 
 #[test]
+fn who_is_let_come_beside_a_post_gets_it() {
+    every_order(|| {
+        let s = Arc::new(Semaphore::new(0));
+        let threads = vec![spawn(&s, |s| s.take(1).is_ok()), spawn(&s, |s| (s.wake_one(), true).1)];
+        s.add(1);
+        assert_eq!(join(threads), 2);
+        assert_eq!(s.count(), 0);
+    });
+}
+
+#[test]
 fn takers_of_different_sizes_get_theirs() {
     every_order(|| {
         let s = Arc::new(Semaphore::new(0));
