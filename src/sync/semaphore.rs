@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::SeqCst;
 /// Set in the counter when the run has stopped.
 const CLOSED: u32 = 1 << 31;
 
-/// Set in the number of those on their way: something was added since, and nobody woken for it.
+/// Set in the number of those on their way: there was something to wake for since, and nobody was woken for it.
 const SINCE: u32 = 1 << 31;
 
 /// A counting semaphore.
@@ -32,7 +32,7 @@ pub struct Semaphore {
 #[derive(Debug)]
 struct State {
     count: AtomicU32,
-    /// Whoever is being woken, or was and has not looked yet; and [`SINCE`].
+    /// How many are being woken, or were and have not looked yet, or fewer; and [`SINCE`].
     on_their_way: AtomicU32,
     /// A [`Row`].
     row: AtomicU64,
@@ -42,7 +42,7 @@ struct State {
 #[derive(Clone, Copy)]
 struct Row {
     sleepers: u32,
-    /// The least that one of them needs.
+    /// The least that one of them needs, or of those who came since somebody last found the row empty.
     needed: u32,
     /// They need different amounts.
     mixed: bool,
@@ -134,7 +134,9 @@ impl Semaphore {
 
     /// Wakes the next sleeper if `count` is enough for it, unless one is on its way, which will look and do the same.
     ///
-    /// If they need different amounts, all are woken: the next might be one that it is not enough for.
+    /// If they need different amounts, all are woken: the next might be one that it is not enough for. Who comes to need another
+    /// amount between the look at the row and the wake-up stands behind the others: the kernel wakes threads of one priority
+    /// first come, first served.
     #[cold]
     fn wake_next(&self, mut count: u32) {
         loop {
