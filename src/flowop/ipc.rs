@@ -147,8 +147,8 @@ impl Op for Post {
     }
 }
 
-/// Posts that a thread may make in a row before one that waits though there is room is woken. With 200 and 2,000 posters on two
-/// processors, the longest wait is then about as long as one round of all of them by the scheduler's own turns.
+/// Posts that a thread may make in a row before one that waits though there is room is woken. Fewer would be fairer, and cost more
+/// switches; docs/performance.md has the figures.
 const PASSED_BEFORE_ANOTHER: u32 = 32;
 
 struct PostStep<'r> {

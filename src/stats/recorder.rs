@@ -2,8 +2,8 @@
 //!
 //! All counters are relaxed atomics used as plain loads and stores: with one writer nothing can be lost, and on the
 //! machine they are ordinary memory accesses. A reader may see an operation in one counter and not yet in the next; once
-//! the writer rests, everything agrees. Only histograms of very many threads have several writers (`stats/crowd.rs`). Nothing here allocates while a run goes on, but for the first open-loop operation
-//! and for errors.
+//! the writer rests, everything agrees. Only histograms of very many threads have several writers (`stats/crowd.rs`). Nothing here allocates
+//! while a run goes on, but for the first open-loop operation and for errors.
 
 use super::crowd::{self, Crowd};
 use super::layout;

@@ -2,7 +2,7 @@
 //!
 //! Both are measured from when every thread has had its first rounds, so slices are longer than those of the other rows.
 
-use super::{Options, interval, median, run};
+use super::{Options, alternate, interval, median, run};
 use std::path::Path;
 
 /// Seconds before measuring, and measured: two thousand threads on two processors come round in some four seconds.
@@ -50,18 +50,7 @@ pub(super) fn measure(crowd: &Crowd, dir: &Path, options: &Options) -> String {
         assert_eq!(rates.len(), crowd.flowops.len(), "each of the flowops is there");
         rates.iter().sum::<f64>()
     };
-    let (mut ratios, mut rates) = (Vec::new(), Vec::new());
-    for pair in 0..options.pairs {
-        let (a, b) = if pair % 2 == 0 {
-            let a = rate(crowd.few);
-            (a, rate(crowd.many))
-        } else {
-            let b = rate(crowd.many);
-            (rate(crowd.few), b)
-        };
-        rates.push(a);
-        ratios.push(b / a);
-    }
+    let (ratios, rates) = alternate(options.pairs, || rate(crowd.few), || rate(crowd.many));
     let (low, high) = interval(&ratios);
     let (rate, ratio) = (median(&rates), median(&ratios));
     format!("| {} | {rate:.0} | {ratio:.3} | {low:.3} … {high:.3} | {} |", crowd.about, crowd.wanted)

@@ -105,18 +105,7 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
         rate
     };
     bare(options.seconds.min(0.5));
-    let (mut ratios, mut rates) = (Vec::new(), Vec::new());
-    for pair in 0..options.pairs {
-        let (a, b) = if pair % 2 == 0 {
-            let a = bare(options.seconds);
-            (a, own())
-        } else {
-            let b = own();
-            (bare(options.seconds), b)
-        };
-        rates.push(a);
-        ratios.push(b / a);
-    }
+    let (ratios, rates) = alternate(options.pairs, || bare(options.seconds), own);
     let fio = row
         .fio
         .and_then(|args| {
@@ -136,6 +125,22 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
         median(&ratios),
         row.wanted
     )
+}
+
+/// Two rates in turns, the first one first and then the second one first. Returns the ratios of the second to the first, pair by
+/// pair, and the rates of the first.
+fn alternate(pairs: usize, mut first: impl FnMut() -> f64, mut second: impl FnMut() -> f64) -> (Vec<f64>, Vec<f64>) {
+    let pair = |pair: usize| {
+        let (a, b) = if pair.is_multiple_of(2) {
+            let a = first();
+            (a, second())
+        } else {
+            let b = second();
+            (first(), b)
+        };
+        (b / a, a)
+    };
+    (0..pairs).map(pair).unzip()
 }
 
 /// One run of wmlrun: operations a second; for population rows, files a second.

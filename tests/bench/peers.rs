@@ -2,7 +2,7 @@
 //!
 //! fio measures its latencies as it does by default. Its offsets are drawn as ours are, without a map of what it has written.
 
-use super::{Options, fio, interval, median, wmlrun};
+use super::{Options, alternate, fio, interval, median, wmlrun};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -73,18 +73,7 @@ pub(super) fn measure(peer: &Peer, dir: &Path, options: &Options) -> Option<Stri
         println!("{}: fio is missing, or can't do this", peer.name);
         return None;
     }
-    let (mut ratios, mut rates) = (Vec::new(), Vec::new());
-    for pair in 0..options.pairs {
-        let (a, b) = if pair % 2 == 0 {
-            let a = theirs()?;
-            (a, ours())
-        } else {
-            let b = ours();
-            (theirs()?, b)
-        };
-        rates.push(a);
-        ratios.push(b / a);
-    }
+    let (ratios, rates) = alternate(options.pairs, || theirs().expect("fio did it a moment ago"), ours);
     let (low, high) = interval(&ratios);
     let (rate, ratio) = (median(&rates), median(&ratios));
     Some(format!("| {} | {rate:.0} | {ratio:.3} | {low:.3} … {high:.3} | {} |", peer.about, peer.wanted))

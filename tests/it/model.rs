@@ -33,7 +33,8 @@ use semaphore::Semaphore;
 use std::time::Duration;
 use wml::sys::Clock;
 
-/// Switches between threads that could have gone on, in one run of a model, where it does not say fewer. Nearly all bugs need two or fewer.
+/// Switches between threads that could have gone on, in one run of a model, where it does not say fewer. Nearly all
+/// bugs need two or fewer.
 /// (Musuvathi and Qadeer, "Iterative context bounding", PLDI 2007.)
 const PREEMPTIONS: usize = 3;
 
