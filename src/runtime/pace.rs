@@ -8,8 +8,11 @@ use super::shared::Shared;
 use crate::flowop::OpCx;
 use crate::plan::Pace;
 use crate::random::{self, Rng};
-use crate::sys::{Clock, proc};
+use crate::sys::{Clock, limits, proc};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A start nearer than this is not slept to: the sleep would end some 15 to 40 µs after it was to, and costs the processor as much.
+const NEAR_NS: u64 = 25_000;
 
 /// What others see of a thread's rounds. The thread is the only writer.
 #[derive(Debug, Default)]
@@ -83,14 +86,20 @@ pub(super) struct Timetable {
     start: u64,
     /// When the next round is to start, in nanoseconds after that.
     next_ns: f64,
+    /// How near a start is that is waited for awake, in ticks; 0: all are slept to.
+    near: u64,
 }
 
 impl Timetable {
     /// The timetable of one thread. Evenly spaced rounds of threads alike begin at moments drawn from the first interval: all at
     /// once would be a burst that nobody asked for.
-    pub(super) fn new(pace: Pace, seed: u64) -> Self {
+    ///
+    /// `threads` of the whole run: where there are more of them than processors, who waits awake takes the processor from
+    /// one who has work.
+    pub(super) fn new(pace: Pace, seed: u64, threads: usize) -> Self {
         proc::precise_timers();
-        let mut table = Self { pace, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0 };
+        let near = if threads > limits::processors() { 0 } else { Clock::get().ticks(NEAR_NS) };
+        let mut table = Self { pace, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0, near };
         table.next_ns = if pace.poisson { table.gap() } else { random::unit(&mut table.rng) * table.gap() };
         table
     }
@@ -116,7 +125,7 @@ impl Timetable {
     /// Waits for the next round and begins it: its intended start, in ticks. `None`: the run has ended.
     pub(super) fn begin(&mut self, cx: &mut OpCx<'_>, rounds: &Rounds) -> Option<u64> {
         let intended = self.next_tick(cx.clock);
-        if cx.gate.sleep_until(cx.clock, intended) || cx.expired() {
+        if self.wait(cx, intended) || cx.expired() {
             return None;
         }
         self.next_ns += self.gap();
@@ -125,6 +134,18 @@ impl Timetable {
         cx.go();
         cx.lateness = cx.clock.ns(intended, cx.last());
         Some(intended)
+    }
+
+    /// Waits for `tick`: true if the run has stopped.
+    #[inline]
+    fn wait(&self, cx: &OpCx<'_>, tick: u64) -> bool {
+        if tick.saturating_sub(cx.clock.raw()) > self.near {
+            return cx.gate.sleep_until(cx.clock, tick);
+        }
+        while cx.clock.raw() < tick {
+            std::hint::spin_loop();
+        }
+        cx.gate.is_stopped()
     }
 
     /// A round has ended.
@@ -146,7 +167,7 @@ mod tests {
     fn constant_rounds_are_evenly_spaced_and_begin_anywhere_in_the_first_interval() {
         let mut starts = Vec::new();
         for seed in 0..200 {
-            let mut table = Timetable::new(Pace { rate: 100.0, poisson: false }, seed);
+            let mut table = Timetable::new(Pace { rate: 100.0, poisson: false }, seed, 1);
             starts.push(table.next_ns);
             assert!((0.0..1e7).contains(&table.next_ns));
             assert!((table.gap() - 1e7).abs() < 1e-3);
@@ -156,8 +177,17 @@ mod tests {
     }
 
     #[test]
+    fn only_where_every_thread_has_a_processor_one_waits_awake() {
+        let processors = limits::processors();
+        for (threads, ns) in [(1, NEAR_NS), (processors, NEAR_NS), (processors + 1, 0)] {
+            let table = Timetable::new(Pace { rate: 100.0, poisson: false }, 1, threads);
+            assert_eq!(table.near, Clock::get().ticks(ns), "{threads} threads");
+        }
+    }
+
+    #[test]
     fn poisson_gaps_have_the_mean_and_the_variance_of_their_law() {
-        let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, 7);
+        let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, 7, 1);
         let gaps: Vec<f64> = (0..100_000).map(|_| table.gap()).collect();
         let mean = gaps.iter().sum::<f64>() / 1e5;
         let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / 1e5;
@@ -182,7 +212,7 @@ mod tests {
         let root = (N as f64).sqrt();
         let mut beyond = 0;
         for seed in 0..100 {
-            let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, seed);
+            let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, seed, 1);
             let mut gaps: Vec<f64> = (0..N).map(|_| table.gap()).collect();
             let d = distance(&mut gaps, 1e6) * root;
             // Critical values at 0.01 % and 5 %.
@@ -197,7 +227,7 @@ mod tests {
 
     /// How many rounds of a timetable are to start within some time.
     fn offered(pace: Pace, seed: u64, seconds: f64) -> f64 {
-        let mut table = Timetable::new(pace, seed);
+        let mut table = Timetable::new(pace, seed, 1);
         let mut n = 0;
         while table.next_ns < seconds * 1e9 {
             table.next_ns += table.gap();

@@ -219,7 +219,7 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &'a Seat, starvation: Starvation) -> Re
         messages: shared.options.messages.clone(),
         stream: shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread)))),
     });
-    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed))))
+    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, shared.seats.len()))))
 }
 
 /// The first part of each set, where any has several; nothing otherwise.
