@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Mean bytes of a file, and the most that one append adds.
 const MEAN: u64 = 16 << 10;
+/// Bytes of a page: buffers begin with one.
+const PAGE: usize = 4096;
 /// Bytes of a buffer for whole files.
 const BIG: usize = 1 << 20;
 /// The log is cut when it has grown so large.
@@ -125,16 +127,24 @@ fn statat(root: &OwnedFd, name: &[u8; 18]) -> io::Result<fs::Stat> {
     fs::statat(root, path(name), AtFlags::empty())
 }
 
-/// Aligned random reads of one shared file: the largest that is there.
+/// `size` bytes at the start of a page, as an allocator for I/O would give them; `room` has a page more.
+fn aligned(room: &mut [u8], size: usize) -> &mut [u8] {
+    let at = room.as_ptr().align_offset(PAGE);
+    &mut room[at..at + size]
+}
+
+/// Aligned random reads of one file, the largest that is there. Each thread opens it for itself: one that all share has a count of
+/// users that goes from processor to processor.
 pub(super) fn randread(dir: &Path, threads: usize, size: u64) -> Bare {
     let (path, bytes) = super::peers::largest(dir).expect("the file that was made");
-    let fd = Arc::new(fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).expect("the file"));
     let blocks = bytes / size;
     let body = move |t: usize, stop: &AtomicBool| {
+        let fd = fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).expect("the file");
         let (mut state, mut ops) = (t as u64 + 1, 0);
-        let mut buf = vec![1_u8; size as usize];
+        let mut room = vec![1_u8; size as usize + PAGE];
+        let buf = aligned(&mut room, size as usize);
         while !stop.load(Relaxed) {
-            let n = pread(&fd, &mut buf, below(&mut state, blocks) * size).expect("a read");
+            let n = pread(&fd, buf, below(&mut state, blocks) * size).expect("a read");
             assert_eq!(n as u64, size);
             ops += 1;
         }
@@ -236,7 +246,8 @@ pub(super) fn varmail(dir: &Path, threads: usize, files: u64) -> Bare {
     let pool = Pool::new(files, there);
     let body = move |t: usize, stop: &AtomicBool| {
         let (mut state, mut ops) = (t as u64 + 1, 0);
-        let mut buf = vec![1_u8; BIG];
+        let mut room = vec![1_u8; BIG + PAGE];
+        let buf = aligned(&mut room, BIG);
         let open = |i: u64, flags: OFlags| {
             let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
             fs::openat(&*root, path(&leaf(i)), flags, Mode::from_raw_mode(0o666)).expect("a file")
@@ -254,16 +265,16 @@ pub(super) fn varmail(dir: &Path, threads: usize, files: u64) -> Bare {
             let i = pool.take(0);
             let fd = open(i, OFlags::CREATE);
             pool.put(i, 1);
-            append(&fd, &buf, &mut state);
+            append(&fd, buf, &mut state);
             fs::fsync(&fd).expect("an fsync");
             drop(fd);
             let fd = open_next();
-            read_whole(&fd, &mut buf);
-            append(&fd, &buf, &mut state);
+            read_whole(&fd, buf);
+            append(&fd, buf, &mut state);
             fs::fsync(&fd).expect("an fsync");
             drop(fd);
             let fd = open_next();
-            read_whole(&fd, &mut buf);
+            read_whole(&fd, buf);
             drop(fd);
             ops += 13;
         }
@@ -280,15 +291,16 @@ pub(super) fn webserver(dir: &Path, threads: usize, files: u64) -> Bare {
     let cursor = AtomicU64::new(0);
     let body = move |t: usize, stop: &AtomicBool| {
         let (mut state, mut rounds) = (t as u64 + 1, 0_u64);
-        let mut buf = vec![1_u8; BIG];
+        let mut room = vec![1_u8; BIG + PAGE];
+        let buf = aligned(&mut room, BIG);
         while !stop.load(Relaxed) {
             for _ in 0..10 {
                 let name = leaf(cursor.fetch_add(1, Relaxed) % files);
                 let fd =
                     fs::openat(&*root, path(&name), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).expect("a file");
-                read_whole(&fd, &mut buf);
+                read_whole(&fd, buf);
             }
-            append(&log, &buf, &mut state);
+            append(&log, buf, &mut state);
             if rounds % 256 == 0 && fs::seek(&*log, SeekFrom::End(0)).expect("a seek") > LOG {
                 fs::ftruncate(&*log, 0).expect("a cut");
             }
