@@ -103,6 +103,13 @@ pub enum Warning {
         /// Mean latency.
         mean_ns: f64,
     },
+    /// Waking a thread is a large part of the response.
+    WokenLate {
+        /// How late rounds began that nothing else held up, on average.
+        late_ns: f64,
+        /// The longest mean response of a flowop.
+        response_ns: f64,
+    },
     /// The processors were busy.
     ProcessorBound {
         /// Share of the machine's processors, 0 … 1.
@@ -143,7 +150,7 @@ pub enum Warning {
 }
 
 /// Every code that [`Warning::code`] gives.
-const CODES: [&str; 17] = [
+const CODES: [&str; 18] = [
     "not_complete",
     "errors",
     "no_operations",
@@ -155,6 +162,7 @@ const CODES: [&str; 17] = [
     "cache_unknown",
     "not_settled",
     "tool_bound",
+    "woken_late",
     "processor_bound",
     "unsteady",
     "starved",
@@ -178,12 +186,13 @@ impl Warning {
             Self::CacheUnknown { .. } => 8,
             Self::NotSettled { .. } => 9,
             Self::ToolBound { .. } => 10,
-            Self::ProcessorBound { .. } => 11,
-            Self::Unsteady { .. } => 12,
-            Self::Starved { .. } => 13,
-            Self::Unstable { .. } => 14,
-            Self::LateOps { .. } => 15,
-            Self::SharedDescriptors => 16,
+            Self::WokenLate { .. } => 11,
+            Self::ProcessorBound { .. } => 12,
+            Self::Unsteady { .. } => 13,
+            Self::Starved { .. } => 14,
+            Self::Unstable { .. } => 15,
+            Self::LateOps { .. } => 16,
+            Self::SharedDescriptors => 17,
         };
         CODES[place]
     }
@@ -235,6 +244,11 @@ impl Warning {
                 duration::latency(*overhead_ns),
                 duration::latency(*mean_ns)
             ),
+            Self::WokenLate { late_ns, response_ns } => format!(
+                "threads were woken {} late, on average, for responses of {}",
+                duration::latency(*late_ns),
+                duration::latency(*response_ns)
+            ),
             Self::ProcessorBound { busy, own } => {
                 format!("the processors were {:.0} % busy, {:.0} % with this run", busy * 100.0, own * 100.0)
             }
@@ -279,6 +293,9 @@ impl Warning {
             Self::NotSettled { .. } => "leave out `--no-settle`, or wait before the run",
             Self::ToolBound { .. } => {
                 "compare only runs of the same machine and version; larger operations hide the tool"
+            }
+            Self::WokenLate { .. } => {
+                "that is the machine's doing: compare latencies instead, or keep other work and deep sleep states off it"
             }
             Self::ProcessorBound { busy, own } if *own < busy / 2.0 => {
                 "something else ran on this machine, and its work is in the figures: run again without it"
@@ -395,6 +412,13 @@ fn machine(document: &Document, run: &Run, found: &mut Vec<Warning>) {
         let overhead_ns = overhead + tool / ops.max(1) as f64;
         if overhead_ns > TOOL_SHARE * mean_ns {
             found.push(Warning::ToolBound { overhead_ns, mean_ns });
+        }
+    }
+    if let Some(late_ns) = run.open_loop.as_ref().and_then(|open| open.woken_late_ns_mean) {
+        let means = run.flowops.iter().filter_map(|f| f.response_ns.as_ref()?.mean);
+        let response_ns = means.fold(0.0, f64::max);
+        if late_ns > TOOL_SHARE * response_ns && response_ns > 0.0 {
+            found.push(Warning::WokenLate { late_ns, response_ns });
         }
     }
     if let Some(busy) = run.summary.cpu_busy.filter(|busy| *busy > BUSY) {

@@ -68,6 +68,7 @@ fn each_cause_has_its_warning() {
             }),
         ),
         ("tool_bound", after(|d| d.runs[0].overhead_ns_per_op = Some(2_000.0))),
+        ("woken_late", after(|d| woken_late(d, 0.11))),
         ("processor_bound", after(|d| busy(d, 0.95))),
         ("processor_bound", after(|d| busy(d, 0.01))),
         ("unsteady", after(|d| d.runs[0].intervals[7..].iter_mut().for_each(|i| i.flowops[0].ops /= 2))),
@@ -138,6 +139,7 @@ fn what_rules_out_a_warning_keeps_it_away() {
         d.runs[0].intervals[4].flowops[0].ops = 1;
     });
     silent(|d| d.runs[0].settled = Some(false));
+    silent(|d| woken_late(d, 0.09));
     // One process shares with nobody.
     silent(|d| {
         d.runs[0].descriptor_tables = "shared".into();
@@ -153,6 +155,15 @@ fn notes_of_others_stay_and_ours_are_not_doubled() {
     note(&mut document);
     let codes: Vec<&str> = document.runs[0].warnings.iter().map(|note| note.code.as_str()).collect();
     assert_eq!(codes, ["kernel_taint", "errors"]);
+}
+
+/// Rounds begin late by a part of their response.
+fn woken_late(document: &mut Document, part: f64) {
+    let run = &mut document.runs[0];
+    run.flowops[0].response_ns = Some(run.flowops[1].latency_ns);
+    let response = run.flowops[1].latency_ns.mean.unwrap();
+    let rates = OpenLoop { offered_per_s: 100.0, achieved_per_s: 100.0, ..OpenLoop::default() };
+    run.open_loop = Some(OpenLoop { woken_late_ns_mean: Some(part * response), ..rates });
 }
 
 /// The machine 97 % busy, this share of it with the run.

@@ -23,6 +23,10 @@ pub(super) struct Rounds {
     first: AtomicU64,
     /// When the next round is to start, in ticks; 0: there is none.
     next: AtomicU64,
+    /// Rounds that the thread waited for.
+    awaited: AtomicU64,
+    /// How late those began, together, in nanoseconds.
+    woken_late_ns: AtomicU64,
 }
 
 /// The rounds of all threads at one time.
@@ -37,6 +41,10 @@ pub struct Progress {
     pub backlog: u64,
     /// How long the oldest of them is overdue, in nanoseconds.
     pub oldest_ns: u64,
+    /// Rounds that a thread was there in time for, and waited for.
+    pub awaited: u64,
+    /// How late those began, together, in nanoseconds: nothing but waking held them up.
+    pub woken_late_ns: u64,
 }
 
 impl Progress {
@@ -46,6 +54,8 @@ impl Progress {
         Self {
             offered: self.offered.saturating_sub(before.offered),
             achieved: self.achieved.saturating_sub(before.achieved),
+            awaited: self.awaited.saturating_sub(before.awaited),
+            woken_late_ns: self.woken_late_ns.saturating_sub(before.woken_late_ns),
             ..self
         }
     }
@@ -54,6 +64,8 @@ impl Progress {
         let begun = rounds.begun.load(Relaxed);
         self.offered += begun;
         self.achieved += rounds.ended.load(Relaxed);
+        self.awaited += rounds.awaited.load(Relaxed);
+        self.woken_late_ns += rounds.woken_late_ns.load(Relaxed);
         let next = rounds.next.load(Relaxed);
         if next > 0 && next < tick {
             let since = |start: u64| 1 + (clock.ns(start, tick) as f64 * pace.rate / 1e9) as u64;
@@ -125,14 +137,19 @@ impl Timetable {
     /// Waits for the next round and begins it: its intended start, in ticks. `None`: the run has ended.
     pub(super) fn begin(&mut self, cx: &mut OpCx<'_>, rounds: &Rounds) -> Option<u64> {
         let intended = self.next_tick(cx.clock);
-        if self.wait(cx, intended) || cx.expired() {
+        let in_time = cx.clock.raw() < intended;
+        if in_time && self.wait(cx, intended) || cx.expired() {
             return None;
         }
         self.next_ns += self.gap();
-        rounds.begun.store(rounds.begun.load(Relaxed) + 1, Relaxed);
+        add(&rounds.begun, 1);
         rounds.next.store(self.next_tick(cx.clock), Relaxed);
         cx.go();
         cx.lateness = cx.clock.ns(intended, cx.last());
+        if in_time {
+            add(&rounds.awaited, 1);
+            add(&rounds.woken_late_ns, cx.lateness);
+        }
         Some(intended)
     }
 
@@ -150,13 +167,19 @@ impl Timetable {
 
     /// A round has ended.
     pub(super) fn end(rounds: &Rounds) {
-        rounds.ended.store(rounds.ended.load(Relaxed) + 1, Relaxed);
+        add(&rounds.ended, 1);
     }
 
     /// The thread has nothing left to do: it has no further rounds.
     pub(super) fn close(rounds: &Rounds) {
         rounds.next.store(0, Relaxed);
     }
+}
+
+/// Adds to a counter that only this thread writes.
+#[inline]
+fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Relaxed) + n, Relaxed);
 }
 
 #[cfg(test)]
@@ -265,5 +288,10 @@ mod tests {
         assert!((54_900_000..=55_100_000).contains(&progress.oldest_ns));
         let later = progress.since(Progress { offered: 6, achieved: 5, ..Progress::default() });
         assert_eq!((later.offered, later.achieved, later.backlog), (10, 4, 6));
+        add(&rounds.awaited, 3);
+        add(&rounds.woken_late_ns, 90_000);
+        progress.add(&rounds, Pace { rate: 100.0, poisson: false }, clock, tick);
+        let woken = progress.since(Progress { awaited: 1, woken_late_ns: 20_000, ..Progress::default() });
+        assert_eq!((woken.awaited, woken.woken_late_ns), (2, 70_000));
     }
 }

@@ -104,6 +104,8 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             cx.close_all();
             // The last: a call that was still out at the end of the run is as late as it came back.
             seat.ended.store(shared.clock.raw(), SeqCst);
+            // It is back before it frees its memory, for which thousands of threads queue up.
+            drop(presence);
         }
         Err(fault) => {
             shared.fail(fault);

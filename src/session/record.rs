@@ -288,6 +288,7 @@ impl Session {
             achieved_per_s: per_second(rounds.achieved, run.measured_seconds),
             backlog: rounds.backlog,
             backlog_oldest_seconds: rounds.oldest_ns as f64 / 1e9,
+            woken_late_ns_mean: (rounds.awaited > 0).then(|| rounds.woken_late_ns as f64 / rounds.awaited as f64),
         });
         run.overhead_ns_per_op = Some(overhead());
         ready.cache.conclude(run, plan, &ready.sets, self.settings.seed);

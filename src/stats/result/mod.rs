@@ -292,6 +292,8 @@ pub struct OpenLoop {
     pub backlog: u64,
     /// How long the oldest of those was overdue.
     pub backlog_oldest_seconds: f64,
+    /// How late rounds began that a thread was there in time for: nothing but waking it held them up. Null if there were none.
+    pub woken_late_ns_mean: Option<f64>,
 }
 
 /// The whole run: what Filebench's `IO Summary` counts, flowops of the classes `io` and `aio`.
