@@ -178,7 +178,7 @@ fn mark(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bool) -> R
         Err(e) => {
             // A file system without room even for the marker: nothing is left behind.
             let _ = fd::unlink_at(root.fd, MARKER_C);
-            fd::close(lock);
+            fd::unlock(lock);
             Err(e)
         }
     }
@@ -211,7 +211,7 @@ fn lock_marker(set: &str, path: &Path, root: Fd) -> Result<Option<(Fd, Marker)>,
     match read() {
         Ok(marker) => Ok(Some((lock, marker))),
         Err(e) => {
-            fd::close(lock);
+            fd::unlock(lock);
             Err(e)
         }
     }
@@ -314,7 +314,7 @@ impl Root {
 
     /// Closes and unlocks it.
     pub(super) fn close(self) {
-        fd::close(self.lock);
+        fd::unlock(self.lock);
         fd::close(self.fd);
     }
 }

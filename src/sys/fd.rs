@@ -289,6 +289,13 @@ pub fn lock(fd: Fd) -> Result<()> {
     rfs::flock(borrow(fd), rfs::FlockOperation::NonBlockingLockExclusive)
 }
 
+/// Gives a lock back, and closes its file. Closing alone is not enough: a program that is just being started from another thread
+/// has a copy of every descriptor for a moment, and a lock lasts as long as any of them.
+pub fn unlock(fd: Fd) {
+    let _ = rfs::flock(borrow(fd), rfs::FlockOperation::Unlock);
+    close(fd);
+}
+
 /// Room on the file system of an open file.
 pub fn statvfs(fd: Fd) -> Result<Space> {
     rfs::fstatvfs(borrow(fd)).map(|v| Space {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -132,6 +133,8 @@ impl Drop for Slow {
         // Calls that are still held are let go.
         *locked(&self.state.rule) = None;
         if let Some(session) = self.session.take() {
+            // Whoever looks at all mounts just now keeps it busy; detached it is gone from here all the same.
+            let _ = Command::new("umount").arg("--lazy").arg(&self.dir).output();
             let _ = session.umount_and_join();
         }
         let _ = std::fs::remove_dir(&self.dir);
