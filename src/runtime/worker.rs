@@ -381,27 +381,32 @@ fn turn<'r>(
 /// Returns at a step of another kind, at one that did not end well, and when the run has stopped: the place, and what came of
 /// the step there.
 #[inline(never)]
-fn stretch<'r>(
-    steps: &mut [Step<'r>],
-    mut pc: usize,
-    cx: &mut OpCx<'r>,
-    at: &AtomicU32,
-    gate: &Gate,
-) -> (usize, Outcome) {
-    loop {
-        for step in steps.iter_mut().skip(pc) {
-            let Step::Once(doing) = step else { return (pc, Outcome::Ok) };
-            let outcome = doing.run(cx, at);
-            if !matches!(outcome, Outcome::Ok) {
-                return (pc, outcome);
-            }
-            pc += 1;
-        }
-        if gate.is_stopped() {
-            return (pc, Outcome::Ok);
-        }
-        pc = 0;
+fn stretch<'r>(steps: &mut [Step<'r>], pc: usize, cx: &mut OpCx<'r>, at: &AtomicU32, gate: &Gate) -> (usize, Outcome) {
+    if let Some(left) = once_each(steps, pc, cx, at) {
+        return left;
     }
+    while !gate.is_stopped() {
+        if let Some(left) = once_each(steps, 0, cx, at) {
+            return left;
+        }
+    }
+    (steps.len(), Outcome::Ok)
+}
+
+/// The steps from one on to the last; where that was left, and why, if it was. In place: of a round that begins with the first step
+/// nothing is left of the place.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "that is what it is for")]
+fn once_each<'r>(steps: &mut [Step<'r>], mut pc: usize, cx: &mut OpCx<'r>, at: &AtomicU32) -> Option<(usize, Outcome)> {
+    for step in steps.iter_mut().skip(pc) {
+        let Step::Once(doing) = step else { return Some((pc, Outcome::Ok)) };
+        let outcome = doing.run(cx, at);
+        if !matches!(outcome, Outcome::Ok) {
+            return Some((pc, outcome));
+        }
+        pc += 1;
+    }
+    None
 }
 
 impl<'r> Doing<'r> {

@@ -64,7 +64,7 @@ fn at_most(name: &str, ceiling: f64, call: Wml) {
 #[test]
 fn a_random_read() {
     if available("cost::a_random_read") {
-        at_most("randomread", 152.0, Wml::new().args(["randomread"]).sets(&[("memperthread", "8k")]));
+        at_most("randomread", 150.0, Wml::new().args(["randomread"]).sets(&[("memperthread", "8k")]));
     }
 }
 
