@@ -365,7 +365,7 @@ fn a_tree_is_free_again_though_a_copy_of_its_lock_lives_on() {
     let first = set(&spec);
     prepare(std::slice::from_ref(&first), &options(), &Quiet, &GO).unwrap();
     // What a program that another thread starts has for a moment: every descriptor.
-    let marker = spec.root().join(root::MARKER);
+    let marker = spec.root().join(root::MARKER).canonicalize().unwrap();
     let is_it = |fd: &PathBuf| fs::read_link(fd).is_ok_and(|to| to == marker);
     let descriptor = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path()).find(is_it).unwrap();
     let copy = fd::duplicate(descriptor.file_name().unwrap().to_str().unwrap().parse().unwrap()).unwrap();

@@ -441,7 +441,7 @@ mod tests {
             achieved_per_s: 13_927.0,
             backlog: 1_200,
             backlog_oldest_seconds: 2.5,
-            woken_late_ns_mean: Some(30_000.0),
+            ..OpenLoop::default()
         });
         second.flowops[0].response_ns = Some(second.flowops[1].latency_ns);
         second.flowops[0].lateness_ns = Some(second.flowops[2].latency_ns);

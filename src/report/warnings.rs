@@ -105,10 +105,10 @@ pub enum Warning {
     },
     /// Waking a thread is a large part of the response.
     WokenLate {
-        /// How late rounds began that nothing else held up, on average.
+        /// How late rounds began that were slept for, on average.
         late_ns: f64,
-        /// The longest mean response of a flowop.
-        response_ns: f64,
+        /// The part of all responses that this is, 0 … 1.
+        share: f64,
     },
     /// The processors were busy.
     ProcessorBound {
@@ -244,10 +244,10 @@ impl Warning {
                 duration::latency(*overhead_ns),
                 duration::latency(*mean_ns)
             ),
-            Self::WokenLate { late_ns, response_ns } => format!(
-                "threads were woken {} late, on average, for responses of {}",
-                duration::latency(*late_ns),
-                duration::latency(*response_ns)
+            Self::WokenLate { late_ns, share } => format!(
+                "{:.0} % of the response times is the waking of threads, {} late on average",
+                share * 100.0,
+                duration::latency(*late_ns)
             ),
             Self::ProcessorBound { busy, own } => {
                 format!("the processors were {:.0} % busy, {:.0} % with this run", busy * 100.0, own * 100.0)
@@ -295,7 +295,7 @@ impl Warning {
                 "compare only runs of the same machine and version; larger operations hide the tool"
             }
             Self::WokenLate { .. } => {
-                "that is the machine's doing: compare latencies instead, or keep other work and deep sleep states off it"
+                "so short an operation is better judged by its latency; fewer threads and a machine with nothing else to do help"
             }
             Self::ProcessorBound { busy, own } if *own < busy / 2.0 => {
                 "something else ran on this machine, and its work is in the figures: run again without it"
@@ -414,16 +414,19 @@ fn machine(document: &Document, run: &Run, found: &mut Vec<Warning>) {
             found.push(Warning::ToolBound { overhead_ns, mean_ns });
         }
     }
-    if let Some(late_ns) = run.open_loop.as_ref().and_then(|open| open.woken_late_ns_mean) {
-        let means = run.flowops.iter().filter_map(|f| f.response_ns.as_ref()?.mean);
-        let response_ns = means.fold(0.0, f64::max);
-        if late_ns > TOOL_SHARE * response_ns && response_ns > 0.0 {
-            found.push(Warning::WokenLate { late_ns, response_ns });
-        }
+    let open = run.open_loop.as_ref();
+    if run.engine != "null"
+        && let Some((late_ns, share)) = open.and_then(|open| open.woken_late_ns_mean.zip(open.woken_late_share))
+        && share > TOOL_SHARE
+    {
+        found.push(Warning::WokenLate { late_ns, share });
     }
-    if let Some(busy) = run.summary.cpu_busy.filter(|busy| *busy > BUSY) {
+    // Who waits awake gives his processor to anyone who has work.
+    let processor_seconds = run.measured_seconds * document.environment.cpu.count.max(1) as f64;
+    let awake = open.map_or(0.0, |open| open.awake_seconds / processor_seconds);
+    if let Some(busy) = run.summary.cpu_busy.map(|busy| busy - awake).filter(|busy| *busy > BUSY) {
         let used_us = run.summary.cpu_us_per_op.map_or(0.0, |us| us * run.summary.ops as f64);
-        let own = used_us / 1e6 / (run.measured_seconds * document.environment.cpu.count.max(1) as f64);
+        let own = used_us / 1e6 / processor_seconds - awake;
         found.push(Warning::ProcessorBound { busy, own });
     }
     if run.descriptor_tables == "shared" && run.processes > 1 {

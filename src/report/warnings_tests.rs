@@ -140,6 +140,18 @@ fn what_rules_out_a_warning_keeps_it_away() {
     });
     silent(|d| d.runs[0].settled = Some(false));
     silent(|d| woken_late(d, 0.09));
+    silent(|d| {
+        woken_late(d, 0.5);
+        d.runs[0].engine = "null".into();
+    });
+    // A processor on which a thread waits awake is free for others.
+    silent(|d| {
+        busy(d, 0.95);
+        woken_late(d, 0.0);
+        let processors = d.environment.cpu.count as f64;
+        let run = &mut d.runs[0];
+        run.open_loop.as_mut().unwrap().awake_seconds = 0.1 * run.measured_seconds * processors;
+    });
     // One process shares with nobody.
     silent(|d| {
         d.runs[0].descriptor_tables = "shared".into();
@@ -157,13 +169,11 @@ fn notes_of_others_stay_and_ours_are_not_doubled() {
     assert_eq!(codes, ["kernel_taint", "errors"]);
 }
 
-/// Rounds begin late by a part of their response.
-fn woken_late(document: &mut Document, part: f64) {
-    let run = &mut document.runs[0];
-    run.flowops[0].response_ns = Some(run.flowops[1].latency_ns);
-    let response = run.flowops[1].latency_ns.mean.unwrap();
+/// Waking is a part of the response.
+fn woken_late(document: &mut Document, share: f64) {
     let rates = OpenLoop { offered_per_s: 100.0, achieved_per_s: 100.0, ..OpenLoop::default() };
-    run.open_loop = Some(OpenLoop { woken_late_ns_mean: Some(part * response), ..rates });
+    let late = OpenLoop { woken_late_ns_mean: Some(45_000.0), woken_late_share: Some(share), ..rates };
+    document.runs[0].open_loop = Some(late);
 }
 
 /// The machine 97 % busy, this share of it with the run.

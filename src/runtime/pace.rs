@@ -8,10 +8,11 @@ use super::shared::Shared;
 use crate::flowop::OpCx;
 use crate::plan::Pace;
 use crate::random::{self, Rng};
-use crate::sys::{Clock, limits, proc};
+use crate::sys::{Clock, proc};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A start nearer than this is not slept to: the sleep would end some 15 to 40 µs after it was to, and costs the processor as much.
+/// A start nearer than this is not slept to where processors are to spare: going to sleep and being woken takes 10 to 20 µs of a
+/// processor, and ends some 15 to 40 µs after it was to.
 const NEAR_NS: u64 = 25_000;
 
 /// What others see of a thread's rounds. The thread is the only writer.
@@ -23,10 +24,14 @@ pub(super) struct Rounds {
     first: AtomicU64,
     /// When the next round is to start, in ticks; 0: there is none.
     next: AtomicU64,
-    /// Rounds that the thread waited for.
-    awaited: AtomicU64,
+    /// Rounds that the thread slept for.
+    slept: AtomicU64,
     /// How late those began, together, in nanoseconds.
     woken_late_ns: AtomicU64,
+    /// From the intended start to the end, of all rounds that have ended, together, in nanoseconds.
+    response_ns: AtomicU64,
+    /// How long the thread has waited awake, in nanoseconds.
+    awake_ns: AtomicU64,
 }
 
 /// The rounds of all threads at one time.
@@ -41,10 +46,14 @@ pub struct Progress {
     pub backlog: u64,
     /// How long the oldest of them is overdue, in nanoseconds.
     pub oldest_ns: u64,
-    /// Rounds that a thread was there in time for, and waited for.
-    pub awaited: u64,
-    /// How late those began, together, in nanoseconds: nothing but waking held them up.
+    /// Rounds that a thread was there in time for, and slept for.
+    pub slept: u64,
+    /// How late those began, together, in nanoseconds: nothing but being woken and getting a processor held them up.
     pub woken_late_ns: u64,
+    /// From the intended start to the end, of all rounds that have ended, together, in nanoseconds.
+    pub response_ns: u64,
+    /// How long threads have waited awake, together, in nanoseconds.
+    pub awake_ns: u64,
 }
 
 impl Progress {
@@ -54,8 +63,10 @@ impl Progress {
         Self {
             offered: self.offered.saturating_sub(before.offered),
             achieved: self.achieved.saturating_sub(before.achieved),
-            awaited: self.awaited.saturating_sub(before.awaited),
+            slept: self.slept.saturating_sub(before.slept),
             woken_late_ns: self.woken_late_ns.saturating_sub(before.woken_late_ns),
+            response_ns: self.response_ns.saturating_sub(before.response_ns),
+            awake_ns: self.awake_ns.saturating_sub(before.awake_ns),
             ..self
         }
     }
@@ -64,8 +75,10 @@ impl Progress {
         let begun = rounds.begun.load(Relaxed);
         self.offered += begun;
         self.achieved += rounds.ended.load(Relaxed);
-        self.awaited += rounds.awaited.load(Relaxed);
+        self.slept += rounds.slept.load(Relaxed);
         self.woken_late_ns += rounds.woken_late_ns.load(Relaxed);
+        self.response_ns += rounds.response_ns.load(Relaxed);
+        self.awake_ns += rounds.awake_ns.load(Relaxed);
         let next = rounds.next.load(Relaxed);
         if next > 0 && next < tick {
             let since = |start: u64| 1 + (clock.ns(start, tick) as f64 * pace.rate / 1e9) as u64;
@@ -106,11 +119,10 @@ impl Timetable {
     /// The timetable of one thread. Evenly spaced rounds of threads alike begin at moments drawn from the first interval: all at
     /// once would be a burst that nobody asked for.
     ///
-    /// `threads` of the whole run: where there are more of them than processors, who waits awake takes the processor from
-    /// one who has work.
-    pub(super) fn new(pace: Pace, seed: u64, threads: usize) -> Self {
+    /// `to_spare`: there are more processors than threads. Elsewhere who waits awake takes the processor from one who has work.
+    pub(super) fn new(pace: Pace, seed: u64, to_spare: bool) -> Self {
         proc::precise_timers();
-        let near = if threads > limits::processors() { 0 } else { Clock::get().ticks(NEAR_NS) };
+        let near = if to_spare { Clock::get().ticks(NEAR_NS) } else { 0 };
         let mut table = Self { pace, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0, near };
         table.next_ns = if pace.poisson { table.gap() } else { random::unit(&mut table.rng) * table.gap() };
         table
@@ -137,8 +149,20 @@ impl Timetable {
     /// Waits for the next round and begins it: its intended start, in ticks. `None`: the run has ended.
     pub(super) fn begin(&mut self, cx: &mut OpCx<'_>, rounds: &Rounds) -> Option<u64> {
         let intended = self.next_tick(cx.clock);
-        let in_time = cx.clock.raw() < intended;
-        if in_time && self.wait(cx, intended) || cx.expired() {
+        let now = cx.clock.raw();
+        let early = intended.saturating_sub(now);
+        let sleeps = early > self.near;
+        if sleeps && cx.gate.sleep_until(cx.clock, intended) {
+            return None;
+        }
+        if !sleeps && early > 0 {
+            // No look at whether the run has stopped: that comes next.
+            while cx.clock.raw() < intended {
+                std::hint::spin_loop();
+            }
+            add(&rounds.awake_ns, cx.clock.ns(now, intended));
+        }
+        if cx.expired() {
             return None;
         }
         self.next_ns += self.gap();
@@ -146,28 +170,17 @@ impl Timetable {
         rounds.next.store(self.next_tick(cx.clock), Relaxed);
         cx.go();
         cx.lateness = cx.clock.ns(intended, cx.last());
-        if in_time {
-            add(&rounds.awaited, 1);
+        if sleeps {
+            add(&rounds.slept, 1);
             add(&rounds.woken_late_ns, cx.lateness);
         }
         Some(intended)
     }
 
-    /// Waits for `tick`: true if the run has stopped.
-    #[inline]
-    fn wait(&self, cx: &OpCx<'_>, tick: u64) -> bool {
-        if tick.saturating_sub(cx.clock.raw()) > self.near {
-            return cx.gate.sleep_until(cx.clock, tick);
-        }
-        while cx.clock.raw() < tick {
-            std::hint::spin_loop();
-        }
-        cx.gate.is_stopped()
-    }
-
-    /// A round has ended.
-    pub(super) fn end(rounds: &Rounds) {
+    /// A round has ended that was to start at some tick.
+    pub(super) fn end(rounds: &Rounds, intended: u64, cx: &OpCx<'_>) {
         add(&rounds.ended, 1);
+        add(&rounds.response_ns, cx.clock.ns(intended, cx.last()));
     }
 
     /// The thread has nothing left to do: it has no further rounds.
@@ -190,7 +203,7 @@ mod tests {
     fn constant_rounds_are_evenly_spaced_and_begin_anywhere_in_the_first_interval() {
         let mut starts = Vec::new();
         for seed in 0..200 {
-            let mut table = Timetable::new(Pace { rate: 100.0, poisson: false }, seed, 1);
+            let mut table = Timetable::new(Pace { rate: 100.0, poisson: false }, seed, false);
             starts.push(table.next_ns);
             assert!((0.0..1e7).contains(&table.next_ns));
             assert!((table.gap() - 1e7).abs() < 1e-3);
@@ -200,17 +213,8 @@ mod tests {
     }
 
     #[test]
-    fn only_where_every_thread_has_a_processor_one_waits_awake() {
-        let processors = limits::processors();
-        for (threads, ns) in [(1, NEAR_NS), (processors, NEAR_NS), (processors + 1, 0)] {
-            let table = Timetable::new(Pace { rate: 100.0, poisson: false }, 1, threads);
-            assert_eq!(table.near, Clock::get().ticks(ns), "{threads} threads");
-        }
-    }
-
-    #[test]
     fn poisson_gaps_have_the_mean_and_the_variance_of_their_law() {
-        let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, 7, 1);
+        let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, 7, false);
         let gaps: Vec<f64> = (0..100_000).map(|_| table.gap()).collect();
         let mean = gaps.iter().sum::<f64>() / 1e5;
         let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / 1e5;
@@ -235,7 +239,7 @@ mod tests {
         let root = (N as f64).sqrt();
         let mut beyond = 0;
         for seed in 0..100 {
-            let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, seed, 1);
+            let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, seed, false);
             let mut gaps: Vec<f64> = (0..N).map(|_| table.gap()).collect();
             let d = distance(&mut gaps, 1e6) * root;
             // Critical values at 0.01 % and 5 %.
@@ -250,7 +254,7 @@ mod tests {
 
     /// How many rounds of a timetable are to start within some time.
     fn offered(pace: Pace, seed: u64, seconds: f64) -> f64 {
-        let mut table = Timetable::new(pace, seed, 1);
+        let mut table = Timetable::new(pace, seed, false);
         let mut n = 0;
         while table.next_ns < seconds * 1e9 {
             table.next_ns += table.gap();
@@ -288,10 +292,10 @@ mod tests {
         assert!((54_900_000..=55_100_000).contains(&progress.oldest_ns));
         let later = progress.since(Progress { offered: 6, achieved: 5, ..Progress::default() });
         assert_eq!((later.offered, later.achieved, later.backlog), (10, 4, 6));
-        add(&rounds.awaited, 3);
+        add(&rounds.slept, 3);
         add(&rounds.woken_late_ns, 90_000);
         progress.add(&rounds, Pace { rate: 100.0, poisson: false }, clock, tick);
-        let woken = progress.since(Progress { awaited: 1, woken_late_ns: 20_000, ..Progress::default() });
-        assert_eq!((woken.awaited, woken.woken_late_ns), (2, 70_000));
+        let woken = progress.since(Progress { slept: 1, woken_late_ns: 20_000, ..Progress::default() });
+        assert_eq!((woken.slept, woken.woken_late_ns), (2, 70_000));
     }
 }

@@ -9,7 +9,7 @@ use crate::flowop::{Failure, SemPair, View};
 use crate::plan::{self, Plan, Process, Thread};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Bell, EventPool, Gate, Latch, Semaphore};
-use crate::sys::Clock;
+use crate::sys::{Clock, limits};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -110,6 +110,8 @@ pub(super) struct Shared {
     pub(super) semaphores: Vec<Vec<Arc<SemPair>>>,
     pub(super) latches: Vec<Vec<Arc<Latch>>>,
     pub(super) seats: Vec<Seat>,
+    /// There are more processors than threads. Decided before any thread is bound to one, and sees no other.
+    pub(super) to_spare: bool,
     /// Where the seats of each process begin.
     pub(super) first_seat: Vec<usize>,
     news: Mutex<News>,
@@ -146,6 +148,7 @@ impl Shared {
             gate: Gate::new(),
             semaphores,
             latches,
+            to_spare: seats.len() < limits::processors(),
             seats,
             first_seat,
             news: Mutex::new(News::default()),

@@ -70,7 +70,7 @@ enum End {
 /// Runs a thread from start to end.
 pub(super) fn run(home: &Home<'_>, seat: &Seat) {
     let shared = home.shared;
-    let mut presence = Presence { shared, seat, ready: false };
+    let mut presence = Presence { shared, seat, ready: false, is_back: false };
     seat.tid.store(proc::thread_id(), Relaxed);
     let starvation = Starvation {
         makes: home.process.threads[seat.thread]
@@ -104,8 +104,8 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             cx.close_all();
             // The last: a call that was still out at the end of the run is as late as it came back.
             seat.ended.store(shared.clock.raw(), SeqCst);
-            // It is back before it frees its memory, for which thousands of threads queue up.
-            drop(presence);
+            // Before it frees its memory, for which thousands of threads queue up.
+            presence.back();
         }
         Err(fault) => {
             shared.fail(fault);
@@ -118,6 +118,17 @@ struct Presence<'a> {
     shared: &'a Shared,
     seat: &'a Seat,
     ready: bool,
+    is_back: bool,
+}
+
+impl Presence<'_> {
+    /// The thread has come back from its last call.
+    fn back(&mut self) {
+        if !std::mem::replace(&mut self.is_back, true) {
+            self.seat.done.store(true, SeqCst);
+            self.shared.tell(|news| news.done += 1);
+        }
+    }
 }
 
 impl Drop for Presence<'_> {
@@ -132,8 +143,7 @@ impl Drop for Presence<'_> {
         if !self.ready {
             self.shared.gate.count_ready();
         }
-        self.seat.done.store(true, SeqCst);
-        self.shared.tell(|news| news.done += 1);
+        self.back();
     }
 }
 
@@ -221,7 +231,7 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &'a Seat, starvation: Starvation) -> Re
         messages: shared.options.messages.clone(),
         stream: shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread)))),
     });
-    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, shared.seats.len()))))
+    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, shared.to_spare))))
 }
 
 /// The first part of each set, where any has several; nothing otherwise.
@@ -330,7 +340,7 @@ fn turn<'r>(
                 return End::Over;
             }
             if let Some(table) = &mut table {
-                Timetable::end(&seat.rounds);
+                Timetable::end(&seat.rounds, intended, cx);
                 let Some(tick) = table.begin(cx, &seat.rounds) else { return End::Over };
                 intended = tick;
             }
@@ -393,10 +403,9 @@ fn stretch<'r>(steps: &mut [Step<'r>], pc: usize, cx: &mut OpCx<'r>, at: &Atomic
     (steps.len(), Outcome::Ok)
 }
 
-/// The steps from one on to the last; where that was left, and why, if it was. In place: of a round that begins with the first step
-/// nothing is left of the place.
+/// The steps from one on to the last; where that was left, and why, if it was.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "that is what it is for")]
+#[expect(clippy::inline_always, reason = "with a constant 0 for `pc` the compiler drops the skip, twice in a round")]
 fn once_each<'r>(steps: &mut [Step<'r>], mut pc: usize, cx: &mut OpCx<'r>, at: &AtomicU32) -> Option<(usize, Outcome)> {
     for step in steps.iter_mut().skip(pc) {
         let Step::Once(doing) = step else { return Some((pc, Outcome::Ok)) };

@@ -288,7 +288,9 @@ impl Session {
             achieved_per_s: per_second(rounds.achieved, run.measured_seconds),
             backlog: rounds.backlog,
             backlog_oldest_seconds: rounds.oldest_ns as f64 / 1e9,
-            woken_late_ns_mean: (rounds.awaited > 0).then(|| rounds.woken_late_ns as f64 / rounds.awaited as f64),
+            woken_late_ns_mean: (rounds.slept > 0).then(|| rounds.woken_late_ns as f64 / rounds.slept as f64),
+            woken_late_share: (rounds.response_ns > 0).then(|| rounds.woken_late_ns as f64 / rounds.response_ns as f64),
+            awake_seconds: rounds.awake_ns as f64 / 1e9,
         });
         run.overhead_ns_per_op = Some(overhead());
         ready.cache.conclude(run, plan, &ready.sets, self.settings.seed);
@@ -380,7 +382,7 @@ fn per_second(n: u64, seconds: f64) -> f64 {
 }
 
 /// What the tool itself costs an operation: one reading of the clock, and counting. Calibrated once, on this machine.
-fn overhead() -> f64 {
+pub(super) fn overhead() -> f64 {
     use std::sync::OnceLock;
     static COST: OnceLock<f64> = OnceLock::new();
     *COST.get_or_init(|| {

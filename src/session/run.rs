@@ -308,6 +308,8 @@ impl Session {
             stream: self.stream_wanted(),
             interrupt: Arc::clone(&self.interrupt),
         };
+        // The first time, while no thread of ours is in its way.
+        super::record::overhead();
         match runtime::start(Arc::clone(&ready.plan), &ready.sets, options) {
             Ok(running) => Ok((running, heard)),
             Err(fault) => {

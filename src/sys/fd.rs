@@ -289,8 +289,8 @@ pub fn lock(fd: Fd) -> Result<()> {
     rfs::flock(borrow(fd), rfs::FlockOperation::NonBlockingLockExclusive)
 }
 
-/// Gives a lock back, and closes its file. Closing alone is not enough: a program that is just being started from another thread
-/// has a copy of every descriptor for a moment, and a lock lasts as long as any of them.
+/// Gives a lock back, and closes its file. Closing alone is not enough: a lock lasts as long as any copy of its descriptor, and
+/// a program that is being started has one for a moment.
 pub fn unlock(fd: Fd) {
     let _ = rfs::flock(borrow(fd), rfs::FlockOperation::Unlock);
     close(fd);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Mean bytes of a file, and the most that one append adds.
 const MEAN: u64 = 16 << 10;
-/// Bytes of a page: buffers begin with one.
+/// Bytes of a page: buffers begin at the start of one.
 const PAGE: usize = 4096;
 /// Bytes of a buffer for whole files.
 const BIG: usize = 1 << 20;
@@ -48,8 +48,40 @@ fn path(name: &[u8; 18]) -> &std::ffi::CStr {
     std::ffi::CStr::from_bytes_with_nul(name).unwrap()
 }
 
-/// What a thread does until it is told to stop; how many operations that was.
-type Body = dyn Fn(usize, &AtomicBool) -> u64 + Send + Sync;
+/// What a thread does between [`Turn::begin`] and [`Lap::end`], after and before what it needs for it; how many operations that was.
+type Body = dyn Fn(usize, &Turn) -> Lap + Send + Sync;
+
+/// One run of all threads.
+struct Turn {
+    gate: Barrier,
+    stop: AtomicBool,
+}
+
+/// When a thread began and ended its work, and how much that was.
+struct Lap {
+    begin: Instant,
+    end: Instant,
+    ops: u64,
+}
+
+impl Turn {
+    /// Waits for all others. It is the threads who look at the clock: whoever lets a hundred of them go is himself one of many who
+    /// wait for a processor, and by then they have worked for a while.
+    fn begin(&self) -> Instant {
+        self.gate.wait();
+        Instant::now()
+    }
+
+    fn is_on(&self) -> bool {
+        !self.stop.load(Relaxed)
+    }
+}
+
+impl Lap {
+    fn end(begin: Instant, ops: u64) -> Self {
+        Self { begin, end: Instant::now(), ops }
+    }
+}
 
 /// A loop with its files, ready to run again and again.
 pub(super) struct Bare {
@@ -60,31 +92,24 @@ pub(super) struct Bare {
 }
 
 impl Bare {
-    /// Operations a second, from when the first thread begins until the last one has ended. Both are seen by the threads: whoever
-    /// lets a hundred of them go is himself one of many who wait for a processor, and by then they have worked for a while.
+    /// Operations a second, from when the first thread begins until the last one has ended.
     pub(super) fn run(&mut self, seconds: f64) -> f64 {
-        let stop = Arc::new(AtomicBool::new(false));
-        let gate = Arc::new(Barrier::new(self.threads + 1));
+        let turn = Arc::new(Turn { gate: Barrier::new(self.threads + 1), stop: AtomicBool::new(false) });
         let threads: Vec<_> = (0..self.threads)
             .map(|t| {
-                let (stop, gate, body) = (stop.clone(), gate.clone(), self.body.clone());
-                std::thread::spawn(move || {
-                    gate.wait();
-                    let begin = Instant::now();
-                    let ops = body(t, &stop);
-                    (begin, Instant::now(), ops)
-                })
+                let (turn, body) = (turn.clone(), self.body.clone());
+                std::thread::spawn(move || body(t, &turn))
             })
             .collect();
-        gate.wait();
+        turn.gate.wait();
         if !self.whole {
             std::thread::sleep(Duration::from_secs_f64(seconds));
-            stop.store(true, Relaxed);
+            turn.stop.store(true, Relaxed);
         }
-        let ended: Vec<_> = threads.into_iter().map(|t| t.join().expect("a thread of the bare loop")).collect();
-        let begin = ended.iter().map(|t| t.0).min().expect("a thread");
-        let end = ended.iter().map(|t| t.1).max().expect("a thread");
-        ended.iter().map(|t| t.2).sum::<u64>() as f64 / (end - begin).as_secs_f64()
+        let laps: Vec<_> = threads.into_iter().map(|t| t.join().expect("a thread of the bare loop")).collect();
+        let begin = laps.iter().map(|lap| lap.begin).min().expect("a thread");
+        let end = laps.iter().map(|lap| lap.end).max().expect("a thread");
+        laps.iter().map(|lap| lap.ops).sum::<u64>() as f64 / (end - begin).as_secs_f64()
     }
 }
 
@@ -138,17 +163,18 @@ fn aligned(room: &mut [u8], size: usize) -> &mut [u8] {
 pub(super) fn randread(dir: &Path, threads: usize, size: u64) -> Bare {
     let (path, bytes) = super::peers::largest(dir).expect("the file that was made");
     let blocks = bytes / size;
-    let body = move |t: usize, stop: &AtomicBool| {
+    let body = move |t: usize, turn: &Turn| {
         let fd = fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).expect("the file");
         let (mut state, mut ops) = (t as u64 + 1, 0);
         let mut room = vec![1_u8; size as usize + PAGE];
         let buf = aligned(&mut room, size as usize);
-        while !stop.load(Relaxed) {
+        let begin = turn.begin();
+        while turn.is_on() {
             let n = pread(&fd, buf, below(&mut state, blocks) * size).expect("a read");
             assert_eq!(n as u64, size);
             ops += 1;
         }
-        ops
+        Lap::end(begin, ops)
     };
     Bare { threads, body: Arc::new(body), whole: false }
 }
@@ -156,14 +182,15 @@ pub(super) fn randread(dir: &Path, threads: usize, size: u64) -> Bare {
 /// `stat` of the files of a set `s`, in order or at random.
 pub(super) fn stat(dir: &Path, threads: usize, files: u64, random: bool) -> Bare {
     let root = Arc::new(root(&dir.join("s")));
-    let body = move |t: usize, stop: &AtomicBool| {
+    let body = move |t: usize, turn: &Turn| {
         let (mut state, mut ops, mut i) = (t as u64 + 1, 0, t as u64 * files / threads as u64);
-        while !stop.load(Relaxed) {
+        let begin = turn.begin();
+        while turn.is_on() {
             i = if random { below(&mut state, files) } else { (i + 1) % files };
             statat(&root, &leaf(i)).expect("a stat");
             ops += 1;
         }
-        ops
+        Lap::end(begin, ops)
     };
     Bare { threads, body: Arc::new(body), whole: false }
 }
@@ -172,12 +199,13 @@ pub(super) fn stat(dir: &Path, threads: usize, files: u64, random: bool) -> Bare
 pub(super) fn create(dir: &Path, threads: usize, files: u64) -> Bare {
     let dir = dir.to_owned();
     let rounds = Arc::new(AtomicU64::new(0));
-    let body = move |t: usize, _: &AtomicBool| {
+    let body = move |t: usize, turn: &Turn| {
         let round = rounds.fetch_add(1, Relaxed) / threads as u64;
         let place = dir.join(format!("round{round}"));
         let _ = std::fs::create_dir(&place);
         let root = root(&place);
         let (mut ops, mut d) = (0, t as u64);
+        let begin = turn.begin();
         while d * 1000 < files {
             let name = leaf(d * 1000);
             let own = std::ffi::CString::new(&name[..8]).unwrap();
@@ -193,7 +221,7 @@ pub(super) fn create(dir: &Path, threads: usize, files: u64) -> Bare {
             }
             d += threads as u64;
         }
-        ops
+        Lap::end(begin, ops)
     };
     Bare { threads, body: Arc::new(body), whole: true }
 }
@@ -244,7 +272,7 @@ pub(super) fn varmail(dir: &Path, threads: usize, files: u64) -> Bare {
     let buf = vec![1_u8; BIG];
     (0..there).for_each(|i| make(root.as_fd(), i, MEAN, &buf));
     let pool = Pool::new(files, there);
-    let body = move |t: usize, stop: &AtomicBool| {
+    let body = move |t: usize, turn: &Turn| {
         let (mut state, mut ops) = (t as u64 + 1, 0);
         let mut room = vec![1_u8; BIG + PAGE];
         let buf = aligned(&mut room, BIG);
@@ -258,7 +286,8 @@ pub(super) fn varmail(dir: &Path, threads: usize, files: u64) -> Bare {
             pool.put(i, 1);
             fd
         };
-        while !stop.load(Relaxed) {
+        let begin = turn.begin();
+        while turn.is_on() {
             let i = pool.take(1);
             fs::unlinkat(&*root, path(&leaf(i)), AtFlags::empty()).expect("an unlink");
             pool.put(i, 0);
@@ -278,7 +307,7 @@ pub(super) fn varmail(dir: &Path, threads: usize, files: u64) -> Bare {
             drop(fd);
             ops += 13;
         }
-        ops
+        Lap::end(begin, ops)
     };
     Bare { threads, body: Arc::new(body), whole: false }
 }
@@ -289,11 +318,12 @@ pub(super) fn webserver(dir: &Path, threads: usize, files: u64) -> Bare {
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
     let log = Arc::new(fs::open(dir.join("log"), flags, Mode::from_raw_mode(0o666)).expect("the log"));
     let cursor = AtomicU64::new(0);
-    let body = move |t: usize, stop: &AtomicBool| {
+    let body = move |t: usize, turn: &Turn| {
         let (mut state, mut rounds) = (t as u64 + 1, 0_u64);
         let mut room = vec![1_u8; BIG + PAGE];
         let buf = aligned(&mut room, BIG);
-        while !stop.load(Relaxed) {
+        let begin = turn.begin();
+        while turn.is_on() {
             for _ in 0..10 {
                 let name = leaf(cursor.fetch_add(1, Relaxed) % files);
                 let fd =
@@ -306,7 +336,7 @@ pub(super) fn webserver(dir: &Path, threads: usize, files: u64) -> Bare {
             }
             rounds += 1;
         }
-        rounds * 31
+        Lap::end(begin, rounds * 31)
     };
     Bare { threads, body: Arc::new(body), whole: false }
 }

@@ -132,10 +132,11 @@ impl Drop for Slow {
     fn drop(&mut self) {
         // Calls that are still held are let go.
         *locked(&self.state.rule) = None;
-        if let Some(session) = self.session.take() {
+        if let Some(session) = self.session.take()
+            && session.umount_and_join().is_err()
+        {
             // Whoever looks at all mounts just now keeps it busy; detached it is gone from here all the same.
             let _ = Command::new("umount").arg("--lazy").arg(&self.dir).output();
-            let _ = session.umount_and_join();
         }
         let _ = std::fs::remove_dir(&self.dir);
     }

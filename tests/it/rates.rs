@@ -6,16 +6,20 @@ use crate::cmd::short_or_long;
 use crate::support;
 use wml::stats::result::Run;
 
-/// A run of threads that stat a file at so many rounds a second each.
-fn run(rate: u64, threads: u64, arrival: &str, seed: u64) -> Run {
-    let text = format!(
+/// Threads that stat a file at so many rounds a second each.
+fn script(rate: u64, threads: u64, arrival: &str) -> String {
+    format!(
         "# dialect: fsl\ndefine file name=f,path=/nowhere,size=1m,prealloc\n\
          define process name=p {{ thread name=t,instances={threads},rate={rate},arrival={arrival} {{\n\
          flowop statfile name=look,filesetname=f }} }}\n"
-    );
+    )
+}
+
+/// A run of such a script.
+fn run(rate: u64, threads: u64, arrival: &str, seed: u64) -> Run {
     let mut settings = support::null(short_or_long(500, 10_000));
     settings.seed = seed;
-    support::run("test.wml", &text, settings).run().clone()
+    support::run("test.wml", &script(rate, threads, arrival), settings).run().clone()
 }
 
 /// What a run offered, as a number of rounds, and what it ought to have.
@@ -52,5 +56,19 @@ fn poisson_arrivals_are_within_four_sigma() {
         let (offered, wanted) = offered(&run, rate, 2);
         let off = (offered - wanted) / wanted.sqrt();
         assert!(off.abs() < 4.0, "{offered} rounds where {wanted} are the mean: {off} sigma");
+    }
+}
+
+/// Threads are bound to processors before their timetables are made; how many processors there are is known before that.
+#[test]
+fn who_has_a_processor_to_spare_waits_awake_also_when_bound_to_one() {
+    let processors = std::thread::available_parallelism().unwrap().get() as u64;
+    for (threads, pin) in [(1, false), (1, true), (processors + 1, false)] {
+        let mut settings = support::null(300);
+        settings.pin = pin;
+        let run = support::run("test.wml", &script(50_000, threads, "constant"), settings).run().clone();
+        let open = run.open_loop.unwrap();
+        assert_eq!(open.awake_seconds > 0.0, threads < processors, "{threads} threads, pin {pin}: {open:?}");
+        assert!(open.awake_seconds <= threads as f64 * run.measured_seconds, "{open:?}");
     }
 }

@@ -292,8 +292,12 @@ pub struct OpenLoop {
     pub backlog: u64,
     /// How long the oldest of those was overdue.
     pub backlog_oldest_seconds: f64,
-    /// How late rounds began that a thread was there in time for: nothing but waking it held them up. Null if there were none.
+    /// How late rounds began that a thread slept for: being woken, and getting a processor. Null if there were none.
     pub woken_late_ns_mean: Option<f64>,
+    /// The part that this is of the responses of all rounds together, 0 to 1. Null if no round ended.
+    pub woken_late_share: Option<f64>,
+    /// How long threads waited awake for starts too near to sleep. It is processor time of the program, but no work.
+    pub awake_seconds: f64,
 }
 
 /// The whole run: what Filebench's `IO Summary` counts, flowops of the classes `io` and `aio`.

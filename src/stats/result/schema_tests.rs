@@ -39,7 +39,8 @@ fn check(schema: &Value, document: &Value) -> Vec<String> {
 fn full() -> Document {
     let mut document = fixture();
     let run = &mut document.runs[0];
-    run.open_loop = Some(OpenLoop { woken_late_ns_mean: Some(1.5), ..OpenLoop::default() });
+    run.open_loop =
+        Some(OpenLoop { woken_late_ns_mean: Some(1.5), woken_late_share: Some(0.5), ..OpenLoop::default() });
     run.digest = Some(super::Digest::default());
     run.filesets[0].device_bytes = Some(DeviceBytes::default());
     run.filesets[0].verdict = Some(Verdict::UnknownBelow);
