@@ -14,6 +14,8 @@ const FEW_OPS: u64 = 1_000;
 const TOOL_SHARE: f64 = 0.10;
 /// Processors busier than this hold the threads back.
 const BUSY: f64 = 0.90;
+/// Share of busy processors that others take, beyond which it is their work that is in the figures.
+const OTHERS: f64 = 0.20;
 /// Difference between the first and the last third of a run.
 const DRIFT: f64 = 0.20;
 /// Fewer intervals do not make thirds.
@@ -261,7 +263,7 @@ impl Warning {
                 format!("`{flowop}` waited {:.1} % of its time for a file that it could use", share * 100.0)
             }
             Self::Unstable { offered_per_s, achieved_per_s } => format!(
-                "unstable: {} operations a second were offered, {} achieved",
+                "unstable: {} rounds a second were offered, {} achieved",
                 measured(*offered_per_s),
                 measured(*achieved_per_s)
             ),
@@ -297,7 +299,7 @@ impl Warning {
             Self::WokenLate { .. } => {
                 "so short an operation is better judged by its latency; fewer threads and a machine with nothing else to do help"
             }
-            Self::ProcessorBound { busy, own } if *own < busy / 2.0 => {
+            Self::ProcessorBound { busy, own } if busy - own > OTHERS => {
                 "something else ran on this machine, and its work is in the figures: run again without it"
             }
             Self::ProcessorBound { .. } => {
@@ -421,13 +423,15 @@ fn machine(document: &Document, run: &Run, found: &mut Vec<Warning>) {
     {
         found.push(Warning::WokenLate { late_ns, share });
     }
-    // Who waits awake gives his processor to anyone who has work.
-    let processor_seconds = run.measured_seconds * document.environment.cpu.count.max(1) as f64;
-    let awake = open.map_or(0.0, |open| open.awake_seconds / processor_seconds);
-    if let Some(busy) = run.summary.cpu_busy.map(|busy| busy - awake).filter(|busy| *busy > BUSY) {
+    if let Some(busy) = run.summary.cpu_busy.filter(|busy| *busy > BUSY) {
+        let processor_seconds = run.measured_seconds * document.environment.cpu.count.max(1) as f64;
         let used_us = run.summary.cpu_us_per_op.map_or(0.0, |us| us * run.summary.ops as f64);
-        let own = used_us / 1e6 / processor_seconds - awake;
-        found.push(Warning::ProcessorBound { busy, own });
+        let own = used_us / 1e6 / processor_seconds;
+        // Who waits awake has no work; but others who have may keep him from his processor.
+        let awake = open.map_or(0.0, |open| open.awake_seconds / processor_seconds);
+        if busy - awake > BUSY || awake > 0.0 && busy - own > OTHERS {
+            found.push(Warning::ProcessorBound { busy, own });
+        }
     }
     if run.descriptor_tables == "shared" && run.processes > 1 {
         found.push(Warning::SharedDescriptors);

@@ -71,6 +71,14 @@ fn each_cause_has_its_warning() {
         ("woken_late", after(|d| woken_late(d, 0.11))),
         ("processor_bound", after(|d| busy(d, 0.95))),
         ("processor_bound", after(|d| busy(d, 0.01))),
+        (
+            "processor_bound",
+            after(|d| {
+                // Others want the processor on which a thread waits awake.
+                busy(d, 0.6);
+                awake(d, 0.3);
+            }),
+        ),
         ("unsteady", after(|d| d.runs[0].intervals[7..].iter_mut().for_each(|i| i.flowops[0].ops /= 2))),
         ("starved", after(|d| d.runs[0].flowops[1].starved_seconds = 12.0)),
         (
@@ -147,10 +155,7 @@ fn what_rules_out_a_warning_keeps_it_away() {
     // A processor on which a thread waits awake is free for others.
     silent(|d| {
         busy(d, 0.95);
-        woken_late(d, 0.0);
-        let processors = d.environment.cpu.count as f64;
-        let run = &mut d.runs[0];
-        run.open_loop.as_mut().unwrap().awake_seconds = 0.1 * run.measured_seconds * processors;
+        awake(d, 0.1);
     });
     // One process shares with nobody.
     silent(|d| {
@@ -167,6 +172,14 @@ fn notes_of_others_stay_and_ours_are_not_doubled() {
     note(&mut document);
     let codes: Vec<&str> = document.runs[0].warnings.iter().map(|note| note.code.as_str()).collect();
     assert_eq!(codes, ["kernel_taint", "errors"]);
+}
+
+/// Threads wait awake for a part of the time of all processors.
+fn awake(document: &mut Document, part: f64) {
+    woken_late(document, 0.0);
+    let processors = document.environment.cpu.count as f64;
+    let run = &mut document.runs[0];
+    run.open_loop.as_mut().unwrap().awake_seconds = part * run.measured_seconds * processors;
 }
 
 /// Waking is a part of the response.
