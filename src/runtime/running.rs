@@ -419,8 +419,9 @@ impl Running {
         counts
     }
 
-    /// Ends the run if it has not ended, and waits for every process to be gone, for at most `limit`. False if one is not:
-    /// then its threads are left to the end of wmlrun.
+    /// Ends the run if it has not ended, and waits for every thread to come back from its last call, for at most `limit`, and then
+    /// for the processes to be gone, which do no more than free what they have. False if one does not come back: then its threads are
+    /// left to the end of wmlrun.
     pub fn join(mut self, limit: Duration) -> bool {
         self.stop(self.shared.clock.raw());
         self.shared.gate.open(self.shared.clock.raw());
