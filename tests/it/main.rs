@@ -33,6 +33,7 @@ mod main_job;
 mod manual;
 mod model;
 mod ownership;
+mod promises;
 mod rates;
 mod repl;
 mod safety;
