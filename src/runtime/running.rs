@@ -275,6 +275,8 @@ impl Running {
                 seat.stats.add_to(local, &mut flowops[thread.first + local]);
             }
         }
+        // While threads count, a look may see an operation in one counter and not yet in another: the histogram decides.
+        flowops.iter_mut().for_each(|flowop| flowop.ops = flowop.latency.count);
         Sample { tick, flowops }
     }
 
@@ -316,6 +318,11 @@ impl Running {
     /// Changes the event generator's rate.
     pub fn set_rate(&self, rate: u64) {
         self.shared.events.set_rate(rate);
+    }
+
+    /// Flowops in all.
+    pub fn n_flowops(&self) -> usize {
+        self.shared.plan.flowops.len()
     }
 
     /// Threads in all.

@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::collector::Collector;
-use super::record::{self, Periodic};
+use super::record::{self, Periodic, Timeline};
 use super::{Front, Session, Status};
 use crate::diag::Diagnostic;
 use crate::fileset::Fileset;
@@ -12,8 +12,8 @@ use crate::plan::Plan;
 use crate::report::filebench;
 use crate::runtime::{Ended, Running, Waited};
 use crate::source::{Span, Spanned};
-use crate::stats::result::Run;
 use crate::stats::result::build::CpuTime;
+use crate::stats::result::{Interval, Run};
 use crate::sys::{Clock, limits, proc};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,7 +40,9 @@ pub(super) struct Live {
     system: Option<f64>,
     started_at: String,
     requested: Option<f64>,
-    intervals: Vec<crate::stats::result::Interval>,
+    timeline: Timeline,
+    /// The newest intervals, for the live view.
+    recent: Vec<Interval>,
     /// What ended the processes while a command waited.
     ended: Option<Waited>,
 }
@@ -67,6 +69,7 @@ impl Session {
             running.join(Duration::from_secs(10));
             return status;
         }
+        let timeline = Timeline::new(&running, self.settings.interval);
         self.live = Some(Live {
             running,
             ready,
@@ -76,7 +79,8 @@ impl Session {
             system: record::system_cpu(),
             started_at: record::now(),
             requested: None,
-            intervals: Vec::new(),
+            timeline,
+            recent: Vec::new(),
             ended: None,
         });
         Status::Done
@@ -91,23 +95,23 @@ impl Session {
             _ => seconds,
         };
         let mut run = self.new_run(&live.ready, &live.running, live.measuring.then_some(seconds));
-        run.intervals = std::mem::take(&mut live.intervals);
+        run.intervals = std::mem::take(&mut live.recent);
         if live.measuring {
             live.requested = Some(live.requested.unwrap_or(0.0) + seconds);
             front.run_started(&self.document, &run, Some(seconds));
         }
         let running = &live.running;
         let elapsed = Duration::from_nanos(running.ns(running.from(), Clock::get().raw()));
-        let mut timeline = record::Timeline::new(running);
-        let heard = &live.heard;
+        let (heard, timeline) = (&live.heard, &mut live.timeline);
         let waited =
             running.wait(Some(elapsed + Duration::from_secs_f64(seconds)), self.settings.interval, &mut |tick| {
                 heard.try_iter().for_each(|message| front.note(&message));
-                run.intervals.push(timeline.piece(tick.running));
-                front.run_ticks(&run, tick);
+                if timeline.look(tick.running, &mut run.intervals) {
+                    front.run_ticks(&run, tick);
+                }
                 true
             });
-        live.intervals = run.intervals;
+        live.recent = run.intervals;
         let status = match &waited.ended {
             Ended::Time => Status::Done,
             Ended::Interrupted(signal) => Status::Interrupted(*signal as u8),
@@ -181,6 +185,7 @@ impl Session {
     }
 
     fn clear_live(&mut self) {
+        let interval = self.settings.interval;
         if let Some(live) = &mut self.live {
             live.running.clear();
             live.ready.cache.mark();
@@ -189,7 +194,8 @@ impl Session {
             live.system = record::system_cpu();
             live.started_at = record::now();
             live.requested = None;
-            live.intervals.clear();
+            live.timeline = Timeline::new(&live.running, interval);
+            live.recent.clear();
         }
     }
 
@@ -203,13 +209,14 @@ impl Session {
         let waited = live.ended.clone().unwrap_or_else(|| live.running.look());
         let mut run = self.new_run(&live.ready, &live.running, live.requested);
         run.started_at.clone_from(&live.started_at);
-        run.intervals = std::mem::take(&mut live.intervals);
         let cpu = CpuTime {
             own_seconds: Some(record::seconds_between(live.cpu, proc::cpu_times())),
             system_seconds: live.system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
             processors: limits::processors() as u64,
         };
-        let status = self.fill(&mut run, &live.ready, &live.running, &waited, cpu);
+        let sample = live.running.measured();
+        run.intervals = live.timeline.clone().concluded(&live.running, waited.tick, &sample);
+        let status = self.fill(&mut run, &live.ready, &live.running, &waited, &sample, cpu);
         // Threads of live processes are in the middle of their calls, not late with them.
         run.stragglers.clear();
         run.late_ops = 0;

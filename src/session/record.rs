@@ -7,6 +7,7 @@ use crate::engine::Asynchronous;
 use crate::plan::Plan;
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
+use crate::stats;
 use crate::stats::result::build::{self, CpuTime};
 use crate::stats::result::{Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Run, State, Straggler};
 use crate::stats::snapshot::Snapshot;
@@ -69,50 +70,46 @@ pub(super) fn io_bytes(plan: &Plan, sample: &Sample) -> u64 {
     plan.flowops.iter().zip(&sample.flowops).filter(|(f, _)| f.class.is_io()).map(|(_, s)| s.bytes).sum()
 }
 
-/// The run in pieces.
+/// Intervals that a live view is given at most: no terminal is wider.
+const RECENT: usize = 512;
+
+/// The time series of a measurement, and its newest intervals for whoever watches the run.
+#[derive(Clone)]
 pub(super) struct Timeline {
-    from: u64,
-    last: Sample,
-    /// Where the last piece began, for an end so soon after it that it belongs to it.
-    before: Option<Sample>,
+    series: stats::timeline::Timeline,
+    shortest_ns: u64,
 }
 
 impl Timeline {
-    pub(super) fn new(running: &Running) -> Self {
-        Self {
-            from: running.from(),
-            last: Sample { tick: running.from(), flowops: running.measured().flowops },
-            before: None,
-        }
+    /// Of a measurement that has just begun: nothing is counted yet.
+    pub(super) fn new(running: &Running, interval: Duration) -> Self {
+        let shortest_ns = (interval.as_nanos() as u64 / 2).min(stats::timeline::SHORT_NS);
+        Self { series: stats::timeline::Timeline::new(running.n_flowops()), shortest_ns }
     }
 
-    /// The piece since the last one.
-    pub(super) fn piece(&mut self, running: &Running) -> Interval {
+    /// An interval ends, unless the last one has only just ended. It is also added to `recent`, of which the oldest are dropped.
+    pub(super) fn look(&mut self, running: &Running, recent: &mut Vec<Interval>) -> bool {
         let now = running.measured();
-        self.take(running, now)
-    }
-
-    fn take(&mut self, running: &Running, now: Sample) -> Interval {
-        let t = running.ns(self.from, now.tick) as f64 / 1e9;
-        let seconds = running.ns(self.last.tick, now.tick) as f64 / 1e9;
-        let deltas: Vec<Snapshot> = now.flowops.iter().zip(&self.last.flowops).map(|(n, l)| n.minus(l)).collect();
-        self.before = Some(std::mem::replace(&mut self.last, now));
-        build::interval(t, seconds, &deltas)
-    }
-
-    /// The end of the measurement: what is left is a piece of its own, or, if it is less than a tenth of a second, a part of
-    /// the last one.
-    pub(super) fn conclude(&mut self, running: &Running, end: u64, pieces: &mut Vec<Interval>) {
-        const SHORT: u64 = 100_000_000;
-        if running.ns(self.last.tick, end) < SHORT
-            && let Some(before) = self.before.take()
-        {
-            self.last = before;
-            pieces.pop();
+        let now_ns = running.ns(running.from(), now.tick);
+        if now_ns.saturating_sub(self.series.last_ns()) < self.shortest_ns {
+            return false;
         }
-        let mut now = running.measured();
-        now.tick = end;
-        pieces.push(self.take(running, now));
+        if recent.len() >= 2 * RECENT {
+            recent.drain(..RECENT);
+        }
+        recent.push(self.series.look(now_ns, now.flowops));
+        true
+    }
+
+    /// All intervals of a measurement that ended at a tick with these counters.
+    pub(super) fn concluded(mut self, running: &Running, end: u64, sample: &Sample) -> Vec<Interval> {
+        self.series.conclude(running.ns(running.from(), end), sample.flowops.clone());
+        self.series.intervals()
+    }
+
+    /// All intervals so far.
+    pub(super) fn intervals(&self) -> Vec<Interval> {
+        self.series.intervals()
     }
 }
 
@@ -256,10 +253,10 @@ impl Session {
         ready: &Ready,
         running: &Running,
         waited: &Waited,
+        sample: &Sample,
         cpu: CpuTime,
     ) -> Status {
         let plan = &ready.plan;
-        let sample = running.measured();
         let measured = running.ns(running.from(), waited.tick);
         run.measured_seconds = measured as f64 / 1e9;
         run.finished_seconds = self.started.elapsed().as_secs_f64();

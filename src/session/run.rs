@@ -32,6 +32,13 @@ const GRACE: Duration = Duration::from_millis(300);
 /// What they are given after it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How a measurement ended, and what was noted of it on the way.
+struct End {
+    waited: Waited,
+    timeline: record::Timeline,
+    cpu: CpuTime,
+}
+
 impl Session {
     /// How long a run is to take: the command line's time, else the script's, else 60 s; and for scripts that end by
     /// themselves no limit.
@@ -338,7 +345,8 @@ impl Session {
         run.started_at = record::now();
         if let Err(ended) = opened {
             let waited = Waited { ended, tick: running.from() };
-            return self.conclude(ready, running, run, &waited, CpuTime::default(), front);
+            let timeline = record::Timeline::new(&running, self.settings.interval);
+            return self.conclude(ready, running, run, End { waited, timeline, cpu: CpuTime::default() }, front);
         }
         front.run_started(&self.document, &run, limit);
         if !warmup.is_zero() {
@@ -348,7 +356,8 @@ impl Session {
                     code: "ended_in_warmup".to_owned(),
                     message: "the run ended while it was warmed up: the figures are of the warm-up".to_owned(),
                 });
-                return self.conclude(ready, running, run, &waited, CpuTime::default(), front);
+                let timeline = record::Timeline::new(&running, self.settings.interval);
+                return self.conclude(ready, running, run, End { waited, timeline, cpu: CpuTime::default() }, front);
             }
             if run.cache_state == CacheState::Cold {
                 run.warnings.push(Note {
@@ -369,15 +378,14 @@ impl Session {
         }
         let cpu = proc::cpu_times();
         let system = record::system_cpu();
-        let mut timeline = record::Timeline::new(&running);
+        let mut timeline = record::Timeline::new(&running, self.settings.interval);
         let (document, started) = (&self.document, self.started);
         let waited = {
             let mut beat = Beat::new(self.settings.interval, periodic.as_ref().map(record::Periodic::period));
             let run = &mut run;
             running.wait(length, beat.look(), &mut |tick| {
                 heard.try_iter().for_each(|message| front.note(&message));
-                if beat.ends_piece(tick.elapsed_ns) {
-                    run.intervals.push(timeline.piece(tick.running));
+                if beat.ends_piece(tick.elapsed_ns) && timeline.look(tick.running, &mut run.intervals) {
                     front.run_ticks(run, tick);
                 }
                 if let Some(periodic) = &mut periodic
@@ -385,6 +393,7 @@ impl Session {
                 {
                     let mut report = periodic.report(run, tick);
                     report.finished_seconds = started.elapsed().as_secs_f64();
+                    report.intervals = timeline.intervals();
                     front.interim(document, &report, periodic.apart());
                 }
                 true
@@ -398,22 +407,17 @@ impl Session {
         };
         running.settle(GRACE);
         heard.try_iter().for_each(|message| front.note(&message));
-        timeline.conclude(&running, waited.tick, &mut run.intervals);
-        self.conclude(ready, running, run, &waited, cpu, front)
+        self.conclude(ready, running, run, End { waited, timeline, cpu }, front)
     }
 
     /// Writes the result, then waits for threads that are still in a call.
-    fn conclude(
-        &mut self,
-        ready: &Ready,
-        running: Running,
-        mut run: Run,
-        waited: &Waited,
-        cpu: CpuTime,
-        front: &mut dyn Front,
-    ) -> Status {
+    fn conclude(&mut self, ready: &Ready, running: Running, mut run: Run, end: End, front: &mut dyn Front) -> Status {
+        let End { waited, timeline, cpu } = end;
         running.stop(waited.tick);
-        let status = self.fill(&mut run, ready, &running, waited, cpu);
+        // The one look at the counters that everything in the result comes from.
+        let sample = running.measured();
+        run.intervals = timeline.concluded(&running, waited.tick, &sample);
+        let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
         run.digest = self.keep_streams(ready, &running, front);
         self.document.runs.push(run);
         crate::report::warnings::note(&mut self.document);

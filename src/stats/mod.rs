@@ -11,3 +11,4 @@ pub mod layout;
 pub mod recorder;
 pub mod result;
 pub mod snapshot;
+pub mod timeline;

@@ -45,6 +45,7 @@ mod starvation;
 mod steady;
 mod stream;
 mod study;
+mod sums;
 mod syntax;
 mod tidy;
 mod vectors_14;

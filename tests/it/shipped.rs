@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::cmd::{Wml, count, flowops, memory, number};
 use crate::scripts::{Script, examples, for_each, personalities, side_by_side};
+use crate::sums::assert_adds_up;
 
 /// Scripts that can't be run in a second on small files, each with the reason. They are checked and planned like all others.
 const NOT_RUN: &[(&str, &str)] = &[];
@@ -63,6 +64,7 @@ fn all_run_and_every_io_flowop_works() {
         let mut line = Line { name: script.name.clone(), ops: 0, flowops: 0, silent: Vec::new() };
         for run in &runs {
             assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
+            assert_adds_up(run);
             assert!(number(run, &["summary", "ops"]) > 0.0, "no operation\n{}", output.shown());
             line.ops += count(&run["summary"], "ops");
             for f in flowops(run) {
@@ -118,6 +120,7 @@ fn all_run_without_a_disk() {
         let output = call.timeout(Duration::from_mins(1)).run().exits(0);
         let runs = output.result()["runs"].as_array().unwrap().clone();
         assert!(!runs.is_empty() && runs.iter().all(|run| run["engine"] == "null"));
+        runs.iter().for_each(assert_adds_up);
         assert_eq!(output.left(), [""; 0], "a run without a disk makes nothing");
     });
 }

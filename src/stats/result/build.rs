@@ -99,17 +99,20 @@ pub fn summary<'a>(parts: impl IntoIterator<Item = (&'a Flowop, &'a Snapshot)>, 
 ///
 /// `t` is when it ended, in seconds since measuring began; `seconds` is its length.
 pub fn interval<'a>(t: f64, seconds: f64, deltas: impl IntoIterator<Item = &'a Snapshot>) -> Interval {
-    let flowops = deltas.into_iter().map(|delta| {
-        let q = (delta.latency.count > 0).then(|| Quantiles::of(&delta.latency));
-        IntervalFlowop {
-            ops: delta.ops,
-            bytes: delta.bytes,
-            mean_ns: delta.mean(),
-            p50_ns: q.as_ref().map(|q| q.at(0.5)),
-            p99_ns: q.as_ref().map(|q| q.at(0.99)),
-        }
-    });
+    let flowops = deltas.into_iter().map(|delta| interval_flowop(delta.ops, delta.bytes, &delta.latency));
     Interval { t, seconds, flowops: flowops.collect() }
+}
+
+/// One flowop in one interval.
+pub fn interval_flowop(ops: u64, bytes: u64, latency: &Dist) -> IntervalFlowop {
+    let q = (latency.count > 0).then(|| Quantiles::of(latency));
+    IntervalFlowop {
+        ops,
+        bytes,
+        mean_ns: latency.mean(),
+        p50_ns: q.as_ref().map(|q| q.at(0.5)),
+        p99_ns: q.as_ref().map(|q| q.at(0.99)),
+    }
 }
 
 /// What a flowop is, for [`flowop`]: the names, and the place in the script.

@@ -202,7 +202,8 @@ pub struct Run {
     pub flowops: Vec<Flowop>,
     /// The file sets that it used.
     pub filesets: Vec<Fileset>,
-    /// The run in pieces, if asked for (`--interval`).
+    /// The run's time series. Each flowop's operations and bytes add up to its totals. At most 2,000: a run of more than so many times
+    /// `--interval` has longer ones.
     pub intervals: Vec<Interval>,
     /// What ended the run before its time, if something went wrong.
     pub failure: Option<Failure>,
@@ -526,7 +527,7 @@ pub struct DeviceBytes {
     pub written: u64,
 }
 
-/// A piece of a run: what happened in it alone.
+/// An interval of a run: what happened in it alone. It began at `t` − `seconds`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interval {
