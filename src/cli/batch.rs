@@ -43,8 +43,8 @@ pub(super) fn batch(
     interrupt: &Arc<AtomicUsize>,
     mut console: impl FnMut() -> Console,
 ) -> u8 {
-    let text = match std::fs::read(path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+    let text = match std::fs::File::open(path).and_then(library::read) {
+        Ok(text) => text,
         Err(e) => {
             console::error(&format!("{} can't be read: {e}", path.display()), None);
             return 2;

@@ -19,7 +19,7 @@ use crate::sys::signals;
 use crate::util::duration;
 use args::{Command, RunArgs};
 use console::Console;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -62,11 +62,8 @@ fn dispatch(cli: args::Cli) -> u8 {
 /// A script by its name: a file, standard input, or a personality. Tells what is wrong.
 fn find(name: &str) -> Option<library::Found> {
     if name == "-" {
-        let mut bytes = Vec::new();
-        return match std::io::stdin().read_to_end(&mut bytes) {
-            Ok(_) => {
-                Some(library::Found { name: "<stdin>".to_owned(), text: String::from_utf8_lossy(&bytes).into_owned() })
-            }
+        return match library::read(std::io::stdin()) {
+            Ok(text) => Some(library::Found { name: "<stdin>".to_owned(), text }),
             Err(e) => {
                 console::error(&format!("standard input can't be read: {e}"), Some("give the script as a file"));
                 None

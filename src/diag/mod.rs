@@ -106,6 +106,16 @@ impl Diagnostic {
     }
 }
 
+/// Diagnostics that are kept of one text or plan. Of generated ones there are as many as bytes, and nobody reads them.
+pub const MOST: usize = 1000;
+
+/// Keeps a diagnostic, unless there are very many: then at most as many errors again, and no warnings.
+pub fn push(found: &mut Vec<Diagnostic>, diagnostic: Diagnostic) {
+    if found.len() < MOST || (found.len() < 2 * MOST && diagnostic.severity == Severity::Error) {
+        found.push(diagnostic);
+    }
+}
+
 /// Whether any of them is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.severity == Severity::Error)

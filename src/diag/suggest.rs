@@ -1,12 +1,22 @@
 //! Near misses: the known name that a misspelt one was meant to be.
 
+/// Bytes of the longest name that is compared with others: nobody misspells one in 64 letters.
+const LONGEST: usize = 64;
+
+/// Names that one is compared with; there are not more outside of generated texts.
+const MOST: usize = 4096;
+
 /// The known name nearest to `written`, if it is near enough to be offered: at most a third of the length away
 /// (insertions, deletions, changes and swaps of neighbours count one each), or the same but for case.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if written.len() > LONGEST {
+        return None;
+    }
     let limit = written.chars().count().max(3) / 3;
     known
         .into_iter()
-        .filter(|name| *name != written)
+        .filter(|name| *name != written && name.len().abs_diff(written.len()) <= 4 * limit)
+        .take(MOST)
         .map(|name| (if name.eq_ignore_ascii_case(written) { 0 } else { distance(written, name) }, name))
         .filter(|(d, _)| *d <= limit)
         .min_by_key(|(d, name)| (*d, name.len().abs_diff(written.len())))

@@ -33,7 +33,7 @@ const TRIES: u32 = 6;
 const AWAITED: u32 = 1;
 
 /// Which files are wanted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Want {
     /// Such as are there.
     Existing = 0,

@@ -41,8 +41,8 @@ pub(super) struct Rule<'a> {
     pub(super) depth: f64,
     /// Shape of the gamma distribution of depths; 0 is exact.
     pub(super) depth_gamma: f64,
-    /// What depths are drawn from instead; its mean is brought to `depth`.
-    pub(super) depth_var: Option<&'a Quantity>,
+    /// What depths are drawn from instead, and its mean, which is brought to `depth`.
+    pub(super) depth_var: Option<(&'a Quantity, f64)>,
 }
 
 /// Why a tree can't be.
@@ -77,7 +77,7 @@ impl Rule<'_> {
             return 1;
         }
         let depth = match self.depth_var {
-            Some(var) if var.mean() > 0.0 => var.draw(rng) as f64 * (self.depth / var.mean()),
+            Some((var, mean)) if mean > 0.0 => var.draw(rng) as f64 * (self.depth / mean),
             _ if self.depth_gamma > 0.0 => random::gamma(rng, self.depth, self.depth_gamma),
             _ => self.depth,
         };

@@ -182,7 +182,7 @@ impl Args<'_> {
 /// A whole number out of a value; switches count 1 and 0, as in Filebench.
 pub fn int(value: &Value) -> Option<u64> {
     match value {
-        Value::Int(n) => Some(*n),
+        Value::Int(n) => u64::try_from(*n).ok(),
         Value::Bool(b) => Some(u64::from(*b)),
         Value::Float(x) if *x >= 0.0 => Some(*x as u64),
         Value::Text(s) => s.trim().parse().ok(),

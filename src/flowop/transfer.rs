@@ -160,7 +160,7 @@ impl FileUse {
     pub(super) fn effects(&self) -> Effects {
         Effects {
             sets: self.set.iter().map(|s| s.id).collect(),
-            max_fd: if self.slot.rotate > 0 { self.slot.rotate } else { self.slot.fd },
+            max_fd: self.slot.rotate.max(self.slot.fd),
             opennext: self.slot.rotate > 0,
             direct: self.flags.contains(OFlags::DIRECT),
             ..Effects::default()

@@ -6,12 +6,16 @@ use super::{
     AttrUse, Attrs, Command, CommandKind, CompositeDef, FilesetDef, FlowopDef, Known, Local, Object, ProcessDef,
     QuitMode, Stats, ThreadDef, scope,
 };
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::{self, Attr, Dialect, SpecTable, attrs};
 use crate::syntax::Node;
 use crate::syntax::ast::{Arg, ArgKind, StatementKind, Value, VariableForm};
+use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Diagnostics after which misspelt names are no longer compared with those of the script.
+const NEAR_MISSES: usize = 200;
 
 /// Builds the commands of a list of nested statements.
 pub fn build(
@@ -21,14 +25,14 @@ pub fn build(
     known: &Known,
     found: &mut Vec<Diagnostic>,
 ) -> Vec<Command> {
-    let mut composites: Vec<String> = known.composites.clone();
+    let mut composites: HashSet<String> = known.composites.iter().cloned().collect();
     gather_composites(nodes, &mut composites);
     let mut builder = Builder { table, dialect, composites, found };
     builder.commands(nodes)
 }
 
 /// The names that `define flowop` gives anywhere in the text: the order of definition is checked elsewhere.
-fn gather_composites(nodes: &[Node], names: &mut Vec<String>) {
+fn gather_composites(nodes: &[Node], names: &mut HashSet<String>) {
     for node in nodes {
         if let StatementKind::Command { word, args, .. } = &node.statement.kind
             && word.node == "define"
@@ -55,13 +59,18 @@ fn bare_text(value: &Value) -> Option<String> {
 struct Builder<'a> {
     table: &'a SpecTable,
     dialect: Dialect,
-    composites: Vec<String>,
+    composites: HashSet<String>,
     found: &'a mut Vec<Diagnostic>,
 }
 
 impl Builder<'_> {
     fn error(&mut self, diagnostic: Diagnostic) {
-        self.found.push(diagnostic);
+        diag::push(self.found, diagnostic);
+    }
+
+    /// Whether there are so many mistakes that no other is compared with the names that there are.
+    fn is_full(&self) -> bool {
+        self.found.len() >= NEAR_MISSES
     }
 
     fn commands(&mut self, nodes: &[Node]) -> Vec<Command> {
@@ -181,7 +190,7 @@ impl Builder<'_> {
     }
 
     fn ignored(&mut self, span: Span, message: &str, help: &str) {
-        self.found.push(Diagnostic::warning(Code::Ignored, span, message).help(help));
+        self.error(Diagnostic::warning(Code::Ignored, span, message).help(help));
     }
 
     fn at_most_one(&mut self, args: &[Arg], form: &str) -> Option<Spanned<Expr>> {
@@ -326,11 +335,13 @@ impl Builder<'_> {
 
     fn define(&mut self, node: &Node, args: &[Arg], span: Span) -> Option<CommandKind> {
         const WORDS: &[&str] = &["fileset", "file", "process", "flowop", "randvar"];
+        /// Filebench takes these for one of them.
+        const PLURALS: &[(&str, &str)] = &[("filesets", "fileset"), ("files", "file"), ("processes", "process")];
         let Some(what) = word_of(args.first()) else {
             return self.bad_form(span, "define fileset|file|process|flowop|randvar …");
         };
         let rest = &args[1..];
-        let stem = if what.starts_with("process") { "process" } else { what.trim_end_matches('s') };
+        let stem = PLURALS.iter().find(|(plural, _)| *plural == what).map_or(what, |(_, stem)| stem);
         match stem {
             "fileset" | "file" => {
                 let attrs = self.attrs(rest, attrs::FILESET, &format!("`define {stem}`"), false);
@@ -427,8 +438,12 @@ impl Builder<'_> {
         let kind = Spanned::new(kind.to_owned(), args[0].span);
         let composite = self.composites.contains(&kind.node);
         if !composite && self.table.flowop(&kind.node).is_none() {
-            let names: Vec<&str> =
-                self.table.flowops.iter().map(|f| f.name).chain(self.composites.iter().map(String::as_str)).collect();
+            let mut names: Vec<&str> = self.table.flowops.iter().map(|f| f.name).collect();
+            if !self.is_full() {
+                let mut composites: Vec<&str> = self.composites.iter().map(String::as_str).collect();
+                composites.sort_unstable();
+                names.extend(composites);
+            }
             let d = Diagnostic::error(Code::UnknownFlowop, kind.span, format!("no flowop is called `{}`", kind.node))
                 .near_miss(&kind.node, names);
             let d = if d.help.is_empty() { d.help("`wmlrun list flowops` shows them all") } else { d };
@@ -542,6 +557,8 @@ impl Builder<'_> {
                     .help("leave one of them out; of several the last one counts, as in Filebench"),
                 );
             }
+            // Only the last one counts, so that no statement holds more than there are attributes.
+            items.retain(|used| used.attr.name != attr.name);
             items.push(AttrUse { attr, at: name.span, value, alone });
         }
         Attrs { items }

@@ -2,7 +2,7 @@
 
 use super::expr::{self, Expr};
 use super::{Attrs, Command, CommandKind, FlowopDef, Known, Model, Stats};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::{Kind, SpecTable};
 use crate::syntax::ast::{Variable, VariableForm};
@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 /// Reports what the names of a model lack.
 pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<Diagnostic>) {
     without_effect(&model.commands, found);
+    times(&model.commands, found);
     let mut names = Names::default();
     names.filesets.extend(known.filesets.iter().cloned());
     names.targets.extend(known.targets.iter().cloned());
@@ -22,7 +23,7 @@ pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<D
         return;
     }
     duplicates(&model.commands, found);
-    let mut checker = Checker { names: &names, open: known.open, found, told: HashSet::new() };
+    let mut checker = Checker { names: &names, open: known.open, found, told: HashSet::new(), compared: 0 };
     checker.commands(&model.commands);
 }
 
@@ -31,21 +32,25 @@ fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
     for command in commands {
         let ignored = |what: &str| Diagnostic::warning(Code::Ignored, command.span, what);
         match &command.kind {
-            CommandKind::Debug => found.push(
+            CommandKind::Debug => diag::push(
+                found,
                 ignored("`debug` sets nothing here").help("`-v` says more, `--quiet` less; a report is never hidden"),
             ),
-            CommandKind::SetNoUseStats => found.push(
+            CommandKind::SetNoUseStats => diag::push(
+                found,
                 ignored("`set mode nousestats` sets nothing here")
                     .help("reading processor times costs next to nothing on Linux; they are always read"),
             ),
-            CommandKind::EnableMulti | CommandKind::DoMultiSync => found.push(
+            CommandKind::EnableMulti | CommandKind::DoMultiSync => diag::push(
+                found,
                 ignored("several clients in step are not possible yet")
                     .help("this client goes on by itself; a later version is to keep several wmlruns in step"),
             ),
             CommandKind::DefineFileset(def) if !def.single && def.attrs.get("dirwidth").is_none() => {
                 let name = def.attrs.constant_text("name").map_or(String::new(), |n| format!(" `{}`", n.node));
                 let what = format!("file set{name} has no `dirwidth=`");
-                found.push(
+                diag::push(
+                    found,
                     Diagnostic::warning(Code::DirectoryWidth, def.span, what)
                         .help("each file gets a directory of its own; say how many a directory holds: `dirwidth=20`"),
                 );
@@ -54,6 +59,42 @@ fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
             _ => {}
         }
     }
+}
+
+/// Reports times that can be none, whatever the variables are.
+fn times(commands: &[Command], found: &mut Vec<Diagnostic>) {
+    for command in commands {
+        match &command.kind {
+            CommandKind::Run(Some(e)) => time("run", e, false, found),
+            CommandKind::Sleep(e) => time("sleep", e, false, found),
+            CommandKind::Warmup(e) => time("warmup", e, false, found),
+            CommandKind::PsRun { period, seconds } => {
+                period.iter().for_each(|e| time("psrun", e, true, found));
+                seconds.iter().for_each(|e| time("psrun", e, false, found));
+            }
+            CommandKind::ForEach { body, .. } => times(body, found),
+            _ => {}
+        }
+    }
+}
+
+fn time(word: &str, value: &Spanned<Expr>, negative: bool, found: &mut Vec<Diagnostic>) {
+    let what = match &value.node {
+        Expr::Text(parts) => match expr::plain_text(parts) {
+            Some(text) if text.trim().parse::<f64>().is_err() => format!("the text `{text}`"),
+            _ => return,
+        },
+        Expr::Bool(_) => "a switch".to_owned(),
+        Expr::Random(_) => "a random variable".to_owned(),
+        Expr::Table(_) => "a table".to_owned(),
+        Expr::Int(n @ ..0) if !negative => n.to_string(),
+        _ => return,
+    };
+    let message = format!("`{word}` takes a number of seconds, not {what}");
+    diag::push(
+        found,
+        Diagnostic::error(Code::WrongType, value.span, message).help("write a number, such as `60`, or a variable"),
+    );
 }
 
 /// Calls `each` with the name of every variable that is set or read; a name may come more than once.
@@ -169,11 +210,16 @@ impl Names {
     }
 }
 
+/// Misspelt names that are compared with the known ones.
+const MOST_COMPARED: u32 = 100;
+
 struct Checker<'a> {
     names: &'a Names,
     open: bool,
     found: &'a mut Vec<Diagnostic>,
     told: HashSet<(String, Span)>,
+    /// Names that were compared with the known ones so far.
+    compared: u32,
 }
 
 impl Checker<'_> {
@@ -189,6 +235,10 @@ impl Checker<'_> {
                 | CommandKind::Stats(
                     Stats::Dump(e) | Stats::XmlDump(e) | Stats::MultiDump(e) | Stats::Directory(e) | Stats::Command(e),
                 ) => self.expr(e, &[]),
+                CommandKind::Echo(e) | CommandKind::Log(e) | CommandKind::Usage(e) => self.shown(e),
+                CommandKind::FsCheck { path, fstype } => {
+                    path.iter().chain(fstype).for_each(|e| self.expr(e, &[]));
+                }
                 CommandKind::PsRun { period, seconds } => {
                     for e in period.iter().chain(seconds) {
                         self.expr(e, &[]);
@@ -271,43 +321,68 @@ impl Checker<'_> {
                 "`target=` takes the `name=` of a flowop of this script",
             )
         };
-        let mut sorted: Vec<&str> = known.iter().map(String::as_str).collect();
-        sorted.sort_unstable();
-        let d = Diagnostic::error(code, written.span, message).near_miss(&written.node, sorted);
-        let d = if d.help.is_empty() { d.help(help) } else { d };
-        self.found.push(d);
+        let d = Diagnostic::error(code, written.span, message);
+        let d = match near(&mut self.compared, &written.node, known.iter().map(String::as_str)) {
+            Some(near) => d.help(format!("did you mean `{near}`?")),
+            None => d.help(help),
+        };
+        diag::push(self.found, d);
+    }
+
+    /// A text that is only shown: as in Filebench, a variable that nothing sets stands there as it is written.
+    fn shown(&mut self, value: &Spanned<Expr>) {
+        self.each_missing(value, &[], |variable, span| {
+            let shown = expr::show(variable);
+            let message = format!("nothing sets `{shown}`: the text shows it as it is written");
+            Diagnostic::warning(Code::UnsetInText, span, message)
+        });
     }
 
     fn expr(&mut self, value: &Spanned<Expr>, locals: &[&str]) {
-        let mut missing: Vec<(Variable, Span)> = Vec::new();
-        expr::variables(value, &mut |v, span| {
-            let known = self.names.variables.contains(&v.name) || locals.contains(&v.name.as_str());
-            // `$(NAME)` may be the environment's and `${name}` an internal value.
-            if !known && v.form == VariableForm::Plain {
-                missing.push((v.clone(), span));
-            }
+        self.each_missing(value, locals, |variable, span| {
+            let message = format!("nothing sets `{}`", expr::show(variable));
+            Diagnostic::error(Code::UndefinedVariable, span, message)
         });
+    }
+
+    /// Reports every variable of an expression that nothing sets.
+    fn each_missing(&mut self, value: &Spanned<Expr>, locals: &[&str], report: impl Fn(&Variable, Span) -> Diagnostic) {
         if self.open {
             return;
         }
-        for (variable, span) in missing {
-            if !self.told.insert((variable.name.clone(), span)) {
-                continue;
+        let names = self.names;
+        expr::variables(value, &mut |variable, span| {
+            let known = names.variables.contains(&variable.name) || locals.contains(&variable.name.as_str());
+            // `$(NAME)` may be the environment's and `${name}` an internal value.
+            if known || variable.form != VariableForm::Plain || self.found.len() >= 2 * diag::MOST {
+                return;
             }
-            let mut names: Vec<&str> =
-                self.names.variables.iter().map(String::as_str).chain(locals.iter().copied()).collect();
-            names.sort_unstable();
-            let shown = expr::show(&variable);
-            let d = Diagnostic::error(Code::UndefinedVariable, span, format!("nothing sets `{shown}`"))
-                .near_variable(&variable.name, names);
-            let d = if d.help.is_empty() {
-                d.help(format!("set it before the run: `set ${} = …`, or `--set {0}=…`", variable.name))
-            } else {
-                d
-            };
-            self.found.push(d);
-        }
+            if !self.told.insert((variable.name.clone(), span)) {
+                return;
+            }
+            let all = names.variables.iter().map(String::as_str).chain(locals.iter().copied());
+            let d = report(variable, span);
+            let name = &variable.name;
+            diag::push(
+                self.found,
+                match near(&mut self.compared, name, all) {
+                    Some(near) => d.help(format!("did you mean `${near}`?")),
+                    None => d.help(format!("set it before the run: `set ${name} = …`, or `--set {name}=…`")),
+                },
+            );
+        });
     }
+}
+
+/// The nearest name; of several that are equally near the first in the alphabet.
+fn near<'a>(compared: &mut u32, name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    *compared += 1;
+    if *compared > MOST_COMPARED {
+        return None;
+    }
+    let mut sorted: Vec<&str> = known.collect();
+    sorted.sort_unstable();
+    diag::nearest(name, sorted)
 }
 
 /// File sets, processes, and threads of a process, need names of their own.
@@ -316,7 +391,8 @@ fn duplicates(commands: &[Command], found: &mut Vec<Diagnostic>) {
     let mut note = |what: &'static str, attrs: &Attrs, found: &mut Vec<Diagnostic>| {
         let Some(name) = attrs.constant_text("name") else { return };
         if let Some(first) = seen.insert((what, name.node.clone()), name.span) {
-            found.push(
+            diag::push(
+                found,
                 Diagnostic::error(Code::Duplicate, name.span, format!("a second {what} called `{}`", name.node))
                     .also(first, "the first")
                     .help("give it another name: results are told apart by names"),

@@ -1,6 +1,9 @@
 //! Expressions: what stands on the right of `=`, kept until a run starts, and what it is worth then.
 //!
 //! Late binding: a definition keeps expressions. `load x; set $n=5; run` uses 5, because `$n` is read when the run starts.
+//!
+//! An expression is a tree of two levels at most, so that evaluating one needs no depth. Variables that refer to variables are
+//! followed by [`Scope`](super::Scope), which keeps what each is worth.
 
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
@@ -13,11 +16,9 @@ pub enum Expr {
     /// `true`, `false`.
     Bool(bool),
     /// A whole number; sizes in bytes.
-    Int(u64),
+    Int(i64),
     /// A fraction.
     Float(f64),
-    /// A number with a minus sign.
-    Negative(u64),
     /// A word, or a string with variables in it.
     Text(Vec<TextPart>),
     /// A variable.
@@ -76,17 +77,15 @@ pub enum Value {
     /// A switch.
     Bool(bool),
     /// A whole number.
-    Int(u64),
+    Int(i64),
     /// A fraction.
     Float(f64),
-    /// A number below zero, without its sign.
-    Negative(u64),
-    /// Text.
-    Text(String),
+    /// Text; shared, since one variable may be read by very many attributes.
+    Text(Arc<str>),
     /// A random variable.
     Random(Arc<RandomExpr>),
     /// Rows of numbers.
-    Table(Vec<Vec<f64>>),
+    Table(Arc<[Vec<f64>]>),
 }
 
 impl Value {
@@ -96,8 +95,7 @@ impl Value {
             Self::Bool(b) => b.to_string(),
             Self::Int(n) => n.to_string(),
             Self::Float(x) => x.to_string(),
-            Self::Negative(n) => format!("-{n}"),
-            Self::Text(s) => s.clone(),
+            Self::Text(s) => s.as_ref().to_owned(),
             Self::Random(r) => r.describe(),
             Self::Table(rows) => format!("table of {} rows", rows.len()),
         }
@@ -107,7 +105,7 @@ impl Value {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Bool(_) => "a switch",
-            Self::Int(_) | Self::Negative(_) => "a number",
+            Self::Int(_) => "a number",
             Self::Float(_) => "a fraction",
             Self::Text(_) => "a text",
             Self::Random(_) => "a random variable",
@@ -120,19 +118,20 @@ impl Value {
         match self {
             Self::Int(n) => Some(*n as f64),
             Self::Float(x) => Some(*x),
-            Self::Negative(n) => Some(-(*n as f64)),
             Self::Text(s) => s.trim().parse().ok().filter(|x: &f64| x.is_finite()),
             _ => None,
         }
     }
 }
 
-/// Who knows what a variable is.
+/// Who knows what a variable is worth.
 pub trait Lookup {
-    /// Its expression and where that was written; `None` if nothing sets it.
-    fn variable(&self, variable: &Variable) -> Option<Spanned<Expr>>;
-    /// The names that there are, for near misses.
-    fn names(&self) -> Vec<String>;
+    /// The value of a variable, or of its field; `None` if nothing sets it.
+    fn value_of(&self, variable: &Variable) -> Option<Result<Value, Diagnostic>>;
+    /// The known name that is nearest to one that is not known.
+    fn near(&self, name: &str) -> Option<String>;
+    /// Takes note of a text of so many bytes that was made; an error once all of them together are too much.
+    fn spend(&self, bytes: usize, at: Span) -> Result<(), Diagnostic>;
 }
 
 /// The text of a string without variables.
@@ -156,7 +155,6 @@ pub fn from_ast(value: &Spanned<ast::Value>) -> Spanned<Expr> {
         },
         ast::Value::Number(Number::Int(n)) => Expr::Int(*n),
         ast::Value::Number(Number::Float(x)) => Expr::Float(*x),
-        ast::Value::Number(Number::Negative(n)) => Expr::Negative(*n),
         ast::Value::Text(parts) => Expr::Text(parts.clone()),
         ast::Value::Variable(v) => Expr::Var(v.clone()),
         ast::Value::Binary { left, op, right } => Expr::Binary(Box::new((from_ast(left), *op, from_ast(right)))),
@@ -178,37 +176,26 @@ pub fn from_ast(value: &Spanned<ast::Value>) -> Spanned<Expr> {
     Spanned::new(expr, value.span)
 }
 
-/// How deep variables may refer to variables; more is a circle.
-const MAX_DEPTH: u32 = 64;
+/// Bytes of the longest text that an expression may be worth.
+pub const LONGEST_TEXT: usize = 64 << 10;
 
 /// What `expr` is worth now.
 pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<Value, Diagnostic> {
-    eval_at(expr, scope, 0)
-}
-
-fn eval_at(expr: &Spanned<Expr>, scope: &dyn Lookup, depth: u32) -> Result<Value, Diagnostic> {
     Ok(match &expr.node {
         Expr::Bool(b) => Value::Bool(*b),
         Expr::Int(n) => Value::Int(*n),
         Expr::Float(x) => Value::Float(*x),
-        Expr::Negative(n) => Value::Negative(*n),
         Expr::Random(r) => Value::Random(r.clone()),
-        Expr::Text(parts) => {
-            let mut text = String::new();
-            for part in parts {
-                match part {
-                    TextPart::Text(t) => text.push_str(t),
-                    TextPart::Variable(v) => text.push_str(&read(v, expr.span, scope, depth)?.print()),
-                }
-            }
-            Value::Text(text)
-        }
-        Expr::Var(v) => read(&Spanned::new(v.clone(), expr.span), expr.span, scope, depth)?,
+        Expr::Text(parts) => Value::Text(match parts.as_slice() {
+            [TextPart::Text(text)] => within(text, expr.span)?.into(),
+            parts => joined(parts, expr.span, scope)?.into(),
+        }),
+        Expr::Var(v) => read(v, expr.span, scope)?,
         Expr::Binary(b) => {
             let (left, op, right) = &**b;
-            let (one, other) = (eval_at(left, scope, depth)?, eval_at(right, scope, depth)?);
+            let (one, other) = (eval(left, scope)?, eval(right, scope)?);
             if *op == Operator::Divide && is_directory(left, &one) && is_part_of_path(right, &other) {
-                Value::Text(format!("{}/{}", one.print(), other.print()))
+                Value::Text(within(&format!("{}/{}", one.print(), other.print()), expr.span)?.into())
             } else {
                 arithmetic(&one, *op, &other, expr.span)?
             }
@@ -218,7 +205,7 @@ fn eval_at(expr: &Spanned<Expr>, scope: &dyn Lookup, depth: u32) -> Result<Value
             for row in rows {
                 let mut cells = Vec::new();
                 for cell in row {
-                    let value = eval_at(cell, scope, depth)?;
+                    let value = eval(cell, scope)?;
                     cells.push(value.as_f64().ok_or_else(|| {
                         Diagnostic::error(Code::WrongType, cell.span, format!("a cell of a table is {}", value.kind()))
                             .help("write numbers: `{per cent, low, high}`")
@@ -226,9 +213,32 @@ fn eval_at(expr: &Spanned<Expr>, scope: &dyn Lookup, depth: u32) -> Result<Value
                 }
                 table.push(cells);
             }
-            Value::Table(table)
+            Value::Table(table.into())
         }
     })
+}
+
+/// The text of a string with the values of its variables.
+fn joined(parts: &[TextPart], span: Span, scope: &dyn Lookup) -> Result<String, Diagnostic> {
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            TextPart::Text(t) => text.push_str(t),
+            TextPart::Variable(v) => text.push_str(&read(&v.node, v.span, scope)?.print()),
+        }
+        within(&text, span)?;
+    }
+    scope.spend(text.len(), span)?;
+    Ok(text)
+}
+
+/// A text that is not too long.
+fn within(text: &str, span: Span) -> Result<&str, Diagnostic> {
+    if text.len() <= LONGEST_TEXT {
+        return Ok(text);
+    }
+    Err(Diagnostic::error(Code::BadExpression, span, format!("a text of more than {LONGEST_TEXT} bytes"))
+        .help("make it shorter; a variable that stands in it several times counts each time"))
 }
 
 /// Whether `$left/…` is a path: its value is a text that is no number, or it is `$dir`, also where that is called `100`.
@@ -246,42 +256,26 @@ fn is_part_of_path(right: &Spanned<Expr>, value: &Value) -> bool {
     }
 }
 
-fn read(variable: &Spanned<Variable>, at: Span, scope: &dyn Lookup, depth: u32) -> Result<Value, Diagnostic> {
-    let shown = show(&variable.node);
-    if depth > MAX_DEPTH {
-        return Err(Diagnostic::error(Code::BadExpression, at, format!("`{shown}` is defined by itself"))
-            .help("break the circle: one of the variables needs a plain value"));
-    }
-    let Some(expr) = scope.variable(&variable.node) else {
-        return Err(undefined(&variable.node, variable.span, scope));
-    };
-    let value = eval_at(&expr, scope, depth + 1)?;
-    let Some(field) = &variable.node.field else { return Ok(value) };
-    let Value::Random(random) = value else {
-        let message = format!("`{shown}`: `${}` is {}, which has no fields", variable.node.name, value.kind());
-        return Err(Diagnostic::error(Code::WrongType, variable.span, message)
-            .help("only random variables have `.mean`, `.min`, `.type` and so on"));
-    };
-    match random.field(field) {
-        Some(e) => eval_at(e, scope, depth + 1),
-        None => Ok(match field.as_str() {
-            "type" => Value::Text("gamma".to_owned()),
-            "randsrc" => Value::Text("rand48".to_owned()),
-            "gamma" => Value::Int(1500),
-            _ => Value::Int(0),
-        }),
+fn read(variable: &Variable, at: Span, scope: &dyn Lookup) -> Result<Value, Diagnostic> {
+    scope.value_of(variable).unwrap_or_else(|| Err(undefined(variable, at, scope)))
+}
+
+/// The field of a random variable that is not written.
+pub(super) fn default_field(field: &str) -> Value {
+    match field {
+        "type" => Value::Text("gamma".into()),
+        "randsrc" => Value::Text("rand48".into()),
+        "gamma" => Value::Int(1500),
+        _ => Value::Int(0),
     }
 }
 
 /// The error for a variable that nothing sets.
-pub fn undefined(variable: &Variable, span: Span, scope: &dyn Lookup) -> Diagnostic {
-    let names = scope.names();
-    let found = Diagnostic::error(Code::UndefinedVariable, span, format!("nothing sets `{}`", show(variable)))
-        .near_variable(&variable.name, names.iter().map(String::as_str));
-    if found.help.is_empty() {
-        found.help(format!("set it before the run: `set ${} = …`, or `--set {0}=…`", variable.name))
-    } else {
-        found
+fn undefined(variable: &Variable, span: Span, scope: &dyn Lookup) -> Diagnostic {
+    let found = Diagnostic::error(Code::UndefinedVariable, span, format!("nothing sets `{}`", show(variable)));
+    match scope.near(&variable.name) {
+        Some(near) => found.help(format!("did you mean `${near}`?")),
+        None => found.help(format!("set it before the run: `set ${} = …`, or `--set {0}=…`", variable.name)),
     }
 }
 
@@ -298,23 +292,18 @@ pub fn show(variable: &Variable) -> String {
 
 fn arithmetic(left: &Value, op: Operator, right: &Value, span: Span) -> Result<Value, Diagnostic> {
     let bad = |what: String| Diagnostic::error(Code::BadExpression, span, what);
+    let by_zero = || bad(format!("{} divided by 0", left.print())).help("give the divisor another value than 0");
     if let (Value::Int(a), Value::Int(b)) = (left, right) {
-        let (a, b) = (*a, *b);
         let whole = match op {
-            Operator::Add => a.checked_add(b),
-            Operator::Subtract => match a.checked_sub(b) {
-                Some(n) => Some(n),
-                None => return Ok(Value::Negative(b - a)),
-            },
-            Operator::Multiply => a.checked_mul(b),
-            Operator::Divide if b == 0 => {
-                return Err(bad(format!("{a} divided by 0")).help("give the divisor another value than 0"));
-            }
-            Operator::Divide => Some(a / b),
+            Operator::Add => a.checked_add(*b),
+            Operator::Subtract => a.checked_sub(*b),
+            Operator::Multiply => a.checked_mul(*b),
+            Operator::Divide if *b == 0 => return Err(by_zero()),
+            Operator::Divide => a.checked_div(*b),
         };
         return whole
             .map(Value::Int)
-            .ok_or_else(|| bad("the result is larger than 2^64".to_owned()).help("use smaller numbers"));
+            .ok_or_else(|| bad("the result does not fit 64 bits".to_owned()).help("use smaller numbers"));
     }
     let (Some(a), Some(b)) = (left.as_f64(), right.as_f64()) else {
         let odd = if left.as_f64().is_none() { left } else { right };
@@ -324,15 +313,18 @@ fn arithmetic(left: &Value, op: Operator, right: &Value, span: Span) -> Result<V
         };
         return Err(bad(format!("arithmetic with {}", odd.kind())).help(help));
     };
-    Ok(Value::Float(match op {
+    let value = match op {
         Operator::Add => a + b,
         Operator::Subtract => a - b,
         Operator::Multiply => a * b,
-        Operator::Divide if b == 0.0 => {
-            return Err(bad(format!("{a} divided by 0")).help("give the divisor another value than 0"));
-        }
+        Operator::Divide if b == 0.0 => return Err(by_zero()),
         Operator::Divide => a / b,
-    }))
+    };
+    if value.is_finite() {
+        Ok(Value::Float(value))
+    } else {
+        Err(bad("the result is no finite number".to_owned()).help("use smaller numbers"))
+    }
 }
 
 /// Calls `each` with every variable that an expression reads.

@@ -21,8 +21,8 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
         Expr::Random(_) => wrong("a random variable", "give a plain value".to_owned()),
         Expr::Table(_) if attr.name == "randtable" => None,
         Expr::Table(_) => wrong("a table", "tables belong to `randtable=`".to_owned()),
-        Expr::Negative(_) if attr.name == "nice" => None,
-        Expr::Negative(_) if number || attr.kind == Kind::Percent => {
+        Expr::Int(..0) if attr.name == "nice" => None,
+        Expr::Int(..0) if number || attr.kind == Kind::Percent => {
             wrong("a negative number", "give a number from 0 up".to_owned())
         }
         Expr::Text(parts) => {

@@ -13,7 +13,7 @@ pub mod scope;
 pub use expr::{Expr, Lookup, RandomCall, RandomExpr, Value, eval};
 pub use scope::{Locals, Scope, SetBy};
 
-use crate::diag::Diagnostic;
+use crate::diag::{self, Diagnostic};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::{Attr, Dialect, SpecTable};
 use std::sync::Arc;
@@ -271,11 +271,11 @@ pub fn check(
     let (dialect, reason) = if let Some(d) = dialect {
         (d, "given on the command line".to_owned())
     } else {
-        found.extend(detected.diagnostics);
+        detected.diagnostics.into_iter().for_each(|d| diag::push(&mut found, d));
         (detected.dialect, detected.reason)
     };
     let (nodes, nesting) = crate::syntax::nest(&ast);
-    found.extend(nesting);
+    nesting.into_iter().for_each(|d| diag::push(&mut found, d));
     let mut later = Vec::new();
     let commands = build::build(&nodes, table, dialect, known, &mut later);
     let model = Model { file, dialect, dialect_reason: reason, commands };

@@ -1,10 +1,15 @@
 //! The variables of a session: what sets them, and what they are worth when asked.
+//!
+//! A value is kept until something that it was made of is set again, so that a chain of variables is followed once, however often
+//! its end is read. What a hostile script can ask for is bounded: steps, and bytes of text.
 
 use super::expr::{self, Expr, Lookup, RandomCall, RandomExpr, Value};
-use crate::diag::Diagnostic;
+use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{TextPart, Variable, VariableForm};
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Who set a variable; a later one of these wins.
@@ -65,20 +70,30 @@ impl Binding {
 /// All variables of a session.
 #[derive(Clone, Default, Debug)]
 pub struct Scope {
-    bindings: Vec<Binding>,
+    /// By the order of their first setting.
+    bindings: BTreeMap<u64, Binding>,
+    /// Where each name stands in that order.
+    order: HashMap<String, u64>,
+    next: u64,
     /// `${rate}`, `${stats.iocount}` and the like.
     internal: BTreeMap<String, String>,
+    /// What variables are worth.
+    values: RefCell<Values>,
 }
 
 impl Scope {
     /// A variable's binding.
     pub fn binding(&self, name: &str) -> Option<&Binding> {
-        self.bindings.iter().find(|b| b.name == name)
+        self.bindings.get(self.order.get(name)?)
+    }
+
+    fn binding_mut(&mut self, name: &str) -> Option<&mut Binding> {
+        self.bindings.get_mut(self.order.get(name)?)
     }
 
     /// All of them, in the order of their first setting.
-    pub fn bindings(&self) -> &[Binding] {
-        &self.bindings
+    pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
+        self.bindings.values()
     }
 
     /// `set $name = value`. A value that mentions its own variable takes what that is worth now.
@@ -86,16 +101,21 @@ impl Scope {
         let mut own = false;
         expr::variables(&value, &mut |v, _| own |= v.name == name);
         let value = if own { Spanned::new(literal(expr::eval(&value, self)?), value.span) } else { value };
-        match self.bindings.iter_mut().find(|b| b.name == name) {
-            Some(old) => old.set(value, by),
-            None => self.bindings.push(Binding { name: name.to_owned(), value, by, beneath: BTreeMap::new() }),
+        self.values.get_mut().forget(name);
+        if let Some(old) = self.binding_mut(name) {
+            old.set(value, by);
+        } else {
+            self.bindings.insert(self.next, Binding { name: name.to_owned(), value, by, beneath: BTreeMap::new() });
+            self.order.insert(name.to_owned(), self.next);
+            self.next += 1;
         }
         Ok(())
     }
 
     /// `set $name.field = value` of a random variable. False if the variable is none.
     pub fn set_field(&mut self, name: &str, field: Spanned<String>, value: Spanned<Expr>) -> bool {
-        let Some(binding) = self.bindings.iter_mut().find(|b| b.name == name) else { return false };
+        self.values.get_mut().forget(name);
+        let Some(binding) = self.binding_mut(name) else { return false };
         let Expr::Random(random) = &mut binding.value.node else { return false };
         let random: &mut RandomExpr = Arc::make_mut(random);
         random.fields.retain(|(n, _)| n.node != field.node);
@@ -106,34 +126,38 @@ impl Scope {
     /// Takes back the last word on a variable; one of which nothing else is known is forgotten. `None` if there is no such
     /// variable, else what it is now.
     pub fn unset(&mut self, name: &str) -> Option<Option<&Binding>> {
-        let at = self.bindings.iter().position(|b| b.name == name)?;
-        match self.bindings[at].beneath.pop_last() {
-            Some((by, value)) => {
-                (self.bindings[at].value, self.bindings[at].by) = (value, by);
-                Some(self.bindings.get(at))
-            }
-            None => {
-                self.bindings.remove(at);
-                Some(None)
-            }
+        let at = *self.order.get(name)?;
+        self.values.get_mut().forget(name);
+        let binding = self.bindings.get_mut(&at)?;
+        if let Some((by, value)) = binding.beneath.pop_last() {
+            (binding.value, binding.by) = (value, by);
+        } else {
+            self.bindings.remove(&at);
+            self.order.remove(name);
         }
+        Some(self.bindings.get(&at))
     }
 
     /// Sets an internal value, such as `rate`.
     pub fn set_internal(&mut self, name: &str, value: String) {
+        self.values.get_mut().forget(name);
         self.internal.insert(name.to_owned(), value);
     }
 
     /// What a variable is worth, by its plain name.
     pub fn value(&self, name: &str) -> Option<Result<Value, Diagnostic>> {
-        self.binding(name).map(|b| expr::eval(&b.value, self))
+        self.value_of(&Variable { form: VariableForm::Plain, name: name.to_owned(), field: None })
     }
-}
 
-impl Lookup for Scope {
-    fn variable(&self, variable: &Variable) -> Option<Spanned<Expr>> {
-        let plain = || self.binding(&variable.name).map(|b| b.value.clone());
-        let text = |s: String| Spanned::new(Expr::Text(vec![TextPart::Text(s)]), Span::default());
+    /// Gives the evaluator its whole budget again: for each plan, and for each command that does something.
+    pub fn renew_budget(&mut self) {
+        self.values.get_mut().renew_budget();
+    }
+
+    /// The expression of a variable, its field aside.
+    fn expression(&self, variable: &Variable) -> Option<Cow<'_, Spanned<Expr>>> {
+        let plain = || self.binding(&variable.name).map(|b| Cow::Borrowed(&b.value));
+        let text = |s: String| Cow::Owned(Spanned::new(Expr::Text(vec![TextPart::Text(s)]), Span::default()));
         match variable.form {
             VariableForm::Plain => plain(),
             VariableForm::Paren => plain().or_else(|| std::env::var(&variable.name).ok().map(text)),
@@ -141,16 +165,204 @@ impl Lookup for Scope {
         }
     }
 
-    fn names(&self) -> Vec<String> {
-        self.bindings.iter().map(|b| b.name.clone()).collect()
+    /// Evaluates a variable after those that it reads, however long the chain is: without recursion, each of them once.
+    fn resolve(&self, wanted: &Variable) -> Option<Result<Value, Diagnostic>> {
+        let mut path = vec![self.node(wanted)?];
+        let mut on_path = HashSet::from([wanted.clone()]);
+        while let Some(node) = path.last_mut() {
+            if let Some(read) = node.reads.pop() {
+                let mut values = self.values.borrow_mut();
+                values.note_read(&read.name, &node.variable);
+                if values.known.contains_key(&read) {
+                    continue;
+                }
+                if let Err(d) = values.step(node.expr.span) {
+                    return Some(Err(d));
+                }
+                drop(values);
+                if on_path.contains(&read) {
+                    let error = in_circle(&read, node.expr.span);
+                    let variable = node.variable.clone();
+                    self.values.borrow_mut().keep(variable, Err(Box::new(error)));
+                    on_path.remove(&node.variable);
+                    path.pop();
+                } else if let Some(next) = self.node(&read) {
+                    on_path.insert(read);
+                    path.push(next);
+                }
+                continue;
+            }
+            let value = match &node.field {
+                None => expr::eval(&node.expr, self).map_err(Box::new),
+                Some(field) => match self.field(node, field) {
+                    Ok(Field::Value(value)) => Ok(value),
+                    Ok(Field::Expression(expr)) => {
+                        node.reads = reads(&expr);
+                        node.expr = Cow::Owned(expr);
+                        node.field = None;
+                        continue;
+                    }
+                    Err(d) => Err(d),
+                },
+            };
+            on_path.remove(&node.variable);
+            let variable = node.variable.clone();
+            self.values.borrow_mut().keep(variable, value);
+            path.pop();
+        }
+        self.values.borrow().known.get(wanted).map(|known| known.clone().map_err(|d| *d))
+    }
+
+    fn node(&self, variable: &Variable) -> Option<Node<'_>> {
+        let expr = self.expression(variable)?;
+        let (reads, field) = match &variable.field {
+            None => (reads(&expr), None),
+            Some(field) => (vec![Variable { field: None, ..variable.clone() }], Some(field.clone())),
+        };
+        Some(Node { variable: variable.clone(), expr, reads, field })
+    }
+
+    /// What the field of a node's variable is: the variable itself has been evaluated.
+    fn field(&self, node: &Node<'_>, field: &str) -> Result<Field, Box<Diagnostic>> {
+        let whole = Variable { field: None, ..node.variable.clone() };
+        let known = self.values.borrow().known.get(&whole).cloned();
+        match known.unwrap_or_else(|| expr::eval(&node.expr, self).map_err(Box::new))? {
+            Value::Random(random) => Ok(match random.field(field) {
+                Some(expr) => Field::Expression(expr.clone()),
+                None => Field::Value(expr::default_field(field)),
+            }),
+            value => {
+                let shown = expr::show(&node.variable);
+                let message = format!("`{shown}`: `${}` is {}, which has no fields", whole.name, value.kind());
+                Err(Box::new(
+                    Diagnostic::error(Code::WrongType, node.expr.span, message)
+                        .help("only random variables have `.mean`, `.min`, `.type` and so on"),
+                ))
+            }
+        }
     }
 }
 
-/// Local variables of a composite flowop over the variables around them.
+/// A variable on the way to its value.
+struct Node<'a> {
+    variable: Variable,
+    expr: Cow<'a, Spanned<Expr>>,
+    /// What it reads that has not been looked at yet.
+    reads: Vec<Variable>,
+    /// The field that is wanted, as long as its expression is not known.
+    field: Option<String>,
+}
+
+enum Field {
+    Value(Value),
+    Expression(Spanned<Expr>),
+}
+
+/// The variables that the value of an expression depends on; those in the parameters of a random variable are read later.
+fn reads(expr: &Spanned<Expr>) -> Vec<Variable> {
+    let mut read = Vec::new();
+    if !matches!(expr.node, Expr::Random(_)) {
+        expr::variables(expr, &mut |v, _| read.push(v.clone()));
+    }
+    read
+}
+
+fn in_circle(variable: &Variable, at: Span) -> Diagnostic {
+    Diagnostic::error(Code::BadExpression, at, format!("`{}` is defined by itself", expr::show(variable)))
+        .help("break the circle: one of the variables needs a plain value")
+}
+
+/// Variables that may be evaluated for one plan, or one command.
+const MOST_STEPS: u64 = 10_000_000;
+
+/// Bytes of text that expressions may make for one plan, or one command.
+const MOST_TEXT: u64 = 64 << 20;
+
+/// Near misses that are looked for: each looks at all names.
+const MOST_NEAR: u32 = 100;
+
+/// Values that are known, and what they were made of.
+#[derive(Clone, Default, Debug)]
+struct Values {
+    known: HashMap<Variable, Result<Value, Box<Diagnostic>>>,
+    /// By name: the variables whose values depend on it.
+    readers: HashMap<String, Vec<Variable>>,
+    steps: u64,
+    text: u64,
+    near: u32,
+}
+
+impl Values {
+    fn note_read(&mut self, name: &str, reader: &Variable) {
+        match self.readers.get_mut(name) {
+            Some(readers) => readers.push(reader.clone()),
+            None => drop(self.readers.insert(name.to_owned(), vec![reader.clone()])),
+        }
+    }
+
+    fn keep(&mut self, variable: Variable, value: Result<Value, Box<Diagnostic>>) {
+        self.note_read(&variable.name.clone(), &variable);
+        self.known.insert(variable, value);
+    }
+
+    /// Forgets what depends on a name.
+    fn forget(&mut self, name: &str) {
+        let mut names = vec![name.to_owned()];
+        while let Some(name) = names.pop() {
+            for reader in self.readers.remove(&name).unwrap_or_default() {
+                if self.known.remove(&reader).is_some() {
+                    names.push(reader.name);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, at: Span) -> Result<(), Diagnostic> {
+        self.steps += 1;
+        if self.steps <= MOST_STEPS {
+            return Ok(());
+        }
+        let message = format!("the variables of the script take more than {MOST_STEPS} steps to evaluate");
+        Err(Diagnostic::error(Code::BadExpression, at, message).help("let fewer variables depend on one another"))
+    }
+
+    fn renew_budget(&mut self) {
+        (self.steps, self.text, self.near) = (0, 0, 0);
+    }
+}
+
+impl Lookup for Scope {
+    fn value_of(&self, variable: &Variable) -> Option<Result<Value, Diagnostic>> {
+        let known = self.values.borrow().known.get(variable).cloned();
+        match known {
+            Some(value) => Some(value.map_err(|d| *d)),
+            None => self.resolve(variable),
+        }
+    }
+
+    fn near(&self, name: &str) -> Option<String> {
+        let mut values = self.values.borrow_mut();
+        values.near += 1;
+        let names = self.bindings().map(|b| b.name.as_str());
+        crate::diag::nearest(name, names).filter(|_| values.near <= MOST_NEAR).map(str::to_owned)
+    }
+
+    fn spend(&self, bytes: usize, at: Span) -> Result<(), Diagnostic> {
+        let mut values = self.values.borrow_mut();
+        values.text += bytes as u64;
+        if values.text <= MOST_TEXT {
+            return Ok(());
+        }
+        let message = format!("the texts of the script take more than {} MiB", MOST_TEXT >> 20);
+        Err(Diagnostic::error(Code::BadExpression, at, message).help("make the texts of its variables shorter"))
+    }
+}
+
+/// Local variables of a composite flowop over the variables around them. The variables around them do not read these.
 #[derive(Debug)]
 pub struct Locals<'a> {
     /// Name and worth, as given at the use.
-    pub values: Vec<(String, Spanned<Expr>)>,
+    pub values: Vec<(String, Value)>,
     /// What is not local.
     pub outer: &'a dyn LookupDebug,
 }
@@ -159,16 +371,38 @@ pub struct Locals<'a> {
 pub trait LookupDebug: Lookup + std::fmt::Debug {}
 impl<T: Lookup + std::fmt::Debug> LookupDebug for T {}
 
+impl Locals<'_> {
+    fn local(&self, name: &str) -> Option<&Value> {
+        self.values.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value)
+    }
+}
+
 impl Lookup for Locals<'_> {
-    fn variable(&self, variable: &Variable) -> Option<Spanned<Expr>> {
-        let local = self.values.iter().find(|(n, _)| *n == variable.name && variable.form == VariableForm::Plain);
-        local.map(|(_, e)| e.clone()).or_else(|| self.outer.variable(variable))
+    fn value_of(&self, variable: &Variable) -> Option<Result<Value, Diagnostic>> {
+        let local = self.local(&variable.name).filter(|_| variable.form == VariableForm::Plain);
+        match (local, &variable.field) {
+            (None, _) => self.outer.value_of(variable),
+            (Some(value), None) => Some(Ok(value.clone())),
+            (Some(Value::Random(random)), Some(field)) => Some(match random.field(field) {
+                Some(expr) => expr::eval(expr, self.outer),
+                None => Ok(expr::default_field(field)),
+            }),
+            (Some(value), Some(_)) => {
+                let shown = expr::show(variable);
+                let message = format!("`{shown}`: `${}` is {}, which has no fields", variable.name, value.kind());
+                Some(Err(Diagnostic::error(Code::WrongType, Span::default(), message)
+                    .help("only random variables have `.mean`, `.min`, `.type` and so on")))
+            }
+        }
     }
 
-    fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.values.iter().map(|(n, _)| n.clone()).collect();
-        names.extend(self.outer.names());
-        names
+    fn near(&self, name: &str) -> Option<String> {
+        let own = crate::diag::nearest(name, self.values.iter().map(|(n, _)| n.as_str()));
+        own.map(str::to_owned).or_else(|| self.outer.near(name))
+    }
+
+    fn spend(&self, bytes: usize, at: Span) -> Result<(), Diagnostic> {
+        self.outer.spend(bytes, at)
     }
 }
 
@@ -178,8 +412,7 @@ pub fn literal(value: Value) -> Expr {
         Value::Bool(b) => Expr::Bool(b),
         Value::Int(n) => Expr::Int(n),
         Value::Float(x) => Expr::Float(x),
-        Value::Negative(n) => Expr::Negative(n),
-        Value::Text(s) => Expr::Text(vec![TextPart::Text(s)]),
+        Value::Text(s) => Expr::Text(vec![TextPart::Text(s.as_ref().to_owned())]),
         Value::Random(r) => Expr::Random(r),
         Value::Table(rows) => Expr::Table(
             rows.iter().map(|r| r.iter().map(|x| Spanned::new(Expr::Float(*x), Span::default())).collect()).collect(),
@@ -198,7 +431,7 @@ mod tests {
 
     use super::*;
 
-    fn set(scope: &mut Scope, n: u64, by: SetBy) {
+    fn set(scope: &mut Scope, n: i64, by: SetBy) {
         scope.set("x", Spanned::new(Expr::Int(n), Span::default()), by).unwrap();
     }
 

@@ -3,13 +3,14 @@
 use super::program::{Draft, Pending, Unroller};
 use super::values::{Evaluated, evaluate, quantity};
 use super::{FlowopInfo, Pace, Plan, Process, Step, Thread, filesets};
-use crate::diag::{Code, Diagnostic};
-use crate::fileset::FilesetSpec;
-use crate::flowop::{self, Args, Effects, SetInfo, TargetInfo, World};
+use crate::diag::{self, Code, Diagnostic};
+use crate::fileset::{FilesetSpec, Want};
+use crate::flowop::{self, Args, Effects, Kind, SetInfo, TargetInfo, World};
 use crate::model::{CompositeDef, FilesetDef, Lookup, ProcessDef, QuitMode, Scope, Value};
 use crate::random::{self, Quantity};
 use crate::source::Span;
 use crate::spec::{Dialect, SpecTable};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -22,6 +23,43 @@ pub struct Definitions {
     pub processes: Vec<Arc<ProcessDef>>,
     /// In the order of definition; a later one of a name wins.
     pub composites: Vec<Arc<CompositeDef>>,
+    /// Names that were defined at some time, by what they are of.
+    defined: HashSet<(&'static str, String)>,
+}
+
+impl Definitions {
+    /// Adds a file set, in the place of one of the same name.
+    pub fn add_fileset(&mut self, def: Arc<FilesetDef>) {
+        let name = |def: &FilesetDef| def.attrs.constant_text("name").map(|name| name.node);
+        let own = name(&def);
+        if self.is_again("fileset", own.as_deref()) {
+            self.filesets.retain(|other| name(other) != own);
+        }
+        self.filesets.push(def);
+    }
+
+    /// Adds a process, in the place of one of the same name.
+    pub fn add_process(&mut self, def: Arc<ProcessDef>) {
+        let name = |def: &ProcessDef| def.attrs.constant_text("name").map(|name| name.node);
+        let own = name(&def);
+        if self.is_again("process", own.as_deref()) {
+            self.processes.retain(|other| name(other) != own);
+        }
+        self.processes.push(def);
+    }
+
+    /// Adds a composite flowop, in the place of one of the same name.
+    pub fn add_composite(&mut self, def: Arc<CompositeDef>) {
+        if self.is_again("flowop", Some(&def.name.node)) {
+            self.composites.retain(|other| other.name.node != def.name.node);
+        }
+        self.composites.push(def);
+    }
+
+    /// Whether something of that name may be there already.
+    fn is_again(&mut self, what: &'static str, name: Option<&str>) -> bool {
+        name.is_some_and(|name| !self.defined.insert((what, name.to_owned())))
+    }
 }
 
 /// What else a run is to be like.
@@ -36,6 +74,15 @@ pub struct Options {
 /// More than this of anything is a slip of the pen.
 const MOST: u64 = 1 << 20;
 
+/// Flowops of a plan, those of composites counted at each use.
+const MOST_FLOWOPS: usize = 1 << 17;
+
+/// File sets of a plan, each directory of a list counted.
+const MOST_FILESETS: usize = 1 << 17;
+
+/// Flowops that all `target=` of a plan mean together.
+const MOST_TARGETS: usize = 1 << 22;
+
 /// The plan, or all that is wrong. Warnings come with the plan.
 pub fn compile(
     definitions: &Definitions,
@@ -46,19 +93,32 @@ pub fn compile(
     let mut found = Vec::new();
     let mut filesets: Vec<FilesetSpec> = Vec::new();
     let mut places = Vec::new();
+    let mut wrong_sets = false;
     for def in &definitions.filesets {
-        let parts = filesets::parts(def, scope, &mut found).unwrap_or_default();
+        let parts = filesets::parts(def, scope, &mut found);
+        wrong_sets |= parts.is_none();
+        let parts = parts.unwrap_or_default();
+        if filesets.len() + parts.len() > MOST_FILESETS {
+            let message = format!("a script with more than {MOST_FILESETS} file sets");
+            diag::push(
+                &mut found,
+                Diagnostic::error(Code::OutOfRange, def.span, message)
+                    .help("one file set of many directories takes the place of many with one"),
+            );
+            break;
+        }
         places.extend(parts.iter().map(|_| def.span));
         filesets.extend(parts);
     }
     same_roots(&filesets, &places, &mut found);
-    if crate::diag::has_errors(&found) {
-        // A set that can't be told makes every flowop that names it look wrong.
-        return Err(found);
-    }
     let mut drafts = Vec::new();
+    let mut unroller = Unroller::new(table, &definitions.composites, MOST_FLOWOPS);
     for (p, def) in definitions.processes.iter().enumerate() {
-        drafts.push(process(p, def, definitions, scope, table, &mut found));
+        drafts.push(process(p, def, &mut unroller, scope, &mut found));
+    }
+    if crate::diag::has_errors(&found) && unroller.is_exhausted() {
+        // A program that is cut off has no targets for what was before.
+        return Err(found);
     }
     let (mut heads, mut threads) = (Vec::new(), Vec::new());
     for (head, own) in drafts {
@@ -68,8 +128,9 @@ pub fn compile(
     let flowops = number(&threads);
     nobody_works(definitions, &heads, &mut found);
     let plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
+    too_many_threads(definitions, &plan, &mut found);
     if crate::diag::has_errors(&found) {
-        if plan.filesets.len() < definitions.filesets.len() {
+        if wrong_sets {
             // A set with a mistake in it is there all the same: that it is not found is no mistake of its users.
             found.retain(|d| d.code != Code::UnknownFileset);
         }
@@ -83,15 +144,39 @@ pub fn compile(
 
 /// Two sets in one directory would be one another's foreign files. `places` are those of the definitions.
 fn same_roots(specs: &[FilesetSpec], places: &[Span], found: &mut Vec<Diagnostic>) {
+    let mut roots = HashMap::new();
     for (i, spec) in specs.iter().enumerate() {
-        if let Some(first) = specs[..i].iter().position(|other| other.root() == spec.root()) {
-            let message = format!("a second file set in `{}`", spec.root().display());
+        let root = spec.root();
+        if let Some(first) = roots.get(&root).copied() {
+            let first: usize = first;
+            let message = format!("a second file set in `{}`", root.display());
             let report = Diagnostic::error(Code::Duplicate, places[i], message);
-            found.push(if places[first] == places[i] {
-                report.help("name each directory of the list once")
-            } else {
-                report.also(places[first], "the first").help("give one of them another name or path")
-            });
+            diag::push(
+                found,
+                if places[first] == places[i] {
+                    report.help("name each directory of the list once")
+                } else {
+                    report.also(places[first], "the first").help("give one of them another name or path")
+                },
+            );
+        } else {
+            roots.insert(root, i);
+        }
+    }
+}
+
+/// Instances multiply: each number may be right and their product is not.
+fn too_many_threads(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let mut threads = 0_u64;
+    for (process, def) in plan.processes.iter().zip(&definitions.processes) {
+        let own: u64 = process.threads.iter().map(|t| u64::from(t.instances)).sum();
+        threads = threads.saturating_add(u64::from(process.instances).saturating_mul(own.max(1)));
+        if threads > MOST {
+            let at = def.attrs.get("instances").map_or(def.span, |used| used.value.span);
+            let message = format!("the processes up to this one have {threads} threads together");
+            let report = Diagnostic::error(Code::OutOfRange, at, message);
+            found.push(report.help(format!("at most {MOST} are possible")));
+            return;
         }
     }
 }
@@ -121,15 +206,14 @@ struct DraftThread {
 fn process(
     p: usize,
     def: &ProcessDef,
-    definitions: &Definitions,
+    unroller: &mut Unroller<'_>,
     scope: &Scope,
-    table: &SpecTable,
     found: &mut Vec<Diagnostic>,
 ) -> (Process, Vec<DraftThread>) {
     let values = evaluate(&def.attrs, scope, found);
     let instances = count(&values, "instances", 1, scope, p as u64, found);
     let nice = match values.get("nice") {
-        Some((Value::Negative(n), _)) => -(*n as i64),
+        Some((Value::Int(n), _)) => *n,
         Some(_) => values.int("nice", 0) as i64,
         None => 0,
     };
@@ -145,10 +229,7 @@ fn process(
     let given: HashSet<String> = evaluated.iter().filter_map(|values| values.text("name")).collect();
     let mut taken = HashMap::new();
     for (thread, values) in def.threads.iter().zip(evaluated) {
-        let mut unroller =
-            Unroller { table, composites: &definitions.composites, drafts: Vec::new(), pending: Vec::new() };
-        unroller.thread(&thread.flowops, values.flag("mix"), scope, found);
-        let (drafts, pending) = (unroller.drafts, unroller.pending);
+        let (drafts, pending) = unroller.thread(&thread.flowops, values.flag("mix"), scope, found);
         let name = values.text("name").unwrap_or_default();
         let name = unlike(name, &mut taken, &given);
         threads.push(DraftThread { values, name, drafts, pending, dialect: def.dialect });
@@ -220,10 +301,45 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
     flowops
 }
 
+/// What flowops can refer to, by name.
+#[derive(Default)]
+struct Index {
+    /// The first file set of each name.
+    filesets: HashMap<String, usize>,
+    /// Flowops by their whole name.
+    flowops: HashMap<String, Vec<usize>>,
+    /// Those in composites by the last part of it.
+    inner: HashMap<String, Vec<usize>>,
+}
+
+impl Index {
+    fn new(filesets: &[FilesetSpec], flowops: &[FlowopInfo]) -> Self {
+        let mut index = Self::default();
+        for (id, set) in filesets.iter().enumerate() {
+            index.filesets.entry(set.name.clone()).or_insert(id);
+        }
+        for (id, flowop) in flowops.iter().enumerate() {
+            index.flowops.entry(flowop.name.clone()).or_default().push(id);
+            if let Some((_, last)) = flowop.name.rsplit_once('.') {
+                index.inner.entry(last.to_owned()).or_default().push(id);
+            }
+        }
+        index
+    }
+
+    /// The flowops that `target=` means: those of that name, else those in composites.
+    fn targets(&self, name: &str) -> &[usize] {
+        self.flowops.get(name).or_else(|| self.inner.get(name)).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// What the flowops of one thread can refer to.
 struct Names<'a> {
     filesets: &'a [FilesetSpec],
     flowops: &'a [FlowopInfo],
+    index: &'a Index,
+    /// Targets that may still be named.
+    targets_left: &'a Cell<usize>,
     scope: &'a Scope,
     first: usize,
     count: usize,
@@ -231,7 +347,7 @@ struct Names<'a> {
 
 impl World for Names<'_> {
     fn fileset(&self, name: &str) -> Option<SetInfo> {
-        let id = self.filesets.iter().position(|f| f.name == name)?;
+        let id = *self.index.filesets.get(name)?;
         let spec = &self.filesets[id];
         let parts = &self.filesets[filesets::parts_of(self.filesets, id)];
         Some(SetInfo {
@@ -244,19 +360,18 @@ impl World for Names<'_> {
     }
 
     fn targets(&self, name: &str) -> Vec<TargetInfo> {
-        let full = |f: &FlowopInfo| f.name == name;
-        let inner = |f: &FlowopInfo| f.name.rsplit('.').next() == Some(name);
-        let exact = self.flowops.iter().any(full);
-        self.flowops
-            .iter()
-            .enumerate()
-            .filter(|(_, f)| if exact { full(f) } else { inner(f) })
-            .map(|(id, f)| TargetInfo {
-                id,
-                kind: f.kind,
-                local: (self.first..self.first + self.count).contains(&id).then(|| id - self.first),
-            })
-            .collect()
+        let targets = self.index.targets(name);
+        let left = self.targets_left.get().saturating_sub(targets.len());
+        self.targets_left.set(left);
+        if left == 0 {
+            return Vec::new();
+        }
+        let info = |&id: &usize| TargetInfo {
+            id,
+            kind: self.flowops[id].kind,
+            local: (self.first..self.first + self.count).contains(&id).then(|| id - self.first),
+        };
+        targets.iter().map(info).collect()
     }
 
     fn quantity(&self, value: &Value, span: Span) -> Result<Quantity, Diagnostic> {
@@ -275,10 +390,20 @@ fn lower(
 ) -> Plan {
     let mut first = 0;
     let mut processes = Vec::new();
+    let index = Index::new(&filesets, &flowops);
+    let targets_left = Cell::new(MOST_TARGETS);
     for (p, (mut head, own)) in heads.into_iter().zip(threads).enumerate() {
         for (t, draft) in own.into_iter().enumerate() {
             let count = draft.pending.len();
-            let names = Names { filesets: &filesets, flowops: &flowops, scope, first, count };
+            let names = Names {
+                filesets: &filesets,
+                flowops: &flowops,
+                index: &index,
+                targets_left: &targets_left,
+                scope,
+                first,
+                count,
+            };
             let salt = ((p as u64) << 32) | t as u64;
             let (thread, sets) = lower_thread(draft, &names, scope, salt, found);
             head.threads.push(thread);
@@ -288,6 +413,13 @@ fn lower(
             first += count;
         }
         processes.push(head);
+    }
+    if targets_left.get() == 0
+        && let Some(at) = flowops.first()
+    {
+        let message = format!("the flowops of the script have more than {MOST_TARGETS} targets together");
+        let report = Diagnostic::error(Code::OutOfRange, at.span, message);
+        found.insert(0, report.help("give flowops names of their own: `target=` means all of one name"));
     }
     Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate }
 }
@@ -299,7 +431,7 @@ fn lower_thread(
     salt: u64,
     found: &mut Vec<Diagnostic>,
 ) -> (Thread, Vec<Vec<usize>>) {
-    let mut effects = Effects::default();
+    let mut together = Together::default();
     let mut ops = Vec::new();
     let mut own = Vec::new();
     let mut in_slots = Vec::new();
@@ -319,11 +451,11 @@ fn lower_thread(
                 let one = spread(op.effects(), names.filesets);
                 own.push((one.sets.clone(), one.max_fd));
                 in_slots.extend(one.makes_in_slot.map(|made| (local, made)));
-                join(&mut effects, one);
+                together.join(one);
                 ops.push(Some(op));
             }
             Some(Err(d)) => {
-                found.push(d);
+                diag::push(found, d);
                 own.push((Vec::new(), 0));
                 ops.push(None);
             }
@@ -346,6 +478,12 @@ fn lower_thread(
             })
         })
         .collect();
+    let worked = worked_on(&own);
+    for (local, (want, kind)) in in_slots {
+        let makes = worked[local].iter().map(|set| (*set, want, kind)).collect();
+        together.join(Effects { makes, ..Effects::default() });
+    }
+    let effects = together.all;
     let memsize = draft.values.int("memsize", 0);
     if memsize > 0 && effects.exact_buffer > memsize {
         let at = draft.values.get("memsize").map_or(Span::default(), |(_, s)| s);
@@ -358,11 +496,6 @@ fn lower_thread(
             )
             .help("make `memsize` at least as large as the largest `iosize`, or 0"),
         );
-    }
-    let worked = worked_on(&own);
-    for (local, (want, kind)) in in_slots {
-        let makes = worked[local].iter().map(|set| (*set, want, kind)).collect();
-        join(&mut effects, Effects { makes, ..Effects::default() });
     }
     let instances = count(&draft.values, "instances", 1, scope, salt, found);
     if let (0, Some((_, span))) = (instances, draft.values.get("instances")) {
@@ -399,18 +532,19 @@ fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
 /// The file sets that each flowop of a thread works on, from those that it names and its slot: one that names none goes on with
 /// what the nearest flowop before it, round the loop, has in that slot.
 fn worked_on(own: &[(Vec<usize>, usize)]) -> Vec<Vec<usize>> {
-    let before = |at: usize| (1..own.len()).map(move |back| &own[(at + own.len() - back) % own.len()]);
-    own.iter()
-        .enumerate()
-        .map(|(at, (sets, slot))| {
-            let opener = || before(at).find(|(sets, of)| !sets.is_empty() && of == slot);
-            if sets.is_empty() && *slot > 0 {
-                opener().map_or_else(Vec::new, |(sets, _)| sets.clone())
-            } else {
-                sets.clone()
-            }
-        })
-        .collect()
+    // Twice round the loop: what stands behind a flowop is before it in the iteration after.
+    let mut openers: HashMap<usize, usize> = HashMap::new();
+    let mut worked = vec![Vec::new(); own.len()];
+    for at in (0..own.len()).chain(0..own.len()) {
+        let (sets, slot) = &own[at];
+        if !sets.is_empty() {
+            worked[at].clone_from(sets);
+            openers.insert(*slot, at);
+        } else if let Some(opener) = openers.get(slot).filter(|_| *slot > 0) {
+            worked[at].clone_from(&own[*opener].0);
+        }
+    }
+    worked
 }
 
 /// `rate=` and `arrival=`. A rate of 0 is none.
@@ -441,33 +575,32 @@ fn pace(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Pace> {
     }
 }
 
-/// What two flowops need together.
-fn join(all: &mut Effects, one: Effects) {
-    for made in one.makes {
-        if !all.makes.contains(&made) {
-            all.makes.push(made);
-        }
+/// What the flowops of a thread need together.
+#[derive(Default)]
+struct Together {
+    all: Effects,
+    makes: HashSet<(usize, Want, Kind)>,
+    sets: HashSet<usize>,
+    moves: HashSet<usize>,
+}
+
+impl Together {
+    fn join(&mut self, one: Effects) {
+        let all = &mut self.all;
+        all.makes.extend(one.makes.into_iter().filter(|made| self.makes.insert(*made)));
+        all.sets.extend(one.sets.into_iter().filter(|set| self.sets.insert(*set)));
+        all.moves.extend(one.moves.into_iter().filter(|set| self.moves.insert(*set)));
+        all.exact_buffer = all.exact_buffer.max(one.exact_buffer);
+        all.buffer = all.buffer.max(one.buffer);
+        all.max_fd = all.max_fd.max(one.max_fd);
+        all.opennext |= one.opennext;
+        all.direct |= one.direct;
+        all.aio = match (all.aio, one.aio) {
+            (Some(a), Some(b)) => Some(a.with(b)),
+            (a, b) => a.or(b),
+        };
+        all.totals |= one.totals;
+        all.latch |= one.latch;
+        all.highwater = all.highwater.or(one.highwater);
     }
-    for set in one.sets {
-        if !all.sets.contains(&set) {
-            all.sets.push(set);
-        }
-    }
-    for set in one.moves {
-        if !all.moves.contains(&set) {
-            all.moves.push(set);
-        }
-    }
-    all.exact_buffer = all.exact_buffer.max(one.exact_buffer);
-    all.buffer = all.buffer.max(one.buffer);
-    all.max_fd = all.max_fd.max(one.max_fd);
-    all.opennext |= one.opennext;
-    all.direct |= one.direct;
-    all.aio = match (all.aio, one.aio) {
-        (Some(a), Some(b)) => Some(a.with(b)),
-        (a, b) => a.or(b),
-    };
-    all.totals |= one.totals;
-    all.latch |= one.latch;
-    all.highwater = all.highwater.or(one.highwater);
 }

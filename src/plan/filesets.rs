@@ -3,7 +3,7 @@
 use super::values::{Evaluated, evaluate, quantity};
 use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
-use crate::model::{FilesetDef, Lookup, Value, eval};
+use crate::model::{FilesetDef, Lookup, Value};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use crate::source::Span;
 use crate::syntax::ast::{Variable, VariableForm};
@@ -65,8 +65,8 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
 /// What `$dir` is now, if it is a text.
 fn base(scope: &dyn Lookup) -> Option<String> {
     let variable = Variable { form: VariableForm::Plain, name: "dir".to_owned(), field: None };
-    match eval(&scope.variable(&variable)?, scope).ok()? {
-        Value::Text(dir) if !dir.is_empty() => Some(dir),
+    match scope.value_of(&variable)?.ok()? {
+        Value::Text(dir) if !dir.is_empty() => Some(dir.as_ref().to_owned()),
         _ => None,
     }
 }

@@ -2,12 +2,14 @@
 //! counts gets its number. Names are resolved later, when all flowops of all threads are known.
 
 use super::values::{Evaluated, evaluate};
-use crate::diag::{Code, Diagnostic};
-use crate::model::scope::{LookupDebug, literal};
-use crate::model::{CompositeDef, FlowopDef, Locals, eval};
+use crate::diag::{self, Code, Diagnostic};
+use crate::model::scope::LookupDebug;
+use crate::model::{CompositeDef, FlowopDef, Locals, Value, eval};
 use crate::random::Quantity;
-use crate::source::{Span, Spanned};
+use crate::source::Span;
 use crate::spec::{Flowop, SpecTable};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Composites in composites in composites: more is a circle.
 const DEEPEST: usize = 32;
@@ -31,15 +33,33 @@ pub(super) enum Draft {
     Jump(usize),
 }
 
-/// What a body is unrolled with.
+/// The longest name of a flowop with those of the composites around it, in bytes.
+const LONGEST_NAME: usize = 1024;
+
+/// What bodies are unrolled with.
 pub(super) struct Unroller<'a> {
-    pub(super) table: &'a SpecTable,
-    pub(super) composites: &'a [std::sync::Arc<CompositeDef>],
-    pub(super) drafts: Vec<Draft>,
-    pub(super) pending: Vec<Pending>,
+    table: &'a SpecTable,
+    /// By name; of several of one name the last.
+    composites: HashMap<&'a str, &'a CompositeDef>,
+    /// Flowops and composites that may still be unrolled.
+    left: usize,
+    exhausted: bool,
+    drafts: Vec<Draft>,
+    pending: Vec<Pending>,
 }
 
-impl Unroller<'_> {
+impl<'a> Unroller<'a> {
+    /// One that unrolls so many flowops, of all threads together.
+    pub(super) fn new(table: &'a SpecTable, composites: &'a [Arc<CompositeDef>], most: usize) -> Self {
+        let composites = composites.iter().map(|c| (c.name.node.as_str(), &**c)).collect();
+        Self { table, composites, left: most, exhausted: false, drafts: Vec::new(), pending: Vec::new() }
+    }
+
+    /// Whether there were more flowops than it unrolls.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.exhausted
+    }
+
     /// The body of a thread; with `mix`, one flowop of it is drawn each round.
     pub(super) fn thread(
         &mut self,
@@ -47,11 +67,16 @@ impl Unroller<'_> {
         mix: bool,
         scope: &dyn LookupDebug,
         found: &mut Vec<Diagnostic>,
-    ) {
-        if !mix {
+    ) -> (Vec<Draft>, Vec<Pending>) {
+        if mix {
+            self.mixed(flowops, scope, found);
+        } else {
             self.body(flowops, "", scope, 0, found);
-            return;
         }
+        (std::mem::take(&mut self.drafts), std::mem::take(&mut self.pending))
+    }
+
+    fn mixed(&mut self, flowops: &[FlowopDef], scope: &dyn LookupDebug, found: &mut Vec<Diagnostic>) {
         self.drafts.push(Draft::Jump(0));
         let (mut upto, mut starts, mut jumps) = (Vec::new(), Vec::new(), Vec::new());
         let mut sum = 0.0;
@@ -89,6 +114,9 @@ impl Unroller<'_> {
         found: &mut Vec<Diagnostic>,
     ) {
         for flowop in flowops {
+            if self.exhausted {
+                return;
+            }
             self.flowop(flowop, prefix, scope, depth, found);
         }
     }
@@ -101,8 +129,22 @@ impl Unroller<'_> {
         depth: usize,
         found: &mut Vec<Diagnostic>,
     ) {
+        let Some(left) = self.left.checked_sub(1) else {
+            self.exhausted = true;
+            let message = "the threads of the script have too many flowops, those of composites counted at each use";
+            let report = Diagnostic::error(Code::OutOfRange, flowop.span, message);
+            found.push(report.help("at most 131072 are possible; `iters=` repeats a flowop without another one"));
+            return;
+        };
+        self.left = left;
         let values = evaluate(&flowop.attrs, scope, found);
         let name = format!("{prefix}{}", values.text("name").unwrap_or_default());
+        if name.len() > LONGEST_NAME {
+            let message = format!("a flowop whose name has {} bytes, those of its composites included", name.len());
+            let report = Diagnostic::error(Code::OutOfRange, flowop.span, message);
+            diag::push(found, report.help(format!("at most {LONGEST_NAME} are possible")));
+            return;
+        }
         let iters = match values.get("iters").map(|(v, span)| super::values::quantity(v, span, scope)) {
             None => Quantity::Const(1),
             Some(Ok(q)) => q,
@@ -117,7 +159,7 @@ impl Unroller<'_> {
             self.drafts.push(Draft::Op { local, iters });
             return;
         }
-        let Some(composite) = self.composites.iter().rev().find(|c| c.name.node == flowop.kind.node).cloned() else {
+        let Some(composite) = self.composites.get(flowop.kind.node.as_str()).copied() else {
             let d = Diagnostic::error(
                 Code::UnknownFlowop,
                 flowop.kind.span,
@@ -138,7 +180,7 @@ impl Unroller<'_> {
             );
             return;
         }
-        let locals = arguments(flowop, &composite, scope, found);
+        let locals = arguments(flowop, composite, scope, found);
         let inner = Locals { values: locals, outer: scope };
         let body_iters = match evaluate(&composite.attrs, &inner, found).get("iters") {
             Some((v, span)) => super::values::quantity(v, span, &inner).map_err(|d| found.push(d)).ok(),
@@ -174,14 +216,14 @@ fn arguments(
     composite: &CompositeDef,
     scope: &dyn LookupDebug,
     found: &mut Vec<Diagnostic>,
-) -> Vec<(String, Spanned<crate::model::Expr>)> {
-    let mut values: Vec<(String, Spanned<crate::model::Expr>)> = Vec::new();
+) -> Vec<(String, Value)> {
+    let mut values: Vec<(String, Value)> = Vec::new();
     for parameter in &composite.parameters {
         let given =
             flowop.locals.iter().rev().find(|l| l.name.node == parameter.name.node).and_then(|l| l.value.as_ref());
         let Some(value) = given.or(parameter.value.as_ref()) else { continue };
         match eval(value, scope) {
-            Ok(v) => values.push((parameter.name.node.clone(), Spanned::new(literal(v), value.span))),
+            Ok(v) => values.push((parameter.name.node.clone(), v)),
             Err(d) => found.push(d),
         }
     }

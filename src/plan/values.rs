@@ -43,11 +43,13 @@ fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
     let problem = match value {
         Value::Random(_) if !attr.random && attr.kind != Kind::Random => Some("a random variable".to_owned()),
         Value::Table(_) => Some("a table".to_owned()),
-        Value::Negative(n) if number && attr.name != "nice" => Some(format!("-{n}")),
-        Value::Int(n) if attr.kind == Kind::Size && *n > LARGEST => return Some(too_large(attr, *n as f64, span)),
+        Value::Int(n @ ..0) if number && attr.name != "nice" => Some(n.to_string()),
+        Value::Int(n) if attr.kind == Kind::Size && *n > LARGEST as i64 => {
+            return Some(too_large(attr, *n as f64, span));
+        }
         Value::Float(x) if attr.kind == Kind::Size && *x > LARGEST as f64 => return Some(too_large(attr, *x, span)),
         Value::Text(s)
-            if number && s.trim().parse::<f64>().is_err() && !(attr.kind == Kind::Percent && s == "false") =>
+            if number && s.trim().parse::<f64>().is_err() && !(attr.kind == Kind::Percent && **s == *"false") =>
         {
             Some(format!("the text `{s}`"))
         }

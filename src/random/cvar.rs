@@ -31,7 +31,7 @@ pub fn cvar(
         return Err(BadDistribution::OutOfRange { parameter: "round", value: round, range: "at least 0" });
     }
     let (law, notes) = build(&Values::new(distribution.name, distribution.parameters, &given)?)?;
-    let max = bounded(min, max, &law.bounds(), law.mean(), distribution.name)?;
+    let max = bounded(min, max, &*law, distribution.name)?;
     Ok(RandomVar::new(law, Adjust { round, min, max }, notes))
 }
 

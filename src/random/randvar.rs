@@ -1,6 +1,6 @@
 //! `randvar(…)` and `define randvar`: Filebench's own random variables, and ours by the same words.
 
-use super::law::{Builder, Values, finite};
+use super::law::{Builder, Law, Values, finite};
 use super::variable::Adjust;
 use super::{BadDistribution, DISTRIBUTIONS, Distribution, Note, Place, RandomVar};
 
@@ -95,7 +95,7 @@ pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
             build(&Values::new(distribution.name, distribution.parameters, &named)?)?
         }
     };
-    adjust.max = bounded(adjust.min, adjust.max, &law.bounds(), law.mean(), distribution.name)?;
+    adjust.max = bounded(adjust.min, adjust.max, &*law, distribution.name)?;
     if params.seed.is_some_and(|seed| seed != 0) {
         let message = "`seed` of a random variable has no effect: each thread draws from a stream of its own, which `--seed` repeats";
         notes.push(Note::new("seed", message));
@@ -105,17 +105,11 @@ pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
 
 /// `max`, if there is something between it and `min`, and if the law has a mean or a bound: without one a file set of such sizes
 /// has no size.
-pub(super) fn bounded(
-    min: f64,
-    max: f64,
-    bounds: &(f64, f64),
-    mean: f64,
-    distribution: &'static str,
-) -> Result<f64, BadDistribution> {
+pub(super) fn bounded(min: f64, max: f64, law: &dyn Law, distribution: &'static str) -> Result<f64, BadDistribution> {
     if max < min {
         return Err(BadDistribution::OutOfRange { parameter: "max", value: max, range: "at least `min`" });
     }
-    if max >= f64::MAX && !mean.is_finite() && !bounds.1.is_finite() {
+    if max >= f64::MAX && !law.bounds().1.is_finite() && !law.mean().is_finite() {
         let why = ": its mean is infinite without a bound";
         return Err(BadDistribution::Missing { distribution, parameter: "max", why });
     }

@@ -12,6 +12,12 @@ use std::time::{Duration, Instant};
 /// Texts that load texts that load texts: more is a circle.
 const DEEPEST: usize = 16;
 
+/// What loading a text costs, in bytes, besides those of the text.
+const LOAD: usize = 4096;
+
+/// Bytes of all texts that a session loads.
+const MOST_LOADED: usize = 64 << 20;
+
 impl Session {
     /// Does commands in order, until one fails or says `quit`.
     pub fn commands(&mut self, commands: &[Command], front: &mut dyn Front) -> Status {
@@ -41,12 +47,13 @@ impl Session {
 
     fn try_command(&mut self, command: &Command, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let span = command.span;
-        self.scope.set_internal("date", super::record::now());
+        if !super::only_defines(&command.kind) {
+            self.scope.set_internal("date", super::record::now());
+            self.scope.renew_budget();
+        }
         match &command.kind {
             CommandKind::Set { name, value } => {
-                if !self.script_variables.contains(&name.node) {
-                    self.script_variables.push(name.node.clone());
-                }
+                self.script_variables.add(&name.node);
                 let new = self.scope.binding(&name.node).is_none();
                 self.scope.set(&name.node, value.clone(), self.set_by()).map_err(Box::new)?;
                 self.follow_event_rate();
@@ -67,22 +74,13 @@ impl Session {
             // That they have no effect has been told when the text was checked.
             CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti | CommandKind::DoMultiSync => {}
             CommandKind::DefineFileset(def) => {
-                let name = def.attrs.constant_text("name").map(|n| n.node);
-                self.definitions
-                    .filesets
-                    .retain(|d| name.is_none() || d.attrs.constant_text("name").map(|n| n.node) != name);
-                self.definitions.filesets.push(def.clone());
+                self.definitions.add_fileset(def.clone());
             }
             CommandKind::DefineProcess(def) => {
-                let name = def.attrs.constant_text("name").map(|n| n.node);
-                self.definitions
-                    .processes
-                    .retain(|d| name.is_none() || d.attrs.constant_text("name").map(|n| n.node) != name);
-                self.definitions.processes.push(def.clone());
+                self.definitions.add_process(def.clone());
             }
             CommandKind::DefineFlowop(def) => {
-                self.definitions.composites.retain(|d| d.name.node != def.name.node);
-                self.definitions.composites.push(def.clone());
+                self.definitions.add_composite(def.clone());
             }
             CommandKind::Create(Object::Processes) => return Ok(self.create_processes(front)),
             CommandKind::Create(_) => return Ok(self.create_files(front)),
@@ -106,7 +104,7 @@ impl Session {
             CommandKind::Usage(text) => self.usage.push(text.clone()),
             CommandKind::Help => self.help(front),
             CommandKind::Vars => {
-                front.line(&self.script_variables.iter().fold(" ".to_owned(), |all, v| all + v + "  "));
+                front.line(&self.script_variables.names().iter().fold(" ".to_owned(), |all, v| all + v + "  "));
             }
             CommandKind::Version => front.line(&format!("wmlrun {}", env!("CARGO_PKG_VERSION"))),
             CommandKind::EventGen(rate) => {
@@ -356,6 +354,12 @@ impl Session {
             let d = Diagnostic::error(Code::BadArgument, name.span, "texts that load one another in a circle");
             return Err(Box::new(d.help("break the circle")));
         }
+        let known = self.definitions.filesets.len() + self.definitions.processes.len() + self.scope.bindings().count();
+        self.load_cost += found.text.len() + LOAD + 64 * known;
+        if self.load_cost > MOST_LOADED {
+            let d = Diagnostic::error(Code::BadArgument, name.span, "texts are loaded again and again");
+            return Err(Box::new(d.help("load each text once; variables that are set later change what it does")));
+        }
         self.tell_of_others(front);
         Ok(self.load(&found.name, &found.text, front))
     }
@@ -423,7 +427,6 @@ pub(super) fn as_json(value: &Value) -> serde_json::Value {
         Value::Bool(b) => (*b).into(),
         Value::Int(n) => (*n).into(),
         Value::Float(x) => (*x).into(),
-        Value::Negative(n) => (-(*n as i64)).into(),
         other => other.print().into(),
     }
 }

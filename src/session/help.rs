@@ -60,7 +60,7 @@ impl Session {
     fn no_help(&self, word: &str, topic: Spanned<&str>) -> Box<Diagnostic> {
         let d = Diagnostic::error(Code::BadArgument, topic.span, format!("there is no help on `{word}`"));
         let bare = word.trim_start_matches('$');
-        let variables = self.scope.bindings().iter().map(|b| b.name.as_str());
+        let variables = self.scope.bindings().map(|b| b.name.as_str());
         let topics = PROMPT.iter().chain(COMMANDS).map(|c| c.name).chain(self.table.flowops.iter().map(|f| f.name));
         let attributes = ATTRIBUTES.iter().flat_map(|(_, list)| list.iter().map(|a| a.name));
         let near = if bare.len() < word.len() {

@@ -1,11 +1,26 @@
 //! The shipped personalities, and where a script of a given name is found.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Name and text of every shipped personality, by name.
 pub static PERSONALITIES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/personalities.rs"));
+
+/// Bytes of the longest script. What is longer is none, or was generated for no good.
+pub const LONGEST: u64 = 64 << 20;
+
+/// The text of a script, read from wherever it comes, up to the longest that there may be.
+pub fn read(from: impl Read) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    from.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST {
+        let message = format!("it has more than {} MiB, which no script has", LONGEST >> 20);
+        return Err(io::Error::new(ErrorKind::FileTooLarge, message));
+    }
+    // Most texts are UTF-8, and need no copy.
+    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+}
 
 /// A script that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,6 +45,7 @@ pub fn help(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::IsADirectory => "name a script in it; `wmlrun list` shows what is shipped",
         ErrorKind::PermissionDenied => "its permissions, or those of a directory above it, must allow it",
+        ErrorKind::FileTooLarge => "name a script",
         ErrorKind::InvalidInput => "give a file, `-` for standard input, or the name of a personality",
         _ => "give the name of another script or personality",
     }
@@ -54,11 +70,8 @@ pub fn find(name: &str, beside: Option<&Path>) -> Result<Found, NotFound> {
     for path in places.into_iter().chain(candidates.iter().map(PathBuf::from)) {
         match script_at(&path) {
             Ok(true) => {
-                return match std::fs::read(&path) {
-                    Ok(bytes) => Ok(Found {
-                        name: path.display().to_string(),
-                        text: String::from_utf8_lossy(&bytes).into_owned(),
-                    }),
+                return match std::fs::File::open(&path).and_then(read) {
+                    Ok(text) => Ok(Found { name: path.display().to_string(), text }),
                     Err(error) => Err(NotFound::Unreadable(path, error)),
                 };
             }

@@ -294,7 +294,7 @@ impl Session {
         let (period, reset) = match period {
             None => (PERIOD, false),
             Some(other) => match model::eval(other, &self.scope).map_err(Box::new)? {
-                Value::Negative(n) => (n as f64, true),
+                Value::Int(n @ ..0) => (-(n as f64), true),
                 _ => (self.seconds(other)?, false),
             },
         };

@@ -41,6 +41,7 @@ use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::{Dialect, SpecTable};
 use crate::stats::result::Document;
 use crate::syntax::ast::TextPart;
+use crate::util::ordered::Ordered;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,7 +100,9 @@ pub struct Session {
     dialect: Dialect,
     usage: Vec<Spanned<Expr>>,
     /// Variables that loaded scripts set, in order: what `vars` of 1.4 prints.
-    script_variables: Vec<String>,
+    script_variables: Ordered,
+    /// What the texts that were loaded have cost: bytes, and a charge for each.
+    load_cost: usize,
     /// The time of a `run N` in a text that was only loaded.
     default_seconds: Option<Spanned<Expr>>,
     warm_next: Option<f64>,
@@ -172,7 +175,8 @@ impl Session {
             lathist: false,
             dialect: Dialect::default(),
             usage: Vec::new(),
-            script_variables: Vec::new(),
+            script_variables: Ordered::default(),
+            load_cost: 0,
             default_seconds: None,
             warm_next: None,
             has_run: false,
@@ -268,7 +272,7 @@ impl Session {
     /// What is known before a text is checked.
     pub fn known(&self, open: bool) -> Known {
         let mut known = Known {
-            variables: self.scope.bindings().iter().map(|b| b.name.clone()).collect(),
+            variables: self.scope.bindings().map(|b| b.name.clone()).collect(),
             composites: self.definitions.composites.iter().map(|c| c.name.node.clone()).collect(),
             open,
             ..Known::default()
@@ -397,10 +401,10 @@ impl Session {
         }
         let mut problems = Vec::new();
         for (name, value) in &self.settings.sets {
-            if used.iter().any(|u| u == name) {
+            if used.contains(name) {
                 continue;
             }
-            let names: Vec<&str> = used.iter().map(String::as_str).collect();
+            let names: Vec<&str> = used.names().iter().map(String::as_str).collect();
             if name == "dir" {
                 let paths: Vec<String> = self.paths(model);
                 problems.push((
@@ -443,6 +447,7 @@ impl Session {
                 return None;
             }
         };
+        self.scope.renew_budget();
         let options = plan::Options { mode: self.mode, event_rate };
         match plan::compile(&self.definitions, &self.scope, &self.table, options) {
             Ok((plan, warnings)) => {
@@ -569,14 +574,9 @@ fn listed<S: AsRef<str>>(names: &[S]) -> String {
 }
 
 /// Every variable that a script sets or reads.
-fn used_variables(commands: &[Command]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    let mut note = |name: &str| {
-        if !names.iter().any(|n| n == name) {
-            names.push(name.to_owned());
-        }
-    };
-    model::check::each_variable(commands, &mut note);
+fn used_variables(commands: &[Command]) -> Ordered {
+    let mut names = Ordered::default();
+    model::check::each_variable(commands, &mut |name| names.add(name));
     names
 }
 

@@ -56,7 +56,6 @@ fn written(expr: &Expr) -> String {
         Expr::Bool(b) => b.to_string(),
         Expr::Int(n) => n.to_string(),
         Expr::Float(x) => x.to_string(),
-        Expr::Negative(n) => format!("-{n}"),
         Expr::Text(parts) => text(parts),
         Expr::Var(v) => model::expr::show(v),
         Expr::Binary(b) => {
@@ -170,7 +169,7 @@ impl Session {
             front.line(definition(&self.map, *span, *block));
             return Ok(Status::Done);
         }
-        let known = named.iter().map(|(n, ..)| n.as_str()).chain(self.scope.bindings().iter().map(|b| b.name.as_str()));
+        let known = named.iter().map(|(n, ..)| n.as_str()).chain(self.scope.bindings().map(|b| b.name.as_str()));
         let d = Diagnostic::error(Code::BadArgument, argument.span, format!("nothing here is called `{name}`"));
         Err(Box::new(match diag::nearest(name, known) {
             Some(near) => d.help(format!("did you mean `{near}`?")),
@@ -210,7 +209,7 @@ impl Session {
         if self.mode != model::QuitMode::default() {
             let _ = writeln!(out, "set mode quit {}", self.mode.name());
         }
-        for binding in self.scope.bindings().iter().filter(|b| b.by != SetBy::Default) {
+        for binding in self.scope.bindings().filter(|b| b.by != SetBy::Default) {
             let _ = writeln!(out, "set ${}={}", binding.name, spelled(&self.map, &binding.value));
         }
         let d = &self.definitions;

@@ -101,7 +101,7 @@ impl Session {
 
     /// All variables with their values, as written.
     pub fn variables(&self) -> Vec<(String, String)> {
-        self.scope.bindings().iter().map(|b| (b.name.clone(), script::spelled(&self.map, &b.value))).collect()
+        self.scope.bindings().map(|b| (b.name.clone(), script::spelled(&self.map, &b.value))).collect()
     }
 
     /// A word that is near one of the prompt's own is told so.
@@ -164,7 +164,7 @@ impl Session {
     /// The variables that definitions and other variables read.
     fn variables_in_use(&self) -> Vec<String> {
         let mut names = script::variables(&self.definitions);
-        let others = self.scope.bindings().iter().map(|b| &b.value);
+        let others = self.scope.bindings().map(|b| &b.value);
         for expr in others.chain(&self.event_rate).chain(&self.default_seconds) {
             model::expr::variables(expr, &mut |v, _| names.push(v.name.clone()));
         }
@@ -300,7 +300,7 @@ impl Session {
         let fresh = self.fresh.as_ref().map(|dir| dir.display().to_string());
         let now = match self.scope.unset(name) {
             None => {
-                let names: Vec<&str> = self.scope.bindings().iter().map(|b| b.name.as_str()).collect();
+                let names: Vec<&str> = self.scope.bindings().map(|b| b.name.as_str()).collect();
                 let message = format!("there is no variable `${name}`");
                 let d = Diagnostic::error(Code::UndefinedVariable, argument.span, message);
                 return Err(Box::new(match diag::nearest(name, names) {
@@ -344,7 +344,6 @@ impl Session {
         let typed: Vec<(String, Spanned<Expr>)> = self
             .scope
             .bindings()
-            .iter()
             .filter(|b| b.by == SetBy::Prompt)
             .map(|b| (b.name.clone(), b.value.clone()))
             .collect();
@@ -374,7 +373,6 @@ impl Session {
         let set: Vec<String> = self
             .scope
             .bindings()
-            .iter()
             .filter(|b| b.by == SetBy::Script && shell.is_loaded(b.value.span.file))
             .map(|b| b.name.clone())
             .collect();
@@ -472,7 +470,7 @@ impl Session {
             status = status.max(self.let_go(&ready, front));
         }
         self.definitions = Definitions::default();
-        let names: Vec<(String, SetBy)> = self.scope.bindings().iter().map(|b| (b.name.clone(), b.by)).collect();
+        let names: Vec<(String, SetBy)> = self.scope.bindings().map(|b| (b.name.clone(), b.by)).collect();
         for (name, by) in names.into_iter().filter(|(_, by)| *by != SetBy::Default) {
             let given = self.scope.binding(&name).map(|b| b.value.clone()).filter(|_| by == SetBy::CommandLine);
             while self.scope.binding(&name).is_some_and(|b| b.by != SetBy::Default) {
@@ -490,7 +488,7 @@ impl Session {
         self.mode = model::QuitMode::default();
         (self.event_rate, self.default_seconds, self.warm_next, self.lathist) = (None, None, None, false);
         self.usage.clear();
-        self.script_variables.clear();
+        self.script_variables = crate::util::ordered::Ordered::default();
         self.shell.loaded.clear();
         status
     }

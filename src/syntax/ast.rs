@@ -110,12 +110,10 @@ pub enum Value {
 /// A number as written and as understood.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Number {
-    /// Whole, after the unit was applied. Sizes are in bytes.
-    Int(u64),
+    /// Whole, after the unit was applied; below zero with a minus sign. Sizes are in bytes.
+    Int(i64),
     /// A fraction that is not whole after the unit was applied.
     Float(f64),
-    /// With a minus sign, in size of the number after it; only `psrun` takes one.
-    Negative(u64),
 }
 
 /// A stretch of a quoted string.
@@ -128,7 +126,7 @@ pub enum TextPart {
 }
 
 /// How a variable was written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VariableForm {
     /// `$name`.
     Plain,
@@ -139,7 +137,7 @@ pub enum VariableForm {
 }
 
 /// A variable.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Variable {
     /// How it was written.
     pub form: VariableForm,

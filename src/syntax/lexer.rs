@@ -217,7 +217,7 @@ impl Lexer<'_> {
         let (number, fault) = number::read(&self.text[digits..end]);
         let negative = digits > self.at;
         let number = match number {
-            Number::Int(n) if negative => Number::Negative(n),
+            Number::Int(n) if negative => Number::Int(-n),
             number => number,
         };
         let whole = self.span(self.at, end);
@@ -254,7 +254,7 @@ impl Lexer<'_> {
                 }
                 Fault::TooLarge => Diagnostic::error(Code::BadNumber, whole, format!("`{written}` is too large"))
                     .label("does not fit 64 bits")
-                    .help("the largest number is 18446744073709551615, which is just below `16777216t`"),
+                    .help("the largest number is 9223372036854775807, which is just below `8388608t`"),
             };
             self.report(diagnostic);
             return self.push(Token::Error, end);

@@ -7,7 +7,7 @@ use super::ast::Number;
 pub(super) enum Fault {
     /// Something follows the digits that is no unit; it starts here.
     Unit(usize),
-    /// 2⁶⁴ or more.
+    /// 2⁶³ or more.
     TooLarge,
     /// A point without digits behind it, which is here.
     Point(usize),
@@ -22,7 +22,7 @@ pub(super) fn read(text: &str) -> (Number, Option<Fault>) {
     if text[end..].starts_with('.') {
         let fraction_end = digits(text, end + 1);
         if fraction_end == end + 1 {
-            return (integer(&text[..whole_end], 1).unwrap_or(Number::Int(u64::MAX)), Some(Fault::Point(end)));
+            return (integer(&text[..whole_end], 1).unwrap_or(Number::Int(i64::MAX)), Some(Fault::Point(end)));
         }
         fraction = text[end + 1..fraction_end].trim_end_matches('0');
         end = fraction_end;
@@ -44,7 +44,7 @@ pub(super) fn read(text: &str) -> (Number, Option<Fault>) {
     };
     match number {
         Some(number) => (number, fault),
-        None => (Number::Int(u64::MAX), Some(fault.unwrap_or(Fault::TooLarge))),
+        None => (Number::Int(i64::MAX), Some(fault.unwrap_or(Fault::TooLarge))),
     }
 }
 
@@ -52,24 +52,24 @@ fn digits(text: &str, from: usize) -> usize {
     text[from..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |at| from + at)
 }
 
-fn integer(digits: &str, unit: u64) -> Option<Number> {
-    digits.parse::<u64>().ok()?.checked_mul(unit).map(Number::Int)
+fn integer(digits: &str, unit: i64) -> Option<Number> {
+    digits.parse::<i64>().ok()?.checked_mul(unit).map(Number::Int)
 }
 
 /// Whole results are exact: the fraction is kept as an integer over a power of ten as long as that fits.
-fn fractional(whole: &str, fraction: &str, unit: u64) -> Option<Number> {
-    let high = whole.parse::<u64>().ok()?.checked_mul(unit)?;
+fn fractional(whole: &str, fraction: &str, unit: i64) -> Option<Number> {
+    let high = whole.parse::<i64>().ok()?.checked_mul(unit)?;
     if fraction.len() <= 18 {
-        let scale = 10_u128.pow(fraction.len() as u32);
-        let low = fraction.parse::<u128>().ok()? * u128::from(unit);
+        let scale = 10_i128.pow(fraction.len() as u32);
+        let low = fraction.parse::<i128>().ok()? * i128::from(unit);
         if low % scale == 0 {
-            return high.checked_add((low / scale) as u64).map(Number::Int);
+            return high.checked_add((low / scale) as i64).map(Number::Int);
         }
     }
     let value: f64 = format!("{whole}.{fraction}").parse().ok()?;
     let value = value * unit as f64;
     // So close to a whole number that `f64` can't tell: whole.
-    Some(if value.fract() == 0.0 { Number::Int(value as u64) } else { Number::Float(value) })
+    Some(if value.fract() == 0.0 { Number::Int(value as i64) } else { Number::Float(value) })
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
             ("1.0", Int(1)),
             ("0.25", Float(0.25)),
             ("0.3k", Float(307.2)),
-            ("18446744073709551615", Int(u64::MAX)),
+            ("9223372036854775807", Int(i64::MAX)),
             ("15.99999999999999999999999", Int(16)),
         ] {
             assert_eq!(read(text), (number, None), "{text}");
@@ -104,8 +104,8 @@ mod tests {
         assert_eq!(read("10mb"), (Int(10 << 20), Some(Fault::Unit(2))));
         assert_eq!(read("0x10"), (Int(0), Some(Fault::Unit(1))));
         assert_eq!(read("1."), (Int(1), Some(Fault::Point(1))));
-        assert_eq!(read("99999999999t"), (Int(u64::MAX), Some(Fault::TooLarge)));
-        assert_eq!(read("18446744073709551616"), (Int(u64::MAX), Some(Fault::TooLarge)));
-        assert_eq!(read("99999999999.5t"), (Int(u64::MAX), Some(Fault::TooLarge)));
+        assert_eq!(read("99999999t"), (Int(i64::MAX), Some(Fault::TooLarge)));
+        assert_eq!(read("9223372036854775808"), (Int(i64::MAX), Some(Fault::TooLarge)));
+        assert_eq!(read("99999999.5t"), (Int(i64::MAX), Some(Fault::TooLarge)));
     }
 }

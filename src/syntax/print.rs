@@ -109,7 +109,6 @@ fn print_number(out: &mut String, number: Number) {
     let _ = match number {
         Number::Int(n) => write!(out, "{n}"),
         Number::Float(n) => write!(out, "{n}"),
-        Number::Negative(n) => write!(out, "-{n}"),
     };
 }
 

@@ -113,8 +113,8 @@ fn variable() -> impl Strategy<Value = Variable> {
 /// Numbers that only the parser can make of a text: a fraction is smaller than 2⁵³.
 fn positive() -> impl Strategy<Value = Number> {
     prop_oneof![
-        any::<u64>().prop_map(Number::Int),
-        (0..1_000_000_u64).prop_map(Number::Int),
+        (0..i64::MAX).prop_map(Number::Int),
+        (0..1_000_000_i64).prop_map(Number::Int),
         (0..1_u64 << 40, 1..1024_u64).prop_map(|(whole, part)| Number::Float(whole as f64 + part as f64 / 1024.0)),
     ]
     .prop_filter("a fraction", |n| !matches!(n, Number::Float(f) if f.fract() == 0.0))
@@ -158,7 +158,7 @@ fn plain_value() -> impl Strategy<Value = Value> {
         3 => operand().prop_map(|value| value.node),
         2 => text(),
         1 => binary,
-        1 => any::<u64>().prop_map(|n| Value::Number(Number::Negative(n))),
+        1 => (i64::MIN + 1..0).prop_map(|n| Value::Number(Number::Int(n))),
     ]
 }
 

@@ -22,7 +22,7 @@ use super::{
     SetBy, ThreadDef,
 };
 use crate::diag::{Code, Diagnostic};
-use crate::source::{Span, Spanned};
+use crate::source::Span;
 use std::sync::Arc;
 
 /// One lint.
@@ -161,9 +161,8 @@ impl<'a> Subject<'a> {
             for parameter in &composite.parameters {
                 let given = flowop.locals.iter().rev().find(|l| l.name.node == parameter.name.node);
                 let value = given.and_then(|l| l.value.as_ref()).or(parameter.value.as_ref());
-                if let Some(Ok(worth)) = value.map(|v| eval(v, scope)) {
-                    let at = value.map_or(parameter.name.span, |v| v.span);
-                    values.push((parameter.name.node.clone(), Spanned::new(super::scope::literal(worth), at)));
+                if let Some(Ok(value)) = value.map(|v| eval(v, scope)) {
+                    values.push((parameter.name.node.clone(), value));
                 }
             }
             let inner = Locals { values, outer: scope };
@@ -252,7 +251,7 @@ impl<'a> Use<'a> {
 
 fn whole(value: &Value) -> Option<u64> {
     match value {
-        Value::Int(n) => Some(*n),
+        Value::Int(n) => u64::try_from(*n).ok(),
         Value::Bool(on) => Some(u64::from(*on)),
         _ => None,
     }

@@ -29,7 +29,7 @@ fn sleeps(body: &[Use<'_>], mix: bool) -> Option<u64> {
         return None;
     }
     let delays = body.iter().filter(|u| u.kind() == "delay");
-    delays.map(|u| Some(u.times? * u.int("value")?)).try_fold(0_u64, |sum, one| sum.checked_add(one?))
+    delays.map(|u| u.times?.checked_mul(u.int("value")?)).try_fold(0_u64, |sum, one| sum.checked_add(one?))
 }
 
 /// The event generator against the threads that take its events, if each of them sleeps.
@@ -47,16 +47,20 @@ fn events(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             // Others take as many events as there were operations.
             return;
         }
-        let taken: Option<u64> = body.iter().filter(|u| u.kind() == "eventlimit").map(|u| u.times).sum();
+        let taken: Option<u64> = body
+            .iter()
+            .filter(|u| u.kind() == "eventlimit")
+            .map(|u| u.times)
+            .try_fold(0, |sum: u64, one| sum.checked_add(one?));
         let number = |attrs: &crate::model::Attrs| match attrs.get("instances") {
             None => Some(1),
             Some(_) => super::int(attrs, "instances", &subject.scope),
         };
         let mix = thread.attrs.get("mix").is_some();
-        let threads = number(&process.attrs).zip(number(&thread.attrs)).map(|(p, t)| p * t.max(1));
+        let threads = number(&process.attrs).zip(number(&thread.attrs)).and_then(|(p, t)| p.checked_mul(t.max(1)));
         match (taken, sleeps(&body, mix), threads) {
             (Some(0), _, _) => {}
-            (Some(taken), Some(seconds @ 1..), Some(threads)) => most += (taken * threads) as f64 / seconds as f64,
+            (Some(taken), Some(seconds @ 1..), Some(threads)) => most += taken as f64 * threads as f64 / seconds as f64,
             _ => return,
         }
     }
