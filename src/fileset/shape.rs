@@ -7,8 +7,8 @@ use std::ops::Range;
 
 /// Levels below a root. A path of 8-digit names with more could not be written down (4096 bytes).
 const MAX_LEVELS: u32 = 400;
-/// Directories of a set: more would take gigabytes of memory just to be counted.
-const MAX_DIRS: usize = 1 << 28;
+/// Directories of a set, for files and for leaf directories: more would take gigabytes of memory just to be counted.
+const MAX_DIRS: usize = 1 << 24;
 /// Files of a set; numbers of files are kept in 32 bits.
 pub(super) const MAX_ENTRIES: u64 = u32::MAX as u64 - 1;
 

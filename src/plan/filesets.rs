@@ -9,8 +9,8 @@ use crate::source::Span;
 use crate::syntax::ast::{Variable, VariableForm};
 use std::sync::Arc;
 
-/// Files and empty directories of one set: they are numbered in 32 bits.
-const MOST_FILES: u64 = u32::MAX as u64;
+/// Files and empty directories of one set. More would take hundreds of megabytes of memory, and days to be made.
+const MOST_FILES: u64 = 1 << 28;
 
 /// Rows of a size table; that of a real server has a few dozen.
 const MOST_ROWS: usize = 1000;
@@ -225,6 +225,11 @@ fn size_table(values: &Evaluated, entries: &mut u64, found: &mut Vec<Diagnostic>
         let message = format!("a size table of {} rows and {counted} files", rows.len());
         let help = format!("at most {MOST_ROWS} rows and {MOST_FILES} files are possible");
         found.push(Diagnostic::error(Code::OutOfRange, span, message).help(help));
+        return None;
+    }
+    if counted == 0 {
+        let report = Diagnostic::error(Code::OutOfRange, span, "a size table of 0 files");
+        found.push(report.help("a row is `UPPER:COUNT`, with how many files have such a size"));
         return None;
     }
     if *entries == 0 {

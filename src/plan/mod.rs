@@ -7,6 +7,7 @@ mod compile;
 mod direct;
 mod dump;
 mod filesets;
+mod lower;
 mod program;
 mod values;
 

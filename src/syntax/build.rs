@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::ast::{Arg, ArgKind, Operator, Statement, StatementKind, Value, Variable};
 use super::number;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
 use crate::spec::words::statement_word;
 
@@ -58,6 +58,10 @@ impl<'a> Builder<'a> {
     }
 
     fn push(&mut self, diagnostic: Diagnostic) -> &mut Diagnostic {
+        // Of very many the last place takes them all.
+        if self.diagnostics.len() >= 2 * diag::MOST {
+            self.diagnostics.pop();
+        }
         self.diagnostics.push(diagnostic);
         let last = self.diagnostics.len() - 1;
         &mut self.diagnostics[last]
@@ -173,7 +177,9 @@ impl<'a> Builder<'a> {
                 }
             });
         }
-        self.diagnostics.extend(report);
+        if let Some(report) = report {
+            self.push(report);
+        }
     }
 
     /// Two attributes as they should stand, if they are short enough to be shown.

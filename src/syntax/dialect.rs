@@ -15,6 +15,9 @@ use std::collections::HashSet;
 /// How many signs of each kind a warning marks.
 const SHOWN: usize = 3;
 
+/// How many signs of each kind are kept.
+const MOST_SIGNS: usize = 16;
+
 /// Statements that 1.5 does not have.
 const SUN_COMMANDS: &[&str] =
     &["usage", "load", "help", "vars", "log", "foreach", "warmup", "fscheck", "fsflush", "stats", "shutdown", "exit"];
@@ -51,13 +54,20 @@ struct Sign {
 /// The signs of a script.
 struct Signs<'a> {
     found: Vec<Sign>,
+    /// How many there were of each dialect, unsure and sure.
+    counts: [usize; 4],
     /// Variables that the script sets to numbers.
     numbers: HashSet<&'a str>,
 }
 
 impl Signs<'_> {
     fn push(&mut self, sign: Sign) {
-        self.found.push(sign);
+        // The first few of each kind decide, and are shown.
+        let known = usize::from(sign.sure) + 2 * usize::from(sign.dialect == Dialect::Sun);
+        self.counts[known] += 1;
+        if self.counts[known] <= MOST_SIGNS {
+            self.found.push(sign);
+        }
     }
 }
 
@@ -89,7 +99,8 @@ pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
         }
         None => {}
     }
-    let mut signs = Signs { numbers: ast.statements.iter().filter_map(number_set).collect(), found: Vec::new() };
+    let mut signs =
+        Signs { numbers: ast.statements.iter().filter_map(number_set).collect(), found: Vec::new(), counts: [0; 4] };
     for statement in &ast.statements {
         of_statement(statement, &mut signs);
     }

@@ -6,7 +6,7 @@
 
 use super::lexer::lex;
 use super::nest::nest;
-use super::parse::parse_tokens;
+use super::parse::parse_placed;
 use super::place::place;
 use super::token::Token;
 use crate::diag::{Diagnostic, Severity};
@@ -26,9 +26,12 @@ const DEEPEST: usize = 32;
 pub fn format(map: &SourceMap, file: FileId) -> Result<String, Vec<Diagnostic>> {
     let text = &map.file(file).text;
     let lexed = lex(file, text);
-    let (tokens, comments) = (place(file, text, &lexed.tokens).tokens, lexed.comments.clone());
-    let (ast, mut errors) = parse_tokens(file, text, lexed);
+    let comments = lexed.comments;
+    let placed = place(file, text, lexed.tokens);
+    let tokens = placed.tokens.clone();
+    let (ast, mut errors) = parse_placed(file, text, placed, lexed.diagnostics);
     errors.extend(nest(&ast).1);
+    drop(ast);
     errors.retain(|d| d.severity == Severity::Error);
     if errors.is_empty() { Ok(Layout::new(text, &tokens, &comments).run()) } else { Err(errors) }
 }

@@ -9,7 +9,7 @@
 use super::ast::{Number, Operator, TextPart, Variable, VariableForm};
 use super::number::{self, Fault};
 use super::token::Token;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
 use crate::spec::words::statement_word;
 
@@ -18,6 +18,9 @@ pub const FIELDS: &[&str] = &["type", "randsrc", "seed", "gamma", "mean", "min",
 
 /// How far an unclosed `${` is followed, in bytes; no name is that long, and scanning further would be quadratic.
 const BRACKET_REACH: usize = 128;
+
+/// Tokens of the longest script: a million `set` lines have fewer.
+const MOST_TOKENS: usize = 4_500_000;
 
 /// How far a number behind a `/` is followed, in characters, for the same reason.
 const NUMBER_REACH: usize = 64;
@@ -44,8 +47,19 @@ pub fn lex(file: FileId, text: &str) -> Lexed {
     }
     while let Some(c) = lexer.peek() {
         lexer.token(c);
+        if lexer.out.tokens.len() > MOST_TOKENS {
+            return too_long(&lexer.out);
+        }
     }
     lexer.out
+}
+
+/// What is left of a text that is no script: nothing of it is read on.
+fn too_long(lexed: &Lexed) -> Lexed {
+    let at = lexed.tokens.last().map_or(Span::default(), |(_, span)| *span);
+    let message = format!("the script has more than {MOST_TOKENS} words and signs");
+    let diagnostic = Diagnostic::error(Code::OutOfRange, at, message).help("leave out what is not needed");
+    Lexed { diagnostics: vec![diagnostic], ..Lexed::default() }
 }
 
 struct Lexer<'a> {
@@ -117,7 +131,7 @@ impl Lexer<'_> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
-        self.out.diagnostics.push(diagnostic);
+        diag::push(&mut self.out.diagnostics, diagnostic);
     }
 
     /// Whether the last token is one that an operator can follow.
@@ -362,7 +376,7 @@ impl Lexer<'_> {
             return self.glued(start);
         }
         match read_variable(self.text, self.at) {
-            Ok((variable, end)) => self.push(Token::Variable(variable), end),
+            Ok((variable, end)) => self.push(Token::Variable(Box::new(variable)), end),
             Err(end) => {
                 self.bad_variable(self.at, end);
                 self.push(Token::Error, end);

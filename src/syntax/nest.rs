@@ -7,7 +7,7 @@
 //! Deliberately absent: which statement may stand where, beyond what is needed to guess at a missing brace.
 
 use super::ast::{ArgKind, Ast, Statement, StatementKind, Value};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic};
 use crate::source::Span;
 use crate::spec::words::statement_word;
 
@@ -162,7 +162,7 @@ impl Nester {
                     let message = format!("`{}` opens no block", shown(statement));
                     let diagnostic = Diagnostic::error(Code::UnexpectedToken, brace, message);
                     let help = "`define process`, `define flowop`, `thread` and `foreach` do";
-                    self.diagnostics.push(diagnostic.help(help));
+                    diag::push(&mut self.diagnostics, diagnostic.help(help));
                 }
                 self.enter(statement.clone(), block.unwrap_or(Block::Other), brace);
             }
@@ -173,7 +173,7 @@ impl Nester {
                     Diagnostic::error(Code::UnexpectedToken, end, format!("`{}` lacks its block", shown(statement)))
                         .label("expected `{`")
                         .help("put a `{` here, what belongs into the block behind it, and a `}` at its end");
-                self.diagnostics.push(diagnostic);
+                diag::push(&mut self.diagnostics, diagnostic);
                 let child = next.and_then(self::word).is_some_and(|next| belongs(next, block));
                 if child && self.lacking > 0 {
                     self.lacking -= 1;
@@ -189,7 +189,7 @@ impl Nester {
         if self.open.len() == DEEPEST {
             let message = format!("blocks are nested more than {DEEPEST} deep");
             let help = "only `foreach` may stand in a block of its own kind; end some of them";
-            self.diagnostics.push(Diagnostic::error(Code::Misplaced, brace, message).help(help));
+            diag::push(&mut self.diagnostics, Diagnostic::error(Code::Misplaced, brace, message).help(help));
         }
         self.open.push(Open { node: Node { statement, children: Vec::new(), close: None }, block, brace });
     }
@@ -224,7 +224,7 @@ impl Nester {
             if let Some(at) = seen {
                 diagnostic = diagnostic.also(at, "a `}` is missing before this, at the latest");
             }
-            self.diagnostics.push(diagnostic);
+            diag::push(&mut self.diagnostics, diagnostic);
         }
         self.sink().push(open.node);
     }
@@ -237,9 +237,10 @@ impl Nester {
         }
         let diagnostic = Diagnostic::error(Code::UnmatchedClose, span, "a `}` that closes nothing")
             .help("leave it out, or put the `{` that it should close before it");
-        self.diagnostics.push(match self.closed {
+        let diagnostic = match self.closed {
             Some(closed) => diagnostic.also(closed, "the last block was closed here"),
             None => diagnostic,
-        });
+        };
+        diag::push(&mut self.diagnostics, diagnostic);
     }
 }

@@ -10,9 +10,9 @@ use lalrpop_util::{ErrorRecovery, ParseError, lalrpop_mod};
 use super::ast::{Ast, Statement, StatementKind};
 use super::build::Builder;
 use super::lexer::{Lexed, lex};
-use super::place::place;
+use super::place::{Placed, place};
 use super::token::Token;
-use crate::diag::{Code, Diagnostic, Severity};
+use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 
 lalrpop_mod!(
@@ -28,8 +28,13 @@ pub fn parse(map: &SourceMap, file: FileId) -> (Ast, Vec<Diagnostic>) {
 }
 
 /// Reads tokens.
-pub(super) fn parse_tokens(file: FileId, text: &str, lexed: Lexed) -> (Ast, Vec<Diagnostic>) {
-    let placed = place(file, text, &lexed.tokens);
+fn parse_tokens(file: FileId, text: &str, lexed: Lexed) -> (Ast, Vec<Diagnostic>) {
+    let placed = place(file, text, lexed.tokens);
+    parse_placed(file, text, placed, lexed.diagnostics)
+}
+
+/// Reads tokens that have been placed; `lexed` is what was wrong before.
+pub(super) fn parse_placed(file: FileId, text: &str, placed: Placed, lexed: Vec<Diagnostic>) -> (Ast, Vec<Diagnostic>) {
     let mut builder = Builder::new(file, text);
     let tokens = placed.tokens.into_iter().map(|(token, span)| Ok((span.start as usize, token, span.end as usize)));
     let statements = match grammar::ScriptParser::new().parse(&mut builder, tokens) {
@@ -48,7 +53,7 @@ pub(super) fn parse_tokens(file: FileId, text: &str, lexed: Lexed) -> (Ast, Vec<
     let mut found = placed.diagnostics;
     found.extend(diagnostics);
     found.sort_by_key(|d| d.primary.span);
-    let diagnostics = first_of_each(&ast, &recovered, lexed.diagnostics, found);
+    let diagnostics = first_of_each(&ast, &recovered, lexed, found);
     (ast, diagnostics)
 }
 
@@ -160,7 +165,7 @@ fn recovered(builder: &mut Builder<'_>, recovery: &ErrorRecovery<usize, Token, (
         builder.orphans.push((start, brace));
     }
     let diagnostic = describe(builder, &recovery.error, span);
-    builder.diagnostics.push(diagnostic);
+    diag::push(&mut builder.diagnostics, diagnostic);
     builder.recovered.insert(start);
     Statement { span: Span { start, end: end.max(start), ..span }, kind: StatementKind::Error }
 }

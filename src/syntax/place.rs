@@ -9,9 +9,15 @@
 //! behind it are still read. For the same reason brackets and values that are missing are reported and put in here.
 
 use super::token::Token;
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{self, Code, Diagnostic, nearest};
 use crate::source::{FileId, Span};
 use crate::spec::words::{STATEMENT_WORDS, StatementWord, statement_word};
+
+/// Statements of the longest script, braces of blocks counted.
+const MOST_STATEMENTS: usize = 1_100_000;
+
+/// Tokens of the longest statement.
+const LONGEST_STATEMENT: usize = 1 << 17;
 
 /// Longer words are not compared with the known ones: nobody misspells `set` in 40 letters.
 const LONGEST_NEAR_MISS: usize = 32;
@@ -26,10 +32,11 @@ pub(super) struct Placed {
 }
 
 /// Places the tokens of `text`.
-pub(super) fn place(file: FileId, text: &str, tokens: &[(Token, Span)]) -> Placed {
+pub(super) fn place(file: FileId, text: &str, tokens: Vec<(Token, Span)>) -> Placed {
     let mut placer = Placer {
         file,
         text,
+        out: Placed { tokens: Vec::with_capacity(tokens.len() + 8), diagnostics: Vec::new() },
         tokens,
         at: 0,
         statement: None,
@@ -37,11 +44,19 @@ pub(super) fn place(file: FileId, text: &str, tokens: &[(Token, Span)]) -> Place
         named: false,
         parens: Vec::new(),
         table: None,
-        out: Placed { tokens: Vec::with_capacity(tokens.len() + 8), diagnostics: Vec::new() },
+        statements: 0,
+        length: 0,
+        skips: false,
     };
-    while let Some((token, span)) = tokens.get(placer.at) {
-        placer.token(token, *span);
+    while let Some((token, span)) = placer.tokens.get_mut(placer.at) {
+        // Nothing looks back at them, only at their places.
+        let (token, span) = (std::mem::replace(token, Token::Missing), *span);
+        placer.token(token, span);
         placer.at += 1;
+        if placer.statements > MOST_STATEMENTS {
+            placer.too_many(span);
+            break;
+        }
     }
     placer.settle();
     placer.out
@@ -50,7 +65,7 @@ pub(super) fn place(file: FileId, text: &str, tokens: &[(Token, Span)]) -> Place
 struct Placer<'a> {
     file: FileId,
     text: &'a str,
-    tokens: &'a [(Token, Span)],
+    tokens: Vec<(Token, Span)>,
     /// Index of the token that is looked at.
     at: usize,
     /// The statement that it belongs to, if that is a known one.
@@ -63,6 +78,12 @@ struct Placer<'a> {
     parens: Vec<Span>,
     /// The table of values that is open: its first brace, and how many braces are open.
     table: Option<(Span, usize)>,
+    /// Statements so far, and braces of blocks.
+    statements: usize,
+    /// Tokens of the statement so far.
+    length: usize,
+    /// The statement is too long: the rest of it is passed over.
+    skips: bool,
     out: Placed,
 }
 
@@ -88,7 +109,7 @@ impl Placer<'_> {
             && !self.starts_line(self.at + 1)
     }
 
-    fn token(&mut self, token: &Token, span: Span) {
+    fn token(&mut self, token: Token, span: Span) {
         match token {
             Token::Word(word) => self.word(word, span),
             Token::Equals => {
@@ -108,24 +129,24 @@ impl Placer<'_> {
                     self.push(Token::ParenClose, span);
                 } else {
                     let diagnostic = Diagnostic::error(Code::UnexpectedToken, span, "a `)` without its `(`");
-                    self.out.diagnostics.push(diagnostic.help("leave it out"));
+                    self.report(diagnostic.help("leave it out"));
                 }
             }
-            other => self.push(other.clone(), span),
+            other => self.push(other, span),
         }
     }
 
-    fn word(&mut self, word: &str, span: Span) {
-        if let Some(known) = statement_word(word) {
+    fn word(&mut self, word: String, span: Span) {
+        if let Some(known) = statement_word(&word) {
             if self.is_statement(known) {
                 return self.start(known, span);
             }
-        } else if self.stands_for_statement(word) {
-            return self.unknown(word, span);
+        } else if self.stands_for_statement(&word) {
+            return self.unknown(&word, span);
         }
         let counts = !self.last().is_some_and(Token::joins) && self.next() != Some(&Token::Equals);
         self.words += usize::from(counts);
-        self.push(Token::Word(word.to_owned()), span);
+        self.push(Token::Word(word), span);
     }
 
     /// Whether a statement word starts a statement here.
@@ -205,18 +226,18 @@ impl Placer<'_> {
             let message = format!("the attribute `{word}` belongs to no statement");
             let diagnostic = Diagnostic::error(Code::UnexpectedToken, span, message)
                 .help("attributes follow a command, `thread` or `flowop`; is one missing before it, or a brace wrong?");
-            self.out.diagnostics.push(diagnostic);
+            self.report(diagnostic);
             self.push(Token::Unknown(String::new()), Span::new(self.file, span.start as usize, span.start as usize));
             self.push(Token::Word(word.to_owned()), span);
             return self.begin(None);
         }
         let diagnostic = Diagnostic::error(Code::UnknownCommand, span, format!("unknown command `{word}`"));
         if let Some(known) = near_miss(word) {
-            self.out.diagnostics.push(diagnostic.help(format!("did you mean `{}`?", known.name)));
+            self.report(diagnostic.help(format!("did you mean `{}`?", known.name)));
             // Read on as if it had been written right: nothing else need be wrong.
             return self.start(known, span);
         }
-        self.out.diagnostics.push(diagnostic.help("`wmlrun list commands` shows all"));
+        self.report(diagnostic.help("`wmlrun list commands` shows all"));
         self.push(Token::Unknown(word.to_owned()), span);
         self.begin(None);
     }
@@ -260,7 +281,32 @@ impl Placer<'_> {
             Some(Token::Operator(_)) if !token.is_operand() => self.missing_operand(),
             _ => {}
         }
+        let begins = matches!(token, Token::Command(_) | Token::Unknown(_) | Token::Open | Token::Close);
+        if begins {
+            self.statements += 1;
+            (self.length, self.skips) = (0, false);
+        }
+        self.length += 1;
+        if self.length > LONGEST_STATEMENT {
+            if !self.skips {
+                self.skips = true;
+                let message = format!("a statement with more than {LONGEST_STATEMENT} words and signs");
+                self.report(Diagnostic::error(Code::OutOfRange, span, message).help("make several of it"));
+            }
+            return;
+        }
         self.out.tokens.push((token, span));
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        diag::push(&mut self.out.diagnostics, diagnostic);
+    }
+
+    /// The script has more statements than are read.
+    fn too_many(&mut self, span: Span) {
+        let message = format!("the script has more than {MOST_STATEMENTS} statements");
+        let diagnostic = Diagnostic::error(Code::OutOfRange, span, message).help("leave out what is not needed");
+        self.out.diagnostics.insert(0, diagnostic);
     }
 
     fn missing_operand(&mut self) {
@@ -270,7 +316,7 @@ impl Placer<'_> {
             let written = self.text.get(operator.start as usize..operator.end as usize).unwrap_or("");
             let message = format!("`{written}` needs a number or variable behind it");
             let diagnostic = Diagnostic::error(Code::UnexpectedToken, *operator, message);
-            self.out.diagnostics.push(diagnostic.help("an operator stands between two numbers or variables: `$a * 3`"));
+            self.report(diagnostic.help("an operator stands between two numbers or variables: `$a * 3`"));
             self.put_in(Token::Missing);
         }
     }
@@ -292,7 +338,7 @@ impl Placer<'_> {
             }
             _ => report("`=` without a name before it".to_owned()).help("write `NAME=VALUE`, or leave the `=` out"),
         };
-        self.out.diagnostics.push(diagnostic);
+        self.report(diagnostic);
         self.put_in(Token::Missing);
     }
 
@@ -313,7 +359,7 @@ impl Placer<'_> {
         while let Some(span) = self.parens.pop() {
             let diagnostic = Diagnostic::error(Code::UnexpectedToken, span, "a `(` without its `)`");
             let help = "put a `)` behind the last of its arguments";
-            self.out.diagnostics.push(diagnostic.label("never closed").help(help));
+            self.report(diagnostic.label("never closed").help(help));
             self.put_in(Token::ParenClose);
         }
     }
@@ -323,7 +369,7 @@ impl Placer<'_> {
         let diagnostic = Diagnostic::error(Code::UnclosedBlock, span, "a table whose `{` is not closed")
             .label("each `{` of the table needs its `}`")
             .help("a table is written `{ {80,1k,4k}, {20,4k,16k} }`");
-        self.out.diagnostics.push(diagnostic);
+        self.report(diagnostic);
         for _ in 1..depth {
             self.put_in(Token::RowClose);
         }

@@ -14,7 +14,7 @@ pub enum Token {
     /// A quoted string.
     Text(Vec<TextPart>),
     /// `$name` in any form.
-    Variable(Variable),
+    Variable(Box<Variable>),
     /// `=`.
     Equals,
     /// `,`.

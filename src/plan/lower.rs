@@ -1,0 +1,338 @@
+//! Flowops to operations: names to file sets and targets, attributes to parameters, and what a thread's flowops need together.
+
+use super::compile::{DraftThread, Options, count};
+use super::program::Draft;
+use super::values::{Evaluated, quantity};
+use super::{FlowopInfo, Pace, Plan, Process, Step, Thread, filesets};
+use crate::diag::{self, Code, Diagnostic};
+use crate::fileset::{FilesetSpec, Want};
+use crate::flowop::{self, Args, Effects, Kind, SetInfo, TargetInfo, World};
+use crate::model::{Scope, Value};
+use crate::random::Quantity;
+use crate::source::Span;
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+
+/// Bytes of the largest I/O: what the kernel moves in one call.
+const LARGEST_IO: u64 = 1 << 31;
+
+/// Bytes of the largest buffer of a thread.
+const LARGEST_BUFFER: u64 = 1 << 36;
+
+/// Flowops that all `target=` of a plan mean together.
+const MOST_TARGETS: usize = 1 << 22;
+
+/// What flowops can refer to, by name.
+#[derive(Default)]
+struct Index {
+    /// The first file set of each name.
+    filesets: HashMap<String, usize>,
+    /// Flowops by their whole name.
+    flowops: HashMap<String, Vec<usize>>,
+    /// Those in composites by the last part of it.
+    inner: HashMap<String, Vec<usize>>,
+}
+
+impl Index {
+    fn new(filesets: &[FilesetSpec], flowops: &[FlowopInfo]) -> Self {
+        let mut index = Self::default();
+        for (id, set) in filesets.iter().enumerate() {
+            index.filesets.entry(set.name.clone()).or_insert(id);
+        }
+        for (id, flowop) in flowops.iter().enumerate() {
+            index.flowops.entry(flowop.name.clone()).or_default().push(id);
+            if let Some((_, last)) = flowop.name.rsplit_once('.') {
+                index.inner.entry(last.to_owned()).or_default().push(id);
+            }
+        }
+        index
+    }
+
+    /// The flowops that `target=` means: those of that name, else those in composites.
+    fn targets(&self, name: &str) -> &[usize] {
+        self.flowops.get(name).or_else(|| self.inner.get(name)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What the flowops of one thread can refer to.
+struct Names<'a> {
+    filesets: &'a [FilesetSpec],
+    flowops: &'a [FlowopInfo],
+    index: &'a Index,
+    /// Targets that may still be named.
+    targets_left: &'a Cell<usize>,
+    scope: &'a Scope,
+    first: usize,
+    count: usize,
+}
+
+impl World for Names<'_> {
+    fn fileset(&self, name: &str) -> Option<SetInfo> {
+        let id = *self.index.filesets.get(name)?;
+        let spec = &self.filesets[id];
+        let parts = &self.filesets[filesets::parts_of(self.filesets, id)];
+        Some(SetInfo {
+            id,
+            name: spec.name.clone(),
+            entries: parts.iter().map(|part| part.entries).sum(),
+            readonly: spec.readonly,
+            writeonly: spec.writeonly,
+        })
+    }
+
+    fn targets(&self, name: &str) -> Vec<TargetInfo> {
+        let targets = self.index.targets(name);
+        let left = self.targets_left.get().saturating_sub(targets.len());
+        self.targets_left.set(left);
+        if left == 0 {
+            return Vec::new();
+        }
+        let info = |&id: &usize| TargetInfo {
+            id,
+            kind: self.flowops[id].kind,
+            local: (self.first..self.first + self.count).contains(&id).then(|| id - self.first),
+        };
+        targets.iter().map(info).collect()
+    }
+
+    fn quantity(&self, value: &Value, span: Span) -> Result<Quantity, Diagnostic> {
+        quantity(value, span, self.scope)
+    }
+}
+
+/// The plan of what was drafted; what is wrong goes to `found`.
+pub(super) fn lower(
+    heads: Vec<Process>,
+    threads: Vec<Vec<DraftThread>>,
+    mut flowops: Vec<FlowopInfo>,
+    filesets: Vec<FilesetSpec>,
+    scope: &Scope,
+    options: Options,
+    found: &mut Vec<Diagnostic>,
+) -> Plan {
+    let mut first = 0;
+    let mut processes = Vec::new();
+    let index = Index::new(&filesets, &flowops);
+    let targets_left = Cell::new(MOST_TARGETS);
+    for (p, (mut head, own)) in heads.into_iter().zip(threads).enumerate() {
+        for (t, draft) in own.into_iter().enumerate() {
+            let count = draft.pending.len();
+            let names = Names {
+                filesets: &filesets,
+                flowops: &flowops,
+                index: &index,
+                targets_left: &targets_left,
+                scope,
+                first,
+                count,
+            };
+            let salt = ((p as u64) << 32) | t as u64;
+            let (thread, sets) = lower_thread(draft, &names, scope, salt, found);
+            head.threads.push(thread);
+            for (info, sets) in flowops[first..first + count].iter_mut().zip(sets) {
+                info.sets = sets;
+            }
+            first += count;
+        }
+        processes.push(head);
+    }
+    if targets_left.get() == 0
+        && let Some(at) = flowops.first()
+    {
+        let message = format!("the flowops of the script have more than {MOST_TARGETS} targets together");
+        let report = Diagnostic::error(Code::OutOfRange, at.span, message);
+        found.insert(0, report.help("give flowops names of their own: `target=` means all of one name"));
+    }
+    Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate }
+}
+
+fn lower_thread(
+    draft: DraftThread,
+    names: &Names<'_>,
+    scope: &Scope,
+    salt: u64,
+    found: &mut Vec<Diagnostic>,
+) -> (Thread, Vec<Vec<usize>>) {
+    let mut together = Together::default();
+    let mut ops = Vec::new();
+    let mut own = Vec::new();
+    let mut in_slots = Vec::new();
+    for (local, pending) in draft.pending.into_iter().enumerate() {
+        let args = Args {
+            name: &pending.name,
+            spec: pending.spec,
+            dialect: draft.dialect,
+            span: pending.span,
+            id: names.first + local,
+            values: pending.values.values,
+            world: names,
+        };
+        let op = flowop::lower(pending.spec.name).map(|lower| lower(&args));
+        match op {
+            Some(Ok(op)) => {
+                let one = spread(op.effects(), names.filesets);
+                if one.exact_buffer > LARGEST_IO {
+                    let message = format!("an I/O of {} bytes", one.exact_buffer);
+                    let report = Diagnostic::error(Code::OutOfRange, pending.span, message);
+                    diag::push(found, report.help(format!("one call moves at most {LARGEST_IO} bytes")));
+                }
+                own.push((one.sets.clone(), one.max_fd));
+                in_slots.extend(one.makes_in_slot.map(|made| (local, made)));
+                together.join(one);
+                ops.push(Some(op));
+            }
+            Some(Err(d)) => {
+                diag::push(found, d);
+                own.push((Vec::new(), 0));
+                ops.push(None);
+            }
+            None => {
+                own.push((Vec::new(), 0));
+                ops.push(None);
+            }
+        }
+    }
+    let steps = draft
+        .drafts
+        .into_iter()
+        .filter_map(|step| {
+            Some(match step {
+                Draft::Op { local, iters } => Step::Op { local, iters, op: ops[local].clone()? },
+                Draft::Enter { iters, leave } => Step::Enter { iters, leave },
+                Draft::Leave { enter } => Step::Leave { enter },
+                Draft::Choose { upto, starts, end } => Step::Choose { upto, starts, end },
+                Draft::Jump(to) => Step::Jump(to),
+            })
+        })
+        .collect();
+    let worked = worked_on(&own);
+    for (local, (want, kind)) in in_slots {
+        let makes = worked[local].iter().map(|set| (*set, want, kind)).collect();
+        together.join(Effects { makes, ..Effects::default() });
+    }
+    let effects = together.all;
+    let memsize = draft.values.int("memsize", 0);
+    if memsize > LARGEST_BUFFER {
+        let at = draft.values.get("memsize").map_or(Span::default(), |(_, s)| s);
+        let report = Diagnostic::error(Code::OutOfRange, at, format!("`memsize` can't be {memsize} bytes"));
+        diag::push(found, report.help(format!("at most {LARGEST_BUFFER} are possible: no I/O is larger than 2 GiB")));
+    }
+    if memsize > 0 && effects.exact_buffer > memsize {
+        let at = draft.values.get("memsize").map_or(Span::default(), |(_, s)| s);
+        let largest = effects.exact_buffer;
+        found.push(
+            Diagnostic::error(
+                Code::OutOfRange,
+                at,
+                format!("`memsize` is {memsize} bytes, and an I/O of this thread {largest}"),
+            )
+            .help("make `memsize` at least as large as the largest `iosize`, or 0"),
+        );
+    }
+    let instances = count(&draft.values, "instances", 1, scope, salt, found);
+    if let (0, Some((_, span))) = (instances, draft.values.get("instances")) {
+        let message = format!("thread `{}` has 0 instances, and one is started all the same", draft.name);
+        found.push(
+            Diagnostic::warning(Code::NoInstances, span, message)
+                .help("Filebench does so too; to have none, leave the thread out, or give its process `instances=0`"),
+        );
+    }
+    let thread = Thread {
+        name: draft.name,
+        instances: instances.max(1) as u32,
+        memsize,
+        pace: pace(&draft.values, found),
+        ioprio: Some(draft.values.int("ioprio", 8)).filter(|n| *n < 8).map(|n| n as u8),
+        steps,
+        first: names.first,
+        count: ops.len(),
+        effects,
+    };
+    (thread, worked)
+}
+
+/// What a flowop needs of a set that lies in several directories it needs of each part.
+fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
+    let parts = |first: usize| filesets::parts_of(filesets, first);
+    one.sets = one.sets.into_iter().flat_map(parts).collect();
+    one.moves = one.moves.into_iter().flat_map(parts).collect();
+    one.makes =
+        one.makes.into_iter().flat_map(|(set, want, kind)| parts(set).map(move |part| (part, want, kind))).collect();
+    one
+}
+
+/// The file sets that each flowop of a thread works on, from those that it names and its slot: one that names none goes on with
+/// what the nearest flowop before it, round the loop, has in that slot.
+fn worked_on(own: &[(Vec<usize>, usize)]) -> Vec<Vec<usize>> {
+    // Twice round the loop: what stands behind a flowop is before it in the iteration after.
+    let mut openers: HashMap<usize, usize> = HashMap::new();
+    let mut worked = vec![Vec::new(); own.len()];
+    for at in (0..own.len()).chain(0..own.len()) {
+        let (sets, slot) = &own[at];
+        if !sets.is_empty() {
+            worked[at].clone_from(sets);
+            openers.insert(*slot, at);
+        } else if let Some(opener) = openers.get(slot).filter(|_| *slot > 0) {
+            worked[at].clone_from(&own[*opener].0);
+        }
+    }
+    worked
+}
+
+/// `rate=` and `arrival=`. A rate of 0 is none.
+fn pace(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Pace> {
+    let poisson = match values.get("arrival").map(|(v, span)| (v.print(), span)) {
+        None => false,
+        Some((word, _)) if word == "constant" => false,
+        Some((word, _)) if word == "poisson" => true,
+        Some((word, span)) => {
+            found.push(
+                Diagnostic::error(Code::WrongType, span, format!("`arrival` is `{word}`"))
+                    .help("it is `constant` or `poisson`"),
+            );
+            false
+        }
+    };
+    let (value, span) = values.get("rate")?;
+    match value.as_f64() {
+        // More a second than there are nanoseconds is a slip of the pen, and would be no pace.
+        Some(rate) if (0.0..=1e9).contains(&rate) => (rate > 0.0).then_some(Pace { rate, poisson }),
+        _ => {
+            found
+                .push(Diagnostic::error(Code::OutOfRange, span, format!("`rate` can't be {}", value.print())).help(
+                    "give how often a second the thread is to go through its flowops: 0 (no rate) to 1000000000",
+                ));
+            None
+        }
+    }
+}
+
+/// What the flowops of a thread need together.
+#[derive(Default)]
+struct Together {
+    all: Effects,
+    makes: HashSet<(usize, Want, Kind)>,
+    sets: HashSet<usize>,
+    moves: HashSet<usize>,
+}
+
+impl Together {
+    fn join(&mut self, one: Effects) {
+        let all = &mut self.all;
+        all.makes.extend(one.makes.into_iter().filter(|made| self.makes.insert(*made)));
+        all.sets.extend(one.sets.into_iter().filter(|set| self.sets.insert(*set)));
+        all.moves.extend(one.moves.into_iter().filter(|set| self.moves.insert(*set)));
+        all.exact_buffer = all.exact_buffer.max(one.exact_buffer);
+        all.buffer = all.buffer.max(one.buffer);
+        all.max_fd = all.max_fd.max(one.max_fd);
+        all.opennext |= one.opennext;
+        all.direct |= one.direct;
+        all.aio = match (all.aio, one.aio) {
+            (Some(a), Some(b)) => Some(a.with(b)),
+            (a, b) => a.or(b),
+        };
+        all.totals |= one.totals;
+        all.latch |= one.latch;
+        all.highwater = all.highwater.or(one.highwater);
+    }
+}
