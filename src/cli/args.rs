@@ -13,7 +13,7 @@ use std::path::PathBuf;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "SCRIPT is a file, `-` for standard input, or the name of a shipped personality (`wmlrun list`).\n\
-                  Exit status: 0 done, 1 the run failed or got stuck, 2 wrong usage or script, 3 the environment refused, 130/143 interrupted."
+                  Exit status: 0 done, 1 the run failed, got stuck or did nothing, 2 wrong usage or script, 3 the environment refused, 130/143 interrupted."
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
@@ -85,6 +85,12 @@ pub(super) struct RunArgs {
     /// Do not wait for the disks to come to rest after the files are made
     #[arg(long)]
     pub(super) no_settle: bool,
+    /// Make the directory of `--dir` if it is not there
+    #[arg(long)]
+    pub(super) mkdir: bool,
+    /// Go on from the files that are there, in every run: they are not brought to their definitions first
+    #[arg(long)]
+    pub(super) as_is: bool,
     /// Keep the fresh directory
     #[arg(long, conflicts_with = "clean")]
     pub(super) keep: bool,

@@ -323,9 +323,10 @@ fn measured<'a>(done: &'a Done<'_>) -> Option<&'a Run> {
 fn page(home: &Path, profile: &Profile, all: &[Done<'_>]) -> std::io::Result<String> {
     let title = home.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let description = all.first().and_then(|d| profile.value(d.config, "description"));
-    let environment = all.first().map(|d| &d.document.environment);
-    let place = environment.map_or_else(String::new, |e| {
-        let mount = e.mounts.first().map_or(String::new(), |m| format!(", {} ({})", m.kind, m.source));
+    let mounts = all.iter().filter_map(measured).flat_map(|run| &run.environment.mounts);
+    let place = all.first().map_or_else(String::new, |d| {
+        let e = &d.document.environment;
+        let mount = mounts.clone().next().map_or(String::new(), |m| format!(", {} ({})", m.kind, m.source));
         format!("{} {} {}{mount}", e.uname.nodename, e.uname.sysname, e.uname.release)
     });
     let workloads = all

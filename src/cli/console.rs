@@ -125,7 +125,7 @@ impl Front for Console {
         }
         let memory = document.environment.memory.total;
         let bytes: u64 = run.filesets.iter().map(|f| f.bytes).sum();
-        let place = places(&document.environment.mounts);
+        let place = places(&run.environment.mounts);
         let multiple = if memory > 0 { bytes as f64 / memory as f64 } else { 0.0 };
         let time = seconds.map_or("until it is done".to_owned(), |s| format!("for {s} s"));
         tell(&format!(
@@ -160,6 +160,8 @@ impl Front for Console {
             let path = failure.path.as_ref().map_or(String::new(), |p| format!(": {p}"));
             let errno = failure.errno.as_ref().map_or(String::new(), |e| format!(" ({e})"));
             error(&format!("{place}{}{errno}{path}", failure.what), Some(&failure.help));
+        } else if run.state == crate::stats::result::State::NothingDone {
+            error("nothing was done", Some("the report's warnings say why; a script may ask for nothing by `iters=0`"));
         } else if run.state != crate::stats::result::State::Complete {
             error(&format!("the run did not end as it should: {}", run.ended_by), None);
         }

@@ -233,6 +233,8 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         pin: args.pin,
         cold: args.cold,
         settle: !args.no_settle,
+        mkdir: args.mkdir,
+        as_is: args.as_is,
         keep: args.keep,
         clean: args.clean,
         adopt: args.adopt,

@@ -108,22 +108,24 @@ where
     done.map(drop)
 }
 
+/// Does something with an open file; `None` where a symbolic link stands in its place, as the `symlink` flowop makes them.
 fn with_file<T>(
     dirs: &Dirs,
     own: &mut ThreadDirs,
     i: u64,
     act: impl FnOnce(Fd) -> Result<T, Errno>,
-) -> Result<T, Error> {
+) -> Result<Option<T>, Error> {
     let set = dirs.set();
-    let open = |own| {
-        let dir = dirs.dir(set.tree.dir_of(i), own)?;
-        fd::open_at(dir, set.tree.name(i).as_c(), OFlags::RDONLY, Mode::empty())
-    };
     let call = |call, e| Error::call(&set.spec.name, call, &set.path_of(i), e);
-    let fd = open(own).map_err(|e| call("open", e))?;
+    let dir = dirs.dir(set.tree.dir_of(i), own).map_err(|e| call("open", e))?;
+    let fd = match fd::open_at(dir, set.tree.name(i).as_c(), OFlags::RDONLY, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(Errno::LOOP) => return Ok(None),
+        Err(e) => return Err(call("open", e)),
+    };
     let done = act(fd);
     fd::close(fd);
-    done.map_err(|e| call("read", e))
+    done.map(Some).map_err(|e| call("read", e))
 }
 
 /// Measures how much of the files that are there is cached, on a sample of at most [`SAMPLE`] files chosen by `seed`. Opening
@@ -150,7 +152,7 @@ pub fn residency(set: &Arc<Fileset>, seed: u64, patience: Duration) -> Result<Op
             }
             Ok((cached as f64, size.div_ceil(cache::page()) as f64))
         })?;
-        pages.push(one);
+        pages.extend(one);
         Ok(())
     });
     own.close_all();

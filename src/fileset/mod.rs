@@ -36,9 +36,11 @@ pub use crate::sys::name::Name;
 pub use error::{CODES, Error};
 pub use members::{How, Members, OwnRotor, Picked, Rotor, Want};
 use parking_lot::Mutex;
+pub use root::Stamp;
 pub use sizes::{SizeRow, SizeTable};
 pub use state::State;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 pub use tree::Tree;
 
 /// A file set of a run: what it is to be, its tree, and its state. Threads share it.
@@ -47,15 +49,40 @@ pub struct Fileset {
     /// What it is to be.
     pub spec: FilesetSpec,
     /// What it consists of.
-    pub tree: Tree,
+    pub tree: Arc<Tree>,
     /// What is there now.
     pub state: State,
     /// The seed of tree and sizes.
     pub layout_seed: u64,
     /// The tree was found on the disk; its files were there before us and are never removed.
     adopted: bool,
+    /// What [`prepare`](prepare::prepare) makes of a tree that is there.
+    start: Start,
     /// The root, once it is prepared: open and locked, in the descriptor table of the thread that did it.
     held: Mutex<Option<root::Root>>,
+}
+
+/// How a set is to be when a run starts, and what is known of its tree from an earlier run.
+#[derive(Clone, Default, Debug)]
+pub struct Start {
+    /// What is done with a tree that is there.
+    pub tree: Existing,
+    /// The tree is as defined if the marker still bears this stamp: no run has changed it, and nobody else has used it since.
+    pub known: Option<Stamp>,
+    /// The run makes, removes or resizes files of the set: whoever else knows the tree must look at it again.
+    pub changes: bool,
+}
+
+/// What is done with a tree of the same layout that is there already.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Existing {
+    /// It is replaced by a new one, unless `reuse` or `trusttree` keeps it.
+    #[default]
+    Replace,
+    /// It is brought to its definition in place: the same inodes.
+    Repair,
+    /// It stays as it is, and the set's state is read from it.
+    Keep,
 }
 
 impl Fileset {
@@ -84,7 +111,32 @@ impl Fileset {
             state.files.load(|_| true);
             state.leafdirs.load(|_| true);
         }
-        Self { spec, tree, state, layout_seed, adopted, held: Mutex::new(None) }
+        let (tree, start) = (Arc::new(tree), Start::default());
+        Self { spec, tree, state, layout_seed, adopted, start, held: Mutex::new(None) }
+    }
+
+    /// The same set at the start of its next run, with the state that its definition says. What a thread that is still in a
+    /// call of the last run does later, it does to the set of that run.
+    #[must_use]
+    pub fn again(&self, start: Start) -> Self {
+        let state = State::new(&self.tree);
+        if self.adopted {
+            state.files.load(|_| true);
+            state.leafdirs.load(|_| true);
+        }
+        let (spec, tree) = (self.spec.clone(), Arc::clone(&self.tree));
+        Self { spec, tree, state, layout_seed: self.layout_seed, adopted: self.adopted, start, held: Mutex::new(None) }
+    }
+
+    /// Whether its tree is known to be as it is defined, if nobody has used it since.
+    pub fn is_known(&self) -> bool {
+        self.start.known.is_some()
+    }
+
+    /// With another start than that of a new set.
+    #[must_use]
+    pub fn with_start(self, start: Start) -> Self {
+        Self { start, ..self }
     }
 
     /// Whether the tree is someone else's that was taken over.
@@ -98,11 +150,13 @@ impl Fileset {
     }
 
     /// Lets go of the root: closes and unlocks it. In the thread (or its descriptor table) that prepared it; a set that was
-    /// never prepared has nothing to let go.
-    pub fn close(&self) {
-        if let Some(root) = self.held.lock().take() {
-            root.close();
-        }
+    /// never prepared has nothing to let go. Returns the marker's stamp, by which [`Start::known`] finds out whether somebody
+    /// else has used the tree since.
+    pub fn close(&self) -> Option<Stamp> {
+        let root = self.held.lock().take()?;
+        let stamp = root.stamp();
+        root.close();
+        stamp
     }
 }
 
@@ -161,6 +215,8 @@ pub struct FilesetSpec {
     pub cached: Option<bool>,
     /// A `define file`: one file, width 10.
     pub single: bool,
+    /// The files that are there at the start have nothing in them, whatever their size.
+    pub empty: bool,
     /// Fraction of each 4 KiB block that compresses to nothing.
     pub compress: Option<f64>,
     /// Fraction of the 4 KiB blocks that have copies.
@@ -191,6 +247,7 @@ impl FilesetSpec {
             writeonly: false,
             cached: None,
             single: false,
+            empty: false,
             compress: None,
             dedupe: None,
             sizes: None,

@@ -9,7 +9,7 @@ use super::crew::{self, Worker};
 use super::error::{Error, Foreign};
 use super::root::{DIR_MODE, Root};
 use super::walk::{self, Closing, LIST, PLACE};
-use super::{Fileset, Tree};
+use super::{Existing, Fileset, Tree};
 use crate::random::mix;
 use crate::sys::name::Name;
 use crate::sys::{Errno, Fd, fd};
@@ -37,6 +37,15 @@ pub(super) enum Manner {
     Mend,
     /// Look at each file and count what mending would do.
     Look,
+    /// Look at each file and tell the set's state which are there; count those.
+    Read,
+}
+
+impl Manner {
+    /// Whether nothing is changed on the disk.
+    fn is_dry_run(self) -> bool {
+        matches!(self, Self::Look | Self::Read)
+    }
 }
 
 /// One set being made.
@@ -62,6 +71,8 @@ pub(super) struct Made {
     pub(super) bytes: u64,
     /// Directories made.
     pub(super) dirs: u64,
+    /// Directories that ought not to be there, removed.
+    pub(super) removed_dirs: u64,
 }
 
 /// [`Made`], counted by all workers.
@@ -72,6 +83,9 @@ struct Counts {
     removed: AtomicU64,
     bytes: AtomicU64,
     dirs: AtomicU64,
+    removed_dirs: AtomicU64,
+    /// Files with further names, which are looked at again when all that ought not to be there is gone.
+    linked: Mutex<Vec<u64>>,
 }
 
 /// Does a job: inner directories, files with their directories, leaf directories.
@@ -91,6 +105,7 @@ pub(super) fn run(job: &Job<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64))
         hand.report();
         Ok(())
     })?;
+    separate(job, &counts, stop)?;
     leafdirs(job, &counts, stop)?;
     let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
     Ok(Made {
@@ -99,6 +114,7 @@ pub(super) fn run(job: &Job<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64))
         removed: get(&counts.removed),
         bytes: get(&counts.bytes),
         dirs: get(&counts.dirs),
+        removed_dirs: get(&counts.removed_dirs),
     })
 }
 
@@ -201,9 +217,12 @@ impl<'a> Hand<'a> {
 
     /// Looking only, and the directory is not there: nor is any file of it.
     fn count_missing(&mut self, files: Range<u64>) {
+        if self.job.manner == Manner::Read {
+            return;
+        }
         for i in files.filter(|&i| self.job.wanted(i)) {
             self.own.files += 1;
-            self.own.bytes += self.tree.size_of(i);
+            self.own.bytes += self.tree.size_at_start(i);
         }
     }
 
@@ -214,7 +233,7 @@ impl<'a> Hand<'a> {
             Some((at, fd)) if *at == parent => fd.0,
             _ => match open(self.job, parent) {
                 Ok(fd) => self.above.insert((parent, Closing(fd))).1.0,
-                Err(Errno::NOENT) if self.job.manner == Manner::Look => return Ok(None),
+                Err(Errno::NOENT) if self.job.manner.is_dry_run() => return Ok(None),
                 Err(e) => return Err(dir_error(self.job, parent, "open", e)),
             },
         };
@@ -228,8 +247,11 @@ impl<'a> Hand<'a> {
         if self.job.manner == Manner::Fresh {
             return if wanted { self.create(dir, i, name) } else { Ok(()) };
         }
+        if self.job.manner == Manner::Read {
+            return self.read(dir, i, name);
+        }
         let looking = self.job.manner == Manner::Look;
-        let size = self.tree.size_of(i);
+        let size = self.tree.size_at_start(i);
         let stat = match fd::stat_at(dir, name.as_c()) {
             Err(Errno::NOENT) if !wanted => return Ok(()),
             Err(Errno::NOENT) if looking => {
@@ -241,15 +263,8 @@ impl<'a> Hand<'a> {
             Err(e) => return Err(self.error(i, "look at", e)),
             Ok(stat) => stat,
         };
-        match stat.kind {
-            FileType::RegularFile => {}
-            // Left by a `symlink` flowop of an earlier run.
-            FileType::Symlink if super::scan::is_own_link(dir, name.as_c()) => {
-                return self.replace(dir, i, name, wanted);
-            }
-            FileType::Symlink => return Err(self.foreign(i, Foreign::Link)),
-            FileType::Directory => return Err(self.foreign(i, Foreign::Mixed)),
-            _ => return Err(self.foreign(i, Foreign::Special)),
+        if self.is_link(dir, i, name, stat.kind)? {
+            return self.replace(dir, i, name, wanted);
         }
         if !wanted {
             // Filebench leaves it, takes it for absent, and then "creates" a file that is there: the disk is to be as the state
@@ -260,6 +275,11 @@ impl<'a> Hand<'a> {
             } else {
                 fd::unlink_at(dir, name.as_c()).map_err(|e| self.error(i, "remove", e))
             };
+        }
+        if stat.links > 1 && self.job.set.start.tree == Existing::Repair {
+            // Most likely by a `link` flowop; the other name may be one of those that go.
+            self.counts.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(i);
+            return Ok(());
         }
         if stat.size != size {
             if stat.links > 1 {
@@ -276,6 +296,52 @@ impl<'a> Hand<'a> {
         Ok(())
     }
 
+    /// Whether a name is a symbolic link of ours, left by a `symlink` flowop of an earlier run. What is neither that nor a
+    /// file is somebody's.
+    fn is_link(&self, dir: Fd, i: u64, name: Name, kind: FileType) -> Result<bool, Error> {
+        match kind {
+            FileType::RegularFile => Ok(false),
+            FileType::Symlink if super::scan::is_own_link(dir, name.as_c()) => Ok(true),
+            FileType::Symlink => Err(self.foreign(i, Foreign::Link)),
+            FileType::Directory => Err(self.foreign(i, Foreign::Mixed)),
+            _ => Err(self.foreign(i, Foreign::Special)),
+        }
+    }
+
+    /// Tells the state of the set whether a file is there.
+    fn read(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
+        let stat = match fd::stat_at(dir, name.as_c()) {
+            Err(Errno::NOENT) => return Ok(()),
+            Err(e) => return Err(self.error(i, "look at", e)),
+            Ok(stat) => stat,
+        };
+        let bytes = if self.is_link(dir, i, name, stat.kind)? { 0 } else { stat.size };
+        self.job.set.state.set_exists(i, true);
+        self.own.files += 1;
+        self.own.bytes += bytes;
+        self.worker.tally.add(1, bytes);
+        Ok(())
+    }
+
+    /// A file that has further names still gets a file of its own: what the others name stays as it is.
+    #[cold]
+    fn own_file(&mut self, i: u64) -> Result<(), Error> {
+        let dir = self.tree.dir_of(i);
+        let name = self.tree.name(i);
+        let Some(fd) = self.enter(dir)?.map(Closing) else { return Ok(()) };
+        let stat = fd::stat_at(fd.0, name.as_c()).map_err(|e| self.error(i, "look at", e))?;
+        let size = self.tree.size_at_start(i);
+        if stat.links > 1 {
+            fd::unlink_at(fd.0, name.as_c()).map_err(|e| self.error(i, "remove", e))?;
+            return self.create(fd.0, i, name);
+        }
+        if stat.size != size {
+            self.own.resized += 1;
+            self.resize(fd.0, i, name, stat.size, size)?;
+        }
+        Ok(())
+    }
+
     /// A link of ours stands where a file ought to be, or nothing.
     #[cold]
     fn replace(&mut self, dir: Fd, i: u64, name: Name, wanted: bool) -> Result<(), Error> {
@@ -283,7 +349,7 @@ impl<'a> Hand<'a> {
         if self.job.manner == Manner::Look {
             if wanted {
                 self.own.files += 1;
-                self.own.bytes += self.tree.size_of(i);
+                self.own.bytes += self.tree.size_at_start(i);
             }
             return Ok(());
         }
@@ -296,7 +362,7 @@ impl<'a> Hand<'a> {
     fn create(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let fd = fd::open_at(dir, name.as_c(), flags, FILE_MODE).map_err(|e| self.error(i, "create", e))?;
-        let size = self.tree.size_of(i);
+        let size = self.tree.size_at_start(i);
         let written = if size > 0 { self.write(fd, size) } else { Ok(()) };
         fd::close(fd);
         written.map_err(|e| self.error(i, "write", e))?;
@@ -368,7 +434,7 @@ fn open(job: &Job<'_>, dir: u64) -> Result<Fd, Errno> {
 fn make_dir(job: &Job<'_>, above: Fd, dir: u64) -> Result<(Option<Fd>, u64), Error> {
     let name = job.set.tree.dir_name(dir);
     let mut made = 0;
-    if job.manner != Manner::Look {
+    if !job.manner.is_dry_run() {
         match fd::mkdir_at(above, name.as_c(), DIR_MODE) {
             Ok(()) => made = 1,
             // Another worker made it, or it is to be mended.
@@ -378,7 +444,7 @@ fn make_dir(job: &Job<'_>, above: Fd, dir: u64) -> Result<(Option<Fd>, u64), Err
     }
     match walk::open_dir(above, name.as_c(), PLACE) {
         Ok(fd) => Ok((Some(fd), made)),
-        Err(Errno::NOENT) if job.manner == Manner::Look => Ok((None, 1)),
+        Err(Errno::NOENT) if job.manner.is_dry_run() => Ok((None, 1)),
         Err(e) => Err(dir_error(job, dir, "open", e)),
     }
 }
@@ -439,28 +505,46 @@ fn leafdirs(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Err
         }
         let above = match open(job, tree.parent(dir)) {
             Ok(fd) => Closing(fd),
-            Err(Errno::NOENT) if job.manner == Manner::Look => continue,
+            Err(Errno::NOENT) if job.manner.is_dry_run() => continue,
             Err(e) => return Err(dir_error(job, tree.parent(dir), "open", e)),
         };
         let (here, mut made) = make_dir(job, above.0, dir)?;
         let Some(here) = here.map(Closing) else { continue };
         for leaf in leafs {
-            made += leafdir(job, here.0, leaf)?;
+            made += leafdir(job, here.0, leaf, counts)?;
         }
         counts.dirs.fetch_add(made, Ordering::Relaxed);
     }
     Ok(())
 }
 
-/// One leaf directory: returns 1 if it was made.
-fn leafdir(job: &Job<'_>, dir: Fd, leaf: u64) -> Result<u64, Error> {
+/// One leaf directory: returns 1 if it was made, or looking would be.
+fn leafdir(job: &Job<'_>, dir: Fd, leaf: u64, counts: &Counts) -> Result<u64, Error> {
     let name = job.set.tree.leafdir_name(leaf);
     let path = || job.root.path.join(job.set.tree.leafdir_rel_path(leaf));
     let call = |call, e| Error::call(&job.set.spec.name, call, &path(), e);
+    let there = || match fd::stat_at(dir, name.as_c()) {
+        Ok(stat) => Ok(stat.kind == FileType::Directory),
+        Err(Errno::NOENT) => Ok(false),
+        Err(e) => Err(call("look at", e)),
+    };
     match (job.manner, job.set.adopted || job.set.tree.leafdir_at_start(leaf)) {
-        (Manner::Look, _) | (Manner::Fresh, false) => Ok(0),
+        (Manner::Fresh, false) => Ok(0),
+        (Manner::Read, _) => {
+            job.set.state.leafdirs.set_exists(leaf, there()?);
+            Ok(0)
+        }
+        (Manner::Look, wanted) => {
+            let there = there()?;
+            counts.removed_dirs.fetch_add(u64::from(there && !wanted), Ordering::Relaxed);
+            Ok(u64::from(wanted && !there))
+        }
         (Manner::Mend, false) => match fd::rmdir_at(dir, name.as_c()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(0),
+            Ok(()) => {
+                counts.removed_dirs.fetch_add(1, Ordering::Relaxed);
+                Ok(0)
+            }
+            Err(Errno::NOENT) => Ok(0),
             Err(e) => Err(call("remove", e)),
         },
         (_, true) => match fd::mkdir_at(dir, name.as_c(), DIR_MODE) {
@@ -474,4 +558,34 @@ fn leafdir(job: &Job<'_>, dir: Fd, leaf: u64) -> Result<u64, Error> {
             Err(e) => Err(call("make", e)),
         },
     }
+}
+
+/// Looks again at the files that had further names while those that ought not to be there were removed.
+fn separate(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
+    let linked = std::mem::take(&mut *counts.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    if job.manner == Manner::Look {
+        counts.resized.fetch_add(linked.len() as u64, Ordering::Relaxed);
+        return Ok(());
+    }
+    if linked.is_empty() {
+        return Ok(());
+    }
+    crew::run(
+        &job.set.spec.name,
+        1,
+        stop,
+        |_, _| (),
+        |worker| {
+            let mut hand = Hand::new(job, worker, counts);
+            for &i in &linked {
+                if worker.halted().is_break() {
+                    return Ok(());
+                }
+                hand.own_file(i)?;
+            }
+            hand.report();
+            Ok(())
+        },
+    )
+    .map(drop)
 }

@@ -10,7 +10,7 @@ use super::root::{self, Progress as Stage, Root, Taken};
 use super::scan::{self, Scan};
 use super::settle::{self, Settled};
 use super::space::{self, Demand};
-use super::{Fileset, remove};
+use super::{Existing, Fileset, remove};
 use crate::random::Quantity;
 use crate::sys::{fd, limits};
 use crate::util::count::count;
@@ -101,12 +101,60 @@ pub struct Prepared {
     pub made_root: bool,
     /// The tree was there already.
     pub reused: bool,
+    /// The tree was known to be right, and not looked at.
+    pub unchanged: bool,
     /// It was someone else's, and adopted.
     pub adopted: bool,
-    /// Of a reused tree: files made, resized and removed.
-    pub mended: u64,
+    /// What a tree that was kept took to be as defined.
+    pub repairs: Repairs,
     /// How the disks came to rest; `None` if that was not waited for.
     pub settled: Option<Settled>,
+}
+
+/// Changes to a tree that was there.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Repairs {
+    /// Files made.
+    pub made: u64,
+    /// Files whose size was changed.
+    pub resized: u64,
+    /// Files removed.
+    pub removed: u64,
+    /// Directories made.
+    pub directories_made: u64,
+    /// Directories removed.
+    pub directories_removed: u64,
+}
+
+impl Repairs {
+    /// All of them together.
+    pub fn total(&self) -> u64 {
+        self.made + self.resized + self.removed + self.directories_made + self.directories_removed
+    }
+
+    /// Those of several sets.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            made: self.made + other.made,
+            resized: self.resized + other.resized,
+            removed: self.removed + other.removed,
+            directories_made: self.directories_made + other.directories_made,
+            directories_removed: self.directories_removed + other.directories_removed,
+        }
+    }
+}
+
+impl From<Made> for Repairs {
+    fn from(made: Made) -> Self {
+        Self {
+            made: made.files,
+            resized: made.resized,
+            removed: made.removed,
+            directories_made: made.dirs,
+            directories_removed: made.removed_dirs,
+        }
+    }
 }
 
 /// What is to be done with a root.
@@ -119,6 +167,10 @@ enum Action {
     Mend(Made),
     /// The tree is trusted to be right.
     Trust,
+    /// The tree is known to be right.
+    Nothing,
+    /// The tree stays as it is, which is so.
+    Keep(Made),
 }
 
 /// One set on its way.
@@ -130,7 +182,7 @@ struct Work<'a> {
     begun: bool,
     removed_seconds: f64,
     populate_seconds: f64,
-    mended: u64,
+    repairs: Repairs,
 }
 
 /// Brings sets onto the disk: afterwards exactly the files are there that their states say, and their roots are open and
@@ -155,7 +207,7 @@ pub fn prepare(
                 begun: false,
                 removed_seconds: 0.0,
                 populate_seconds: 0.0,
-                mended: 0,
+                repairs: Repairs::default(),
             });
             Ok(())
         })
@@ -274,11 +326,23 @@ impl Work<'_> {
         if self.root.fresh && !marker.adopted {
             return Ok(());
         }
+        let start = &self.set.start;
+        let complete = marker.state == Stage::Ready || marker.adopted;
+        if complete && start.known.is_some() && self.root.stamp() == start.known {
+            self.action = Action::Nothing;
+            return Ok(());
+        }
         let wanted = spec.layout(self.set.layout_seed);
         let same = self.set.adopted || marker.layout.as_ref() == Some(&wanted);
-        let keep = spec.reuse || spec.trusttree || marker.adopted;
-        if keep && same {
-            if spec.trusttree && (marker.state == Stage::Ready || marker.adopted) {
+        let keep = spec.reuse || spec.trusttree || marker.adopted || start.tree == Existing::Keep;
+        if same && start.tree == Existing::Keep && complete {
+            progress.started(&spec.name, Phase::Compare, self.set.tree.n_files(), 0);
+            let found = self.read(options, progress, stop)?;
+            self.action = Action::Keep(found);
+            return Ok(());
+        }
+        if same && (keep || start.tree == Existing::Repair) {
+            if spec.trusttree && complete && start.tree == Existing::Replace {
                 self.action = Action::Trust;
                 return Ok(());
             }
@@ -322,13 +386,14 @@ impl Work<'_> {
     fn demand(&self) -> Option<Demand> {
         let tree = &self.set.tree;
         let (files, bytes, dirs) = match &self.action {
-            Action::Trust => return None,
+            Action::Trust | Action::Nothing | Action::Keep(_) => return None,
             Action::Mend(made) => (made.files, made.bytes, made.dirs),
             _ => (tree.files_at_start(), tree.bytes_at_start(), tree.n_dirs() + tree.n_leafdirs()),
         };
         // Whole blocks: exactly where sizes are all the same, half a block a file where they are not.
         let block = fd::statvfs_path(&self.root.path).map_or(4096, |space| space.block.clamp(512, 4096));
         let blocks = match (&self.set.spec.size, &self.set.spec.sizes, &self.action) {
+            _ if self.set.spec.empty => 0,
             (Quantity::Const(size), None, Action::Make | Action::Replace(_)) => files * size.next_multiple_of(block),
             (Quantity::Const(0), None, _) => 0,
             _ => bytes + files * block / 2,
@@ -363,7 +428,7 @@ impl Work<'_> {
             Action::Mend(made) if *made != Made::default() || self.root.marker.state != Stage::Ready => {
                 Some(Manner::Mend)
             }
-            Action::Mend(_) | Action::Trust => None,
+            Action::Mend(_) | Action::Trust | Action::Nothing | Action::Keep(_) => None,
         };
         let layout = set.spec.layout(set.layout_seed);
         if let Some(manner) = manner {
@@ -379,28 +444,45 @@ impl Work<'_> {
             self.root.write_marker()?;
             self.populate_seconds += start.elapsed().as_secs_f64();
             if manner == Manner::Mend {
-                self.mended = made.files + made.resized + made.removed;
+                self.repairs = made.into();
             }
         }
+        if set.start.changes {
+            self.root.touch();
+        }
         Ok(())
+    }
+
+    /// Reads the state of the set from its tree.
+    fn read(&self, options: &Options, progress: &dyn Progress, stop: &AtomicBool) -> Result<Made, Error> {
+        let state = &self.set.state;
+        state.files.load(|_| false);
+        state.leafdirs.load(|_| false);
+        populate::run(&self.job(Manner::Read, options), stop, |files, bytes| progress.advanced(files, bytes))
     }
 
     fn finish(self, settled: Option<Settled>) -> Prepared {
         let tree = &self.set.tree;
         let adopted = self.set.adopted;
+        let (files, bytes) = match &self.action {
+            Action::Keep(found) => (found.files, found.bytes),
+            _ if adopted => (tree.n_files(), tree.bytes()),
+            _ => (tree.files_at_start(), tree.bytes_at_start()),
+        };
         let prepared = Prepared {
             set: self.set.spec.name.clone(),
             path: self.root.path.clone(),
-            files: if adopted { tree.n_files() } else { tree.files_at_start() },
+            files,
             directories: tree.n_dirs() - 1,
-            bytes: if adopted { tree.bytes() } else { tree.bytes_at_start() },
+            bytes,
             populate_seconds: self.populate_seconds,
             sync_seconds: settled.map_or(0.0, |settled| settled.seconds),
             removed_seconds: self.removed_seconds,
             made_root: self.root.marker.made_root,
-            reused: matches!(self.action, Action::Mend(_) | Action::Trust),
+            reused: !matches!(self.action, Action::Make | Action::Replace(_)),
+            unchanged: matches!(self.action, Action::Nothing),
             adopted,
-            mended: self.mended,
+            repairs: self.repairs,
             settled,
         };
         *self.set.held.lock() = Some(self.root);

@@ -139,7 +139,7 @@ fn reuse_mends_in_place() {
     fs::remove_file(&names[2]).unwrap();
     spec.reuse = true;
     let prepared = ready(&spec).unwrap();
-    assert_eq!((prepared.reused, prepared.mended), (true, 3));
+    assert_eq!((prepared.reused, prepared.repairs.total()), (true, 3));
     let after = tree(&spec.root());
     for (name, file) in &before {
         if spec.root().join(name) == names[2] {
@@ -153,9 +153,9 @@ fn reuse_mends_in_place() {
     assert!(data[5..].iter().filter(|&&b| b == 0).count() < 200);
     // Another size is the same layout.
     spec.size = Quantity::Const(4096);
-    assert_eq!(ready(&spec).unwrap().mended, 50);
+    assert_eq!(ready(&spec).unwrap().repairs.total(), 50);
     assert!(files(&spec.root()).values().all(|&size| size == 4096));
-    assert_eq!(ready(&spec).unwrap().mended, 0);
+    assert_eq!(ready(&spec).unwrap().repairs.total(), 0);
 }
 
 #[test]
@@ -442,7 +442,7 @@ fn an_interrupted_population_is_seen_and_made_good() {
         // Not even a trusting set takes it for complete.
         (spec.reuse, spec.trusttree) = (reuse, reuse);
         let prepared = ready(&spec).unwrap();
-        assert_eq!((prepared.reused, prepared.mended), (reuse, if reuse { 201 } else { 0 }));
+        assert_eq!((prepared.reused, prepared.repairs.total()), (reuse, if reuse { 201 } else { 0 }));
         assert_eq!(files(&spec.root()), expected(&spec));
         assert!(fs::read_to_string(&marker).unwrap().contains("\"ready\""));
     }

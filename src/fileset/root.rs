@@ -89,6 +89,14 @@ pub(super) struct Root {
     pub(super) fresh: bool,
 }
 
+/// Which marker it is, and when it was last written or touched: as long as that is the same, nobody else has changed the tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    inode: u64,
+    /// Seconds and nanoseconds.
+    changed: (i64, i64),
+}
+
 /// What stands at the place of a root.
 pub(super) enum Taken {
     /// Ours, and locked.
@@ -310,6 +318,18 @@ impl Root {
         self.close();
         // Fails, and should, if anything is in it.
         made && std::fs::remove_dir(path).is_ok()
+    }
+
+    /// The marker's stamp now; `None` where the file system does not say.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        let (inode, changed) = fd::change_time(self.lock).ok()?;
+        Some(Stamp { inode, changed })
+    }
+
+    /// Gives the marker another stamp: the tree is about to be changed.
+    pub(super) fn touch(&self) {
+        // Where it can't be done, the stamp stays, and other sessions trust what they know: they are few.
+        let _ = fd::touch(self.lock);
     }
 
     /// Closes and unlocks it.

@@ -27,6 +27,8 @@ pub struct Tree {
     sizes: Sizes,
     /// Files in a hundred that are there at the start.
     present: u8,
+    /// The files are there at the start with nothing in them.
+    empty: bool,
     present_seed: u64,
     leafdir_seed: u64,
     width: f64,
@@ -75,6 +77,7 @@ impl Tree {
             n_leafdirs: spec.leafdirs,
             sizes: Sizes::new(&spec.size, spec.sizes.as_ref(), mix(own, purpose::SIZES)).at_hand(spec.entries),
             present: spec.prealloc.min(100),
+            empty: spec.empty,
             present_seed: mix(own, purpose::PRESENT),
             leafdir_seed: mix(own, purpose::LEAFDIRS),
             width: spec.dirwidth.as_ref().map_or(0.0, Quantity::mean),
@@ -116,7 +119,7 @@ impl Tree {
     /// Bytes of the files that are there at the start. The first call adds up all sizes; those of more
     /// than 16 million drawn ones are estimated from so many.
     pub fn bytes_at_start(&self) -> u64 {
-        self.sums().present
+        if self.empty { 0 } else { self.sums().present }
     }
 
     /// Bytes of all files.
@@ -202,6 +205,12 @@ impl Tree {
     #[inline]
     pub fn size_of(&self, i: u64) -> u64 {
         self.sizes.of(i)
+    }
+
+    /// The size that file `i` has at the start, if it is there.
+    #[inline]
+    pub fn size_at_start(&self, i: u64) -> u64 {
+        if self.empty { 0 } else { self.sizes.of(i) }
     }
 
     /// Whether file `i` is there at the start: `prealloc` files in a hundred are.

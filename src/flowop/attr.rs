@@ -90,6 +90,10 @@ impl Stateless for Access {
         self.file.describe()
     }
 
+    fn preserves(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         self.file.effects()
     }
@@ -112,6 +116,10 @@ struct SetAttr {
 impl Stateless for SetAttr {
     fn describe(&self) -> String {
         self.file.describe()
+    }
+
+    fn preserves(&self) -> bool {
+        true
     }
 
     fn effects(&self) -> Effects {
@@ -142,6 +150,10 @@ impl Stateless for StatFs {
         format!(" {}", self.name)
     }
 
+    fn preserves(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         Effects { sets: vec![self.set], ..Effects::default() }
     }
@@ -170,6 +182,10 @@ struct Xattr {
 impl Stateless for Xattr {
     fn describe(&self) -> String {
         format!("{} iosize={}", self.file.describe(), self.size)
+    }
+
+    fn preserves(&self) -> bool {
+        true
     }
 
     fn effects(&self) -> Effects {

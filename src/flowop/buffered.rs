@@ -195,6 +195,10 @@ impl Stateless for Buffered {
         format!("{} iosize={}{wrap}", self.file.describe(), self.iosize)
     }
 
+    fn preserves(&self) -> bool {
+        !self.write
+    }
+
     fn effects(&self) -> Effects {
         Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }

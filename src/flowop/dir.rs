@@ -125,6 +125,10 @@ impl Op for List {
         format!(" {}", self.name)
     }
 
+    fn preserves(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         Effects { sets: vec![self.set], ..Effects::default() }
     }

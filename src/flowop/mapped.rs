@@ -94,6 +94,10 @@ impl Op for Mapped {
         format!("{} iosize={}{}", self.file.describe(), self.iosize, self.place.describe())
     }
 
+    fn preserves(&self) -> bool {
+        !self.write
+    }
+
     fn effects(&self) -> Effects {
         Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
     }

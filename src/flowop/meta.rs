@@ -170,6 +170,10 @@ impl Stateless for StatFile {
         self.file.describe()
     }
 
+    fn preserves(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         self.file.effects()
     }

@@ -100,6 +100,10 @@ pub trait Op: Send + Sync + std::fmt::Debug {
     fn brief(&self) -> bool {
         false
     }
+    /// Whether it leaves every file and directory as it is: there, of its kind, with its size.
+    fn preserves(&self) -> bool {
+        false
+    }
 }
 
 /// An operation in a thread.
@@ -121,6 +125,10 @@ pub trait Stateless: Send + Sync + std::fmt::Debug {
     fn brief(&self) -> bool {
         false
     }
+    /// See [`Op::preserves`].
+    fn preserves(&self) -> bool {
+        false
+    }
     /// Does it once.
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome;
 }
@@ -140,6 +148,10 @@ impl<T: Stateless> Op for T {
 
     fn brief(&self) -> bool {
         Stateless::brief(self)
+    }
+
+    fn preserves(&self) -> bool {
+        Stateless::preserves(self)
     }
 }
 

@@ -188,6 +188,10 @@ impl Stateless for ReadLink {
         self.file.describe()
     }
 
+    fn preserves(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         self.file.effects()
     }

@@ -66,6 +66,10 @@ impl Stateless for Open {
         self.file.describe()
     }
 
+    fn preserves(&self) -> bool {
+        !self.create && !self.file.flags.intersects(OFlags::CREATE | OFlags::TRUNC)
+    }
+
     fn effects(&self) -> Effects {
         let makes = if self.create { vec![(self.set, Want::Existing, Kind::File)] } else { Vec::new() };
         Effects { makes, ..self.file.effects() }
@@ -117,6 +121,10 @@ struct Close {
 impl Stateless for Close {
     fn describe(&self) -> String {
         self.file.describe()
+    }
+
+    fn preserves(&self) -> bool {
+        true
     }
 
     fn effects(&self) -> Effects {

@@ -70,6 +70,10 @@ impl Op for Read {
         format!("{} iosize={}{}{set}", self.file.describe(), self.iosize, self.place.describe())
     }
 
+    fn preserves(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         Effects {
             buffer: largest(&self.iosize),

@@ -78,6 +78,10 @@ impl Stateless for Sync {
         self.file.describe()
     }
 
+    fn preserves(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         self.file.effects()
     }
@@ -113,6 +117,10 @@ struct SyncFs {
 impl Stateless for SyncFs {
     fn describe(&self) -> String {
         self.file.describe()
+    }
+
+    fn preserves(&self) -> bool {
+        true
     }
 
     fn effects(&self) -> Effects {
@@ -158,6 +166,10 @@ struct FsyncSet {
 impl Stateless for FsyncSet {
     fn describe(&self) -> String {
         format!(" {}", self.name)
+    }
+
+    fn preserves(&self) -> bool {
+        true
     }
 
     fn effects(&self) -> Effects {

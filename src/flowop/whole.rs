@@ -63,6 +63,10 @@ impl Stateless for ReadWhole {
         format!("{} iosize={}", self.file.describe(), self.iosize)
     }
 
+    fn preserves(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         Effects {
             buffer: whole_buffer(&self.iosize),

@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// Diagnostics after which misspelt names are no longer compared with those of the script.
 const NEAR_MISSES: usize = 200;
 
+/// What stands behind the time of a run that goes on from the files that are there.
+const AS_IS: &str = "as-is";
+
 /// Builds the commands of a list of nested statements.
 pub fn build(
     nodes: &[Node],
@@ -45,6 +48,14 @@ fn gather_composites(nodes: &[Node], names: &mut HashSet<String>) {
             names.extend(name);
         }
         gather_composites(&node.children, names);
+    }
+}
+
+/// The arguments of `run` before `as-is`, and whether that word stands at their end.
+fn without_as_is(args: &[Arg]) -> (&[Arg], bool) {
+    match args.split_last() {
+        Some((last, before)) if word_of(Some(last)) == Some(AS_IS) => (before, true),
+        _ => (args, false),
     }
 }
 
@@ -110,7 +121,8 @@ impl Builder<'_> {
             "list" if args.is_empty() => CommandKind::List(Object::All),
             "list" => CommandKind::List(self.object(args, span, &["fileset", "filesets", "flowop", "flowops"])?),
             "run" => {
-                let mut values = self.bare_values(args, usize::MAX, "run [SECONDS]").into_iter();
+                let (args, as_is) = without_as_is(args);
+                let mut values = self.bare_values(args, usize::MAX, "run [SECONDS] [as-is]").into_iter();
                 let seconds = values.next();
                 if let Some(more) = values.map(|value| value.span).reduce(Span::to) {
                     self.ignored(
@@ -119,11 +131,12 @@ impl Builder<'_> {
                         "for reports on the way: `psrun PERIOD SECONDS`",
                     );
                 }
-                CommandKind::Run(seconds)
+                CommandKind::Run { seconds, as_is }
             }
             "psrun" => {
-                let mut values = self.bare_values(args, 2, "psrun [[-]PERIOD [SECONDS]]").into_iter();
-                CommandKind::PsRun { period: values.next(), seconds: values.next() }
+                let (args, as_is) = without_as_is(args);
+                let mut values = self.bare_values(args, 2, "psrun [[-]PERIOD [SECONDS]] [as-is]").into_iter();
+                CommandKind::PsRun { period: values.next(), seconds: values.next(), as_is }
             }
             "sleep" => CommandKind::Sleep(self.just_one(args, span, "sleep SECONDS")?),
             "warmup" => CommandKind::Warmup(self.just_one(args, span, "warmup SECONDS")?),

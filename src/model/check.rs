@@ -65,10 +65,10 @@ fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
 fn times(commands: &[Command], found: &mut Vec<Diagnostic>) {
     for command in commands {
         match &command.kind {
-            CommandKind::Run(Some(e)) => time("run", e, false, found),
+            CommandKind::Run { seconds: Some(e), .. } => time("run", e, false, found),
             CommandKind::Sleep(e) => time("sleep", e, false, found),
             CommandKind::Warmup(e) => time("warmup", e, false, found),
-            CommandKind::PsRun { period, seconds } => {
+            CommandKind::PsRun { period, seconds, .. } => {
                 period.iter().for_each(|e| time("psrun", e, true, found));
                 seconds.iter().for_each(|e| time("psrun", e, false, found));
             }
@@ -130,7 +130,7 @@ pub fn each_variable(commands: &[Command], each: &mut dyn FnMut(&str)) {
                     .for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
                 def.flowops.iter().for_each(|f| of_flowop(f, each));
             }
-            CommandKind::Run(Some(e))
+            CommandKind::Run { seconds: Some(e), .. }
             | CommandKind::Sleep(e)
             | CommandKind::Warmup(e)
             | CommandKind::System(e)
@@ -143,7 +143,7 @@ pub fn each_variable(commands: &[Command], each: &mut dyn FnMut(&str)) {
             CommandKind::FsCheck { path, fstype } => {
                 path.iter().chain(fstype).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
             }
-            CommandKind::PsRun { period, seconds } => {
+            CommandKind::PsRun { period, seconds, .. } => {
                 period.iter().chain(seconds).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
             }
             _ => {}
@@ -227,7 +227,7 @@ impl Checker<'_> {
         for command in commands {
             match &command.kind {
                 CommandKind::Set { value, .. } | CommandKind::SetField { value, .. } => self.expr(value, &[]),
-                CommandKind::Run(Some(e))
+                CommandKind::Run { seconds: Some(e), .. }
                 | CommandKind::Sleep(e)
                 | CommandKind::Warmup(e)
                 | CommandKind::System(e)
@@ -239,7 +239,7 @@ impl Checker<'_> {
                 CommandKind::FsCheck { path, fstype } => {
                     path.iter().chain(fstype).for_each(|e| self.expr(e, &[]));
                 }
-                CommandKind::PsRun { period, seconds } => {
+                CommandKind::PsRun { period, seconds, .. } => {
                     for e in period.iter().chain(seconds) {
                         self.expr(e, &[]);
                     }

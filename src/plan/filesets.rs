@@ -6,6 +6,7 @@ use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
 use crate::model::{FilesetDef, Lookup, Value};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use crate::source::Span;
+use crate::spec::Dialect;
 use crate::syntax::ast::{Variable, VariableForm};
 use std::sync::Arc;
 
@@ -106,6 +107,9 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         let message = format!("a file set of {} files and directories", entries.saturating_add(leafdirs));
         found.push(Diagnostic::error(Code::OutOfRange, at, message).help(format!("at most {MOST_FILES} are possible")));
     }
+    let prealloc = percent(&values, found);
+    // Filebench up to 1.4 creates the file of a `define file` in any case, and fills it if it is preallocated.
+    let empty = def.single && def.dialect == Dialect::Sun && prealloc == 0;
     let spec = FilesetSpec {
         entries,
         leafdirs,
@@ -114,7 +118,8 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         width_gamma: if def.single { 0.0 } else { thousandths(width_gamma) },
         depth_gamma: if def.single { 0.0 } else { thousandths(gamma) },
         dirdepth: dirdepth.filter(|_| !def.single),
-        prealloc: percent(&values, found),
+        prealloc: if empty { 100 } else { prealloc },
+        empty,
         paralloc: values.flag("paralloc"),
         reuse: values.flag("reuse"),
         trusttree: values.flag("trusttree"),

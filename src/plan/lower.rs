@@ -143,7 +143,27 @@ pub(super) fn lower(
         let report = Diagnostic::error(Code::OutOfRange, at.span, message);
         found.insert(0, report.help("give flowops names of their own: `target=` means all of one name"));
     }
-    Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate }
+    let mut plan = Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate };
+    leave_to_create(&mut plan);
+    plan
+}
+
+/// A file that would be there, empty, before the run is left to the `createfile` that the script has for it.
+fn leave_to_create(plan: &mut Plan) {
+    if !plan.filesets.iter().any(|spec| spec.empty) {
+        return;
+    }
+    let made: HashSet<usize> = plan
+        .threads()
+        .flat_map(|(_, thread)| &thread.effects.makes)
+        .filter(|(_, want, kind)| (*want, *kind) == (Want::Existing, Kind::File))
+        .map(|(set, ..)| *set)
+        .collect();
+    for (set, spec) in plan.filesets.iter_mut().enumerate() {
+        if spec.empty && made.contains(&set) {
+            (spec.prealloc, spec.empty) = (0, false);
+        }
+    }
 }
 
 fn lower_thread(

@@ -174,6 +174,27 @@ impl Plan {
         self.flowops.iter().any(|f| f.way == Way::Write) || self.threads().any(|(_, t)| !t.effects.makes.is_empty())
     }
 
+    /// For each file set, whether the run can make, remove, rename or resize files of it.
+    pub fn changed_sets(&self) -> Vec<bool> {
+        let mut changed = vec![false; self.filesets.len()];
+        for (_, thread) in self.threads() {
+            for step in &thread.steps {
+                let Step::Op { local, op, .. } = step else { continue };
+                if op.preserves() {
+                    continue;
+                }
+                let own = &self.flowops[thread.first + local].sets;
+                // Of a slot whose opener is not found it could be any file of the thread's.
+                let sets = if own.is_empty() && op.effects().max_fd > 0 { &thread.effects.sets } else { own };
+                sets.iter().for_each(|set| changed[*set] = true);
+            }
+            // What a flowop makes of the file in its slot is known of the thread only.
+            thread.effects.makes.iter().for_each(|(set, ..)| changed[*set] = true);
+            thread.effects.moves.iter().for_each(|set| changed[*set] = true);
+        }
+        changed
+    }
+
     /// How many instances of a flowop there are.
     pub fn instances(&self, flowop: usize) -> usize {
         let info = &self.flowops[flowop];

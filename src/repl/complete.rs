@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn hints_show_the_form_or_the_value() {
-        assert_eq!(hint("run ", &names()).as_deref(), Some("[SECONDS]"));
+        assert_eq!(hint("run ", &names()).as_deref(), Some("[SECONDS] [as-is]"));
         assert_eq!(hint("set $nshadows=", &names()).as_deref(), Some("200"));
         assert_eq!(hint("plan", &names()), None);
         assert_eq!(hint("save ", &names()).as_deref(), Some("FILE"));

@@ -99,14 +99,14 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     load.push(format!("seed {}", document.seed));
     writeln!(out, "  {}", load.join(", "))?;
     for set in &run.filesets {
-        writeln!(out, "  {}", set_line(document, set))?;
+        writeln!(out, "  {}", set_line(document, run, set))?;
     }
     Ok(())
 }
 
 /// File system, device, size as a multiple of memory, share in memory.
-fn set_line(document: &Document, set: &Fileset) -> String {
-    let place = warnings::mount_of(document, &set.path)
+fn set_line(document: &Document, run: &Run, set: &Fileset) -> String {
+    let place = warnings::mount_of(run, &set.path)
         .map_or_else(|| set.path.clone(), |mount| format!("{} on {}", mount.kind, mount.source));
     let memory = document.environment.memory.total;
     let multiple = (memory > 0).then(|| format!(" = {:.2} x memory", set.bytes as f64 / memory as f64));

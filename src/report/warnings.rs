@@ -208,6 +208,7 @@ impl Warning {
                     State::Interrupted => format!("the run was interrupted{by}"),
                     State::Stuck => format!("the run got stuck{by}"),
                     State::LowSpace => format!("the run was ended before it filled its file system{by}"),
+                    State::NothingDone => "nothing was done".to_owned(),
                     State::Failed | State::Complete => format!("the run failed{by}"),
                 }
             }
@@ -324,7 +325,8 @@ impl Warning {
 /// Everything to be said of a run, the gravest first.
 pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
     let mut found = Vec::new();
-    if run.state != State::Complete {
+    // That nothing was done has a warning of its own.
+    if !matches!(run.state, State::Complete | State::NothingDone) {
         found.push(Warning::NotComplete { state: run.state, ended_by: run.ended_by.clone() });
     }
     for flowop in &run.flowops {
@@ -370,7 +372,7 @@ fn storage(document: &Document, run: &Run, found: &mut Vec<Warning>) {
     let mut on_disk = Vec::new();
     let mut below = Vec::new();
     for set in &run.filesets {
-        let mount = mount_of(document, &set.path);
+        let mount = mount_of(run, &set.path);
         if let Some(mount) = mount.filter(|mount| mount.in_memory()) {
             found.push(Warning::MemoryFileSystem { path: set.path.clone(), kind: mount.kind.clone() });
             continue;
@@ -494,10 +496,10 @@ pub fn is_ours(note: &Note) -> bool {
 }
 
 /// The mount that a path lies on: the one with the longest path that begins it.
-pub fn mount_of<'a>(document: &'a Document, path: &str) -> Option<&'a Mount> {
+pub fn mount_of<'a>(run: &'a Run, path: &str) -> Option<&'a Mount> {
     let path = std::path::Path::new(path);
     let holds = |mount: &&Mount| path.starts_with(&mount.path);
-    document.environment.mounts.iter().filter(holds).max_by_key(|mount| mount.path.len())
+    run.environment.mounts.iter().filter(holds).max_by_key(|mount| mount.path.len())
 }
 
 fn ticked(names: &[String]) -> String {

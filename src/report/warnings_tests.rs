@@ -39,7 +39,7 @@ fn each_cause_has_its_warning() {
         ("short_run", after(|d| d.runs[0].measured_seconds = 4.9)),
         ("few_operations", after(|d| d.runs[0].summary.ops = 999)),
         ("few_for_percentiles", after(|d| d.runs[0].flowops[1].ops = 999)),
-        ("memory_file_system", after(|d| d.environment.mounts[0].kind = "tmpfs".into())),
+        ("memory_file_system", after(|d| d.runs[0].environment.mounts[0].kind = "tmpfs".into())),
         ("fits_in_memory", after(|d| d.runs[0].filesets[0].bytes = 8 << 30)),
         (
             "fits_in_memory",
@@ -59,7 +59,7 @@ fn each_cause_has_its_warning() {
             }),
         ),
         ("cache_unknown", after(|d| d.runs[0].cache_state = CacheState::UnknownBelow)),
-        ("cache_unknown", after(|d| d.environment.mounts[0].devices[0].direct_io = Some(false))),
+        ("cache_unknown", after(|d| d.runs[0].environment.mounts[0].devices[0].direct_io = Some(false))),
         (
             "not_settled",
             after(|d| {
@@ -139,7 +139,7 @@ fn what_rules_out_a_warning_keeps_it_away() {
     // Without a file system there is nothing to say of it.
     silent(|d| {
         d.runs[0].engine = "null".into();
-        d.environment.mounts[0].kind = "tmpfs".into();
+        d.runs[0].environment.mounts[0].kind = "tmpfs".into();
     });
     // Five intervals make no thirds.
     silent(|d| {

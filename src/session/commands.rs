@@ -1,5 +1,6 @@
 //! What each command does.
 
+use super::run::RunTime;
 use super::{Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{self, Command, CommandKind, Expr, Object, Stats, Value};
@@ -84,9 +85,9 @@ impl Session {
             }
             CommandKind::Create(Object::Processes) => return Ok(self.create_processes(front)),
             CommandKind::Create(_) => return Ok(self.create_files(front)),
-            CommandKind::Run(seconds) => return self.run_command(seconds.as_ref(), span, front),
-            CommandKind::PsRun { period, seconds } => {
-                return self.psrun(period.as_ref(), seconds.as_ref(), span, front);
+            CommandKind::Run { seconds, as_is } => return self.run_command(seconds.as_ref(), *as_is, span, front),
+            CommandKind::PsRun { period, seconds, as_is } => {
+                return self.psrun(period.as_ref(), seconds.as_ref(), *as_is, span, front);
             }
             CommandKind::Sleep(seconds) => return Ok(self.sleep(self.seconds(seconds)?, front)),
             CommandKind::Warmup(seconds) => {
@@ -207,6 +208,7 @@ impl Session {
     fn run_command(
         &mut self,
         seconds: Option<&Spanned<Expr>>,
+        as_is: bool,
         span: Span,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
@@ -215,7 +217,7 @@ impl Session {
         if self.only_loaded("run", asked, front) {
             return Ok(Status::Done);
         }
-        Ok(self.run(seconds, span, front))
+        Ok(self.run_with(RunTime { seconds, as_is }, None, span, front))
     }
 
     /// Whether the command stands in a text that is only loaded: then its time becomes the default.
@@ -282,12 +284,20 @@ impl Session {
             return Ok(made);
         }
         let command = self.text(text)?;
+        // It may have done anything to the trees, and mounted others.
+        self.distrust_sets();
         match std::process::Command::new("/bin/sh").arg("-c").arg(&command).status() {
-            Ok(status) if !status.success() => front.note(&format!("`{command}` ended with {status}")),
-            Ok(_) => {}
-            Err(e) => front.note(&format!("`{command}` could not be run: {e}")),
+            Ok(status) if status.success() => return Ok(Status::Done),
+            Ok(status) => {
+                let help = "what it printed stands above; if that is no reason to end the script: `COMMAND || true`";
+                front.error(None, &format!("`{command}` ended with {status}"), Some(help));
+            }
+            Err(e) => {
+                let help = "`system` starts commands with /bin/sh";
+                front.error(None, &format!("`{command}` could not be run: {e}"), Some(help));
+            }
         }
-        Ok(Status::Done)
+        Ok(Status::Failed)
     }
 
     fn help(&self, front: &mut dyn Front) {
@@ -400,7 +410,15 @@ impl Session {
             let d = Diagnostic::error(Code::BadArgument, span, "`fscheck` needs a path and a type");
             return Err(Box::new(d.help("write `fscheck path=PATH,fstype=TYPE`")));
         };
+        let made = self.make_dir_for(path, front)?;
+        if made != Status::Done {
+            return Ok(made);
+        }
         let (path, wanted) = (self.text(path)?, self.text(fstype)?);
+        if !std::path::Path::new(&path).exists() {
+            front.error(None, &format!("{path} does not exist"), Some("the script's `fscheck` asks what it lies on"));
+            return Ok(Status::Refused);
+        }
         let kind = super::environment::mount(path.as_ref()).map_or("unknown".to_owned(), |m| m.kind);
         if kind == wanted {
             return Ok(Status::Done);

@@ -1,15 +1,26 @@
 //! The environment of a run, as the result records it: machine, kernel, limits, mounts.
 
 use crate::fileset::device;
-use crate::stats::result::Environment;
 use crate::stats::result::environment::{Clock, Cpu, Device, Memory, Mount, Uname};
+use crate::stats::result::{Environment, RunEnvironment};
 use crate::sys::{self, limits};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is known of the machine; the mounts are those of the given paths.
-pub(super) fn environment(paths: &[PathBuf]) -> Environment {
+/// What a run finds: the mounts are those of the given paths.
+pub(super) fn of_run(paths: &[PathBuf]) -> RunEnvironment {
+    let mut mounts: Vec<Mount> = Vec::new();
+    for mount in paths.iter().filter_map(|p| mount(p)) {
+        if !mounts.iter().any(|m| m.path == mount.path) {
+            mounts.push(mount);
+        }
+    }
+    RunEnvironment { memory_available: limits::memory().1, mounts, other: settings() }
+}
+
+/// What is known of the machine.
+pub(super) fn environment() -> Environment {
     let uname = rustix::system::uname();
     let text = |c: &std::ffi::CStr| c.to_string_lossy().into_owned();
     let (total, available) = limits::memory();
@@ -19,12 +30,6 @@ pub(super) fn environment(paths: &[PathBuf]) -> Environment {
         .lines()
         .find_map(|l| l.strip_prefix("model name")?.split_once(':').map(|(_, m)| m.trim().to_owned()))
         .unwrap_or_default();
-    let mut mounts: Vec<Mount> = Vec::new();
-    for mount in paths.iter().filter_map(|p| mount(p)) {
-        if !mounts.iter().any(|m| m.path == mount.path) {
-            mounts.push(mount);
-        }
-    }
     Environment {
         uname: Uname {
             sysname: text(uname.sysname()),
@@ -37,7 +42,6 @@ pub(super) fn environment(paths: &[PathBuf]) -> Environment {
         memory: Memory { total, available },
         clock: Clock { name: clock.name().to_owned(), cost_ns: clock.cost_ns() },
         limits: BTreeMap::from([("nofile".to_owned(), Some(limits::descriptors()))]),
-        mounts,
         other: settings(),
     }
 }

@@ -3,6 +3,7 @@
 use super::cache::Cache;
 use super::collector::Collector;
 use super::record::{self, Periodic, Timeline};
+use super::run::RunTime;
 use super::{Front, Session, Status};
 use crate::diag::Diagnostic;
 use crate::fileset::Fileset;
@@ -25,6 +26,8 @@ pub(super) struct Ready {
     pub(super) sets: Vec<Arc<Fileset>>,
     /// Of those that were made for this run.
     pub(super) prepared: Vec<Option<Prepared>>,
+    /// The run goes on from the files that are there.
+    pub(super) as_is: bool,
     pub(super) dirty_before: u64,
     pub(super) cache: Cache,
 }
@@ -55,7 +58,15 @@ impl Session {
             return status;
         }
         self.has_run = true;
-        let mut ready = match self.get_ready(Span::default(), front) {
+        let status = self.start_live(front);
+        if self.live.is_none() {
+            self.release_sets();
+        }
+        status
+    }
+
+    fn start_live(&mut self, front: &mut dyn Front) -> Status {
+        let mut ready = match self.get_ready(false, Span::default(), front) {
             Ok(ready) => ready,
             Err(status) => return status,
         };
@@ -279,14 +290,16 @@ impl Session {
             ));
         }
         live.heard.try_iter().for_each(|message| front.note(&message));
+        self.release_sets();
         status
     }
 
-    /// `psrun [[-]PERIOD [SECONDS]]`.
+    /// `psrun [[-]PERIOD [SECONDS]] [as-is]`.
     pub(super) fn psrun(
         &mut self,
         period: Option<&Spanned<Expr>>,
         seconds: Option<&Spanned<Expr>>,
+        as_is: bool,
         span: Span,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
@@ -303,7 +316,8 @@ impl Session {
         }
         let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
         let periodic = Periodic::new(if period > 0.0 { period } else { PERIOD }, reset);
-        Ok(self.run_with(seconds, Some(periodic), span, front))
+        let time = RunTime { seconds, as_is };
+        Ok(self.run_with(time, Some(periodic), span, front))
     }
 }
 

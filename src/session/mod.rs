@@ -22,6 +22,7 @@ mod remarks;
 pub mod profile;
 mod run;
 mod script;
+mod sets;
 mod settings;
 mod shell;
 mod streams;
@@ -31,8 +32,8 @@ pub use record::day_and_time;
 pub use settings::Settings;
 
 use crate::diag::{Code, Diagnostic, Severity, has_errors};
-use crate::fileset::Fileset;
 use crate::fileset::prepare::Prepared;
+use crate::fileset::{Fileset, Stamp};
 use crate::flowop;
 use crate::model::{self, Command, CommandKind, Expr, Known, QuitMode, Scope, SetBy};
 use crate::plan::{self, Definitions, FRESH, Plan};
@@ -42,7 +43,7 @@ use crate::spec::{Dialect, SpecTable};
 use crate::stats::result::Document;
 use crate::syntax::ast::TextPart;
 use crate::util::ordered::Ordered;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -111,6 +112,10 @@ pub struct Session {
     quit: bool,
     nested: usize,
     sets: Vec<ReadySet>,
+    /// Roots of trees that this session has made or brought to their definition, with what their data is like.
+    roots: BTreeMap<PathBuf, String>,
+    /// A run has written since the disks were at rest.
+    wrote: bool,
     fresh: Option<PathBuf>,
     /// Where there were to be trees: the directories of their roots.
     places: BTreeSet<PathBuf>,
@@ -137,6 +142,10 @@ struct ReadySet {
     prepared: Prepared,
     /// What it was made from, in its printed form.
     made_from: String,
+    /// The tree may be another than the definition says.
+    changed: bool,
+    /// The marker's when the set was let go of after its last run; `None` where the tree may have been changed since.
+    stamp: Option<Stamp>,
 }
 
 impl Session {
@@ -183,6 +192,8 @@ impl Session {
             quit: false,
             nested: 0,
             sets: Vec::new(),
+            roots: BTreeMap::new(),
+            wrote: false,
             fresh: None,
             places: BTreeSet::new(),
             live: None,

@@ -4,12 +4,15 @@ use super::commands::as_json;
 use super::live::Ready;
 use super::{Session, Status, environment, remarks};
 use crate::engine::Asynchronous;
-use crate::plan::Plan;
+use crate::plan::{Plan, Step};
+use crate::random::Quantity;
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
 use crate::stats;
 use crate::stats::result::build::{self, CpuTime};
-use crate::stats::result::{Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Run, State, Straggler};
+use crate::stats::result::{
+    Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Repaired, Run, State, Straggler,
+};
 use crate::stats::snapshot::Snapshot;
 use crate::sys::{Clock, errno_name};
 use std::collections::BTreeMap;
@@ -188,7 +191,7 @@ impl Session {
     pub(super) fn new_run(&mut self, ready: &Ready, running: &Running, seconds: Option<f64>) -> Run {
         let paths: Vec<_> = ready.sets.iter().map(|s| s.spec.root()).collect();
         let real = self.settings.engine.real();
-        self.document.environment = environment::environment(if real { &paths } else { &[] });
+        self.document.environment = environment::environment();
         let plan = &ready.plan;
         let mut variables = BTreeMap::new();
         for binding in self.scope.bindings() {
@@ -198,13 +201,20 @@ impl Session {
         }
         let mut run = Run {
             requested_seconds: seconds,
+            environment: environment::of_run(if real { &paths } else { &[] }),
+            as_is: ready.as_is,
             variables,
             engine: self.engine_name(plan).to_owned(),
             processes: plan.n_processes(),
             threads: plan.n_threads(),
             descriptor_tables: if real { running.tables() } else { "shared" }.to_owned(),
             lathist: self.lathist,
-            settled: ready.prepared.iter().flatten().last().map(|p| p.settled.is_some_and(|s| !s.ran_out)),
+            settled: ready
+                .prepared
+                .iter()
+                .flatten()
+                .rfind(|p| !p.unchanged || p.settled.is_some())
+                .map(|p| p.settled.is_some_and(|s| !s.ran_out)),
             flowops: plan.flowops.iter().enumerate().map(|(id, _)| self.identity(plan, id)).collect(),
             filesets: ready
                 .sets
@@ -310,6 +320,12 @@ impl Session {
             Ended::Fault(fault) => self.fault(run, plan, fault),
         };
         (run.state, run.ended_by) = (state, by);
+        // Live processes are asked for what they have done so far, which counts once they have been waited for.
+        let looked_at = *ended == Ended::Asked && run.requested_seconds.is_some();
+        if (state == State::Complete || looked_at) && nothing_done(run, plan) {
+            run.state = State::NothingDone;
+            return Status::Failed;
+        }
         status
     }
 
@@ -357,6 +373,15 @@ impl Session {
             self.scope.set_internal(&format!("stats.{name}"), value.to_string());
         }
     }
+}
+
+/// Whether no operation was done, though the script asks for some.
+fn nothing_done(run: &Run, plan: &Plan) -> bool {
+    let is_asked = |(process, thread): (&crate::plan::Process, &crate::plan::Thread)| {
+        let is_op = |step: &Step| matches!(step, Step::Op { iters, .. } if !matches!(iters, Quantity::Const(0)));
+        process.instances > 0 && thread.steps.iter().any(is_op)
+    };
+    run.flowops.iter().all(|flowop| flowop.ops == 0) && plan.threads().any(is_asked)
 }
 
 /// What the command that ran it comes to: the environment refuses, or the run fails.
@@ -427,8 +452,15 @@ fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prep
         files: prepared.map_or(set.tree.files_at_start(), |p| p.files),
         directories: prepared.map_or(set.tree.n_dirs(), |p| p.directories),
         bytes: prepared.map_or(set.tree.bytes_at_start(), |p| p.bytes),
-        populate_seconds: prepared.map(|p| p.populate_seconds),
-        sync_seconds: prepared.map(|p| p.sync_seconds),
+        populate_seconds: prepared.filter(|p| !p.unchanged).map(|p| p.populate_seconds),
+        repaired: prepared.filter(|p| p.reused).map(|p| Repaired {
+            made: p.repairs.made,
+            resized: p.repairs.resized,
+            removed: p.repairs.removed,
+            directories_made: p.repairs.directories_made,
+            directories_removed: p.repairs.directories_removed,
+        }),
+        sync_seconds: prepared.filter(|p| p.settled.is_some()).map(|p| p.sync_seconds),
         ..Fileset::default()
     }
 }

@@ -6,7 +6,7 @@ use super::live::Ready;
 use super::{Front, ReadySet, Session, Status, record};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Asynchronous;
-use crate::fileset::prepare::{self, Prepared};
+use crate::fileset::prepare;
 use crate::fileset::{Fileset, settle};
 use crate::plan::{self, Plan};
 use crate::runtime::{self, Ended, Running, Waited};
@@ -20,8 +20,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-/// The sets of a plan, and how those that were made for it came about.
-type OnDisk = (Vec<Arc<Fileset>>, Vec<Option<Prepared>>);
+/// How long a run is to take, and from what it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct RunTime {
+    /// As the command says; `None` if it says nothing.
+    pub(super) seconds: Option<f64>,
+    /// It goes on from the files that are there.
+    pub(super) as_is: bool,
+}
 
 /// Seconds of a run whose script and command line say nothing.
 const DEFAULT_SECONDS: f64 = 60.0;
@@ -60,32 +66,35 @@ impl Session {
 
     /// A run from start to end.
     pub(super) fn run(&mut self, seconds: Option<f64>, span: Span, front: &mut dyn Front) -> Status {
-        self.run_with(seconds, None, span, front)
+        self.run_with(RunTime { seconds, as_is: false }, None, span, front)
     }
 
     pub(super) fn run_with(
         &mut self,
-        seconds: Option<f64>,
+        time: RunTime,
         report: Option<record::Periodic>,
         span: Span,
         front: &mut dyn Front,
     ) -> Status {
         self.has_run = true;
-        self.shell.last_run = Some(seconds);
+        self.shell.last_run = Some(time);
         let status = self.shutdown_processes(front);
         if status != Status::Done {
             return status;
         }
-        let mut ready = match self.get_ready(span, front) {
-            Ok(ready) => ready,
-            Err(status) => return status,
+        let status = match self.get_ready(time.as_is, span, front) {
+            Ok(mut ready) => {
+                let limit = self.limit(time.seconds, front);
+                self.measure(&mut ready, limit, report, front)
+            }
+            Err(status) => status,
         };
-        let limit = self.limit(seconds, front);
-        self.measure(&mut ready, limit, report, front)
+        self.release_sets();
+        status
     }
 
     /// Compiles the plan and brings its file sets onto the disk.
-    pub(super) fn get_ready(&mut self, span: Span, front: &mut dyn Front) -> Result<Ready, Status> {
+    pub(super) fn get_ready(&mut self, as_is: bool, span: Span, front: &mut dyn Front) -> Result<Ready, Status> {
         if self.definitions.processes.is_empty() {
             let d = Diagnostic::error(Code::NothingToRun, span, "no process is defined")
                 .help("define one, or `load` a personality");
@@ -96,12 +105,15 @@ impl Session {
         self.refuse_devices(front)?;
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
+        self.check_dir(front)?;
         self.refuse_unaligned(&plan, front)?;
-        let (sets, prepared) = self.prepare(&plan, front)?;
+        let as_is = as_is || self.settings.as_is;
+        let (sets, prepared) = self.prepare(&plan, as_is, true, front)?;
         check_machine(&plan, &sets, front)?;
         let cache = self.bring_caches(&sets, front)?;
         let dirty_before = settle::dirty_bytes();
-        Ok(Ready { plan, sets, prepared, dirty_before, cache })
+        self.wrote |= plan.writes();
+        Ok(Ready { plan, sets, prepared, as_is, dirty_before, cache })
     }
 
     /// How asynchronous operations run on this machine. `io_uring` by name, where the kernel gives none, is refused.
@@ -185,93 +197,6 @@ impl Session {
             Some("`wmlrun clean` removes them"),
         );
         Err(Status::Refused)
-    }
-
-    /// The plan's sets, those of an earlier run kept where nothing about them has changed.
-    fn prepare(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<OnDisk, Status> {
-        if !self.settings.engine.real() {
-            let sets = self.trees(plan, front).ok_or(Status::Refused)?;
-            let nothing = sets.iter().map(|_| None).collect();
-            return Ok((sets, nothing));
-        }
-        let wanted: Vec<String> = plan.filesets.iter().map(|s| format!("{s:?}")).collect();
-        // Sets that are no more, or look different now, are let go; a tree at the same place is looked at anew.
-        let mut kept = Vec::new();
-        for ready in std::mem::take(&mut self.sets) {
-            if wanted.contains(&ready.made_from) {
-                kept.push(ready);
-            } else if plan.filesets.iter().any(|s| s.root() == ready.set.spec.root()) {
-                ready.set.close();
-            } else {
-                self.let_go(&ready, front);
-            }
-        }
-        self.left.retain(|left| plan.filesets.iter().all(|s| s.root() != left.root));
-        let mut new = Vec::new();
-        for (spec, key) in plan.filesets.iter().zip(&wanted) {
-            if kept.iter().any(|r| r.made_from == *key) {
-                continue;
-            }
-            match Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt) {
-                Ok(set) => new.push((Arc::new(set), key.clone())),
-                Err(e) => {
-                    self.sets = kept;
-                    front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                    return Err(Status::Refused);
-                }
-            }
-        }
-        let fresh: Vec<Arc<Fileset>> = new.iter().map(|(set, _)| Arc::clone(set)).collect();
-        self.places.extend(fresh.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
-        // What bears a marker already is not this session's to take away, if it can't be worked on.
-        let unmade: Vec<PathBuf> =
-            fresh.iter().map(|set| set.spec.root()).filter(|root| !prepare::is_marked(root)).collect();
-        let prepared = self.bring_to_disk(&fresh, front);
-        let prepared = match prepared {
-            Ok(prepared) => prepared,
-            Err(status) => {
-                self.sets = kept;
-                self.leave_unfinished(unmade, front);
-                return Err(status);
-            }
-        };
-        let is_new: Vec<String> = new.iter().map(|(_, key)| key.clone()).collect();
-        kept.extend(new.into_iter().zip(prepared).map(|((set, made_from), prepared)| ReadySet {
-            set,
-            prepared,
-            made_from,
-        }));
-        // In the order of the plan.
-        kept.sort_by_key(|r| wanted.iter().position(|w| *w == r.made_from));
-        self.sets = kept;
-        let sets = self.sets.iter().map(|r| Arc::clone(&r.set)).collect();
-        let prepared = self.sets.iter().map(|r| is_new.contains(&r.made_from).then(|| r.prepared.clone())).collect();
-        Ok((sets, prepared))
-    }
-
-    fn bring_to_disk(&self, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<Vec<Prepared>, Status> {
-        if sets.is_empty() {
-            return Ok(Vec::new());
-        }
-        limits::raise_descriptors(1 << 20);
-        let options = prepare::Options {
-            threads: self.settings.populate_threads,
-            settle: self.settings.settle,
-            adopt: self.settings.adopt,
-            data_seed: self.settings.seed,
-            ..prepare::Options::default()
-        };
-        match self.interruptible(|stop| prepare::prepare(sets, &options, front.progress(), stop)) {
-            Ok(prepared) => Ok(prepared),
-            Err(_) if self.signal() != 0 => {
-                front.note("interrupted while files were made: there was no run");
-                Err(Status::Interrupted(self.signal()))
-            }
-            Err(e) => {
-                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                Err(Status::Refused)
-            }
-        }
     }
 
     /// The signal that came, or 0.
@@ -435,10 +360,13 @@ impl Session {
             return status;
         }
         let Some(plan) = self.plan(front) else { return Status::Script };
-        match self.prepare(&plan, front) {
-            Ok(_) => Status::Done,
-            Err(status) => status,
+        if let Err(status) = self.check_dir(front) {
+            return status;
         }
+        let status =
+            self.prepare(&plan, self.settings.as_is, false, front).map_or_else(|status| status, |_| Status::Done);
+        self.release_sets();
+        status
     }
 
     /// `shutdown files`: removes the trees.
@@ -452,6 +380,11 @@ impl Session {
     }
 
     fn remove_tree(&self, ready: &ReadySet, front: &mut dyn Front) -> Status {
+        // It may lie on a file system that is not mounted any more, or was made anew.
+        if !prepare::is_marked(&ready.set.spec.root()) {
+            ready.set.close();
+            return Status::Done;
+        }
         let stop = AtomicBool::new(false);
         match prepare::remove(&ready.set, self.settings.populate_threads, &stop) {
             Ok(removed) => {
@@ -473,6 +406,9 @@ impl Session {
         if (own && !self.settings.keep) || self.settings.clean {
             return self.remove_tree(ready, front);
         }
+        if !prepare::is_marked(&ready.set.spec.root()) {
+            return Status::Done;
+        }
         let files = ready.set.state.n_existing();
         let adopted = ready.prepared.adopted;
         self.left.push(Left { root: ready.set.spec.root(), bytes: ready.prepared.bytes, files, adopted });
@@ -481,7 +417,7 @@ impl Session {
     }
 
     /// Trees whose making began here and ended early, in a directory of the user's: they stay or go like others.
-    fn leave_unfinished(&mut self, roots: Vec<PathBuf>, front: &mut dyn Front) {
+    pub(super) fn leave_unfinished(&mut self, roots: Vec<PathBuf>, front: &mut dyn Front) {
         for root in roots.into_iter().filter(|root| prepare::is_marked(root)) {
             if self.fresh.as_ref().is_some_and(|dir| root.starts_with(dir)) {
                 continue;

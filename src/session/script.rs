@@ -231,10 +231,11 @@ impl Session {
             let _ = writeln!(out, "usage {}", written(&usage.node));
         }
         let default = self.default_seconds.as_ref().map(|s| spelled(&self.map, s));
-        if let Some(seconds) =
-            self.shell.last_run.flatten().map(|s| s.to_string()).or(default).filter(|_| !d.processes.is_empty())
-        {
-            let _ = writeln!(out, "run {seconds}");
+        let last = self.shell.last_run;
+        let seconds = last.and_then(|run| run.seconds).map(|s| s.to_string()).or(default);
+        let as_is = if last.is_some_and(|run| run.as_is) { " as-is" } else { "" };
+        if let Some(seconds) = seconds.filter(|_| !d.processes.is_empty()) {
+            let _ = writeln!(out, "run {seconds}{as_is}");
         }
         let mut map = SourceMap::new();
         let file: FileId = map.add("saved script", &out);

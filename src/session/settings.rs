@@ -32,6 +32,10 @@ pub struct Settings {
     pub cold: bool,
     /// Wait for the disks to come to rest after population.
     pub settle: bool,
+    /// The directory of the command line is made if it is not there.
+    pub mkdir: bool,
+    /// Every run goes on from the files that are there.
+    pub as_is: bool,
     /// Keep the fresh directory.
     pub keep: bool,
     /// Remove the trees in a directory that the user named.
@@ -69,6 +73,8 @@ impl Default for Settings {
             pin: false,
             cold: false,
             settle: true,
+            mkdir: false,
+            as_is: false,
             keep: false,
             clean: false,
             adopt: false,

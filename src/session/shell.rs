@@ -2,6 +2,7 @@
 //!
 //! The table of these commands is [`crate::spec::prompt`]. Deliberately absent: lines, keys and colours (`repl`).
 
+use super::run::RunTime;
 use super::{Front, Session, Status, library, listed, script};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::{self, Expr, SetBy};
@@ -34,8 +35,7 @@ pub(super) struct Shell {
     /// Names and texts of what was loaded, in order.
     loaded: Vec<(String, FileId)>,
     /// The time of the last run, as it was asked for; `None` before there was one.
-    #[expect(clippy::option_option, reason = "no run yet, and a run without a time, are two things")]
-    pub(super) last_run: Option<Option<f64>>,
+    pub(super) last_run: Option<RunTime>,
 }
 
 impl Shell {
@@ -383,7 +383,7 @@ impl Session {
 
     fn repeat(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let times = count(argument, 1, "repeat [TIMES]")?;
-        let Some(seconds) = self.shell.last_run else {
+        let Some(time) = self.shell.last_run else {
             front.error(None, "there was no run yet", Some("`run SECONDS` makes one"));
             return Ok(Status::Script);
         };
@@ -391,7 +391,7 @@ impl Session {
             if times > 1 {
                 front.note(&format!("run {n} of {times}"));
             }
-            let status = self.run(seconds, argument.span, front);
+            let status = self.run_with(time, None, argument.span, front);
             if status != Status::Done {
                 return Ok(status);
             }
@@ -465,10 +465,8 @@ impl Session {
     }
 
     fn clear(&mut self, front: &mut dyn Front) -> Status {
-        let mut status = self.shutdown_processes(front);
-        for ready in std::mem::take(&mut self.sets) {
-            status = status.max(self.let_go(&ready, front));
-        }
+        // The trees stay for what is defined next; the next run lets go of those that it does not need.
+        let status = self.shutdown_processes(front);
         self.definitions = Definitions::default();
         let names: Vec<(String, SetBy)> = self.scope.bindings().map(|b| (b.name.clone(), b.by)).collect();
         for (name, by) in names.into_iter().filter(|(_, by)| *by != SetBy::Default) {

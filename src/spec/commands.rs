@@ -74,14 +74,14 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "run",
-        "run [SECONDS]",
+        "run [SECONDS] [as-is]",
         Both,
-        "makes the trees, starts the processes, measures, stops them, reports",
+        "sets up the trees (`as-is`: leaves them), runs the processes, measures, reports",
         "run 60",
     ),
     command(
         "psrun",
-        "psrun [[-]PERIOD [SECONDS]]",
+        "psrun [[-]PERIOD [SECONDS]] [as-is]",
         Fsl,
         "a run that reports each period; with a minus each period by itself",
         "psrun -10 60",

@@ -165,6 +165,16 @@ pub fn fstat(fd: Fd) -> Result<Stat> {
     rfs::fstat(borrow(fd)).map(Stat::from)
 }
 
+/// The inode number of an open file, and when it was last changed, in seconds and nanoseconds.
+#[allow(
+    clippy::useless_conversion,
+    clippy::unnecessary_cast,
+    reason = "the fields' types differ between architectures"
+)]
+pub fn change_time(fd: Fd) -> Result<(u64, (i64, i64))> {
+    rfs::fstat(borrow(fd)).map(|s| (s.st_ino, (s.st_ctime as i64, s.st_ctime_nsec as i64)))
+}
+
 /// What is known of `name` in `dir`; a link is not followed.
 #[inline]
 pub fn stat_at(dir: Fd, name: &CStr) -> Result<Stat> {

@@ -57,7 +57,7 @@ fn both_engines_write_the_same_bytes_and_count_the_same() {
         for also in ["", "flowop hog name=h,value=1000\n"] {
             let mut seen = Vec::new();
             for engine in engines(TEST) {
-                let call = Wml::below(mount.dir()).file("x.wml", &once(flags, also));
+                let call = Wml::below(mount.dir()).file("x.wml", &once(flags, also)).folder("there");
                 let call = call.args(["x.wml", "--engine", engine, "--seed", "7", "--dir", "there", "--no-settle"]);
                 let output = call.result().timeout(Duration::from_mins(1)).run().exits(0);
                 let run = output.only_run();
@@ -227,7 +227,7 @@ fn unaligned_direct_io_is_refused_by_name() {
     };
     let run = |flowops: &str| {
         let call = Wml::below(mount.dir()).file("x.wml", &script(flowops)).args(["x.wml", "--runtime", "1"]);
-        call.args(["--dir", "there", "--no-settle"]).run()
+        call.folder("there").args(["--dir", "there", "--no-settle"]).run()
     };
     let by_slot = "flowop openfile name=op,filesetname=f,fd=1,directio\nflowop read name=odd,fd=1,iosize=1000\n\
         flowop closefile name=cl,fd=1";

@@ -111,6 +111,12 @@ impl Wml {
         self
     }
 
+    /// Makes an empty directory in the working directory.
+    pub(crate) fn folder(self, name: &str) -> Self {
+        std::fs::create_dir_all(self.dir().join(name)).unwrap();
+        self
+    }
+
     /// Adds arguments.
     pub(crate) fn args<I>(mut self, args: I) -> Self
     where

@@ -77,7 +77,7 @@ fn the_devices_below_are_named_from_the_top_to_the_bottom() {
     }
     let mount = Mount::new(Fs::Ext4, image());
     let call = Wml::new().file("w.wml", SCRIPT).args(["w.wml", "--dir"]).args([mount.dir()]);
-    let mounts = call.result().run().exits(0).result()["environment"]["mounts"].take();
+    let mounts = call.result().run().exits(0).only_run()["environment"]["mounts"].take();
     let devices = mounts[0]["devices"].as_array().unwrap();
     let top = mount.device().unwrap().rsplit('/').next().unwrap().to_owned();
     assert_eq!(devices[0]["name"], top.as_str());

@@ -26,7 +26,7 @@ fn all_on(fs: Fs) {
         let output = call.result().timeout(Duration::from_mins(5)).run().exits(0);
         let run = output.only_run();
         assert_eq!(output.left(), [""; 0], "left behind");
-        let kind = &output.result()["environment"]["mounts"][0]["type"];
+        let kind = &output.only_run()["environment"]["mounts"][0]["type"];
         assert_eq!(kind, fs.name(), "of the mount in the result");
         assert_works(script, &run);
     });

@@ -13,6 +13,7 @@ mod support;
 mod told;
 mod tree;
 
+mod again;
 mod aio;
 mod cold;
 mod commands;

@@ -33,7 +33,7 @@ fn shell(dir: &Path, options: &[&str]) -> Child {
 }
 
 /// What a shell says to a whole text: standard output, standard error, exit status.
-fn says(dir: &Path, options: &[&str], text: &str) -> (String, String, Option<i32>) {
+pub(crate) fn says(dir: &Path, options: &[&str], text: &str) -> (String, String, Option<i32>) {
     let mut child = shell(dir, options);
     let mut input = child.stdin.take().unwrap();
     let text = text.to_owned();

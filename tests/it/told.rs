@@ -71,7 +71,8 @@ fn threads_that_found_no_file_any_more_are_told_in_the_report() {
         "define fileset name=none,path=$dir,dirwidth=5\n{SETS}define process name=p {{ thread name=t {{\n\
                           flowop statfile name=st,filesetname=none }} }}\n"
     );
-    let output = Wml::new().file("x.wml", &script).result().args(["x.wml", "--engine", "null"]).run().exits(0);
+    let output = Wml::new().file("x.wml", &script).result().args(["x.wml", "--engine", "null"]).run().exits(1);
+    assert_eq!(output.only_run()["state"], "nothing_done");
     let [note] = &notes(&output, "ran_dry")[..] else { panic!("{}", output.shown()) };
     assert!(note.ends_with("the set has 0 entries: say with `entries=` how many files it has"), "{note}");
 }

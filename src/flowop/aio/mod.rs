@@ -147,6 +147,10 @@ impl Op for Submit {
         format!("{} iosize={}{}{depth}", self.file.describe(), self.iosize, self.place.describe())
     }
 
+    fn preserves(&self) -> bool {
+        !self.write
+    }
+
     fn effects(&self) -> Effects {
         let size = largest(&self.iosize);
         let aio = Aio { depth: self.most(), size, bounded: self.depth > 0 };
@@ -234,6 +238,10 @@ struct Wait;
 impl Stateless for Wait {
     fn describe(&self) -> String {
         String::new()
+    }
+
+    fn preserves(&self) -> bool {
+        true
     }
 
     fn effects(&self) -> Effects {

@@ -97,7 +97,7 @@ fn gather<'a>(commands: &'a [Command], set: &mut Vec<(&'a str, Span)>, read: &mu
                 }
                 def.flowops.iter().for_each(|f| flowop(f, read));
             }
-            CommandKind::Run(Some(e))
+            CommandKind::Run { seconds: Some(e), .. }
             | CommandKind::Sleep(e)
             | CommandKind::Warmup(e)
             | CommandKind::System(e)
@@ -109,7 +109,7 @@ fn gather<'a>(commands: &'a [Command], set: &mut Vec<(&'a str, Span)>, read: &mu
             | CommandKind::Stats(
                 Stats::Dump(e) | Stats::XmlDump(e) | Stats::MultiDump(e) | Stats::Directory(e) | Stats::Command(e),
             ) => expression(e, read),
-            CommandKind::PsRun { period, seconds } => {
+            CommandKind::PsRun { period, seconds, .. } => {
                 period.iter().chain(seconds).for_each(|e| expression(e, read));
             }
             CommandKind::FsCheck { path, fstype } => path.iter().chain(fstype).for_each(|e| expression(e, read)),

@@ -17,9 +17,19 @@ pub struct Environment {
     pub clock: Clock,
     /// The process's limits by name (`nofile`, `nproc`); null is none.
     pub limits: BTreeMap<String, Option<u64>>,
-    /// The file systems that file sets lie on.
-    pub mounts: Vec<Mount>,
     /// Anything else that was found: governor, cgroup, sysctls.
+    pub other: BTreeMap<String, serde_json::Value>,
+}
+
+/// What may differ from run to run: a script can mount another file system, or change a setting of the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunEnvironment {
+    /// Bytes of memory that could be had without swapping when the run started.
+    pub memory_available: u64,
+    /// The file systems that its file sets lie on.
+    pub mounts: Vec<Mount>,
+    /// Settings of the kernel that move results, and the load.
     pub other: BTreeMap<String, serde_json::Value>,
 }
 
@@ -84,7 +94,7 @@ pub struct Mount {
     pub options: String,
     /// Its size in bytes.
     pub total: u64,
-    /// Bytes free to the user when the program started.
+    /// Bytes free to the user when the run started.
     pub free: u64,
     /// The devices below, from the top to the bottom.
     pub devices: Vec<Device>,

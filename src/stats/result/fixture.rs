@@ -4,7 +4,10 @@
 
 use super::build::{self, CpuTime};
 use super::environment::{Clock, Cpu, Device, Memory, Mount, Uname};
-use super::{CacheState, Class, DirtyBytes, Document, Environment, Fileset, Flowop, Interval, Run, Script, Warmup};
+use super::{
+    CacheState, Class, DirtyBytes, Document, Environment, Fileset, Flowop, Interval, Run, RunEnvironment, Script,
+    Warmup,
+};
 use crate::stats::snapshot::{Dist, Snapshot};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -68,6 +71,7 @@ pub(crate) fn run() -> Run {
         finished_seconds: 74.021,
         requested_seconds: Some(SECONDS),
         measured_seconds: SECONDS,
+        environment: run_environment(),
         variables: BTreeMap::from([("dir".into(), json!("/mnt/test")), ("nshadows".into(), json!(200))]),
         engine: "posix".into(),
         processes: 2,
@@ -137,6 +141,13 @@ fn environment() -> Environment {
         memory: Memory { total: 16 << 30, available: 12 << 30 },
         clock: Clock { name: "tsc".into(), cost_ns: 10.8 },
         limits: BTreeMap::from([("nofile".into(), Some(1_048_576)), ("nproc".into(), None)]),
+        other: BTreeMap::from([("governor".into(), json!("performance"))]),
+    }
+}
+
+fn run_environment() -> RunEnvironment {
+    RunEnvironment {
+        memory_available: 12 << 30,
         mounts: vec![Mount {
             path: "/mnt/test".into(),
             source: "/dev/nvme0n1p2".into(),
@@ -153,6 +164,6 @@ fn environment() -> Environment {
                 direct_io: None,
             }],
         }],
-        other: BTreeMap::from([("governor".into(), json!("performance"))]),
+        other: BTreeMap::from([("load".into(), json!("0.10 0.08 0.05 1/412 10253"))]),
     }
 }

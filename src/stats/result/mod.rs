@@ -12,7 +12,7 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod schema_tests;
 
-pub use environment::Environment;
+pub use environment::{Environment, RunEnvironment};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -107,6 +107,8 @@ pub enum State {
     Stuck,
     /// Before it could fill its file system.
     LowSpace,
+    /// Without any operation done.
+    NothingDone,
 }
 
 impl State {
@@ -118,6 +120,7 @@ impl State {
             Self::Failed => "failed",
             Self::Stuck => "stuck",
             Self::LowSpace => "low_space",
+            Self::NothingDone => "nothing_done",
         }
     }
 }
@@ -168,6 +171,10 @@ pub struct Run {
     pub requested_seconds: Option<f64>,
     /// The time measured, warm-up left out.
     pub measured_seconds: f64,
+    /// The file systems and the kernel as the run found them.
+    pub environment: RunEnvironment,
+    /// Whether it went on from the files that were there (`as-is`); else file sets were brought to their definitions before.
+    pub as_is: bool,
     /// The script's variables as the run saw them.
     pub variables: BTreeMap<String, serde_json::Value>,
     /// What made the calls: `posix`; `uring`, where asynchronous I/O went by `io_uring`; `null`.
@@ -469,6 +476,8 @@ pub struct Fileset {
     pub bytes: u64,
     /// Time to make it; null if nothing was made.
     pub populate_seconds: Option<f64>,
+    /// What it took to bring a tree that was there to its definition; null if none was there.
+    pub repaired: Option<Repaired>,
     /// Time until it was on the device; null if not waited for.
     pub sync_seconds: Option<f64>,
     /// Share of its pages in memory before the run, 0 … 1; null if not measured.
@@ -486,6 +495,22 @@ pub struct Fileset {
     /// Where the bytes were that the run asked for (reads, or writes if it had none): `asked_bytes` of all sets on the same
     /// devices held against `device_bytes`. Null without such bytes, or if that cannot be told.
     pub verdict: Option<Verdict>,
+}
+
+/// Changes that brought a tree to its definition before a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Repaired {
+    /// Files made.
+    pub made: u64,
+    /// Files whose size was changed, in place.
+    pub resized: u64,
+    /// Files removed.
+    pub removed: u64,
+    /// Directories made.
+    pub directories_made: u64,
+    /// Directories removed.
+    pub directories_removed: u64,
 }
 
 /// Who moved the bytes that were asked for.

@@ -42,6 +42,7 @@ fn full() -> Document {
     run.open_loop =
         Some(OpenLoop { woken_late_ns_mean: Some(1.5), woken_late_share: Some(0.5), ..OpenLoop::default() });
     run.digest = Some(super::Digest::default());
+    run.filesets[0].repaired = Some(super::Repaired::default());
     run.filesets[0].device_bytes = Some(DeviceBytes::default());
     run.filesets[0].verdict = Some(Verdict::UnknownBelow);
     run.flowops[0].response_ns = Some(run.flowops[1].latency_ns);
@@ -63,7 +64,8 @@ fn documents_are_valid_with_and_without_operations() {
 
 #[test]
 fn every_state_is_in_the_schema_under_its_name() {
-    for state in [State::Complete, State::Interrupted, State::Failed, State::Stuck, State::LowSpace] {
+    let all = [State::Complete, State::Interrupted, State::Failed, State::Stuck, State::LowSpace, State::NothingDone];
+    for state in all {
         let document = Document { runs: vec![Run { state, ..Run::default() }], ..Document::default() };
         let value = serde_json::to_value(document).unwrap();
         assert_eq!(value["runs"][0]["state"], state.name());
@@ -86,7 +88,7 @@ fn the_schema_refuses_what_is_wrong() {
         ("/runs/0/flowops/0/latency_ns/p99.9", json!("12 ms")),
         ("/runs/0/flowops/1/errors", json!({"28": 3})),
         ("/runs/0/flowops/0/latency_ns", json!({})),
-        ("/environment/mounts/0/devices", json!(null)),
+        ("/runs/0/environment/mounts/0/devices", json!(null)),
     ] {
         assert_ne!(spoilt(pointer, value), Vec::<String>::new(), "{pointer}");
     }

@@ -1,0 +1,253 @@
+//! The file sets of a run on the disk: what is done with each before a run, and that nothing of them is held after it.
+//!
+//! A session remembers the trees that it has worked on. Before each run every set is brought to its definition, in place where
+//! its tree is known; where no run has changed it since, which the plan's operations and the marker's stamp tell, nothing is
+//! looked at. Deliberately absent: how trees are made, repaired and removed (`fileset`), and when they go (`run`).
+
+use super::{Front, ReadySet, Session, Status};
+use crate::fileset::prepare::{self, Prepared, Repairs};
+use crate::fileset::{Error, Existing, Fileset, FilesetSpec, Start};
+use crate::model::SetBy;
+use crate::plan::Plan;
+use crate::sys::limits;
+use crate::util::count::{count, grouped};
+use crate::util::duration;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The sets of a plan, and how those that were made for it came about.
+type OnDisk = (Vec<Arc<Fileset>>, Vec<Option<Prepared>>);
+
+impl Session {
+    /// The directory of the command line must be there: a slip in the name of a mount point would measure another file system.
+    /// With `--mkdir` it is made.
+    pub(super) fn check_dir(&self, front: &mut dyn Front) -> Result<(), Status> {
+        let by_user = self.scope.binding("dir").is_some_and(|b| b.by == SetBy::CommandLine);
+        let Some(Ok(value)) = self.scope.value("dir").filter(|_| by_user && self.settings.engine.real()) else {
+            return Ok(());
+        };
+        for dir in directories(&value.print()) {
+            let shown = dir.display();
+            match std::fs::metadata(dir) {
+                Ok(meta) if meta.is_dir() => {}
+                Ok(_) => {
+                    front.error(None, &format!("`--dir {shown}` is not a directory"), Some("name a directory"));
+                    return Err(Status::Refused);
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound && self.settings.mkdir => {
+                    if let Err(e) = std::fs::create_dir_all(dir) {
+                        front.error(None, &format!("{shown} can't be made: {e}"), Some("name another directory"));
+                        return Err(Status::Refused);
+                    }
+                    front.note(&format!("{shown} is made (`--mkdir`)"));
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                    let near =
+                        near_path(dir).map_or(String::new(), |near| format!("did you mean `{}`? ", near.display()));
+                    let help = format!("{near}`--mkdir` makes it");
+                    front.error(None, &format!("the directory `{shown}` of `--dir` does not exist"), Some(&help));
+                    return Err(Status::Refused);
+                }
+                Err(e) => {
+                    front.error(None, &format!("`--dir {shown}`: {e}"), Some("name another directory"));
+                    return Err(Status::Refused);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the plan's sets to their definitions, or, `as_is`, takes their trees as they are. Trees that this session knows
+    /// are repaired in place. `runs`: the plan is run afterwards, and may change them.
+    pub(super) fn prepare(
+        &mut self,
+        plan: &Plan,
+        as_is: bool,
+        runs: bool,
+        front: &mut dyn Front,
+    ) -> Result<OnDisk, Status> {
+        if !self.settings.engine.real() {
+            let sets = self.trees(plan, front).ok_or(Status::Refused)?;
+            let nothing = sets.iter().map(|_| None).collect();
+            return Ok((sets, nothing));
+        }
+        let keys: Vec<String> = plan.filesets.iter().map(|s| format!("{s:?}")).collect();
+        self.let_go_of_others(plan, &keys, front);
+        let changes = if runs { plan.changed_sets() } else { vec![false; keys.len()] };
+        let mut sets = Vec::new();
+        for ((spec, key), changes) in plan.filesets.iter().zip(&keys).zip(&changes) {
+            match self.start_of(spec, key, as_is, *changes) {
+                Ok(set) => sets.push(Arc::new(set)),
+                Err(e) => {
+                    front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+                    return Err(Status::Refused);
+                }
+            }
+        }
+        self.places.extend(sets.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
+        // What bears a marker already is not this session's to take away, if it can't be worked on.
+        let known = |root: &PathBuf| self.sets.iter().any(|r| r.set.spec.root() == *root);
+        let roots = sets.iter().map(|set| set.spec.root());
+        let unmade: Vec<PathBuf> = roots.filter(|root| !known(root) && !prepare::is_marked(root)).collect();
+        let prepared = match self.bring_to_disk(&sets, as_is, front) {
+            Ok(prepared) => prepared,
+            Err(status) => {
+                // What came of them is not known.
+                self.sets.iter_mut().for_each(|ready| ready.stamp = None);
+                self.leave_unfinished(unmade, front);
+                return Err(status);
+            }
+        };
+        self.sets = sets
+            .iter()
+            .zip(prepared.iter().zip(keys).zip(changes))
+            .map(|(set, ((prepared, made_from), changes))| {
+                self.roots.insert(set.spec.root(), data_of(&set.spec));
+                let changed = changes || (as_is && !prepared.unchanged);
+                let (set, prepared) = (Arc::clone(set), prepared.clone());
+                ReadySet { set, prepared, made_from, changed, stamp: None }
+            })
+            .collect();
+        Ok((sets, prepared.into_iter().map(Some).collect()))
+    }
+
+    /// Parts with sets that the plan does not have, or not as they were; a tree at the same place is looked at again.
+    fn let_go_of_others(&mut self, plan: &Plan, keys: &[String], front: &mut dyn Front) {
+        for ready in std::mem::take(&mut self.sets) {
+            if keys.contains(&ready.made_from) || plan.filesets.iter().any(|s| s.root() == ready.set.spec.root()) {
+                self.sets.push(ready);
+            } else {
+                self.let_go(&ready, front);
+            }
+        }
+        self.left.retain(|left| plan.filesets.iter().all(|s| s.root() != left.root));
+    }
+
+    /// A set at the start of a run, by what is known of its tree.
+    fn start_of(&self, spec: &FilesetSpec, key: &str, as_is: bool, changes: bool) -> Result<Fileset, Error> {
+        let before = self.sets.iter().find(|ready| ready.made_from == key);
+        let known = before.and_then(|ready| ready.stamp.filter(|_| !ready.changed));
+        let tree = match self.roots.get(&spec.root()) {
+            _ if as_is => Existing::Keep,
+            Some(data) if *data == data_of(spec) => Existing::Repair,
+            _ => Existing::Replace,
+        };
+        let start = Start { tree, known, changes };
+        match before {
+            Some(ready) => Ok(ready.set.again(start)),
+            None => Ok(Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt)?.with_start(start)),
+        }
+    }
+
+    /// Lets go of the sets after a run: between runs nothing of them is open or locked.
+    pub(super) fn release_sets(&mut self) {
+        for ready in &mut self.sets {
+            if let Some(stamp) = ready.set.close() {
+                ready.stamp = Some(stamp);
+            }
+        }
+    }
+
+    /// Something else may have changed the trees: the next run looks at them.
+    pub(super) fn distrust_sets(&mut self) {
+        self.sets.iter_mut().for_each(|ready| ready.stamp = None);
+    }
+
+    fn bring_to_disk(
+        &mut self,
+        sets: &[Arc<Fileset>],
+        as_is: bool,
+        front: &mut dyn Front,
+    ) -> Result<Vec<Prepared>, Status> {
+        if sets.is_empty() {
+            return Ok(Vec::new());
+        }
+        limits::raise_descriptors(1 << 20);
+        let options = prepare::Options {
+            threads: self.settings.populate_threads,
+            settle: self.settings.settle && (self.wrote || sets.iter().any(|set| !set.is_known())),
+            adopt: self.settings.adopt,
+            data_seed: self.settings.seed,
+            ..prepare::Options::default()
+        };
+        match self.interruptible(|stop| prepare::prepare(sets, &options, front.progress(), stop)) {
+            Ok(prepared) => {
+                self.wrote &= !options.settle;
+                if let Some(line) = changes_line(&prepared, as_is) {
+                    front.note(&line);
+                }
+                Ok(prepared)
+            }
+            Err(_) if self.signal() != 0 => {
+                front.note("interrupted while files were made: there was no run");
+                Err(Status::Interrupted(self.signal()))
+            }
+            Err(e) => {
+                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+                Err(Status::Refused)
+            }
+        }
+    }
+}
+
+/// The directories that a `path=` names: one, or several with colons between them, each of which begins as a path does.
+fn directories(text: &str) -> Vec<&Path> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let begins = |part: &&str| ["/", "./", "../"].iter().any(|start| part.starts_with(start));
+    match parts.len() > 1 && parts[1..].iter().all(begins) && !Path::new(text).exists() {
+        true => parts.into_iter().map(Path::new).collect(),
+        false => vec![Path::new(text)],
+    }
+}
+
+/// An entry of a missing path's parent whose name is near its own.
+fn near_path(path: &Path) -> Option<PathBuf> {
+    /// More names are not looked at: it is a courtesy.
+    const MOST: usize = 1000;
+    let parent = path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p })?;
+    let entries = std::fs::read_dir(parent).ok()?.take(MOST).flatten();
+    let names: Vec<String> = entries
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    Some(path.with_file_name(crate::diag::nearest(&name, names.iter().map(String::as_str))?))
+}
+
+/// What a file's data is like: files of other data are not the same files.
+fn data_of(spec: &FilesetSpec) -> String {
+    format!("{:?} {:?}", spec.compress, spec.dedupe)
+}
+
+/// What bringing trees that were there to their definitions took, if anything; or that they were left as they are.
+fn changes_line(prepared: &[Prepared], as_is: bool) -> Option<String> {
+    let there: Vec<&Prepared> = prepared.iter().filter(|set| set.reused).collect();
+    if as_is && !there.is_empty() {
+        let files = there.iter().map(|set| set.files).sum();
+        return Some(format!("file sets: left as they are, with {}", count(files, "file")));
+    }
+    let done = there.iter().fold(Repairs::default(), |all, set| all.and(set.repairs));
+    if done.total() == 0 {
+        return None;
+    }
+    let parts = [
+        (done.made, "file", "made"),
+        (done.resized, "file", "resized"),
+        (done.removed, "file", "removed"),
+        (done.directories_made, "directory", "made"),
+        (done.directories_removed, "directory", "removed"),
+    ];
+    let mut words: Vec<String> = Vec::new();
+    let mut last = "";
+    for (n, what, verb) in parts.into_iter().filter(|(n, ..)| *n > 0) {
+        let number = match (what == last, what) {
+            (true, _) => grouped(n),
+            (_, "directory") if n != 1 => format!("{} directories", grouped(n)),
+            _ => count(n, what),
+        };
+        words.push(format!("{number} {verb}"));
+        last = what;
+    }
+    let seconds: f64 = there.iter().map(|set| set.populate_seconds).sum();
+    Some(format!("file sets: {} in {}", words.join(", "), duration::seconds(seconds)))
+}
