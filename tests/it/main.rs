@@ -49,5 +49,6 @@ mod study;
 mod sums;
 mod syntax;
 mod tidy;
+mod variables;
 mod vectors_14;
 mod vectors_15;

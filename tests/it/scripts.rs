@@ -36,13 +36,13 @@ const CAPS: &[(&str, &str)] = &[
     ("count", "64"),
     ("iters", "16"),
     ("transactions", "2000"),
-    ("rounds", "200"),
+    ("seeks", "2000"),
     ("nqueue", "200"),
     ("nmail", "500"),
     ("nlinks", "100"),
     ("numactivevids", "4"),
     ("numpassivevids", "8"),
-    ("replintval", "1"),
+    ("repintval", "1"),
     ("unit", "2k"),
 ];
 /// Files at most this large where there are many of them.
@@ -94,7 +94,7 @@ impl Script {
             small.retain(|(name, _)| *name != "filesize");
             small.push(("filesize", MANY.1));
         }
-        if default("iosize").is_some_and(|n| n < FEW_BYTES.0) && default("filesize").is_some() {
+        if default("iosize").is_some_and(|n| (1..FEW_BYTES.0).contains(&n)) && default("filesize").is_some() {
             small.retain(|(name, _)| *name != "filesize");
             small.push(("filesize", FEW_BYTES.1));
         }

@@ -103,6 +103,30 @@ fn one_workload_ages_the_files_of_another_in_place() {
     assert_eq!(first.len(), short_or_long(4, 11));
 }
 
+/// The shipped iozone_* and randomwrite_ager work on the same two files, whatever size each gives them.
+#[test]
+fn iozone_measures_the_files_that_the_ager_ages() {
+    let dir = tempfile::tempdir_in(memory()).unwrap();
+    let step = |name: &str, sets: &[(&str, &str)]| {
+        let call = Wml::below(&memory()).args([name, "--runtime", "1", "--dir", dir.path().to_str().unwrap()]);
+        assert_eq!(call.sets(sets).result().run().exits(0).only_run()["state"], "complete", "{name}");
+        inodes(dir.path())
+    };
+    let measured = [("filesize", "8m"), ("iosize", "1m")];
+    let written = step("iozone_write", &measured);
+    let names: Vec<_> = written.keys().map(|path| path.strip_prefix(dir.path()).unwrap().to_owned()).collect();
+    let wanted = ["iozonefileset1/00000001/00000001", "iozonefileset2/00000001/00000001"].map(PathBuf::from);
+    assert_eq!(names, wanted);
+    let aged = step("randomwrite_ager", &[("filesize", "1m")]);
+    assert!(aged.values().all(|(_, size)| *size == 1 << 20), "{aged:?}");
+    for (path, (inode, _)) in &aged {
+        assert_eq!(*inode, written[path].0, "the ager works on the same files");
+    }
+    for name in ["iozone_randread", "iozone_fwrite", "iozone_write", "iozone_rewrite"] {
+        assert_eq!(step(name, &measured), written, "{name}: the same inodes at the full size");
+    }
+}
+
 /// Runs a profile of the study's with its personalities beside it. The directory of its results comes back with the output.
 fn batch(profile: &str, sets: &[(&str, &str)]) -> (Output, PathBuf) {
     let mut call = Wml::below(&memory()).file(&format!("{profile}.prof"), &text(&format!("{profile}.prof")));
