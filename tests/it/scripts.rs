@@ -36,7 +36,7 @@ const CAPS: &[(&str, &str)] = &[
     ("count", "64"),
     ("iters", "16"),
     ("transactions", "2000"),
-    ("seeks", "2000"),
+    ("seeks", "2004"),
     ("nqueue", "200"),
     ("nmail", "500"),
     ("nlinks", "100"),
