@@ -103,7 +103,7 @@ fn one_workload_ages_the_files_of_another_in_place() {
     assert_eq!(first.len(), short_or_long(4, 11));
 }
 
-/// The shipped iozone_* and randomwrite_ager work on the same two files, whatever size each gives them.
+/// The shipped `iozone_*` and `randomwrite_ager` work on the same two files, whatever size each gives them.
 #[test]
 fn iozone_measures_the_files_that_the_ager_ages() {
     let dir = tempfile::tempdir_in(memory()).unwrap();
