@@ -1,5 +1,6 @@
 //! The command line's form. The only file that knows the argument parser.
 
+use crate::util::printable;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -230,6 +231,10 @@ pub(super) fn manual(dir: &std::path::Path) -> std::io::Result<()> {
 /// Reads the process's command line. Wrong usage is told and ends in 2; help and version end in 0.
 pub(super) fn parse() -> Result<Cli, u8> {
     Cli::try_parse().map_err(|e| {
+        // The message quotes arguments: should they hold control characters, it is made again of arguments without.
+        let words: Vec<String> =
+            std::env::args_os().map(|word| printable::line(&word.to_string_lossy()).into_owned()).collect();
+        let e = Cli::try_parse_from(words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e);
         let _ = e.print();
         u8::from(e.use_stderr()) * 2
     })

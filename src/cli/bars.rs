@@ -2,7 +2,7 @@
 
 use super::console::tell;
 use crate::fileset::prepare::{Phase, Progress};
-use crate::util::{count, size};
+use crate::util::{count, printable, size};
 use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 use std::io::IsTerminal;
@@ -57,6 +57,7 @@ impl Progress for Bars {
             return;
         }
         self.finish();
+        let set = &*printable::line(set);
         let mut state = self.state.lock();
         let what = match phase {
             Phase::Scan => format!("looking through {set}"),

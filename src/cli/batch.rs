@@ -346,7 +346,7 @@ fn page(home: &Path, profile: &Profile, all: &[Done<'_>]) -> std::io::Result<Str
                 personality: &d.personality,
                 run: measured(d),
                 ended: "nothing was measured",
-                files: there.map(|(what, file)| (what, format!("{name}/{file}"))).collect(),
+                files: there.map(|(what, file)| (what, index::link(&[name, &file]))).collect(),
             }
         })
         .collect();

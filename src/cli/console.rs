@@ -10,7 +10,7 @@ use crate::session::Front;
 use crate::source::SourceMap;
 use crate::stats::result::environment::Mount;
 use crate::stats::result::{Document, Run};
-use crate::util::{count, size};
+use crate::util::{count, printable, size};
 use std::io::{IsTerminal, Write};
 
 /// Prints an error, and what to do about it.
@@ -20,14 +20,17 @@ pub(super) fn error(text: &str, help: Option<&str>) {
 
 fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
     let code = code.map_or(String::new(), |c| format!("[{c}]"));
-    tell(&format!("error{code}: {text}"));
+    tell(&format!("error{code}: {}", printable::short(text, MESSAGE)));
     if let Some(help) = help.filter(|h| !h.is_empty()) {
-        tell(&format!("  = help: {help}"));
+        tell(&format!("  = help: {}", printable::short(help, MESSAGE)));
     }
 }
 
 /// A text of nothing but errors is not drawn to its end.
-const MOST: usize = 100;
+const MOST: usize = 50;
+
+/// Characters of a message that are shown: more than a path has.
+const MESSAGE: usize = 6000;
 
 /// Threads that have not come back are told one by one up to here.
 const STRAGGLERS: usize = 5;
@@ -38,18 +41,19 @@ pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
     let style = if colour { diag::Style::Colour } else { diag::Style::Plain };
     let _ = std::io::stderr().write_all(diag::render(map, &found[..found.len().min(MOST)], style).as_bytes());
     if found.len() > MOST {
-        tell(&format!("… and {} more", found.len() - MOST));
+        tell(&format!("… and {} more", count::grouped((found.len() - MOST) as u64)));
     }
 }
 
-/// A line on standard output; a reader that has gone is no error.
+/// Lines on standard output, without control characters; a reader that has gone is no error.
 pub(super) fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let _ = writeln!(std::io::stdout(), "{}", printable::lines(text));
 }
 
-/// A line on standard error, in one write, so that a run is disturbed as little as can be; a reader that has gone is no error.
+/// Lines on standard error, without control characters, in one write, so that a run is disturbed as little as can be; a reader
+/// that has gone is no error.
 pub(super) fn tell(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{}\n", printable::lines(text)).as_bytes());
 }
 
 /// File systems in words, the first few of them.
@@ -57,7 +61,7 @@ fn places(mounts: &[Mount]) -> String {
     const NAMED: usize = 3;
     let name = |m: &Mount| {
         let memory = if m.in_memory() { ", so that memory is measured" } else { "" };
-        format!("{} ({}{memory})", m.kind, m.source)
+        format!("{} ({}{memory})", m.kind, printable::line(&m.source))
     };
     match mounts {
         [] => "no file system".to_owned(),
@@ -101,10 +105,22 @@ impl Front for Console {
         if self.report.for_programs() { tell(text) } else { say(text) }
     }
 
+    fn script_line(&mut self, text: &str) {
+        self.live.clear();
+        if self.report.for_programs() {
+            // Beside the program's own messages a script's words are told apart from them.
+            for line in text.split('\n') {
+                tell(&format!("script: {line}"));
+            }
+        } else {
+            say(text);
+        }
+    }
+
     fn note(&mut self, text: &str) {
         self.live.clear();
         if !self.quiet {
-            tell(&format!("note: {text}"));
+            tell(&format!("note: {}", printable::short(text, MESSAGE)));
         }
     }
 
@@ -150,7 +166,9 @@ impl Front for Console {
         if !self.report.warns()
             && let Some(nothing) = warnings::nothing_done(document, run)
         {
-            tell(&format!("warning: {}\n  = help: {}", nothing.message(), nothing.advice()));
+            let (message, advice) = (nothing.message(), nothing.advice());
+            tell(&format!("warning: {}", printable::short(&message, MESSAGE)));
+            tell(&format!("  = help: {}", printable::short(advice, MESSAGE)));
         }
         if let Some(failure) = &run.failure {
             let place = failure.flowop.as_ref().map_or(String::new(), |f| {
@@ -169,7 +187,7 @@ impl Front for Console {
             let place = s.wait_channel.as_ref().map_or(String::new(), |w| format!(", in the kernel at {w}"));
             tell(&format!(
                 "note: {} (process {}, thread {}) has not come back from its call{place}",
-                s.flowop,
+                printable::line(&s.flowop),
                 s.instance + 1,
                 s.thread + 1
             ));

@@ -5,10 +5,10 @@
 
 use super::console::tell;
 use crate::runtime::Tick;
-use crate::stats::result::{Interval, Run};
+use crate::stats::result::{Flowop, Interval, Run};
 use crate::util::count::{grouped, measured};
 use crate::util::duration::{latency, seconds};
-use crate::util::size;
+use crate::util::{printable, size};
 use std::fmt::Write as _;
 use std::io::Write;
 use terminal::{Term, measure_text_width, truncate_str};
@@ -185,11 +185,13 @@ fn block(run: &Run, elapsed: f64, trouble: &[Trouble], (width, height): (usize, 
         totals.push_str(&format!("   {}", paint("31", format!("{} errors", grouped(now.errors)))));
     }
     if let Some(flowop) = now.hungriest.filter(|_| now.starved >= 0.001) {
-        let text = format!("{:.1} % starved, most in {}", now.starved * 100.0, run.flowops[flowop].name);
+        let text =
+            format!("{:.1} % starved, most in {}", now.starved * 100.0, printable::line(&run.flowops[flowop].name));
         totals.push_str(&format!("   {}", paint("33", text)));
     }
     lines.push(totals);
-    let names: Vec<String> = run.flowops.iter().map(|f| format!("{}/{}/{}", f.process, f.thread, f.name)).collect();
+    let name = |f: &Flowop| printable::line(&format!("{}/{}/{}", f.process, f.thread, f.name)).into_owned();
+    let names: Vec<String> = run.flowops.iter().map(name).collect();
     let widest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).max("flowop".len());
     let name_width = widest.min((width / 3).max(8));
     let spark_width = width.saturating_sub(name_width + NUMBERS + 2).min(run.intervals.len().max("over time".len()));
@@ -293,7 +295,7 @@ fn sparkline(run: &Run, flowop: usize, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::result::{Class, Flowop, IntervalFlowop};
+    use crate::stats::result::{Class, IntervalFlowop};
 
     /// A run of so many flowops after so many intervals, each as a function of its place.
     fn run(flowops: usize, intervals: usize) -> Run {

@@ -244,7 +244,7 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         digest: args.digest,
         trace,
         json: args.json.clone(),
-        command_line: std::env::args().collect(),
+        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     })
 }
 

@@ -11,7 +11,8 @@ use crate::session::{Session, Status, library};
 use crate::source::SourceMap;
 use crate::spec::Dialect;
 use crate::syntax;
-use std::io::Write;
+use crate::util::printable;
+use std::io::{IsTerminal, Write};
 
 /// Shows all errors and warnings of scripts.
 pub(super) fn check(scripts: &[String], dump: Option<&str>, dialect: Option<&str>) -> u8 {
@@ -89,7 +90,7 @@ pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
         };
         if check {
             if text != found.text {
-                say(&format!("{script} would change"));
+                say(&format!("{} would change", printable::line(script)));
                 worst = worst.max(1);
             }
         } else if write {
@@ -100,7 +101,9 @@ pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
                 worst = 2;
             }
         } else {
-            let _ = std::io::stdout().write_all(text.as_bytes());
+            // To a file it is the script; a terminal shows it.
+            let shown = if std::io::stdout().is_terminal() { printable::lines(&text) } else { text.into() };
+            let _ = std::io::stdout().write_all(shown.as_bytes());
         }
     }
     worst
@@ -115,12 +118,13 @@ pub(super) fn plan(session: &mut Session, found: &library::Found, list: bool, co
     let Some(plan) = session.plan(console) else { return Status::Script.code() };
     let Some(sets) = session.trees(&plan, console) else { return Status::Refused.code() };
     if !list {
-        let _ = std::io::stdout().write_all(plan::dump(&plan, &sets).as_bytes());
+        let _ = std::io::stdout().write_all(printable::lines(&plan::dump(&plan, &sets)).as_bytes());
         return 0;
     }
     let mut out = std::io::BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
     for set in &sets {
         let root = set.spec.root().display().to_string();
+        let root = printable::line(&root);
         let mut dir = (u64::MAX, String::new());
         for file in 0..set.tree.n_files() {
             let own = set.tree.dir_of(file);

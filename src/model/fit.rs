@@ -2,8 +2,24 @@
 
 use super::expr::{Expr, plain_text};
 use crate::diag::{Code, Diagnostic};
-use crate::source::Spanned;
+use crate::source::{Span, Spanned};
 use crate::spec::{Attr, Kind};
+use crate::util::printable;
+
+/// What is wrong with the characters of a text for this attribute: names have no control characters, and nothing has a NUL.
+pub fn bad_characters(attr: &Attr, text: &str, span: Span) -> Option<Diagnostic> {
+    let name = matches!(attr.kind, Kind::Name | Kind::Fileset | Kind::Target | Kind::Choice(_) | Kind::Random);
+    let bad = text.chars().find(|c| if name { printable::is_control(*c) } else { *c == '\0' })?;
+    let shown = printable::short(text, 100);
+    let message =
+        format!("`{}` is `{shown}`, which has the control character `{}`", attr.name, printable::escaped(bad));
+    let help = if name {
+        "names are shown in results and on terminals: use letters, digits and signs"
+    } else {
+        "leave the character out: no path and no text of the system can hold it"
+    };
+    Some(Diagnostic::error(Code::BadName, span, message).help(help))
+}
 
 /// What is wrong with a plain value for this attribute. Values that hold variables are looked at when they are known.
 pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<Diagnostic> {
@@ -27,6 +43,9 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
         }
         Expr::Text(parts) => {
             let text = plain_text(parts)?;
+            if let Some(found) = bad_characters(attr, &text, value.span) {
+                return Some(found);
+            }
             match attr.kind {
                 Kind::Int | Kind::Size | Kind::Real if text.parse::<f64>().is_err() => wrong(
                     &format!("the text `{text}`"),

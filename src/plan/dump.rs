@@ -4,7 +4,7 @@ use super::{Plan, Step, Thread};
 use crate::fileset::Fileset;
 use crate::flowop::Aio;
 use crate::util::count::{count, grouped};
-use crate::util::size;
+use crate::util::{printable, size};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -26,6 +26,9 @@ pub struct Totals {
     /// Descriptors of the process that needs most.
     pub descriptors: u64,
 }
+
+/// Characters of what a flowop does, which may quote a text of the script.
+const TEXT: usize = 500;
 
 /// Bytes of counters that a flowop of a thread usually touches.
 const COUNTERS: u64 = 16 << 10;
@@ -78,7 +81,8 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
     for set in sets {
         let (spec, tree) = (&set.spec, &set.tree);
         let kind = if spec.single { "file" } else { "file set" };
-        writeln!(out, "{kind} {}: {}", spec.name, spec.root().display())?;
+        let root = spec.root().display().to_string();
+        writeln!(out, "{kind} {}: {}", spec.name, printable::line(&root))?;
         write!(out, "  {} in {}", files(tree.n_files()), directories(tree.n_dirs()))?;
         if tree.n_leafdirs() > 0 {
             write!(out, ", {} empty ones to make and remove", grouped(tree.n_leafdirs()))?;
@@ -165,7 +169,8 @@ fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
             Step::Op { local, iters, op } => {
                 let info = &plan.flowops[thread.first + local];
                 let times = if iters.to_string() == "1" { String::new() } else { format!(" × {iters}") };
-                writeln!(out, "{} {}{}{times}", info.name, info.kind, op.describe())?;
+                let text = op.describe();
+                writeln!(out, "{} {}{}{times}", info.name, info.kind, printable::short(&text, TEXT))?;
             }
             Step::Enter { iters, leave } => writeln!(out, "repeat {iters} up to {leave}")?,
             Step::Leave { enter } => writeln!(out, "end of {enter}")?,

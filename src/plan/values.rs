@@ -40,6 +40,11 @@ pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) 
 /// What is wrong with a value for an attribute, now that it is known.
 fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
     let number = matches!(attr.kind, Kind::Int | Kind::Size | Kind::Real | Kind::Percent);
+    if let Value::Text(text) = value
+        && let Some(found) = crate::model::fit::bad_characters(attr, text, span)
+    {
+        return Some(found);
+    }
     let problem = match value {
         Value::Random(_) if !attr.random && attr.kind != Kind::Random => Some("a random variable".to_owned()),
         Value::Table(_) => Some("a table".to_owned()),

@@ -1,7 +1,10 @@
 //! Comma-separated values (RFC 4180): a heading, then a row a flowop and run. Figures that do not exist are empty.
+//!
+//! A cell of text is one line: control characters are escaped. One that a spreadsheet would take for a formula begins with `'`.
 
 use super::Report;
 use crate::stats::result::{Document, Flowop, Run};
+use crate::util::printable;
 use std::io::{self, Write};
 
 /// `--format csv`.
@@ -9,6 +12,9 @@ pub struct Csv;
 
 /// A column: its heading, and its cell of a row.
 type Column = (&'static str, fn(&Row) -> String);
+
+/// Columns whose cells are text; those of all others are numbers.
+const TEXTS: [&str; 8] = ["script", "state", "started_at", "process", "thread", "name", "kind", "class"];
 
 struct Row<'a> {
     document: &'a Document,
@@ -73,7 +79,12 @@ impl Report for Csv {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         for flowop in &run.flowops {
             let row = Row { document, number: index + 1, run, flowop };
-            line(out, COLUMNS.iter().map(|(_, cell)| cell(&row)))?;
+            line(
+                out,
+                COLUMNS
+                    .iter()
+                    .map(|(heading, cell)| if TEXTS.contains(heading) { text(&cell(&row)) } else { cell(&row) }),
+            )?;
         }
         Ok(())
     }
@@ -82,6 +93,12 @@ impl Report for Csv {
 fn line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
     let cells: Vec<String> = cells.map(|cell| quoted(&cell)).collect();
     write!(out, "{}\r\n", cells.join(","))
+}
+
+/// A text that stays one: in its line, and no formula.
+fn text(cell: &str) -> String {
+    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    format!("{}{}", if formula { "'" } else { "" }, printable::line(cell))
 }
 
 fn quoted(cell: &str) -> String {
@@ -94,7 +111,7 @@ fn optional<T: ToString>(x: Option<T>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, Csv, quoted};
+    use super::{COLUMNS, Csv, TEXTS, quoted, text};
     use crate::report::to_string;
     use crate::stats::result::fixture::fixture;
 
@@ -105,6 +122,23 @@ mod tests {
         {
             assert_eq!(quoted(cell), expect);
         }
+    }
+
+    #[test]
+    fn texts_are_neither_formulas_nor_lines() {
+        for (cell, expect) in [
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\\t=1"),
+            ("\r=1", "'\\r=1"),
+            ("a\nerror: b\x1b[2J", "a\\nerror: b\\x1b[2J"),
+            ("plain = name", "plain = name"),
+        ] {
+            assert_eq!(text(cell), expect);
+        }
+        assert!(TEXTS.iter().all(|heading| COLUMNS.iter().any(|(other, _)| other == heading)));
     }
 
     #[test]

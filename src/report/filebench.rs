@@ -42,6 +42,7 @@ impl Report for Filebench15 {
 
 /// 1.5's breakdown and summary, as `psrun` prints them on the way too. Times are `finished_seconds`.
 pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let run = &*super::visible_run(run);
     let at = run.finished_seconds;
     writeln!(out, "{at:.3}: Per-Operation Breakdown")?;
     for flowop in run.flowops.iter().rev() {
@@ -114,6 +115,7 @@ impl Report for Filebench14 {
 
 /// 1.4's breakdown and summary, as `stats snap` prints them.
 pub fn breakdown_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let run = &*super::visible_run(run);
     writeln!(out, "Per-Operation Breakdown")?;
     lines_14(run, out)?;
     let s = &run.summary;
@@ -146,6 +148,7 @@ fn cpu_us(run: &Run) -> f64 {
 
 /// What `stats dump` writes.
 pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let run = &*super::visible_run(run);
     writeln!(out, "Flowop totals:")?;
     lines_14(run, out)?;
     let s = &run.summary;
@@ -163,6 +166,7 @@ pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 
 /// What `stats multidump` writes: the same, parted by tabs.
 pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let run = &*super::visible_run(run);
     writeln!(out, "Flowop totals:")?;
     for flowop in run.flowops.iter().rev() {
         let (rate, mb, ms) = (flowop.ops_per_s, flowop.mb_per_s, mean_ms(flowop));
@@ -184,6 +188,7 @@ pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 
 /// What `stats xmldump` writes: two groups of cells with the names of their rows and columns, one element a line.
 pub fn xmldump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let run = &*super::visible_run(run);
     let s = &run.summary;
     writeln!(out, "<stat_doc name=\"Filebench Workload\">")?;
     let rows: Vec<(&str, Vec<String>)> = run

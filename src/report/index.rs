@@ -5,6 +5,7 @@
 //! Absent: where the files lie and how the workloads were run.
 
 use crate::stats::result::{Flowop, Run, State};
+use crate::util::printable;
 use minijinja::value::Value;
 use minijinja::{Environment, context};
 
@@ -67,13 +68,35 @@ pub fn html(page: &Page<'_>) -> Result<String, String> {
     ];
     let template = environment.get_template("index.html").map_err(|e| e.to_string())?;
     let values = context! {
-        title => page.title,
-        description => page.description,
-        place => page.place,
+        title => visible(page.title),
+        description => visible(page.description),
+        place => visible(page.place),
         tables => tables.to_vec(),
         workloads => workloads,
     };
     template.render(values).map_err(|e| e.to_string())
+}
+
+/// A link to a file below the page: each part of its path with everything but letters, digits and a few signs as `%XX`. It begins
+/// with `./`, so that no part is taken for another scheme or host.
+pub fn link(parts: &[&str]) -> String {
+    let mut out = String::from(".");
+    for part in parts {
+        out.push('/');
+        for byte in part.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._".contains(&byte) {
+                out.push(char::from(byte));
+            } else {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        }
+    }
+    out
+}
+
+/// A text without control characters: HTML's own escapes keep them.
+fn visible(text: &str) -> String {
+    printable::line(text).into_owned()
 }
 
 fn plain(x: f64, digits: usize) -> String {
@@ -90,21 +113,22 @@ fn head(w: &Workload<'_>) -> Value {
         Some(run) => (format!("{}: {}", run.state.name(), run.ended_by), false),
         None => (w.ended.to_owned(), false),
     };
+    let (name, personality, state) = (visible(w.name), visible(w.personality), visible(&state));
     let files: Vec<Value> =
         w.files.iter().map(|(name, href)| context! { name => *name, href => href.as_str() }).collect();
-    context! { name => w.name, personality => w.personality, state, good, files }
+    context! { name, personality, state, good, files }
 }
 
 fn table(title: &str, page: &Page<'_>, sum: fn(&Run) -> String, one: fn(&Flowop) -> String) -> Value {
     let mut rows = Vec::new();
     for w in &page.workloads {
         let Some(run) = w.run else { continue };
-        rows.push(context! { workload => w.name, flowop => "", value => sum(run) });
+        rows.push(context! { workload => visible(w.name), flowop => "", value => sum(run) });
         // As in Filebench's reports, the flowop that was defined last comes first.
         for flowop in run.flowops.iter().rev() {
             let value = one(flowop);
             if !value.is_empty() {
-                rows.push(context! { workload => "", flowop => flowop.name.as_str(), value });
+                rows.push(context! { workload => "", flowop => visible(&flowop.name), value });
             }
         }
     }
@@ -117,6 +141,12 @@ mod tests {
 
     use super::*;
     use crate::stats::result::fixture::fixture;
+
+    #[test]
+    fn a_link_stays_below_the_page() {
+        assert_eq!(link(&["a", "thisrun.f"]), "./a/thisrun.f");
+        assert_eq!(link(&["javascript:alert(1)", "x?y#z"]), "./javascript%3Aalert%281%29/x%3Fy%23z");
+    }
 
     #[test]
     fn the_page_has_every_workload_and_table() {

@@ -30,8 +30,8 @@ impl Report for Json {
     }
 }
 
-fn serialize(document: &Document, mut out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut out, document)?;
+fn serialize(document: &Document, out: &mut dyn Write) -> io::Result<()> {
+    super::visible_json::write(document, out)?;
     out.write_all(b"\n")
 }
 

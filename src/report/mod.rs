@@ -12,9 +12,13 @@ pub mod index;
 pub mod json;
 pub mod none;
 pub mod text;
+mod visible_json;
 pub mod warnings;
 
-use crate::stats::result::Document;
+use crate::stats::result::texts::Field;
+use crate::stats::result::{Document, Run};
+use crate::util::printable;
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// A format of reports. A document's runs are written as they end, so there are three steps.
@@ -54,6 +58,37 @@ pub trait Report: Sync {
     /// What comes after all runs.
     fn end(&self, _document: &Document, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// A document without control characters, for formats that have no escapes of their own: a name or a path stays in its line.
+fn visible(document: &Document) -> Cow<'_, Document> {
+    let mut clean = true;
+    document
+        .texts(&mut |field, text| clean &= field == Field::Script || matches!(printable::line(text), Cow::Borrowed(_)));
+    if clean {
+        return Cow::Borrowed(document);
+    }
+    let mut copy = document.clone();
+    copy.texts_mut(&mut escape);
+    Cow::Owned(copy)
+}
+
+/// The same of one run.
+fn visible_run(run: &Run) -> Cow<'_, Run> {
+    let mut clean = true;
+    run.texts(&mut |_, text| clean &= matches!(printable::line(text), Cow::Borrowed(_)));
+    if clean {
+        return Cow::Borrowed(run);
+    }
+    let mut copy = run.clone();
+    copy.texts_mut(&mut escape);
+    Cow::Owned(copy)
+}
+
+fn escape(_: Field, text: &mut String) {
+    if let Cow::Owned(escaped) = printable::line(text) {
+        *text = escaped;
     }
 }
 

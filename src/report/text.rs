@@ -42,6 +42,7 @@ impl Report for Text {
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let document = &*super::visible(document);
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         if index > 0 {
             writeln!(out)?;
@@ -56,6 +57,7 @@ impl Report for Text {
 
     /// Advice comes with the last report: it is about the whole run.
     fn interim(&self, document: &Document, apart: bool, out: &mut dyn Write) -> io::Result<()> {
+        let document = &*super::visible(document);
         let Some(run) = document.runs.first() else { return Ok(()) };
         let of = if apart { "the last" } else { "after" };
         let so_far = format!("{}: so far, {of} {}", script(document), seconds(run.measured_seconds));

@@ -100,7 +100,7 @@ impl Session {
             CommandKind::System(text) => return self.system(text, span, front),
             CommandKind::Echo(text) | CommandKind::Log(text) => {
                 let text = self.text_or_written(text);
-                front.line(&text);
+                front.script_line(&text);
             }
             CommandKind::Usage(text) => self.usage.push(text.clone()),
             CommandKind::Help => self.help(front),
@@ -305,7 +305,7 @@ impl Session {
             front.line("load <personality> (`wmlrun list personalities` shows them)");
         }
         for text in &self.usage {
-            front.line(&self.text_or_written(text));
+            front.script_line(&self.text_or_written(text));
         }
     }
 
@@ -329,7 +329,8 @@ impl Session {
         for def in self.definitions.filesets.iter().rev() {
             let mut found = Vec::new();
             let Some(spec) = crate::plan::fileset_spec(def, &self.scope, &mut found) else { continue };
-            let name = spec.root().display().to_string();
+            let root = spec.root().display().to_string();
+            let name = crate::util::printable::line(&root);
             if spec.single {
                 front.line(&format!("{name:<32} {:>12} (Single File)", spec.size.mean() as u64));
             } else {

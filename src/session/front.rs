@@ -8,8 +8,12 @@ use crate::stats::result::{Document, Run};
 
 /// The front end. All of it is a courtesy: a silent one loses no result, and what it does not take up is not shown.
 pub trait Front {
-    /// A line that the script asked for: `echo`, `help`, `vars`, `list`.
+    /// A line that the script asked for: `help`, `vars`, `list`.
     fn line(&mut self, text: &str);
+    /// Text that the script itself prints: `echo`, `log`, `usage`. It may have several lines.
+    fn script_line(&mut self, text: &str) {
+        self.line(text);
+    }
     /// A word about what is done: goes beside the results, not among them.
     fn note(&mut self, text: &str);
     /// Errors and warnings.

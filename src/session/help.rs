@@ -77,7 +77,7 @@ impl Session {
 
     fn help_at_prompt(&self, front: &mut dyn Front) {
         for line in self.usage_lines() {
-            front.line(&line);
+            front.script_line(&line);
         }
         if !self.usage.is_empty() {
             front.line("");

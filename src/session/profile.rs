@@ -8,6 +8,7 @@
 
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::{FileId, Span, Spanned};
+use crate::util::printable;
 
 /// Keys that mean something to the batch itself.
 pub const OWN_KEYS: [&str; 8] =
@@ -170,6 +171,17 @@ impl Reader {
             self.found.push(
                 Diagnostic::error(Code::OutOfRange, name.span, format!("`{}` can't name a directory", name.node))
                     .help("its results go to a directory of that name: give it a plain one"),
+            );
+        }
+        if let Some(bad) = name.node.chars().find(|c| printable::is_control(*c)) {
+            let message = format!(
+                "`CONFIG {}` has the control character `{}`",
+                printable::short(&name.node, 100),
+                printable::escaped(bad)
+            );
+            self.found.push(
+                Diagnostic::error(Code::BadName, name.span, message)
+                    .help("names are shown in results and on terminals: use letters, digits and signs"),
             );
         }
         if let Some(first) = self.profile.configs.iter().find(|c| c.name.node == name.node) {

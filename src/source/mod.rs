@@ -62,6 +62,8 @@ pub struct SourceFile {
     pub name: String,
     /// The text, whole.
     pub text: String,
+    /// Messages show places in it, but nothing of the text: it was loaded from where its reader did not expect.
+    pub hidden: bool,
     line_starts: Vec<u32>,
     /// The number of its first line: 1, unless it is a piece of a longer text.
     first_line: u32,
@@ -89,8 +91,13 @@ impl SourceMap {
         let text = text.into();
         let mut line_starts = vec![0];
         line_starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
-        self.files.push(SourceFile { name: name.into(), text, line_starts, first_line });
+        self.files.push(SourceFile { name: name.into(), text, hidden: false, line_starts, first_line });
         FileId(self.files.len() as u32 - 1)
+    }
+
+    /// Nothing of this text is to be shown in messages.
+    pub fn hide(&mut self, id: FileId) {
+        self.files[id.0 as usize].hidden = true;
     }
 
     /// The text behind an id.

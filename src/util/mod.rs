@@ -1,4 +1,4 @@
-//! Small things without an opinion: sizes, durations, counts, tables of text.
+//! Small things without an opinion: sizes, durations, counts, tables of text, text without control characters.
 //!
 //! Goes in and comes out: numbers and text. Absent: WML's own notation of sizes (that is the language's), and colours.
 //! `util::size::format(3 << 30)` is `3.0 GiB`.
@@ -6,5 +6,6 @@
 pub mod count;
 pub mod duration;
 pub mod ordered;
+pub mod printable;
 pub mod size;
 pub mod table;

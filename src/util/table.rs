@@ -28,9 +28,10 @@ impl Table {
         Self { columns: columns.into_iter().map(|(name, align)| (name.to_owned(), align)).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row. Missing cells are empty; cells beyond the last heading are dropped.
+    /// Adds a row. Control characters are escaped, so that a cell stays in its line. Missing cells are empty; cells beyond the last heading are dropped.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) -> &mut Self {
-        self.rows.push(Row::Cells(cells.into_iter().map(Into::into).take(self.columns.len()).collect()));
+        self.rows
+            .push(Row::Cells(cells.into_iter().map(|cell| cell_text(cell.into())).take(self.columns.len()).collect()));
         self
     }
 
@@ -93,6 +94,14 @@ impl Table {
     }
 }
 
+/// A cell without control characters.
+fn cell_text(text: String) -> String {
+    match super::printable::line(&text) {
+        std::borrow::Cow::Borrowed(_) => text,
+        std::borrow::Cow::Owned(escaped) => escaped,
+    }
+}
+
 fn width(text: &str) -> usize {
     text.chars().count()
 }
@@ -111,5 +120,12 @@ mod tests {
                       ─────────────────────────\n\
                       a-long-name   12 ns  note\n";
         assert_eq!(table.render(), expect);
+    }
+
+    #[test]
+    fn a_cell_stays_in_its_line() {
+        let mut table = Table::new([("name", Align::Left)]);
+        table.row(["a\nerror: b\x1b[2J"]);
+        assert_eq!(table.render(), "name\na\\nerror: b\\x1b[2J\n");
     }
 }

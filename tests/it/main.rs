@@ -22,6 +22,7 @@ mod counts;
 mod coverage;
 mod delays;
 mod documented;
+mod escape;
 mod examples;
 mod filesystems;
 mod five_mistakes;

@@ -11,6 +11,7 @@ pub mod environment;
 pub(crate) mod fixture;
 #[cfg(test)]
 mod schema_tests;
+pub mod texts;
 
 pub use environment::{Environment, RunEnvironment};
 

@@ -1,0 +1,77 @@
+//! Indented JSON in which no character is one that a terminal obeys: what JSON itself lets through (DEL, C1, direction marks) is
+//! written as `\uXXXX` too, so that a reader gets the same text.
+//!
+//! Absent: what is written.
+
+use crate::util::printable;
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+use std::io::{self, Write};
+
+/// Writes a value.
+pub(super) fn write(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = io::BufWriter::new(out);
+    value.serialize(&mut Serializer::with_formatter(&mut out, Visible(PrettyFormatter::new())))?;
+    out.flush()
+}
+
+struct Visible(PrettyFormatter<'static>);
+
+/// Passes a call on to the layout.
+macro_rules! laid_out {
+    ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
+        $(fn $name<W: ?Sized + Write>(&mut self, out: &mut W $(, $argument: $kind)*) -> io::Result<()> {
+            self.0.$name(out $(, $argument)*)
+        })*
+    };
+}
+
+impl Formatter for Visible {
+    laid_out! {
+        begin_array();
+        end_array();
+        begin_array_value(first: bool);
+        end_array_value();
+        begin_object();
+        end_object();
+        begin_object_key(first: bool);
+        end_object_key();
+        begin_object_value();
+        end_object_value();
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(printable::is_control) {
+            out.write_all(&rest.as_bytes()[..at])?;
+            let Some(c) = rest[at..].chars().next() else { break };
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
+            }
+            rest = &rest[at + c.len_utf8()..];
+        }
+        out.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::write;
+    use crate::util::printable;
+
+    #[test]
+    fn it_is_the_same_document_and_holds_nothing_that_a_terminal_obeys() {
+        let value = serde_json::json!({
+            "a": [1, 2.5, null, true, [], {}],
+            "b\u{9b}": {"c": "x\x1b[2J\x7f\u{9b}2J\u{85}\u{2028}\u{202e}\u{e0041}é\n\"\\"},
+        });
+        let mut bytes = Vec::new();
+        write(&value, &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.chars().all(|c| c == '\n' || !printable::is_control(c)), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        assert!(text.contains('é') && text.starts_with("{\n  \"a\": [\n    1,"), "{text}");
+    }
+}

@@ -1,0 +1,214 @@
+//! Every text of a document, one after another, with what it is: for whoever escapes, masks or leaves out some of them.
+//!
+//! Absent: what is done with them. A text that is new in the document is a line here; a test of the fixture holds that.
+
+use super::{Document, Environment, Run};
+use serde_json::Value;
+
+/// What a text of a document is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Field {
+    /// The name of the machine.
+    Host,
+    /// Where a file system is mounted.
+    MountPoint,
+    /// What is mounted: a device, a server.
+    MountSource,
+    /// Options of a mount.
+    MountOptions,
+    /// A word of the command line.
+    CommandLine,
+    /// A path of a script.
+    ScriptPath,
+    /// The text of a script.
+    Script,
+    /// A path of a file or directory.
+    Path,
+    /// A name that a script gives: of a process, a thread, a flowop, a file set, or several in one.
+    Name,
+    /// The value of a variable.
+    Value,
+    /// A message for people.
+    Words,
+    /// A word of the program's or the system's own: a version, a kind, a number as text.
+    Fixed,
+}
+
+/// The same walk over a document that may be changed and one that may not.
+macro_rules! walks {
+    ($document:ident, $environment:ident, $run:ident, $($change:ident)?, $iter:ident, $values:ident, $as_ref:ident) => {
+        fn $environment(environment: &$($change)? Environment, each: &mut dyn FnMut(Field, &$($change)? String)) {
+            let uname = &$($change)? environment.uname;
+            each(Field::Host, &$($change)? uname.nodename);
+            for text in [&$($change)? uname.sysname, &$($change)? uname.release, &$($change)? uname.version, &$($change)? uname.machine] {
+                each(Field::Fixed, text);
+            }
+            each(Field::Fixed, &$($change)? environment.cpu.model);
+            each(Field::Fixed, &$($change)? environment.clock.name);
+            for value in environment.other.$values() {
+                if let Value::String(text) = value {
+                    each(Field::Fixed, text);
+                }
+            }
+        }
+
+        fn $run(run: &$($change)? Run, each: &mut dyn FnMut(Field, &$($change)? String)) {
+            for mount in run.environment.mounts.$iter() {
+                each(Field::MountPoint, &$($change)? mount.path);
+                each(Field::MountSource, &$($change)? mount.source);
+                each(Field::Fixed, &$($change)? mount.kind);
+                each(Field::MountOptions, &$($change)? mount.options);
+                for device in mount.devices.$iter() {
+                    each(Field::Fixed, &$($change)? device.name);
+                    each(Field::Fixed, &$($change)? device.model);
+                    each(Field::Fixed, &$($change)? device.scheduler);
+                }
+            }
+            for value in run.environment.other.$values() {
+                if let Value::String(text) = value {
+                    each(Field::Fixed, text);
+                }
+            }
+            each(Field::Words, &$($change)? run.ended_by);
+            each(Field::Fixed, &$($change)? run.started_at);
+            each(Field::Fixed, &$($change)? run.engine);
+            each(Field::Fixed, &$($change)? run.descriptor_tables);
+            for value in run.variables.$values() {
+                if let Value::String(text) = value {
+                    each(Field::Value, text);
+                }
+            }
+            for flowop in run.flowops.$iter() {
+                each(Field::Name, &$($change)? flowop.process);
+                each(Field::Name, &$($change)? flowop.thread);
+                each(Field::Name, &$($change)? flowop.name);
+                each(Field::Fixed, &$($change)? flowop.kind);
+                each(Field::Fixed, &$($change)? flowop.histogram);
+            }
+            for set in run.filesets.$iter() {
+                each(Field::Name, &$($change)? set.name);
+                each(Field::Path, &$($change)? set.path);
+                for value in set.layout.$values() {
+                    if let Value::String(text) = value {
+                        each(Field::Fixed, text);
+                    }
+                }
+            }
+            if let Some(failure) = run.failure.$as_ref() {
+                if let Some(flowop) = failure.flowop.$as_ref() {
+                    each(Field::Name, flowop);
+                }
+                each(Field::Words, &$($change)? failure.what);
+                if let Some(path) = failure.path.$as_ref() {
+                    each(Field::Path, path);
+                }
+                if let Some(errno) = failure.errno.$as_ref() {
+                    each(Field::Fixed, errno);
+                }
+                each(Field::Words, &$($change)? failure.help);
+            }
+            if let Some(digest) = run.digest.$as_ref() {
+                each(Field::Fixed, &$($change)? digest.value);
+            }
+            for straggler in run.stragglers.$iter() {
+                each(Field::Name, &$($change)? straggler.flowop);
+                if let Some(channel) = straggler.wait_channel.$as_ref() {
+                    each(Field::Fixed, channel);
+                }
+            }
+            for note in run.warnings.$iter() {
+                each(Field::Fixed, &$($change)? note.code);
+                each(Field::Words, &$($change)? note.message);
+            }
+        }
+
+        fn $document(document: &$($change)? Document, each: &mut dyn FnMut(Field, &$($change)? String)) {
+            for text in [&$($change)? document.schema, &$($change)? document.tool.name, &$($change)? document.tool.version] {
+                each(Field::Fixed, text);
+            }
+            for word in document.command_line.$iter() {
+                each(Field::CommandLine, word);
+            }
+            let script = &$($change)? document.script;
+            each(Field::ScriptPath, &$($change)? script.path);
+            each(Field::Script, &$($change)? script.text);
+            for text in [&$($change)? script.sha256, &$($change)? script.dialect, &$($change)? script.dialect_reason] {
+                each(Field::Fixed, text);
+            }
+            $environment(&$($change)? document.environment, each);
+            for run in document.runs.$iter() {
+                $run(run, each);
+            }
+        }
+    };
+}
+
+walks!(document, environment, run, , iter, values, as_ref);
+walks!(document_mut, environment_mut, run_mut, mut, iter_mut, values_mut, as_mut);
+
+impl Document {
+    /// Calls `each` with every text.
+    pub fn texts(&self, each: &mut dyn FnMut(Field, &String)) {
+        document(self, each);
+    }
+
+    /// Calls `each` with every text, which may be changed.
+    pub fn texts_mut(&mut self, each: &mut dyn FnMut(Field, &mut String)) {
+        document_mut(self, each);
+    }
+}
+
+impl Environment {
+    /// Calls `each` with every text, which may be changed.
+    pub fn texts_mut(&mut self, each: &mut dyn FnMut(Field, &mut String)) {
+        environment_mut(self, each);
+    }
+}
+
+impl Run {
+    /// Calls `each` with every text.
+    pub fn texts(&self, each: &mut dyn FnMut(Field, &String)) {
+        run(self, each);
+    }
+
+    /// Calls `each` with every text, which may be changed.
+    pub fn texts_mut(&mut self, each: &mut dyn FnMut(Field, &mut String)) {
+        run_mut(self, each);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Document, Value};
+    use crate::stats::result::fixture::fixture;
+
+    /// Puts `mark` into every text of a JSON value; texts that stand for one of a few words stay.
+    fn marked(value: &mut Value, key: &str, count: &mut usize) {
+        const WORDS: [&str; 5] = ["state", "class", "cache_state", "verdict", "schema"];
+        match value {
+            Value::String(text) if !WORDS.contains(&key) => {
+                text.push('\x1b');
+                *count += 1;
+            }
+            Value::Array(all) => all.iter_mut().for_each(|value| marked(value, key, count)),
+            Value::Object(all) => all.iter_mut().for_each(|(key, value)| marked(value, key, count)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_walk_comes_by_every_text() {
+        let mut json = serde_json::to_value(fixture()).unwrap();
+        let mut count = 0;
+        marked(&mut json, "", &mut count);
+        let mut document: Document = serde_json::from_value(json).unwrap();
+        let mut seen = 0;
+        document.texts(&mut |_, text| seen += usize::from(text.contains('\x1b')));
+        assert_eq!(seen, count);
+        document.texts_mut(&mut |_, text| *text = text.replace('\x1b', ""));
+        assert!(!serde_json::to_string(&document).unwrap().contains("\\u001b"));
+        assert_eq!(document, fixture());
+    }
+}

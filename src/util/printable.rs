@@ -1,0 +1,131 @@
+//! Text of foreign origin for a terminal, a line or a cell: control characters become visible escapes, and a limit keeps it short.
+//!
+//! Goes in: any text. Comes out: text without control characters. Absent: where texts come from, and quoting for HTML, XML or CSV
+//! (that is the formats').
+//! `util::printable::line("a\x1b[2Jb")` is `a\x1b[2Jb`, seven characters of which are visible signs.
+
+use std::borrow::Cow;
+
+/// Whether a character moves the cursor, starts a control sequence, ends a line, or changes the order or the look of the text
+/// around it without being seen: C0, DEL, C1, the line and paragraph separators, direction marks, overrides and isolates, and
+/// characters of no width that make two different names look alike.
+pub fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{2028}' | '\u{2029}'
+            | '\u{061c}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// One control character as visible text: `\n`, `\t`, `\x1b`, `\u{202e}`.
+pub fn escaped(c: char) -> String {
+    match c {
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        c if u32::from(c) < 0x100 => format!("\\x{:02x}", u32::from(c)),
+        c => format!("\\u{{{:x}}}", u32::from(c)),
+    }
+}
+
+/// Columns of a terminal that a character takes: two for those of East Asian scripts and for pictures.
+pub fn columns(c: char) -> usize {
+    let wide = matches!(u32::from(c),
+        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f | 0xff00..=0xff60
+        | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd);
+    1 + usize::from(wide)
+}
+
+fn keeping(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let bad = |c: char| is_control(c) && !keep(c);
+    if !text.contains(bad) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if bad(c) { out.push_str(&escaped(c)) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
+/// Text for a part of a line, such as a name, a path or a message: every control character is escaped, newlines and tabs too.
+pub fn line(text: &str) -> Cow<'_, str> {
+    keeping(text, |_| false)
+}
+
+/// Text of several lines: newlines and tabs stay.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    keeping(text, |c| matches!(c, '\n' | '\t'))
+}
+
+/// Text of several lines in the colours of the program itself: sequences that only set colours (`ESC [ … m`) stay too.
+pub fn coloured_lines(text: &str) -> Cow<'_, str> {
+    if !text.contains('\x1b') {
+        return lines(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b') {
+        out.push_str(&lines(&rest[..at]));
+        let colour = rest[at + 1..].strip_prefix('[').and_then(|tail| {
+            let end = tail.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+            tail[end..].starts_with('m').then_some(at + 2 + end + 1)
+        });
+        let end = colour.unwrap_or(at + 1);
+        let sequence = if colour.is_some() { Cow::Borrowed(&rest[at..end]) } else { Cow::Owned(escaped('\x1b')) };
+        out.push_str(&sequence);
+        rest = &rest[end..];
+    }
+    out.push_str(&lines(rest));
+    Cow::Owned(out)
+}
+
+/// [`line`], and not longer than `most` characters: the middle of a longer one is left out.
+pub fn short(text: &str, most: usize) -> Cow<'_, str> {
+    // The start and the end are looked at, not the whole: a text of megabytes costs no more than a long one.
+    let Some((start, _)) = text.char_indices().nth(most) else { return line(text) };
+    let head = &text[..text[..start].char_indices().nth(most * 2 / 3).map_or(start, |(at, _)| at)];
+    let tail = text.char_indices().rev().nth(most / 3).map_or("", |(at, _)| &text[at..]);
+    Cow::Owned(format!("{}…{}", line(head), line(tail)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{coloured_lines, is_control, line, lines, short};
+
+    #[test]
+    fn controls_become_visible_and_all_else_stays() {
+        assert_eq!(
+            line("ab\x1b[2J\x07\n\r\t\0\x7f\u{9b}\u{202e}\u{2028}é→"),
+            "ab\\x1b[2J\\x07\\n\\r\\t\\x00\\x7f\\x9b\\u{202e}\\u{2028}é→"
+        );
+        assert_eq!(lines("a\n\tb\r\x1b"), "a\n\tb\\r\\x1b");
+        for plain in ["", "a b", "naïve “quotes” – ▁▂█ µs 日本", "\u{200d}"] {
+            assert!(matches!(line(plain), std::borrow::Cow::Borrowed(text) if text == plain));
+        }
+        for code in (0..0x20).chain(0x7f..=0x9f).chain([0x2028, 0x2029]).chain(0x202a..=0x202e).chain(0x2066..=0x2069) {
+            assert!(char::from_u32(code).is_some_and(is_control), "{code:x}");
+        }
+    }
+
+    #[test]
+    fn colours_stay_and_other_sequences_do_not() {
+        assert_eq!(
+            coloured_lines("\x1b[1;31merror\x1b[0m: \x1b[2J\x1b]0;x\x07\n"),
+            "\x1b[1;31merror\x1b[0m: \\x1b[2J\\x1b]0;x\\x07\n"
+        );
+        assert_eq!(coloured_lines("\x1b\x1b[m\x1b["), "\\x1b\x1b[m\\x1b[");
+    }
+
+    #[test]
+    fn long_texts_lose_their_middle() {
+        assert_eq!(short("abc", 3), "abc");
+        let long: String = ('a'..='z').cycle().take(1_000_000).collect();
+        let cut = short(&long, 30);
+        assert!(cut.starts_with("abc") && cut.contains('…') && cut.chars().count() <= 33, "{cut}");
+        assert!(short(&"é\n".repeat(5000), 20).starts_with("é\\né\\n"));
+    }
+}

@@ -1,0 +1,343 @@
+//! What a hostile script, profile, file name or argument puts on terminals and into reports: text, and nothing else.
+//!
+//! Must hold wherever a name can come from and wherever it is shown: no control character but newlines (and tabs, where columns
+//! are parted by them), no line that looks like one of the program's own, no cell that a spreadsheet runs, no markup.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::cmd::{Output, Wml, has, long, skip};
+
+/// Everything that has ever moved a cursor, set a title, turned a line round, or begun a formula or a tag.
+const HOSTILE: &str = "\x1b[2J\x1b[31m\x1b]0;pwned\x07\u{9b}2J\u{85}\r\nerror: forged\n\t\x08\x7f\u{2028}\u{202e}gpj\u{2066}<script>alert(1)</script>&\"'=cmd|' /C calc'!A0";
+
+/// The same without what ends a string or a path.
+fn in_a_string(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$")
+}
+
+/// Fails if a text has a character that a terminal obeys. Newlines are looked at elsewhere; `tabs` says whether tabs may be.
+#[track_caller]
+fn plain(text: &str, tabs: bool) {
+    let bad = |c: char| {
+        (c.is_control() && c != '\n' && !(tabs && c == '\t'))
+            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if let Some(at) = text.find(bad) {
+        let near: String = text[at..].chars().take(20).collect();
+        panic!("{near:?} in\n{}", text.escape_debug());
+    }
+}
+
+/// Both outputs are plain, and no line is the hostile text's own.
+#[track_caller]
+fn harmless(output: &Output) {
+    plain(&output.stdout, true);
+    plain(&output.stderr, true);
+    for line in output.shown().lines() {
+        assert!(!line.trim_start().starts_with("error: forged"), "a line is forged:\n{}", output.shown());
+    }
+}
+
+const BODY: &str = "flowop read name=FLOWOP,filesetname=SET,iosize=4k\n";
+
+/// A script whose names are these.
+fn named(set: &str, process: &str, thread: &str, flowop: &str) -> String {
+    let body = BODY.replace("FLOWOP", flowop).replace("SET", set);
+    format!(
+        "define fileset name={set},path=$dir,entries=1,dirwidth=20,size=4k,prealloc\n\
+         define process name={process} {{\n thread name={thread} {{\n {body} }}\n}}\nrun 1\n"
+    )
+}
+
+#[test]
+fn a_name_with_a_control_character_is_refused_wherever_it_comes_from() {
+    let hostile = format!("\"{}\"", in_a_string(HOSTILE));
+    let scripts = [
+        named(&hostile, "p", "t", "f"),
+        named("s", &hostile, "t", "f"),
+        named("s", "p", &hostile, "f"),
+        named("s", "p", "t", &hostile),
+        format!("set $n={hostile}\n{}", named("$n", "p", "t", "f")),
+        format!("set $n={hostile}\n{}", named("s", "\"a-$n\"", "t", "f")),
+        format!("set $n={hostile}\n{}", named("s", "p", "$n", "f")),
+        format!("set $n={hostile}\n{}", named("s", "p", "t", "$n")),
+        format!(
+            "define flowop name={hostile} {{\n {} }}\n{}",
+            BODY.replace("FLOWOP", "x").replace("SET", "s"),
+            named("s", "p", "t", "f")
+        ),
+        format!(
+            "define flowop name=twice,$n {{\n {} }}\n{}",
+            BODY.replace("FLOWOP", "$n").replace("SET", "s"),
+            named("s", "p", "t", "f")
+                .replace("flowop read name=f,filesetname=s,iosize=4k", &format!("flowop twice name=f,$n={hostile}"))
+        ),
+        named("s", "p", "t", "f").replace("iosize=4k", &format!("iosize=4k,target={hostile}")),
+    ];
+    for (n, text) in scripts.iter().enumerate() {
+        let commands = [&["check", "x.wml"][..], &["x.wml"], &["plan", "x.wml"], &["repl", "x.wml"]];
+        // What else there is goes the same way from here on.
+        for command in commands.into_iter().take(if long() || n == 0 { 4 } else { 2 }) {
+            let output = Wml::new().file("x.wml", text).args(command.iter().copied()).run();
+            harmless(&output);
+            // A shell on a file without commands has only loaded it.
+            if command[0] != "repl" {
+                assert_eq!(output.code(), 2, "{command:?}\n{text:?}\n{}", output.shown());
+                assert!(output.stderr.contains("error[E0209]"), "{command:?}\n{}", output.shown());
+            }
+            assert!(output.left() == ["x.wml"], "{:?}", output.left());
+        }
+    }
+    let from_outside = format!("set $p=x\n{}", named("s", "$p", "t", "f"));
+    let output = Wml::new().file("x.wml", &from_outside).args(["x.wml"]).sets(&[("p", HOSTILE)]).run().exits(2);
+    harmless(&output);
+    assert!(output.stderr.contains("error[E0209]"), "{}", output.stderr);
+}
+
+/// A NUL ended the leader's start in a panic, and the program never ended.
+#[test]
+fn a_nul_in_a_name_or_path_is_refused() {
+    for text in [
+        named("s", "p", "\"t\0\"", "f"),
+        named("s", "\"p\0\"", "t", "f"),
+        format!("set $n=\"t\0\"\n{}", named("s", "p", "$n", "f")),
+        named("s", "p", "t", "f").replace("path=$dir", "path=\"$dir/a\0b\""),
+    ] {
+        let output = Wml::new().file("x.wml", &text).args(["x.wml"]).timeout(std::time::Duration::from_secs(20)).run();
+        harmless(&output);
+        assert!(output.code() == 2 && output.stderr.contains("error[E0209]"), "{}", output.shown());
+    }
+}
+
+/// A script that is right, with the hostile text wherever it may be: in what it prints, and in the path of its files.
+fn talkative(dir: &str) -> String {
+    let text = in_a_string(HOSTILE);
+    let comment = HOSTILE.replace('\n', "");
+    format!(
+        "# {comment}\nset $x=\"{text}\"\nusage \"{text}\"\necho \"{text} $x\"\nlog \"{text}\"\n\
+         define fileset name=s,path=\"{dir}\",entries=1,dirwidth=20,size=4k,prealloc\n\
+         define process name=p {{\n thread name=t {{\n  flowop print name=say,value=\"{text}\"\n  \
+         flowop read name=r,filesetname=s,iosize=4k\n  flowop finishoncount name=end,value=20\n }}\n}}\nrun 5\n"
+    )
+}
+
+/// The hostile text as the name of one directory.
+fn folder() -> String {
+    HOSTILE.replace('/', "|")
+}
+
+#[test]
+fn what_a_script_says_and_where_its_files_lie_is_shown_as_text() {
+    for format in ["text", "filebench", "filebench-1.4", "csv", "json", "none"] {
+        let call = Wml::new();
+        let dir = call.dir().join(folder());
+        fs::create_dir(&dir).unwrap();
+        let text = talkative(&in_a_string(dir.to_str().unwrap()));
+        let name = format!("{}.wml", folder());
+        let output =
+            call.file(&name, &text).args(["--format", format, "--no-settle", "--clean", &name]).result().run().exits(0);
+        // What the script prints may have lines of its own on standard output, beside the report; nowhere else.
+        // The rows of CSV end in both characters.
+        plain(&output.stdout.replace("\r\n", "\n"), true);
+        plain(&output.stderr, true);
+        let forged = |text: &str| text.lines().any(|line| line.starts_with("error: forged"));
+        assert!(!forged(&output.stderr), "{}", output.stderr);
+        if matches!(format, "csv" | "json") {
+            assert!(!forged(&output.stdout), "{}", output.stdout);
+            assert!(output.stderr.lines().any(|line| line == "script: error: forged"), "{}", output.stderr);
+        }
+        if format == "csv" {
+            rows_and_cells(&output.stdout, &name);
+        }
+        output.result();
+    }
+}
+
+/// A heading and one row a flowop, each with all cells; the script's name is a text in one line.
+fn rows_and_cells(csv: &str, name: &str) {
+    let mut rows: Vec<Vec<String>> = vec![vec![String::new()]];
+    let mut quoted = false;
+    let mut chars = csv.chars().peekable();
+    while let Some(c) = chars.next() {
+        let row = rows.last_mut().unwrap();
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => row.last_mut().unwrap().push(chars.next().unwrap()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => row.push(String::new()),
+            '\n' if !quoted => rows.push(vec![String::new()]),
+            '\r' if !quoted => {}
+            c => row.last_mut().unwrap().push(c),
+        }
+    }
+    assert_eq!(rows.pop(), Some(vec![String::new()]));
+    assert_eq!(rows.len(), 1 + 3, "{csv}");
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
+    let script = &rows[1][0];
+    assert!(
+        script.contains("\\x1b[2J") && script.contains("\\nerror: forged") && name.contains("<script>"),
+        "{script}"
+    );
+}
+
+#[test]
+fn a_cell_that_a_spreadsheet_would_run_is_text() {
+    for (name, cell) in
+        [("\"=cmd|x\"", "'=cmd|x"), ("\"+1+2\"", "'+1+2"), ("\"-1+2\"", "'-1+2"), ("\"@SUM(A1)\"", "'@SUM(A1)")]
+    {
+        let text = named("s", name, name, name);
+        let output = Wml::new()
+            .file("x.wml", &text)
+            .args(["x.wml", "--format", "csv", "--engine", "null", "--runtime", "0.1"])
+            .run()
+            .exits(0);
+        let row = output.stdout.lines().nth(1).unwrap();
+        assert_eq!(row.split(',').filter(|other| *other == cell).count(), 3, "{row}");
+    }
+}
+
+#[test]
+fn checked_planned_and_listed_it_is_text_too() {
+    for command in [
+        &["check"][..],
+        &["check", "--dump", "tokens"],
+        &["check", "--dump", "ast"],
+        &["plan"],
+        &["plan", "--list"],
+        &["repl"],
+        &["clean"],
+        &["batch"],
+        &["show"],
+        &["explain"],
+        &["list"],
+        &["completions"],
+        &["fmt", "--check"],
+    ] {
+        let call = Wml::new();
+        let dir = call.dir().join(folder());
+        fs::create_dir(&dir).unwrap();
+        let name = format!("{}.wml", folder());
+        let call = call.file(&name, &talkative(&in_a_string(dir.to_str().unwrap())));
+        for argument in [name.as_str(), HOSTILE] {
+            let call = Wml::new().file(&name, &fs::read_to_string(call.dir().join(&name)).unwrap());
+            let output = call.args(command.iter().copied().chain([argument])).run();
+            if command == ["repl"] {
+                // A shell does what the script says: its echo is its own.
+                plain(&output.shown(), true);
+            } else {
+                harmless(&output);
+            }
+        }
+    }
+    for words in [
+        vec![format!("--{HOSTILE}")],
+        vec!["--runtime".to_owned(), HOSTILE.to_owned(), "x".to_owned()],
+        vec!["--seed".to_owned(), HOSTILE.to_owned(), "x".to_owned()],
+        vec!["--format".to_owned(), HOSTILE.to_owned(), "varmail".to_owned()],
+        vec!["--engine".to_owned(), HOSTILE.to_owned(), "varmail".to_owned()],
+        vec!["--set".to_owned(), HOSTILE.to_owned(), "varmail".to_owned()],
+        vec!["--set".to_owned(), format!("nfiles={HOSTILE}"), "varmail".to_owned()],
+        vec!["--trace".to_owned(), HOSTILE.to_owned(), "varmail".to_owned()],
+        vec!["--json".to_owned(), format!("{HOSTILE}/x"), "varmail".to_owned()],
+        vec!["--dir".to_owned(), format!("{HOSTILE}/x"), "varmail".to_owned()],
+        vec!["--dialect".to_owned(), HOSTILE.to_owned(), "varmail".to_owned()],
+        vec!["--on-error".to_owned(), HOSTILE.to_owned(), "varmail".to_owned()],
+        vec![HOSTILE.to_owned(), "x".to_owned()],
+    ] {
+        let output = Wml::new().args(words.clone()).args(["--runtime", "0.1"]).run();
+        assert_ne!(output.code(), 0, "{words:?}\n{}", output.shown());
+        harmless(&output);
+    }
+}
+
+/// An argument that is no UTF-8 is no reason to panic.
+#[test]
+fn an_argument_of_any_bytes_is_refused_or_used() {
+    use std::os::unix::ffi::OsStringExt;
+    let odd = std::ffi::OsString::from_vec(b"result\xff\x1b.json".to_vec());
+    let output = Wml::new()
+        .args(["--json".into(), odd])
+        .args(["varmail", "--engine", "null", "--runtime", "0.1"])
+        .run()
+        .exits(0);
+    harmless(&output);
+}
+
+#[test]
+fn a_diagnostic_is_short_whatever_the_script() {
+    let long = "x".repeat(3_000_000);
+    for text in [
+        format!("define fileset name=s,{long}=3\n"),
+        format!("{long} {long}\n"),
+        format!("set $x=\"{long}\"\nset $y=$z + {long}\n"),
+        format!("set $a=1{} %\n", " ".repeat(3_000_000)),
+        format!("{}\n", "~ ".repeat(500_000)),
+        "~\n".repeat(500_000),
+        format!("define process name=p {{{}", "\n".repeat(500_000)),
+        format!("\0\x01\x1b[2J{}\u{fffd}\x7f", "\x1b]0;x\x07\n".repeat(10_000)),
+    ] {
+        let output = Wml::new().file("x.wml", &text).args(["check", "x.wml"]).run().exits(2);
+        harmless(&output);
+        assert!(output.shown().len() < 200_000, "{} bytes", output.shown().len());
+        for line in output.stderr.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())) {
+            assert!(line.chars().count() < 220, "{} columns: {line}", line.chars().count());
+        }
+    }
+}
+
+#[test]
+fn of_many_mistakes_fifty_are_drawn_and_the_rest_counted() {
+    let output = Wml::new().file("x.wml", &"~\n".repeat(1284)).args(["check", "x.wml"]).run().exits(2);
+    assert_eq!(output.stderr.matches("error[").count(), 50);
+    assert!(output.stderr.ends_with("… and 1,234 more\n"), "{}", output.stderr);
+}
+
+const PROFILE: &str = "DEFAULTS {\n\truntime = 1;\n\tdir = .;\n\tstats = stats;\n\tdescription = \"DESCRIPTION\";\n}\n\
+    CONFIG javascript:alert(1)<b>&\"' {\n\tfunction = generic;\n\tpersonality = small;\n}\n";
+
+const SMALL: &str = "define fileset name=\"<script>s\",path=$dir,entries=1,dirwidth=20,size=4k,prealloc\n\
+    define process name=\"<i>p\" {\n thread name=\"&t\" {\n  flowop read name=\"<script>alert(2)</script>\",filesetname=\"<script>s\",iosize=4k\n }\n}\n";
+
+#[test]
+fn the_page_of_a_batch_and_its_xml_are_text() {
+    // A line is an assignment: what breaks lines can't be in a value.
+    let description = HOSTILE.replace(['\n', '\r', '"', '\u{85}', '\u{2028}'], "");
+    let profile = PROFILE.replace("DESCRIPTION", &description);
+    let output = Wml::new()
+        .file("small.f", SMALL)
+        .file("x.prof", &profile)
+        .args(["batch", "x.prof", "--no-settle"])
+        .run()
+        .exits(0);
+    harmless(&output);
+    let home = fs::read_dir(output.dir().join("stats")).unwrap().next().unwrap().unwrap().path();
+    let page = fs::read_to_string(home.join("index.html")).unwrap();
+    plain(&page, false);
+    assert!(!page.contains("<script") && !page.contains("<b>") && !page.contains("<i>"), "{page}");
+    assert!(page.contains("&lt;script&gt;alert(2)"), "{page}");
+    for href in page.replace("&#x2f;", "/").split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(href.starts_with("./javascript%3Aalert%281%29"), "{href}");
+    }
+    let workload = home.join("javascript:alert(1)<b>&\"'");
+    let xml = fs::read_dir(&workload)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.extension().is_some_and(|e| e == "xml"))
+        .unwrap();
+    parses(&xml);
+    let hostile = PROFILE.replace("javascript", "\x1b[2J\u{202e}");
+    let output = Wml::new().file("small.f", SMALL).file("x.prof", &hostile).args(["batch", "x.prof"]).run().exits(2);
+    harmless(&output);
+    assert!(output.stderr.contains("error[E0209]"), "{}", output.stderr);
+}
+
+/// XML by the rules of a parser that is not ours.
+fn parses(xml: &Path) {
+    if !has("python3") {
+        return skip("the_page_of_a_batch_and_its_xml_are_text", "there is no python3 to parse XML");
+    }
+    let code = "import sys, xml.dom.minidom as m; m.parse(sys.argv[1])";
+    let status = Command::new("python3").args(["-c", code]).arg(xml).stdin(Stdio::null()).status().unwrap();
+    assert!(status.success(), "{}", fs::read_to_string(xml).unwrap());
+}
