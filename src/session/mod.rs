@@ -323,6 +323,12 @@ impl Session {
         let unused = self.unused_settings(&model);
         if !unused.is_empty() {
             unused.iter().for_each(|(text, help)| front.error(None, text, Some(help)));
+            // A mistake of the command line hides none of the script's.
+            let found = self.check_values(&model, name);
+            front.diagnostics(
+                &self.map,
+                &found.into_iter().filter(|d| d.severity == Severity::Error).collect::<Vec<_>>(),
+            );
             return Status::Script;
         }
         self.reads = model::lint::read_beside_load(&model.commands);

@@ -103,6 +103,9 @@ impl Session {
         }
         self.asynchronous(front)?;
         self.refuse_devices(front)?;
+        // What the machine can't do is refused before anything is made.
+        let plan = self.plan(front).ok_or(Status::Script)?;
+        check_machine(&plan, &[], front)?;
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
         self.check_dir(front)?;

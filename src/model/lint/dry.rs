@@ -5,6 +5,7 @@
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
 use crate::model::FilesetDef;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What flowops do to the files of a set, or to its empty directories.
 struct Trade {
@@ -34,6 +35,10 @@ const FILES: Trade = Trade {
         "bufwrite",
         "mmapread",
         "mmapwrite",
+        "copyrange",
+        "setxattr",
+        "getxattr",
+        "syncfs",
         "access",
         "setattr",
         "readlink",
@@ -61,11 +66,37 @@ pub(super) fn dry(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if bodies.iter().any(|(_, body)| body.iter().any(unknown)) {
         return;
     }
+    let index = Index::new(&bodies);
     for set in &subject.filesets {
         let Some(name) = super::text(&set.attrs, "name", &subject.scope) else { continue };
         for trade in [&FILES, &DIRECTORIES] {
-            one(subject, set, &name, trade, &bodies, found);
+            one(subject, set, &name, trade, &index, found);
         }
+    }
+}
+
+/// The flowops of all threads by the file set that they work on.
+struct Index<'b> {
+    bodies: &'b [(bool, Vec<Use<'b>>)],
+    /// By set: body and flowop, in order.
+    of: HashMap<String, Vec<(usize, &'b Use<'b>)>>,
+    /// The first `deletefile` that names only a slot, by body: it may work on any set.
+    by_slot: BTreeMap<usize, &'b Use<'b>>,
+}
+
+impl<'b> Index<'b> {
+    fn new(bodies: &'b [(bool, Vec<Use<'b>>)]) -> Self {
+        let (mut of, mut by_slot) = (HashMap::<String, Vec<_>>::new(), BTreeMap::new());
+        for (b, (_, body)) in bodies.iter().enumerate() {
+            for used in body {
+                match used.text("filesetname") {
+                    Some(set) => of.entry(set).or_default().push((b, used)),
+                    None if used.kind() == "deletefile" => drop(by_slot.entry(b).or_insert(used)),
+                    None => {}
+                }
+            }
+        }
+        Self { bodies, of, by_slot }
     }
 }
 
@@ -74,13 +105,16 @@ fn one(
     set: &FilesetDef,
     name: &str,
     trade: &Trade,
-    bodies: &[(bool, Vec<Use<'_>>)],
+    index: &Index<'_>,
     found: &mut Vec<Diagnostic>,
 ) {
-    let of = |kinds: &'static [&'static str]| {
-        bodies.iter().flat_map(|(_, body)| body).find(move |u| kinds.contains(&u.kind()) && works_on(u, name))
-    };
-    let (maker, remover, needer) = (of(trade.makes), of(trade.removes), of(trade.needs));
+    let works = index.of.get(name).map_or(&[][..], Vec::as_slice);
+    let of = |kinds: &'static [&'static str]| works.iter().map(|(_, u)| *u).find(move |u| kinds.contains(&u.kind()));
+    // Whose files a `deletefile` by slot removes can't be told.
+    let by_slot = if trade.removes.contains(&"deletefile") { index.by_slot.first_key_value() } else { None };
+    let by_slot = by_slot.map(|(_, used)| *used);
+    let (maker, named, needer) = (of(trade.makes), of(trade.removes), of(trade.needs));
+    let remover = by_slot.or(named);
     let warn = |used: &Use<'_>, message: String, help: &str| {
         Diagnostic::warning(Code::DryFileset, used.flowop.span, message).help(help)
     };
@@ -104,7 +138,10 @@ fn one(
     }
     // A thread that has nothing left to do is done; the run goes on while there are others.
     let trades = |u: &Use<'_>| trade.makes.contains(&u.kind()) || trade.removes.contains(&u.kind());
-    let others = bodies.iter().any(|(_, body)| !body.iter().any(|u| trades(u) && works_on(u, name)));
+    let mut at_work: BTreeSet<usize> = works.iter().filter(|(_, u)| trades(u)).map(|(b, _)| *b).collect();
+    let slots = if by_slot.is_some() { index.by_slot.len() } else { 0 };
+    let apart = at_work.iter().filter(|b| slots == 0 || !index.by_slot.contains_key(b)).count();
+    let others = apart + slots < index.bodies.len();
     if subject.ends_by_itself() || others {
         return;
     }
@@ -120,23 +157,30 @@ fn one(
             let help = "add a flowop that makes them, or end the run by `finishoncount` or `set mode quit alldone`";
             found.push(warn(used, message, help));
         }
-        (Some(_), _) => uneven(name, trade, bodies, found),
+        (Some(_), _) if by_slot.is_none() => {
+            // One thread alone makes and removes.
+            if let (Some(body), true) = (at_work.pop_first(), at_work.is_empty()) {
+                uneven(name, trade, &index.bodies[body], found);
+            }
+        }
+        (Some(_), _) => {}
         (None, None) => {}
     }
 }
 
-/// One thread alone makes and removes, and not as many of the one as of the other.
-fn uneven(name: &str, trade: &Trade, bodies: &[(bool, Vec<Use<'_>>)], found: &mut Vec<Diagnostic>) {
-    let trades =
-        |u: &&Use<'_>| (trade.makes.contains(&u.kind()) || trade.removes.contains(&u.kind())) && works_on(u, name);
-    let mut at_work = bodies.iter().filter(|(_, body)| body.iter().any(|u| trades(&u)));
-    let (Some((false, body)), None) = (at_work.next(), at_work.next()) else { return };
-    let count = |kinds: &[&str]| {
-        body.iter().filter(trades).filter(|u| kinds.contains(&u.kind())).map(|u| u.times).sum::<Option<u64>>()
-    };
-    if body.iter().any(|u| u.kind() == "deletefile" && !u.has("filesetname")) {
+/// A thread makes and removes, and not as many of the one as of the other.
+fn uneven(name: &str, trade: &Trade, (mix, body): &(bool, Vec<Use<'_>>), found: &mut Vec<Diagnostic>) {
+    if *mix {
         return;
     }
+    let trades = |u: &&Use<'_>| {
+        (trade.makes.contains(&u.kind()) || trade.removes.contains(&u.kind()))
+            && u.text("filesetname").as_deref() == Some(name)
+    };
+    let count = |kinds: &[&str]| {
+        let times = body.iter().filter(trades).filter(|u| kinds.contains(&u.kind())).map(|u| u.times);
+        times.into_iter().try_fold(0_u64, |sum, one| sum.checked_add(one?))
+    };
     let (Some(made), Some(removed)) = (count(trade.makes), count(trade.removes)) else { return };
     if made == removed {
         return;
@@ -151,14 +195,6 @@ fn uneven(name: &str, trade: &Trade, bodies: &[(bool, Vec<Use<'_>>)], found: &mu
             )
             .help("make as many as are removed, or end the run by `finishoncount` or `set mode quit alldone`"),
         );
-    }
-}
-
-/// Whether a flowop works on that set. A `deletefile` that names only a slot may.
-fn works_on(used: &Use<'_>, name: &str) -> bool {
-    match used.text("filesetname") {
-        Some(set) => set == name,
-        None => used.kind() == "deletefile",
     }
 }
 

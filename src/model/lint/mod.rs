@@ -21,8 +21,9 @@ use super::{
     Attrs, Command, CommandKind, CompositeDef, FilesetDef, FlowopDef, Locals, Model, ProcessDef, QuitMode, Scope,
     SetBy, ThreadDef,
 };
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic};
 use crate::source::Span;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One lint.
@@ -33,6 +34,12 @@ pub struct Lint {
     pub spoils: bool,
     find: fn(&Subject<'_>, &mut Vec<Diagnostic>),
 }
+
+/// Flowops of the largest script that is looked at.
+const LARGEST: u64 = 1 << 17;
+
+/// Composites in composites that are counted; more is a circle.
+const DEEPEST: usize = 32;
 
 /// All lints.
 pub const TABLE: &[Lint] = &[
@@ -54,8 +61,14 @@ pub const TABLE: &[Lint] = &[
 pub fn lint(model: &Model, scope: &Scope, before_run: bool) -> Vec<Diagnostic> {
     let subject = Subject::new(model, scope);
     let mut found = Vec::new();
+    if subject.size() > LARGEST {
+        // What is generated on such a scale is not read by anyone, and each lint would unroll it again.
+        return found;
+    }
     for lint in TABLE.iter().filter(|lint| lint.spoils || !before_run) {
-        (lint.find)(&subject, &mut found);
+        let mut own = Vec::new();
+        (lint.find)(&subject, &mut own);
+        own.into_iter().for_each(|d| diag::push(&mut found, d));
     }
     found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
     found.dedup();
@@ -70,6 +83,10 @@ struct Subject<'a> {
     filesets: Vec<&'a Arc<FilesetDef>>,
     processes: Vec<&'a Arc<ProcessDef>>,
     composites: Vec<&'a Arc<CompositeDef>>,
+    /// The last composite of each name.
+    composite_of: HashMap<&'a str, &'a Arc<CompositeDef>>,
+    /// The first file set of each name.
+    fileset_of: HashMap<String, &'a Arc<FilesetDef>>,
     /// What ends a run besides its time.
     mode: QuitMode,
     /// Another script is loaded, of which nothing is known here.
@@ -84,11 +101,41 @@ impl<'a> Subject<'a> {
             filesets: Vec::new(),
             processes: Vec::new(),
             composites: Vec::new(),
+            composite_of: HashMap::new(),
+            fileset_of: HashMap::new(),
             mode: QuitMode::default(),
             loads: false,
         };
         subject.gather(&model.commands);
+        subject.composite_of = subject.composites.iter().map(|c| (c.name.node.as_str(), *c)).collect();
+        for set in &subject.filesets {
+            if let Some(name) = text(&set.attrs, "name", &subject.scope) {
+                subject.fileset_of.entry(name).or_insert(set);
+            }
+        }
         subject
+    }
+
+    /// Flowops of all threads, those of composites counted at each use.
+    fn size(&self) -> u64 {
+        let mut known = HashMap::new();
+        self.threads().fold(0, |sum: u64, (_, t)| sum.saturating_add(self.size_of(&t.flowops, 0, &mut known)))
+    }
+
+    fn size_of(&self, flowops: &'a [FlowopDef], depth: usize, known: &mut HashMap<&'a str, u64>) -> u64 {
+        flowops.iter().fold(0, |sum: u64, flowop| {
+            let name = flowop.kind.node.as_str();
+            let own = match (known.get(name), self.composite_of.get(name)) {
+                (Some(own), _) => *own,
+                (None, Some(composite)) if depth < DEEPEST => {
+                    let own = self.size_of(&composite.flowops, depth + 1, known);
+                    known.insert(name, own);
+                    own
+                }
+                _ => 1,
+            };
+            sum.saturating_add(own)
+        })
     }
 
     fn gather(&mut self, commands: &'a [Command]) {
@@ -115,12 +162,12 @@ impl<'a> Subject<'a> {
     }
 
     fn composite(&self, name: &str) -> Option<&'a Arc<CompositeDef>> {
-        self.composites.iter().rev().find(|c| c.name.node == name).copied()
+        self.composite_of.get(name).copied()
     }
 
     /// The file set of that name; `None` also if any is named by a variable.
     fn fileset(&self, name: &str) -> Option<&'a Arc<FilesetDef>> {
-        self.filesets.iter().find(|f| text(&f.attrs, "name", &self.scope).as_deref() == Some(name)).copied()
+        self.fileset_of.get(name).copied()
     }
 
     /// All threads with their processes.

@@ -2,6 +2,7 @@
 
 use super::Subject;
 use crate::diag::{Code, Diagnostic};
+use std::collections::HashSet;
 
 pub(super) fn dead(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let bodies: Vec<_> = subject.threads().map(|(_, thread)| subject.body(thread)).collect();
@@ -11,11 +12,11 @@ pub(super) fn dead(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     for (waits, wakes, what) in [("semblock", "sempost", "posts to"), ("block", "wakeup", "wakes")] {
+        let targets: HashSet<String> = all().filter(|u| u.kind() == wakes).filter_map(|u| u.text("target")).collect();
         for waiting in all().filter(|u| u.kind() == waits) {
             let name = waiting.label();
             let inner = name.rsplit('.').next();
-            let is_target = |target: &str| target == name || Some(target) == inner;
-            if all().any(|u| u.kind() == wakes && u.text("target").is_some_and(|t| is_target(&t))) {
+            if targets.contains(&name) || inner.is_some_and(|inner| targets.contains(inner)) {
                 continue;
             }
             // Without a number of posts to wait for there is nothing to wait for.

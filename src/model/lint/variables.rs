@@ -1,11 +1,14 @@
 //! Variables that nothing reads, and parameters that hide a variable of the same name.
 
 use super::Subject;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic};
 use crate::model::expr::{self, Expr};
 use crate::model::{Attrs, Command, CommandKind, FlowopDef, Stats};
 use crate::source::{Span, Spanned};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+/// Names that are compared with those that are read.
+const NEAR_MISSES: usize = 100;
 
 /// Variables that scripts of Filebench set for the wrapper that runs them, or for whoever loads them.
 const FOR_OTHERS: &[&str] = &["dir", "runtime", "stats", "filesystem", "description"];
@@ -18,16 +21,17 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let (mut set, mut read) = (Vec::new(), HashSet::new());
     gather(subject.commands, &mut set, &mut read);
     let names: HashSet<&str> = read.iter().copied().collect();
+    let mut sorted: Vec<&str> = names.iter().copied().collect();
+    sorted.sort_unstable();
     let mut told = HashSet::new();
     for (name, span) in set {
         if FOR_OTHERS.contains(&name) || names.contains(name) || !told.insert(name) {
             continue;
         }
-        let mut sorted: Vec<&str> = names.iter().copied().collect();
-        sorted.sort_unstable();
+        let near = if found.len() < NEAR_MISSES { sorted.as_slice() } else { &[] };
         let d = Diagnostic::warning(Code::UnusedVariable, span, format!("nothing reads `${name}`"))
-            .near_variable(name, sorted);
-        found.push(if d.help.is_empty() { d.help("leave it out, or use it") } else { d });
+            .near_variable(name, near.iter().copied());
+        diag::push(found, if d.help.is_empty() { d.help("leave it out, or use it") } else { d });
     }
 }
 
@@ -44,11 +48,15 @@ pub(crate) fn read_beside_load(commands: &[Command]) -> Option<HashSet<String>> 
 pub(super) fn shadowed(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let (mut set, mut read) = (Vec::new(), HashSet::new());
     gather(subject.commands, &mut set, &mut read);
+    let mut first_of = HashMap::new();
+    for (name, span) in set {
+        first_of.entry(name).or_insert(span);
+    }
     for composite in &subject.composites {
         for parameter in &composite.parameters {
             let name = &parameter.name.node;
             // Without a default a parameter that is not given *is* the variable of its name: that is meant.
-            let Some((_, first)) = set.iter().find(|(n, _)| n == name) else { continue };
+            let Some(first) = first_of.get(name.as_str()) else { continue };
             if parameter.value.is_some() {
                 found.push(
                     Diagnostic::warning(

@@ -1,0 +1,199 @@
+//! Scripts that are large, and small ones that ask for very much: each is read or refused in bounded memory, without a panic.
+//!
+//! `WMLRUN_LONG=1` makes those that are large themselves 10 MB, and holds their processor time against that of 1 MB.
+
+use std::time::Duration;
+
+use crate::cmd::{Wml, long, short_or_long};
+
+/// Address space of a call: twice the memory that it may use, since what is reserved is not all used.
+const SPACE: &str = "--as=1073741824";
+
+const SET: &str = "define fileset name=f,path=$dir,entries=10,dirwidth=5,size=4k\n";
+
+/// `unit` repeated up to so many bytes; `@` is the number of the repetition, `%` the one before.
+fn repeated(head: &str, unit: &str, tail: &str, bytes: usize) -> String {
+    let mut text = head.to_owned();
+    for n in 1.. {
+        if text.len() >= bytes {
+            break;
+        }
+        text.push_str(&unit.replace('@', &n.to_string()).replace('%', &(n - 1).to_string()));
+    }
+    text + tail
+}
+
+/// A process with one thread of these flowops.
+fn process(flowops: &str) -> String {
+    format!("{SET}define process name=p {{ thread name=t {{ {flowops} }} }}\n")
+}
+
+const THREAD: &str = "define process name=p { thread name=t {\n";
+
+/// Scripts of as many bytes as are asked for: name, what stands before, what is repeated, what stands behind.
+const LARGE: &[(&str, &str, &str, &str)] = &[
+    ("set lines", "", "set $v@=@\n", ""),
+    ("a chain of variables", "set $v0=1\n", "set $v@=$v%\n", ""),
+    ("a variable of itself", "set $x=0\n", "set $x=$x+1\n", ""),
+    ("flowops", THREAD, "flowop delay name=r@\n", "} }\n"),
+    ("file sets", "", "define fileset name=f@,path=$dir,entries=1,dirwidth=1\n", ""),
+    ("processes", "", "define process name=p@ { thread name=t { flowop delay name=d } }\n", ""),
+    ("composites", "", "define flowop name=c@ { flowop delay name=d }\n", ""),
+    ("foreach", "", "foreach $x in 1,2 { set $y@=$x }\n", ""),
+    ("usage", "", "usage \"hello $dir @\"\n", ""),
+    ("unknown commands", "", "flowopp x@\n", ""),
+    ("variables that nothing sets", "", "set $a@=$nosuch@\n", ""),
+    ("opening braces", "", "{", ""),
+    ("closing braces", "", "}", ""),
+    ("brackets", "set $x=randvar", "(", ""),
+    ("calls in calls", "set $x=", "randvar(a=", ""),
+    ("strings without an end", "", "\"a\n", ""),
+    ("dollar signs", "", "$", ""),
+    ("open variables", "", "${", ""),
+    ("a word", "", "a", ""),
+    ("a number", "set $x=", "9", ""),
+    ("commas", "define fileset name=a", ",", ""),
+    ("attributes", "define fileset name=a,path=$dir", ",size=@", ""),
+    ("unknown attributes", "define fileset name=a,path=$dir", ",siez@=@", ""),
+    ("glued variables", "set $x=", "$a/", ""),
+    ("a text of variables", "echo \"", "$dir", "\"\n"),
+    ("rows of a table", "set $x=randvar(type=tabular,randtable={", "{1,2,3},", "{1,2,3}})\n"),
+    ("rows of a size table", "define fileset name=a,path=$dir,sizetable=\"", "@k:1 ", "\"\n"),
+    ("blocks in blocks", "", "foreach $x in 1 {", ""),
+    ("operators", "set $x=1", "+ ", ""),
+    ("characters of no language", "", "§ ", ""),
+    ("loads", "", "load randomread\n", ""),
+    ("targets", THREAD, "flowop sempost name=s,target=s\n", "} }\n"),
+];
+
+/// Scripts that are small and ask for much: name and text.
+fn small() -> Vec<(&'static str, String)> {
+    let chain = |first: &str, unit: &str| {
+        (1..=26).fold(format!("set $v0={first}\n"), |text, n| {
+            text + &unit.replace('@', &n.to_string()).replace('%', &(n - 1).to_string())
+        })
+    };
+    let nested =
+        (1..=31).fold(format!("{SET}define flowop name=c0 {{ flowop statfile name=s,filesetname=f }}\n"), |text, n| {
+            let inner = n - 1;
+            text + &format!("define flowop name=c{n} {{ flowop c{inner} name=a\nflowop c{inner} name=b }}\n")
+        });
+    let threads = |process_instances: &str, thread_instances: &str| {
+        process("flowop delay name=d")
+            .replace("name=p", &format!("name=p,instances={process_instances}"))
+            .replace("name=t", &format!("name=t,instances={thread_instances}"))
+    };
+    let set = |attrs: &str| format!("define fileset name=f,path=$dir,{attrs}\n");
+    let drawn = |attrs: &str| format!("set $rv=randvar(type=gamma,min=1,mean=4k)\n{}", set(attrs));
+    let zipf = "set $z=randvar(type=zipf,items=1000000000000,scramble)\n".to_owned();
+    vec![
+        ("26 doublings", format!("{}sleep $v26\n", chain("1", "set $v@=$v%+$v%\n"))),
+        ("texts that double", chain("ab", "set $v@=\"$v%$v%\"\n") + &set("entries=1,dirwidth=1,sizetable=$v26")),
+        ("a composite of 2^31 flowops", nested + "define process name=p { thread name=t { flowop c31 name=x } }\n"),
+        ("2^40 threads", threads("1m", "1m")),
+        ("a million processes", threads("1000000", "1")),
+        ("a directory for each of a million files", set("entries=1000000,dirwidth=1")),
+        ("four thousand million files", set("entries=4294967290,dirwidth=20")),
+        ("2^62 files", set("entries=4611686018427387904,dirwidth=20")),
+        ("2^63 files", set("entries=9223372036854775808,dirwidth=20")),
+        ("2^28 files of drawn sizes", drawn("entries=268435456,dirwidth=10000,size=$rv,prealloc=50")),
+        ("2^26 directories", set("entries=67108864,prealloc")),
+        ("leaf directories", set("leafdirs=100000000,dirwidth=2")),
+        ("drawn depths", drawn("entries=1000000,dirwidth=2,dirdepthrv=$rv")),
+        ("a size table of no files", set("sizetable=\"4k:0 8k:0\",entries=10,prealloc,dirwidth=5")),
+        ("a size table of many files", set("sizetable=\"4k:200000000\",prealloc,dirwidth=5000")),
+        ("sizes that pass 2^64", set("entries=4,size=4611686018427387904,prealloc,dirwidth=5")),
+        (
+            "a buffer of a tebibyte",
+            process("flowop read name=r,filesetname=f,iosize=4k").replace("name=t", "name=t,memsize=1t"),
+        ),
+        ("an I/O of 64 tebibytes", process("flowop read name=r,filesetname=f,iosize=64t")),
+        ("a law over 10^12 items", zipf + &process("flowop read name=r,filesetname=f,iosize=4k,indexed=$z")),
+        ("a circle of variables", "set $a=$b\nset $b=$c\nset $c=$a\nsleep $a\n".to_owned()),
+        ("a text that loads itself", "load x\n".to_owned()),
+        ("an empty script", String::new()),
+        ("bytes of zero", "\0".repeat(100_000)),
+    ]
+}
+
+/// Runs a stage of a script within the bound of memory; its exit status is 0 or 2, or for a plan 3.
+#[track_caller]
+#[expect(clippy::print_stdout, reason = "figures of the long form")]
+fn stage(name: &str, stage: &str, text: &str) {
+    let call = Wml::new().file("x.wml", text).under(["prlimit", SPACE]).args([stage, "x.wml"]);
+    let output = call.timeout(Duration::from_mins(2)).run();
+    let shown: String = output.shown().chars().take(2000).collect();
+    assert!([0, 2, 3].contains(&output.code()), "{stage} of {name}: {shown}");
+    assert!(!shown.contains("panicked"), "{stage} of {name}: {shown}");
+    if long() {
+        println!("{:>6.2} s {stage} of {name}", output.elapsed.as_secs_f64());
+    }
+}
+
+#[test]
+fn large_scripts_are_read_or_refused_in_bounded_memory() {
+    let bytes = short_or_long(100_000, 10_000_000);
+    for (name, head, unit, tail) in LARGE {
+        let text = repeated(head, unit, tail, bytes);
+        for command in ["check", "plan", "fmt"] {
+            stage(name, command, &text);
+        }
+    }
+}
+
+#[test]
+fn small_scripts_that_ask_for_much_are_planned_or_refused_in_bounded_memory() {
+    for (name, text) in small() {
+        for command in ["check", "plan"] {
+            stage(name, command, &text);
+        }
+    }
+}
+
+/// What can't be done is refused before anything is made.
+#[test]
+fn what_no_machine_can_do_leaves_nothing_behind() {
+    let zipf = "set $z=randvar(type=zipf,items=1000000000000)\n".to_owned();
+    for text in [
+        process("flowop read name=r,filesetname=f,iosize=64t"),
+        process("flowop read name=r,filesetname=f,iosize=4k").replace("name=t", "name=t,memsize=1t"),
+        zipf + &process("flowop read name=r,filesetname=f,iosize=$z"),
+    ] {
+        let output = Wml::new().file("x.wml", &text).args(["--dir", ".", "--runtime", "1", "x.wml"]).run();
+        assert!([2, 3].contains(&output.code()), "{}", output.shown());
+        assert_eq!(output.left(), ["x.wml"], "{}", output.shown());
+    }
+}
+
+/// A text without an end is no script.
+#[test]
+fn what_never_ends_is_refused() {
+    for script in [
+        "exec \"$0\" check - < /dev/zero",
+        "exec \"$0\" check - < /dev/urandom",
+        "exec \"$0\" batch /dev/zero",
+        "exec \"$0\" batch /dev/urandom",
+    ] {
+        let call = Wml::new().under(["prlimit", SPACE, "sh", "-c", script]).timeout(Duration::from_mins(2));
+        let output = call.run();
+        assert_eq!(output.code(), 2, "{script}: {}", output.shown());
+        assert!(output.stderr.contains("MiB"), "{script}: {}", output.shown());
+    }
+}
+
+/// Ten times the input takes no more than a dozen times the processor time. Only the long form has texts large enough to tell.
+#[test]
+fn time_grows_with_the_input() {
+    const TIMED: &str = "TIMEFORMAT=%U; time \"$0\" \"$@\" >/dev/null 2>&1";
+    for (name, head, unit, tail) in LARGE.iter().take(short_or_long(0, LARGE.len())) {
+        for command in ["check", "plan", "fmt"] {
+            let seconds = |bytes: usize| -> f64 {
+                let text = repeated(head, unit, tail, bytes);
+                let call = Wml::new().file("x.wml", &text).under(["bash", "-c", TIMED]).args([command, "x.wml"]);
+                call.timeout(Duration::from_mins(2)).run().stderr.trim().parse().unwrap()
+            };
+            let (one, ten) = (seconds(1_000_000), seconds(10_000_000));
+            assert!(ten <= 12.0 * one.max(0.05), "{command} of {name}: {one} s for 1 MB, {ten} s for 10 MB");
+        }
+    }
+}

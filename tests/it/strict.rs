@@ -1,0 +1,134 @@
+//! What `check` must not let pass, and what it must go on to accept.
+
+use crate::cmd::Wml;
+use crate::lints::check;
+
+const SET: &str = "define fileset name=f,path=$dir,entries=10,dirwidth=5,size=4k,prealloc\n";
+
+/// A process with one thread of these flowops.
+fn process(flowops: &str) -> String {
+    format!("{SET}define process name=p {{ thread name=t {{ {flowops} }} }}\n")
+}
+
+#[test]
+fn times_that_are_no_numbers_are_errors() {
+    let works = process("flowop statfile name=s,filesetname=f");
+    for command in [
+        "run \"abc\"",
+        "run abc",
+        "run -1",
+        "run true",
+        "sleep \"x\"",
+        "warmup later",
+        "psrun \"a\" 5",
+        "psrun 1 \"b\"",
+    ] {
+        let said = check("x.wml", &format!("{works}{command}\n"));
+        assert!(said.contains("E0204"), "{command}: {said}");
+    }
+    for command in ["run 1", "run \"1\"", "run", "sleep 1", "psrun -10 60", "set $t=5\nrun $t", "run 0.5"] {
+        let said = check("x.wml", &format!("{works}{command}\n"));
+        assert!(!said.contains("error"), "{command}: {said}");
+    }
+}
+
+#[test]
+fn only_what_can_be_defined_is() {
+    let block = "{ thread name=t { flowop statfile name=s,filesetname=f } }";
+    for (word, near) in [("processor", "process"), ("processs", "process")] {
+        let said = check("x.wml", &format!("{SET}define {word} name=p {block}\n"));
+        assert!(said.contains(&format!("`{word}` can't be defined")) && said.contains(&format!("`{near}`")), "{said}");
+    }
+    for word in ["filesetssss", "filess", "flowops", "randvars"] {
+        let said = check("x.wml", &format!("define {word} name=x,path=$dir,entries=1,dirwidth=1\n"));
+        assert!(said.contains(&format!("`{word}` can't be defined")), "{word}: {said}");
+    }
+    for (word, one) in [("filesets", "name=x,path=$dir,entries=1,dirwidth=1"), ("files", "name=x,path=$dir,size=1")] {
+        let said = check("x.wml", &format!("define {word} {one}\n"));
+        assert!(!said.contains("error"), "{word}: {said}");
+    }
+    let said = check("x.wml", &format!("{SET}define processes name=p {block}\n"));
+    assert!(!said.contains("error"), "{said}");
+}
+
+#[test]
+fn variables_that_nothing_sets_are_told_wherever_they_stand() {
+    for (command, severity) in [
+        ("echo \"$nosuch\"", "warning[W0420]"),
+        ("log \"$nosuch\"", "warning[W0420]"),
+        ("usage \"$nosuch\"", "warning[W0420]"),
+        ("fscheck path=$nosuch,fstype=ext4", "error[E0303]"),
+        ("fscheck path=/,fstype=$nosuch", "error[E0303]"),
+    ] {
+        let said = check("x.wml", &format!("set $noch=1\n{command}\n"));
+        assert!(said.contains(severity), "{command}: {said}");
+    }
+}
+
+#[test]
+fn a_long_chain_of_variables_has_a_value_and_a_circle_has_none() {
+    let mut chain = "set $v0=7\n".to_owned();
+    for n in 1..=5000 {
+        chain.push_str(&format!("set $v{n}=$v{}\n", n - 1));
+    }
+    let run = format!("{chain}{}run $v5000\n", process("flowop statfile name=s,filesetname=f,iters=$v5000"));
+    let output = Wml::new().file("x.wml", &run).args(["plan", "x.wml"]).run().exits(0);
+    assert!(output.stdout.contains("× 7"), "{}", output.shown());
+    let circle = process("flowop statfile name=s,filesetname=f,iters=$a")
+        .replace("define fileset", "set $a=$b\nset $b=$a\ndefine fileset");
+    let said = check("x.wml", &circle);
+    assert!(said.contains("is defined by itself"), "{said}");
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_errors_and_no_panics() {
+    for value in ["9223372036854775807 + 1", "9223372036854775807 * 2", "0 - 9223372036854775807", "1 / 0", "5 / $zero"]
+    {
+        let text = format!("set $zero=0\nset $x={value}\n{}", process("flowop statfile name=s,filesetname=f,iters=$x"));
+        let said = check("x.wml", &text);
+        assert!(said.contains("error"), "{value}: {said}");
+    }
+    // A lint that multiplies must not pass 2^64.
+    let text = process("flowop delay name=d,value=9223372036854775807,iters=9").replace("name=t", "name=t,rate=5");
+    let _ = check("x.wml", &text);
+}
+
+/// A slot above the number of files, where `opennext` goes through as many slots as there are files.
+#[test]
+fn slots_are_as_many_as_are_named() {
+    for flowop in [
+        "flowop openfile name=o,filesetname=f,opennext,fd=100\nflowop closefile name=c,fd=100",
+        "flowop read name=o,filesetname=f,iosize=1k,opennext,fd=128\nflowop closefile name=c,fd=128",
+        "flowop writewholefile name=o,filesetname=f,iosize=1k,opennext,srcfd=99",
+    ] {
+        for dialect in ["sun", "fsl"] {
+            let text = format!("# dialect: {dialect}\n{}", process(flowop));
+            let args = ["--runtime", "0.05", "--engine", "null", "--on-error", "count", "x.wml"];
+            let output = Wml::new().file("x.wml", &text).args(args).run();
+            assert!(!output.shown().contains("panicked") && output.code() <= 1, "{}", output.shown());
+        }
+    }
+}
+
+/// A file set is told to be exhausted for every flowop that needs a file of it.
+#[test]
+fn every_flowop_that_needs_a_file_is_told_of_a_set_without() {
+    let works = ["setxattr", "getxattr", "copyrange", "syncfs", "read", "statfile", "truncate"];
+    for name in works {
+        let text = process(&format!("flowop {name} name=x,filesetname=f,iosize=1k,value=1,fd=2,srcfd=1"));
+        let said = check("x.wml", &text.replace(",prealloc", ""));
+        assert!(said.contains("W0405"), "{name}: {said}");
+    }
+}
+
+/// What is wrong with an option does not hide what is wrong with the script.
+#[test]
+fn a_mistake_of_dir_hides_none_of_the_script() {
+    let text = process("flowop delay name=d").replace("name=t", "name=t,instances=9999999");
+    let output = Wml::new().file("x.wml", &text).args(["plan", "--dir", "", "x.wml"]).run().exits(2);
+    assert!(
+        output.stderr.contains("an empty path") && output.stderr.contains("`instances` can't be 9999999"),
+        "{}",
+        output.shown()
+    );
+}
