@@ -4,6 +4,7 @@
 //! line; blocks are indented by two; a line that would pass [`WIDTH`] is broken after a comma; groups of statements keep one blank
 //! line between them. Formatting twice is formatting once. A script with errors is not touched.
 
+use super::ast::Operator;
 use super::lexer::lex;
 use super::nest::nest;
 use super::parse::parse_placed;
@@ -168,7 +169,7 @@ impl<'a> Layout<'a> {
                 if self.full || (chunk && self.column + self.chunk(i) > WIDTH) {
                     let indent = self.indent() + CONTINUED;
                     self.line(indent);
-                } else if before.is_some_and(|before| apart(before, token)) {
+                } else if before.is_some() && self.apart(i) {
                     self.write(" ");
                 }
                 match token {
@@ -187,8 +188,7 @@ impl<'a> Layout<'a> {
     fn chunk(&self, first: usize) -> usize {
         let mut width = 0;
         let mut rows: usize = 0;
-        let mut before: Option<&Token> = None;
-        for (token, span) in &self.tokens[first..] {
+        for (i, (token, span)) in self.tokens.iter().enumerate().skip(first) {
             match token {
                 Token::Command(_) | Token::Close => return width,
                 Token::Open => return width + 2,
@@ -196,7 +196,7 @@ impl<'a> Layout<'a> {
                 Token::RowClose => rows = rows.saturating_sub(1),
                 _ => {}
             }
-            width += usize::from(before.is_some_and(|before| apart(before, token)));
+            width += usize::from(i > first && self.apart(i));
             let text = self.slice(*span);
             if let Some((first_line, _)) = text.split_once('\n') {
                 return width + first_line.chars().count();
@@ -205,9 +205,18 @@ impl<'a> Layout<'a> {
             if *token == Token::Comma && rows == 0 {
                 return width;
             }
-            before = Some(token);
         }
         width
+    }
+
+    /// Whether a blank stands before the token with this index, which has one before it in its statement. `$dir/$name` stays as
+    /// it is: it may be a path, and with blanks it is arithmetic.
+    fn apart(&self, i: usize) -> bool {
+        let divides = |at: usize| matches!(self.tokens[at].0, Token::Operator(Operator::Divide));
+        let touches =
+            |at: usize| at > 0 && self.tokens.get(at).is_some_and(|(_, span)| self.tokens[at - 1].1.end == span.start);
+        let within = |at: usize| divides(at) && touches(at) && touches(at + 1);
+        !within(i) && !within(i - 1) && apart(&self.tokens[i - 1].0, &self.tokens[i].0)
     }
 }
 
