@@ -110,6 +110,12 @@ pub(super) struct RunArgs {
     /// Let the script overwrite this block device
     #[arg(long, value_name = "PATH")]
     pub(super) allow_device: Vec<PathBuf>,
+    /// Keep values of the environment that the script reads by `$(NAME)` in the result; without it they are masked
+    #[arg(long)]
+    pub(super) record_env: bool,
+    /// Leave the host's name, what is mounted, paths and the command line out of the result and the report
+    #[arg(long)]
+    pub(super) redact: bool,
     /// Only the report, nothing else
     #[arg(long)]
     pub(super) quiet: bool,

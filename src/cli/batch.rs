@@ -101,7 +101,7 @@ pub(super) fn batch(
     }
     let mut status = all.iter().map(|d| d.status).max().unwrap_or_default();
     if let Some(writer) = writer.take()
-        && let Err(e) = writer.finish(&joined(path, &text, &all))
+        && let Err(e) = writer.finish(&joined(path, &text, &all, settings.redact))
     {
         console::error(&format!("the result file can't be written: {e}"), None);
         status = status.max(Status::Refused);
@@ -202,7 +202,11 @@ fn home(
     let dir = set.or_else(|| value("dir")).unwrap_or_else(|| ".".to_owned());
     let kind = || crate::session::file_system(Path::new(&dir));
     let filesystem = value("filesystem").or_else(kind).unwrap_or_else(|| "unknown".to_owned());
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = if settings.redact {
+        "host".to_owned()
+    } else {
+        rustix::system::uname().nodename().to_string_lossy().into_owned()
+    };
     let stem = path.file_stem().map_or("profile".into(), |s| s.to_string_lossy());
     let name = format!("{host}-{filesystem}-{stem}-{}", crate::session::day_and_time()).replace('/', "_");
     let stats = std::path::absolute(&stats).map_err(|e| (stats.clone(), e))?;
@@ -355,11 +359,14 @@ fn page(home: &Path, profile: &Profile, all: &[Done<'_>]) -> std::io::Result<Str
 }
 
 /// All workloads in one document, whose script is the profile.
-fn joined(path: &Path, text: &str, all: &[Done<'_>]) -> Document {
+fn joined(path: &Path, text: &str, all: &[Done<'_>], redact: bool) -> Document {
     let mut document = all.first().map(|d| d.document.clone()).unwrap_or_default();
     document.script.path = path.display().to_string();
     text.clone_into(&mut document.script.text);
     document.script.sha256 = crate::session::sha256(text);
+    if redact {
+        crate::session::redact_script(&mut document.script);
+    }
     document.runs = all.iter().flat_map(|d| d.document.runs.iter().cloned()).collect();
     document
 }

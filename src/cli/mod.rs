@@ -244,6 +244,8 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         digest: args.digest,
         trace,
         json: args.json.clone(),
+        record_env: args.record_env,
+        redact: args.redact,
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     })
 }

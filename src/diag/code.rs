@@ -116,6 +116,8 @@ codes! {
         "`instances=0` means different things to the two, as in Filebench: of a thread one is started all the same, of a process none. To leave a thread out, delete its block; to leave out a process, 0 is right.";
     RunsShell = "W0415", "a script that runs a command of the shell",
         "`system` and `stats command` hand their text to `/bin/sh`, as whoever runs the script. A run refuses that before anything is made, unless it is given `--allow-system`.";
+    LoadsElsewhere = "W0416", "a script that loads a file from outside its folder",
+        "What `load` names lies neither in the script's own folder nor among the shipped personalities. Messages about such a file say where a mistake is, but quote nothing of it.";
     UnsetInText = "W0420", "a text that shows a variable which nothing sets",
         "`echo`, `log` and `usage` show a variable that nothing sets as it is written, as Filebench does. Often its name is misspelt; a dollar sign that is meant stands as `\\$`.";
     Internal = "E9999", "a mistake of wmlrun itself",

@@ -79,6 +79,10 @@ pub struct Scope {
     internal: BTreeMap<String, String>,
     /// What variables are worth.
     values: RefCell<Values>,
+    /// Variables of the environment that were read, with their values.
+    environment: RefCell<BTreeMap<String, String>>,
+    /// Variables that were once set to a value made of the environment: their expressions no longer show it.
+    of_environment: HashSet<String>,
 }
 
 impl Scope {
@@ -100,7 +104,15 @@ impl Scope {
     pub fn set(&mut self, name: &str, value: Spanned<Expr>, by: SetBy) -> Result<(), Diagnostic> {
         let mut own = false;
         expr::variables(&value, &mut |v, _| own |= v.name == name);
-        let value = if own { Spanned::new(literal(expr::eval(&value, self)?), value.span) } else { value };
+        let value = if own {
+            let now = expr::eval(&value, self)?;
+            if self.reads_environment(&value) {
+                self.note_environment(name);
+            }
+            Spanned::new(literal(now), value.span)
+        } else {
+            value
+        };
         self.values.get_mut().forget(name);
         if let Some(old) = self.binding_mut(name) {
             old.set(value, by);
@@ -154,13 +166,73 @@ impl Scope {
         self.values.get_mut().renew_budget();
     }
 
+    fn read_environment(&self, name: &str) -> Option<String> {
+        let value = std::env::var(name).ok()?;
+        self.environment.borrow_mut().insert(name.to_owned(), value.clone());
+        Some(value)
+    }
+
+    /// The values that were read from the environment.
+    pub fn environment(&self) -> Vec<String> {
+        self.environment.borrow().values().cloned().collect()
+    }
+
+    /// Takes note that a variable was set to a value made of the environment. It holds from then on, whatever it is set to.
+    pub fn note_environment(&mut self, name: &str) {
+        self.of_environment.insert(name.to_owned());
+    }
+
+    /// Whether an expression that has been evaluated reads the environment, through whatever variables.
+    pub fn reads_environment(&self, expr: &Spanned<Expr>) -> bool {
+        if self.environment.borrow().is_empty() {
+            return false;
+        }
+        let made = self.made_of_environment();
+        let mut found = false;
+        expr::variables(expr, &mut |v, _| found |= self.is_of_environment(v) || made.contains(&v.name));
+        found
+    }
+
+    fn is_of_environment(&self, variable: &Variable) -> bool {
+        variable.form == VariableForm::Paren
+            && self.binding(&variable.name).is_none()
+            && self.environment.borrow().contains_key(&variable.name)
+    }
+
+    /// All variables whose values are made of the environment's: directly, or of one another.
+    pub fn made_of_environment(&self) -> HashSet<String> {
+        if self.environment.borrow().is_empty() {
+            return HashSet::new();
+        }
+        let mut made = self.of_environment.clone();
+        let mut readers: HashMap<&str, Vec<&str>> = HashMap::new();
+        for binding in self.bindings() {
+            expr::variables(&binding.value, &mut |v, _| {
+                if self.is_of_environment(v) {
+                    made.insert(binding.name.clone());
+                } else {
+                    readers.entry(v.name.as_str()).or_default().push(&binding.name);
+                }
+            });
+        }
+        let mut new: Vec<String> = made.iter().cloned().collect();
+        while let Some(name) = new.pop() {
+            for reader in readers.get(name.as_str()).into_iter().flatten() {
+                if made.insert((*reader).to_owned()) {
+                    new.push((*reader).to_owned());
+                }
+            }
+        }
+        made
+    }
+
     /// The expression of a variable, its field aside.
     fn expression(&self, variable: &Variable) -> Option<Cow<'_, Spanned<Expr>>> {
         let plain = || self.binding(&variable.name).map(|b| Cow::Borrowed(&b.value));
         let text = |s: String| Cow::Owned(Spanned::new(Expr::Text(vec![TextPart::Text(s)]), Span::default()));
         match variable.form {
             VariableForm::Plain => plain(),
-            VariableForm::Paren => plain().or_else(|| std::env::var(&variable.name).ok().map(text)),
+            VariableForm::Paren => plain().or_else(|| self.read_environment(&variable.name).map(text)),
             VariableForm::Brace => self.internal.get(&variable.name).cloned().map(text).or_else(plain),
         }
     }

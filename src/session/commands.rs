@@ -3,7 +3,7 @@
 use super::run::RunTime;
 use super::{Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, Object, Stats, Value};
+use crate::model::{self, Command, CommandKind, Expr, Object, SetBy, Stats, Value};
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::TextPart;
@@ -132,6 +132,9 @@ impl Session {
                     let now = model::eval(value, &self.scope).map_err(Box::new)?;
                     front.note(&format!("iterating ${}={}", name.node, now.print()));
                     let literal = Spanned::new(model::scope::literal(now), value.span);
+                    if self.scope.reads_environment(value) {
+                        self.scope.note_environment(&name.node);
+                    }
                     self.scope.set(&name.node, literal, self.set_by()).map_err(Box::new)?;
                     let status = self.commands(body, front);
                     if status != Status::Done || self.quit {
@@ -146,10 +149,17 @@ impl Session {
         Ok(Status::Done)
     }
 
-    /// The text of an expression; a variable that nothing sets prints as it is written.
+    /// The text of an expression; a variable that nothing sets prints as it is written, one that is made of the environment is
+    /// masked: what is printed stands beside the report.
     fn text_or_written(&self, text: &Spanned<Expr>) -> String {
+        let worth = |expr: &Spanned<Expr>| {
+            model::eval(expr, &self.scope).map(|value| {
+                let masked = !self.settings.record_env && self.scope.reads_environment(expr);
+                if masked { super::publish::ENVIRONMENT.to_owned() } else { value.print() }
+            })
+        };
         let Expr::Text(parts) = &text.node else {
-            return model::eval(text, &self.scope).map_or_else(|_| self.map.slice(text.span).to_owned(), |v| v.print());
+            return worth(text).unwrap_or_else(|_| self.map.slice(text.span).to_owned());
         };
         parts
             .iter()
@@ -157,7 +167,7 @@ impl Session {
                 TextPart::Text(t) => t.clone(),
                 TextPart::Variable(v) => {
                     let expr = Spanned::new(Expr::Var(v.node.clone()), v.span);
-                    model::eval(&expr, &self.scope).map_or_else(|_| model::expr::show(&v.node), |v| v.print())
+                    worth(&expr).unwrap_or_else(|_| model::expr::show(&v.node))
                 }
             })
             .collect()
@@ -372,12 +382,32 @@ impl Session {
             return Err(Box::new(d.help("load each text once; variables that are set later change what it does")));
         }
         self.tell_of_others(front);
-        Ok(self.load(&found.name, &found.text, front))
+        let elsewhere = self.set_by() != SetBy::Prompt && library::is_elsewhere(&found.name, self.beside.as_deref());
+        if elsewhere {
+            let d = Diagnostic::warning(
+                Code::LoadsElsewhere,
+                name.span,
+                format!("{} lies outside of the script's own folder", found.name),
+            );
+            front.diagnostics(
+                &self.map,
+                &[d.help("look at what it is; a script that is to be given away keeps what it loads beside it")],
+            );
+        }
+        Ok(self.load_text(&found.name, &found.text, elsewhere, front))
     }
 
     /// Reads definitions and settings from a text; a `run` in it is not done, but gives the default run time.
     pub fn load(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
+        self.load_text(name, text, false, front)
+    }
+
+    /// The same; of a `hidden` text nothing is quoted in messages.
+    fn load_text(&mut self, name: &str, text: &str, hidden: bool, front: &mut dyn Front) -> Status {
         let file = self.map.add(name, text);
+        if hidden {
+            self.map.hide(file);
+        }
         let dialect = self.settings.dialect;
         let (model, found) = model::check(&self.map, file, &self.table, dialect, &self.known(false));
         if !found.is_empty() {

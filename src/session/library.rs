@@ -86,6 +86,23 @@ pub fn find(name: &str, beside: Option<&Path>) -> Result<Found, NotFound> {
     }
 }
 
+/// The folder that a script lies in: what it loads is sought there first.
+pub fn folder_of(name: &str) -> Option<PathBuf> {
+    Path::new(name).parent().filter(|dir| dir.is_dir()).map(PathBuf::from)
+}
+
+/// Whether a script that was found is a file outside of a folder (the current one, if there is no other), and no personality.
+pub fn is_elsewhere(name: &str, beside: Option<&Path>) -> bool {
+    if name.ends_with(" (shipped)") {
+        return false;
+    }
+    let beside = beside.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (std::fs::canonicalize(name), std::fs::canonicalize(beside)) {
+        (Ok(file), Ok(folder)) => !file.starts_with(folder),
+        _ => false,
+    }
+}
+
 /// Whether there is a script at a path; an error if something else is, or if nobody may look.
 fn script_at(path: &Path) -> io::Result<bool> {
     match std::fs::metadata(path) {

@@ -235,6 +235,7 @@ impl Session {
         run.late_oldest_seconds = None;
         live.measuring = false;
         self.live = Some(live);
+        self.publish_run(&mut run);
         self.document.runs.push(run);
         crate::report::warnings::note(&mut self.document);
         self.write_json(front);

@@ -17,6 +17,7 @@ mod help;
 mod left;
 pub mod library;
 mod live;
+mod publish;
 mod record;
 mod remarks;
 pub mod profile;
@@ -28,6 +29,7 @@ mod shell;
 mod streams;
 
 pub use front::Front;
+pub use publish::{redact_script, sha256};
 pub use record::day_and_time;
 pub use settings::Settings;
 
@@ -129,6 +131,8 @@ pub struct Session {
     whole: bool,
     /// Runs whose operations are in the trace file.
     traced: usize,
+    /// Placeholders of what the result leaves out.
+    redaction: publish::Redaction,
     /// Trees that were let go and stay where they are.
     left: Vec<left::Left>,
     /// What a whole script reads that loads one text; `None` if it loads none or several, and what those read is not known.
@@ -163,7 +167,7 @@ impl Session {
             scope.set_internal(&format!("stats.{name}"), "0".to_owned());
         }
         let document = Document {
-            command_line: settings.command_line.clone(),
+            command_line: publish::command_line(&settings),
             process_id: std::process::id(),
             seed: settings.seed,
             layout_seed: settings.layout_seed,
@@ -203,6 +207,7 @@ impl Session {
             beside: None,
             whole: false,
             traced: 0,
+            redaction: publish::Redaction::default(),
             left: Vec::new(),
             reads: None,
             shell: shell::Shell::default(),
@@ -315,7 +320,7 @@ impl Session {
             front.diagnostics(&self.map, &[d]);
             return Status::Refused;
         }
-        self.beside = std::path::Path::new(name).parent().filter(|dir| dir.is_dir()).map(PathBuf::from);
+        self.beside = library::folder_of(name);
         let applied = self.apply_sets(front);
         if applied != Status::Done {
             return applied;
@@ -361,6 +366,7 @@ impl Session {
         let file = self.map.add(name, text);
         let Some(model) = self.check(file, false, front) else { return Status::Script };
         self.describe_script(file, &model);
+        self.beside = library::folder_of(name);
         let applied = self.apply_sets(front);
         if applied != Status::Done {
             return applied;
@@ -375,7 +381,7 @@ impl Session {
     }
 
     /// What is wrong with the values of a checked script: its plan is made and thrown away.
-    pub fn check_values(&mut self, model: &model::Model, _name: &str) -> Vec<Diagnostic> {
+    pub fn check_values(&mut self, model: &model::Model, name: &str) -> Vec<Diagnostic> {
         struct Silent(Vec<Diagnostic>);
         impl Front for Silent {
             fn line(&mut self, _: &str) {}
@@ -386,6 +392,7 @@ impl Session {
             fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
         }
         let mut front = Silent(Vec::new());
+        self.beside = library::folder_of(name);
         self.reads = model::lint::read_beside_load(&model.commands);
         if self.commands(&definitions_of(&model.commands), &mut front) == Status::Done {
             self.plan(&mut front);
@@ -408,6 +415,7 @@ impl Session {
         let base = source.name.rsplit('/').next().unwrap_or_default();
         let base = base.strip_suffix(".f").or_else(|| base.strip_suffix(".wml")).unwrap_or(base).to_owned();
         self.scope.set_internal("scriptname", base);
+        self.publish_script();
     }
 
     /// Settings of the command line that change nothing in this script: what is wrong, and what was perhaps meant.
@@ -565,16 +573,6 @@ fn only_defines(kind: &CommandKind) -> bool {
             | CommandKind::DefineFlowop(_)
             | CommandKind::EventGen(_)
     )
-}
-
-/// The SHA-256 of a text, in hexadecimal.
-pub fn sha256(text: &str) -> String {
-    use sha2::{Digest, Sha256};
-    use std::fmt::Write as _;
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, b| {
-        let _ = write!(hex, "{b:02x}");
-        hex
-    })
 }
 
 /// The type of the file system that a path lies on; the path need not be there yet.

@@ -191,13 +191,18 @@ impl Session {
     pub(super) fn new_run(&mut self, ready: &Ready, running: &Running, seconds: Option<f64>) -> Run {
         let paths: Vec<_> = ready.sets.iter().map(|s| s.spec.root()).collect();
         let real = self.settings.engine.real();
-        self.document.environment = environment::environment();
+        self.learn_paths(&paths);
+        self.document.environment = self.publish_environment(environment::environment());
         let plan = &ready.plan;
         let mut variables = BTreeMap::new();
         for binding in self.scope.bindings() {
             if let Some(Ok(value)) = self.scope.value(&binding.name) {
                 variables.insert(binding.name.clone(), as_json(&value));
             }
+        }
+        // Numbers that are made of it too.
+        for name in self.scope.made_of_environment().into_iter().filter(|_| !self.settings.record_env) {
+            variables.entry(name).and_modify(|value| *value = super::publish::ENVIRONMENT.into());
         }
         let mut run = Run {
             requested_seconds: seconds,
@@ -225,6 +230,7 @@ impl Session {
             ..Run::default()
         };
         ready.cache.describe(&mut run);
+        self.publish_run(&mut run);
         run
     }
 

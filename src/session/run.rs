@@ -347,6 +347,7 @@ impl Session {
         run.intervals = timeline.concluded(&running, waited.tick, &sample);
         let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
         run.digest = self.keep_streams(ready, &running, front);
+        self.publish_run(&mut run);
         self.document.runs.push(run);
         crate::report::warnings::note(&mut self.document);
         self.write_json(front);

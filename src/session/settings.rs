@@ -54,6 +54,10 @@ pub struct Settings {
     pub trace: Option<(PathBuf, usize)>,
     /// The result file.
     pub json: Option<PathBuf>,
+    /// Values of the environment that a script reads stand in the result.
+    pub record_env: bool,
+    /// The result leaves out what it says of the machine: its name, mounts, paths, the command line.
+    pub redact: bool,
     /// The words of the command line, for the result.
     pub command_line: Vec<String>,
 }
@@ -84,6 +88,8 @@ impl Default for Settings {
             digest: None,
             trace: None,
             json: None,
+            record_env: false,
+            redact: false,
             command_line: Vec::new(),
         }
     }

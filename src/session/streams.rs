@@ -1,6 +1,7 @@
 //! What the threads of a run did, operation by operation: its digest, and the trace file.
 
 use super::live::Ready;
+use super::publish::without_environment;
 use super::{Front, Session};
 use crate::fileset::Fileset;
 use crate::flowop::slots::FileRef;
@@ -9,6 +10,7 @@ use crate::plan::FlowopInfo;
 use crate::random;
 use crate::runtime::{Running, ThreadStream};
 use crate::stats::result::Digest;
+use crate::util::printable;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
@@ -37,7 +39,8 @@ impl Session {
                 if append {
                     writeln!(out, "# run {}", self.traced + 1)?;
                 }
-                streams.iter().try_for_each(|s| trace(s, ready, &mut out))?;
+                let secrets = self.secrets();
+                streams.iter().try_for_each(|s| trace(s, ready, &secrets, &mut out))?;
                 out.flush()
             });
             if let Err(e) = written {
@@ -65,21 +68,23 @@ impl Session {
 }
 
 /// The operations of one thread, a line each, parted by tabs.
-fn trace(thread: &ThreadStream, ready: &Ready, out: &mut impl Write) -> std::io::Result<()> {
+fn trace(thread: &ThreadStream, ready: &Ready, secrets: &[String], out: &mut impl Write) -> std::io::Result<()> {
     let process = &ready.plan.processes[thread.process];
     let program = &process.threads[thread.thread];
+    // Of names and paths nothing is shown that is the environment's, or that ends a line or a column.
+    let shown = |text: &str| printable::line(&without_environment(text, secrets, false)).into_owned();
     for entry in thread.stream.entries() {
         let flowop = &ready.plan.flowops[program.first + entry.flowop];
-        let file = entry.file.map_or("-".to_owned(), |file| path(&ready.sets, flowop, file));
+        let file = entry.file.map_or("-".to_owned(), |file| shown(&path(&ready.sets, flowop, file)));
         let offset = entry.offset.map_or("-".to_owned(), |o| o.to_string());
         writeln!(
             out,
             "{}\t{}\t{}\t{}\t{}\t{file}\t{offset}\t{}",
-            process.name,
+            shown(&process.name),
             thread.instance + 1,
-            program.name,
+            shown(&program.name),
             thread.number + 1,
-            flowop.name,
+            shown(&flowop.name),
             entry.size
         )?;
     }

@@ -341,3 +341,104 @@ fn parses(xml: &Path) {
     let status = Command::new("python3").args(["-c", code]).arg(xml).stdin(Stdio::null()).status().unwrap();
     assert!(status.success(), "{}", fs::read_to_string(xml).unwrap());
 }
+
+/// Reads variables of the environment in every way that a value can go.
+const READER: &str = "set $dir=\"$(PLACE)/files\"\nset $secret=$(SECRET)\nset $copy=$secret\nset $joined=\"a-$(SECRET)-b\"\n\
+    set $n=$(NUMBER)\nset $more=$n + 1\nset $own=1\nset $own=\"$own$(SECRET)\"\nset $plain=7\n\
+    define fileset name=\"f-$secret\",path=$dir,entries=1,dirwidth=20,size=4k,prealloc\n\
+    define process name=\"p-$(SECRET)\" {\n thread name=\"t-$joined\" {\n\
+      flowop read name=\"r-$own\",filesetname=\"f-$secret\",iosize=4k\n  flowop finishoncount name=end,value=20\n }\n}\n\
+    echo \"$(SECRET) $own $plain\"\nusage \"$joined\"\nforeach $each in $(SECRET) {\n run 5\n}\n";
+
+const SECRET: &str = "s3cr3t-0f-the-env1ronment";
+
+fn reader(format: &str) -> Wml {
+    let call = Wml::new().file("x.wml", READER);
+    let place = call.dir().join("hidden-place");
+    fs::create_dir_all(place.join("files")).unwrap();
+    call.env("SECRET", SECRET).env("NUMBER", "4711").env("PLACE", place).args([
+        "x.wml",
+        "--no-settle",
+        "--format",
+        format,
+    ])
+}
+
+#[test]
+fn values_of_the_environment_are_in_no_result() {
+    for format in ["text", "filebench", "csv", "json"] {
+        let output = reader(format).args(["--trace", "trace.txt:5"]).result().run().exits(0);
+        let run = output.only_run();
+        let json = fs::read_to_string(output.dir().join("result.json")).unwrap();
+        let trace = fs::read_to_string(output.dir().join("trace.txt")).unwrap();
+        for (what, text) in [("JSON", &json), ("standard output", &output.stdout), ("the trace", &trace)] {
+            assert!(!text.contains(SECRET) && !text.contains("hidden-place"), "{format}: {what}\n{text}");
+        }
+        for name in ["secret", "copy", "joined", "n", "more", "own", "dir", "each"] {
+            assert_eq!(run["variables"][name], "(environment)", "${name}");
+        }
+        assert_eq!(run["variables"]["plain"], 7);
+        assert!(run["flowops"][0]["name"].as_str().unwrap().contains("(environment)"), "{}", run["flowops"][0]);
+    }
+    let output = reader("text").args(["--record-env"]).result().run().exits(0);
+    let run = output.only_run();
+    assert_eq!(run["variables"]["secret"], SECRET);
+    assert_eq!(run["variables"]["more"].as_f64(), Some(4712.0));
+    assert!(output.stdout.contains(SECRET), "{}", output.stdout);
+}
+
+#[test]
+fn a_redacted_result_names_no_machine_and_no_path() {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    for format in ["text", "filebench", "csv", "json"] {
+        let text = "# from /home/somebody/scripts\nset $log=\"/var/tmp/some.log\"\necho \"hello\"\n".to_owned()
+            + &named("s", "p", "t", "f").replace("run 1", "run 1\n");
+        let call = Wml::new().file("job.wml", &text);
+        let files = call.dir().join("files");
+        fs::create_dir(&files).unwrap();
+        let script = call.dir().join("job.wml");
+        let folder = call.dir().to_str().unwrap().to_owned();
+        let call = call
+            .args(["--redact", "--no-settle", "--format", format, "--dir"])
+            .args([files.into_os_string(), script.into_os_string()]);
+        let output = call.result().run().exits(0);
+        let document = output.result();
+        let json = fs::read_to_string(output.dir().join("result.json")).unwrap();
+        for text in [&json, &output.stdout] {
+            for bad in [folder.as_str(), "/home/somebody", "/var/tmp", "job.wml", "--redact"] {
+                assert!(!text.contains(bad), "{format}: {bad}\n{text}");
+            }
+        }
+        assert_eq!(document["environment"]["uname"]["nodename"], "(host)");
+        assert!(host.len() < 4 || !json.contains(&format!("\"{host}\"")), "{json}");
+        assert_eq!(document["command_line"], serde_json::json!(["(command line)"]));
+        let run = &document["runs"][0];
+        let mount = &run["environment"]["mounts"][0];
+        assert_eq!((&mount["path"], &mount["source"]), (&"(mount 1)".into(), &"(source 1)".into()), "{mount}");
+        assert!(run["filesets"][0]["path"].as_str().unwrap().starts_with("(mount 1)/(path "), "{}", run["filesets"][0]);
+        assert!(run["variables"]["dir"].as_str().unwrap().contains("(path"), "{}", run["variables"]);
+    }
+}
+
+#[test]
+fn loading_from_elsewhere_is_told_and_nothing_of_the_file_is_shown() {
+    let other = Wml::new().file("private.conf", "root:$6$salt$t0p-s3cr3t-hash:19000\nsecond t0p-s3cr3t-line = \"x\n");
+    let path = other.dir().join("private.conf");
+    let text = format!("load \"{}\"\nrun 1\n", path.display());
+    for command in [&["check", "x.wml"][..], &["plan", "x.wml"], &["x.wml"]] {
+        let output = Wml::new().file("x.wml", &text).args(command.iter().copied()).run().exits(2);
+        let shown = output.shown();
+        assert!(shown.contains("warning[W0416]") && shown.contains("private.conf:1:"), "{shown}");
+        for secret in ["root:", "`root`", "s3cr3t", "hash", "second", "19000"] {
+            assert!(!shown.contains(secret), "{secret}\n{shown}");
+        }
+    }
+    // What lies beside the script is its own.
+    let output = Wml::new()
+        .file("d/x.wml", "load y\n")
+        .file("d/y.wml", &named("s", "p", "t", "f"))
+        .args(["check", "d/x.wml"])
+        .run()
+        .exits(0);
+    assert!(!output.shown().contains("W0416"), "{}", output.shown());
+}

@@ -1,0 +1,284 @@
+//! What a result does not show: values of the environment that a script read (unless `--record-env`), and, with `--redact`, the
+//! machine's name, what is mounted, paths and the command line.
+//!
+//! Runs and environment are changed before they are part of the document, so that every format and every file has the same. A
+//! placeholder stands for the same text in all of a session. Absent: what a script prints to the terminal of its own messages.
+
+use super::{Session, Settings};
+use crate::stats::result::texts::Field;
+use crate::stats::result::{Environment, Run, Script};
+use std::path::Path;
+
+/// Stands for what is made of the environment.
+pub(super) const ENVIRONMENT: &str = "(environment)";
+
+/// The command line as the document has it.
+pub(super) fn command_line(settings: &Settings) -> Vec<String> {
+    if settings.redact { vec!["(command line)".to_owned()] } else { settings.command_line.clone() }
+}
+
+/// Stands for a path that nothing else is known of.
+const PATH: &str = "(path)";
+
+/// Replaces each value in a text. Values that could be anything (short ones, numbers) are replaced as whole words only, and not at
+/// all in `prose`.
+pub(super) fn without_environment(text: &str, values: &[String], prose: bool) -> String {
+    let mut out = text.to_owned();
+    for value in values {
+        let common = value.chars().count() < 4 || value.parse::<f64>().is_ok();
+        if !common {
+            out = out.replace(value.as_str(), ENVIRONMENT);
+        } else if !prose && value.chars().any(char::is_alphanumeric) {
+            out = words_replaced(&out, value, ENVIRONMENT);
+        }
+    }
+    out
+}
+
+/// Replaces a text where it is a word or several: no letter or digit touches it.
+fn words_replaced(text: &str, word: &str, by: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(word) {
+        let before = rest[..at].chars().next_back().or_else(|| out.chars().next_back());
+        let behind = rest[at + word.len()..].chars().next();
+        let touched = [before, behind].into_iter().flatten().any(char::is_alphanumeric);
+        out.push_str(&rest[..at]);
+        out.push_str(if touched { word } else { by });
+        rest = &rest[at + word.len()..];
+    }
+    out + rest
+}
+
+/// Which placeholders stand for what.
+#[derive(Debug, Default)]
+pub(super) struct Redaction {
+    host: String,
+    mounts: Vec<String>,
+    sources: Vec<String>,
+    paths: Vec<String>,
+}
+
+/// The number of a text among those that were seen, from 1.
+fn number(seen: &mut Vec<String>, text: &str) -> usize {
+    let at = seen.iter().position(|other| other == text).unwrap_or_else(|| {
+        seen.push(text.to_owned());
+        seen.len() - 1
+    });
+    at + 1
+}
+
+impl Redaction {
+    /// Takes note of a path that is to be recognised in texts.
+    fn learn(&mut self, path: &str) {
+        if path.chars().any(char::is_alphanumeric) {
+            number(&mut self.paths, path);
+        }
+    }
+
+    fn environment(&mut self, environment: &mut Environment) {
+        self.host.clone_from(&environment.uname.nodename);
+        environment.texts_mut(&mut |field, text| {
+            if field == Field::Host {
+                "(host)".clone_into(text);
+            }
+        });
+    }
+
+    fn run(&mut self, run: &mut Run) {
+        run.texts_mut(&mut |field, text| match field {
+            Field::MountPoint | Field::MountSource if text.starts_with('(') => {}
+            Field::MountPoint => *text = format!("(mount {})", number(&mut self.mounts, text)),
+            Field::MountSource => *text = format!("(source {})", number(&mut self.sources, text)),
+            Field::MountOptions => *text = text.split(',').map(option).collect::<Vec<_>>().join(","),
+            Field::Path if !text.starts_with('(') => *text = self.path(text),
+            Field::Value if self.paths.contains(text) => *text = self.path(text),
+            Field::Value | Field::Words | Field::Name => *text = self.scrubbed(text),
+            _ => {}
+        });
+    }
+
+    fn script(&mut self, script: &mut Script) {
+        if !script.path.ends_with(" (shipped)") && !matches!(script.path.as_str(), "-" | "<stdin>" | "") {
+            "(script)".clone_into(&mut script.path);
+        }
+        script.text = self.scrubbed(&script.text);
+    }
+
+    /// A placeholder that says on which mount a path lies: reports look that up.
+    fn path(&mut self, path: &str) -> String {
+        let holds = |mount: &&String| Path::new(path).starts_with(mount);
+        let mount = self.mounts.iter().filter(holds).max_by_key(|mount| mount.len()).cloned();
+        let name = format!("(path {})", number(&mut self.paths, path));
+        mount.map_or_else(|| name.clone(), |mount| format!("(mount {})/{name}", number(&mut self.mounts, &mount)))
+    }
+
+    /// A text without what it says of the machine.
+    fn scrubbed(&self, text: &str) -> String {
+        let mut out = text.to_owned();
+        let mut known: Vec<(&String, String)> = Vec::new();
+        known.extend(self.paths.iter().enumerate().map(|(n, path)| (path, format!("(path {})", n + 1))));
+        known.extend(self.sources.iter().enumerate().map(|(n, source)| (source, format!("(source {})", n + 1))));
+        // What holds another comes first.
+        known.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+        for (path, placeholder) in known.iter().filter(|(path, _)| path.len() > 1 && path.contains('/')) {
+            out = out.replace(path.as_str(), placeholder);
+        }
+        if !self.host.is_empty() {
+            out = words_replaced(&out, &self.host, "(host)");
+        }
+        absolute_paths_replaced(&out)
+    }
+}
+
+/// An option of a mount; what names a path, an address or a user is left out.
+fn option(option: &str) -> String {
+    const PRIVATE: [&str; 8] = ["addr", "user", "domain", "name", "pass", "secret", "dir", "cred"];
+    match option.split_once('=') {
+        Some((key, value))
+            if PRIVATE.iter().any(|word| key.contains(word))
+                || value.contains(['/', ':', '@', '\\'])
+                || value.len() > 24 =>
+        {
+            format!("{key}=(left out)")
+        }
+        _ => option.to_owned(),
+    }
+}
+
+/// Replaces what begins as an absolute path does, or with `~/`, up to a blank or a sign that parts texts.
+fn absolute_paths_replaced(text: &str) -> String {
+    let ends = |c: char| c.is_whitespace() || "\"'`,;:()<>|{}".contains(c);
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('/') {
+        let home = rest[..at].ends_with('~');
+        let start = at - usize::from(home);
+        let before = rest[..start].chars().next_back().or_else(|| out.chars().next_back());
+        let end = rest[at..].find(ends).map_or(rest.len(), |end| at + end);
+        let begins = before.is_none_or(|c| !c.is_alphanumeric() && !")}._-%/*".contains(c));
+        out.push_str(&rest[..start]);
+        out.push_str(if begins && end > at + 1 { PATH } else { &rest[start..end.max(at + 1)] });
+        rest = &rest[end.max(at + 1)..];
+    }
+    out + rest
+}
+
+impl Session {
+    /// Values of the environment that the script has read and that a result must not hold, the longest first.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        if self.settings.record_env {
+            return Vec::new();
+        }
+        let mut values = self.scope.environment();
+        values.retain(|value| !value.is_empty() && !ENVIRONMENT.contains(value.as_str()));
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        values
+    }
+
+    /// The environment of a run as the document has it.
+    pub(super) fn publish_environment(&mut self, mut environment: Environment) -> Environment {
+        if self.settings.redact {
+            self.redaction.environment(&mut environment);
+            return environment;
+        }
+        environment
+    }
+
+    /// A run as the document has it. Texts that were changed before stay as they are.
+    pub(super) fn publish_run(&mut self, run: &mut Run) {
+        let secrets = self.secrets();
+        if !secrets.is_empty() {
+            run.texts_mut(&mut |field, text| {
+                if matches!(field, Field::Name | Field::Path | Field::Value | Field::Words | Field::MountPoint) {
+                    *text = without_environment(text, &secrets, matches!(field, Field::Words | Field::MountPoint));
+                }
+            });
+            for set in &mut run.filesets {
+                // Reports find the mount of a set by its path.
+                if set.path.starts_with(ENVIRONMENT)
+                    && !run.environment.mounts.iter().any(|mount| set.path.starts_with(&mount.path))
+                    && let Some(root) = run.environment.mounts.iter().find(|mount| mount.path.starts_with('/'))
+                {
+                    set.path = format!("{}/{}", root.path.trim_end_matches('/'), set.path);
+                }
+            }
+        }
+        if self.settings.redact {
+            for (name, value) in &self.settings.sets {
+                if name == "dir" {
+                    self.redaction.learn(value);
+                }
+            }
+            if let Ok(here) = std::env::current_dir() {
+                self.redaction.learn(&here.display().to_string());
+            }
+            self.redaction.run(run);
+        }
+    }
+
+    /// The paths of a run's file sets as the script gives them: they are recognised in texts.
+    pub(super) fn learn_paths(&mut self, paths: &[std::path::PathBuf]) {
+        if self.settings.redact {
+            for path in paths {
+                self.redaction.learn(&path.display().to_string());
+                path.parent().into_iter().for_each(|above| self.redaction.learn(&above.display().to_string()));
+            }
+        }
+    }
+
+    /// The script as the document has it.
+    pub(super) fn publish_script(&mut self) {
+        if self.settings.redact {
+            self.redaction.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+            self.redaction.script(&mut self.document.script);
+        }
+    }
+}
+
+/// A script without what it says of the machine.
+pub fn redact_script(script: &mut Script) {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Redaction { host, ..Redaction::default() }.script(script);
+}
+
+/// The SHA-256 of a text, in hexadecimal.
+pub fn sha256(text: &str) -> String {
+    use sha2::{Digest, Sha256};
+    use std::fmt::Write as _;
+    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, b| {
+        let _ = write!(hex, "{b:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{absolute_paths_replaced, option, without_environment, words_replaced};
+
+    #[test]
+    fn values_of_the_environment_are_replaced() {
+        let values = ["s3cr3t-token".to_owned(), "8080".to_owned(), "ab".to_owned()];
+        assert_eq!(without_environment("x/s3cr3t-token/y", &values, true), "x/(environment)/y");
+        assert_eq!(
+            without_environment("p-8080 a8080 ab cab", &values, false),
+            "p-(environment) a8080 (environment) cab"
+        );
+        assert_eq!(without_environment("8080 files of ab", &values, true), "8080 files of ab");
+        assert_eq!(words_replaced("aa a", "a", "b"), "aa b");
+    }
+
+    #[test]
+    fn paths_are_replaced_and_rates_are_not() {
+        let text = "set $dir=/data/x y=\"/a b\":/c ~/x ops/s p50/p99 a / b $dir/sub `/z`, ./rel";
+        let expect = "set $dir=(path) y=\"(path) b\":(path) (path) ops/s p50/p99 a / b $dir/sub `(path)`, ./rel";
+        assert_eq!(absolute_paths_replaced(text), expect);
+    }
+
+    #[test]
+    fn options_keep_what_is_no_name() {
+        let shown: Vec<String> =
+            "rw,size=4k,lowerdir=/var/x,addr=10.0.0.1,username=me,data=ordered".split(',').map(option).collect();
+        assert_eq!(shown.join(","), "rw,size=4k,lowerdir=(left out),addr=(left out),username=(left out),data=ordered");
+    }
+}
