@@ -5,6 +5,7 @@
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
 use crate::model::FilesetDef;
+use crate::spec::Dialect;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What flowops do to the files of a set, or to its empty directories.
@@ -200,6 +201,10 @@ fn uneven(name: &str, trade: &Trade, (mix, body): &(bool, Vec<Use<'_>>), found: 
 
 /// Whether no file of the set is there when a run starts. Trees of other runs are kept with `reuse`.
 fn nothing_there(subject: &Subject<'_>, set: &FilesetDef) -> bool {
+    // The one file of a `define file` of Filebench up to 1.4 is there, empty.
+    if set.single && set.dialect == Dialect::Sun {
+        return false;
+    }
     let prealloc = match set.attrs.get("prealloc") {
         None => Some(0),
         Some(used) => crate::model::eval(&used.value, &subject.scope).ok().as_ref().and_then(super::whole),
