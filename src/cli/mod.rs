@@ -25,6 +25,7 @@ use std::time::Duration;
 
 /// Runs the command line that the process was started with.
 pub fn main() -> ExitCode {
+    crate::sys::limits::save_address_space();
     match args::parse() {
         Ok(cli) => ExitCode::from(dispatch(cli)),
         Err(code) => ExitCode::from(code),

@@ -39,8 +39,8 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn asynchronous(&self) -> Asynchronous;
     /// Opens a file of `size` bytes. With `OFlags::CREATE` it is made if it is not there.
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle>;
-    /// Closes it.
-    fn close(&self, file: Handle);
+    /// Closes it. An error is of what was written before; closed it is in any case.
+    fn close(&self, file: Handle) -> Result<()>;
     /// Reads at an offset.
     fn pread(&self, file: &mut Handle, buf: &mut [u8], offset: u64) -> Result<usize>;
     /// Writes at an offset.

@@ -35,7 +35,9 @@ impl Engine for Null {
     }
 
     #[inline]
-    fn close(&self, _file: Handle) {}
+    fn close(&self, _file: Handle) -> Result<()> {
+        Ok(())
+    }
 
     #[inline]
     fn pread(&self, file: &mut Handle, buf: &mut [u8], offset: u64) -> Result<usize> {

@@ -2,6 +2,7 @@
 //! done here.
 
 use super::{Asynchronous, Engine, Handle};
+use crate::sys::Errno;
 use crate::sys::fd::{self, Fd, Result, Stat};
 use crate::sys::mapped::FileMap;
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
@@ -26,35 +27,35 @@ impl Engine for Posix {
 
     #[inline]
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle> {
-        let fd = fd::open_at(dir, name, flags, Mode::from_raw_mode(0o666))?;
+        let fd = again(|| fd::open_at(dir, name, flags, Mode::from_raw_mode(0o666)))?;
         Ok(Handle { fd, position: 0, cursor: 0, size })
     }
 
     #[inline]
-    fn close(&self, file: Handle) {
-        fd::close(file.fd);
+    fn close(&self, file: Handle) -> Result<()> {
+        fd::close_checked(file.fd)
     }
 
     #[inline]
     fn pread(&self, file: &mut Handle, buf: &mut [u8], offset: u64) -> Result<usize> {
-        fd::pread(file.fd, buf, offset)
+        again(|| fd::pread(file.fd, buf, offset))
     }
 
     #[inline]
     fn pwrite(&self, file: &mut Handle, buf: &[u8], offset: u64) -> Result<usize> {
-        fd::pwrite(file.fd, buf, offset)
+        again(|| fd::pwrite(file.fd, buf, offset))
     }
 
     #[inline]
     fn read(&self, file: &mut Handle, buf: &mut [u8]) -> Result<usize> {
-        let n = fd::read(file.fd, buf)?;
+        let n = again(|| fd::read(file.fd, buf))?;
         file.position += n as u64;
         Ok(n)
     }
 
     #[inline]
     fn write(&self, file: &mut Handle, buf: &[u8]) -> Result<usize> {
-        let n = fd::write(file.fd, buf)?;
+        let n = again(|| fd::write(file.fd, buf))?;
         file.position += n as u64;
         file.size = file.size.max(file.position);
         Ok(n)
@@ -72,17 +73,17 @@ impl Engine for Posix {
     }
 
     fn truncate(&self, file: &mut Handle, size: u64) -> Result<()> {
-        fd::ftruncate(file.fd, size)?;
+        again(|| fd::ftruncate(file.fd, size))?;
         file.size = size;
         Ok(())
     }
 
     fn fsync(&self, file: &mut Handle) -> Result<()> {
-        fd::fsync(file.fd)
+        again(|| fd::fsync(file.fd))
     }
 
     fn fdatasync(&self, file: &mut Handle) -> Result<()> {
-        fd::fdatasync(file.fd)
+        again(|| fd::fdatasync(file.fd))
     }
 
     fn stat_open(&self, file: &Handle) -> Result<Stat> {
@@ -137,7 +138,7 @@ impl Engine for Posix {
     }
 
     fn allocate(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()> {
-        fd::allocate(file.fd, offset, len)?;
+        again(|| fd::allocate(file.fd, offset, len))?;
         file.size = file.size.max(offset + len);
         Ok(())
     }
@@ -147,7 +148,7 @@ impl Engine for Posix {
     }
 
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64> {
-        let n = fd::copy_range(from.fd, from_offset, to.fd, to_offset, len as usize)? as u64;
+        let n = again(|| fd::copy_range(from.fd, from_offset, to.fd, to_offset, len as usize))? as u64;
         to.size = to.size.max(to_offset + n);
         Ok(n)
     }
@@ -187,6 +188,29 @@ impl Engine for Posix {
     fn no_readahead(&self, file: &Handle) -> Result<()> {
         fd::advise(file.fd, Advice::Random)
     }
+}
+
+/// Interruptions of one call in a row that are no error yet.
+const INTERRUPTIONS: u32 = 100;
+
+/// Makes a call, and makes it again if a signal has cut it short before it did anything.
+#[inline]
+fn again<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    match call() {
+        Err(Errno::INTR) => interrupted(call),
+        done => done,
+    }
+}
+
+#[cold]
+fn interrupted<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 0..INTERRUPTIONS {
+        match call() {
+            Err(Errno::INTR) => {}
+            done => return done,
+        }
+    }
+    Err(Errno::INTR)
 }
 
 /// Reads a directory, shows each name with the open directory, and adds up bytes and calls.

@@ -65,19 +65,29 @@ pub(super) fn run(
             (files + tally.files.load(Ordering::Relaxed), bytes + tally.bytes.load(Ordering::Relaxed))
         })
     };
+    let one = |number: usize, tally: &Tally| {
+        if let Err(e) = work(&Worker { number: number as u64, halt: &halt, tally }) {
+            halt.store(true, Ordering::Relaxed);
+            let mut first = failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            first.get_or_insert(e);
+        }
+    };
     std::thread::scope(|scope| {
         let (ended, all_ended) = mpsc::channel::<()>();
         for (number, tally) in tallies.iter().enumerate() {
-            let (work, halt, failed, ended) = (&work, &halt, &failed, ended.clone());
-            scope.spawn(move || {
+            let (one, ended) = (&one, ended.clone());
+            let started = std::thread::Builder::new().spawn_scoped(scope, move || {
                 // Dropped last: the channel closes when the last worker has ended, however it ended.
                 let _ended = ended;
-                if let Err(e) = work(&Worker { number: number as u64, halt, tally }) {
-                    halt.store(true, Ordering::Relaxed);
-                    let mut first = failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    first.get_or_insert(e);
-                }
+                one(number, tally);
             });
+            if started.is_err() {
+                // As many as can be had do the work; without any, the caller does, and nobody watches.
+                if number == 0 {
+                    one(number, tally);
+                }
+                break;
+            }
         }
         drop(ended);
         while all_ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {

@@ -364,8 +364,9 @@ impl<'a> Hand<'a> {
         let fd = fd::open_at(dir, name.as_c(), flags, FILE_MODE).map_err(|e| self.error(i, "create", e))?;
         let size = self.tree.size_at_start(i);
         let written = if size > 0 { self.write(fd, size) } else { Ok(()) };
-        fd::close(fd);
+        let closed = fd::close_checked(fd);
         written.map_err(|e| self.error(i, "write", e))?;
+        closed.map_err(|e| self.error(i, "close", e))?;
         self.own.files += 1;
         self.own.bytes += size;
         self.worker.tally.add(1, size);
@@ -381,8 +382,9 @@ impl<'a> Hand<'a> {
             self.own.bytes += size - was;
             fd::seek(fd, rustix::fs::SeekFrom::Start(was)).and_then(|_| self.write(fd, size - was))
         };
-        fd::close(fd);
-        done.map_err(|e| self.error(i, if was > size { "truncate" } else { "extend" }, e))
+        let closed = fd::close_checked(fd);
+        done.map_err(|e| self.error(i, if was > size { "truncate" } else { "extend" }, e))?;
+        closed.map_err(|e| self.error(i, "close", e))
     }
 
     /// Writes so much more. On a halt the file stays short; the next run sees that by its size.

@@ -13,8 +13,8 @@ use crate::diag::Diagnostic;
 use crate::engine::{Engine, Handle};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Way};
-use crate::sys::Errno;
 use crate::sys::map::Map;
+use crate::sys::{Errno, NOTHING_WRITTEN};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -150,7 +150,7 @@ fn write_all(engine: &dyn Engine, handle: &mut Handle, mut data: &[u8]) -> Resul
     while !data.is_empty() {
         let n = engine.write(handle, data)?;
         if n == 0 {
-            return Err(Errno::NOSPC);
+            return Err(NOTHING_WRITTEN);
         }
         data = &data[n..];
         calls += 1;

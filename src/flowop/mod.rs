@@ -25,6 +25,7 @@ mod meta;
 mod names;
 mod open;
 mod read;
+mod short;
 mod space;
 mod sync;
 mod transfer;

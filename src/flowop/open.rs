@@ -151,7 +151,10 @@ impl Stateless for Close {
                 "open it first: a `closefile` needs an `openfile` or `createfile` before it",
             );
         };
-        cx.engine.close(handle);
+        if let Err(errno) = cx.engine.close(handle) {
+            let file = cx.slots.get(slot).file;
+            return cx.failed("close failed", errno, file);
+        }
         let closed = cx.end(0);
         drained.map_or_else(|outcome| outcome, |()| closed)
     }

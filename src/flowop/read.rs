@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, units, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step, short};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -105,7 +105,11 @@ impl ReadStep {
         let buf = cx.buffer.slice(known.len)?;
         cx.last_offset = offset;
         Some(match cx.engine.pread(&mut known.handle, buf, offset) {
-            Ok(n) => cx.end_here(n as u64),
+            Ok(n) if n as u64 == known.len => cx.end_here(n as u64),
+            Ok(n) => {
+                let (slot, len) = (known.slot, known.len);
+                end_short(cx, slot, len, Some(offset), n)
+            }
             Err(errno) => fail(cx, known.slot, errno),
         })
     }
@@ -128,10 +132,20 @@ impl ReadStep {
             }
         };
         match result {
-            Ok(0) if offset.is_none() && len > 0 => rewind_and_read(cx, slot, range),
-            Ok(n) => cx.end(n as u64),
+            Ok(n) if n as u64 == len => cx.end(n as u64),
+            Ok(0) if offset.is_none() => rewind_and_read(cx, slot, range),
+            Ok(n) => end_short(cx, slot, len, offset, n),
             Err(errno) => fail(cx, slot, errno),
         }
+    }
+}
+
+/// The end of a read that brought less than was asked for: at the end of the file that is all there is.
+#[cold]
+fn end_short(cx: &mut OpCx<'_>, slot: usize, len: u64, offset: Option<u64>, done: usize) -> Outcome {
+    match short::read_rest(cx, slot, len, offset, done) {
+        Ok(bytes) => cx.end(bytes),
+        Err(errno) => fail(cx, slot, errno),
     }
 }
 
@@ -147,11 +161,12 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Outco
     cx.last_offset = 0;
     cx.digress();
     cx.begin();
+    let len = range.len() as u64;
     let buf = cx.buffer.get_mut(range);
     let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
     cx.last_offset = 0;
     match engine.read(handle, buf) {
-        Ok(n) => cx.end(n as u64),
+        Ok(n) => end_short(cx, slot, len, None, n),
         Err(errno) => fail(cx, slot, errno),
     }
 }

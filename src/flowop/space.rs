@@ -244,7 +244,10 @@ impl Step for CopyStep<'_> {
                         break;
                     }
                 }
-                Err(errno) => return cx.failed("copying a range failed", errno, source.file),
+                Err(errno) => {
+                    cx.moved(done);
+                    return cx.failed("copying a range failed", errno, source.file);
+                }
             }
             if done < len && cx.expired() {
                 break;

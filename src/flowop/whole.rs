@@ -105,12 +105,15 @@ impl Stateless for ReadWhole {
             match engine.read(handle, buf) {
                 Ok(n) => {
                     bytes += n as u64;
-                    // A short read is the end: no further call is needed to find it.
-                    if n < range.len() {
+                    // A short read that reaches the size is the end: no further call is needed to find it.
+                    if n == 0 || n < range.len() && handle.position >= handle.size {
                         break;
                     }
                 }
-                Err(errno) => return fail(cx, slot, errno),
+                Err(errno) => {
+                    cx.moved(bytes);
+                    return fail(cx, slot, errno);
+                }
             }
             calls += 1;
             if cx.expired() {
@@ -188,7 +191,7 @@ impl Step for WriteWholeStep<'_> {
         // As Filebench counts: whole chunks, so that the last one may pass the size.
         let chunks = size.div_ceil(chunk);
         let start = cx.handle(slot).map_or(0, |h| h.position);
-        let mut bytes = 0;
+        let (mut bytes, mut calls) = (0, 0);
         for done in 0..chunks {
             let Some(range) = cx.buffer.data(chunk) else { return small_buffer(cx, chunk) };
             if done == 0 {
@@ -197,16 +200,21 @@ impl Step for WriteWholeStep<'_> {
                 }
                 cx.begin();
             }
-            if let Err(errno) = write::put(cx, slot, range, None) {
-                return write::fail(cx, slot, errno);
+            match write::put(cx, slot, range, None) {
+                Ok(written) => bytes += written,
+                Err(errno) => {
+                    cx.moved(bytes);
+                    return write::fail(cx, slot, errno);
+                }
             }
-            bytes += chunk;
-            if done + 1 < chunks && cx.expired() {
+            calls += 1;
+            // What was not taken whole is as much as can be had.
+            if bytes < calls * chunk || done + 1 < chunks && cx.expired() {
                 break;
             }
         }
-        if bytes > chunk {
-            cx.cell().add_calls(bytes / chunk - 1);
+        if calls > 1 {
+            cx.cell().add_calls(calls - 1);
         }
         cx.last_offset = start;
         cx.end(bytes)

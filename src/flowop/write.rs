@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, units, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step, Unit};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Step, Unit, short};
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -170,8 +170,8 @@ impl Step for WriteStep<'_> {
             cx.cell().add_calls(1);
         }
         match put(cx, slot, range, offset) {
-            Ok(()) if op.fsync_every == 0 => cx.end(len),
-            Ok(()) => self.sync(cx, slot, len),
+            Ok(written) if op.fsync_every == 0 => cx.end(written),
+            Ok(written) => self.sync(cx, slot, written),
             Err(errno) => fail(cx, slot, errno),
         }
     }
@@ -199,6 +199,7 @@ impl WriteStep<'_> {
             let engine = cx.engine;
             let Some(handle) = cx.handle(slot) else { return Outcome::Over };
             if let Err(errno) = engine.fsync(handle) {
+                cx.moved(len);
                 return fail(cx, slot, errno);
             }
             cx.cell().add_calls(1);
@@ -207,9 +208,9 @@ impl WriteStep<'_> {
     }
 }
 
-/// Writes a slice, on and on until all of it is written: a short write is followed by the error that explains it.
+/// Writes a slice; what a short write leaves is written by further calls. Returns the bytes that went out.
 #[inline]
-pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: Option<u64>) -> Result<(), Errno> {
+pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: Option<u64>) -> Result<u64, Errno> {
     let buf = cx.buffer.get(range.clone());
     let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
     let n = match offset {
@@ -219,25 +220,7 @@ pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: O
             cx.engine.write(handle, buf)?
         }
     };
-    if n == range.len() { Ok(()) } else { put_rest(cx, slot, range, offset, n) }
-}
-
-#[cold]
-fn put_rest(
-    cx: &mut OpCx<'_>,
-    slot: usize,
-    range: Range<usize>,
-    offset: Option<u64>,
-    done: usize,
-) -> Result<(), Errno> {
-    if done == 0 {
-        return Err(Errno::NOSPC);
-    }
-    cx.cell().add_calls(1);
-    let start = cx.last_offset;
-    let rest = put(cx, slot, range.start + done..range.end, offset.map(|o| o + done as u64));
-    cx.last_offset = start;
-    rest
+    if n == range.len() { Ok(n as u64) } else { short::write_rest(cx, slot, range, offset, n) }
 }
 
 /// `wrap=`: a sequential writer goes back to the start of its file, and an appender cuts it to nothing, before it would pass

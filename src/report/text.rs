@@ -300,9 +300,16 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         "processor",
         run.summary.cpu_us_per_op.map(|us| {
             let machine =
-                run.summary.system_cpu_us_per_op.map(|us| format!(", the whole machine {}", latency(us * 1e3)));
+                run.summary.system_cpu_us_per_op.map(|us| format!(", all allowed processors {}", latency(us * 1e3)));
             let busy = run.summary.cpu_busy.map(|share| format!(" ({:.0} % busy)", share * 100.0));
             format!("{} an operation{}{}", latency(us * 1e3), machine.unwrap_or_default(), busy.unwrap_or_default())
+        }),
+    );
+    add(
+        "bound to",
+        run.pinned_processors.as_ref().map(|all| {
+            let numbers: Vec<String> = all.iter().map(u64::to_string).collect();
+            format!("processors {}, thread by thread", numbers.join(", "))
         }),
     );
     for set in &run.filesets {

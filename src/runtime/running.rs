@@ -56,6 +56,13 @@ pub enum Ended {
     Fault(Fault),
 }
 
+impl Ended {
+    /// Whether the run came to an end that its script knows.
+    pub fn is_good(&self) -> bool {
+        matches!(self, Self::Time | Self::AllDone | Self::FirstDone | Self::Finished)
+    }
+}
+
 /// The end of a wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waited {
@@ -320,6 +327,11 @@ impl Running {
         self.shared.events.set_rate(rate);
     }
 
+    /// The processors that threads were bound to, in turn; `None` if they were not.
+    pub fn pinned_processors(&self) -> Option<&[usize]> {
+        self.shared.processors.as_deref()
+    }
+
     /// Flowops in all.
     pub fn n_flowops(&self) -> usize {
         self.shared.plan.flowops.len()
@@ -370,6 +382,11 @@ impl Running {
                 return self.shared.seats.iter().filter(|s| !s.done.load(SeqCst)).count();
             }
         }
+    }
+
+    /// What went wrong first when threads closed their files: of a run that ended well otherwise.
+    pub fn closing_fault(&self) -> Option<Fault> {
+        self.shared.closing_fault()
     }
 
     /// How long after the end of the measurement the last thread came back, in nanoseconds; until now, if one has not.

@@ -112,9 +112,13 @@ pub(super) struct Shared {
     pub(super) seats: Vec<Seat>,
     /// There are more processors than threads. Decided before any thread is bound to one, and sees no other.
     pub(super) to_spare: bool,
+    /// The processors that threads are bound to, in turn; none if they are not. Looked up before any thread is bound to one.
+    pub(super) processors: Option<Vec<usize>>,
     /// Where the seats of each process begin.
     pub(super) first_seat: Vec<usize>,
     news: Mutex<News>,
+    /// The first failure of a thread that was closing its files, after its last operation.
+    closing: Mutex<Option<Fault>>,
     bell: Bell,
     /// The end of all threads has been marked in a trace.
     pub(super) over: AtomicBool,
@@ -148,10 +152,12 @@ impl Shared {
             gate: Gate::new(),
             semaphores,
             latches,
+            processors: options.pin.then(limits::allowed_processors),
             to_spare: seats.len() < limits::processors(),
             seats,
             first_seat,
             news: Mutex::new(News::default()),
+            closing: Mutex::new(None),
             bell: Bell::default(),
             over: AtomicBool::new(false),
             tables: AtomicU8::new(0),
@@ -165,6 +171,12 @@ impl Shared {
         let each: usize = self.plan.processes[process].threads.iter().map(|t| t.instances as usize).sum();
         let first = self.first_seat[process] + instance * each;
         &self.seats[first..first + each]
+    }
+
+    /// The processor that a thread is to be bound to.
+    pub(super) fn processor_of(&self, seat: usize) -> Option<usize> {
+        let processors = self.processors.as_ref().filter(|all| !all.is_empty())?;
+        Some(processors[seat % processors.len()])
     }
 
     /// Ends the run at `tick` and wakes whoever waits for anything.
@@ -208,6 +220,16 @@ impl Shared {
             }
         });
         self.stop(tick);
+    }
+
+    /// Notes what went wrong when a thread closed its files. It ends no run, which may long be over.
+    pub(super) fn fail_at_close(&self, fault: Fault) {
+        self.closing.lock().get_or_insert(fault);
+    }
+
+    /// The first of these.
+    pub(super) fn closing_fault(&self) -> Option<Fault> {
+        self.closing.lock().clone()
     }
 
     /// Notes that a thread's end is the end of the run.

@@ -101,7 +101,10 @@ pub(super) fn run(home: &Home<'_>, seat: &Seat) {
             seat.dry.store(matches!(end, End::Done), SeqCst);
             report(home, end);
             cx.starvation.leave(&shared.views);
-            cx.close_all();
+            if let Some(failure) = cx.close_all().filter(|_| !shared.options.count_errors) {
+                let at = flowop(shared, seat, failure.of.unwrap_or_else(|| cx.current()));
+                shared.fail_at_close(Fault::of(FaultKind::Operation, at, failure));
+            }
             // The last: a call that was still out at the end of the run is as late as it came back.
             seat.ended.store(shared.clock.raw(), SeqCst);
             // Before it frees its memory, for which thousands of threads queue up.
@@ -191,8 +194,11 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &'a Seat, starvation: Starvation) -> Re
         let _ = proc::io_priority(level);
     }
     let index = seat_index(shared, seat);
-    if shared.options.pin {
-        let _ = proc::pin(index % crate::sys::limits::processors());
+    if let Some(processor) = shared.processor_of(index) {
+        proc::pin(processor).map_err(|e| {
+            let what = format!("a thread `{}` can't be bound to processor {processor}: {e}", thread.name);
+            Fault::plain(FaultKind::Setup, what, "leave `--pin` out")
+        })?;
     }
     let identity = [seat.process as u64, seat.instance as u64, seat.thread as u64, seat.number as u64];
     let rng = random::stream(shared.options.seed, &identity);

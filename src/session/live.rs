@@ -223,7 +223,7 @@ impl Session {
         let cpu = CpuTime {
             own_seconds: Some(record::seconds_between(live.cpu, proc::cpu_times())),
             system_seconds: live.system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
-            processors: limits::processors() as u64,
+            processors: limits::allowed_processors().len() as u64,
         };
         let sample = live.running.measured();
         run.intervals = live.timeline.clone().concluded(&live.running, waited.tick, &sample);
@@ -284,6 +284,10 @@ impl Session {
             }
         }
         let begun = Instant::now();
+        live.running.settle(Duration::from_secs(10));
+        if let Some(fault) = live.running.closing_fault() {
+            status = status.max(show_end(&Ended::Fault(fault), front));
+        }
         if !live.running.join(Duration::from_secs(10)) {
             front.note(&format!(
                 "some threads are still in a call after {:.0} s; they are left behind",

@@ -18,6 +18,7 @@ mod left;
 pub mod library;
 mod live;
 mod publish;
+mod machine;
 mod record;
 mod remarks;
 pub mod profile;

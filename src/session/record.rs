@@ -14,7 +14,7 @@ use crate::stats::result::{
     Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Repaired, Run, State, Straggler,
 };
 use crate::stats::snapshot::Snapshot;
-use crate::sys::{Clock, errno_name};
+use crate::sys::{Clock, errno_name, limits};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -52,15 +52,24 @@ pub(super) fn seconds_between(before: (u64, u64), after: (u64, u64)) -> f64 {
     ((after.0 + after.1).saturating_sub(before.0 + before.1)) as f64 / 1e9
 }
 
-/// CPU seconds that the whole machine has been busy.
+/// CPU seconds that the processors which this program may run on have been busy.
 pub(super) fn system_cpu() -> Option<f64> {
+    busy_seconds(&std::fs::read_to_string("/proc/stat").ok()?, &limits::allowed_processors())
+}
+
+/// The same of the text of `/proc/stat`; none if one of the processors is not in it.
+fn busy_seconds(stat: &str, processors: &[usize]) -> Option<f64> {
     // Ticks of 1/100 s, whatever the kernel's own.
     const HERTZ: f64 = 100.0;
-    let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let fields: Vec<f64> = stat.lines().next()?.split_whitespace().skip(1).filter_map(|f| f.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal
-    let busy = [0, 1, 2, 5, 6].iter().filter_map(|i| fields.get(*i)).sum::<f64>();
-    Some(busy / HERTZ)
+    let busy = |processor: &usize| {
+        let name = format!("cpu{processor}");
+        let mut fields = stat.lines().map(str::split_whitespace).find(|f| f.clone().next() == Some(&name))?;
+        fields.next();
+        let fields: Vec<f64> = fields.filter_map(|f| f.parse().ok()).collect();
+        // user nice system idle iowait irq softirq steal
+        Some([0, 1, 2, 5, 6].iter().filter_map(|i| fields.get(*i)).sum::<f64>() / HERTZ)
+    };
+    (!processors.is_empty()).then(|| processors.iter().map(busy).sum())?
 }
 
 /// Operations of a sample that a summary counts.
@@ -212,6 +221,7 @@ impl Session {
             engine: self.engine_name(plan).to_owned(),
             processes: plan.n_processes(),
             threads: plan.n_threads(),
+            pinned_processors: running.pinned_processors().map(|all| all.iter().map(|cpu| *cpu as u64).collect()),
             descriptor_tables: if real { running.tables() } else { "shared" }.to_owned(),
             lathist: self.lathist,
             settled: ready
@@ -468,5 +478,18 @@ fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prep
         }),
         sync_seconds: prepared.filter(|p| p.settled.is_some()).map(|p| p.sync_seconds),
         ..Fileset::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::busy_seconds;
+
+    #[test]
+    fn only_the_allowed_processors_are_busy_for_us() {
+        let stat = "cpu  900 0 0 0 0 0 0 0\ncpu0 100 10 1 5000 7 2 3 9\ncpu1 800 0 0 0 0 0 0 0\ncpu10 7 0 0 0 0 0 0 0\nintr 5\n";
+        assert_eq!(busy_seconds(stat, &[0]), Some(1.16));
+        assert_eq!(busy_seconds(stat, &[1, 10]), Some(8.07));
+        assert_eq!((busy_seconds(stat, &[0, 2]), busy_seconds(stat, &[]), busy_seconds("", &[0])), (None, None, None));
     }
 }

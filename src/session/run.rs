@@ -3,12 +3,12 @@
 use super::beat::Beat;
 use super::left::{self, Left};
 use super::live::Ready;
-use super::{Front, ReadySet, Session, Status, record};
+use super::{Front, ReadySet, Session, Status, machine, record};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Asynchronous;
 use crate::fileset::prepare;
-use crate::fileset::{Fileset, settle};
-use crate::plan::{self, Plan};
+use crate::fileset::settle;
+use crate::plan;
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::Span;
 use crate::stats::result::build::CpuTime;
@@ -31,6 +31,9 @@ pub(super) struct RunTime {
 
 /// Seconds of a run whose script and command line say nothing.
 const DEFAULT_SECONDS: f64 = 60.0;
+
+/// Bytes of the stack of the thread that passes signals on.
+const WATCHER_STACK: usize = 64 << 10;
 
 /// What threads in a call are given before the report is written.
 const GRACE: Duration = Duration::from_millis(300);
@@ -105,14 +108,13 @@ impl Session {
         self.refuse_devices(front)?;
         // What the machine can't do is refused before anything is made.
         let plan = self.plan(front).ok_or(Status::Script)?;
-        check_machine(&plan, &[], front)?;
+        machine::check(&plan, &[], front)?;
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
         self.check_dir(front)?;
         self.refuse_unaligned(&plan, front)?;
         let as_is = as_is || self.settings.as_is;
         let (sets, prepared) = self.prepare(&plan, as_is, true, front)?;
-        check_machine(&plan, &sets, front)?;
         let cache = self.bring_caches(&sets, front)?;
         let dirty_before = settle::dirty_bytes();
         self.wrote |= plan.writes();
@@ -213,7 +215,8 @@ impl Session {
         let (done, over) = crossbeam::channel::bounded::<()>(0);
         std::thread::scope(|scope| {
             let (interrupt, flag) = (&self.interrupt, &stop);
-            scope.spawn(move || {
+            // Without the thread the work goes on; only a second signal ends it early then.
+            let _ = std::thread::Builder::new().stack_size(WATCHER_STACK).spawn_scoped(scope, move || {
                 while over.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
                     if interrupt.load(SeqCst) != 0 {
                         flag.store(true, SeqCst);
@@ -331,7 +334,7 @@ impl Session {
         let cpu = CpuTime {
             own_seconds: Some(record::seconds_between(cpu, proc::cpu_times())),
             system_seconds: system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
-            processors: limits::processors() as u64,
+            processors: limits::allowed_processors().len() as u64,
         };
         running.settle(GRACE);
         heard.try_iter().for_each(|message| front.note(&message));
@@ -340,10 +343,13 @@ impl Session {
 
     /// Writes the result, then waits for threads that are still in a call.
     fn conclude(&mut self, ready: &Ready, running: Running, mut run: Run, end: End, front: &mut dyn Front) -> Status {
-        let End { waited, timeline, cpu } = end;
+        let End { mut waited, timeline, cpu } = end;
         running.stop(waited.tick);
         // The one look at the counters that everything in the result comes from.
         let sample = running.measured();
+        if let Some(fault) = running.closing_fault().filter(|_| waited.ended.is_good()) {
+            waited.ended = Ended::Fault(fault);
+        }
         run.intervals = timeline.concluded(&running, waited.tick, &sample);
         let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
         run.digest = self.keep_streams(ready, &running, front);
@@ -475,28 +481,4 @@ fn tell_refused(cleaned: &prepare::CleanReport, front: &mut dyn Front) {
     for e in &cleaned.refused {
         front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
     }
-}
-
-/// Memory and threads, before any is taken.
-fn check_machine(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
-    let totals = plan::totals(plan, sets);
-    let (_, free) = limits::memory();
-    if free > 0 && totals.memory > free {
-        let (needed, free) = (crate::util::size::format(totals.memory), crate::util::size::format(free));
-        front.error(
-            None,
-            &format!("the run needs {needed} of memory, and {free} can be had"),
-            Some("make `memsize` smaller, or start fewer threads"),
-        );
-        return Err(Status::Refused);
-    }
-    if let Some(most) = limits::threads().filter(|most| totals.threads > *most) {
-        front.error(
-            None,
-            &format!("the run needs {} threads, and {most} are allowed", totals.threads),
-            Some("raise `ulimit -u` or the control group's `pids.max`, or start fewer"),
-        );
-        return Err(Status::Refused);
-    }
-    Ok(())
 }

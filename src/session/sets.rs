@@ -4,7 +4,7 @@
 //! its tree is known; where no run has changed it since, which the plan's operations and the marker's stamp tell, nothing is
 //! looked at. Deliberately absent: how trees are made, repaired and removed (`fileset`), and when they go (`run`).
 
-use super::{Front, ReadySet, Session, Status};
+use super::{Front, ReadySet, Session, Status, machine};
 use crate::fileset::prepare::{self, Prepared, Repairs};
 use crate::fileset::{Error, Existing, Fileset, FilesetSpec, Start};
 use crate::model::SetBy;
@@ -68,6 +68,7 @@ impl Session {
     ) -> Result<OnDisk, Status> {
         if !self.settings.engine.real() {
             let sets = self.trees(plan, front).ok_or(Status::Refused)?;
+            machine::check(plan, &sets, front)?;
             let nothing = sets.iter().map(|_| None).collect();
             return Ok((sets, nothing));
         }
@@ -83,6 +84,10 @@ impl Session {
                     return Err(Status::Refused);
                 }
             }
+        }
+        if runs {
+            // Before the first file is made.
+            machine::check(plan, &sets, front)?;
         }
         self.places.extend(sets.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
         // What bears a marker already is not this session's to take away, if it can't be worked on.

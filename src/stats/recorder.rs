@@ -183,6 +183,18 @@ impl Cell {
         bump(&self.late_bytes, bytes);
     }
 
+    /// Bytes that an operation moved before it failed: they are counted, though no operation is.
+    #[cold]
+    pub fn add_bytes(&self, bytes: u64) {
+        bump(&self.bytes, bytes);
+    }
+
+    /// The same after the measured interval.
+    #[cold]
+    pub fn add_late_bytes(&self, bytes: u64) {
+        bump(&self.late_bytes, bytes);
+    }
+
     /// A file opened because the operation needed it, which no flowop asked for; its time is in no latency.
     #[inline]
     pub fn record_open(&self, ns: u64) {

@@ -81,12 +81,21 @@ pub fn open_beneath(dir: Fd, path: &CStr, flags: OFlags) -> Result<Fd> {
     rfs::openat2(borrow(dir), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve).map(forget)
 }
 
-/// Closes a descriptor. What `close` may report was reported by `fsync` to those who asked.
+/// Closes a descriptor that nothing was written to, or on the way out of an error.
 #[inline]
 pub fn close(fd: Fd) {
+    let _ = close_checked(fd);
+}
+
+/// Closes a descriptor of a file that was written to, and says what the file system has to say. It is closed in any case.
+#[inline]
+pub fn close_checked(fd: Fd) -> Result<()> {
     debug_assert!(fd >= 0);
+    // Not by rustix, whose `close` takes an error for impossible.
+    //
     // SAFETY: descriptors are plain numbers here; whoever opened one closes it, once, in the table it was opened in.
-    unsafe { rio::close(fd) }
+    let rc = unsafe { libc::close(fd) };
+    if rc == 0 { Ok(()) } else { Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)) }
 }
 
 /// Another descriptor of the same open file.

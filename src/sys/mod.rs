@@ -6,6 +6,7 @@
 
 mod ahead;
 pub mod cache;
+pub mod cgroup;
 pub mod clock;
 pub mod fd;
 pub mod futex;
@@ -26,6 +27,9 @@ pub use rustix::io::Errno;
 
 /// What error number 0 is called: an operation that could not be done failed before its call.
 pub const NO_CALL: &str = "no call";
+
+/// No error of the kernel's: a write of which the file system took nothing, and reported no error.
+pub const NOTHING_WRITTEN: Errno = Errno::from_raw_os_error(4094);
 
 /// The symbolic name of an error number (`ENOSPC`), `errno N` for one that has none here, [`NO_CALL`] for 0.
 pub fn errno_name(errno: i32) -> String {
@@ -73,11 +77,17 @@ pub fn errno_name(errno: i32) -> String {
     if errno == 0 {
         return NO_CALL.to_owned();
     }
+    if errno == NOTHING_WRITTEN.raw_os_error() {
+        return "nothing written".to_owned();
+    }
     NAMES.iter().find(|(n, _)| *n == errno).map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
 }
 
 /// What the operating system says about an error number: `No space left on device`.
 pub fn errno_text(errno: i32) -> String {
+    if errno == NOTHING_WRITTEN.raw_os_error() {
+        return "the file system took none of the bytes, and reported no error".to_owned();
+    }
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     match text.find(" (os error") {
         Some(at) => text[..at].to_owned(),
@@ -91,6 +101,7 @@ pub fn signal_name(signal: i32) -> String {
         libc::SIGHUP => "SIGHUP".to_owned(),
         libc::SIGINT => "SIGINT".to_owned(),
         libc::SIGTERM => "SIGTERM".to_owned(),
+        libc::SIGXCPU => "SIGXCPU".to_owned(),
         _ => format!("signal {signal}"),
     }
 }

@@ -1,6 +1,7 @@
-//! ^C and SIGTERM: the first one raises a number that others look at, the second one ends the program.
+//! ^C and SIGTERM: the first one raises a number that others look at, the second one ends the program. A limit on processor time raises
+//! the number too; one on the size of files is an error of the call that passes it, and no signal.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::low_level;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -27,6 +28,16 @@ pub fn listen() -> (Arc<AtomicUsize>, Arc<AtomicBool>) {
         //
         // A signal that can't be listened to keeps its default, which ends the process: nothing is lost by going on.
         let _ = unsafe { low_level::register(signal, heard) };
+    }
+    // The kernel repeats it each second until the hard limit kills: it is never a second signal.
+    let limit = Arc::clone(&number);
+    let over = move || {
+        let _ = limit.compare_exchange(0, SIGXCPU as usize, SeqCst, SeqCst);
+    };
+    // SAFETY: the handlers store to an atomic, or do nothing. A handler, and not ignored: programs that are started get the default.
+    unsafe {
+        let _ = low_level::register(SIGXCPU, over);
+        let _ = low_level::register(SIGXFSZ, || ());
     }
     (number, armed)
 }

@@ -7,8 +7,8 @@ use crate::engine::{Engine, Handle};
 use crate::fileset::content::{self, Stamper};
 use crate::flowop::slots::FileRef;
 use crate::flowop::{OpCx, Outcome};
-use crate::sys::Errno;
 use crate::sys::map::Piece;
+use crate::sys::{Errno, NOTHING_WRITTEN};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -39,6 +39,10 @@ struct Flight {
     /// The file, for errors.
     of: Option<FileRef>,
     write: bool,
+    /// What it was to move, and where: for the rest of it, if it comes back short.
+    file: Option<Handle>,
+    offset: u64,
+    len: usize,
     /// The slot and the offset of a read in order that is not at the start of its file.
     on: Option<(usize, u64)>,
     /// The intended start of its round and how late that began, in an open loop; else 0.
@@ -129,7 +133,16 @@ impl Outstanding {
         let of = cx.slots.get(what.slot).file;
         let Wanted { slot, file, offset, len, write, in_order } = *what;
         let on = (in_order && !write && offset > 0 && len > 0).then_some((slot, offset));
-        self.flights[tag as usize] = Flight { cell: cx.current(), of, write, on, intended: (cx.intended, cx.lateness) };
+        self.flights[tag as usize] = Flight {
+            cell: cx.current(),
+            of,
+            write,
+            file: Some(file),
+            offset,
+            len,
+            on,
+            intended: (cx.intended, cx.lateness),
+        };
         let opening = (slot, cx.slots.get(slot).opening);
         let start = Start { tag, file, opening, buf, offset, len, write, last: full };
         self.back.start(cx.clock, start).map_err(|errno| cx.failed("starting asynchronous I/O failed", errno, of))
@@ -190,8 +203,16 @@ impl Outstanding {
 
     /// Counts what has completed, by the time at which it did.
     fn book(&mut self, cx: &mut OpCx<'_>, landed: Landed) -> Result<(), Outcome> {
-        let Landed { tag, buf, submitted, completed, result } = landed;
-        let Flight { cell, of, write, on, intended: (intended, lateness) } = self.flights[tag as usize];
+        let Landed { tag, mut buf, submitted, mut completed, mut result } = landed;
+        let flight = self.flights[tag as usize];
+        let Flight { cell, of, write, on, intended: (intended, lateness), .. } = flight;
+        if result.is_ok_and(|n| n < flight.len) {
+            let further;
+            (result, further) = rest(cx, &flight, &mut buf, result.unwrap_or_default());
+            if further {
+                completed = cx.clock.raw();
+            }
+        }
         self.free.push((tag, buf));
         let counters = cx.stats.cell(cell);
         if let (Ok(0), Some((slot, offset))) = (&result, on) {
@@ -221,6 +242,45 @@ impl Outstanding {
             }
         }
     }
+}
+
+/// Goes on with an operation that came back short, in its thread. Returns the bytes moved in all, and whether that took further calls.
+#[cold]
+fn rest(cx: &mut OpCx<'_>, flight: &Flight, buf: &mut Piece, mut done: usize) -> (Result<usize, Errno>, bool) {
+    let Some(mut file) = flight.file else { return (Ok(done), false) };
+    let counters = cx.stats.cell(flight.cell);
+    if flight.write && done == 0 {
+        return (Err(NOTHING_WRITTEN), false);
+    }
+    let mut further = 0_u32;
+    while done > 0 && done < flight.len && (further % 1000 != 999 || !cx.expired()) {
+        let at = flight.offset + done as u64;
+        let data = &mut buf[done..flight.len];
+        let result = if flight.write {
+            cx.engine.pwrite(&mut file, data, at)
+        } else if at >= file.size {
+            break;
+        } else {
+            cx.engine.pread(&mut file, data, at)
+        };
+        match result {
+            // Direct I/O that stopped between two blocks can't go on from there.
+            Err(Errno::INVAL) => break,
+            Err(errno) => {
+                counters.add_bytes(done as u64);
+                return (Err(errno), true);
+            }
+            Ok(n) => {
+                further += 1;
+                counters.add_calls(1);
+                done += n;
+                if n == 0 {
+                    break;
+                }
+            }
+        }
+    }
+    (Ok(done), further > 0)
 }
 
 /// One operation that a flowop wants.

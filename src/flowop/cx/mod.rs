@@ -305,6 +305,16 @@ impl<'r> OpCx<'r> {
         self.clock.raw() > self.gate.deadline()
     }
 
+    /// Bytes that the current operation has moved, though it is about to fail.
+    #[cold]
+    pub fn moved(&self, bytes: u64) {
+        if self.expired() {
+            self.cell.add_late_bytes(bytes);
+        } else {
+            self.cell.add_bytes(bytes);
+        }
+    }
+
     /// A call of the current operation failed.
     #[cold]
     pub fn failed(&mut self, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
@@ -452,20 +462,28 @@ impl<'r> OpCx<'r> {
         super::aio::drain(self)
     }
 
-    /// Waits for what is out and closes whatever is open: the thread ends.
-    pub fn close_all(&mut self) {
-        // What fails now is counted; its thread has ended and can't fail any more.
-        let _ = self.drain();
+    /// Waits for what is out and closes whatever is open: the thread ends. What fails is counted, and the first failure is returned.
+    pub fn close_all(&mut self) -> Option<Failure> {
+        let mut outcomes = vec![self.drain()];
         self.aio = None;
         for slot in 0..self.slots.len() {
+            let file = self.slots.get(slot).file;
             // What a buffered writer still had is written, as by a program that ends; nobody counts it any more.
-            let _ = super::buffered::flush(self, slot);
-            if let Some(handle) = self.slots.get(slot).handle {
-                self.engine.close(handle);
+            if let Err(errno) = super::buffered::flush(self, slot) {
+                outcomes.push(Err(self.failed("write failed", errno, file)));
+            }
+            if let Some(handle) = self.slots.get_mut(slot).handle.take()
+                && let Err(errno) = self.engine.close(handle)
+            {
+                outcomes.push(Err(self.failed("close failed", errno, file)));
             }
         }
         self.slots = Slots::new(0, 0);
         self.thread_dirs.iter_mut().for_each(ThreadDirs::close_all);
+        outcomes.into_iter().find_map(|outcome| match outcome {
+            Err(Outcome::Failed(failure)) => Some(*failure),
+            _ => None,
+        })
     }
 }
 

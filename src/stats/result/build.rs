@@ -13,9 +13,9 @@ const MB: f64 = 1_048_576.0;
 pub struct CpuTime {
     /// The program's own, user and system, in seconds; none if nobody looked.
     pub own_seconds: Option<f64>,
-    /// The whole machine's busy time, in seconds summed over its processors; none if it cannot be told.
+    /// Busy time of the processors that the program may use, in seconds summed over them; none if it cannot be told.
     pub system_seconds: Option<f64>,
-    /// How many processors the machine has.
+    /// How many processors the program may use.
     pub processors: u64,
 }
 

@@ -76,6 +76,7 @@ pub(crate) fn run() -> Run {
         engine: "posix".into(),
         processes: 2,
         threads: 210,
+        pinned_processors: Some(vec![0, 2]),
         descriptor_tables: "close_range".into(),
         warmup: Some(Warmup { seconds: 5.0, ops: 69_000, bytes: 144_000_000 }),
         overhead_ns_per_op: Some(38.0),

@@ -184,6 +184,8 @@ pub struct Run {
     pub processes: u64,
     /// WML threads started, of all processes.
     pub threads: u64,
+    /// The processors that threads were bound to, in turn (`--pin`); null if they were not bound.
+    pub pinned_processors: Option<Vec<u64>>,
     /// How processes got descriptor tables of their own: `close_range`, `unshare`; `shared` if they did not.
     pub descriptor_tables: String,
     /// Whether the script asked for Filebench's latency histograms (`enable lathist`).
@@ -331,9 +333,9 @@ pub struct Summary {
     pub latency_ns: Latency,
     /// The program's own processor time (user and system) an operation; null without operations.
     pub cpu_us_per_op: Option<f64>,
-    /// The whole machine's busy processor time an operation, which holds the kernel's threads too.
+    /// Busy processor time an operation of all processors that the program might use, whoever used them.
     pub system_cpu_us_per_op: Option<f64>,
-    /// Share of the machine's processors that was busy, 0 … 1.
+    /// Share of the processors that the program might use that was busy, 0 … 1.
     pub cpu_busy: Option<f64>,
     /// Failed operations, of flowops of every class.
     pub errors: u64,

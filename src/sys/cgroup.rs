@@ -1,0 +1,200 @@
+//! The control groups that this process is in: how much memory and how many tasks each level leaves it.
+//!
+//! A group's limit binds all groups below it, so the whole path counts, and on each level what is used already. In: the texts of
+//! `/proc/self/cgroup` and `/proc/self/mountinfo`, and a way to read files. Version 1, version 2, and both at once.
+
+use std::path::{Path, PathBuf};
+
+/// A limit of one level, and what the group uses of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bound {
+    /// The limit.
+    pub limit: u64,
+    /// What is used; of memory without what the kernel gives back by itself, file pages.
+    pub used: u64,
+}
+
+impl Bound {
+    /// What is left.
+    pub fn free(self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+}
+
+/// What binds this process most: the level that leaves the least. None where no level has a limit that can be read.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Bounds {
+    /// Bytes.
+    pub memory: Option<Bound>,
+    /// Processes and threads.
+    pub pids: Option<Bound>,
+}
+
+/// Version 1 has no word for "none": its limit is then near 2⁶³.
+const NO_LIMIT: u64 = 1 << 62;
+
+/// Where a hierarchy is, and under which names.
+struct Hierarchy<'a> {
+    mount: PathBuf,
+    /// The directory of this process, below `mount`.
+    path: &'a Path,
+    unified: bool,
+}
+
+/// Reads the limits of all levels.
+pub fn bounds(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> Bounds {
+    let least = |controller: &str, level: &dyn Fn(&Path, bool) -> Option<Bound>| {
+        let of = |h: Hierarchy<'_>| {
+            let levels: Vec<&Path> = h.path.ancestors().collect();
+            let bounds = levels.into_iter().filter_map(|path| level(&h.mount.join(path), h.unified));
+            bounds.min_by_key(|bound| bound.free())
+        };
+        let found = [hierarchy(groups, mounts, Some(controller)), hierarchy(groups, mounts, None)];
+        found.into_iter().flatten().filter_map(of).min_by_key(|bound| bound.free())
+    };
+    Bounds {
+        memory: least("memory", &|dir, unified| memory(dir, unified, read)),
+        pids: least("pids", &|dir, _| {
+            Some(Bound { limit: number(dir, "pids.max", read)?, used: number(dir, "pids.current", read)? })
+        }),
+    }
+}
+
+/// The hierarchy of a controller of version 1, or that of version 2.
+fn hierarchy<'a>(groups: &'a str, mounts: &str, controller: Option<&str>) -> Option<Hierarchy<'a>> {
+    let path = groups.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        match controller {
+            Some(controller) => controllers.split(',').any(|c| c == controller),
+            None => number == "0" && controllers.is_empty(),
+        }
+        .then_some(path)
+    })?;
+    // 30 23 0:26 /root/in/hierarchy /where rw,nosuid - cgroup cgroup rw,memory
+    let (mount, root) = mounts.lines().find_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let left: Vec<&str> = left.split(' ').collect();
+        let right: Vec<&str> = right.split(' ').collect();
+        let fits = match controller {
+            Some(controller) => *right.first()? == "cgroup" && right.get(2)?.split(',').any(|c| c == controller),
+            None => *right.first()? == "cgroup2",
+        };
+        fits.then(|| Some((PathBuf::from(*left.get(4)?), *left.get(3)?)))?
+    })?;
+    // In a container the mount may begin below the hierarchy's root, and the path may or may not say so.
+    let path = Path::new(path).strip_prefix(root).unwrap_or(Path::new(path));
+    let path = path.strip_prefix("/").unwrap_or(path);
+    Some(Hierarchy { mount, path, unified: controller.is_none() })
+}
+
+fn number(dir: &Path, file: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
+    read(&dir.join(file))?.trim().parse().ok()
+}
+
+fn memory(dir: &Path, unified: bool, read: &dyn Fn(&Path) -> Option<String>) -> Option<Bound> {
+    let (limit, used, pages) = if unified {
+        ("memory.max", "memory.current", ["inactive_file", "active_file"])
+    } else {
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", ["total_inactive_file", "total_active_file"])
+    };
+    let limit = number(dir, limit, read).filter(|limit| *limit < NO_LIMIT)?;
+    let used = number(dir, used, read).unwrap_or(0);
+    let stat = read(&dir.join("memory.stat")).unwrap_or_default();
+    let of = |name: &str| {
+        let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok();
+        stat.lines().find_map(value).unwrap_or(0)
+    };
+    let given_back: u64 = pages.into_iter().map(of).sum();
+    Some(Bound { limit, used: used.saturating_sub(given_back) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, Bounds, bounds};
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    const V2_MOUNT: &str = "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+    const V1_MOUNTS: &str = "24 20 8:1 / / rw - ext4 /dev/sda1 rw\n\
+        33 32 0:29 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+        34 32 0:30 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n";
+
+    fn of(groups: &str, mounts: &str, files: &[(&str, &str)]) -> Bounds {
+        let files: BTreeMap<&Path, &str> = files.iter().map(|(path, text)| (Path::new(path), *text)).collect();
+        bounds(groups, mounts, &|path| files.get(path).map(|text| (*text).to_owned()))
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "it is compared with what may be none")]
+    fn bound(limit: u64, used: u64) -> Option<Bound> {
+        Some(Bound { limit, used })
+    }
+
+    #[test]
+    fn version_2_counts_every_level() {
+        let files = [
+            ("/sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("/sys/fs/cgroup/a/b/memory.current", "1000\n"),
+            ("/sys/fs/cgroup/a/b/pids.max", "100\n"),
+            ("/sys/fs/cgroup/a/b/pids.current", "10\n"),
+            ("/sys/fs/cgroup/a/memory.max", "268435456\n"),
+            ("/sys/fs/cgroup/a/memory.current", "200000000\n"),
+            ("/sys/fs/cgroup/a/memory.stat", "anon 5\nfile 9\ninactive_file 50000000\nactive_file 25000000\n"),
+            ("/sys/fs/cgroup/a/pids.max", "200\n"),
+            ("/sys/fs/cgroup/a/pids.current", "150\n"),
+        ];
+        let found = of("0::/a/b\n", V2_MOUNT, &files);
+        assert_eq!(found, Bounds { memory: bound(268_435_456, 125_000_000), pids: bound(200, 150) });
+    }
+
+    #[test]
+    fn version_1_has_a_path_for_each_controller() {
+        let files = [
+            ("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("/sys/fs/cgroup/memory/x/memory.usage_in_bytes", "5\n"),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n"),
+            ("/sys/fs/cgroup/memory/memory.usage_in_bytes", "500\n"),
+            ("/sys/fs/cgroup/memory/memory.stat", "inactive_file 7\ntotal_inactive_file 100\ntotal_active_file 50\n"),
+            ("/sys/fs/cgroup/pids/y/z/pids.max", "max\n"),
+            ("/sys/fs/cgroup/pids/y/z/pids.current", "5\n"),
+            ("/sys/fs/cgroup/pids/y/pids.max", "64\n"),
+            ("/sys/fs/cgroup/pids/y/pids.current", "7\n"),
+        ];
+        let found = of("8:pids:/y/z\n4:memory:/x\n0::/\n", V1_MOUNTS, &files);
+        assert_eq!(found, Bounds { memory: bound(1 << 30, 350), pids: bound(64, 7) });
+    }
+
+    #[test]
+    fn a_container_sees_its_group_at_the_mount() {
+        let mount = "33 32 0:29 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
+        let files = [
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n"),
+            ("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n"),
+        ];
+        assert_eq!(of("4:memory:/docker/abc\n", mount, &files).memory, bound(1000, 1));
+        let deeper = [("/sys/fs/cgroup/memory/in/memory.limit_in_bytes", "10\n")];
+        assert_eq!(of("4:memory:/docker/abc/in\n", mount, &deeper).memory, bound(10, 0));
+    }
+
+    #[test]
+    fn both_versions_at_once_bind_together() {
+        let mounts = format!("{V1_MOUNTS}35 32 0:31 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
+        let files = [
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2000\n"),
+            ("/sys/fs/cgroup/unified/u/memory.max", "1000\n"),
+            ("/sys/fs/cgroup/unified/u/memory.current", "1\n"),
+        ];
+        assert_eq!(of("4:memory:/\n0::/u\n", &mounts, &files).memory, bound(1000, 1));
+    }
+
+    #[test]
+    fn what_is_missing_or_odd_binds_nothing() {
+        assert_eq!(of("", "", &[]), Bounds::default());
+        assert_eq!(of("0::/a\n", V2_MOUNT, &[]), Bounds::default());
+        assert_eq!(of("nonsense\n0:\n\n0::", "x - y\n - cgroup2\n1 - cgroup2 a\n", &[]), Bounds::default());
+        let odd = [("/sys/fs/cgroup/memory.max", "lots\n"), ("/sys/fs/cgroup/pids.max", "-1\n")];
+        assert_eq!(of("0::/\n", V2_MOUNT, &odd), Bounds::default());
+        let all = [("/sys/fs/cgroup/memory.max", "max\n"), ("/sys/fs/cgroup/pids.max", "max\n")];
+        assert_eq!(of("0::/\n", V2_MOUNT, &all), Bounds::default());
+    }
+}

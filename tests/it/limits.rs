@@ -1,0 +1,149 @@
+//! What a user, a shell or a container allows: it is looked at before anything is made, and passed later it ends the run cleanly.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::cmd::{Output, Wml, count, flowop, has, memory, number, skip, tool};
+use crate::sums::assert_adds_up;
+
+/// Whether limits can be set for a call. If not, says so for `test`.
+fn available(test: &str) -> bool {
+    let there = has("prlimit") && has("taskset");
+    if !there {
+        skip(test, "prlimit or taskset is missing");
+    }
+    there
+}
+
+const READER: &str = "define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
+
+fn call(set: &str, processes: &str, limit: &str) -> Wml {
+    let script = format!("define fileset name=data,path=$dir,dirwidth=20,prealloc=100,{set}\n{processes}");
+    let call = Wml::below(&memory()).file("x.wml", &script).args(["x.wml", "--no-settle"]).result();
+    if limit.is_empty() { call } else { call.under(["prlimit", limit]) }
+}
+
+/// It ended as itself says, not by a signal or a panic, and nothing of it is left.
+#[track_caller]
+fn assert_clean(output: &Output) {
+    let shown = output.shown();
+    assert!(output.status.code().is_some(), "{} ended it\n{shown}", output.status);
+    assert!(!shown.contains("panicked"), "{shown}");
+    assert!(output.left().iter().all(|name| name == "x.wml"), "left behind: {:?}\n{shown}", output.left());
+}
+
+#[track_caller]
+fn assert_refused(output: Output, words: &[&str]) {
+    let output = output.exits(3);
+    assert_clean(&output);
+    for word in words.iter().chain(&["help:"]) {
+        assert!(output.stderr.contains(word), "no `{word}` in\n{}", output.stderr);
+    }
+}
+
+#[test]
+fn what_can_not_be_had_is_refused_before_anything_is_made() {
+    let memsize = READER.replace("name=t", "name=t,memsize=1t");
+    let large = "define process name=p { thread name=t { flowop write name=w,filesetname=data,iosize=64t } }\n";
+    for processes in [memsize.as_str(), large] {
+        assert_refused(call("entries=5,size=4k", processes, "").run(), &["of memory", "can be had"]);
+    }
+    // A directory of the user's stays, and nothing is in it.
+    let call = call("entries=5,size=4k", &memsize, "").args(["--dir", "d"]);
+    std::fs::create_dir(call.dir().join("d")).unwrap();
+    let output = call.run().exits(3);
+    assert_eq!(std::fs::read_dir(output.dir().join("d")).unwrap().count(), 0, "{}", output.shown());
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_of_the_operation_that_passes_it() {
+    if !available("a_limit_on_file_sizes_is_an_error_of_the_operation_that_passes_it") {
+        return;
+    }
+    assert_refused(call("entries=2,size=4m", READER, "--fsize=1048576").run(), &["4.0 MiB", "1.0 MiB", "ulimit -f"]);
+    let writer = "define process name=p { thread name=t { flowop appendfile name=a,filesetname=data,iosize=64k } }\n";
+    let output = call("entries=1,size=4k", writer, "--fsize=1048576").args(["--runtime", "20"]).run().exits(1);
+    assert_clean(&output);
+    let run = output.only_run();
+    assert_eq!(run["failure"]["errno"], "EFBIG", "{}", output.shown());
+    assert_adds_up(&run);
+    // Up to the limit the write goes out, and is counted.
+    let a = flowop(&run, "a");
+    assert_eq!(count(a, "bytes") + count(a, "late_bytes") + 4096, 1 << 20, "{a}");
+}
+
+#[test]
+fn a_limit_on_processor_time_ends_the_run_with_its_report() {
+    if !available("a_limit_on_processor_time_ends_the_run_with_its_report") {
+        return;
+    }
+    let output = call("entries=5,size=4k", READER, "--cpu=2:60").args(["--runtime", "60"]).run();
+    let output = output.exits(128 + Signal::XCPU.as_raw());
+    assert_clean(&output);
+    let run = output.only_run();
+    assert_eq!((&run["state"], &run["ended_by"]), (&"interrupted".into(), &"SIGXCPU".into()));
+    assert!(count(&run["summary"], "ops") > 0);
+    assert_adds_up(&run);
+}
+
+#[test]
+fn any_limit_on_address_space_is_refused_or_enough() {
+    if !available("any_limit_on_address_space_is_refused_or_enough") {
+        return;
+    }
+    let threads = READER.replace("name=t", "name=t,instances=40,memsize=1m");
+    let mut codes = Vec::new();
+    for mib in [128, 160, 192, 256, 384, 2048] {
+        let limit = format!("--as={}", mib << 20);
+        let output = call("entries=50,size=4k", &threads, &limit).args(["--runtime", "0.2"]).run();
+        assert_clean(&output);
+        codes.push(output.code());
+        assert!(matches!(output.code(), 0 | 3), "{mib} MiB: {}", output.shown());
+        if output.code() == 3 {
+            assert!(output.stderr.contains("address space"), "{mib} MiB: {}", output.stderr);
+        }
+    }
+    assert_eq!((codes.first(), codes.last()), (Some(&3), Some(&0)), "{codes:?}");
+}
+
+/// Of several processors only one may be used: threads are bound to that one, and it is what was busy.
+#[test]
+fn processors_that_are_not_allowed_are_neither_used_nor_counted() {
+    if !available("processors_that_are_not_allowed_are_neither_used_nor_counted") {
+        return;
+    }
+    let all = tool("taskset", &["-cp", &std::process::id().to_string()]);
+    let last = all.trim().rsplit([' ', ',', '-']).next().unwrap().to_owned();
+    let readers = READER.replace("name=t", "name=t,instances=3");
+    let call = call("entries=50,size=4k", &readers, "").under(["taskset", "-c", &last]);
+    let output = call.args(["--runtime", "1", "--pin"]).run().exits(0);
+    let run = output.only_run();
+    assert_eq!(run["pinned_processors"], serde_json::json!([last.parse::<u64>().unwrap()]));
+    assert_eq!(output.result()["environment"]["cpu"]["count"], 1);
+    assert!(output.stdout.contains(&format!("processors {last}")), "{}", output.stdout);
+    let summary = &run["summary"];
+    let busy = number(summary, &["cpu_busy"]);
+    assert!(busy > 0.0 && busy <= 1.0, "{summary}");
+    // One processor gives no more time than there is, and no more than it was busy.
+    let each = number(summary, &["system_cpu_us_per_op"]) * number(summary, &["ops"]) / 1e6;
+    assert!(each <= number(&run, &["measured_seconds"]) * 1.05 + 0.05, "{each} s on one processor");
+    assert!((each / number(&run, &["measured_seconds"]) - busy).abs() < 0.06, "{each} s, {busy} busy");
+}
+
+#[test]
+fn without_pin_no_processor_is_named() {
+    let run = call("entries=50,size=4k", READER, "").args(["--runtime", "0.2"]).run().exits(0).only_run();
+    assert!(run["pinned_processors"].is_null());
+}
+
+/// A processor's time is up while files are made: nothing of them is left.
+#[test]
+fn a_limit_on_processor_time_ends_the_making_of_files() {
+    if !available("a_limit_on_processor_time_ends_the_making_of_files") {
+        return;
+    }
+    let output = call("entries=500000,size=0", READER, "--cpu=1:60").timeout(Duration::from_mins(5)).run();
+    let output = output.exits(128 + Signal::XCPU.as_raw());
+    assert_clean(&output);
+}
