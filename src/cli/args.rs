@@ -92,6 +92,9 @@ pub(super) struct RunArgs {
     /// Go on from the files that are there, in every run: they are not brought to their definitions first
     #[arg(long)]
     pub(super) as_is: bool,
+    /// End with status 3 when the making of files stands still for so long; 0 waits for ever. Default: 10m
+    #[arg(long, value_name = "TIME")]
+    pub(super) prepare_timeout: Option<String>,
     /// Keep the fresh directory
     #[arg(long, conflicts_with = "clean")]
     pub(super) keep: bool,

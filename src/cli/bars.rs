@@ -59,15 +59,7 @@ impl Progress for Bars {
         self.finish();
         let set = &*printable::line(set);
         let mut state = self.state.lock();
-        let what = match phase {
-            Phase::Scan => format!("looking through {set}"),
-            Phase::Remove => format!("removing the old {set}"),
-            Phase::Compare => format!("comparing {set}"),
-            Phase::Populate => format!("making {set}"),
-            Phase::Warm => format!("reading {set} into memory"),
-            Phase::Evict => format!("evicting {set} from memory"),
-            Phase::Settle => "letting the disks come to rest".to_owned(),
-        };
+        let what = phase.doing(set);
         let amount = if phase == Phase::Populate {
             format!(": {}, {}", files_of(files), size::format(bytes))
         } else {

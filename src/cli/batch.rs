@@ -9,7 +9,7 @@ use crate::flowop;
 use crate::model::{self, Known};
 use crate::report::{index, json};
 use crate::session::profile::{self, Config, Profile};
-use crate::session::{Front, Session, Settings, Status, library};
+use crate::session::{Front, Settings, Status, library};
 use crate::source::SourceMap;
 use crate::stats::result::{Document, Run};
 use std::path::{Path, PathBuf};
@@ -254,7 +254,7 @@ fn run<'a>(
         sets: settings.sets.iter().filter(|(name, _)| job.variables.contains(name)).cloned().collect(),
         ..settings.clone()
     };
-    let mut session = Session::new(settings, Arc::clone(interrupt));
+    let mut session = super::watched(settings, interrupt, false);
     let mut status = session.open_json(console);
     if status == Status::Done {
         console.begin(&session.document);
@@ -262,6 +262,7 @@ fn run<'a>(
         console.end(&session.document);
     }
     let document = session.document.clone();
+    session.note_status(status);
     status = session.finish(console).max(status);
     Ok(Done { config: job.config, personality: personality.to_owned(), document, status })
 }

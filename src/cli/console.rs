@@ -4,7 +4,7 @@ use super::bars::Bars;
 use super::live::Live;
 use crate::diag::{self, Diagnostic};
 use crate::fileset::prepare::Progress;
-use crate::report::{Report, warnings};
+use crate::report::{Report, json, warnings};
 use crate::runtime::Tick;
 use crate::session::Front;
 use crate::source::SourceMap;
@@ -184,9 +184,10 @@ impl Front for Console {
             error(&format!("the run did not end as it should: {}", run.ended_by), None);
         }
         for s in run.stragglers.iter().take(STRAGGLERS) {
+            let path = s.path.as_ref().map_or(String::new(), |path| format!(" on {}", printable::line(path)));
             let place = s.wait_channel.as_ref().map_or(String::new(), |w| format!(", in the kernel at {w}"));
             tell(&format!(
-                "note: {} (process {}, thread {}) has not come back from its call{place}",
+                "note: {} (process {}, thread {}) has not come back from its call{path}{place}",
                 printable::line(&s.flowop),
                 s.instance + 1,
                 s.thread + 1
@@ -195,6 +196,10 @@ impl Front for Console {
         if let Some(more @ 1..) = run.stragglers.len().checked_sub(STRAGGLERS) {
             tell(&format!("note: nor have {}", count::count(more as u64, "other thread")));
         }
+    }
+
+    fn result_aside(&mut self, document: &Document) {
+        let _ = json::Json.end(document, &mut std::io::stderr());
     }
 
     fn interim(&mut self, document: &Document, run: &Run, apart: bool) {

@@ -10,6 +10,7 @@ mod console;
 mod info;
 mod live;
 mod stages;
+mod watchdog;
 
 use crate::engine;
 use crate::report;
@@ -21,6 +22,8 @@ use args::{Command, RunArgs};
 use console::Console;
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 /// Runs the command line that the process was started with.
@@ -91,14 +94,25 @@ fn run(found: &library::Found, args: &RunArgs) -> u8 {
     let Some(format) = format(&args.format) else { return 2 };
     let (interrupt, _) = signals::listen();
     let mut console = Console::new(format, args.quiet);
-    let mut session = Session::new(settings, interrupt);
+    let mut session = watched(settings, &interrupt, args.quiet);
     let mut status = session.open_json(&mut console);
     if status == Status::Done {
         console.begin(&session.document);
         status = session.script(&found.name, &found.text, &mut console);
         console.end(&session.document);
     }
-    session.finish(&mut console).max(status).code()
+    session.note_status(status);
+    let watch = session.watch();
+    let status = session.finish(&mut console).max(status).code();
+    watchdog::end(&watch, status)
+}
+
+/// A session that a watchdog looks after.
+fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Session {
+    let limit = settings.prepare_timeout;
+    let session = Session::new(settings, Arc::clone(interrupt));
+    watchdog::start(&session.watch(), Arc::clone(interrupt), limit, quiet);
+    session
 }
 
 fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
@@ -133,14 +147,16 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
     };
     let mut console = Console::new(format, args.quiet);
     let (number, armed) = signals::listen();
-    let mut session = Session::new(settings, number);
+    let mut session = watched(settings, &number, args.quiet);
+    let watch = session.watch();
     let status = session.open_json(&mut console);
     if status != Status::Done {
         return status.code();
     }
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let script = found.as_ref().map(|f| (f.name.as_str(), f.text.as_str()));
-    crate::repl::run(session, script, terminal, crate::repl::Signals { armed }, &mut console).code()
+    let status = crate::repl::run(session, script, terminal, crate::repl::Signals { armed }, &mut console);
+    watchdog::end(&watch, status.code())
 }
 
 fn format(name: &str) -> Option<&'static dyn report::Report> {
@@ -163,6 +179,7 @@ fn settings(args: &RunArgs) -> Option<Settings> {
     let runtime = time("runtime", &args.runtime).ok()?;
     let warmup = time("warmup", &args.warmup).ok()?;
     let interval = time("interval", &args.interval).ok()?;
+    let prepare_timeout = time("prepare-timeout", &args.prepare_timeout).ok()?;
     if runtime.is_some_and(|t| t.is_zero()) || interval.is_some_and(|t| t < Duration::from_millis(10)) {
         console::error("a run time of 0, or an interval below 10 ms", Some("give more time"));
         return None;
@@ -236,6 +253,7 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         settle: !args.no_settle,
         mkdir: args.mkdir,
         as_is: args.as_is,
+        prepare_timeout: prepare_timeout.map_or(defaults.prepare_timeout, |t| Some(t).filter(|t| !t.is_zero())),
         keep: args.keep,
         clean: args.clean,
         adopt: args.adopt,

@@ -3,6 +3,7 @@
 //! Knows nothing of what the work is.
 
 use super::error::Error;
+use crate::sys::steps;
 use crossbeam::utils::CachePadded;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -24,6 +25,7 @@ impl Tally {
     /// Adds to it.
     #[inline]
     pub(super) fn add(&self, files: u64, bytes: u64) {
+        steps::count();
         // One writer: no need for a locked addition.
         self.files.store(self.files.load(Ordering::Relaxed) + files, Ordering::Relaxed);
         self.bytes.store(self.bytes.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);

@@ -61,6 +61,21 @@ pub enum Phase {
     Evict,
 }
 
+impl Phase {
+    /// It, in words: `making data`.
+    pub fn doing(self, set: &str) -> String {
+        match self {
+            Self::Scan => format!("looking through {set}"),
+            Self::Remove => format!("removing the old {set}"),
+            Self::Compare => format!("comparing {set}"),
+            Self::Populate => format!("making {set}"),
+            Self::Warm => format!("reading {set} into memory"),
+            Self::Evict => format!("evicting {set} from memory"),
+            Self::Settle => "letting the disks come to rest".to_owned(),
+        }
+    }
+}
+
 /// Is told how things stand, from the thread that called [`prepare`].
 pub trait Progress {
     /// A phase starts; so many files and bytes are to be done, 0 where that is not known.

@@ -9,7 +9,7 @@ use super::scan::{self, Item, LIST_BUFFER, Scan};
 use super::walk::{self, Closing, LIST, PLACE};
 use super::{Fileset, crew};
 use crate::sys::name::Name;
-use crate::sys::{Errno, Fd, fd};
+use crate::sys::{Errno, Fd, fd, steps};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -84,7 +84,7 @@ pub(super) fn remove_tree(
             }
         };
         match fd::rmdir_at(fd, Name::new(u64::from(dir.serial)).as_c()) {
-            Ok(()) | Err(Errno::NOENT) => {}
+            Ok(()) | Err(Errno::NOENT) => steps::count(),
             Err(e) => return Err(Error::call(&root.set, "remove", &place(root, &scan.chain(at)), e)),
         }
     }
@@ -117,8 +117,8 @@ fn remove_files(root: &Root, scan: &Scan, dir: u32, buf: &mut [u8], worker: &cre
         }
         for &serial in some {
             unlink(fd, serial).map_err(|e| call("remove a file in", e))?;
+            worker.tally.add(1, 0);
         }
-        worker.tally.add(some.len() as u64, 0);
     }
     Ok(())
 }

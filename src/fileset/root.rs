@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The marker's name.
 pub(super) const MARKER: &str = ".wmlrun";
@@ -122,6 +123,7 @@ pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
     let call = |call, e| Error::call(&spec.name, call, &path, e);
     let above = fd::open_path(&above_path, PLACE, Mode::empty()).map_err(|e| call("open", e))?;
     let above = walk::Closing(above);
+    let _turn = Turn::take(&above_path);
     let made_root = match fd::mkdir_at(above.0, &name, DIR_MODE) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
@@ -129,6 +131,35 @@ pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
     };
     let root = open_root(&spec.name, &path, above.0, &name)?;
     take_open(&spec.name, path, root, made_root)
+}
+
+/// A directory in which nobody else makes or marks a root meanwhile: of programs that start at the same moment the first one has its
+/// root whole before the next one looks. A courtesy: where it can't be had, or somebody keeps it, it goes without.
+struct Turn(Option<Fd>);
+
+impl Turn {
+    fn take(dir: &Path) -> Self {
+        const PAUSE: Duration = Duration::from_millis(5);
+        const TRIES: u32 = 400;
+        let Ok(fd) = fd::open_path(dir, LIST, Mode::empty()) else { return Self(None) };
+        for _ in 0..TRIES {
+            match fd::lock(fd) {
+                Ok(()) => return Self(Some(fd)),
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+                Err(_) => break,
+            }
+        }
+        fd::close(fd);
+        Self(None)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(fd) = self.0 {
+            fd::unlock(fd);
+        }
+    }
 }
 
 /// Opens what a set's name stands for, if it is a directory and no link to one.

@@ -7,6 +7,7 @@ use super::shared::{Fault, FaultKind, Shared};
 use crate::fileset::space::Watch;
 use crate::util::size;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 
 /// Small: it makes two calls and formats a line.
@@ -17,14 +18,19 @@ pub(super) fn start(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
     if !shared.options.engine.real() || !shared.plan.writes() {
         return None;
     }
-    let watch = Watch::new(shared.views.iter().map(|view| view.set.spec.root()));
     let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("space".to_owned()).stack_size(STACK).spawn(move || look(&shared, &watch)).ok()
+    std::thread::Builder::new().name("space".to_owned()).stack_size(STACK).spawn(move || look(&shared)).ok()
 }
 
-fn look(shared: &Shared, watch: &Watch) {
+fn look(shared: &Shared) {
+    // Whoever asks a file system may wait for it for ever: nobody else does that here, and since when is seen from outside.
+    let asks = |now: u64| shared.asked_for_room.store(now, Relaxed);
+    asks(shared.clock.raw());
+    let watch = Watch::new(shared.views.iter().map(|view| view.set.spec.root()));
     loop {
+        asks(shared.clock.raw());
         let room = watch.look();
+        asks(0);
         if let Some(low) = room.low {
             let (free, floor) = (size::format(low.free), size::format(low.floor));
             shared.fail(Fault::plain(

@@ -8,6 +8,7 @@
 //! its instance. Nothing that owns a descriptor crosses from one table to another.
 
 mod guard;
+mod hang;
 mod pace;
 mod process;
 mod running;
@@ -57,7 +58,7 @@ pub fn start(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result
         for instance in 0..process.instances as usize {
             let theirs = Arc::clone(&shared);
             let leader = std::thread::Builder::new()
-                .name(process.name.chars().take(15).collect())
+                .name(shared::kernel_name(&process.name))
                 .stack_size(process::STACK)
                 .spawn(move || process::lead(&theirs, p, instance));
             match leader {

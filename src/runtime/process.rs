@@ -1,6 +1,6 @@
 //! The leader of one process instance: its descriptor table, its directories, its threads.
 
-use super::shared::{Fault, FaultKind, Seat, Shared};
+use super::shared::{self, Fault, FaultKind, Seat, Shared};
 use super::worker;
 use crate::engine::Asynchronous;
 use crate::fileset::dirs::Dirs;
@@ -8,8 +8,8 @@ use crate::flowop::{AioPool, Peer};
 use crate::plan::{FlowopInfo, Process};
 use crate::spec::Way;
 use crate::sys::{limits, proc};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 /// Bytes of a thread's stack. Only what is touched costs memory.
 pub(super) const STACK: usize = 256 << 10;
@@ -34,14 +34,17 @@ pub(super) struct Home<'a> {
 pub(super) fn lead(shared: &Shared, p: usize, instance: usize) {
     let seats = shared.seats_of(p, instance);
     let process = &shared.plan.processes[p];
-    if let Err(fault) = set_up_and_run(shared, process, seats) {
+    let fault = match catch_unwind(AssertUnwindSafe(|| set_up_and_run(shared, process, seats))) {
+        Ok(done) => done.err(),
+        Err(payload) => {
+            let who = format!("the leader of process `{}` {}", process.name, instance + 1);
+            Some(shared::panicked(&who, None, payload.as_ref()))
+        }
+    };
+    if let Some(fault) = fault {
         shared.fail(fault);
         // The controller waits for every thread to be ready, or not to come.
-        for seat in seats {
-            seat.done.store(true, SeqCst);
-            shared.gate.count_ready();
-        }
-        shared.tell(|news| news.done += seats.len());
+        seats.iter().for_each(|seat| worker::never_ran(shared, seat));
     }
 }
 
@@ -80,7 +83,7 @@ fn set_up_and_run(shared: &Shared, process: &Process, seats: &[Seat]) -> Result<
         // The leader itself is the first thread.
         for seat in &seats[1..] {
             let home = &home;
-            let name = process.threads[seat.thread].name.chars().take(15).collect();
+            let name = shared::kernel_name(&process.threads[seat.thread].name);
             let spawned = std::thread::Builder::new()
                 .name(name)
                 .stack_size(STACK)

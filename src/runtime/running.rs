@@ -1,14 +1,17 @@
 //! The handle on live processes.
 
 use super::guard;
+use super::hang::Signs;
 use super::pace::{self, Progress};
 use super::shared::{Fault, FaultKind, Seat, Shared};
 use crate::flowop::stream::Stream;
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
-use crate::sys::proc;
+use crate::sys::{blocked, proc, schedule, signals};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,6 +24,12 @@ const DOZE: Duration = Duration::from_millis(700);
 
 /// A run without a time limit in which nothing was done for so long is looked at: perhaps all wait for one another.
 const STALL: Duration = Duration::from_secs(3);
+
+/// A wait that lasts so much longer than it was to, in nanoseconds, has a reason: the program was stopped.
+const STOPPED_NS: u64 = 1_000_000_000;
+
+/// So much longer, and no signal tells of it: frozen from outside, or without a processor.
+const FROZEN_NS: u64 = 5_000_000_000;
 
 /// Processes that run.
 #[derive(Debug)]
@@ -35,6 +44,9 @@ pub struct Running {
     baseline: Option<Vec<Snapshot>>,
     /// The rounds of open loops then.
     rounds_before: Progress,
+    signs: Mutex<Signs>,
+    /// For how long the program was stopped since the gate opened, in nanoseconds, as far as it was seen.
+    stopped_ns: AtomicU64,
 }
 
 /// What ended a wait.
@@ -103,6 +115,8 @@ pub struct Straggler {
     pub tid: i32,
     /// Where in the kernel it waits.
     pub wait_channel: Option<String>,
+    /// The file that its call is about, if the kernel shows it.
+    pub path: Option<String>,
     /// Operations that it has in flight: the one that it is in, or all those that it waits for.
     pub in_flight: u64,
 }
@@ -124,7 +138,16 @@ pub struct ThreadStream {
 
 impl Running {
     pub(super) fn new(shared: Arc<Shared>, leaders: Vec<JoinHandle<()>>) -> Self {
-        Self { shared, leaders, guard: None, from: 0, baseline: None, rounds_before: Progress::default() }
+        Self {
+            shared,
+            leaders,
+            guard: None,
+            from: 0,
+            baseline: None,
+            rounds_before: Progress::default(),
+            signs: Mutex::default(),
+            stopped_ns: AtomicU64::new(0),
+        }
     }
 
     /// Waits until every thread is ready, then opens the gate; the run ends by itself after `limit`. Not at all if a thread
@@ -170,6 +193,7 @@ impl Running {
         let shared = &self.shared;
         let clock = shared.clock;
         let until = self.tick_after(limit);
+        let _first = schedule::First::new();
         let step = clock.ticks(interval.as_nanos() as u64).max(1);
         let mut next = self.from.saturating_add(step);
         // A run without a time limit must not wait for ever for threads that wait for one another.
@@ -201,13 +225,56 @@ impl Running {
                 }
                 continue;
             }
-            let rest = Duration::from_nanos(clock.ns(now, until.min(next)));
-            let seats = shared.seats.len();
-            shared.hear(rest.min(DOZE), |news| {
+            self.note_signs(now);
+            let rest = Duration::from_nanos(clock.ns(now, until.min(next))).min(DOZE);
+            let (seats, continued) = (shared.seats.len(), signals::continued());
+            shared.hear(rest, |news| {
                 (news.done == seats && seats > 0 || news.fault.is_some() || news.finished || news.first_done)
                     .then_some(())
             });
+            let over = clock.ns(now, clock.raw()).saturating_sub(rest.as_nanos() as u64);
+            if over >= FROZEN_NS || (over >= STOPPED_NS && signals::continued() != continued) {
+                self.stopped_ns.fetch_add(over, Relaxed);
+            }
         }
+    }
+
+    /// For how long, at least, the program was stopped since the gate opened.
+    pub fn stopped(&self) -> Duration {
+        Duration::from_nanos(self.stopped_ns.load(Relaxed))
+    }
+
+    /// Looks which threads have done something, if the last look is a while ago.
+    fn note_signs(&self, now: u64) {
+        self.signs.lock().note(&self.shared, self.from, now);
+    }
+
+    /// What is to be said of a run whose time was over at `end`, if calls on files hold its threads and have for long: that it is
+    /// stuck, and where.
+    pub fn stuck(&self, end: u64) -> Option<Fault> {
+        self.signs.lock().stuck(&self.shared, self.from, end)
+    }
+
+    /// The panic of a thread, if there was one, whenever it came.
+    pub fn panic(&self) -> Option<Fault> {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        if !self.shared.panicked.load(SeqCst) {
+            return None;
+        }
+        let fault = || self.shared.hear(PATIENCE, |news| news.fault.clone());
+        // The first word may be of another thread's end.
+        let until = std::time::Instant::now() + PATIENCE;
+        let mut found = fault();
+        while found.is_none() && std::time::Instant::now() < until {
+            found = fault();
+        }
+        found.filter(|fault| fault.kind == FaultKind::Panic)
+    }
+
+    /// Whether the guard of the room on the file systems has waited for an answer for longer than this.
+    pub fn waits_for_room(&self, limit: Duration) -> bool {
+        let since = self.shared.asked_for_room.load(Relaxed);
+        since > 0 && self.shared.clock.ns(since, self.shared.clock.raw()) > limit.as_nanos() as u64
     }
 
     /// How things stand now: a fault or an end that has come to pass, else the time.
@@ -410,6 +477,7 @@ impl Running {
                     number: s.number,
                     tid,
                     wait_channel: proc::wait_channel(tid),
+                    path: blocked::path_of(tid).map(|path| path.display().to_string()),
                     in_flight: u64::from(s.out.load(Relaxed)).max(1),
                 }
             })

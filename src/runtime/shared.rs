@@ -43,6 +43,8 @@ pub enum FaultKind {
     Stuck,
     /// A file system would have been filled.
     LowSpace,
+    /// A thread of the program met a mistake of the program.
+    Panic,
 }
 
 impl Fault {
@@ -81,6 +83,28 @@ pub(super) struct Seat {
     pub(super) out: Arc<AtomicU32>,
     /// What it did, once it has ended and if that is wanted.
     pub(super) stream: Mutex<Option<Box<Stream>>>,
+}
+
+impl Seat {
+    /// The thread, as messages name it.
+    pub(super) fn title(&self, plan: &Plan) -> String {
+        let process = &plan.processes[self.process];
+        let (thread, instance, number) = (&process.threads[self.thread].name, self.instance + 1, self.number + 1);
+        format!("thread `{thread}` {number} of process `{}` {instance}", process.name)
+    }
+}
+
+/// What the kernel calls a thread of that name: it takes 15 bytes, none of them zero.
+pub(super) fn kernel_name(name: &str) -> String {
+    name.chars().filter(|c| *c != '\0').take(15).collect()
+}
+
+/// A panic, as a fault of the run.
+pub(super) fn panicked(who: &str, at: Option<usize>, payload: &(dyn std::any::Any + Send)) -> Fault {
+    let said = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let said = said.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let help = "this is a bug in wmlrun: please report it with the script";
+    Fault { flowop: at, ..Fault::plain(FaultKind::Panic, format!("{who} panicked: {said}"), help) }
 }
 
 /// What threads tell the controller.
@@ -124,6 +148,10 @@ pub(super) struct Shared {
     pub(super) over: AtomicBool,
     /// How processes got their descriptor tables: the worst of all.
     pub(super) tables: AtomicU8,
+    /// A thread has panicked: the run has failed, whatever else ended it.
+    pub(super) panicked: AtomicBool,
+    /// Since when the guard waits to hear how much room there is, in ticks; 0: it does not.
+    pub(super) asked_for_room: AtomicU64,
 }
 
 impl Shared {
@@ -161,6 +189,8 @@ impl Shared {
             bell: Bell::default(),
             over: AtomicBool::new(false),
             tables: AtomicU8::new(0),
+            panicked: AtomicBool::new(false),
+            asked_for_room: AtomicU64::new(0),
             plan,
             options,
         })
@@ -213,7 +243,7 @@ impl Shared {
     pub(super) fn fail(&self, fault: Fault) {
         let tick = self.clock.raw();
         self.tell(|news| {
-            let counts = news.tick.is_none() || fault.kind == FaultKind::Setup;
+            let counts = news.tick.is_none() || matches!(fault.kind, FaultKind::Setup | FaultKind::Panic);
             if news.fault.is_none() && counts {
                 news.fault = Some(fault);
                 news.tick.get_or_insert(tick);

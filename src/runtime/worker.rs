@@ -2,7 +2,7 @@
 
 use super::pace::Timetable;
 use super::process::Home;
-use super::shared::{Fault, FaultKind, Seat, Shared};
+use super::shared::{Fault, FaultKind, Seat, Shared, panicked};
 use crate::engine::Asynchronous;
 use crate::fileset::content::Stamper;
 use crate::flowop::buffer::IoBuffer;
@@ -17,9 +17,13 @@ use crate::spec::Way;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::Gate;
 use crate::sys::proc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// Repetitions of a step between two looks at whether the run has stopped.
+const LOOK_EVERY: u64 = 1 << 9;
 
 /// A step with the state of this thread.
 ///
@@ -67,8 +71,17 @@ enum End {
     Fault(Fault),
 }
 
-/// Runs a thread from start to end.
+/// Runs a thread from start to end, a panic included: that ends the run, and nothing else.
 pub(super) fn run(home: &Home<'_>, seat: &Seat) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| run_guarded(home, seat))) {
+        let local = seat.at.load(Relaxed) as usize;
+        let thread = &home.process.threads[seat.thread];
+        let at = (local < thread.count).then_some(thread.first + local);
+        home.shared.fail(panicked(&seat.title(&home.shared.plan), at, payload.as_ref()));
+    }
+}
+
+fn run_guarded(home: &Home<'_>, seat: &Seat) {
     let shared = home.shared;
     let mut presence = Presence { shared, seat, ready: false, is_back: false };
     seat.tid.store(proc::thread_id(), Relaxed);
@@ -127,8 +140,7 @@ struct Presence<'a> {
 impl Presence<'_> {
     /// The thread has come back from its last call.
     fn back(&mut self) {
-        if !std::mem::replace(&mut self.is_back, true) {
-            self.seat.done.store(true, SeqCst);
+        if !std::mem::replace(&mut self.is_back, true) && !self.seat.done.swap(true, SeqCst) {
             self.shared.tell(|news| news.done += 1);
         }
     }
@@ -137,11 +149,8 @@ impl Presence<'_> {
 impl Drop for Presence<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.shared.fail(Fault::plain(
-                FaultKind::Setup,
-                "a thread of wmlrun panicked",
-                "this is a bug in wmlrun: please report it with the script",
-            ));
+            // Before anybody hears that it is done; what it was, whoever catches the panic says.
+            self.shared.panicked.store(true, SeqCst);
         }
         if !self.ready {
             self.shared.gate.count_ready();
@@ -150,11 +159,12 @@ impl Drop for Presence<'_> {
     }
 }
 
-/// A thread that could not be started.
+/// A thread that could not be started, or whose leader has failed: counted as ready and as done, unless it was before.
 pub(super) fn never_ran(shared: &Shared, seat: &Seat) {
-    seat.done.store(true, SeqCst);
-    shared.gate.count_ready();
-    shared.tell(|news| news.done += 1);
+    if !seat.done.swap(true, SeqCst) {
+        shared.gate.count_ready();
+        shared.tell(|news| news.done += 1);
+    }
 }
 
 /// Whether the thread ends by itself, not with the run or as the end of it: what it has out comes to its end first.
@@ -381,7 +391,11 @@ fn turn<'r>(
         if table.is_some() {
             cx.intend(if doing.io { intended } else { 0 });
         }
-        for _ in 0..times {
+        for i in 0..times {
+            // Steps that do nothing and look at no clock end with the run, too.
+            if i % LOOK_EVERY == LOOK_EVERY - 1 && shared.gate.is_stopped() {
+                return End::Over;
+            }
             let outcome = doing.run(cx, &seat.at);
             if !matches!(outcome, Outcome::Ok)
                 && let Some(end) = ended(outcome, cx, seat, shared)

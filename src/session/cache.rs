@@ -3,13 +3,15 @@
 //!
 //! Deliberately absent: how a file is evicted or looked at (`fileset::cache`), and words about it (`report`).
 
+use super::bounded::bounded;
+use super::watch::Watched;
 use super::{Front, Session, Status};
 use crate::fileset::cache::{self, Residency};
 use crate::fileset::device::{self, Bottom, Moved};
-use crate::fileset::prepare::Phase;
+use crate::fileset::prepare::{Phase, Progress as _};
 use crate::fileset::{Error, Fileset, settle};
 use crate::plan::Plan;
-use crate::stats::result::{self, CacheState, DeviceBytes, Run, Verdict};
+use crate::stats::result::{self, CacheState, DeviceBytes, Note, Run, Verdict};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,7 +74,15 @@ impl Cache {
     }
 
     /// What the devices moved since the measurement began, held against what was asked for; and what is in memory now.
-    pub(super) fn conclude(&self, run: &mut Run, plan: &Plan, sets: &[Arc<Fileset>], seed: u64) {
+    /// What a file system does not say soon is not waited for; where threads are held in their calls (`held`) nothing is asked.
+    pub(super) fn conclude(&self, run: &mut Run, plan: &Plan, sets: &[Arc<Fileset>], seed: u64, held: bool) {
+        let resident = if self.sets.is_empty() { Some(Vec::new()) } else { resident(sets, seed, held) };
+        if resident.is_none() {
+            let why =
+                if held { "threads have not come back from their calls" } else { "the file system did not answer" };
+            let message = format!("what is in memory after the run was not looked at: {why}");
+            run.warnings.push(Note { code: "not_looked_at".to_owned(), message });
+        }
         let moved: Vec<Option<Moved>> =
             self.sets.iter().map(|set| Some(set.bottom.as_ref()?.moved()?.since(set.moved?))).collect();
         for (id, entry) in run.filesets.iter_mut().enumerate().take(self.sets.len()) {
@@ -88,12 +98,21 @@ impl Cache {
             let entry = &mut run.filesets[id];
             entry.device_bytes = moved[id].map(|moved| DeviceBytes { read: moved.read, written: moved.written });
             entry.verdict = verdict(set, &entry.asked_bytes, &sum, moved[id]);
-            // A set whose files go away while threads are still in their calls can't be looked at: nothing is said then.
-            let after = cache::residency(&sets[id], seed, AFTER).ok().flatten();
+            let after = resident.as_ref().and_then(|all| *all.get(id)?);
             entry.resident_after = after.map(|r| r.part);
             entry.resident_after_interval = after.map(|r| [r.low, r.high]);
         }
     }
+}
+
+/// What of each set is in memory; `None` if its file system does not say soon. A set whose files go away just now has none.
+fn resident(sets: &[Arc<Fileset>], seed: u64, held: bool) -> Option<Vec<Option<Residency>>> {
+    if held {
+        return None;
+    }
+    let sets = sets.to_vec();
+    let look = move |set: &Arc<Fileset>| cache::residency(set, seed, AFTER).ok().flatten();
+    bounded(AFTER * 2, move || sets.iter().map(look).collect())
 }
 
 /// Bytes that the flowops of a set moved.
@@ -153,7 +172,7 @@ impl Session {
         }
         let threads = self.settings.populate_threads;
         let done = self.interruptible(|stop| -> Result<_, Error> {
-            let progress = front.progress();
+            let progress = Watched { watch: &self.watch, progress: front.progress() };
             let dropped = cold && cache::drop_all(sets, stop)?;
             for set in sets.iter().filter(|set| wish(set) == Some(false) && !dropped) {
                 progress.started(&set.spec.name, Phase::Evict, set.state.files.n_existing(), 0);

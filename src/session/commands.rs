@@ -7,6 +7,7 @@ use crate::model::{self, Command, CommandKind, Expr, Object, SetBy, Stats, Value
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::TextPart;
+use crate::sys::child::Group;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -296,9 +297,10 @@ impl Session {
         let command = self.text(text)?;
         // It may have done anything to the trees, and mounted others.
         self.distrust_sets();
-        match std::process::Command::new("/bin/sh").arg("-c").arg(&command).status() {
-            Ok(status) if status.success() => return Ok(Status::Done),
-            Ok(status) => {
+        match self.run_to_end(&command) {
+            Ok(None) => return Ok(Status::Interrupted(self.signal())),
+            Ok(Some(status)) if status.success() => return Ok(Status::Done),
+            Ok(Some(status)) => {
                 let help = "what it printed stands above; if that is no reason to end the script: `COMMAND || true`";
                 front.error(None, &format!("`{command}` ended with {status}"), Some(help));
             }
@@ -308,6 +310,22 @@ impl Session {
             }
         }
         Ok(Status::Failed)
+    }
+
+    /// Runs a command to its end, or to the first signal, which ends it too: then `None`.
+    fn run_to_end(&self, command: &str) -> std::io::Result<Option<std::process::ExitStatus>> {
+        const LOOK: Duration = Duration::from_millis(50);
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let mut group = Group::start(command, false)?;
+        loop {
+            if let Some(status) = group.wait(LOOK)? {
+                return Ok(Some(status));
+            }
+            if self.signal() != 0 {
+                group.end(PATIENCE);
+                return Ok(None);
+            }
+        }
     }
 
     fn help(&self, front: &mut dyn Front) {

@@ -26,6 +26,8 @@ pub trait Front {
     fn run_ticks(&mut self, _run: &Run, _tick: &Tick<'_>) {}
     /// A run has ended; it is the last of the document.
     fn run_ended(&mut self, _document: &Document) {}
+    /// The result, whose own file can't be written: goes beside the report.
+    fn result_aside(&mut self, _document: &Document) {}
     /// An interim report of a run that goes on (`psrun`); `apart`: of its own period only.
     fn interim(&mut self, _document: &Document, _run: &Run, _apart: bool) {}
     /// Files are made; `None` for the total where it is not known.

@@ -3,22 +3,25 @@
 use super::cache::Cache;
 use super::collector::Collector;
 use super::record::{self, Periodic, Timeline};
+use super::results::PATIENCE;
 use super::run::RunTime;
-use super::{Front, Session, Status};
+use super::{Front, Session, Status, environment};
 use crate::diag::Diagnostic;
 use crate::fileset::Fileset;
 use crate::fileset::prepare::Prepared;
 use crate::model::{self, Expr, Stats, Value};
 use crate::plan::Plan;
 use crate::report::filebench;
-use crate::runtime::{Ended, Running, Waited};
+use crate::runtime::{Ended, FaultKind, Running, Waited};
 use crate::source::{Span, Spanned};
+use crate::stats::result::{Environment, RunEnvironment};
+
 use crate::stats::result::build::CpuTime;
 use crate::stats::result::{Interval, Run};
-use crate::sys::{Clock, limits, proc};
+use crate::sys::{Clock, limits, proc, schedule};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A plan whose file sets are on the disk.
 pub(super) struct Ready {
@@ -30,6 +33,23 @@ pub(super) struct Ready {
     pub(super) as_is: bool,
     pub(super) dirty_before: u64,
     pub(super) cache: Cache,
+    pub(super) place: Place,
+}
+
+/// Where a run takes place, looked at before its threads start: afterwards nobody asks the file systems any more.
+pub(super) struct Place {
+    pub(super) environment: Environment,
+    pub(super) run: RunEnvironment,
+    /// The absolute root of each set.
+    pub(super) roots: Vec<PathBuf>,
+}
+
+impl Place {
+    /// The machine, and the mounts of these roots.
+    pub(super) fn of(roots: &[PathBuf]) -> Self {
+        let absolute = roots.iter().map(|root| record::absolute(root)).collect();
+        Self { environment: environment::environment(), run: environment::of_run(roots), roots: absolute }
+    }
 }
 
 /// Live processes.
@@ -77,8 +97,7 @@ impl Session {
         };
         if let Err(ended) = running.open(None) {
             let status = show_end(&ended, front);
-            running.join(Duration::from_secs(10));
-            return status;
+            return status.max(self.part_with(running, &ready.plan, front));
         }
         let timeline = Timeline::new(&running, self.settings.interval);
         self.live = Some(Live {
@@ -197,6 +216,7 @@ impl Session {
 
     fn clear_live(&mut self) {
         let interval = self.settings.interval;
+        let _first = schedule::First::new();
         if let Some(live) = &mut self.live {
             live.running.clear();
             live.ready.cache.mark();
@@ -217,7 +237,13 @@ impl Session {
             front.note("no processes live: `stats snap` has nothing to show");
             return Status::Done;
         };
+        // Before all else: what is measured is what has passed until the counters are looked at.
+        let first = schedule::First::new();
         let waited = live.ended.clone().unwrap_or_else(|| live.running.look());
+        let sample = live.running.measured();
+        drop(first);
+        let waited = super::results::ended_otherwise(&live.running, waited);
+        let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
         let mut run = self.new_run(&live.ready, &live.running, live.requested);
         run.started_at.clone_from(&live.started_at);
         let cpu = CpuTime {
@@ -225,11 +251,12 @@ impl Session {
             system_seconds: live.system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
             processors: limits::allowed_processors().len() as u64,
         };
-        let sample = live.running.measured();
         run.intervals = live.timeline.clone().concluded(&live.running, waited.tick, &sample);
         let status = self.fill(&mut run, &live.ready, &live.running, &waited, &sample, cpu);
         // Threads of live processes are in the middle of their calls, not late with them.
-        run.stragglers.clear();
+        if !is_stuck {
+            run.stragglers.clear();
+        }
         run.late_ops = 0;
         run.flowops.iter_mut().for_each(|flowop| flowop.late_ops = 0);
         run.late_oldest_seconds = None;
@@ -238,8 +265,8 @@ impl Session {
         self.publish_run(&mut run);
         self.document.runs.push(run);
         crate::report::warnings::note(&mut self.document);
-        self.write_json(front);
         front.run_ended(&self.document);
+        self.write_json(is_stuck, front);
         status
     }
 
@@ -280,21 +307,16 @@ impl Session {
             let digest = self.keep_streams(&live.ready, &live.running, front);
             if let Some(run) = self.document.runs.last_mut() {
                 run.digest = digest;
-                self.write_json(front);
+                self.write_json(false, front);
             }
         }
-        let begun = Instant::now();
-        live.running.settle(Duration::from_secs(10));
+        let (plan, heard) = (Arc::clone(&live.ready.plan), live.heard);
+        live.running.settle(PATIENCE);
         if let Some(fault) = live.running.closing_fault() {
             status = status.max(show_end(&Ended::Fault(fault), front));
         }
-        if !live.running.join(Duration::from_secs(10)) {
-            front.note(&format!(
-                "some threads are still in a call after {:.0} s; they are left behind",
-                begun.elapsed().as_secs_f64()
-            ));
-        }
-        live.heard.try_iter().for_each(|message| front.note(&message));
+        let status = status.max(self.part_with(live.running, &plan, front));
+        heard.try_iter().for_each(|message| front.note(&message));
         self.release_sets();
         status
     }

@@ -6,6 +6,7 @@
 
 mod beat;
 mod blame;
+mod bounded;
 mod cache;
 mod collector;
 mod commands;
@@ -22,17 +23,21 @@ mod machine;
 mod record;
 mod remarks;
 pub mod profile;
+mod results;
 mod run;
 mod script;
 mod sets;
 mod settings;
 mod shell;
 mod streams;
+mod unused;
+mod watch;
 
 pub use front::Front;
 pub use publish::{redact_script, sha256};
 pub use record::day_and_time;
 pub use settings::Settings;
+pub use watch::{Stage, Waiting, Watch};
 
 use crate::diag::{Code, Diagnostic, Severity, has_errors};
 use crate::fileset::prepare::Prepared;
@@ -139,6 +144,13 @@ pub struct Session {
     /// What a whole script reads that loads one text; `None` if it loads none or several, and what those read is not known.
     reads: Option<std::collections::HashSet<String>>,
     shell: shell::Shell,
+    watch: Arc<Watch>,
+    /// How what was done so far has ended.
+    worst: Status,
+    /// Threads of a run are left behind in their calls.
+    stalled: bool,
+    /// The result file could not be written, and the result went elsewhere.
+    result_lost: bool,
 }
 
 /// A file set that is on the disk.
@@ -212,6 +224,10 @@ impl Session {
             left: Vec::new(),
             reads: None,
             shell: shell::Shell::default(),
+            watch: Arc::default(),
+            worst: Status::Done,
+            stalled: false,
+            result_lost: false,
         }
     }
 
@@ -419,51 +435,6 @@ impl Session {
         self.publish_script();
     }
 
-    /// Settings of the command line that change nothing in this script: what is wrong, and what was perhaps meant.
-    fn unused_settings(&self, model: &model::Model) -> Vec<(String, String)> {
-        let used = used_variables(&model.commands);
-        if model.commands.iter().any(|c| matches!(c.kind, CommandKind::Load(_))) {
-            return Vec::new();
-        }
-        let mut problems = Vec::new();
-        for (name, value) in &self.settings.sets {
-            if used.contains(name) {
-                continue;
-            }
-            let names: Vec<&str> = used.names().iter().map(String::as_str).collect();
-            if name == "dir" {
-                let paths: Vec<String> = self.paths(model);
-                problems.push((
-                    format!("the script does not use `$dir`, so that `--dir {value}` would change nothing"),
-                    format!("its file sets lie in {}; its variables are {}", listed(&paths), listed(&names)),
-                ));
-                continue;
-            }
-            let help = match crate::diag::nearest(name, names.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("its variables are {}", listed(&names)),
-            };
-            problems.push((format!("the script does not use `${name}`, which `--set` gives a value"), help));
-        }
-        problems
-    }
-
-    /// The paths of a script's file sets, as written.
-    fn paths(&self, model: &model::Model) -> Vec<String> {
-        let mut paths: Vec<String> = model
-            .commands
-            .iter()
-            .filter_map(|c| match &c.kind {
-                CommandKind::DefineFileset(def) => {
-                    def.attrs.get("path").map(|u| self.map.slice(u.value.span).to_owned())
-                }
-                _ => None,
-            })
-            .collect();
-        paths.dedup();
-        paths
-    }
-
     /// The plan of what is defined, with the variables as they are; `None` and the errors shown.
     pub fn plan(&mut self, front: &mut dyn Front) -> Option<Plan> {
         let event_rate = match self.event_rate_now() {
@@ -518,19 +489,6 @@ impl Session {
             }
         }
         Some(sets)
-    }
-
-    /// The session ends: live processes are stopped, directories of its own removed, the result written for good.
-    pub fn finish(mut self, front: &mut dyn Front) -> Status {
-        let mut status = self.shutdown_processes(front);
-        status = status.max(self.leave_trees(front));
-        if let Some(writer) = self.json.take()
-            && let Err(e) = writer.finish(&self.document)
-        {
-            front.error(None, &format!("the result file can't be written: {e}"), None);
-            status = status.max(Status::Refused);
-        }
-        status
     }
 }
 
@@ -587,13 +545,6 @@ fn listed<S: AsRef<str>>(names: &[S]) -> String {
         return "none".to_owned();
     }
     names.iter().map(|n| format!("`{}`", n.as_ref())).collect::<Vec<_>>().join(", ")
-}
-
-/// Every variable that a script sets or reads.
-fn used_variables(commands: &[Command]) -> Ordered {
-    let mut names = Ordered::default();
-    model::check::each_variable(commands, &mut |name| names.add(name));
-    names
 }
 
 /// Whether any of them stops a command.

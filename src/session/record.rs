@@ -2,7 +2,7 @@
 
 use super::commands::as_json;
 use super::live::Ready;
-use super::{Session, Status, environment, remarks};
+use super::{Session, Status, remarks};
 use crate::engine::Asynchronous;
 use crate::plan::{Plan, Step};
 use crate::random::Quantity;
@@ -198,10 +198,10 @@ fn fill_figures(run: &mut Run, snapshots: &[Snapshot], seconds: f64, cpu: CpuTim
 impl Session {
     /// The entry of a run before it begins: what is asked for, and where.
     pub(super) fn new_run(&mut self, ready: &Ready, running: &Running, seconds: Option<f64>) -> Run {
-        let paths: Vec<_> = ready.sets.iter().map(|s| s.spec.root()).collect();
         let real = self.settings.engine.real();
+        let paths: Vec<_> = ready.sets.iter().map(|s| s.spec.root()).collect();
         self.learn_paths(&paths);
-        self.document.environment = self.publish_environment(environment::environment());
+        self.document.environment = self.publish_environment(ready.place.environment.clone());
         let plan = &ready.plan;
         let mut variables = BTreeMap::new();
         for binding in self.scope.bindings() {
@@ -215,7 +215,7 @@ impl Session {
         }
         let mut run = Run {
             requested_seconds: seconds,
-            environment: environment::of_run(if real { &paths } else { &[] }),
+            environment: ready.place.run.clone(),
             as_is: ready.as_is,
             variables,
             engine: self.engine_name(plan).to_owned(),
@@ -235,7 +235,8 @@ impl Session {
                 .sets
                 .iter()
                 .zip(&ready.prepared)
-                .map(|(set, prepared)| fileset(set, prepared.as_ref()))
+                .enumerate()
+                .map(|(id, (set, prepared))| fileset(set, prepared.as_ref(), ready.place.roots.get(id)))
                 .collect(),
             ..Run::default()
         };
@@ -299,6 +300,7 @@ impl Session {
                 instance: s.instance as u64,
                 thread: s.number as u64,
                 wait_channel: s.wait_channel.clone(),
+                path: Some(s.path.clone().unwrap_or_else(|| super::results::roots(plan, s.flowop))),
             })
             .collect();
         fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
@@ -316,8 +318,9 @@ impl Session {
             awake_seconds: rounds.awake_ns as f64 / 1e9,
         });
         run.overhead_ns_per_op = Some(overhead());
-        ready.cache.conclude(run, plan, &ready.sets, self.settings.seed);
+        ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, !out.is_empty());
         self.internal_values(run);
+        run.warnings.extend(remarks::on_waits(running));
         run.warnings.extend(remarks::on_threads(plan, running, &waited.ended, &run.flowops));
         self.end(run, plan, &waited.ended)
     }
@@ -358,7 +361,7 @@ impl Session {
             help: fault.help.clone(),
         });
         let state = match fault.kind {
-            FaultKind::Operation | FaultKind::Setup => State::Failed,
+            FaultKind::Operation | FaultKind::Setup | FaultKind::Panic => State::Failed,
             FaultKind::Stuck => State::Stuck,
             FaultKind::LowSpace => State::LowSpace,
         };
@@ -403,7 +406,7 @@ fn nothing_done(run: &Run, plan: &Plan) -> bool {
 /// What the command that ran it comes to: the environment refuses, or the run fails.
 pub(super) fn status_of(kind: FaultKind) -> Status {
     match kind {
-        FaultKind::Operation | FaultKind::Stuck => Status::Failed,
+        FaultKind::Operation | FaultKind::Stuck | FaultKind::Panic => Status::Failed,
         FaultKind::Setup | FaultKind::LowSpace => Status::Refused,
     }
 }
@@ -443,18 +446,22 @@ pub(super) fn overhead() -> f64 {
 }
 
 /// A path that says the same from any directory, without links as far as it is there: mounts are found by it.
-fn absolute(path: &Path) -> PathBuf {
+pub(super) fn absolute(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// A file set's entry.
-fn fileset(set: &crate::fileset::Fileset, prepared: Option<&crate::fileset::prepare::Prepared>) -> Fileset {
+fn fileset(
+    set: &crate::fileset::Fileset,
+    prepared: Option<&crate::fileset::prepare::Prepared>,
+    root: Option<&PathBuf>,
+) -> Fileset {
     let spec = &set.spec;
     let number =
         |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
     Fileset {
         name: spec.name.clone(),
-        path: absolute(&spec.root()).display().to_string(),
+        path: root.map_or_else(|| absolute(&spec.root()), Clone::clone).display().to_string(),
         layout: BTreeMap::from([
             ("entries".to_owned(), spec.entries.into()),
             ("leafdirs".to_owned(), spec.leafdirs.into()),

@@ -9,6 +9,8 @@ use crate::plan::Plan;
 use crate::runtime::{Ended, Running};
 use crate::stats::result::{Flowop, Note};
 use crate::util::count::count;
+use crate::util::duration;
+use std::time::Duration;
 
 /// Threads that waited for others all the time, and threads for which no file was left.
 pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended, figures: &[Flowop]) -> Vec<Note> {
@@ -28,6 +30,25 @@ pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended, figures:
         if plan.mode == QuitMode::Timeout || figures.get(flowop).is_some_and(|f| f.ops == 0) {
             notes.push(Note { code: "ran_dry".to_owned(), message: dry(plan, flowop, threads) });
         }
+    }
+    notes
+}
+
+/// Time in which the program did not run, and what could not be looked at.
+pub(super) fn on_waits(running: &Running) -> Vec<Note> {
+    const ANSWER: Duration = Duration::from_secs(5);
+    let mut notes = Vec::new();
+    let stopped = running.stopped();
+    if !stopped.is_zero() {
+        let message = format!(
+            "the program was stopped for at least {}, which is in the measured time; measure again without `SIGSTOP`",
+            duration::seconds(stopped.as_secs_f64())
+        );
+        notes.push(Note { code: "stopped".to_owned(), message });
+    }
+    if running.waits_for_room(ANSWER) {
+        let message = "how much room is left was not looked at: the file system did not answer in 5 s".to_owned();
+        notes.push(Note { code: "not_looked_at".to_owned(), message });
     }
     notes
 }

@@ -2,7 +2,9 @@
 
 use super::beat::Beat;
 use super::left::{self, Left};
-use super::live::Ready;
+use super::live::{Place, Ready};
+use super::results::ended_otherwise;
+use super::watch::Stage;
 use super::{Front, ReadySet, Session, Status, machine, record};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Asynchronous;
@@ -37,9 +39,6 @@ const WATCHER_STACK: usize = 64 << 10;
 
 /// What threads in a call are given before the report is written.
 const GRACE: Duration = Duration::from_millis(300);
-
-/// What they are given after it.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a measurement ended, and what was noted of it on the way.
 struct End {
@@ -105,6 +104,9 @@ impl Session {
             return Err(Status::Script);
         }
         self.asynchronous(front)?;
+        let here = self.places.iter().cloned().collect();
+        let _looking =
+            self.watch.begin(Stage::Prepare, "looking where the file sets are to be", here, self.worst.code());
         self.refuse_devices(front)?;
         // What the machine can't do is refused before anything is made.
         let plan = self.plan(front).ok_or(Status::Script)?;
@@ -112,13 +114,16 @@ impl Session {
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
         self.check_dir(front)?;
+        let roots: Vec<PathBuf> = plan.filesets.iter().map(crate::fileset::FilesetSpec::root).collect();
+        let _making = self.watch.begin(Stage::Prepare, "looking at the file sets", roots.clone(), self.worst.code());
         self.refuse_unaligned(&plan, front)?;
         let as_is = as_is || self.settings.as_is;
         let (sets, prepared) = self.prepare(&plan, as_is, true, front)?;
         let cache = self.bring_caches(&sets, front)?;
         let dirty_before = settle::dirty_bytes();
         self.wrote |= plan.writes();
-        Ok(Ready { plan, sets, prepared, as_is, dirty_before, cache })
+        let place = Place::of(if self.settings.engine.real() { &roots } else { &[] });
+        Ok(Ready { plan, sets, prepared, as_is, dirty_before, cache, place })
     }
 
     /// How asynchronous operations run on this machine. `io_uring` by name, where the kernel gives none, is refused.
@@ -343,9 +348,10 @@ impl Session {
 
     /// Writes the result, then waits for threads that are still in a call.
     fn conclude(&mut self, ready: &Ready, running: Running, mut run: Run, end: End, front: &mut dyn Front) -> Status {
-        let End { mut waited, timeline, cpu } = end;
+        let End { waited, timeline, cpu } = end;
         running.stop(waited.tick);
         // The one look at the counters that everything in the result comes from.
+        let mut waited = ended_otherwise(&running, waited);
         let sample = running.measured();
         if let Some(fault) = running.closing_fault().filter(|_| waited.ended.is_good()) {
             waited.ended = Ended::Fault(fault);
@@ -353,23 +359,27 @@ impl Session {
         run.intervals = timeline.concluded(&running, waited.tick, &sample);
         let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
         run.digest = self.keep_streams(ready, &running, front);
+        let held = !run.stragglers.is_empty();
         self.publish_run(&mut run);
         self.document.runs.push(run);
         crate::report::warnings::note(&mut self.document);
-        self.write_json(front);
         front.run_ended(&self.document);
-        if !running.join(PATIENCE) {
-            front.note("some threads are still in a call; they are left behind");
-        }
-        status
+        self.write_json(held, front);
+        self.note_status(status);
+        status.max(self.part_with(running, &ready.plan, front))
     }
 
     /// `create files`: brings the sets onto the disk now.
     pub(super) fn create_files(&mut self, front: &mut dyn Front) -> Status {
+        let here = self.places.iter().cloned().collect();
+        let _looking =
+            self.watch.begin(Stage::Prepare, "looking where the file sets are to be", here, self.worst.code());
         if let Err(status) = self.refuse_devices(front).and_then(|()| self.make_dir_if_used(front)) {
             return status;
         }
         let Some(plan) = self.plan(front) else { return Status::Script };
+        let roots = plan.filesets.iter().map(crate::fileset::FilesetSpec::root).collect();
+        let _making = self.watch.begin(Stage::Prepare, "looking at the file sets", roots, self.worst.code());
         if let Err(status) = self.check_dir(front) {
             return status;
         }
@@ -383,6 +393,7 @@ impl Session {
     pub(super) fn remove_trees(&mut self, front: &mut dyn Front) -> Status {
         let status = self.shutdown_processes(front);
         let mut worst = status;
+        let _removing = self.removing();
         for ready in std::mem::take(&mut self.sets) {
             worst = worst.max(self.remove_tree(&ready, front));
         }
@@ -446,6 +457,10 @@ impl Session {
     /// The session ends: the fresh directory goes, trees in a directory of the user's stay, and a line says so.
     pub(super) fn leave_trees(&mut self, front: &mut dyn Front) -> Status {
         let mut status = Status::Done;
+        if self.stalled {
+            return self.leave_stalled(front);
+        }
+        let _removing = self.removing();
         for ready in std::mem::take(&mut self.sets) {
             status = status.max(self.let_go(&ready, front));
         }
@@ -464,15 +479,6 @@ impl Session {
             front.note(&line);
         }
         status
-    }
-
-    /// Writes what there is of the result; a failure is told once it matters, at the end.
-    pub(super) fn write_json(&mut self, front: &mut dyn Front) {
-        if let Some(writer) = &mut self.json
-            && let Err(e) = writer.write(&self.document)
-        {
-            front.note(&format!("the result file can't be written: {e}"));
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! its tree is known; where no run has changed it since, which the plan's operations and the marker's stamp tell, nothing is
 //! looked at. Deliberately absent: how trees are made, repaired and removed (`fileset`), and when they go (`run`).
 
+use super::watch::{Stage, Watched};
 use super::{Front, ReadySet, Session, Status, machine};
 use crate::fileset::prepare::{self, Prepared, Repairs};
 use crate::fileset::{Error, Existing, Fileset, FilesetSpec, Start};
@@ -146,6 +147,12 @@ impl Session {
 
     /// Lets go of the sets after a run: between runs nothing of them is open or locked.
     pub(super) fn release_sets(&mut self) {
+        if self.stalled {
+            // Their file system does not answer.
+            return;
+        }
+        let roots = self.sets.iter().map(|ready| ready.set.spec.root()).collect();
+        let _releasing = self.watch.begin(Stage::CleanUp, "letting go of the file sets", roots, self.worst.code());
         for ready in &mut self.sets {
             if let Some(stamp) = ready.set.close() {
                 ready.stamp = Some(stamp);
@@ -175,7 +182,9 @@ impl Session {
             data_seed: self.settings.seed,
             ..prepare::Options::default()
         };
-        match self.interruptible(|stop| prepare::prepare(sets, &options, front.progress(), stop)) {
+        let watch = std::sync::Arc::clone(&self.watch);
+        let progress = Watched { watch: &watch, progress: front.progress() };
+        match self.interruptible(|stop| prepare::prepare(sets, &options, &progress, stop)) {
             Ok(prepared) => {
                 self.wrote &= !options.settle;
                 if let Some(line) = changes_line(&prepared, as_is) {

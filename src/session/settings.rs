@@ -5,6 +5,9 @@ use crate::spec::Dialect;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// For how long preparation may stand still by default: a server that is started again is waited for, a dead one is not for ever.
+const PREPARE_TIMEOUT: Duration = Duration::from_mins(10);
+
 /// Options of a run, resolved.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -36,6 +39,8 @@ pub struct Settings {
     pub mkdir: bool,
     /// Every run goes on from the files that are there.
     pub as_is: bool,
+    /// For how long preparation may stand still, where there is a bound.
+    pub prepare_timeout: Option<Duration>,
     /// Keep the fresh directory.
     pub keep: bool,
     /// Remove the trees in a directory that the user named.
@@ -79,6 +84,7 @@ impl Default for Settings {
             settle: true,
             mkdir: false,
             as_is: false,
+            prepare_timeout: Some(PREPARE_TIMEOUT),
             keep: false,
             clean: false,
             adopt: false,

@@ -5,8 +5,10 @@
 //! Deliberately absent: the language, file sets, and any policy about them.
 
 mod ahead;
+pub mod blocked;
 pub mod cache;
 pub mod cgroup;
+pub mod child;
 pub mod clock;
 pub mod fd;
 pub mod futex;
@@ -16,7 +18,9 @@ mod mark;
 pub mod mapped;
 pub mod name;
 pub mod proc;
+pub mod schedule;
 pub mod signals;
+pub mod steps;
 pub mod uring;
 
 pub use ahead::cache_line;

@@ -1,7 +1,9 @@
-//! ^C and SIGTERM: the first one raises a number that others look at, the second one ends the program. A limit on processor time raises
-//! the number too; one on the size of files is an error of the call that passes it, and no signal.
+//! ^C, SIGTERM and SIGHUP: the first one raises a number that others look at, the second one ends the program. What was ignored
+//! when the program started (`nohup`, jobs in the background of a script) stays ignored. A limit on processor time raises the number
+//! too; one on the size of files is an error of the call that passes it, and no signal.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
+use super::child;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::low_level;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -9,17 +11,72 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 /// Said by the second signal, which lets nobody clean up.
 const LAST_WORD: &[u8] = b"\nnote: ended at once; files that were made stay (`wmlrun clean DIR` removes them)\n";
 
+/// How often the program was stopped and went on.
+static CONTINUED: AtomicUsize = AtomicUsize::new(0);
+
+/// How often the program was stopped and went on, as far as signals tell.
+pub fn continued() -> usize {
+    CONTINUED.load(SeqCst)
+}
+
+/// Ends the program at once, with all that it has started: nothing is cleaned up, and nobody is waited for.
+pub fn exit_now(status: u8) -> ! {
+    child::end_all();
+    low_level::exit(i32::from(status))
+}
+
+/// The signals that end the program.
+fn ending() -> libc::sigset_t {
+    // SAFETY: an all-zero set is a valid one to be emptied, and only that is written to.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // SAFETY: the pointer is to a live set.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    set
+}
+
+/// The calling thread takes no signal that ends the program, and may look at [`pending`].
+pub fn only_look() {
+    let set = ending();
+    // SAFETY: the pointer is to a live set; the mask is the calling thread's.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// A signal that came and that nobody has heard, seen from a thread of [`only_look`]: the kernel gives it to the first thread, even
+/// if a call holds that for ever.
+pub fn pending() -> Option<i32> {
+    // SAFETY: an all-zero set is a valid one, and the kernel fills it.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live set.
+    unsafe { libc::sigpending(&raw mut set) };
+    // SAFETY: the pointer is to a live set.
+    [SIGINT, SIGTERM, SIGHUP].into_iter().find(|signal| unsafe { libc::sigismember(&raw const set, *signal) } == 1)
+}
+
+/// Whether a signal is ignored now.
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: an all-zero sigaction is a valid one, and the kernel fills it.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live value; nothing is set.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
 /// Listens: a number that becomes the signal's when one comes, and what the first one arms. Lowered again, the next signal is
 /// a first one.
 pub fn listen() -> (Arc<AtomicUsize>, Arc<AtomicBool>) {
     let number = Arc::new(AtomicUsize::new(0));
     let armed = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    // SAFETY: the handler stores to an atomic.
+    let _ = unsafe { low_level::register(SIGCONT, || _ = CONTINUED.fetch_add(1, SeqCst)) };
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
         let (number, armed) = (Arc::clone(&number), Arc::clone(&armed));
         let heard = move || {
             if armed.swap(true, SeqCst) {
                 // A reader that has gone is no reason to stay.
                 let _ = rustix::io::write(rustix::stdio::stderr(), LAST_WORD);
+                child::end_all();
                 low_level::exit(128 + signal);
             }
             number.store(signal as usize, SeqCst);

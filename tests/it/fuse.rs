@@ -137,7 +137,6 @@ impl Slow {
     }
 
     /// One whose rule has a say in every file.
-    #[allow(dead_code, reason = "for tests of what lies beside the files")]
     pub(crate) fn of_all(rule: impl Fn(Kind, &OsStr, u64) -> Act + Send + Sync + 'static) -> Self {
         Self::mount(rule, true)
     }
@@ -194,11 +193,68 @@ fn served(rule: Option<Arc<Rule>>, all: bool) -> (Arc<State>, Config) {
     (state, config)
 }
 
-#[allow(dead_code, reason = "for tests of servers that stop")]
 /// Serves one at a mount point until it is unmounted, without any rule: for a process of its own, that a test stops or kills.
-pub(crate) fn serve(dir: &Path) {
+fn serve(dir: &Path) {
     let (state, config) = served(None, false);
     fuser::mount(Memory(state), dir, &config).unwrap();
+}
+
+/// The variable that makes a process of the tests a server.
+const SERVE: &str = "WMLRUN_TEST_SERVE";
+
+/// One that a process of its own serves, which a test stops or kills. Dropped, it is unmounted.
+pub(crate) struct Server {
+    dir: PathBuf,
+    process: std::process::Child,
+}
+
+impl Server {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("server-").tempdir_in(scratch()).unwrap().keep();
+        let device = |path: &Path| std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(path).unwrap());
+        let before = device(&dir);
+        let mut call = Command::new(std::env::current_exe().unwrap());
+        call.args(["--exact", "fuse::serves_where_it_is_asked_to"]).env(SERVE, &dir);
+        let process = call.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        let start = std::time::Instant::now();
+        while device(&dir) == before {
+            assert!(start.elapsed() < Duration::from_mins(1), "nothing is mounted");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Self { dir, process }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.process.id() as i32).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = Command::new("umount").arg("--lazy").arg(&self.dir).output();
+        let _ = std::fs::remove_dir(&self.dir);
+    }
+}
+
+/// The server itself, in a process that [`Server`] starts; elsewhere it mounts one for a moment.
+#[test]
+fn serves_where_it_is_asked_to() {
+    if let Some(dir) = std::env::var_os(SERVE) {
+        return serve(Path::new(&dir));
+    }
+    if available("serves_where_it_is_asked_to") {
+        let server = Server::new();
+        std::fs::write(server.dir().join("file"), "text").unwrap();
+        assert_eq!(std::fs::read_to_string(server.dir().join("file")).unwrap(), "text");
+        server.signal(rustix::process::Signal::KILL);
+    }
 }
 
 impl Drop for Slow {

@@ -267,6 +267,8 @@ pub struct Straggler {
     pub thread: u64,
     /// Where in the kernel it waits, if the kernel says.
     pub wait_channel: Option<String>,
+    /// The file that its call is about, or else where the files of its flowop are.
+    pub path: Option<String>,
 }
 
 /// What ran before measuring began.

@@ -115,6 +115,9 @@ macro_rules! walks {
                 if let Some(channel) = straggler.wait_channel.$as_ref() {
                     each(Field::Fixed, channel);
                 }
+                if let Some(path) = straggler.path.$as_ref() {
+                    each(Field::Words, path);
+                }
             }
             for note in run.warnings.$iter() {
                 each(Field::Fixed, &$($change)? note.code);

@@ -1,0 +1,167 @@
+//! The end of a run: what it came to if a file system did not answer, its result file, and its threads.
+//!
+//! From the opened gate to the end of the report the session makes no call on a file system that is measured: such a call might
+//! never come back, and the report with it.
+
+use super::bounded::bounded;
+use super::watch::{Entered, Stage, Watch};
+use super::{Front, Session, Status};
+use crate::plan::Plan;
+use crate::runtime::{Ended, Running, Waited};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the file system of the result file is given to take it.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// The same if a file system is known not to answer, which may be this one: the result is wanted now.
+const ANSWER_STALLED: Duration = Duration::from_millis(150);
+
+/// What a pipe or device is given that takes the whole result at the end.
+const LAST: Duration = Duration::from_mins(1);
+
+/// What threads in a call are given after the report.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a run ended, after all: a thread may have panicked, or a call may have held threads to the end.
+pub(super) fn ended_otherwise(running: &Running, waited: Waited) -> Waited {
+    if let Some(panic) = running.panic() {
+        return Waited { ended: Ended::Fault(panic), ..waited };
+    }
+    match (&waited.ended, running.stuck(waited.tick)) {
+        (Ended::Time, Some(stuck)) => Waited { ended: Ended::Fault(stuck), ..waited },
+        _ => waited,
+    }
+}
+
+impl Session {
+    /// What it waits for, for who watches that it goes on.
+    pub fn watch(&self) -> Arc<Watch> {
+        Arc::clone(&self.watch)
+    }
+
+    /// How what was done so far has ended: the exit status, should nothing more be done.
+    pub fn note_status(&mut self, status: Status) {
+        self.worst = self.worst.max(status);
+    }
+
+    /// The session ends: live processes are stopped, directories of its own removed, the result written for good.
+    pub fn finish(mut self, front: &mut dyn Front) -> Status {
+        let mut status = self.shutdown_processes(front);
+        self.collector = None;
+        self.note_status(status);
+        // Before the trees: their file system may not answer.
+        status = status.max(self.finish_json(front));
+        if self.result_lost {
+            status = status.max(Status::Failed);
+        }
+        self.note_status(status);
+        status.max(self.leave_trees(front))
+    }
+
+    /// Writes what there is of the result; a failure is told once it matters, at the end. `held`: threads have not come back from
+    /// their calls.
+    pub(super) fn write_json(&mut self, held: bool, front: &mut dyn Front) {
+        let Some(mut writer) = self.json.take() else { return };
+        let document = self.document.clone();
+        let written = bounded(if held { ANSWER_STALLED } else { ANSWER }, move || {
+            let written = writer.write(&document);
+            (writer, written)
+        });
+        match written {
+            Some((writer, written)) => {
+                self.json = Some(writer);
+                if let Err(e) = written {
+                    front.note(&format!("the result file can't be written: {e}"));
+                }
+            }
+            None => self.json_elsewhere(front),
+        }
+    }
+
+    /// Writes the result for the last time.
+    pub(super) fn finish_json(&mut self, front: &mut dyn Front) -> Status {
+        let Some(writer) = self.json.take() else { return Status::Done };
+        let document = self.document.clone();
+        match bounded(LAST, move || writer.finish(&document)) {
+            Some(Ok(())) => Status::Done,
+            Some(Err(e)) => {
+                front.error(None, &format!("the result file can't be written: {e}"), None);
+                Status::Refused
+            }
+            None => {
+                self.json_elsewhere(front);
+                Status::Failed
+            }
+        }
+    }
+
+    /// The file system of the result file does not answer: the result goes to standard error.
+    fn json_elsewhere(&mut self, front: &mut dyn Front) {
+        let path = self.settings.json.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        front.error(
+            None,
+            &format!(
+                "the result file {path} can't be written: its file system does not answer; the result follows here"
+            ),
+            Some("give `--json` a path on another file system than the one that is measured"),
+        );
+        front.result_aside(&self.document);
+        self.result_lost = true;
+    }
+
+    /// Waits for threads that are still in a call, and parts with them if they do not come back.
+    pub(super) fn part_with(&mut self, running: Running, plan: &Plan, front: &mut dyn Front) -> Status {
+        let held = running.settle(PATIENCE);
+        if held == 0 {
+            running.join(PATIENCE);
+            return Status::Done;
+        }
+        for thread in running.stragglers().iter().take(5) {
+            let place = super::record::place(plan, thread.flowop);
+            let path = thread.path.clone().unwrap_or_else(|| roots(plan, thread.flowop));
+            front.error(
+                None,
+                &format!("{place} (thread {}) is still in its call on {path}, and is left behind", thread.tid),
+                None,
+            );
+        }
+        running.join(Duration::ZERO);
+        self.stalled = true;
+        self.watch.leave(self.sets.iter().map(|ready| ready.set.spec.root()));
+        self.note_status(Status::Failed);
+        Status::Failed
+    }
+
+    /// Trees are removed as long as this lives: the watchdog sees to it that the program ends.
+    pub(super) fn removing(&self) -> Entered {
+        let roots = self.sets.iter().map(|ready| ready.set.spec.root()).chain(self.fresh.clone()).collect();
+        self.watch.begin(Stage::CleanUp, "removing the file sets", roots, self.worst.code())
+    }
+
+    /// Threads are still in calls on the trees: those stay as they are, and nothing is asked of their file systems.
+    pub(super) fn leave_stalled(&mut self, front: &mut dyn Front) -> Status {
+        let sets = std::mem::take(&mut self.sets);
+        let roots = sets.iter().map(|ready| ready.set.spec.root());
+        let places: Vec<PathBuf> = self.fresh.take().map_or_else(|| roots.collect(), |dir| vec![dir]);
+        for place in places {
+            let above = place.parent().filter(|_| !place.ends_with("wmlrun")).unwrap_or(&place).display().to_string();
+            front.note(&format!(
+                "{} stays as it is: its file system does not answer (`wmlrun clean {above}` removes it later)",
+                place.display()
+            ));
+        }
+        Status::Failed
+    }
+}
+
+/// The roots of the file sets of a flowop; of one that has none, those of its thread, which may be closing a file.
+pub(super) fn roots(plan: &Plan, flowop: usize) -> String {
+    let Some(info) = plan.flowops.get(flowop) else { return "a file".to_owned() };
+    let of_thread = &plan.processes[info.process].threads[info.thread].effects.sets;
+    let sets = if info.sets.is_empty() { of_thread } else { &info.sets };
+    let roots = sets.iter().filter_map(|set| plan.filesets.get(*set)).map(|set| set.root().display().to_string());
+    let roots: Vec<String> = roots.collect();
+    if roots.is_empty() { "a file".to_owned() } else { format!("a file of {}", roots.join(" or ")) }
+}

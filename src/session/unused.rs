@@ -1,0 +1,59 @@
+//! Settings of the command line that a script does not use: a slip of the pen, told before anything is done.
+
+use super::{Session, listed};
+use crate::model::{self, Command, CommandKind};
+use crate::util::ordered::Ordered;
+
+impl Session {
+    /// Settings of the command line that change nothing in this script: what is wrong, and what was perhaps meant.
+    pub(super) fn unused_settings(&self, model: &model::Model) -> Vec<(String, String)> {
+        let used = used_variables(&model.commands);
+        if model.commands.iter().any(|c| matches!(c.kind, CommandKind::Load(_))) {
+            return Vec::new();
+        }
+        let mut problems = Vec::new();
+        for (name, value) in &self.settings.sets {
+            if used.contains(name) {
+                continue;
+            }
+            let names: Vec<&str> = used.names().iter().map(String::as_str).collect();
+            if name == "dir" {
+                let paths: Vec<String> = self.paths(model);
+                problems.push((
+                    format!("the script does not use `$dir`, so that `--dir {value}` would change nothing"),
+                    format!("its file sets lie in {}; its variables are {}", listed(&paths), listed(&names)),
+                ));
+                continue;
+            }
+            let help = match crate::diag::nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("its variables are {}", listed(&names)),
+            };
+            problems.push((format!("the script does not use `${name}`, which `--set` gives a value"), help));
+        }
+        problems
+    }
+
+    /// The paths of a script's file sets, as written.
+    fn paths(&self, model: &model::Model) -> Vec<String> {
+        let mut paths: Vec<String> = model
+            .commands
+            .iter()
+            .filter_map(|c| match &c.kind {
+                CommandKind::DefineFileset(def) => {
+                    def.attrs.get("path").map(|u| self.map.slice(u.value.span).to_owned())
+                }
+                _ => None,
+            })
+            .collect();
+        paths.dedup();
+        paths
+    }
+}
+
+/// Every variable that a script sets or reads.
+fn used_variables(commands: &[Command]) -> Ordered {
+    let mut names = Ordered::default();
+    model::check::each_variable(commands, &mut |name| names.add(name));
+    names
+}

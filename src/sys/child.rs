@@ -1,0 +1,169 @@
+//! Commands that a script starts: in a process group of their own, which ends when this program does, however that ends.
+//!
+//! The group of each is kept where a signal handler finds it, so that a second signal leaves none. A process that is killed
+//! outright runs no handler: for that a guard process waits for the end of a pipe, and then ends the groups that are left.
+
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Groups that are noted at a time. More than a script has: one command, and one collector.
+const MOST: usize = 64;
+
+/// The groups that live; 0: a free place.
+static GROUPS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
+
+/// Where the guard process hears of groups.
+static GUARD: Mutex<Option<ChildStdin>> = Mutex::new(None);
+
+/// Reads `+GROUP` and `-GROUP`; at the end of its input it ends the groups that are left.
+const GUARD_SCRIPT: &str = "trap '' INT TERM HUP QUIT; G=' '; \
+    while read -r L; do g=${L#?}; case $L in +*) G=\"$G$g \";; *) G=\"${G%% $g *} ${G#* $g }\";; esac; done; \
+    for g in $G; do kill -KILL -$g 2>/dev/null; done";
+
+/// A command in a group of its own.
+#[derive(Debug)]
+pub struct Group {
+    child: Child,
+    id: i32,
+}
+
+impl Group {
+    /// Starts a command by the shell, without standard input. What it prints goes where this program's output goes, or, if
+    /// `aside`, to standard error.
+    pub fn start(command: &str, aside: bool) -> io::Result<Self> {
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(command).process_group(0).stdin(Stdio::null());
+        if aside {
+            shell.stdout(io::stderr());
+        }
+        let parent = rustix::process::getpid().as_raw_nonzero().get();
+        let prepare = move || {
+            // SAFETY: numbers go to the kernel, and nothing else happens between fork and exec.
+            let orphan = unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
+                libc::getppid() != parent
+            };
+            // The parent has ended before the signal of its end was asked for.
+            if orphan { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+        };
+        // SAFETY: the closure makes two system calls, and allocates nothing.
+        unsafe { shell.pre_exec(prepare) };
+        let child = shell.spawn()?;
+        let id = child.id() as i32;
+        if let Some(place) = GROUPS.iter().find(|place| place.compare_exchange(0, id, SeqCst, SeqCst).is_ok()) {
+            debug_assert_eq!(place.load(SeqCst), id);
+        }
+        tell_guard('+', id);
+        Ok(Self { child, id })
+    }
+
+    /// Waits for its end, for at most so long.
+    pub fn wait(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
+        let until = Instant::now() + limit;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends the whole group: asks it to, and after `patience` does it.
+    pub fn end(&mut self, patience: Duration) {
+        signal(self.id, libc::SIGTERM);
+        let _ = self.wait(patience);
+        signal(self.id, libc::SIGKILL);
+        let _ = self.child.wait();
+    }
+}
+
+/// A group whose command has ended, and that has nobody in it any more, is forgotten. Others end with the program.
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_some()) && !signal(self.id, 0) {
+            for place in &GROUPS {
+                let _ = place.compare_exchange(self.id, 0, SeqCst, SeqCst);
+            }
+            tell_guard('-', self.id);
+        }
+    }
+}
+
+/// Sends a signal to a group; false if there is none. To be called in a signal handler, too.
+fn signal(group: i32, signal: i32) -> bool {
+    // SAFETY: numbers go to the kernel. The group is one that was started here: its number is not given to another one while
+    // anybody is in it.
+    unsafe { libc::kill(-group, signal) == 0 }
+}
+
+/// Ends all groups that are left, at once. May be called in a signal handler.
+pub fn end_all() {
+    for place in &GROUPS {
+        let group = place.load(SeqCst);
+        if group > 0 {
+            signal(group, libc::SIGKILL);
+        }
+    }
+}
+
+/// Tells the guard process of a group; starts it first, if there is none. Without one, a program that is killed leaves what its
+/// commands have started.
+fn tell_guard(sign: char, group: i32) {
+    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    if guard.is_none() {
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(GUARD_SCRIPT).process_group(0);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+        *guard = shell.spawn().ok().and_then(|mut child| child.stdin.take());
+    }
+    if let Some(pipe) = guard.as_mut() {
+        // One that somebody has ended is none.
+        let _ = writeln!(pipe, "{sign}{group}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_group_is_ended_with_all_that_it_has_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let command = format!("sleep 1000 & echo $! > {}.new; mv {0}.new {0}; wait", file.display());
+        let mut group = Group::start(&command, true).unwrap();
+        let start = Instant::now();
+        while !file.exists() {
+            assert!(start.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert_eq!(group.wait(Duration::ZERO).unwrap(), None);
+        let sleeper: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+        group.end(Duration::from_secs(5));
+        let gone = || std::fs::read_to_string(format!("/proc/{sleeper}/stat")).map_or(true, |s| s.contains(") Z"));
+        while !gone() {
+            assert!(start.elapsed() < Duration::from_secs(20), "the child of the command lives");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let id = group.id;
+        drop(group);
+        assert!(GROUPS.iter().all(|place| place.load(SeqCst) != id));
+    }
+
+    #[test]
+    fn what_a_command_returns_is_seen() {
+        let mut group = Group::start("exit 3", true).unwrap();
+        assert_eq!(group.wait(Duration::from_mins(1)).unwrap().unwrap().code(), Some(3));
+    }
+}

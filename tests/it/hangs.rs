@@ -1,0 +1,370 @@
+//! A file system that stops answering, at any moment and in any call: the program says so, keeps what it has measured, and ends.
+//!
+//! The kernel lets nobody out of a call that a server of FUSE has taken: such a process is gone for good only when the server lets
+//! go. Until then all of it has ended but the threads in those calls, and the last line names them.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::cmd::{Running, Wml, has, long, tool};
+use crate::fuse::{self, Act, Kind, Slow};
+use crate::mounts::{self, Fs, Mount};
+
+const NO_TIME: Act = Act::After(Duration::ZERO);
+
+/// At which moment a call hangs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Moment {
+    /// While files are made.
+    Population,
+    /// While threads run.
+    Run,
+    /// Just before the run is over.
+    End,
+    /// While trees are removed.
+    CleanUp,
+}
+
+const MOMENTS: [Moment; 4] = [Moment::Population, Moment::Run, Moment::End, Moment::CleanUp];
+
+/// Calls, and the flowops that make them in the run.
+const CALLS: [(Kind, &str); 24] = [
+    (Kind::Open, "flowop openfile name=x,filesetname=data,fd=1\nflowop closefile name=c,fd=1"),
+    (
+        Kind::Create,
+        "flowop createfile name=x,filesetname=data,fd=1\nflowop closefile name=c,fd=1\nflowop deletefile name=d,filesetname=data",
+    ),
+    (Kind::Read, "flowop read name=x,filesetname=data,iosize=4k,random"),
+    (Kind::Write, "flowop write name=x,filesetname=data,iosize=4k,random"),
+    (
+        Kind::Fsync,
+        "flowop openfile name=o,filesetname=data,fd=1\nflowop fsync name=x,fd=1\nflowop closefile name=c,fd=1",
+    ),
+    (Kind::Flush, "flowop openfile name=o,filesetname=data,fd=1\nflowop closefile name=x,fd=1"),
+    (Kind::Release, "flowop openfile name=o,filesetname=data,fd=1\nflowop closefile name=x,fd=1"),
+    (
+        Kind::Unlink,
+        "flowop createfile name=m,filesetname=data,fd=1\nflowop closefile name=c,fd=1\nflowop deletefile name=x,filesetname=data",
+    ),
+    (Kind::Rename, "flowop rename name=x,filesetname=data"),
+    (Kind::Stat, "flowop statfile name=x,filesetname=data"),
+    (Kind::StatDir, "flowop listdirplus name=x,filesetname=data"),
+    (Kind::Setattr, "flowop setattr name=x,filesetname=data"),
+    (Kind::Lookup, "flowop statfile name=x,filesetname=data"),
+    (Kind::Walk, "flowop listdir name=x,filesetname=data"),
+    (Kind::Opendir, "flowop listdir name=x,filesetname=data"),
+    (Kind::Readdir, "flowop listdir name=x,filesetname=data"),
+    (Kind::Mkdir, "flowop makedir name=x,filesetname=data\nflowop removedir name=r,filesetname=data"),
+    (Kind::Rmdir, "flowop makedir name=m,filesetname=data\nflowop removedir name=x,filesetname=data"),
+    (Kind::Statfs, "flowop statfs name=x,filesetname=data"),
+    (Kind::Symlink, "flowop symlink name=x,filesetname=spare\nflowop deletefile name=d,filesetname=spare"),
+    (
+        Kind::Setxattr,
+        "flowop openfile name=o,filesetname=data,fd=1\nflowop setxattr name=x,fd=1,iosize=64\nflowop closefile name=c,fd=1",
+    ),
+    (
+        Kind::Getxattr,
+        "flowop openfile name=o,filesetname=data,fd=1\nflowop getxattr name=x,fd=1\nflowop closefile name=c,fd=1",
+    ),
+    (
+        Kind::Fallocate,
+        "flowop openfile name=o,filesetname=data,fd=1\nflowop fallocate name=x,fd=1,iosize=4k\nflowop closefile name=c,fd=1",
+    ),
+    (
+        Kind::CopyRange,
+        "flowop openfile name=o,filesetname=data,fd=1,indexed=1\nflowop openfile name=p,filesetname=data,fd=2,indexed=2\n\
+        flowop copyrange name=x,srcfd=1,fd=2,iosize=4k\nflowop closefile name=c,fd=1\nflowop closefile name=e,fd=2",
+    ),
+];
+
+/// Seconds of a run.
+const SECONDS: u64 = 4;
+
+fn script(flowops: &str) -> String {
+    format!(
+        "# dialect: fsl\n\
+         define fileset name=data,path=$dir,entries=60,size=8k,dirwidth=10,leafdirs=4,prealloc=50\n\
+         define fileset name=spare,path=$dir,entries=20,size=0,dirwidth=10\n\
+         define fileset name=other,path=$dir,entries=4,size=8k,dirwidth=10,prealloc\n\
+         define process name=p {{\n\
+         thread name=hangs {{\n{flowops}\nflowop delay name=slow,value=0\n}}\n\
+         thread name=reads {{\nflowop read name=rd,filesetname=other,iosize=4k,random\nflowop eventlimit name=rate\n}}\n\
+         }}\neventgen rate=200\nrun {SECONDS}\n"
+    )
+}
+
+/// Whether a process has ended as far as the kernel lets it: it is gone, or all that is left of it has been killed.
+fn has_ended(pid: u32) -> bool {
+    const KILL: u64 = 1 << 8;
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap_or_default();
+    let pending = u64::from_str_radix(field("SigPnd:"), 16).unwrap_or(0);
+    field("State:").starts_with('Z') || pending & KILL != 0
+}
+
+/// What came of a case.
+#[derive(Debug)]
+struct Outcome {
+    /// The call was made at that moment, and hung.
+    hung: bool,
+    /// From the hang until nothing of the process was left but what the kernel held.
+    seconds: f64,
+    /// The exit status.
+    code: i32,
+    state: String,
+}
+
+/// Waits until something holds, or the program has ended.
+fn wait_until(running: &Running, what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() && !has_ended(running.pid()) {
+        assert!(start.elapsed() < Duration::from_mins(1), "{what} did not come");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
+    let armed = Arc::new(AtomicBool::new(moment == Moment::Population));
+    let hangs = Arc::clone(&armed);
+    let slow = Slow::of_all(move |kind, _, _| match kind {
+        kind if kind == call && hangs.load(Ordering::SeqCst) => Act::Hang,
+        // Slow enough that the removal is seen.
+        Kind::Unlink if moment == Moment::CleanUp => Act::After(Duration::from_millis(30)),
+        _ => NO_TIME,
+    });
+    let wml =
+        Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--prepare-timeout", "2", "--no-settle", "--clean"]);
+    let wml =
+        wml.args(["--engine", "posix", "--on-error", "count", "--populate-threads", "1", "--dir"]).args([slow.dir()]);
+    let result = wml.dir().join("result.json");
+    let running = wml.result().timeout(Duration::from_mins(3)).start();
+    match moment {
+        Moment::Population => {}
+        Moment::Run | Moment::End => {
+            let before = slow.tally(Kind::Read).calls;
+            wait_until(&running, "the run", || slow.tally(Kind::Read).calls >= before + 5);
+            let early = if moment == Moment::Run { SECONDS * 500 } else { SECONDS * 1000 - 60 };
+            std::thread::sleep(Duration::from_millis(early));
+        }
+        Moment::CleanUp => wait_until(&running, "the result", || result.exists()),
+    }
+    armed.store(true, Ordering::SeqCst);
+    let start = Instant::now();
+    wait_until(&running, "the end", || false);
+    let seconds = start.elapsed().as_secs_f64();
+    let hung = slow.wait_for_hang(Duration::ZERO);
+    slow.release();
+    let output = running.wait();
+    let shown = output.shown();
+    let run = std::fs::read_to_string(&result).ok().map(|_| output.result()["runs"][0].clone());
+    let state = run.as_ref().map_or("no run".to_owned(), |run| run["state"].as_str().unwrap_or("no run").to_owned());
+    let at = slow.dir().to_str().unwrap().to_owned();
+    if hung {
+        let bound = match moment {
+            Moment::Population => 2.0,
+            Moment::Run => SECONDS as f64 / 2.0 + 0.5 + 10.0,
+            Moment::End | Moment::CleanUp => 0.5 + 10.0,
+        };
+        assert!(seconds <= bound + 8.0, "{call:?} at {moment:?}: {seconds:.1} s to end\n{shown}");
+        if moment == Moment::Population {
+            assert_eq!(output.code(), 3, "{call:?} while files are made\n{shown}");
+            assert!(shown.contains("has not answered") && shown.contains(&at), "{call:?}: not named\n{shown}");
+        } else {
+            assert!(state == "complete" || state == "stuck", "{call:?} at {moment:?}: {state}\n{shown}");
+            assert!(output.stdout.contains("data") || !output.stdout.is_empty(), "{call:?}: no report\n{shown}");
+        }
+        for straggler in run.iter().flat_map(|run| run["stragglers"].as_array().cloned().unwrap_or_default()) {
+            let path = straggler["path"].as_str().unwrap_or_default().to_owned();
+            assert!(path.contains(&at), "{call:?} at {moment:?}: {path} is not the file\n{shown}");
+            assert!(shown.contains("has not come back from its call") && shown.contains(&path), "{shown}");
+        }
+        if state == "stuck" {
+            assert_eq!(output.code(), 1, "{shown}");
+        }
+    }
+    Outcome { hung, seconds, code: output.code(), state }
+}
+
+/// Does cases at the same time, and shows what came of each.
+fn all(cases: &[(Kind, &str, Moment)]) -> Vec<Outcome> {
+    let done: Vec<Outcome> = cases
+        .chunks(8)
+        .flat_map(|some| {
+            std::thread::scope(|scope| {
+                let running: Vec<_> =
+                    some.iter().map(|(kind, flowops, moment)| scope.spawn(|| case(*kind, flowops, *moment))).collect();
+                running.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    let mut table =
+        String::from("\n| call | moment | hung | seconds to end | status | state |\n|---|---|---|---|---|---|\n");
+    for ((kind, _, moment), outcome) in cases.iter().zip(&done) {
+        let Outcome { hung, seconds, code, state } = outcome;
+        let _ = writeln!(table, "| {kind:?} | {moment:?} | {hung} | {seconds:.1} | {code} | {state} |");
+    }
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), table.as_bytes());
+    done
+}
+
+/// A sample each day, all of them with `WMLRUN_LONG=1`.
+#[test]
+fn a_call_that_hangs_ends_the_program_in_time_with_what_it_has() {
+    if !fuse::available("a_call_that_hangs_ends_the_program_in_time_with_what_it_has") {
+        return;
+    }
+    if long() {
+        let cases: Vec<_> = CALLS.iter().flat_map(|(kind, ops)| MOMENTS.map(|moment| (*kind, *ops, moment))).collect();
+        let done = all(&cases);
+        // Not each call is made at each moment; in the run each is.
+        let hung =
+            |moment: Moment| cases.iter().zip(&done).filter(|(case, done)| case.2 == moment && done.hung).count();
+        assert!(hung(Moment::Run) >= 20 && hung(Moment::Population) >= 8 && hung(Moment::CleanUp) >= 5);
+        return;
+    }
+    let at = |kind: Kind, moment| (kind, CALLS.iter().find(|(other, _)| *other == kind).unwrap().1, moment);
+    let done = all(&[
+        at(Kind::Write, Moment::Population),
+        at(Kind::Mkdir, Moment::Population),
+        at(Kind::Read, Moment::Run),
+        at(Kind::Statfs, Moment::Run),
+        at(Kind::Fsync, Moment::Run),
+        at(Kind::Flush, Moment::End),
+        at(Kind::Unlink, Moment::CleanUp),
+        at(Kind::Rmdir, Moment::CleanUp),
+    ]);
+    assert!(done.iter().filter(|outcome| outcome.hung).count() >= 6, "{done:?}");
+}
+
+/// All threads hung half-way: that is no complete run.
+#[test]
+fn a_run_whose_threads_hung_half_way_is_stuck() {
+    if !fuse::available("a_run_whose_threads_hung_half_way_is_stuck") {
+        return;
+    }
+    let outcome = case(Kind::Read, "flowop read name=x,filesetname=data,iosize=4k,random", Moment::Run);
+    assert!(outcome.hung);
+    assert_eq!((outcome.code, outcome.state.as_str()), (1, "stuck"));
+}
+
+/// The result file lies where nothing answers: the result comes by standard error, and that is said.
+#[test]
+fn a_result_on_the_file_system_that_hangs_comes_by_standard_error() {
+    if !fuse::available("a_result_on_the_file_system_that_hangs_comes_by_standard_error") {
+        return;
+    }
+    let armed = Arc::new(AtomicBool::new(false));
+    let hangs = Arc::clone(&armed);
+    let slow = Slow::of_all(move |kind, _, _| match kind {
+        Kind::Statfs | Kind::StatDir => NO_TIME,
+        _ if hangs.load(Ordering::SeqCst) => Act::Hang,
+        _ => NO_TIME,
+    });
+    let json = slow.dir().join("out.json");
+    let wml = Wml::new().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
+    let wml = wml.args(["x.wml", "--no-settle", "--engine", "posix", "--json"]).args([&json]).args(["--dir"]);
+    let running = wml.args([slow.dir()]).timeout(Duration::from_mins(3)).start();
+    wait_until(&running, "the run", || slow.tally(Kind::Read).calls >= 5);
+    armed.store(true, Ordering::SeqCst);
+    wait_until(&running, "the end", || false);
+    slow.release();
+    let output = running.wait();
+    let text = &output.stderr;
+    assert!(text.contains("its file system does not answer; the result follows here"), "{text}");
+    let start = text.find("\n{\n").expect("a document") + 1;
+    let end = text[start..].find("\n}\n").expect("all of a document") + start + 2;
+    let document: Value = serde_json::from_str(&text[start..end]).unwrap();
+    assert_eq!(document["runs"][0]["state"], "stuck");
+    assert_eq!(output.code(), 1);
+    assert!(output.stdout.contains("rd"), "the report is there\n{}", output.stdout);
+}
+
+/// ^C while preparation hangs: the program ends, and says what it waited for.
+#[test]
+fn an_interrupt_ends_a_preparation_that_hangs() {
+    if !fuse::available("an_interrupt_ends_a_preparation_that_hangs") {
+        return;
+    }
+    let slow = Slow::of_all(|kind, _, _| if kind == Kind::Write { Act::Hang } else { NO_TIME });
+    let wml = Wml::new().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
+    let running = wml.args(["x.wml", "--no-settle", "--dir"]).args([slow.dir()]).start();
+    assert!(slow.wait_for_hang(Duration::from_mins(1)));
+    running.signal(Signal::INT);
+    let start = Instant::now();
+    wait_until(&running, "the end", || false);
+    let seconds = start.elapsed().as_secs_f64();
+    slow.release();
+    let output = running.wait().exits(130);
+    assert!(seconds < 8.0, "{seconds} s to end\n{}", output.shown());
+    assert!(output.stderr.contains("interrupted while"), "{}", output.stderr);
+    assert!(output.stderr.contains(slow.dir().to_str().unwrap()), "{}", output.stderr);
+}
+
+/// A run that writes and reads, on some file system; what has happened when nothing is left of it but what the kernel holds.
+fn run_on(dir: &std::path::Path, break_it: impl FnOnce()) -> (Running, std::path::PathBuf, f64) {
+    let flowops = "flowop write name=x,filesetname=data,iosize=4k,random\nflowop fsync name=f,filesetname=data";
+    let wml = Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--no-settle", "--engine", "posix", "--dir"]);
+    let (result, wml) = (wml.dir().join("result.json"), wml.args([dir]).result().timeout(Duration::from_mins(3)));
+    let mut running = wml.start();
+    running.wait_until_reading();
+    break_it();
+    let start = Instant::now();
+    wait_until(&running, "the end", || false);
+    (running, result, start.elapsed().as_secs_f64())
+}
+
+/// The kernel lets nobody out of a frozen file system until it is thawed.
+#[test]
+fn a_frozen_file_system_ends_the_run_with_its_report() {
+    const TEST: &str = "a_frozen_file_system_ends_the_run_with_its_report";
+    if !mounts::available(TEST, &[Fs::Ext4]) || !has("fsfreeze") {
+        return;
+    }
+    let mount = Mount::new(Fs::Ext4, 256 << 20);
+    let at = mount.dir().to_str().unwrap().to_owned();
+    let thaw = Thaw(at.clone());
+    let (running, result, seconds) = run_on(mount.dir(), || drop(tool("fsfreeze", &["--freeze", &at])));
+    drop(thaw);
+    let output = running.wait().exits(1);
+    assert!(seconds < SECONDS as f64 + 10.5 + 8.0, "{seconds} s to end\n{}", output.shown());
+    assert!(result.exists());
+    assert_eq!(output.only_run()["state"], "stuck");
+    let last = output.stderr.lines().last().unwrap_or_default();
+    assert!(last.contains("is still in its call on") && last.contains(&at), "the last line is {last}");
+}
+
+/// Thaws what may be frozen when a test ends.
+struct Thaw(String);
+
+impl Drop for Thaw {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("fsfreeze").args(["--unfreeze", &self.0]).output();
+    }
+}
+
+#[test]
+fn a_server_that_is_stopped_or_killed_ends_the_run_with_its_report() {
+    const TEST: &str = "a_server_that_is_stopped_or_killed_ends_the_run_with_its_report";
+    if !fuse::available(TEST) {
+        return;
+    }
+    for signal in [Signal::STOP, Signal::KILL] {
+        let server = fuse::Server::new();
+        let (running, result, seconds) = run_on(server.dir(), || server.signal(signal));
+        // Whatever it has taken is answered by its end.
+        server.signal(Signal::KILL);
+        let output = running.wait().exits(1);
+        assert!(seconds < SECONDS as f64 + 10.5 + 8.0, "{seconds} s to end\n{}", output.shown());
+        assert!(result.exists(), "{}", output.shown());
+        let run = output.only_run();
+        let (state, wanted) = (run["state"].as_str().unwrap(), if signal == Signal::STOP { "stuck" } else { "failed" });
+        assert_eq!(state, wanted, "{}", output.shown());
+        assert!(output.stdout.contains("rd"), "{}", output.shown());
+        assert!(output.shown().contains(server.dir().to_str().unwrap()), "{}", output.shown());
+    }
+}
