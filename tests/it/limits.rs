@@ -44,8 +44,9 @@ fn assert_refused(output: Output, words: &[&str]) {
 
 #[test]
 fn what_can_not_be_had_is_refused_before_anything_is_made() {
-    let memsize = READER.replace("name=t", "name=t,memsize=1t");
-    let large = "define process name=p { thread name=t { flowop write name=w,filesetname=data,iosize=64t } }\n";
+    let memsize = READER.replace("name=t", "name=t,memsize=60g,instances=9");
+    let large =
+        "define process name=p { thread name=t,instances=500 { flowop write name=w,filesetname=data,iosize=2g } }\n";
     for processes in [memsize.as_str(), large] {
         assert_refused(call("entries=5,size=4k", processes, "").run(), &["of memory", "can be had"]);
     }
