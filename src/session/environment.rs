@@ -63,6 +63,11 @@ fn settings() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
+/// The type of the file system that a path lies on; the path need not be there yet.
+pub fn file_system(path: &Path) -> Option<String> {
+    mount(path).map(|m| m.kind)
+}
+
 /// The mount that a path lies on, with all devices below; the path itself need not be there yet.
 pub(super) fn mount(path: &Path) -> Option<Mount> {
     let there = path.ancestors().find(|p| p.exists()).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -33,6 +33,7 @@ mod streams;
 mod unused;
 mod watch;
 
+pub use environment::file_system;
 pub use front::Front;
 pub use publish::{redact_script, sha256};
 pub use record::day_and_time;
@@ -532,11 +533,6 @@ fn only_defines(kind: &CommandKind) -> bool {
             | CommandKind::DefineFlowop(_)
             | CommandKind::EventGen(_)
     )
-}
-
-/// The type of the file system that a path lies on; the path need not be there yet.
-pub fn file_system(path: &std::path::Path) -> Option<String> {
-    environment::mount(path).map(|m| m.kind)
 }
 
 /// A list of names for a message.

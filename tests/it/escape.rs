@@ -442,3 +442,80 @@ fn loading_from_elsewhere_is_told_and_nothing_of_the_file_is_shown() {
         .exits(0);
     assert!(!output.shown().contains("W0416"), "{}", output.shown());
 }
+
+/// A terminal of its own; it goes away with the value.
+struct Terminal {
+    socket: std::path::PathBuf,
+}
+
+impl Terminal {
+    /// Runs a command of the shell on it, and stays when that ends.
+    fn start(dir: &Path, name: &str, command: &str) -> Self {
+        // A server that was told to end may still be there: each has a socket of its own.
+        let terminal = Self { socket: dir.join(name) };
+        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "160", "-y", "200", command]);
+        terminal
+    }
+
+    fn tmux(&self, words: &[&str]) -> String {
+        let output = Command::new("tmux").arg("-S").arg(&self.socket).args(words).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// What is on the screen once this is, and the title.
+    fn screen_with(&self, mark: &str) -> (String, String) {
+        let until = std::time::Instant::now() + std::time::Duration::from_mins(1);
+        loop {
+            let screen = self.tmux(&["capture-pane", "-p", "-J"]);
+            if screen.lines().any(|line| line == mark) {
+                return (screen, self.tmux(&["display-message", "-p", "#{pane_title}"]));
+            }
+            assert!(std::time::Instant::now() < until, "`{mark}` never came:\n{screen}");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+/// Each command on a terminal: nothing is cleared, no title is set, and what a pipe gets is on the screen too.
+#[test]
+fn a_terminal_is_not_moved_by_anything_that_it_is_shown() {
+    if !has("tmux") {
+        return skip("a_terminal_is_not_moved_by_anything_that_it_is_shown", "there is no tmux");
+    }
+    let call = Wml::new();
+    let dir = call.dir().join(folder());
+    fs::create_dir(&dir).unwrap();
+    let call = call
+        .file("right.wml", &talkative(&in_a_string(dir.to_str().unwrap())))
+        .file("wrong.wml", &named("s", "p", &format!("\"{}\"", in_a_string(HOSTILE)), "f"));
+    let program = crate::cmd::binary();
+    let program = program.display();
+    let all = [
+        "check wrong.wml",
+        "plan right.wml",
+        "plan --list right.wml",
+        "fmt right.wml",
+        "--clean --no-settle right.wml",
+    ];
+    for (n, words) in all.iter().enumerate() {
+        // A line before and after: a screen that was cleared has lost the first.
+        let command = format!(
+            "cd '{}' && printf 'first line\\n' && {program} {words}; printf '\\nlast line\\n'; exec sleep 100",
+            call.dir().display()
+        );
+        let terminal = Terminal::start(call.dir(), &format!("tmux-{n}"), &command);
+        let (screen, title) = terminal.screen_with("last line");
+        assert!(screen.starts_with("first line\n"), "{words}: the screen was cleared\n{screen}");
+        assert!(!title.contains("pwned"), "{words}: the title is {title}");
+        assert!(screen.contains("\\x1b[2J\\x1b[31m\\x1b]0;pwned\\x07\\x9b2J"), "{words}\n{screen}");
+        if !words.contains("right.wml") || words.starts_with("plan") {
+            assert!(!screen.lines().any(|line| line.starts_with("error: forged")), "{words}\n{screen}");
+        }
+    }
+}
