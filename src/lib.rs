@@ -20,6 +20,7 @@ pub mod fileset;
 pub mod flowop;
 pub mod plan;
 pub mod runtime;
+pub mod output;
 pub mod report;
 pub mod session;
 pub mod repl;

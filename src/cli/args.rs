@@ -1,5 +1,6 @@
 //! The command line's form. The only file that knows the argument parser.
 
+use super::stdout::Stdout;
 use crate::util::printable;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
@@ -56,11 +57,17 @@ pub(super) struct RunArgs {
     pub(super) digest: Option<u64>,
     /// Write the first N operations of each thread to a file, a line each: process, its instance, thread, its instance,
     /// flowop, file, offset, size
-    #[arg(long, value_name = "FILE:N")]
+    #[arg(long, value_name = "FILE:N", allow_hyphen_values = true)]
     pub(super) trace: Option<String>,
-    /// Write the result as JSON
+    /// Write the result as JSON; `-` is standard output, and then the report goes to standard error
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
+    /// Where the files lie that a script writes; default: the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(super) results: Option<PathBuf>,
+    /// Let the script write below this path too, where it says
+    #[arg(long, value_name = "PATH")]
+    pub(super) allow_write: Vec<PathBuf>,
     /// The report: text, filebench, filebench-1.4, csv, json or none
     #[arg(long, default_value = "text", value_name = "FORMAT")]
     pub(super) format: String,
@@ -119,6 +126,9 @@ pub(super) struct RunArgs {
     /// Leave the host's name, what is mounted, paths and the command line out of the result and the report
     #[arg(long)]
     pub(super) redact: bool,
+    /// Let `fsflush` of the script drop the page cache of the whole machine
+    #[arg(long)]
+    pub(super) allow_drop_caches: bool,
     /// Only the report, nothing else
     #[arg(long)]
     pub(super) quiet: bool,
@@ -239,12 +249,22 @@ pub(super) fn manual(dir: &std::path::Path) -> std::io::Result<()> {
 
 /// Reads the process's command line. Wrong usage is told and ends in 2; help and version end in 0.
 pub(super) fn parse() -> Result<Cli, u8> {
+    use std::io::{IsTerminal, Write};
     Cli::try_parse().map_err(|e| {
         // The message quotes arguments: should they hold control characters, it is made again of arguments without.
         let words: Vec<String> =
             std::env::args_os().map(|word| printable::line(&word.to_string_lossy()).into_owned()).collect();
         let e = Cli::try_parse_from(words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e);
-        let _ = e.print();
-        u8::from(e.use_stderr()) * 2
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let text = |terminal: bool| match terminal && !plain {
+            true => e.render().ansi().to_string(),
+            false => e.render().to_string(),
+        };
+        if e.use_stderr() {
+            let _ = std::io::stderr().write_all(text(std::io::stderr().is_terminal()).as_bytes());
+            return 2;
+        }
+        let _ = Stdout.write_all(text(std::io::stdout().is_terminal()).as_bytes());
+        0
     })
 }

@@ -7,9 +7,10 @@ use super::console::{self, Console};
 use crate::diag::{self, Diagnostic, has_errors};
 use crate::flowop;
 use crate::model::{self, Known};
+use crate::output::{self, FileId, Results, file_id};
 use crate::report::{index, json};
 use crate::session::profile::{self, Config, Profile};
-use crate::session::{Front, Settings, Status, library};
+use crate::session::{Front, Session, Settings, Status, library};
 use crate::source::SourceMap;
 use crate::stats::result::{Document, Run};
 use std::path::{Path, PathBuf};
@@ -43,10 +44,10 @@ pub(super) fn batch(
     interrupt: &Arc<AtomicUsize>,
     mut console: impl FnMut() -> Console,
 ) -> u8 {
-    let text = match std::fs::File::open(path).and_then(library::read) {
+    let text = match read(path) {
         Ok(text) => text,
         Err(e) => {
-            console::error(&format!("{} can't be read: {e}", path.display()), None);
+            console::error(&format!("{} can't be read: {e}", path.display()), Some("name a profile of Filebench's"));
             return 2;
         }
     };
@@ -62,7 +63,18 @@ pub(super) fn batch(
     if has_errors(&found) || !settings_fit(settings, &jobs) {
         return 2;
     }
-    let mut writer = match settings.json.as_deref().map(json::Writer::create).transpose() {
+    for job in &jobs {
+        let status = check(job, &profile, settings, interrupt, &mut console());
+        if status != Status::Done {
+            let name = &job.config.name.node;
+            console::error(&format!("`CONFIG {name}` can't run, so that none was begun"), None);
+            return status.code();
+        }
+    }
+    let scripts = std::iter::once(path).chain(jobs.iter().filter_map(|job| job.found.path.as_deref()));
+    let read: Vec<FileId> = scripts.filter_map(file_id).collect();
+    let create = |path: &Path| json::Writer::create(path, &read);
+    let mut writer = match settings.json.as_deref().map(create).transpose() {
         Ok(writer) => writer,
         Err(e) => {
             console::error(&format!("the result file can't be written: {e}"), Some("give `--json` another path"));
@@ -70,7 +82,13 @@ pub(super) fn batch(
         }
     };
     let home = match home(&profile, &jobs, path, settings) {
-        Ok(home) => home,
+        Ok((home, mapped)) => {
+            if let Some(wanted) = mapped {
+                let text = format!("`stats = {wanted};` is outside of the results directory: see {}", home.display());
+                console::warning(&text, &format!("`--allow-write {wanted}` lets the profile write there"));
+            }
+            home
+        }
         Err((home, e)) => {
             let help = "name another directory in `stats = …;`";
             console::error(&format!("{} can't be made: {e}", home.display()), Some(help));
@@ -85,15 +103,17 @@ pub(super) fn batch(
             Ok(done) => done,
             Err(e) => {
                 console::error(&format!("the results of `{}` can't be written: {e}", job.config.name.node), None);
-                return 3;
+                return 1;
             }
         };
         let stop = matches!(done.status, Status::Interrupted(_));
         all.push(done);
-        let written = page(&home, &profile, &all).and_then(|page| std::fs::write(home.join("index.html"), page));
+        let index = home.join("index.html");
+        let written = page(&home, &profile, &all)
+            .and_then(|page| output::replace(&index, &mut |out| out.write_all(page.as_bytes())));
         if let Err(e) = written {
             console::error(&format!("the page of the batch can't be written: {e}"), None);
-            return 3;
+            return 1;
         }
         if stop {
             break;
@@ -103,8 +123,9 @@ pub(super) fn batch(
     if let Some(writer) = writer.take()
         && let Err(e) = writer.finish(&joined(path, &text, &all, settings.redact))
     {
-        console::error(&format!("the result file can't be written: {e}"), None);
-        status = status.max(Status::Refused);
+        let home = home.display();
+        console::error(&format!("the result file can't be written: {e}"), Some(&format!("the results are in {home}")));
+        status = status.max(Status::Failed);
     }
     console().note(&format!("the results are in {}", home.display()));
     status.code()
@@ -188,16 +209,57 @@ fn seconds(text: &str) -> Option<f64> {
     crate::util::duration::parse(text).ok().map(|d| d.as_secs_f64()).filter(|s| *s > 0.0)
 }
 
-/// Makes the directory of the batch: `STATS/HOST-FILESYSTEM-PROFILE-TIME`. An error comes with the path that it is about.
+/// The text of a profile.
+fn read(path: &Path) -> std::io::Result<String> {
+    use std::io::{Error, ErrorKind};
+    let invalid = |what: &str| Err(Error::new(ErrorKind::InvalidData, what));
+    let meta = std::fs::metadata(path)?;
+    if meta.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    if !meta.is_file() {
+        return invalid("it is no regular file");
+    }
+    let bytes = std::fs::File::open(path).and_then(library::read_bytes)?;
+    String::from_utf8(bytes).or_else(|_| invalid("it is not UTF-8"))
+}
+
+/// The mistakes of a workload's script that only its values show, before anything is made.
+fn check(
+    job: &Job<'_>,
+    profile: &Profile,
+    settings: &Settings,
+    interrupt: &Arc<AtomicUsize>,
+    console: &mut Console,
+) -> Status {
+    let name = job.found.path.as_ref().map_or_else(
+        || job.found.name.trim_end_matches(" (shipped)").to_owned(),
+        |path| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),
+    );
+    let settings = Settings {
+        sets: settings.sets.iter().filter(|(name, _)| job.variables.contains(name)).cloned().collect(),
+        ..settings.clone()
+    };
+    let script = script(job, profile, &name, &settings);
+    let mut session = Session::new(settings, Arc::clone(interrupt));
+    let status = session.read(&format!("{} of the profile", job.config.name.node), &script, console);
+    match status {
+        Status::Done if session.plan(console).is_none() => Status::Script,
+        status => status,
+    }
+}
+
+/// Makes the directory of the batch: `STATS/HOST-FILESYSTEM-PROFILE-TIME`, below the results directory; and what the profile
+/// says instead, if that leads elsewhere. An error comes with the path that it is about.
 fn home(
     profile: &Profile,
     jobs: &[Job<'_>],
     path: &Path,
     settings: &Settings,
-) -> Result<PathBuf, (PathBuf, std::io::Error)> {
+) -> Result<(PathBuf, Option<String>), (PathBuf, std::io::Error)> {
     let Some(job) = jobs.first() else { return Err((PathBuf::new(), std::io::ErrorKind::NotFound.into())) };
     let value = |key: &str| profile.value(job.config, key).map(|v| v.node.clone());
-    let stats = PathBuf::from(value("stats").unwrap_or_else(|| "stats".to_owned()));
+    let stats = value("stats").unwrap_or_else(|| "stats".to_owned());
     let set = settings.sets.iter().rev().find(|(name, _)| name == "dir").map(|(_, dir)| dir.clone());
     let dir = set.or_else(|| value("dir")).unwrap_or_else(|| ".".to_owned());
     let kind = || crate::session::file_system(Path::new(&dir));
@@ -209,18 +271,13 @@ fn home(
     };
     let stem = path.file_stem().map_or("profile".into(), |s| s.to_string_lossy());
     let name = format!("{host}-{filesystem}-{stem}-{}", crate::session::day_and_time()).replace('/', "_");
-    let stats = std::path::absolute(&stats).map_err(|e| (stats.clone(), e))?;
-    // Two batches in one second.
-    for n in 0..100 {
-        let home = stats.join(if n == 0 { name.clone() } else { format!("{name}.{n}") });
-        let made = std::fs::create_dir_all(&stats).and_then(|()| std::fs::create_dir(&home));
-        match made {
-            Ok(()) => return Ok(home),
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err((home, e)),
-        }
-    }
-    Err((stats, std::io::ErrorKind::AlreadyExists.into()))
+    let results = Results::new(&settings.results, &settings.allow_write);
+    results.check().map_err(|e| (results.base().to_owned(), e))?;
+    let mapped = results.place(Path::new(&stats)).mapped.then(|| stats.clone());
+    let place = results.place(&Path::new(&stats).join(name));
+    // Of two batches in one second the other gets a number.
+    let home = results.make_new_dir(&place).map_err(|e| (place.path(), e))?;
+    Ok((home, mapped))
 }
 
 /// Runs one workload. An error is one of its directory's.
@@ -240,7 +297,7 @@ fn run<'a>(
     // The personality lies beside the script that loads it, under the name that the profile has for it.
     let stem = Path::new(personality).file_stem().map_or_else(|| personality.into(), |s| s.to_string_lossy());
     std::fs::write(dir.join(format!("{stem}.f")), &job.found.text)?;
-    let script = script(job, profile, &dir, &stem, settings);
+    let script = script(job, profile, &stem, settings);
     let script_path = dir.join("thisrun.f");
     std::fs::write(&script_path, &script)?;
     let description = profile.value(job.config, "description").map_or("", |d| d.node.as_str());
@@ -248,6 +305,7 @@ fn run<'a>(
     std::fs::write(dir.join("thisrun.prof"), format!("# \"{description}\"\n{copy}"))?;
     let settings = Settings {
         json: Some(dir.join("result.json")),
+        results: dir.clone(),
         // Where a trace is wanted, each workload has its own.
         trace: settings.trace.as_ref().map(|(file, n)| (dir.join(file.file_name().unwrap_or_default()), *n)),
         warmup: std::time::Duration::ZERO,
@@ -255,7 +313,7 @@ fn run<'a>(
         ..settings.clone()
     };
     let mut session = super::watched(settings, interrupt, false);
-    let mut status = session.open_json(console);
+    let mut status = session.open_outputs(std::slice::from_ref(&script_path), console);
     if status == Status::Done {
         console.begin(&session.document);
         status = session.script(&script_path.display().to_string(), &script, console);
@@ -268,7 +326,7 @@ fn run<'a>(
 }
 
 /// The script of one workload, as Filebench's batch mode wrote it.
-fn script(job: &Job<'_>, profile: &Profile, dir: &Path, personality: &str, settings: &Settings) -> String {
+fn script(job: &Job<'_>, profile: &Profile, personality: &str, settings: &Settings) -> String {
     let name = &job.config.name.node;
     let runtime = profile.value(job.config, "runtime").and_then(|t| seconds(&t.node)).unwrap_or(DEFAULT_SECONDS);
     let runtime = settings.runtime.map_or(runtime, |t| t.as_secs_f64());
@@ -287,7 +345,8 @@ fn script(job: &Job<'_>, profile: &Profile, dir: &Path, personality: &str, setti
         }
     }
     lines.push("create filesets".to_owned());
-    lines.push(format!("stats directory {}", quoted(&dir.display().to_string())));
+    // That of `--results`, which is the workload's own here, and where the script lies when it is run again there.
+    lines.push("stats directory \".\"".to_owned());
     lines.push("create processes".to_owned());
     if !settings.warmup.is_zero() {
         lines.push(format!("warmup {}", settings.warmup.as_secs_f64()));

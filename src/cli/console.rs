@@ -2,6 +2,7 @@
 
 use super::bars::Bars;
 use super::live::Live;
+use super::stdout::Stdout;
 use crate::diag::{self, Diagnostic};
 use crate::fileset::prepare::Progress;
 use crate::report::{Report, json, warnings};
@@ -16,6 +17,11 @@ use std::io::{IsTerminal, Write};
 /// Prints an error, and what to do about it.
 pub(super) fn error(text: &str, help: Option<&str>) {
     coded_error(None, text, help);
+}
+
+/// Prints a warning, and what to do about it.
+pub(super) fn warning(text: &str, help: &str) {
+    tell(&format!("warning: {text}\n  = help: {help}"));
 }
 
 fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
@@ -45,9 +51,9 @@ pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
     }
 }
 
-/// Lines on standard output, without control characters; a reader that has gone is no error.
+/// Lines on standard output, without control characters. Whether they could be written is asked at the end.
 pub(super) fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{}", printable::lines(text));
+    let _ = Stdout.write_all(format!("{}\n", printable::lines(text)).as_bytes());
 }
 
 /// Lines on standard error, without control characters, in one write, so that a run is disturbed as little as can be; a reader
@@ -80,34 +86,49 @@ fn places(mounts: &[Mount]) -> String {
 pub(super) struct Console {
     report: &'static dyn Report,
     quiet: bool,
+    /// Standard output belongs to `--json -` or `--trace -`: the report goes to standard error.
+    taken: bool,
     progress: Bars,
     live: Live,
 }
 
 impl Console {
     pub(super) fn new(report: &'static dyn Report, quiet: bool) -> Self {
-        Self { report, quiet, progress: Bars::new(quiet), live: Live::new(quiet) }
+        Self { report, quiet, taken: false, progress: Bars::new(quiet), live: Live::new(quiet) }
+    }
+
+    /// Leaves standard output to another, if `taken`.
+    pub(super) fn without_stdout(self, taken: bool) -> Self {
+        Self { taken, ..self }
     }
 
     pub(super) fn begin(&self, document: &Document) {
-        let _ = self.report.begin(document, &mut std::io::stdout());
+        self.report(&mut |report, out| report.begin(document, out));
     }
 
     pub(super) fn end(&self, document: &Document) {
-        let _ = self.report.end(document, &mut std::io::stdout());
-        let _ = std::io::stdout().flush();
+        self.report(&mut |report, out| report.end(document, out));
+    }
+
+    /// A part of the report, in one go.
+    fn report(&self, write: &mut dyn FnMut(&dyn Report, &mut dyn Write) -> std::io::Result<()>) {
+        let out: &mut dyn Write = if self.taken { &mut std::io::stderr() } else { &mut Stdout };
+        let mut out = std::io::BufWriter::with_capacity(1 << 16, out);
+        // Standard output remembers its errors; those of standard error change nothing.
+        let _ = write(self.report, &mut out).and_then(|()| out.flush());
+        let _ = out.into_parts();
     }
 }
 
 impl Front for Console {
     fn line(&mut self, text: &str) {
         self.live.clear();
-        if self.report.for_programs() { tell(text) } else { say(text) }
+        if self.report.for_programs() || self.taken { tell(text) } else { say(text) }
     }
 
     fn script_line(&mut self, text: &str) {
         self.live.clear();
-        if self.report.for_programs() {
+        if self.report.for_programs() || self.taken {
             // Beside the program's own messages a script's words are told apart from them.
             for line in text.split('\n') {
                 tell(&format!("script: {line}"));
@@ -159,8 +180,7 @@ impl Front for Console {
     fn run_ended(&mut self, document: &Document) {
         self.live.clear();
         let index = document.runs.len().saturating_sub(1);
-        let _ = self.report.run(document, index, &mut std::io::stdout());
-        let _ = std::io::stdout().flush();
+        self.report(&mut |report, out| report.run(document, index, out));
         let Some(run) = document.runs.last() else { return };
         // A run of nothing looks like any other to who only reads figures, or an exit status.
         if !self.report.warns()
@@ -205,7 +225,7 @@ impl Front for Console {
     fn interim(&mut self, document: &Document, run: &Run, apart: bool) {
         self.live.clear();
         let document = Document { runs: vec![run.clone()], ..document.clone() };
-        let _ = self.report.interim(&document, apart, &mut std::io::stdout());
+        self.report(&mut |report, out| report.interim(&document, apart, out));
     }
 
     fn progress(&self) -> &dyn Progress {

@@ -2,6 +2,7 @@
 
 use super::args;
 use super::console::{self, say};
+use super::stdout::Stdout;
 use crate::diag::{self, Code};
 use crate::fileset::{self, prepare};
 use crate::session::library;
@@ -204,17 +205,19 @@ pub(super) fn completions(shell: &str) -> u8 {
         );
         return 2;
     };
-    let _ = std::io::stdout().write_all(&text);
+    let _ = Stdout.write_all(&text);
     0
 }
 
 /// Writes the manual pages.
 pub(super) fn manual(dir: &Path) -> u8 {
-    match args::manual(dir) {
+    let made = std::fs::create_dir_all(dir);
+    let status = if made.is_ok() { 1 } else { 3 };
+    match made.and_then(|()| args::manual(dir)) {
         Ok(()) => 0,
         Err(e) => {
             console::error(&format!("the pages can't be written to {}: {e}", dir.display()), Some("name a directory"));
-            3
+            status
         }
     }
 }

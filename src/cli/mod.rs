@@ -10,6 +10,7 @@ mod console;
 mod info;
 mod live;
 mod stages;
+mod stdout;
 mod watchdog;
 
 use crate::engine;
@@ -21,6 +22,7 @@ use crate::util::duration;
 use args::{Command, RunArgs};
 use console::Console;
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -30,8 +32,8 @@ use std::time::Duration;
 pub fn main() -> ExitCode {
     crate::sys::limits::save_address_space();
     match args::parse() {
-        Ok(cli) => ExitCode::from(dispatch(cli)),
-        Err(code) => ExitCode::from(code),
+        Ok(cli) => ExitCode::from(stdout::finish(dispatch(cli))),
+        Err(code) => ExitCode::from(stdout::finish(code)),
     }
 }
 
@@ -66,8 +68,8 @@ fn dispatch(cli: args::Cli) -> u8 {
 /// A script by its name: a file, standard input, or a personality. Tells what is wrong.
 fn find(name: &str) -> Option<library::Found> {
     if name == "-" {
-        return match library::read(std::io::stdin()) {
-            Ok(text) => Some(library::Found { name: "<stdin>".to_owned(), text }),
+        return match library::read_bytes(std::io::stdin()) {
+            Ok(bytes) => Some(library::Found::new("<stdin>".to_owned(), bytes, None)),
             Err(e) => {
                 console::error(&format!("standard input can't be read: {e}"), Some("give the script as a file"));
                 None
@@ -93,9 +95,10 @@ fn run(found: &library::Found, args: &RunArgs) -> u8 {
     let Some(settings) = settings(args) else { return 2 };
     let Some(format) = format(&args.format) else { return 2 };
     let (interrupt, _) = signals::listen();
-    let mut console = Console::new(format, args.quiet);
+    let Some(mut console) = console_for(&settings, format, args.quiet) else { return 2 };
     let mut session = watched(settings, &interrupt, args.quiet);
-    let mut status = session.open_json(&mut console);
+    let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
+    let mut status = session.open_outputs(&scripts, &mut console);
     if status == Status::Done {
         console.begin(&session.document);
         status = session.script(&found.name, &found.text, &mut console);
@@ -118,7 +121,33 @@ fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Ses
 fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
     let Some(settings) = settings(args) else { return 2 };
     let Some(format) = format(&args.format) else { return 2 };
-    batch::batch(profile, &settings, &signals::listen().0, || Console::new(format, args.quiet))
+    if stdout_taken(&settings).is_none() {
+        return 2;
+    }
+    // It is the same for each of the workloads.
+    let console = || console_for(&settings, format, args.quiet).unwrap_or_else(|| Console::new(format, args.quiet));
+    batch::batch(profile, &settings, &signals::listen().0, console)
+}
+
+/// Whether an output goes to standard output, so that the report can't; `None` if two of them do.
+fn stdout_taken(settings: &Settings) -> Option<bool> {
+    let is_stdout =
+        |path: &Path| ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|p| path == Path::new(p));
+    let outputs = settings.json.iter().chain(settings.trace.iter().map(|(path, _)| path));
+    match outputs.filter(|path| is_stdout(path)).count() {
+        2 => {
+            console::error("`--json` and `--trace` both go to standard output", Some("give one of them a file"));
+            None
+        }
+        n => Some(n > 0),
+    }
+}
+
+/// Where the report and everything else goes. Beside `--json -` a report in JSON would be the same text once more.
+fn console_for(settings: &Settings, format: &'static dyn report::Report, quiet: bool) -> Option<Console> {
+    let taken = stdout_taken(settings)?;
+    let none = report::find("none").filter(|_| taken && format.name() == "json");
+    Some(Console::new(none.unwrap_or(format), quiet).without_stdout(taken))
 }
 
 fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
@@ -145,11 +174,12 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
         Some(found) => found,
         None => None,
     };
-    let mut console = Console::new(format, args.quiet);
+    let Some(mut console) = console_for(&settings, format, args.quiet) else { return 2 };
     let (number, armed) = signals::listen();
     let mut session = watched(settings, &number, args.quiet);
     let watch = session.watch();
-    let status = session.open_json(&mut console);
+    let scripts: Vec<PathBuf> = found.iter().filter_map(|f| f.path.clone()).collect();
+    let status = session.open_outputs(&scripts, &mut console);
     if status != Status::Done {
         return status.code();
     }
@@ -265,6 +295,9 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         json: args.json.clone(),
         record_env: args.record_env,
         redact: args.redact,
+        results: args.results.clone().unwrap_or(defaults.results),
+        allow_write: args.allow_write.clone(),
+        allow_drop_caches: args.allow_drop_caches,
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     })
 }

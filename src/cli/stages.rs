@@ -2,17 +2,24 @@
 
 use super::console::{self, Console, say};
 use super::find;
+use super::stdout::Stdout;
 use crate::diag::has_errors;
 use crate::flowop;
 use crate::model::lint::lint;
 use crate::model::{self, Known, Scope};
+use crate::output;
 use crate::plan;
 use crate::session::{Session, Status, library};
 use crate::source::SourceMap;
 use crate::spec::Dialect;
 use crate::syntax;
 use crate::util::printable;
+use rustix::fs::OFlags;
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// A pipe in the place of a script is not waited for.
+const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 
 /// Shows all errors and warnings of scripts.
 pub(super) fn check(scripts: &[String], dump: Option<&str>, dialect: Option<&str>) -> u8 {
@@ -72,12 +79,25 @@ fn values(model: &model::Model, map: &mut SourceMap, found: &library::Found) -> 
 
 /// Lays scripts out.
 pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
+    if write && scripts.iter().any(|script| script == "-") {
+        console::error(
+            "standard input can't be written back",
+            Some("leave out `-w`: the text goes to standard output"),
+        );
+        return 2;
+    }
     let mut worst = 0;
     for script in scripts {
         let Some(found) = find(script) else {
             worst = 2;
             continue;
         };
+        if !found.utf8 {
+            let help = "the bytes that are none would be lost: convert the file first (`iconv -t UTF-8`)";
+            console::error(&format!("{} is not UTF-8", found.name), Some(help));
+            worst = 2;
+            continue;
+        }
         let mut map = SourceMap::new();
         let file = map.add(&found.name, &found.text);
         let text = match syntax::format(&map, file) {
@@ -94,19 +114,41 @@ pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
                 worst = worst.max(1);
             }
         } else if write {
-            if text != found.text
-                && let Err(e) = std::fs::write(&found.name, &text)
-            {
-                console::error(&format!("{} can't be written: {e}", found.name), None);
-                worst = 2;
-            }
+            worst = worst.max(write_back(&found, &text));
         } else {
             // To a file it is the script; a terminal shows it.
             let shown = if std::io::stdout().is_terminal() { printable::lines(&text) } else { text.into() };
-            let _ = std::io::stdout().write_all(shown.as_bytes());
+            let _ = Stdout.write_all(shown.as_bytes());
         }
     }
     worst
+}
+
+/// Replaces a script by its new text, as a whole; behind a symbolic link the file that it names.
+fn write_back(found: &library::Found, text: &str) -> u8 {
+    let Some(path) = &found.path else {
+        let help = "`wmlrun show NAME > FILE` makes a file of one's own";
+        console::error(&format!("{} is no file", found.name), Some(help));
+        return 2;
+    };
+    if text == found.text {
+        return 0;
+    }
+    let written = std::fs::canonicalize(path).and_then(|path| {
+        // What may not be written must not be replaced either, though the directory would allow it.
+        let meta = std::fs::OpenOptions::new().write(true).custom_flags(NONBLOCK).open(&path)?.metadata()?;
+        if !meta.is_file() {
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file"));
+        }
+        output::replace(&path, &mut |out| out.write_all(text.as_bytes()))
+    });
+    match written {
+        Ok(()) => 0,
+        Err(e) => {
+            console::error(&format!("{} can't be written: {e}", found.name), Some("it is as it was"));
+            1
+        }
+    }
 }
 
 /// Shows what a script would run.
@@ -118,10 +160,10 @@ pub(super) fn plan(session: &mut Session, found: &library::Found, list: bool, co
     let Some(plan) = session.plan(console) else { return Status::Script.code() };
     let Some(sets) = session.trees(&plan, console) else { return Status::Refused.code() };
     if !list {
-        let _ = std::io::stdout().write_all(printable::lines(&plan::dump(&plan, &sets)).as_bytes());
+        let _ = Stdout.write_all(printable::lines(&plan::dump(&plan, &sets)).as_bytes());
         return 0;
     }
-    let mut out = std::io::BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
+    let mut out = std::io::BufWriter::with_capacity(1 << 20, Stdout);
     for set in &sets {
         let root = set.spec.root().display().to_string();
         let root = printable::line(&root);
@@ -135,10 +177,14 @@ pub(super) fn plan(session: &mut Session, found: &library::Found, list: bool, co
             let name = set.tree.name(file);
             let name = name.as_c().to_string_lossy();
             if writeln!(out, "{root}/{}{slash}{name} {}", dir.1, set.tree.size_of(file)).is_err() {
-                // Whoever read has seen enough.
+                // Whoever read has seen enough, or the error is reported at the end.
+                let _ = out.into_parts();
                 return 0;
             }
         }
     }
+    // The error is remembered.
+    let _ = out.flush();
+    let _ = out.into_parts();
     0
 }

@@ -118,6 +118,8 @@ codes! {
         "`system` and `stats command` hand their text to `/bin/sh`, as whoever runs the script. A run refuses that before anything is made, unless it is given `--allow-system`.";
     LoadsElsewhere = "W0416", "a script that loads a file from outside its folder",
         "What `load` names lies neither in the script's own folder nor among the shipped personalities. Messages about such a file say where a mistake is, but quote nothing of it.";
+    WritesFile = "W0417", "a script that writes a file",
+        "What a script writes (`stats dump`, `xmldump`, `multidump`, `stats directory`) lies in the results directory: that of `--results`, else the current one. A path that leads elsewhere is mapped below it, unless `--allow-write PATH` allows that place. No link is followed, and a file that the same command did not write is not replaced: the next free NAME.1, NAME.2, … is taken.";
     UnsetInText = "W0420", "a text that shows a variable which nothing sets",
         "`echo`, `log` and `usage` show a variable that nothing sets as it is written, as Filebench does. Often its name is misspelt; a dollar sign that is meant stands as `\\$`.";
     Internal = "E9999", "a mistake of wmlrun itself",

@@ -9,6 +9,7 @@
 pub mod args;
 pub mod buffer;
 pub mod cx;
+pub mod messages;
 pub mod slots;
 pub mod stream;
 

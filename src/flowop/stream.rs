@@ -53,6 +53,9 @@ pub enum Shape {
     Data,
 }
 
+/// Entries whose memory is taken before a run.
+const AT_FIRST: usize = 16 << 10;
+
 /// The sum of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sum {
@@ -63,9 +66,9 @@ pub struct Sum {
 }
 
 impl Stream {
-    /// An empty stream for a thread with these flowops. The memory for its entries is taken now.
+    /// An empty stream for a thread with these flowops. The memory for its first entries is taken now, for more as they come.
     pub fn new(wanted: Wanted, shapes: Vec<Shape>) -> Self {
-        Self { wanted, shapes, seen: 0, hash: 0, entries: Vec::with_capacity(wanted.kept) }
+        Self { wanted, shapes, seen: 0, hash: 0, entries: Vec::with_capacity(wanted.kept.min(AT_FIRST)) }
     }
 
     /// Takes note of an operation.
@@ -84,7 +87,12 @@ impl Stream {
             }
         }
         if self.entries.len() < self.wanted.kept {
-            self.entries.push(Entry { flowop, file, offset, size });
+            if self.entries.try_reserve(1).is_ok() {
+                self.entries.push(Entry { flowop, file, offset, size });
+            } else {
+                // No more memory: the trace ends here, the run goes on.
+                self.wanted.kept = self.entries.len();
+            }
         }
         self.seen += 1;
     }

@@ -146,6 +146,50 @@ fn cpu_us(run: &Run) -> f64 {
     run.summary.system_cpu_us_per_op.or(run.summary.cpu_us_per_op).unwrap_or(0.0)
 }
 
+/// A file that a command of a script writes, and how it is known again: its first lines are Filebench's, and name no program.
+/// So a file is taken for one of the same command if it begins as that one does: what Filebench wrote by the same command is
+/// replaced too, as Filebench would.
+#[derive(Debug)]
+pub struct File {
+    /// The command.
+    pub command: &'static str,
+    /// Writes it.
+    pub write: fn(&Run, &mut dyn Write) -> io::Result<()>,
+    /// Whether a file that begins with these bytes was written by the same command.
+    pub ours: fn(&[u8]) -> bool,
+}
+
+/// `stats dump`: `Flowop totals:`, then rows without a tab.
+pub static DUMP: File = File { command: "stats dump", write: dump, ours: |head| totals(head) == Some(false) };
+
+/// `stats multidump`: `Flowop totals:`, then rows parted by tabs.
+pub static MULTIDUMP: File =
+    File { command: "stats multidump", write: multidump, ours: |head| totals(head) == Some(true) };
+
+/// `stats xmldump`: `<stat_doc name="Filebench Workload">`.
+pub static XMLDUMP: File = File {
+    command: "stats xmldump",
+    write: xmldump,
+    ours: |head| head.starts_with(b"<stat_doc name=\"Filebench Workload\">\n<stat_group name=\"Flowop totals\">\n"),
+};
+
+/// Whether rows are parted by tabs, in a file that begins as `stats dump` and `stats multidump` do; `None` in another. Up to the
+/// line of the sum each row has four figures.
+fn totals(head: &[u8]) -> Option<bool> {
+    let rows = std::str::from_utf8(head).ok()?.strip_prefix("Flowop totals:\n")?;
+    let (rows, rest) = rows.split_once("\nIO Summary:").map_or((rows, None), |(rows, rest)| (rows, Some(rest)));
+    let dump = |row: &str| row.ends_with("us/op-cpu") && row.contains("ops/s ") && row.contains("ms/op ");
+    let multi = |row: &str| row.matches('\t').count() == 4;
+    let mut rows = rows.lines().filter(|row| !row.is_empty()).peekable();
+    match (rows.peek(), rest) {
+        // Of no flowop there is only the sum: a line, or one of figures under its head.
+        (None, Some(rest)) => Some(rest.starts_with('\n')),
+        (Some(first), Some(_)) if multi(first) => rows.all(multi).then_some(true),
+        (Some(_), Some(_)) => rows.all(dump).then_some(false),
+        (_, None) => None,
+    }
+}
+
 /// What `stats dump` writes.
 pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*super::visible_run(run);

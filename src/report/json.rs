@@ -1,13 +1,13 @@
 //! The document as JSON: to a file that is whole at every moment, and back.
 //!
-//! A file is written beside its place under another name, brought to the device, and renamed, so a reader finds the old
-//! text or the new one. [`Writer::create`] comes before a run, so that a bad path is known before an hour is spent.
+//! A file is replaced as a whole (`output`), so a reader finds the old text or the new one. [`Writer::create`] comes before a run,
+//! so that a bad path is known before an hour is spent.
 
 use super::Report;
+use crate::output::{FileId, Target};
 use crate::stats::result::{Document, SCHEMA};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::Path;
 
 /// `--format json`: the document on standard output, when all runs are done.
 pub struct Json;
@@ -30,7 +30,8 @@ impl Report for Json {
     }
 }
 
-fn serialize(document: &Document, out: &mut dyn Write) -> io::Result<()> {
+/// Writes a document as JSON.
+pub fn serialize(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     super::visible_json::write(document, out)?;
     out.write_all(b"\n")
 }
@@ -61,92 +62,33 @@ pub struct Writer {
     target: Target,
 }
 
-#[derive(Debug)]
-enum Target {
-    /// A regular file, present or not yet: replaced as a whole.
-    File(PathBuf),
-    /// A pipe or a device, which takes one document, at the end.
-    Stream(File),
-}
-
 impl Writer {
     /// Checks that a document can be written at `path`, and makes nothing yet. An existing file is replaced (behind a
-    /// symbolic link: the file that it names); a pipe or `/dev/stdout` gets the document once, at the end.
-    pub fn create(path: &Path) -> io::Result<Self> {
-        let path = match fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
-            Ok(meta) if !meta.is_file() => {
-                return Ok(Self { target: Target::Stream(OpenOptions::new().write(true).open(path)?) });
-            }
-            // A file that may not be written must not be replaced either, though the directory would allow it.
-            Ok(_) => {
-                OpenOptions::new().write(true).open(path)?;
-                fs::canonicalize(path)?
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-            Err(error) => return Err(error),
-        };
-        let (_, temporary) = temporary(&path)?;
-        fs::remove_file(temporary)?;
-        Ok(Self { target: Target::File(path) })
+    /// symbolic link: the file that it names); a pipe or `-` gets the document once, at the end. No file of `read` is replaced.
+    pub fn create(path: &Path, read: &[FileId]) -> io::Result<Self> {
+        Ok(Self { target: Target::open(path, read)? })
+    }
+
+    /// Which file it writes, if there was one before.
+    pub fn id(&self) -> Option<FileId> {
+        self.target.id()
     }
 
     /// Replaces what the file holds by the document as it is now; does nothing to a pipe or device.
     pub fn write(&mut self, document: &Document) -> io::Result<()> {
-        match &self.target {
-            Target::File(path) => replace(path, document),
-            Target::Stream(_) => Ok(()),
-        }
+        if self.target.is_file() { self.target.write(&mut |out| serialize(document, out)) } else { Ok(()) }
     }
 
     /// Writes the document for the last time.
     pub fn finish(self, document: &Document) -> io::Result<()> {
-        match self.target {
-            Target::File(path) => replace(&path, document),
-            Target::Stream(file) => {
-                let mut out = BufWriter::new(file);
-                serialize(document, &mut out)?;
-                out.flush()
-            }
-        }
+        self.target.write(&mut |out| serialize(document, out))
     }
 }
 
-/// A new file beside `path`, with its name.
-fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
-    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    // The number keeps apart programs that write to one name; left over by a killed one of the same number, it is ours.
-    hidden.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(hidden);
-    match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(&temporary)?;
-            Ok((OpenOptions::new().write(true).create_new(true).open(&temporary)?, temporary))
-        }
-        other => Ok((other?, temporary)),
-    }
-}
-
-fn replace(path: &Path, document: &Document) -> io::Result<()> {
-    let (file, temporary) = temporary(path)?;
-    let write = || {
-        if let Ok(meta) = fs::metadata(path) {
-            file.set_permissions(meta.permissions())?;
-        }
-        let mut out = BufWriter::new(&file);
-        serialize(document, &mut out)?;
-        out.flush()?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    let written = write();
-    if written.is_err() {
-        // The error that counts is the first.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+/// Whether a text begins as a document does that [`Writer`] wrote.
+pub fn is_result(head: &[u8]) -> bool {
+    const BEGINS: &[u8] = b"{\n  \"schema\": \"wmlrun.result/";
+    head.starts_with(BEGINS)
 }
 
 #[cfg(test)]
@@ -184,7 +126,7 @@ mod tests {
     fn a_file_is_whole_after_each_run_and_nothing_else_stays() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.json");
-        let mut writer = Writer::create(&path).unwrap();
+        let mut writer = Writer::create(&path, &[]).unwrap();
         assert!(names(dir.path()).is_empty(), "nothing is made before there is a result");
         let mut document = fixture();
         writer.write(&document).unwrap();
@@ -198,9 +140,9 @@ mod tests {
     #[test]
     fn bad_paths_fail_before_the_run() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Writer::create(dir.path()).is_err());
-        assert!(Writer::create(&dir.path().join("absent/out.json")).is_err());
-        assert!(Writer::create(Path::new("")).is_err());
+        assert!(Writer::create(dir.path(), &[]).is_err());
+        assert!(Writer::create(&dir.path().join("absent/out.json"), &[]).is_err());
+        assert!(Writer::create(Path::new(""), &[]).is_err());
         assert!(names(dir.path()).is_empty());
     }
 
@@ -210,10 +152,10 @@ mod tests {
         let (link, file) = (dir.path().join("link"), dir.path().join("file"));
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        Writer::create(&link).unwrap().finish(&fixture()).unwrap();
+        Writer::create(&link, &[]).unwrap().finish(&fixture()).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert!(read(&fs::read_to_string(&file).unwrap()).is_ok());
-        let mut null = Writer::create(Path::new("/dev/null")).unwrap();
+        let mut null = Writer::create(Path::new("/dev/null"), &[]).unwrap();
         null.write(&fixture()).unwrap();
         null.finish(&fixture()).unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());

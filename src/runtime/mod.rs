@@ -21,6 +21,7 @@ pub use shared::{Fault, FaultKind};
 
 use crate::engine::{Asynchronous, Engine};
 use crate::fileset::Fileset;
+use crate::flowop::messages::Messages;
 use crate::flowop::stream::Wanted;
 use crate::plan::Plan;
 use crate::sys::futex;
@@ -42,7 +43,7 @@ pub struct Options {
     /// Threads are bound to processors, in turn.
     pub pin: bool,
     /// Where `print` goes.
-    pub messages: Option<crossbeam::channel::Sender<String>>,
+    pub messages: Option<Messages>,
     /// What every thread is to remember of its operations.
     pub stream: Option<Wanted>,
     /// Raised by a signal: its number, then a second one. Looked at while waiting.

@@ -157,6 +157,36 @@ fn verdict(set: &SetCache, own: &DeviceBytes, sum: &DeviceBytes, moved: Option<M
 }
 
 impl Session {
+    /// `fsflush`: Filebench calls a script of its own for each type of file system. Here the file sets are written back and go
+    /// from the page cache; that of the whole machine only where the user allows it.
+    pub(super) fn fsflush(&mut self, front: &mut dyn Front) -> Status {
+        let sets: Vec<Arc<Fileset>> = self.sets.iter().map(|ready| Arc::clone(&ready.set)).collect();
+        let threads = self.settings.populate_threads;
+        let dropped = self.interruptible(|stop| {
+            if self.settings.allow_drop_caches {
+                return cache::drop_all(&sets, stop);
+            }
+            sets.iter().try_for_each(|set| cache::evict(set, threads, stop, |_, _| ())).map(|()| true)
+        });
+        if !self.settings.allow_drop_caches {
+            front.note(
+                "`fsflush` evicts the file sets only; `--allow-drop-caches` lets it drop all caches of the machine",
+            );
+        }
+        match dropped {
+            Ok(true) => Status::Done,
+            Ok(false) => {
+                front.note("the caches of the machine can't be dropped: that needs root");
+                Status::Done
+            }
+            Err(_) if self.signal() != 0 => Status::Interrupted(self.signal()),
+            Err(e) => {
+                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+                Status::Refused
+            }
+        }
+    }
+
     /// Evicts what is to be cold, reads in what is to be warm, and looks at what came of it.
     pub(super) fn bring_caches(&self, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<Cache, Status> {
         if !self.settings.engine.real() {

@@ -5,6 +5,7 @@
 
 use crate::sys::child::Group;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 /// What the command is given to end by itself after it was asked to.
@@ -17,9 +18,10 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Starts it by the shell. What it prints goes to standard error, beside the results.
-    pub(super) fn start(command: &str) -> io::Result<Self> {
-        Ok(Self { group: Group::start(command, true)? })
+    /// Starts it by the shell in the directory where results lie, as Filebench's `stats directory` has it. What it prints goes to
+    /// standard error, beside the results.
+    pub(super) fn start(command: &str, dir: &Path) -> io::Result<Self> {
+        Ok(Self { group: Group::start(command, true, Some(dir))? })
     }
 }
 

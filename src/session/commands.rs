@@ -144,7 +144,7 @@ impl Session {
                 }
             }
             CommandKind::FsCheck { path, fstype } => return self.fscheck(path.as_ref(), fstype.as_ref(), span, front),
-            CommandKind::FsFlush => fsflush(front),
+            CommandKind::FsFlush => return Ok(self.fsflush(front)),
             CommandKind::Quit => self.quit = true,
         }
         Ok(Status::Done)
@@ -316,7 +316,7 @@ impl Session {
     fn run_to_end(&self, command: &str) -> std::io::Result<Option<std::process::ExitStatus>> {
         const LOOK: Duration = Duration::from_millis(50);
         const PATIENCE: Duration = Duration::from_secs(1);
-        let mut group = Group::start(command, false)?;
+        let mut group = Group::start(command, false, None)?;
         loop {
             if let Some(status) = group.wait(LOOK)? {
                 return Ok(Some(status));
@@ -399,6 +399,12 @@ impl Session {
             let d = Diagnostic::error(Code::BadArgument, name.span, "texts are loaded again and again");
             return Err(Box::new(d.help("load each text once; variables that are set later change what it does")));
         }
+        if let Some(path) = found.path.as_deref().filter(|path| self.is_output(path)) {
+            let message = format!("{} is what `--json` or `--trace` would replace", path.display());
+            (self.json, self.trace) = (None, None);
+            let d = Diagnostic::error(Code::Refused, name.span, message);
+            return Err(Box::new(d.help("give the option another path")));
+        }
         self.tell_of_others(front);
         let elsewhere = self.set_by() != SetBy::Prompt && library::is_elsewhere(&found.name, self.beside.as_deref());
         if elsewhere {
@@ -434,7 +440,9 @@ impl Session {
         if super::any_error(&found) {
             return Status::Script;
         }
-        if let Some(d) = self.refused(&model.commands) {
+        if self.checking {
+            front.diagnostics(&self.map, &model::lint::effects(&model.commands, &self.scope));
+        } else if let Some(d) = self.refused(&model.commands) {
             front.diagnostics(&self.map, &[d]);
             return Status::Refused;
         }
@@ -442,7 +450,11 @@ impl Session {
         self.usage.clear();
         self.shell.loaded(name, file);
         self.nested += 1;
-        let status = self.commands(&model.commands, front);
+        let status = if self.definitions_only {
+            self.commands(&super::definitions_of(&model.commands), front)
+        } else {
+            self.commands(&model.commands, front)
+        };
         self.nested -= 1;
         self.quit = false;
         status
@@ -478,13 +490,6 @@ impl Session {
             Some("the script's `fscheck` asks for it"),
         );
         Ok(Status::Refused)
-    }
-}
-
-/// `fsflush`: Filebench calls a script of its own for each type of file system; here the caches are dropped.
-fn fsflush(front: &mut dyn Front) {
-    if let Err(e) = crate::sys::proc::drop_caches() {
-        front.note(&format!("caches can't be dropped: {e}"));
     }
 }
 

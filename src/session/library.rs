@@ -12,14 +12,20 @@ pub const LONGEST: u64 = 64 << 20;
 
 /// The text of a script, read from wherever it comes, up to the longest that there may be.
 pub fn read(from: impl Read) -> io::Result<String> {
+    // Most texts are UTF-8, and need no copy.
+    let bytes = read_bytes(from)?;
+    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+}
+
+/// The same as it is, UTF-8 or not.
+pub fn read_bytes(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(LONGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST {
         let message = format!("it has more than {} MiB, which no script has", LONGEST >> 20);
         return Err(io::Error::new(ErrorKind::FileTooLarge, message));
     }
-    // Most texts are UTF-8, and need no copy.
-    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    Ok(bytes)
 }
 
 /// A script that was found.
@@ -27,8 +33,23 @@ pub fn read(from: impl Read) -> io::Result<String> {
 pub struct Found {
     /// What errors call it.
     pub name: String,
-    /// Its text.
+    /// Its text; bytes that are no UTF-8 are replaced.
     pub text: String,
+    /// Whether none were.
+    pub utf8: bool,
+    /// Its file, if it lies in one.
+    pub path: Option<PathBuf>,
+}
+
+impl Found {
+    /// A script from bytes that were read.
+    pub fn new(name: String, bytes: Vec<u8>, path: Option<PathBuf>) -> Self {
+        let (text, utf8) = match String::from_utf8(bytes) {
+            Ok(text) => (text, true),
+            Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
+        };
+        Self { name, text, utf8, path }
+    }
 }
 
 /// Why a script was not found.
@@ -70,8 +91,8 @@ pub fn find(name: &str, beside: Option<&Path>) -> Result<Found, NotFound> {
     for path in places.into_iter().chain(candidates.iter().map(PathBuf::from)) {
         match script_at(&path) {
             Ok(true) => {
-                return match std::fs::File::open(&path).and_then(read) {
-                    Ok(text) => Ok(Found { name: path.display().to_string(), text }),
+                return match std::fs::File::open(&path).and_then(read_bytes) {
+                    Ok(bytes) => Ok(Found::new(path.display().to_string(), bytes, Some(path))),
                     Err(error) => Err(NotFound::Unreadable(path, error)),
                 };
             }
@@ -80,7 +101,9 @@ pub fn find(name: &str, beside: Option<&Path>) -> Result<Found, NotFound> {
         }
     }
     match (personality(name), in_the_way) {
-        (Some((name, text)), _) => Ok(Found { name: format!("{name} (shipped)"), text: text.to_owned() }),
+        (Some((name, text)), _) => {
+            Ok(Found { name: format!("{name} (shipped)"), text: text.to_owned(), utf8: true, path: None })
+        }
         (None, Some(unreadable)) => Err(unreadable),
         (None, None) => Err(NotFound::Nowhere(crate::diag::nearest(stem(name), PERSONALITIES.iter().map(|(n, _)| *n)))),
     }

@@ -9,15 +9,14 @@ use super::{Front, Session, Status, environment};
 use crate::diag::Diagnostic;
 use crate::fileset::Fileset;
 use crate::fileset::prepare::Prepared;
+use crate::flowop::messages::Heard;
 use crate::model::{self, Expr, Stats, Value};
 use crate::plan::Plan;
 use crate::report::filebench;
 use crate::runtime::{Ended, FaultKind, Running, Waited};
 use crate::source::{Span, Spanned};
-use crate::stats::result::{Environment, RunEnvironment};
-
 use crate::stats::result::build::CpuTime;
-use crate::stats::result::{Interval, Run};
+use crate::stats::result::{Environment, Interval, RunEnvironment};
 use crate::sys::{Clock, limits, proc, schedule};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,7 +55,7 @@ impl Place {
 pub(super) struct Live {
     pub(super) running: Running,
     ready: Ready,
-    heard: crossbeam::channel::Receiver<String>,
+    heard: Heard,
     /// `stats clear` was said: the next `sleep` is measured time.
     measuring: bool,
     cpu: (u64, u64),
@@ -91,6 +90,7 @@ impl Session {
             Err(status) => return status,
         };
         ready.cache.mark();
+        self.bound_trace(ready.plan.n_threads(), front);
         let (mut running, heard) = match self.start(&ready, front) {
             Ok(started) => started,
             Err(status) => return status,
@@ -135,7 +135,7 @@ impl Session {
         let (heard, timeline) = (&live.heard, &mut live.timeline);
         let waited =
             running.wait(Some(elapsed + Duration::from_secs_f64(seconds)), self.settings.interval, &mut |tick| {
-                heard.try_iter().for_each(|message| front.note(&message));
+                heard.show(&mut |message| front.note(message));
                 if timeline.look(tick.running, &mut run.intervals) {
                     front.run_ticks(&run, tick);
                 }
@@ -174,24 +174,15 @@ impl Session {
         match stats {
             Stats::Clear => self.clear_live(),
             Stats::Snap => return Ok(self.snap(front)),
-            Stats::Dump(file) => return self.dump(file, &|run, out| filebench::dump(run, out), front),
-            Stats::MultiDump(file) => return self.dump(file, &|run, out| filebench::multidump(run, out), front),
-            Stats::XmlDump(file) => return self.dump(file, &|run, out| filebench::xmldump(run, out), front),
+            Stats::Dump(file) => return self.dump(file, &filebench::DUMP, front),
+            Stats::MultiDump(file) => return self.dump(file, &filebench::MULTIDUMP, front),
+            Stats::XmlDump(file) => return self.dump(file, &filebench::XMLDUMP, front),
             Stats::Directory(path) => {
                 let made = self.make_dir_for(path, front)?;
                 if made != Status::Done {
                     return Ok(made);
                 }
-                let path = PathBuf::from(self.text(path)?);
-                if let Err(e) = std::fs::create_dir_all(&path) {
-                    front.error(
-                        None,
-                        &format!("{} can't be made: {e}", path.display()),
-                        Some("name another directory"),
-                    );
-                    return Ok(Status::Refused);
-                }
-                self.stats_dir = Some(path);
+                return self.results_directory(path, front);
             }
             Stats::Command(command) => {
                 if let Some(d) = self.refusal(&self.text(command)?, span) {
@@ -205,7 +196,7 @@ impl Session {
                 let command = self.text(command)?;
                 // Only one at a time, as in Filebench.
                 self.collector = None;
-                match Collector::start(&command) {
+                match Collector::start(&command, &self.results_dir()) {
                     Ok(collector) => self.collector = Some(collector),
                     Err(e) => front.note(&format!("`{command}` can't be started: {e}")),
                 }
@@ -270,27 +261,6 @@ impl Session {
         status
     }
 
-    fn dump(
-        &mut self,
-        file: &Spanned<Expr>,
-        write: &dyn Fn(&Run, &mut dyn std::io::Write) -> std::io::Result<()>,
-        front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
-        let name = self.text(file)?;
-        let path = self.stats_dir.as_ref().map_or_else(|| PathBuf::from(&name), |dir| dir.join(&name));
-        let Some(run) = self.document.runs.last() else {
-            front.note(&format!("{} is not written: nothing was measured yet", path.display()));
-            return Ok(Status::Done);
-        };
-        let mut text = Vec::new();
-        let result = write(run, &mut text).and_then(|()| std::fs::write(&path, text));
-        if let Err(e) = result {
-            front.error(None, &format!("{} can't be written: {e}", path.display()), Some("name another file"));
-            return Ok(Status::Refused);
-        }
-        Ok(Status::Done)
-    }
-
     /// `shutdown processes`, and whatever else ends them.
     pub(super) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
         let Some(live) = self.live.take() else { return Status::Done };
@@ -316,7 +286,7 @@ impl Session {
             status = status.max(show_end(&Ended::Fault(fault), front));
         }
         let status = status.max(self.part_with(live.running, &plan, front));
-        heard.try_iter().for_each(|message| front.note(&message));
+        heard.show(&mut |message| front.note(message));
         self.release_sets();
         status
     }

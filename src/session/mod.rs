@@ -18,6 +18,7 @@ mod help;
 mod left;
 pub mod library;
 mod live;
+mod outputs;
 mod publish;
 mod machine;
 mod record;
@@ -31,6 +32,7 @@ mod settings;
 mod shell;
 mod streams;
 mod unused;
+mod values;
 mod watch;
 
 pub use environment::file_system;
@@ -45,6 +47,7 @@ use crate::fileset::prepare::Prepared;
 use crate::fileset::{Fileset, Stamp};
 use crate::flowop;
 use crate::model::{self, Command, CommandKind, Expr, Known, QuitMode, Scope, SetBy};
+use crate::output::{Appender, Place, Results};
 use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::report::json;
 use crate::source::{FileId, SourceMap, Span, Spanned};
@@ -130,7 +133,17 @@ pub struct Session {
     places: BTreeSet<PathBuf>,
     live: Option<live::Live>,
     json: Option<json::Writer>,
-    stats_dir: Option<PathBuf>,
+    /// Where what the script writes goes.
+    results: Results,
+    /// What `stats directory` said.
+    stats_dir: Option<Place>,
+    trace: Option<Appender>,
+    /// Operations of a thread that there is memory to trace.
+    most_traced: usize,
+    /// Nothing is run: of loaded scripts only what they define and set is done.
+    definitions_only: bool,
+    /// A script is checked: what loaded ones would do besides is reported, not refused.
+    checking: bool,
     collector: Option<collector::Collector>,
     /// Where the script lies: what it loads is sought there first.
     beside: Option<PathBuf>,
@@ -180,6 +193,7 @@ impl Session {
         for name in record::INTERNAL {
             scope.set_internal(&format!("stats.{name}"), "0".to_owned());
         }
+        let results = Results::new(&settings.results, &settings.allow_write);
         let document = Document {
             command_line: publish::command_line(&settings),
             process_id: std::process::id(),
@@ -216,7 +230,12 @@ impl Session {
             places: BTreeSet::new(),
             live: None,
             json: None,
+            results,
             stats_dir: None,
+            trace: None,
+            most_traced: usize::MAX,
+            definitions_only: false,
+            checking: false,
             collector: None,
             beside: None,
             whole: false,
@@ -229,25 +248,6 @@ impl Session {
             worst: Status::Done,
             stalled: false,
             result_lost: false,
-        }
-    }
-
-    /// Opens the result file: before anything is made, so that a bad path costs nothing.
-    pub fn open_json(&mut self, front: &mut dyn Front) -> Status {
-        let Some(path) = self.settings.json.clone() else { return Status::Done };
-        match json::Writer::create(&path) {
-            Ok(writer) => {
-                self.json = Some(writer);
-                Status::Done
-            }
-            Err(e) => {
-                front.error(
-                    None,
-                    &format!("the result file {} can't be written: {e}", path.display()),
-                    Some("give `--json` another path"),
-                );
-                Status::Refused
-            }
         }
     }
 
@@ -338,7 +338,7 @@ impl Session {
             front.diagnostics(&self.map, &[d]);
             return Status::Refused;
         }
-        self.beside = library::folder_of(name);
+        self.lies_in(name);
         let applied = self.apply_sets(front);
         if applied != Status::Done {
             return applied;
@@ -395,27 +395,9 @@ impl Session {
             return Status::Script;
         }
         self.reads = model::lint::read_beside_load(&model.commands);
+        self.definitions_only = true;
+        self.lies_in(name);
         self.commands(&definitions_of(&model.commands), front)
-    }
-
-    /// What is wrong with the values of a checked script: its plan is made and thrown away.
-    pub fn check_values(&mut self, model: &model::Model, name: &str) -> Vec<Diagnostic> {
-        struct Silent(Vec<Diagnostic>);
-        impl Front for Silent {
-            fn line(&mut self, _: &str) {}
-            fn note(&mut self, _: &str) {}
-            fn diagnostics(&mut self, _: &SourceMap, found: &[Diagnostic]) {
-                self.0.extend_from_slice(found);
-            }
-            fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
-        }
-        let mut front = Silent(Vec::new());
-        self.beside = library::folder_of(name);
-        self.reads = model::lint::read_beside_load(&model.commands);
-        if self.commands(&definitions_of(&model.commands), &mut front) == Status::Done {
-            self.plan(&mut front);
-        }
-        front.0
     }
 
     fn describe_script(&mut self, file: FileId, model: &model::Model) {

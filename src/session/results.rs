@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What the file system of the result file is given to take it.
-const ANSWER: Duration = Duration::from_secs(5);
+pub(super) const ANSWER: Duration = Duration::from_secs(5);
 
 /// The same if a file system is known not to answer, which may be this one: the result is wanted now.
 const ANSWER_STALLED: Duration = Duration::from_millis(150);
@@ -87,8 +87,8 @@ impl Session {
         match bounded(LAST, move || writer.finish(&document)) {
             Some(Ok(())) => Status::Done,
             Some(Err(e)) => {
-                front.error(None, &format!("the result file can't be written: {e}"), None);
-                Status::Refused
+                self.result_refused(&e, front);
+                Status::Done
             }
             None => {
                 self.json_elsewhere(front);
@@ -97,17 +97,21 @@ impl Session {
         }
     }
 
-    /// The file system of the result file does not answer: the result goes to standard error.
+    /// The file system of the result file does not answer: the result goes to the results directory if that does, else to standard
+    /// error.
     fn json_elsewhere(&mut self, front: &mut dyn Front) {
         let path = self.settings.json.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        let kept = self.result_in_results();
+        let place =
+            kept.as_ref().map_or("the result follows here".to_owned(), |kept| format!("it is in {}", kept.display()));
         front.error(
             None,
-            &format!(
-                "the result file {path} can't be written: its file system does not answer; the result follows here"
-            ),
+            &format!("the result file {path} can't be written: its file system does not answer; {place}"),
             Some("give `--json` a path on another file system than the one that is measured"),
         );
-        front.result_aside(&self.document);
+        if kept.is_none() {
+            front.result_aside(&self.document);
+        }
         self.result_lost = true;
     }
 

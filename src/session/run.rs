@@ -10,6 +10,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::engine::Asynchronous;
 use crate::fileset::prepare;
 use crate::fileset::settle;
+use crate::flowop::messages::{self, Heard};
 use crate::plan;
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::Span;
@@ -86,6 +87,7 @@ impl Session {
         }
         let status = match self.get_ready(time.as_is, span, front) {
             Ok(mut ready) => {
+                self.bound_trace(ready.plan.n_threads(), front);
                 let limit = self.limit(time.seconds, front);
                 self.measure(&mut ready, limit, report, front)
             }
@@ -235,12 +237,8 @@ impl Session {
     }
 
     /// The options of the runtime, and where `print` is heard.
-    pub(super) fn start(
-        &self,
-        ready: &Ready,
-        front: &mut dyn Front,
-    ) -> Result<(Running, crossbeam::channel::Receiver<String>), Status> {
-        let (messages, heard) = crossbeam::channel::unbounded();
+    pub(super) fn start(&self, ready: &Ready, front: &mut dyn Front) -> Result<(Running, Heard), Status> {
+        let (messages, heard) = messages::queue();
         let options = runtime::Options {
             engine: self.settings.engine,
             asynchronous: self.asynchronous(front)?,
@@ -320,7 +318,7 @@ impl Session {
             let mut beat = Beat::new(self.settings.interval, periodic.as_ref().map(record::Periodic::period));
             let run = &mut run;
             running.wait(length, beat.look(), &mut |tick| {
-                heard.try_iter().for_each(|message| front.note(&message));
+                heard.show(&mut |message| front.note(message));
                 if beat.ends_piece(tick.elapsed_ns) && timeline.look(tick.running, &mut run.intervals) {
                     front.run_ticks(run, tick);
                 }
@@ -342,7 +340,7 @@ impl Session {
             processors: limits::allowed_processors().len() as u64,
         };
         running.settle(GRACE);
-        heard.try_iter().for_each(|message| front.note(&message));
+        heard.show(&mut |message| front.note(message));
         self.conclude(ready, running, run, End { waited, timeline, cpu }, front)
     }
 

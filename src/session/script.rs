@@ -1,8 +1,8 @@
 //! The script as it stands: definitions as they were written, variables with the values that they have now.
 
-use super::{Front, Session, Status, shell};
-use crate::diag::{self, Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, RandomCall, SetBy};
+use super::{Front, Session, Settings, Status, shell};
+use crate::diag::{self, Code, Diagnostic, Severity};
+use crate::model::{self, Command, CommandKind, Expr, Known, RandomCall, SetBy};
 use crate::plan::{Definitions, FRESH};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::Dialect;
@@ -144,6 +144,28 @@ fn definition(map: &SourceMap, span: Span, block: bool) -> &str {
     map.slice(span)
 }
 
+/// A script in the formatter's layout.
+fn laid_out(text: &str) -> String {
+    let mut map = SourceMap::new();
+    let file: FileId = map.add("saved script", text);
+    // Every statement was read before; should they not fit together, the text as it is shows where.
+    syntax::format(&map, file).unwrap_or_else(|_| text.to_owned())
+}
+
+/// Where a script has mistakes: what `wmlrun check` calls errors.
+fn mistakes(text: &str) -> Vec<usize> {
+    let mut session = Session::new(Settings::default(), Arc::default());
+    let file = session.map.add("saved script", text);
+    let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+    let (model, mut found) = model::check(&session.map, file, &session.table, None, &known);
+    if !diag::has_errors(&found) {
+        found.extend(session.check_values(&model, ""));
+    }
+    let errors = found.iter().filter(|d| d.severity == Severity::Error);
+    // What is wrong elsewhere stands in no statement.
+    errors.map(|d| if d.primary.span.file == file { d.primary.span.start as usize } else { usize::MAX }).collect()
+}
+
 impl Session {
     /// `$dir` is the fresh directory, made or yet to be made.
     pub(super) fn set_default_dir(&mut self, path: Option<&str>) {
@@ -190,27 +212,62 @@ impl Session {
             .collect()
     }
 
-    /// The script as it stands: a text that runs.
+    /// The script as it stands, with whatever is wrong in it.
     pub(super) fn script_now(&mut self, front: &mut dyn Front) -> String {
+        laid_out(&self.statements_now(front).concat())
+    }
+
+    /// The script as it stands without what would be refused, such as a `set` that names a variable which is not set; and the
+    /// first lines of what was left out. `None` if what is left would be refused too.
+    pub(super) fn script_that_checks(&mut self, front: &mut dyn Front) -> Option<(String, Vec<String>)> {
+        let mut statements = self.statements_now(front);
+        let mut left_out = Vec::new();
+        loop {
+            let text = statements.concat();
+            let wrong = mistakes(&text);
+            if wrong.is_empty() {
+                return Some((laid_out(&text), left_out));
+            }
+            let (mut end, mut kept) = (0, Vec::new());
+            for (n, statement) in statements.iter().enumerate() {
+                let start = end;
+                end += statement.len();
+                // The head has no statement in it.
+                if n > 0 && wrong.iter().any(|at| (start..end).contains(at)) {
+                    left_out.push(statement.trim().lines().next().unwrap_or_default().to_owned());
+                } else {
+                    kept.push(statement.clone());
+                }
+            }
+            if kept.len() == statements.len() {
+                return None;
+            }
+            statements = kept;
+        }
+    }
+
+    /// A head of comments, then the statements that make the session what it is, each with the end of its line.
+    fn statements_now(&mut self, front: &mut dyn Front) -> Vec<String> {
         let (dialect, mixed) = self.dialects();
         if mixed {
             front.note(&format!(
                 "the definitions are of both dialects; as one script they are read as {dialect}, which may change sizes and ends"
             ));
         }
-        let mut out = format!("{}.\n#\n", shell::SAVED);
+        let mut head = format!("{}.\n#\n", shell::SAVED);
         let seed = self.settings.seed;
         let layout = match self.settings.layout_seed {
             1 => String::new(),
             other => format!(" --layout-seed {other}"),
         };
-        let _ = writeln!(out, "# `wmlrun --seed {seed}{layout} FILE` does what the session did.");
-        let _ = writeln!(out, "#\n# dialect: {dialect}\n");
+        let _ = writeln!(head, "# `wmlrun --seed {seed}{layout} FILE` does what the session did.");
+        let _ = writeln!(head, "#\n# dialect: {dialect}\n");
+        let mut out = vec![head];
         if self.mode != model::QuitMode::default() {
-            let _ = writeln!(out, "set mode quit {}", self.mode.name());
+            out.push(format!("set mode quit {}\n", self.mode.name()));
         }
         for binding in self.scope.bindings().filter(|b| b.by != SetBy::Default) {
-            let _ = writeln!(out, "set ${}={}", binding.name, spelled(&self.map, &binding.value));
+            out.push(format!("set ${}={}\n", binding.name, spelled(&self.map, &binding.value)));
         }
         let d = &self.definitions;
         // What is used stands before its use.
@@ -218,29 +275,25 @@ impl Session {
         let blocks =
             d.composites.iter().map(|c| c.span).chain(d.processes.iter().map(|p| p.span)).map(|span| (span, true));
         for (span, block) in filesets.chain(blocks) {
-            let _ = writeln!(out, "\n{}", definition(&self.map, span, block));
+            out.push(format!("\n{}\n", definition(&self.map, span, block)));
         }
-        out.push('\n');
         if let Some(rate) = &self.event_rate {
-            let _ = writeln!(out, "eventgen rate={}", spelled(&self.map, rate));
+            out.push(format!("\neventgen rate={}\n", spelled(&self.map, rate)));
         }
         if self.lathist {
-            out.push_str("enable lathist\n");
+            out.push("\nenable lathist\n".to_owned());
         }
         for usage in &self.usage {
-            let _ = writeln!(out, "usage {}", written(&usage.node));
+            out.push(format!("\nusage {}\n", written(&usage.node)));
         }
         let default = self.default_seconds.as_ref().map(|s| spelled(&self.map, s));
         let last = self.shell.last_run;
         let seconds = last.and_then(|run| run.seconds).map(|s| s.to_string()).or(default);
         let as_is = if last.is_some_and(|run| run.as_is) { " as-is" } else { "" };
         if let Some(seconds) = seconds.filter(|_| !d.processes.is_empty()) {
-            let _ = writeln!(out, "run {seconds}{as_is}");
+            out.push(format!("\nrun {seconds}{as_is}\n"));
         }
-        let mut map = SourceMap::new();
-        let file: FileId = map.add("saved script", &out);
-        // Every piece was read before; should they not fit together, the text as it is shows where.
-        syntax::format(&map, file).unwrap_or(out)
+        out
     }
 
     /// The dialect of most weight, and whether the definitions have more than one.

@@ -63,6 +63,12 @@ pub struct Settings {
     pub record_env: bool,
     /// The result leaves out what it says of the machine: its name, mounts, paths, the command line.
     pub redact: bool,
+    /// Where everything lies that scripts write.
+    pub results: PathBuf,
+    /// Files and directories elsewhere that scripts may write.
+    pub allow_write: Vec<PathBuf>,
+    /// `fsflush` may drop the caches of the whole machine.
+    pub allow_drop_caches: bool,
     /// The words of the command line, for the result.
     pub command_line: Vec<String>,
 }
@@ -96,6 +102,9 @@ impl Default for Settings {
             json: None,
             record_env: false,
             redact: false,
+            results: PathBuf::from("."),
+            allow_write: Vec::new(),
+            allow_drop_caches: false,
             command_line: Vec::new(),
         }
     }

@@ -6,6 +6,7 @@ use super::run::RunTime;
 use super::{Front, Session, Status, library, listed, script};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::{self, Expr, SetBy};
+use crate::output;
 use crate::plan::{self, Definitions, FRESH};
 use crate::report::json;
 use crate::source::{FileId, Span, Spanned};
@@ -13,6 +14,7 @@ use crate::spec::prompt::{PROMPT, prompt_command};
 use crate::spec::words::STATEMENT_WORDS;
 use crate::syntax::{Piece, statements};
 use crate::util::table::{Align, Table};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -400,34 +402,38 @@ impl Session {
     }
 
     fn save(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
-        let path = PathBuf::from(unquoted(argument.node));
-        if path.as_os_str().is_empty() {
-            return Err(bad(argument.span, "save FILE"));
-        }
+        let path = PathBuf::from(file_name(argument)?);
         let results = beside(&path);
-        let absent =
-            |path: &Path| matches!(std::fs::symlink_metadata(path), Err(e) if e.kind() == std::io::ErrorKind::NotFound);
-        let foreign = match std::fs::read_to_string(&path) {
-            Ok(text) if text.starts_with(SAVED) => None,
-            _ if !absent(&path) => Some(&path),
-            _ => Some(&results).filter(|results| !absent(results)),
-        };
-        if let Some(path) = foreign {
-            let message = format!("{} is there already, and `save` did not write it", path.display());
-            let d = Diagnostic::error(Code::Refused, argument.span, message);
-            return Err(Box::new(d.help("save to a file of another name")));
-        }
-        let text = self.script_now(front);
-        let written = std::fs::write(&path, text).map_err(|e| (path.clone(), e)).and_then(|()| {
-            if self.document.runs.is_empty() {
-                return Ok(());
+        // What the command itself wrote may be replaced; behind a link the file that it names.
+        let ours = [
+            (&path, (|head: &[u8]| head.starts_with(SAVED.as_bytes())) as fn(&[u8]) -> bool),
+            (&results, json::is_result),
+        ];
+        for (path, known) in ours.iter().take(if self.document.runs.is_empty() { 1 } else { 2 }) {
+            if !is_absent(path) && !begins(path, *known) {
+                let message = format!("{} is there already, and `save` did not write it", path.display());
+                let d = Diagnostic::error(Code::Refused, argument.span, message);
+                return Err(Box::new(d.help("save to a file of another name")));
             }
-            let written = json::Writer::create(&results).and_then(|writer| writer.finish(&self.document));
-            written.map_err(|e| (results.clone(), e))
-        });
+        }
+        let Some((text, left_out)) = self.script_that_checks(front) else {
+            let d = Diagnostic::error(Code::Refused, argument.span, "what is defined makes no script without mistakes");
+            return Err(Box::new(d.help("`show` prints it, `check` says what is wrong")));
+        };
+        let replace = |path: &Path, write: output::WriteTo<'_>| {
+            let there = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            output::replace(&there, write).map_err(|e| (path.to_owned(), e))
+        };
+        let mut written = replace(&path, &mut |out| out.write_all(text.as_bytes()));
+        if written.is_ok() && !self.document.runs.is_empty() {
+            written = replace(&results, &mut |out| json::serialize(&self.document, out));
+        }
         if let Err((path, e)) = written {
             front.error(None, &format!("{} can't be written: {e}", path.display()), Some("name another file"));
-            return Ok(Status::Refused);
+            return Ok(Status::Failed);
+        }
+        for statement in left_out {
+            front.note(&format!("left out, since it would be refused: `{statement}`"));
         }
         let runs = self.document.runs.len() as u64;
         let beside = match runs {
@@ -509,6 +515,38 @@ pub(super) fn count(argument: Spanned<&str>, default: usize, form: &str) -> Resu
 /// A file name, which may stand in quotes.
 fn unquoted(text: &str) -> &str {
     text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text)
+}
+
+/// The name of a file to write: in quotes as it is, without them of characters that mean nothing in the language.
+fn file_name(argument: Spanned<&str>) -> Result<&str, Box<Diagnostic>> {
+    let wrong = |message: &str, help: &str| {
+        Err(Box::new(Diagnostic::error(Code::BadArgument, argument.span, message).help(help)))
+    };
+    let name = unquoted(argument.node);
+    if name.is_empty() {
+        return Err(bad(argument.span, "save FILE"));
+    }
+    if name.contains(|c: char| c == '"' || c.is_control()) {
+        return wrong("a file name with a quote or a control character", "name another file");
+    }
+    if name.len() == argument.node.len() && name.contains(|c: char| "{}$#".contains(c) || c.is_whitespace()) {
+        return wrong("a file name with a blank, a brace, `$` or `#`", "put it into quotes: it is taken as it stands");
+    }
+    Ok(name)
+}
+
+/// Whether nothing bears a name; a link that leads nowhere does.
+fn is_absent(path: &Path) -> bool {
+    matches!(std::fs::symlink_metadata(path), Err(e) if e.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// Whether a regular file begins with known bytes. Nothing else is opened.
+fn begins(path: &Path, known: fn(&[u8]) -> bool) -> bool {
+    const HEAD: u64 = 4096;
+    let mut head = Vec::new();
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
+        && std::fs::File::open(path).is_ok_and(|file| file.take(HEAD).read_to_end(&mut head).is_ok())
+        && known(&head)
 }
 
 /// Where the results of a saved script go.

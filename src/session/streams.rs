@@ -5,21 +5,39 @@ use super::publish::without_environment;
 use super::{Front, Session};
 use crate::fileset::Fileset;
 use crate::flowop::slots::FileRef;
-use crate::flowop::stream::Wanted;
+use crate::flowop::stream::{Entry, Wanted};
 use crate::plan::FlowopInfo;
 use crate::random;
 use crate::runtime::{Running, ThreadStream};
 use crate::stats::result::Digest;
-use crate::util::printable;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use crate::sys::limits;
+use crate::util::{count, printable};
+use std::io::Write;
 use std::sync::Arc;
 
 impl Session {
     /// What every thread is to remember, if anything.
     pub(super) fn stream_wanted(&self) -> Option<Wanted> {
         let (hashed, kept) = (self.settings.digest, self.settings.trace.as_ref().map(|(_, n)| *n));
+        let kept = kept.map(|kept| kept.min(self.most_traced));
         (hashed.is_some() || kept.is_some()).then(|| Wanted { hashed: hashed.unwrap_or(0), kept: kept.unwrap_or(0) })
+    }
+
+    /// Before a run of so many threads: a trace takes at most a quarter of the memory that can be had.
+    pub(super) fn bound_trace(&mut self, threads: u64, front: &mut dyn Front) {
+        let Some((path, wanted)) = &self.settings.trace else { return };
+        let (_, free) = limits::memory();
+        // A list that grows is there twice for a moment.
+        let entry = 2 * size_of::<Entry>() as u64;
+        let most = if free == 0 { u64::MAX } else { (free / 4 / entry / threads.max(1)).max(1) };
+        self.most_traced = usize::try_from(most).unwrap_or(usize::MAX);
+        if *wanted > self.most_traced {
+            let (wanted, most) = (count::grouped(*wanted as u64), count::grouped(most));
+            front.note(&format!(
+                "{} gets at most {most} operations of each thread: there is no memory for {wanted}",
+                path.display()
+            ));
+        }
     }
 
     /// Takes the streams of threads that have ended: writes the trace, and returns the digest of all.
@@ -31,22 +49,19 @@ impl Session {
             front
                 .note(&format!("{missing} threads have not come back: their operations are in no digest and no trace"));
         }
-        if let Some((path, _)) = self.settings.trace.clone() {
-            let append = self.traced > 0;
-            let file = if append { File::options().append(true).open(&path) } else { File::create(&path) };
-            let written = file.and_then(|file| {
-                let mut out = BufWriter::new(file);
-                if append {
-                    writeln!(out, "# run {}", self.traced + 1)?;
+        let secrets = self.secrets();
+        if let Some(out) = &mut self.trace {
+            let number = self.traced + 1;
+            let written = out.append(&mut |out| {
+                if number > 1 {
+                    writeln!(out, "# run {number}")?;
                 }
-                let secrets = self.secrets();
-                streams.iter().try_for_each(|s| trace(s, ready, &secrets, &mut out))?;
-                out.flush()
+                streams.iter().try_for_each(|s| trace(s, ready, &secrets, out))
             });
-            if let Err(e) = written {
-                front.error(None, &format!("{} can't be written: {e}", path.display()), Some("name another file"));
-            }
             self.traced += 1;
+            if let Err(e) = written {
+                self.trace_lost(&e, front);
+            }
         }
         let operations = self.settings.digest?;
         let mut short_threads = missing as u64;
@@ -68,7 +83,7 @@ impl Session {
 }
 
 /// The operations of one thread, a line each, parted by tabs.
-fn trace(thread: &ThreadStream, ready: &Ready, secrets: &[String], out: &mut impl Write) -> std::io::Result<()> {
+fn trace(thread: &ThreadStream, ready: &Ready, secrets: &[String], out: &mut dyn Write) -> std::io::Result<()> {
     let process = &ready.plan.processes[thread.process];
     let program = &process.threads[thread.thread];
     // Of names and paths nothing is shown that is the environment's, or that ends a line or a column.

@@ -5,6 +5,7 @@
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
@@ -33,10 +34,13 @@ pub struct Group {
 
 impl Group {
     /// Starts a command by the shell, without standard input. What it prints goes where this program's output goes, or, if
-    /// `aside`, to standard error.
-    pub fn start(command: &str, aside: bool) -> io::Result<Self> {
+    /// `aside`, to standard error. It runs in `dir`, or in this program's directory.
+    pub fn start(command: &str, aside: bool, dir: Option<&Path>) -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(command).process_group(0).stdin(Stdio::null());
+        if let Some(dir) = dir {
+            shell.current_dir(dir);
+        }
         if aside {
             shell.stdout(io::stderr());
         }
@@ -142,7 +146,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pid");
         let command = format!("sleep 1000 & echo $! > {}.new; mv {0}.new {0}; wait", file.display());
-        let mut group = Group::start(&command, true).unwrap();
+        let mut group = Group::start(&command, true, None).unwrap();
         let start = Instant::now();
         while !file.exists() {
             assert!(start.elapsed() < Duration::from_secs(20));
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_a_command_returns_is_seen() {
-        let mut group = Group::start("exit 3", true).unwrap();
+        let mut group = Group::start("exit 3", true, None).unwrap();
         assert_eq!(group.wait(Duration::from_mins(1)).unwrap().unwrap().code(), Some(3));
     }
 }

@@ -103,6 +103,11 @@ pub fn duplicate(fd: Fd) -> Result<Fd> {
     rio::fcntl_dupfd_cloexec(borrow(fd), 0).map(forget)
 }
 
+/// Another descriptor of the same open file, which closes itself: for a thread that shares the process's table.
+pub fn duplicate_file(fd: Fd) -> std::io::Result<std::fs::File> {
+    Ok(rio::fcntl_dupfd_cloexec(borrow(fd), 3)?.into())
+}
+
 /// Reads at an offset.
 #[inline]
 pub fn pread(fd: Fd, buf: &mut [u8], offset: u64) -> Result<usize> {

@@ -4,6 +4,7 @@
 //! go. Until then all of it has ended but the threads in those calls, and the last line names them.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -258,6 +259,19 @@ fn a_result_on_the_file_system_that_hangs_comes_by_standard_error() {
     if !fuse::available("a_result_on_the_file_system_that_hangs_comes_by_standard_error") {
         return;
     }
+    result_on_the_file_system_that_hangs(false);
+}
+
+/// The results directory lies elsewhere: there it is kept.
+#[test]
+fn a_result_on_the_file_system_that_hangs_is_kept_in_the_results_directory() {
+    if !fuse::available("a_result_on_the_file_system_that_hangs_is_kept_in_the_results_directory") {
+        return;
+    }
+    result_on_the_file_system_that_hangs(true);
+}
+
+fn result_on_the_file_system_that_hangs(elsewhere: bool) {
     let armed = Arc::new(AtomicBool::new(false));
     let hangs = Arc::clone(&armed);
     let slow = Slow::of_all(move |kind, _, _| match kind {
@@ -267,7 +281,9 @@ fn a_result_on_the_file_system_that_hangs_comes_by_standard_error() {
     });
     let json = slow.dir().join("out.json");
     let wml = Wml::new().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
-    let wml = wml.args(["x.wml", "--no-settle", "--engine", "posix", "--json"]).args([&json]).args(["--dir"]);
+    let wml = wml.args(["x.wml", "--no-settle", "--engine", "posix", "--json"]).args([&json]);
+    let results = if elsewhere { Path::new(".") } else { slow.dir() };
+    let wml = wml.args(["--results"]).args([results]).args(["--dir"]);
     let running = wml.args([slow.dir()]).timeout(Duration::from_mins(3)).start();
     wait_until(&running, "the run", || slow.tally(Kind::Read).calls >= 5);
     armed.store(true, Ordering::SeqCst);
@@ -275,10 +291,16 @@ fn a_result_on_the_file_system_that_hangs_comes_by_standard_error() {
     slow.release();
     let output = running.wait();
     let text = &output.stderr;
-    assert!(text.contains("its file system does not answer; the result follows here"), "{text}");
-    let start = text.find("\n{\n").expect("a document") + 1;
-    let end = text[start..].find("\n}\n").expect("all of a document") + start + 2;
-    let document: Value = serde_json::from_str(&text[start..end]).unwrap();
+    let document: Value = if elsewhere {
+        let kept = output.dir().join("out.json");
+        assert!(text.contains(&format!("does not answer; it is in {}", kept.display())), "{text}");
+        serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap()
+    } else {
+        assert!(text.contains("its file system does not answer; the result follows here"), "{text}");
+        let start = text.find("\n{\n").expect("a document") + 1;
+        let end = text[start..].find("\n}\n").expect("all of a document") + start + 2;
+        serde_json::from_str(&text[start..end]).unwrap()
+    };
     assert_eq!(document["runs"][0]["state"], "stuck");
     assert_eq!(output.code(), 1);
     assert!(output.stdout.contains("rd"), "the report is there\n{}", output.stdout);

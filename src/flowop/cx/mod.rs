@@ -9,6 +9,7 @@ mod pick;
 pub use pick::{Makers, PickBy, Starvation, maker};
 
 use super::buffer::IoBuffer;
+use super::messages::Messages;
 use super::slots::{FileRef, Slots};
 use super::stream::Stream;
 use super::{Failure, Outcome};
@@ -73,7 +74,7 @@ pub struct OpCx<'r> {
     /// The asynchronous operations that the thread has out, if its program has any.
     pub aio: Option<super::aio::Outstanding>,
     /// Where `print` goes.
-    pub messages: Option<crossbeam::channel::Sender<String>>,
+    pub messages: Option<Messages>,
     /// The offset used last, for `reoffset`.
     pub last_offset: u64,
     /// What the thread does, one operation after another, if somebody wants to know.
@@ -123,7 +124,7 @@ pub struct Parts<'r> {
     /// See [`OpCx`].
     pub aio: Option<super::aio::Outstanding>,
     /// See [`OpCx`].
-    pub messages: Option<crossbeam::channel::Sender<String>>,
+    pub messages: Option<Messages>,
     /// See [`OpCx`].
     pub stream: Option<Box<Stream>>,
 }
@@ -453,7 +454,7 @@ impl<'r> OpCx<'r> {
     #[cold]
     pub fn say(&self, ordinal: usize, text: &str) {
         if let Some(messages) = &self.messages {
-            let _ = messages.send(format!("message from instance {}: {text}", ordinal + 1));
+            messages.send(ordinal, text);
         }
     }
 

@@ -52,6 +52,7 @@ pub const TABLE: &[Lint] = &[
     Lint { code: Code::SlotUse, spoils: true, find: slots::misused },
     Lint { code: Code::RateTooHigh, spoils: true, find: rates::too_high },
     Lint { code: Code::RunsShell, spoils: false, find: shell::commands },
+    Lint { code: Code::WritesFile, spoils: false, find: shell::writes },
 ];
 
 /// All doubts about a model that has no errors, in the order of the text.
@@ -72,6 +73,14 @@ pub fn lint(model: &Model, scope: &Scope, before_run: bool) -> Vec<Diagnostic> {
     }
     found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
     found.dedup();
+    found
+}
+
+/// What a script does besides its runs: commands of the shell, files that it writes.
+pub(crate) fn effects(commands: &[Command], scope: &Scope) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    shell::told(commands, &mut found);
+    shell::written(commands, scope, &mut found);
     found
 }
 

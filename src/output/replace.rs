@@ -1,0 +1,109 @@
+//! A regular file is replaced as a whole: a temporary beside it is written, brought to the device, and renamed.
+
+use super::WriteTo;
+use rustix::process::{Resource, getrlimit};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
+use std::path::{Path, PathBuf};
+
+/// Room that an output must find before a run.
+const ROOM: u64 = 64 << 10;
+
+/// Bytes of a file's name that its temporary's name repeats: a name may have 255.
+const REPEATED: usize = 200;
+
+/// Replaces what a path names, or makes it. Mode and owner of an existing file are kept. On an error the old file is whole.
+pub fn replace(path: &Path, write: WriteTo<'_>) -> io::Result<()> {
+    replaced(path, write).map(drop)
+}
+
+/// The same; the new file, positioned at its end.
+pub(super) fn replaced(path: &Path, write: WriteTo<'_>) -> io::Result<File> {
+    let (file, temporary) = temporary(path)?;
+    let mut written = || {
+        if let Ok(meta) = fs::metadata(path) {
+            // Only root may give files away; of another user's file a copy of one's own remains.
+            let _ = fchown(&file, Some(meta.uid()), Some(meta.gid()));
+            file.set_permissions(meta.permissions())?;
+        }
+        write_all(&file, 0, write)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    match written() {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            // The error that counts is the first.
+            let _ = fs::remove_file(&temporary);
+            Err(error)
+        }
+    }
+}
+
+/// Writes to a file that has `len` bytes. The limit on file sizes is an error here, not a signal.
+pub(super) fn write_all(file: &File, len: u64, write: WriteTo<'_>) -> io::Result<()> {
+    let most = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+    let mut out = BufWriter::with_capacity(1 << 16, Within { file, left: most.saturating_sub(len) });
+    let done = write(&mut out).and_then(|()| out.flush());
+    if done.is_err() {
+        // What is still in the buffer is not wanted any more.
+        let _ = out.into_parts();
+    }
+    done
+}
+
+/// A file up to the limit on its size.
+struct Within<'a> {
+    file: &'a File,
+    left: u64,
+}
+
+impl Write for Within<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() as u64 > self.left {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let n = self.file.write(bytes)?;
+        self.left -= n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A new file beside `path`, with its name.
+fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?.as_bytes();
+    let mut hidden = OsString::from(".");
+    hidden.push(OsString::from_vec(name[..name.len().min(REPEATED)].to_vec()));
+    // The number keeps apart programs that write to one name; left over by a killed one of the same number, it is ours.
+    hidden.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(hidden);
+    match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&temporary)?;
+            Ok((OpenOptions::new().write(true).create_new(true).open(&temporary)?, temporary))
+        }
+        other => Ok((other?, temporary)),
+    }
+}
+
+/// Checks that a file can be made beside `path` and finds some room, and leaves nothing.
+pub(super) fn probe(path: &Path) -> io::Result<()> {
+    let (file, temporary) = temporary(path)?;
+    let zeros = vec![0; ROOM as usize];
+    let written = write_all(&file, 0, &mut |out| out.write_all(&zeros)).and_then(|()| {
+        // Only some file systems say that they are full before they have to write.
+        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, ROOM) {
+            Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => Err(io::ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        }
+    });
+    fs::remove_file(temporary)?;
+    written
+}

@@ -1,0 +1,370 @@
+//! The results directory: everything that a script writes lies below it.
+//!
+//! A path that leads elsewhere is mapped below it, unless the user allowed that place. Below the directory no link is followed:
+//! each component is opened by itself, the last one is new or replaced by a rename. A file that is there already is replaced
+//! only if the caller knows its content for what the same command wrote; else the next free `NAME.N` is taken.
+
+use super::WriteTo;
+use super::replace::write_all;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Component, Path, PathBuf};
+
+/// Names that are tried for one file.
+const NAMES: u32 = 10_000;
+
+/// Bytes of an existing file that are looked at.
+const LOOKED_AT: u64 = 64 << 10;
+
+const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Where a script's files go.
+#[derive(Clone, Debug)]
+pub struct Results {
+    base: PathBuf,
+    allowed: Vec<PathBuf>,
+}
+
+/// Where a path of a script leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The directory that the user named, absolute.
+    root: PathBuf,
+    /// The rest: plain names.
+    below: PathBuf,
+    /// It is not where the script says.
+    pub mapped: bool,
+    /// Where the script says, absolute.
+    pub asked: PathBuf,
+}
+
+impl Place {
+    /// The whole path.
+    pub fn path(&self) -> PathBuf {
+        self.root.join(&self.below)
+    }
+}
+
+/// A file that was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its own name was taken by a file that is not replaced.
+    pub renamed: bool,
+}
+
+/// The plain names of a path, `..` taken together with the name before it.
+fn plain(path: &Path) -> PathBuf {
+    let mut names: Vec<&OsStr> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => names.push(name),
+            Component::ParentDir => drop(names.pop()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    names.into_iter().collect()
+}
+
+/// An absolute path without `.` and `..`.
+fn absolute(path: &Path) -> PathBuf {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    Path::new("/").join(plain(&whole))
+}
+
+impl Results {
+    /// Below `base`; what lies below one of `allowed`, or is one, is where a script says.
+    pub fn new(base: &Path, allowed: &[PathBuf]) -> Self {
+        Self { base: absolute(base), allowed: allowed.iter().map(|path| absolute(path)).collect() }
+    }
+
+    /// The directory, absolute.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// Checks that the directory is one, or can be made, and makes nothing.
+    pub fn check(&self) -> io::Result<()> {
+        match std::fs::metadata(&self.base) {
+            Ok(meta) if !meta.is_dir() => return Err(ErrorKind::NotADirectory.into()),
+            Ok(_) => rustix::fs::access(&self.base, rfs::Access::WRITE_OK | rfs::Access::EXEC_OK)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                // It is made with the first file: one directory, not those above it.
+                let above = self.base.parent().unwrap_or(Path::new("/"));
+                rustix::fs::access(above, rfs::Access::WRITE_OK | rfs::Access::EXEC_OK)?;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Where a path of a script leads: relative ones begin at the results directory.
+    pub fn place(&self, wanted: &Path) -> Place {
+        self.place_at(absolute(&self.base.join(wanted)), wanted)
+    }
+
+    /// Where a path leads that begins at a directory of [`Self::place`].
+    pub fn place_in(&self, dir: &Place, wanted: &Path) -> Place {
+        if wanted.is_absolute() {
+            return self.place(wanted);
+        }
+        let asked = absolute(&dir.path().join(wanted));
+        match asked.strip_prefix(dir.path()) {
+            Ok(below) => Place { root: dir.root.clone(), below: dir.below.join(below), mapped: false, asked },
+            Err(_) => self.place_at(asked, wanted),
+        }
+    }
+
+    fn place_at(&self, asked: PathBuf, wanted: &Path) -> Place {
+        if let Ok(below) = asked.strip_prefix(&self.base) {
+            return Place { root: self.base.clone(), below: below.to_owned(), mapped: false, asked };
+        }
+        for allowed in &self.allowed {
+            let Ok(below) = asked.strip_prefix(allowed) else { continue };
+            let (root, below) = match (below.as_os_str().is_empty(), allowed.parent(), allowed.file_name()) {
+                // The path itself: a file, unless it is a directory.
+                (true, Some(above), Some(name)) if !allowed.is_dir() => (above.to_owned(), PathBuf::from(name)),
+                _ => (allowed.clone(), below.to_owned()),
+            };
+            return Place { root, below, mapped: false, asked };
+        }
+        Place { root: self.base.clone(), below: plain(wanted), mapped: true, asked }
+    }
+
+    /// Makes a directory with all above it.
+    pub fn make_dir(&self, place: &Place) -> io::Result<()> {
+        self.open_dir(place, &place.below).map(drop)
+    }
+
+    /// Makes a directory that was not there before, of this name or, if that is taken, `NAME.N`.
+    pub fn make_new_dir(&self, place: &Place) -> io::Result<PathBuf> {
+        let (above, name) = split(place)?;
+        let dir = self.open_dir(place, above)?;
+        for n in 0..NAMES {
+            let name = numbered(name, n);
+            match rfs::mkdirat(&dir, &name, Mode::from_raw_mode(0o777)) {
+                Ok(()) => return Ok(place.root.join(above).join(name)),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    /// Writes a file. One that is there is replaced if `ours` says of its first bytes that the same command wrote them.
+    pub fn write(&self, place: &Place, ours: &dyn Fn(&[u8]) -> bool, write: WriteTo<'_>) -> io::Result<Placed> {
+        let (above, name) = split(place)?;
+        let dir = self.open_dir(place, above)?;
+        let temporary = format!(".wmlrun-{}.tmp", std::process::id());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let create = || rfs::openat(&dir, &temporary, flags, Mode::from_raw_mode(0o666));
+        let file = match create() {
+            // Left over by a killed program of the same number.
+            Err(Errno::EXIST) => {
+                rfs::unlinkat(&dir, &temporary, AtFlags::empty())?;
+                create()
+            }
+            other => other,
+        };
+        let file = File::from(file?);
+        let written = write_all(&file, 0, write).and_then(|()| file.sync_all()).and_then(|()| {
+            for n in 0..NAMES {
+                let name = numbered(name, n);
+                if moved(&dir, &temporary, &name, ours)? {
+                    return Ok(Placed { path: place.root.join(above).join(name), renamed: n > 0 });
+                }
+            }
+            Err(ErrorKind::AlreadyExists.into())
+        });
+        if written.is_err() {
+            let _ = rfs::unlinkat(&dir, &temporary, AtFlags::empty());
+        }
+        written
+    }
+
+    /// Opens a directory below the root of a place, made where it is not there.
+    fn open_dir(&self, place: &Place, below: &Path) -> io::Result<OwnedFd> {
+        // The root is the user's word: links in it are followed.
+        let mut dir = match rfs::open(&place.root, DIR, Mode::empty()) {
+            Err(Errno::NOENT) if place.root == self.base => {
+                std::fs::create_dir(&place.root)?;
+                rfs::open(&place.root, DIR, Mode::empty())?
+            }
+            other => other?,
+        };
+        for name in below {
+            dir = match step(&dir, name) {
+                Err(Errno::NOENT) => {
+                    match rfs::mkdirat(&dir, name, Mode::from_raw_mode(0o777)) {
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                    step(&dir, name)?
+                }
+                Err(Errno::LOOP) => {
+                    let message = format!("`{}` is a symbolic link", name.display());
+                    return Err(io::Error::new(ErrorKind::NotADirectory, message));
+                }
+                other => other?,
+            };
+        }
+        Ok(dir)
+    }
+}
+
+/// Directory above a place, and its name.
+fn split(place: &Place) -> io::Result<(&Path, &OsStr)> {
+    let name = place.below.file_name().ok_or_else(|| io::Error::from(ErrorKind::IsADirectory))?;
+    Ok((place.below.parent().unwrap_or(Path::new("")), name))
+}
+
+/// `NAME`, then `NAME.1`, `NAME.2`, …
+fn numbered(name: &OsStr, n: u32) -> OsString {
+    let mut name = name.to_owned();
+    if n > 0 {
+        name.push(format!(".{n}"));
+    }
+    name
+}
+
+/// Opens a directory in a directory: no link, nothing outside of it.
+fn step(dir: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match rfs::openat2(dir.as_fd(), name, DIR, Mode::empty(), resolve) {
+        // Kernels and containers without the call: of a single name this does the same.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let opened = rfs::openat(dir, name, DIR | OFlags::NOFOLLOW, Mode::empty());
+            opened.map_err(|error| if error == Errno::NOTDIR { Errno::LOOP } else { error })
+        }
+        other => other,
+    }
+}
+
+/// Gives the temporary a name, if that is free or bears what may be replaced.
+fn moved(dir: &OwnedFd, temporary: &str, name: &OsStr, ours: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
+    if may_replace(dir, name, ours) {
+        rfs::renameat(dir, temporary, dir, name)?;
+        return Ok(true);
+    }
+    match rfs::renameat_with(dir, temporary, dir, name, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => Ok(false),
+        // File systems that can't: a link fails just so where the name is taken.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            match rfs::linkat(dir, temporary, dir, name, AtFlags::empty()) {
+                Ok(()) => {
+                    rfs::unlinkat(dir, temporary, AtFlags::empty())?;
+                    Ok(true)
+                }
+                Err(Errno::EXIST) => Ok(false),
+                Err(error) => Err(error.into()),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a name bears a regular file that the caller knows. Links, pipes and devices are never looked into.
+fn may_replace(dir: &OwnedFd, name: &OsStr, ours: &dyn Fn(&[u8]) -> bool) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let regular = |stat: rfs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if !rfs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(regular) {
+        return false;
+    }
+    let Ok(file) = rfs::openat(dir, name, flags, Mode::empty()) else { return false };
+    if !rfs::fstat(&file).is_ok_and(regular) {
+        return false;
+    }
+    let mut head = Vec::new();
+    File::from(file).take(LOOKED_AT).read_to_end(&mut head).is_ok() && ours(&head)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn ours(head: &[u8]) -> bool {
+        head.starts_with(b"ours")
+    }
+
+    fn put(results: &Results, wanted: &str) -> io::Result<Placed> {
+        results.write(&results.place(Path::new(wanted)), &ours, &mut |out| out.write_all(b"ours, new"))
+    }
+
+    #[test]
+    fn every_path_leads_below_the_directory() {
+        let results = Results::new(Path::new("/r/e"), &["/ok".into()]);
+        let at = |wanted: &str| results.place(Path::new(wanted)).path().display().to_string();
+        for (wanted, path) in [
+            ("x", "/r/e/x"),
+            ("a/../b", "/r/e/b"),
+            ("../../x", "/r/e/x"),
+            ("../f/x", "/r/e/f/x"),
+            ("/etc/passwd", "/r/e/etc/passwd"),
+            ("/r/e/x", "/r/e/x"),
+            ("/r/ee/x", "/r/e/r/ee/x"),
+            ("/ok/x", "/ok/x"),
+            ("/ok/../etc/x", "/r/e/etc/x"),
+            ("/okay/x", "/r/e/okay/x"),
+            ("../../ok/x", "/ok/x"),
+        ] {
+            assert_eq!(at(wanted), path, "{wanted}");
+        }
+        assert!(results.place(Path::new("/etc/passwd")).mapped && !results.place(Path::new("a/b")).mapped);
+        let dir = results.place(Path::new("d"));
+        assert_eq!(results.place_in(&dir, Path::new("x")).path(), Path::new("/r/e/d/x"));
+        assert_eq!(results.place_in(&dir, Path::new("../x")).path(), Path::new("/r/e/x"));
+        assert_eq!(results.place_in(&dir, Path::new("../../../x")).path(), Path::new("/r/e/x"));
+    }
+
+    #[test]
+    fn only_what_is_ours_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let results = Results::new(dir.path(), &[]);
+        fs::write(at("own"), "ours, old").unwrap();
+        fs::hard_link(at("own"), at("own-too")).unwrap();
+        fs::write(at("foreign"), "theirs").unwrap();
+        symlink("foreign", at("link")).unwrap();
+        fs::create_dir(at("dir")).unwrap();
+        rfs::mknodat(rfs::CWD, at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        for name in ["foreign", "link", "dir", "pipe"] {
+            let placed = put(&results, name).unwrap();
+            assert_eq!((placed.path, placed.renamed), (at(&format!("{name}.1")), true));
+            // The second time the first of ours.
+            assert_eq!(put(&results, name).unwrap().path, at(&format!("{name}.1")));
+        }
+        assert!(!put(&results, "own").unwrap().renamed && !put(&results, "a/b/new").unwrap().renamed);
+        assert_eq!(fs::read(at("own-too")).unwrap(), b"ours, old", "the other name keeps its file");
+        assert_eq!(fs::read(at("foreign")).unwrap(), b"theirs");
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        let hidden = fs::read_dir(dir.path())
+            .unwrap()
+            .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
+        assert_eq!(hidden.count(), 0, "no temporary stays");
+    }
+
+    #[test]
+    fn no_link_leads_out_of_it() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        symlink(other.path(), dir.path().join("out")).unwrap();
+        symlink(dir.path(), other.path().join("named")).unwrap();
+        let results = Results::new(dir.path(), &[]);
+        assert!(put(&results, "out/x").unwrap_err().to_string().contains("symbolic link"));
+        assert!(results.make_dir(&results.place(Path::new("out/d"))).is_err());
+        // A link that the user named is the user's word.
+        put(&Results::new(&other.path().join("named"), &[]), "x").unwrap();
+        assert!(dir.path().join("x").is_file());
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1);
+        assert_eq!(put(&results, "").unwrap_err().kind(), ErrorKind::IsADirectory);
+    }
+}

@@ -1,0 +1,184 @@
+//! What a session writes: the result, the trace, and the files that scripts name.
+//!
+//! Deliberately absent: how files are opened and replaced (`output`), and their forms (`report`).
+
+use super::bounded::bounded;
+use super::results::ANSWER;
+use super::{Front, Session, Status};
+use crate::diag::{Code, Diagnostic};
+use crate::model::Expr;
+use crate::output::{Appender, FileId, Place, Placed, Target, file_id};
+use crate::report::{filebench, json};
+use crate::source::Spanned;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+impl Session {
+    /// Opens the outputs that the command line names: before anything is made, so that a bad path costs nothing. `scripts` are
+    /// files that are read.
+    pub fn open_outputs(&mut self, scripts: &[PathBuf], front: &mut dyn Front) -> Status {
+        let read: Vec<FileId> = scripts.iter().filter_map(|path| file_id(path)).collect();
+        let refused = |front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str| {
+            let help = format!("give `{option}` another path");
+            front.error(None, &format!("the {what} {} can't be written: {e}", path.display()), Some(&help));
+            Status::Refused
+        };
+        if let Err(e) = self.results.check() {
+            return refused(front, "results directory", &self.settings.results.clone(), &e, "--results");
+        }
+        if let (Some(json), Some((trace, _))) = (&self.settings.json, &self.settings.trace)
+            && (json == trace || file_id(json).is_some_and(|id| Some(id) == file_id(trace)))
+            && (json.is_file() || !json.exists())
+        {
+            front.error(
+                None,
+                &format!("`--json` and `--trace` both name {}", json.display()),
+                Some("give each a path of its own"),
+            );
+            return Status::Script;
+        }
+        if let Some(path) = self.settings.json.clone() {
+            match json::Writer::create(&path, &read) {
+                Ok(writer) => self.json = Some(writer),
+                Err(e) => return refused(front, "result file", &path, &e, "--json"),
+            }
+        }
+        if let Some((path, _)) = self.settings.trace.clone() {
+            match Target::open(&path, &read) {
+                Ok(target) => self.trace = Some(Appender::new(target)),
+                Err(e) => return refused(front, "trace", &path, &e, "--trace"),
+            }
+        }
+        Status::Done
+    }
+
+    /// Whether a file is one that this session replaces.
+    pub(super) fn is_output(&self, path: &Path) -> bool {
+        let outputs = [self.json.as_ref().and_then(json::Writer::id), self.trace.as_ref().and_then(Appender::id)];
+        file_id(path).is_some_and(|id| outputs.contains(&Some(id)))
+    }
+
+    /// The result's place did not take it: it goes to the results directory, should that be elsewhere.
+    pub(super) fn result_refused(&mut self, e: &io::Error, front: &mut dyn Front) {
+        if e.kind() == ErrorKind::BrokenPipe {
+            front.note("the result was not read to its end");
+            return;
+        }
+        self.result_lost = true;
+        let path = self.settings.json.clone().unwrap_or_default();
+        let help = match self.result_in_results() {
+            Some(kept) => format!("it is in {}", kept.display()),
+            None => "make room, or give `--json` another path".to_owned(),
+        };
+        front.error(None, &format!("the result file {} can't be written: {e}", path.display()), Some(&help));
+    }
+
+    /// Writes the result to the results directory, if that is another place than its own; where it is.
+    pub(super) fn result_in_results(&self) -> Option<PathBuf> {
+        let path = self.settings.json.clone().unwrap_or_default();
+        let name = path.file_name().filter(|name| *name != "-").unwrap_or("result.json".as_ref()).to_owned();
+        let (results, document) = (self.results.clone(), self.document.clone());
+        // It may lie on a file system that does not answer.
+        bounded(ANSWER, move || {
+            let place = results.place(Path::new(&name));
+            // Where there was no room, there is none under another name.
+            if std::path::absolute(&path).is_ok_and(|path| path == place.path()) {
+                return None;
+            }
+            let placed = results.write(&place, &json::is_result, &mut |out| json::serialize(&document, out));
+            placed.ok().map(|placed| placed.path)
+        })
+        .flatten()
+    }
+
+    /// A part of the trace could not be written. The measurement goes on.
+    pub(super) fn trace_lost(&mut self, e: &io::Error, front: &mut dyn Front) {
+        if e.kind() == ErrorKind::BrokenPipe {
+            front.note("the trace was not read to its end");
+            return;
+        }
+        self.result_lost = true;
+        let path = self.settings.trace.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
+        front.error(
+            None,
+            &format!("the trace {path} can't be written: {e}"),
+            Some("make room, or give `--trace` another path"),
+        );
+    }
+
+    /// Where the script's files lie now: that of `stats directory`, else the results directory.
+    pub(super) fn results_dir(&self) -> PathBuf {
+        let dir = self.stats_dir.as_ref().map_or_else(|| self.results.base().to_owned(), Place::path);
+        // That of `--results` is made with the first file in it.
+        if dir.is_dir() { dir } else { PathBuf::from(".") }
+    }
+
+    /// `stats directory`.
+    pub(super) fn results_directory(
+        &mut self,
+        dir: &Spanned<Expr>,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        let wanted = self.text(dir)?;
+        let place = self.results.place(Path::new(&wanted));
+        self.warn_if_mapped(&wanted, dir, &place, &place.path(), front);
+        if let Err(e) = self.results.make_dir(&place) {
+            let text = format!("{} can't be made: {e}", place.path().display());
+            front.error(None, &text, Some("name another directory, or give `--results`"));
+            return Ok(Status::Refused);
+        }
+        self.stats_dir = Some(place);
+        Ok(Status::Done)
+    }
+
+    /// `stats dump`, `multidump` and `xmldump`.
+    pub(super) fn dump(
+        &mut self,
+        file: &Spanned<Expr>,
+        form: &filebench::File,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        let wanted = self.text(file)?;
+        let place = match &self.stats_dir {
+            Some(dir) => self.results.place_in(dir, Path::new(&wanted)),
+            None => self.results.place(Path::new(&wanted)),
+        };
+        let Some(run) = self.document.runs.last() else {
+            front.note(&format!("{} is not written: nothing was measured yet", place.path().display()));
+            return Ok(Status::Done);
+        };
+        match self.results.write(&place, &form.ours, &mut |out| (form.write)(run, out)) {
+            Ok(Placed { path, renamed }) => {
+                self.warn_if_mapped(&wanted, file, &place, &path, front);
+                if renamed {
+                    let taken = place.path();
+                    front.note(&format!(
+                        "{} is there already, and `{}` did not write it: see {}",
+                        taken.display(),
+                        form.command,
+                        path.display()
+                    ));
+                }
+            }
+            Err(e) => {
+                self.result_lost = true;
+                let text = format!("{} can't be written: {e}", place.path().display());
+                // What comes after it may be measured all the same.
+                front.error(None, &text, Some("name another file, or give `--results`"));
+            }
+        }
+        Ok(Status::Done)
+    }
+
+    /// Whoever looks for a file where the script says is told where it is.
+    fn warn_if_mapped(&self, wanted: &str, at: &Spanned<Expr>, place: &Place, path: &Path, front: &mut dyn Front) {
+        if !place.mapped {
+            return;
+        }
+        let message = format!("`{wanted}` is outside of the results directory: it is {} instead", path.display());
+        let d = Diagnostic::warning(Code::WritesFile, at.span, message);
+        let help =
+            format!("`--results DIR` names that directory; `--allow-write {}` allows this path", place.asked.display());
+        front.diagnostics(&self.map, &[d.help(help)]);
+    }
+}

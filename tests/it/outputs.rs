@@ -1,0 +1,450 @@
+//! What a script or an option writes: where it lies, what it replaces, and what becomes of it where it can't be written.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cmd::{Output, Wml};
+use crate::mounts::{Fs, Mount, available};
+use crate::tree::tree;
+
+const DEFINED: &str = "define fileset name=s,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=100\n\
+                       define process name=p { thread name=t { flowop statfile name=look,filesetname=s } }\n";
+
+/// A script of 1.4 that measures and then does `more`.
+fn measuring(more: &str) -> String {
+    format!("{DEFINED}create processes\nstats clear\nsleep 0.1\nstats snap\n{more}\nshutdown processes\n")
+}
+
+fn null(script: &str) -> Wml {
+    Wml::new().file("w/s.f", script).args(["w/s.f", "--engine", "null"])
+}
+
+fn is_dump(path: &Path) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text.starts_with("Flowop totals:\n") && text.contains("look"))
+}
+
+/// A call of a shell with the program as `$0`: `$0 s.wml --json …`.
+fn shell(line: &str) -> Wml {
+    Wml::new().file("s.wml", DEFINED).under(["bash", "-c", line])
+}
+
+const RUN: &str = "\"$0\" s.wml --engine null --runtime 0.1";
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn a_script_writes_below_the_results_directory_only() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join(".bashrc"), "mine").unwrap();
+    let absolute = home.path().join(".bashrc").display().to_string();
+    let inside = absolute.trim_start_matches('/').to_owned();
+    let dir = home.path().display();
+    for (more, at) in [
+        (format!("stats dump \"{absolute}\""), inside.clone()),
+        (format!("stats xmldump \"{absolute}\""), inside.clone()),
+        (format!("stats multidump \"{absolute}\""), inside.clone()),
+        ("stats dump \"../../../../x\"".to_owned(), "x".to_owned()),
+        ("stats dump \"sub/../../../x\"".to_owned(), "x".to_owned()),
+        (format!("stats directory \"{dir}\"\nstats dump \".bashrc\""), inside.clone()),
+        (format!("stats directory \"out\"\nstats dump \"../../../..{absolute}\""), inside.clone()),
+        (format!("stats dump \"w/../../{}/../..{absolute}\"", "../".repeat(20)), inside.clone()),
+    ] {
+        let before = tree(home.path());
+        let call = null(&measuring(&more)).args(["--results", "r"]);
+        let output = call.run().exits(0);
+        assert_eq!(before, tree(home.path()), "{more}\n{}", output.shown());
+        let found = output.dir().join("r").join(&at);
+        assert!(found.is_file(), "{more}: nothing at {}\n{}", found.display(), output.shown());
+        assert_eq!(output.left(), ["r", "w"], "{more}");
+        assert!(
+            output.stderr.contains("warning[W0417]") && output.stderr.contains("outside"),
+            "{more}\n{}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn what_lies_in_the_results_directory_already_stays() {
+    let call = null(&measuring("stats dump \"d\"\nstats multidump \"d\"\nstats xmldump \"d\""));
+    let at = |name: &str| call.dir().join(name);
+    fs::write(at("precious"), "mine").unwrap();
+    symlink("precious", at("d")).unwrap();
+    fs::hard_link(at("precious"), at("d.1")).unwrap();
+    let dir = call.dir().to_owned();
+    let output = call.run().exits(0);
+    let at = |name: &str| dir.join(name);
+    assert_eq!(text(&at("precious")), "mine");
+    assert!(fs::symlink_metadata(at("d")).unwrap().is_symlink() && text(&at("d.1")) == "mine");
+    assert!(is_dump(&at("d.2")) && is_dump(&at("d.3")) && text(&at("d.4")).starts_with("<stat_doc"));
+    assert!(text(&at("d.3")).contains('\t') && !text(&at("d.2")).contains('\t'), "each by its own command");
+    assert!(
+        output.stderr.contains("d.2") && output.stderr.contains("`stats dump` did not write it"),
+        "{}",
+        output.stderr
+    );
+    // A second time the same commands replace what they wrote.
+    let names = output.left();
+    let mut again = std::process::Command::new(crate::cmd::binary());
+    let again = again.args(["w/s.f", "--engine", "null"]).current_dir(&dir).output().unwrap();
+    assert!(again.status.success());
+    assert_eq!(output.left(), names);
+}
+
+#[test]
+fn no_link_leads_out_of_the_results_directory() {
+    let other = tempfile::tempdir().unwrap();
+    for more in ["stats dump \"out/d\"", "stats dump \"a/../out/d\""] {
+        let call = null(&measuring(more));
+        symlink(other.path(), call.dir().join("out")).unwrap();
+        let output = call.run().exits(1);
+        assert!(output.stderr.contains("symbolic link") && output.stdout.contains("look"), "{}", output.shown());
+    }
+    let call = null(&measuring("stats directory \"out/d\""));
+    symlink(other.path(), call.dir().join("out")).unwrap();
+    call.run().exits(3);
+    assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0, "behind the link");
+    // The directory itself is the user's word.
+    let call = null(&measuring("stats dump \"d\"")).args(["--results", "r"]);
+    symlink(other.path(), call.dir().join("r")).unwrap();
+    call.run().exits(0);
+    assert!(is_dump(&other.path().join("d")));
+}
+
+#[test]
+fn elsewhere_a_script_writes_with_leave_only() {
+    let other = tempfile::tempdir().unwrap();
+    let path = other.path().display().to_string();
+    let script = measuring(&format!("stats dump \"{path}/d\"\nstats dump \"{path}/e\""));
+    let output = null(&script).args(["--allow-write", &format!("{path}/d")]).run().exits(0);
+    assert!(is_dump(&other.path().join("d")) && !other.path().join("e").exists());
+    assert!(is_dump(&output.dir().join(path.trim_start_matches('/')).join("e")));
+    let output = null(&script).args(["--allow-write", &path]).run().exits(0);
+    assert!(is_dump(&other.path().join("e")) && !other.path().join("d.1").exists());
+    assert!(!output.stderr.contains("W0417"), "{}", output.stderr);
+    // With leave, too, nothing foreign is replaced.
+    fs::write(other.path().join("e"), "mine").unwrap();
+    null(&script).args(["--allow-write", &path]).run().exits(0);
+    assert!(text(&other.path().join("e")) == "mine" && is_dump(&other.path().join("e.1")));
+}
+
+#[test]
+fn check_says_what_a_script_and_those_that_it_loads_write_and_run() {
+    let loaded =
+        measuring("stats directory \"made\"\nstats dump \"dumped\"\nsystem \"touch ran\"\nfsflush fstype=ext4");
+    let more = "load lib\nstats xmldump \"x\"\nstats multidump \"m\"\nstats command \"sleep 1\"\nforeach $i in 1 { stats dump \"$i\" }\n";
+    let output = Wml::new().file("w/lib.f", &loaded).file("w/s.f", more).args(["check", "w/s.f"]).run().exits(0);
+    assert_eq!(output.stderr.matches("[W0417]").count(), 6, "{}", output.stderr);
+    assert_eq!(output.stderr.matches("[W0415]").count(), 2, "{}", output.stderr);
+    for word in ["`made`", "`dumped`", "`x`", "`m`", "lib.f"] {
+        assert!(output.stderr.contains(word), "no {word}\n{}", output.stderr);
+    }
+    assert_eq!(output.left(), ["w"], "a check makes nothing");
+}
+
+/// Options that name outputs, each refused before anything is made.
+#[test]
+fn outputs_are_checked_before_anything_is_made() {
+    let lay = |dir: &Path| {
+        fs::create_dir(dir.join("folder")).unwrap();
+        fs::hard_link(dir.join("s.wml"), dir.join("hard")).unwrap();
+        symlink("s.wml", dir.join("link")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            dir.join("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+    };
+    for (args, code) in [
+        (["--json", "s.wml"], 3),
+        (["--json", "hard"], 3),
+        (["--json", "link"], 3),
+        (["--json", "folder"], 3),
+        (["--json", "absent/x"], 3),
+        (["--json", "pipe"], 3),
+        (["--json", "/proc/self/exe"], 3),
+        (["--json", "/dev/fd/77"], 3),
+        (["--trace", "s.wml:5"], 3),
+        (["--trace", "hard:5"], 3),
+        (["--trace", "link:5"], 3),
+        (["--trace", "folder:5"], 3),
+        (["--trace", "absent/x:5"], 3),
+        (["--trace", "pipe:5"], 3),
+        (["--results", "s.wml"], 3),
+        (["--results", "absent/x"], 3),
+        (["--results", "pipe"], 3),
+    ] {
+        let call = Wml::new().file("s.wml", &DEFINED.replace("$dir", "files"));
+        fs::create_dir(call.dir().join("files")).unwrap();
+        lay(call.dir());
+        let before = tree(call.dir());
+        let output = call.args(["s.wml", "--runtime", "0.2"]).args(args).run();
+        assert_eq!(output.code(), code, "{args:?}\n{}", output.shown());
+        assert_eq!(before, tree(output.dir()), "{args:?}\n{}", output.shown());
+    }
+    let output = shell(&format!("{RUN} --json x --trace x:5")).run().exits(2);
+    assert_eq!(output.left(), ["s.wml"]);
+    shell(&format!("{RUN} --json - --trace -:5")).run().exits(2);
+}
+
+#[test]
+fn a_script_that_is_loaded_is_no_output() {
+    let call = Wml::new().file("lib.f", DEFINED).file("s.f", "load lib\nrun 0.1\n");
+    let output = call.args(["s.f", "--engine", "null", "--json", "lib.f"]).run().exits(2);
+    assert_eq!(text(&output.dir().join("lib.f")), DEFINED);
+}
+
+#[test]
+fn json_goes_to_standard_output_pipes_and_substitutions() {
+    let document = |text: &str| -> Value { serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}")) };
+    for path in ["-", "/dev/stdout", "/dev/fd/1"] {
+        let output = shell(&format!("{RUN} --json {path}")).run().exits(0);
+        assert_eq!(document(&output.stdout)["runs"].as_array().unwrap().len(), 1, "{path}");
+        assert!(output.stderr.contains("look"), "the report goes to standard error\n{}", output.stderr);
+        let output = shell(&format!("{RUN} --json {path} --format json")).run().exits(0);
+        document(&output.stdout);
+    }
+    let output = shell(&format!("{RUN} --json - > out; {RUN} --json >(cat > sub) > /dev/null; sleep 0.2; wait")).run();
+    document(&text(&output.exits(0).dir().join("out")));
+    // The shell does not wait for what it substituted: the pipe tells.
+    let output = shell(&format!("{RUN} --json >(cat) --format none | cat")).run().exits(0);
+    document(&output.stdout);
+    let output = shell(&format!("{RUN} --format none --trace >(cat):3 | cat")).run().exits(0);
+    assert_eq!(output.stdout.lines().count(), 3, "{}", output.stdout);
+    let output = shell(&format!("mkfifo p; cat p > got & {RUN} --json p; code=$?; wait; exit $code")).run().exits(0);
+    document(&text(&output.dir().join("got")));
+    shell(&format!("{RUN} --json /dev/null --trace /dev/null:5")).run().exits(0);
+    let output = shell(&format!("{RUN} --json three 3> three; {RUN} --json /dev/fd/3 3> four")).run().exits(0);
+    document(&text(&output.dir().join("four")));
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_lose_the_measurement() {
+    for option in ["--json p", "--trace p:1000"] {
+        // The reader opens the pipe and ends: the program starts with a reader and ends without one.
+        let run = RUN.replace("0.1", "1.5");
+        let line = format!("mkfifo p; (exec 9< p; sleep 0.5) & {run} {option} --json j");
+        let line = if option.contains("json") { line.replace(" --json j", "") } else { line };
+        let output = shell(&line).run().exits(0);
+        assert!(output.stdout.contains("look"), "{option}\n{}", output.shown());
+        assert!(output.stderr.contains("was not read to its end"), "{option}\n{}", output.shown());
+        assert_eq!(output.dir().join("j").exists(), option.contains("trace"));
+    }
+}
+
+/// A script whose result is larger than `ROOM`.
+fn large() -> String {
+    let flowops: String = (0..200).map(|n| format!("flowop statfile name=look{n},filesetname=s\n")).collect();
+    format!(
+        "{}define process name=p {{ thread name=t {{\n{flowops}}} }}\n",
+        DEFINED.lines().next().unwrap().to_owned() + "\n"
+    )
+}
+
+#[test]
+fn a_result_that_finds_no_room_is_reported_and_kept_elsewhere() {
+    let limited = |size: &str| vec!["prlimit".to_owned(), format!("--fsize={size}"), "--".to_owned()];
+    let args = ["s.wml", "--engine", "null", "--runtime", "0.2"];
+    for option in [["--json", "j"], ["--trace", "j:100000"]] {
+        let call = Wml::new().file("s.wml", &large()).under(limited("70000")).args(args).args(option);
+        let output = call.run().exits(1);
+        assert!(output.stdout.contains("look7"), "the measurement is shown\n{}", output.shown());
+        assert!(output.stderr.contains("can't be written"), "{}", output.shown());
+        assert_eq!(output.left(), ["s.wml"], "nothing is left half-written");
+        // Too small from the start.
+        let call = Wml::new().file("s.wml", &large()).under(limited("1000")).args(args).args(option);
+        call.run().exits(3);
+    }
+    if !available("a_result_that_finds_no_room", &[Fs::Tmpfs]) {
+        return;
+    }
+    let mount = Mount::new(Fs::Tmpfs, 128 << 10);
+    let json = mount.dir().join("j");
+    let output = Wml::new().file("s.wml", &large()).args(args).args(["--json"]).args([&json]).run().exits(1);
+    assert!(output.stderr.contains("No space left on device"), "{}", output.shown());
+    let kept: Value = serde_json::from_str(&text(&output.dir().join("j"))).unwrap();
+    assert_eq!(kept["runs"].as_array().unwrap().len(), 1);
+    assert!(output.stderr.contains(&format!("it is in {}", output.dir().join("j").display())), "{}", output.stderr);
+    assert_eq!(fs::read_dir(mount.dir()).unwrap().count(), 0);
+    // Full from the start: exit 3, and nothing was run.
+    fs::write(mount.dir().join("fill"), vec![1; 100 << 10]).unwrap();
+    let output = Wml::new().file("s.wml", &large()).args(args).args(["--json"]).args([&json]).run().exits(3);
+    assert!(output.stdout.is_empty() && output.stderr.contains("No space left"), "{}", output.shown());
+}
+
+#[test]
+fn fmt_leaves_a_script_whole_whatever_happens() {
+    const ODD: &str = "set   $a=1\nset   $b=$a\n";
+    let fmt = || Wml::new().file("s.wml", ODD).args(["fmt", "-w"]);
+    let output = fmt().args(["s.wml"]).run().exits(0);
+    assert_eq!(text(&output.dir().join("s.wml")), "set $a=1\nset $b=$a\n");
+    // Not UTF-8.
+    let call = fmt().args(["latin.wml"]);
+    fs::write(call.dir().join("latin.wml"), b"# caf\xe9\nset   $a=1\n").unwrap();
+    let output = call.run().exits(2);
+    assert_eq!(fs::read(output.dir().join("latin.wml")).unwrap(), b"# caf\xe9\nset   $a=1\n");
+    assert!(output.stderr.contains("is not UTF-8"), "{}", output.stderr);
+    // Standard input, and what is shipped, are no files.
+    let output = fmt().args(["-"]).run().exits(2);
+    assert_eq!(output.left(), ["s.wml"]);
+    let output = fmt().args(["varmail"]).run();
+    assert!(output.left() == ["s.wml"] && output.code() == 2, "{}", output.shown());
+    // Behind a link, with its mode.
+    let call = fmt().args(["link"]);
+    symlink("s.wml", call.dir().join("link")).unwrap();
+    fs::set_permissions(call.dir().join("s.wml"), fs::Permissions::from_mode(0o640)).unwrap();
+    let output = call.run().exits(0);
+    let meta = fs::metadata(output.dir().join("s.wml")).unwrap();
+    assert_eq!(meta.permissions().mode() & 0o777, 0o640);
+    assert!(fs::symlink_metadata(output.dir().join("link")).unwrap().is_symlink());
+    assert!(text(&output.dir().join("s.wml")).starts_with("set $a"));
+    // No room.
+    let long = ODD.repeat(1000);
+    let call = Wml::new().file("s.wml", &long).under(["prlimit", "--fsize=100", "--"]).args(["fmt", "-w", "s.wml"]);
+    let output = call.run().exits(1);
+    assert!(text(&output.dir().join("s.wml")) == long && output.left() == ["s.wml"], "{}", output.shown());
+    if available("fmt_leaves_a_script_whole", &[Fs::Tmpfs]) {
+        let mount = Mount::new(Fs::Tmpfs, 64 << 10);
+        fs::write(mount.dir().join("s.wml"), &long).unwrap();
+        let _ = fs::write(mount.dir().join("fill"), vec![1; 64 << 10]);
+        Wml::new().args(["fmt", "-w"]).args([mount.dir().join("s.wml")]).run().exits(1);
+        assert_eq!(text(&mount.dir().join("s.wml")), long);
+        assert_eq!(fs::read_dir(mount.dir()).unwrap().count(), 2);
+    }
+}
+
+#[test]
+fn a_trace_takes_what_memory_there_is() {
+    let script = "define fileset name=s,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=100\n\
+                  define process name=p { thread name=t { flowop statfile name=look,filesetname=s\nflowop finishoncount name=f,value=50000 } }\n";
+    let call = Wml::new().file("s.wml", script).args(["s.wml", "--engine", "null", "--runtime", "20"]);
+    let output = call.args(["--trace", "ops:4000000000000"]).run().exits(0);
+    assert!(text(&output.dir().join("ops")).lines().count() >= 25_000);
+    assert!(output.stderr.contains("no memory for 4,000,000,000,000"), "{}", output.stderr);
+}
+
+#[test]
+fn print_in_a_tight_loop_is_counted_and_left_out() {
+    let script = "define process name=p { thread name=t { flowop print name=x,value=\"hello\" } }\n";
+    let output = Wml::new().file("s.wml", script).args(["s.wml", "--engine", "null", "--runtime", "1"]).run();
+    let shown = output.stderr.matches("message from instance").count();
+    assert!((1..20_000).contains(&shown), "{shown} lines");
+    assert!(output.stderr.contains("lines of `print` were left out"), "{shown} lines");
+}
+
+#[test]
+fn fsflush_evicts_the_file_sets_only() {
+    let script = DEFINED.to_owned() + "create files\nfsflush fstype=ext4\nrun 0.1\n";
+    let output = Wml::new().file("s.f", &script).args(["s.f", "--no-settle"]).run().exits(0);
+    assert!(output.stderr.contains("--allow-drop-caches"), "{}", output.stderr);
+}
+
+/// A session of the shell, its input by a pipe.
+fn session(line: &str, input: &str) -> Wml {
+    Wml::new().file("input", input).under(["bash", "-c", &format!("\"$0\" repl --engine null {line} < input")])
+}
+
+#[test]
+fn save_writes_a_script_that_checks() {
+    let input = format!(
+        "set $x=$y\nset $x=$x\nset $n=7\nset $m=$n\n{DEFINED}define fileset name=bad,path=$dir,entries=-3\n\
+         define fileset name=worse,path=$dir,size=$nope,entries=3,dirwidth=3\nrun 0.1\nsave out.wml\nquit\n"
+    );
+    let output = session("", &input).run();
+    let saved = output.dir().join("out.wml");
+    let script = text(&saved);
+    assert!(script.contains("set $n=7") && script.contains("name=look"), "{script}");
+    for refused in ["$y", "$x", "bad", "worse", "$nope"] {
+        assert!(!script.contains(refused), "{refused} in\n{script}");
+    }
+    assert!(output.stderr.contains("left out"), "{}", output.stderr);
+    Wml::new().args(["check"]).args([&saved]).run().exits(0);
+    Wml::new().args(["plan"]).args([&saved]).run().exits(0);
+}
+
+#[test]
+fn save_takes_plain_names_and_replaces_only_what_it_wrote() {
+    let good = format!("{DEFINED}run 0.1\n");
+    let save = |names: &[&str], lay: &dyn Fn(&Path)| {
+        let saves: String = names.iter().map(|name| format!("save {name}\n")).collect();
+        let call = session("", &format!("{good}{saves}quit\n"));
+        lay(call.dir());
+        call.run()
+    };
+    let output = save(&["a{b", "a\"b", "a b", "$a", "\"{x} y.wml\""], &|_| {});
+    assert_eq!(output.left(), ["input", "{x} y.json", "{x} y.wml"], "{}", output.shown());
+    // Ours is replaced; the results beside it are, too, only if they are ours.
+    let output = save(&["x.wml", "x.wml"], &|_| {});
+    assert_eq!((output.code(), output.left()), (0, ["input", "x.json", "x.wml"].map(str::to_owned).to_vec()));
+    let output = save(&["x.wml"], &|dir| {
+        fs::write(dir.join("x.wml"), "# Saved by wmlrun.\n").unwrap();
+        fs::write(dir.join("x.json"), "mine").unwrap();
+    });
+    assert_eq!(text(&output.dir().join("x.json")), "mine", "{}", output.shown());
+    let output = save(&["x.wml"], &|dir| {
+        fs::write(dir.join("mine"), "mine").unwrap();
+        symlink("mine", dir.join("x.wml")).unwrap();
+    });
+    assert_eq!(text(&output.dir().join("mine")), "mine");
+    let output = save(&["p"], &|dir| {
+        crate::cmd::tool("mkfifo", &[dir.join("p").to_str().unwrap()]);
+    });
+    assert!(output.stderr.contains("`save` did not write it"), "{}", output.stderr);
+}
+
+fn batch(profile: &str, args: &[&str]) -> Output {
+    Wml::new().file("p.prof", profile).args(["batch", "p.prof", "--engine", "null"]).args(args.to_vec()).run()
+}
+
+#[test]
+fn a_profile_has_its_mistakes_told_before_its_directory_is_made() {
+    for line in ["nfiles = abc;", "nfiles = -5;", "meandirwidth = \"a b\";"] {
+        let profile = format!(
+            "DEFAULTS {{\n runtime = 1;\n}}\nCONFIG good {{\n personality = varmail;\n}}\n\
+             CONFIG bad {{\n personality = varmail;\n {line}\n}}\n"
+        );
+        let output = batch(&profile, &[]).exits(2);
+        assert_eq!(output.left(), ["p.prof"], "{line}\n{}", output.shown());
+    }
+}
+
+#[test]
+fn a_profile_writes_below_the_results_directory_only() {
+    let other = tempfile::tempdir().unwrap();
+    let path = other.path().display().to_string();
+    let profile = format!(
+        "DEFAULTS {{\n runtime = 1;\n stats = {path};\n}}\nCONFIG one {{\n personality = varmail;\n nfiles = 50;\n}}\n"
+    );
+    let output = batch(&profile, &["--results", "r", "--runtime", "0.2"]).exits(0);
+    assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0, "{}", output.shown());
+    let below = output.dir().join("r").join(path.trim_start_matches('/'));
+    let home = fs::read_dir(&below).unwrap().next().unwrap().unwrap().path();
+    assert!(is_dump_of(&home.join("one/stats.one.out")) && home.join("index.html").is_file());
+    assert!(output.stderr.contains("outside of the results directory"), "{}", output.stderr);
+    batch(&profile, &["--allow-write", &path, "--runtime", "0.2"]).exits(0);
+    assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1);
+}
+
+fn is_dump_of(path: &Path) -> bool {
+    text(path).starts_with("Flowop totals:\n")
+}
+
+#[test]
+fn what_is_no_profile_is_refused_at_once() {
+    for path in ["/dev/urandom", "/dev/zero", "/proc/self/exe", "/tmp"] {
+        let call = Wml::new().args(["batch", path]).timeout(std::time::Duration::from_secs(20));
+        let output = call.run().exits(2);
+        assert!(output.stderr.contains(path) && output.left().is_empty(), "{}", output.shown());
+    }
+    let call = Wml::new().args(["batch", "big.prof"]);
+    fs::File::create(call.dir().join("big.prof")).unwrap().set_len((64 << 20) + 1).unwrap();
+    assert!(call.run().exits(2).stderr.contains("more than 64 MiB"));
+}
