@@ -122,16 +122,18 @@ pub(super) fn explain(number: &str) -> u8 {
 pub(super) fn clean(dir: &Path) -> u8 {
     let fresh = is_fresh(dir);
     let mut cleaned = clean_one(dir, if fresh { prepare::clean_fresh } else { prepare::clean });
-    // Fresh directories: a run's and nobody else's by name, and empty once their sets are gone.
+    // The fresh directory of a run is empty once its sets are gone. One of such a name in which there were none is anybody's.
+    let ours = cleaned.found;
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for path in entries.map(|e| e.path()).filter(|p| is_fresh(p)) {
-        cleaned = cleaned.and(clean_one(&path, prepare::clean_fresh));
-        if std::fs::remove_dir(&path).is_ok() {
+        let below = clean_one(&path, prepare::clean_fresh);
+        cleaned = cleaned.and(below);
+        if below.found && std::fs::remove_dir(&path).is_ok() {
             cleaned.found = true;
             say(&format!("{} removed", path.display()));
         }
     }
-    if fresh && std::fs::remove_dir(dir).is_ok() {
+    if fresh && ours && std::fs::remove_dir(dir).is_ok() {
         cleaned.found = true;
         say(&format!("{} removed", dir.display()));
     }

@@ -13,7 +13,7 @@ use crate::sys::fd::{Fd, Result, Stat};
 use crate::sys::mapped::FileMap;
 use crate::sys::uring;
 use posix::Posix;
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 use std::ffi::CStr;
 
 /// An open file, as engines see it.
@@ -37,7 +37,7 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn real(&self) -> bool;
     /// How operations run that their threads do not wait for.
     fn asynchronous(&self) -> Asynchronous;
-    /// Opens a file of `size` bytes. With `OFlags::CREATE` it is made if it is not there.
+    /// Opens a file of `size` bytes: with `OFlags::CREATE` a new one, else one that is there, on the same mount and by no link.
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle>;
     /// Closes it. An error is of what was written before; closed it is in any case.
     fn close(&self, file: Handle) -> Result<()>;
@@ -62,7 +62,7 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// `fstat`.
     fn stat_open(&self, file: &Handle) -> Result<Stat>;
     /// `stat` of a name.
-    fn stat(&self, dir: Fd, name: &CStr) -> Result<()>;
+    fn stat(&self, dir: Fd, name: &CStr) -> Result<FileType>;
     /// Removes a file.
     fn unlink(&self, dir: Fd, name: &CStr) -> Result<()>;
     /// Makes a directory.

@@ -93,8 +93,8 @@ impl Engine for Null {
     }
 
     #[inline]
-    fn stat(&self, _dir: Fd, _name: &CStr) -> Result<()> {
-        Ok(())
+    fn stat(&self, _dir: Fd, _name: &CStr) -> Result<FileType> {
+        Ok(FileType::RegularFile)
     }
 
     fn unlink(&self, _dir: Fd, _name: &CStr) -> Result<()> {

@@ -5,7 +5,7 @@ use super::{Asynchronous, Engine, Handle};
 use crate::sys::Errno;
 use crate::sys::fd::{self, Fd, Result, Stat};
 use crate::sys::mapped::FileMap;
-use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
+use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom};
 use std::ffi::CStr;
 
 /// System calls, and what does asynchronous I/O.
@@ -27,7 +27,11 @@ impl Engine for Posix {
 
     #[inline]
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle> {
-        let fd = again(|| fd::open_at(dir, name, flags, Mode::from_raw_mode(0o666)))?;
+        let fd = if flags.contains(OFlags::CREATE) {
+            again(|| fd::open_at(dir, name, flags, Mode::from_raw_mode(0o666)))?
+        } else {
+            again(|| fd::open_existing(dir, name, flags))?
+        };
         Ok(Handle { fd, position: 0, cursor: 0, size })
     }
 
@@ -91,8 +95,8 @@ impl Engine for Posix {
     }
 
     #[inline]
-    fn stat(&self, dir: Fd, name: &CStr) -> Result<()> {
-        fd::stat_at(dir, name).map(drop)
+    fn stat(&self, dir: Fd, name: &CStr) -> Result<FileType> {
+        fd::stat_at(dir, name).map(|stat| stat.kind)
     }
 
     fn unlink(&self, dir: Fd, name: &CStr) -> Result<()> {

@@ -5,12 +5,13 @@
 
 use super::crew;
 use super::dirs::{Dirs, ThreadDirs};
-use super::error::Error;
+use super::error::{Error, Foreign};
+use super::scan::is_own_link;
 use super::{Fileset, settle};
 use crate::random;
 use crate::sys::{self, Errno, Fd, cache, fd};
 use rand::RngExt;
-use rustix::fs::{Advice, Mode, OFlags};
+use rustix::fs::{Advice, OFlags};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -117,12 +118,26 @@ fn with_file<T>(
 ) -> Result<Option<T>, Error> {
     let set = dirs.set();
     let call = |call, e| Error::call(&set.spec.name, call, &set.path_of(i), e);
-    let dir = dirs.dir(set.tree.dir_of(i), own).map_err(|e| call("open", e))?;
-    let fd = match fd::open_at(dir, set.tree.name(i).as_c(), OFlags::RDONLY, Mode::empty()) {
+    let foreign = |what| Error::Foreign { set: set.spec.name.clone(), path: set.path_of(i), what };
+    let dir = dirs.dir(set.tree.dir_of(i), own).map_err(|e| match Foreign::of_directory(e) {
+        Some(what) => {
+            let path = set.spec.root().join(set.tree.dir_rel_path(set.tree.dir_of(i)));
+            Error::Foreign { set: set.spec.name.clone(), path, what }
+        }
+        None => call("open", e),
+    })?;
+    let name = set.tree.name(i);
+    let fd = match fd::open_existing(dir, name.as_c(), OFlags::RDONLY) {
         Ok(fd) => fd,
-        Err(Errno::LOOP) => return Ok(None),
-        Err(e) => return Err(call("open", e)),
+        Err(Errno::LOOP) if is_own_link(dir, name.as_c()) => return Ok(None),
+        Err(e) => {
+            let what = Foreign::at(dir, name.as_c(), e, set.has_links());
+            return Err(what.map_or_else(|| call("open", e), foreign));
+        }
     };
+    let found = fd::file_info(fd).map_err(|e| call("look at", e));
+    let own = found.and_then(|info| Foreign::of_file(&info, set.has_links()).map_or(Ok(()), |what| Err(foreign(what))));
+    own.inspect_err(|_| fd::close(fd))?;
     let done = act(fd);
     fd::close(fd);
     done.map(Some).map_err(|e| call("read", e))

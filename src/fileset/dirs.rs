@@ -23,6 +23,10 @@ use std::sync::atomic::Ordering;
 pub struct Dirs {
     set: Arc<Fileset>,
     root: Fd,
+    /// The device that it lies on.
+    device: u64,
+    /// The files that were looked at last.
+    looked: Looked,
     /// For every directory its descriptor plus 1, or 0. `None`: threads keep their own.
     table: Option<Map>,
 }
@@ -32,6 +36,44 @@ pub struct Dirs {
 pub struct ThreadDirs {
     /// Directory and descriptor; [`NONE`] for an unused place.
     places: Vec<(u64, Fd)>,
+}
+
+/// Which files of a set were seen to be its own in the present period of time: a file is looked at once a period, or more often
+/// where many others come between. Takes no more memory for large sets.
+#[derive(Debug)]
+pub struct Looked {
+    /// For each remainder of a file's number the rest of that number and the period; 0 for none.
+    table: Map,
+    mask: u64,
+}
+
+/// Files that are remembered at most; a power of two.
+const REMEMBERED: u64 = 1 << PLACE_BITS;
+const PLACE_BITS: u32 = 14;
+
+impl Looked {
+    fn new(files: u64) -> Result<Self, Errno> {
+        let places = files.clamp(1, REMEMBERED).next_power_of_two();
+        Ok(Self { table: Map::new(places as usize * 4)?, mask: places - 1 })
+    }
+
+    /// What stands at a file's place in a period: 18 bits of the number, a bit that is always set, 13 bits of the period.
+    #[inline]
+    fn entry(file: u64, period: u64) -> i32 {
+        ((file >> PLACE_BITS << PLACE_BITS) as u32 | 1 << 13 | period as u32 & 0x1fff).cast_signed()
+    }
+
+    /// Whether the file was looked at in this period.
+    #[inline]
+    pub fn has(&self, file: u64, period: u64) -> bool {
+        self.table.ints()[(file & self.mask) as usize].load(Ordering::Relaxed) == Self::entry(file, period)
+    }
+
+    /// The file was looked at, or made, in this period.
+    #[inline]
+    pub fn note(&self, file: u64, period: u64) {
+        self.table.ints()[(file & self.mask) as usize].store(Self::entry(file, period), Ordering::Relaxed);
+    }
 }
 
 /// Opens the root of a set without following a link; the caller closes it.
@@ -66,7 +108,10 @@ impl Dirs {
 
     fn open(set: &Arc<Fileset>, shared: bool) -> Result<Self, Errno> {
         let table = if shared { Some(Map::new(set.tree.n_dirs() as usize * 4)?) } else { None };
-        Ok(Self { root: open_root(&set.spec)?, set: Arc::clone(set), table })
+        let root = open_root(&set.spec)?;
+        let device = set.is_root(root).inspect_err(|_| fd::close(root))?;
+        let looked = Looked::new(set.tree.n_files()).inspect_err(|_| fd::close(root))?;
+        Ok(Self { root, device, looked, set: Arc::clone(set), table })
     }
 
     /// The root.
@@ -78,6 +123,12 @@ impl Dirs {
     /// The set that these are of.
     pub fn set(&self) -> &Arc<Fileset> {
         &self.set
+    }
+
+    /// The files that were looked at last, by all threads of the process.
+    #[inline]
+    pub fn looked(&self) -> &Looked {
+        &self.looked
     }
 
     /// Whether threads need a [`ThreadDirs`] of more than no places.
@@ -132,9 +183,9 @@ impl Dirs {
     fn open_one(&self, d: u64, above: Fd) -> Result<Fd, Errno> {
         let tree = &self.set.tree;
         if above >= 0 {
-            return walk::open_dir(above, tree.dir_name(d).as_c(), PLACE);
+            return walk::open_dir(above, tree.dir_name(d).as_c(), PLACE, self.device);
         }
-        walk::open_chain(self.root, &walk::chain(d, |d| tree.parent(d), |d| tree.dir_name(d)), PLACE)
+        walk::open_chain(self.root, &walk::chain(d, |d| tree.parent(d), |d| tree.dir_name(d)), PLACE, self.device)
     }
 
     /// Closes the root and the table. Threads close their own before.
@@ -190,5 +241,28 @@ pub fn access(spec: &FilesetSpec) -> OFlags {
         (true, _) => OFlags::RDONLY,
         (_, true) => OFlags::WRONLY,
         _ => OFlags::RDWR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{Looked, REMEMBERED};
+
+    #[test]
+    fn a_file_is_remembered_for_its_period_and_no_other_is_taken_for_it() {
+        for files in [1, 5, REMEMBERED, 3 * REMEMBERED, u64::from(u32::MAX)] {
+            let looked = Looked::new(files).unwrap();
+            for (period, file) in
+                [0, files / 3, files - 1].into_iter().enumerate().map(|(n, file)| (7 + n as u64, file))
+            {
+                assert!(!looked.has(file, 0) && !looked.has(file, period));
+                looked.note(file, period);
+                assert!(looked.has(file, period) && !looked.has(file, period + 1));
+                // Another file in the same place, which then has it.
+                let other = file + REMEMBERED;
+                assert!(!looked.has(other, period) || other >= files);
+            }
+        }
     }
 }

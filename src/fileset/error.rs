@@ -4,7 +4,10 @@
 //! found. Deliberately absent: how an error is drawn.
 
 use super::shape::ShapeError;
-use crate::sys::{self, Errno};
+use crate::sys::fd::{self, FileInfo};
+use crate::sys::{self, Errno, Fd};
+use rustix::fs::FileType;
+use std::ffi::CStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -77,6 +80,15 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         why: String,
+    },
+    /// The marker is that of another directory, copied.
+    Copied {
+        /// The file set.
+        set: String,
+        /// The marker.
+        path: PathBuf,
+        /// The directory that it was written for.
+        from: String,
     },
     /// The tree can't be adopted.
     Adopt {
@@ -160,16 +172,87 @@ pub enum Error {
 pub enum Foreign {
     /// A name that is no 8-digit number.
     Name,
+    /// A number that this tree has not, or not there.
+    Number,
     /// A symbolic link.
     Link,
     /// A device, a pipe, a socket.
-    Special,
-    /// Another file system is mounted there.
+    Special(Special),
+    /// Another file system, a file of another, or a subvolume is there.
     Mount,
     /// Files and directories side by side, or a file in the root.
     Mixed,
+    /// A directory that ought to be empty.
+    Full,
     /// A file that has another name elsewhere, and would be changed under it.
     OtherName,
+}
+
+/// Kinds of files that no file set has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Special {
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A block device.
+    BlockDevice,
+    /// A character device.
+    CharacterDevice,
+    /// The file system does not say.
+    Unknown,
+}
+
+impl Foreign {
+    /// Why a file is not one of a file set, if it is not: by its kind, by what is mounted on it, and by its names, of which it
+    /// may have more than one only where the set has `links`.
+    pub fn of_file(info: &FileInfo, links: bool) -> Option<Self> {
+        match Self::of_kind(info.kind) {
+            None if info.mounted => Some(Self::Mount),
+            None if info.links > 1 && !links => Some(Self::OtherName),
+            what => what,
+        }
+    }
+
+    /// Why a name that could not be opened is not one of a file set's, if that is why.
+    pub fn at(dir: Fd, name: &CStr, errno: Errno, links: bool) -> Option<Self> {
+        match errno {
+            Errno::LOOP => Some(Self::Link),
+            Errno::XDEV => Some(Self::Mount),
+            _ => fd::file_info_at(dir, name).ok().and_then(|info| Self::of_file(&info, links)),
+        }
+    }
+
+    /// The same of a name: a symbolic link of the `symlink` flowop's is the set's own.
+    pub fn of_name(dir: Fd, name: &CStr, links: bool) -> Result<Option<Self>, Errno> {
+        let found = Self::of_file(&fd::file_info_at(dir, name)?, links);
+        Ok(found.filter(|what| *what != Self::Link || !super::scan::is_own_link(dir, name)))
+    }
+
+    /// What stands in the place of a directory of a file set, by the error of a call on it.
+    pub fn of_directory(errno: Errno) -> Option<Self> {
+        match errno {
+            Errno::LOOP => Some(Self::Link),
+            Errno::XDEV | Errno::BUSY => Some(Self::Mount),
+            Errno::NOTDIR => Some(Self::Mixed),
+            Errno::NOTEMPTY => Some(Self::Full),
+            _ => None,
+        }
+    }
+
+    /// Why something of this kind is no file of a file set, if it is not.
+    pub(super) fn of_kind(kind: FileType) -> Option<Self> {
+        Some(match kind {
+            FileType::RegularFile => return None,
+            FileType::Symlink => Self::Link,
+            FileType::Directory => Self::Mixed,
+            FileType::Fifo => Self::Special(Special::Pipe),
+            FileType::Socket => Self::Special(Special::Socket),
+            FileType::BlockDevice => Self::Special(Special::BlockDevice),
+            FileType::CharacterDevice => Self::Special(Special::CharacterDevice),
+            FileType::Unknown => Self::Special(Special::Unknown),
+        })
+    }
 }
 
 impl fmt::Display for Foreign {
@@ -177,9 +260,15 @@ impl fmt::Display for Foreign {
         f.write_str(match self {
             Self::Name => "its name is not one that a file set has",
             Self::Link => "it is a symbolic link",
-            Self::Special => "it is neither a file nor a directory",
-            Self::Mount => "another file system is mounted there",
+            Self::Number => "its number is not one that this file set has there",
+            Self::Special(Special::Pipe) => "it is a named pipe",
+            Self::Special(Special::Socket) => "it is a socket",
+            Self::Special(Special::BlockDevice) => "it is a block device",
+            Self::Special(Special::CharacterDevice) => "it is a character device",
+            Self::Special(Special::Unknown) => "it is neither a file nor a directory",
+            Self::Mount => "another file system or a subvolume is mounted there",
             Self::Mixed => "files and directories stand side by side there, which no file set has",
+            Self::Full => "it holds something that this file set has not there",
             Self::OtherName => "it has another name elsewhere, under which it would be changed too",
         })
     }
@@ -198,7 +287,7 @@ pub const CODES: &[CodeRow] = &[
     (
         "E0502",
         "something foreign inside a file set",
-        "Before a file set is removed it is looked through for anything that no file set has: other names than 8-digit numbers, links, devices, mounts, files beside directories. One was found, so nothing was removed. Move it away and run again.",
+        "In a file set are directories and regular files with the numbers that its layout has, each with one name, all on one file system. Something else was found: another name or number, a link, a pipe, a device, a mount or subvolume, a file that has a name elsewhere too. Before a file set is removed it is looked through for that, and then nothing is removed; where an operation of a run meets it, nothing is read or written and the run ends. Move it away and run again.",
     ),
     (
         "E0503",
@@ -223,7 +312,7 @@ pub const CODES: &[CodeRow] = &[
     (
         "E0507",
         "a marker that can't be understood",
-        "The file `.wmlrun` in a file set's root says how the tree was made. This one is damaged or from a newer version. Remove the tree by hand if it is of no use.",
+        "The file `.wmlrun` in a file set's root says how the tree was made. This one is empty, damaged, linked from elsewhere, or of another version, so it does not say that the tree is wmlrun's, and nothing was touched. Remove the tree by hand if it is of no use.",
     ),
     (
         "E0508",
@@ -261,6 +350,11 @@ pub const CODES: &[CodeRow] = &[
         "The message gives the call, the path and the system's reason. What was made so far stays; the next run removes or completes it.",
     ),
     ("E0515", "stopped", "Making or removing a file set was stopped. The next run removes or completes what is there."),
+    (
+        "E0517",
+        "a marker that was copied",
+        "The file `.wmlrun` names the very directory that it was made for, by its inode and its time of birth. This one stands somewhere else: the tree was copied or restored with it, so that nothing says any more whose the files are. Nothing was touched. Remove `.wmlrun` and hand the tree over with `--adopt`, or remove the copy by hand.",
+    ),
     ("E0516", "two file sets in one place", "Each file set needs a directory of its own, not within that of another."),
 ];
 
@@ -284,6 +378,7 @@ impl Error {
             Self::InUse { .. } => "E0505",
             Self::OtherLayout { .. } => "E0506",
             Self::Marker { .. } => "E0507",
+            Self::Copied { .. } => "E0517",
             Self::Adopt { .. } => "E0508",
             Self::Space { .. } => "E0509",
             Self::Inodes { .. } => "E0510",
@@ -303,6 +398,10 @@ impl Error {
                 "give another directory with `--dir`, or take over `{}` with `--adopt` if it is a file set that another tool left",
                 path.display()
             ),
+            Self::Foreign { path, what: Foreign::OtherName, .. } => format!(
+                "nothing was changed; remove the other name, or `{}`, and run again (`find DIR -samefile` finds it)",
+                path.display()
+            ),
             Self::Foreign { path, what: Foreign::Mount, .. } => {
                 format!("nothing was removed; unmount `{}` and run again", path.display())
             }
@@ -314,6 +413,10 @@ impl Error {
                 "leave out `reuse` to make the tree anew, or restore the old values (sizes may differ, the layout may not)".into()
             }
             Self::Marker { .. } => "remove the tree by hand if it is of no use, or give another directory with `--dir`".into(),
+            Self::Copied { path, .. } => format!(
+                "nothing was changed; remove `{}` and take the tree over with `--adopt`, or remove the copy by hand",
+                path.display()
+            ),
             Self::Adopt { .. } => "nothing was changed; give another directory with `--dir`".into(),
             Self::Space { .. } | Self::Inodes { .. } => "make the file sets smaller, or give another directory with `--dir`".into(),
             Self::Call { errno, .. } if *errno == libc::ENOSPC || *errno == libc::EDQUOT => {
@@ -349,7 +452,10 @@ impl fmt::Display for Error {
                 path.display()
             ),
             Self::Marker { set, path, why } => {
-                write!(f, "file set `{set}`: the marker `{}` can't be understood: {why}", path.display())
+                write!(f, "file set `{set}`: `{}` is no marker of wmlrun: {why}", path.display())
+            }
+            Self::Copied { set, path, from } => {
+                write!(f, "file set `{set}`: the marker `{}` is a copy of that of `{from}`", path.display())
             }
             Self::Adopt { set, path, why } => {
                 write!(f, "file set `{set}` can't adopt the tree: `{}` {why}", path.display())

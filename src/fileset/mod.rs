@@ -15,6 +15,8 @@ pub mod device;
 pub mod dirs;
 pub mod error;
 mod crew;
+mod known;
+mod marker;
 pub mod members;
 mod populate;
 pub mod prepare;
@@ -31,9 +33,9 @@ mod walk;
 pub mod weigh;
 
 use crate::random::Quantity;
-use crate::sys::limits;
 pub use crate::sys::name::Name;
-pub use error::{CODES, Error};
+use crate::sys::{Errno, Fd, fd, limits};
+pub use error::{CODES, Error, Foreign};
 pub use members::{How, Members, OwnRotor, Picked, Rotor, Want};
 use parking_lot::Mutex;
 pub use root::Stamp;
@@ -41,6 +43,7 @@ pub use sizes::{SizeRow, SizeTable};
 pub use state::State;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 pub use tree::Tree;
 
 /// A file set of a run: what it is to be, its tree, and its state. Threads share it.
@@ -58,6 +61,10 @@ pub struct Fileset {
     adopted: bool,
     /// What [`prepare`](prepare::prepare) makes of a tree that is there.
     start: Start,
+    /// Device and inode of the root, once it is prepared.
+    identity: Mutex<Option<(u64, u64)>>,
+    /// Steps of the run may give files a second name in the set.
+    links: AtomicBool,
     /// The root, once it is prepared: open and locked, in the descriptor table of the thread that did it.
     held: Mutex<Option<root::Root>>,
 }
@@ -112,7 +119,8 @@ impl Fileset {
             state.leafdirs.load(|_| true);
         }
         let (tree, start) = (Arc::new(tree), Start::default());
-        Self { spec, tree, state, layout_seed, adopted, start, held: Mutex::new(None) }
+        let (identity, links) = (Mutex::new(None), AtomicBool::new(false));
+        Self { spec, tree, state, layout_seed, adopted, start, identity, links, held: Mutex::new(None) }
     }
 
     /// The same set at the start of its next run, with the state that its definition says. What a thread that is still in a
@@ -124,8 +132,17 @@ impl Fileset {
             state.files.load(|_| true);
             state.leafdirs.load(|_| true);
         }
-        let (spec, tree) = (self.spec.clone(), Arc::clone(&self.tree));
-        Self { spec, tree, state, layout_seed: self.layout_seed, adopted: self.adopted, start, held: Mutex::new(None) }
+        Self {
+            spec: self.spec.clone(),
+            tree: Arc::clone(&self.tree),
+            state,
+            layout_seed: self.layout_seed,
+            adopted: self.adopted,
+            start,
+            identity: Mutex::new(None),
+            links: AtomicBool::new(self.has_links()),
+            held: Mutex::new(None),
+        }
     }
 
     /// Whether its tree is known to be as it is defined, if nobody has used it since.
@@ -147,6 +164,25 @@ impl Fileset {
     /// The path of file `i`, for people.
     pub fn path_of(&self, i: u64) -> PathBuf {
         self.spec.root().join(self.tree.rel_path(i))
+    }
+
+    /// Steps of the run give files a second name in the set (`link`): more than one is no stranger's then.
+    pub fn allow_links(&self) {
+        self.links.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a file of the set may have more than one name.
+    pub fn has_links(&self) -> bool {
+        self.links.load(Ordering::Relaxed)
+    }
+
+    /// The device of an open root, if it is the directory that was prepared; [`Errno::STALE`] if it is another.
+    fn is_root(&self, root: Fd) -> Result<u64, Errno> {
+        let stat = fd::fstat(root)?;
+        match *self.identity.lock() {
+            Some(prepared) if prepared != (stat.device, stat.inode) => Err(Errno::STALE),
+            _ => Ok(stat.device),
+        }
     }
 
     /// Lets go of the root: closes and unlocks it. In the thread (or its descriptor table) that prepared it; a set that was
@@ -255,9 +291,9 @@ impl FilesetSpec {
     }
 
     /// What the directories of the tree follow from.
-    fn layout(&self, layout_seed: u64) -> root::Layout {
+    fn layout(&self, layout_seed: u64) -> marker::Layout {
         let text = |quantity: &Option<Quantity>| quantity.as_ref().map_or_else(|| "none".into(), ToString::to_string);
-        root::Layout {
+        marker::Layout {
             entries: self.entries,
             leafdirs: self.leafdirs,
             dirwidth: text(&self.dirwidth),
@@ -281,6 +317,6 @@ impl FilesetSpec {
             None => (self.path.clone(), self.name.as_str()),
         };
         let plain = Path::new(&self.name).components().all(|part| matches!(part, Component::Normal(_)));
-        (plain && !last.is_empty() && last != root::MARKER).then_some((above, last))
+        (plain && !last.is_empty() && last != root::MARKER && last != root::UNFINISHED).then_some((above, last))
     }
 }

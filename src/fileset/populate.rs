@@ -9,8 +9,9 @@ use super::crew::{self, Worker};
 use super::error::{Error, Foreign};
 use super::root::{DIR_MODE, Root};
 use super::walk::{self, Closing, LIST, PLACE};
-use super::{Existing, Fileset, Tree};
+use super::{Fileset, Tree};
 use crate::random::mix;
+use crate::sys::fd::FileInfo;
 use crate::sys::name::Name;
 use crate::sys::{Errno, Fd, fd};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -183,7 +184,9 @@ impl<'a> Hand<'a> {
     }
 
     fn report(&self) {
-        let add = |count: &AtomicU64, n| count.fetch_add(n, Ordering::Relaxed);
+        let add = |count: &AtomicU64, n| {
+            let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sum| Some(sum.saturating_add(n)));
+        };
         add(&self.counts.files, self.own.files);
         add(&self.counts.resized, self.own.resized);
         add(&self.counts.removed, self.own.removed);
@@ -222,7 +225,7 @@ impl<'a> Hand<'a> {
         }
         for i in files.filter(|&i| self.job.wanted(i)) {
             self.own.files += 1;
-            self.own.bytes += self.tree.size_at_start(i);
+            self.own.bytes = self.own.bytes.saturating_add(self.tree.size_at_start(i));
         }
     }
 
@@ -252,23 +255,21 @@ impl<'a> Hand<'a> {
         }
         let looking = self.job.manner == Manner::Look;
         let size = self.tree.size_at_start(i);
-        let stat = match fd::stat_at(dir, name.as_c()) {
+        let found = match fd::file_info_at(dir, name.as_c()) {
             Err(Errno::NOENT) if !wanted => return Ok(()),
             Err(Errno::NOENT) if looking => {
                 self.own.files += 1;
-                self.own.bytes += size;
+                self.own.bytes = self.own.bytes.saturating_add(size);
                 return Ok(());
             }
             Err(Errno::NOENT) => return self.create(dir, i, name),
             Err(e) => return Err(self.error(i, "look at", e)),
-            Ok(stat) => stat,
+            Ok(found) => found,
         };
-        if self.is_link(dir, i, name, stat.kind)? {
+        if self.is_link(dir, i, name, &found)? {
             return self.replace(dir, i, name, wanted);
         }
         if !wanted {
-            // Filebench leaves it, takes it for absent, and then "creates" a file that is there: the disk is to be as the state
-            // says. The name is one of this layout in a root of ours, so it is ours to remove.
             self.own.removed += 1;
             return if looking {
                 Ok(())
@@ -276,21 +277,18 @@ impl<'a> Hand<'a> {
                 fd::unlink_at(dir, name.as_c()).map_err(|e| self.error(i, "remove", e))
             };
         }
-        if stat.links > 1 && self.job.set.start.tree == Existing::Repair {
-            // Most likely by a `link` flowop; the other name may be one of those that go.
+        if found.links > 1 {
+            // By a `link` flowop; the other name may be one of those that go.
             self.counts.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(i);
             return Ok(());
         }
-        if stat.size != size {
-            if stat.links > 1 {
-                return Err(self.foreign(i, Foreign::OtherName));
-            }
+        if found.size != size {
             self.own.resized += 1;
             if looking {
-                self.own.bytes += size.saturating_sub(stat.size);
+                self.own.bytes = self.own.bytes.saturating_add(size.saturating_sub(found.size));
                 return Ok(());
             }
-            self.resize(dir, i, name, stat.size, size)?;
+            self.resize(dir, i, name, size)?;
         }
         self.worker.tally.add(1, size);
         Ok(())
@@ -298,24 +296,22 @@ impl<'a> Hand<'a> {
 
     /// Whether a name is a symbolic link of ours, left by a `symlink` flowop of an earlier run. What is neither that nor a
     /// file is somebody's.
-    fn is_link(&self, dir: Fd, i: u64, name: Name, kind: FileType) -> Result<bool, Error> {
-        match kind {
-            FileType::RegularFile => Ok(false),
-            FileType::Symlink if super::scan::is_own_link(dir, name.as_c()) => Ok(true),
-            FileType::Symlink => Err(self.foreign(i, Foreign::Link)),
-            FileType::Directory => Err(self.foreign(i, Foreign::Mixed)),
-            _ => Err(self.foreign(i, Foreign::Special)),
+    fn is_link(&self, dir: Fd, i: u64, name: Name, found: &FileInfo) -> Result<bool, Error> {
+        match Foreign::of_file(found, self.job.root.marker.links) {
+            None => Ok(false),
+            Some(Foreign::Link) if super::scan::is_own_link(dir, name.as_c()) => Ok(true),
+            Some(what) => Err(self.foreign(i, what)),
         }
     }
 
     /// Tells the state of the set whether a file is there.
     fn read(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
-        let stat = match fd::stat_at(dir, name.as_c()) {
+        let found = match fd::file_info_at(dir, name.as_c()) {
             Err(Errno::NOENT) => return Ok(()),
             Err(e) => return Err(self.error(i, "look at", e)),
-            Ok(stat) => stat,
+            Ok(found) => found,
         };
-        let bytes = if self.is_link(dir, i, name, stat.kind)? { 0 } else { stat.size };
+        let bytes = if self.is_link(dir, i, name, &found)? { 0 } else { found.size };
         self.job.set.state.set_exists(i, true);
         self.own.files += 1;
         self.own.bytes += bytes;
@@ -337,7 +333,7 @@ impl<'a> Hand<'a> {
         }
         if stat.size != size {
             self.own.resized += 1;
-            self.resize(fd.0, i, name, stat.size, size)?;
+            self.resize(fd.0, i, name, size)?;
         }
         Ok(())
     }
@@ -349,7 +345,7 @@ impl<'a> Hand<'a> {
         if self.job.manner == Manner::Look {
             if wanted {
                 self.own.files += 1;
-                self.own.bytes += self.tree.size_at_start(i);
+                self.own.bytes = self.own.bytes.saturating_add(self.tree.size_at_start(i));
             }
             return Ok(());
         }
@@ -374,8 +370,16 @@ impl<'a> Hand<'a> {
     }
 
     /// Brings a file to its size, the same inode.
-    fn resize(&mut self, dir: Fd, i: u64, name: Name, was: u64, size: u64) -> Result<(), Error> {
-        let fd = fd::open_at(dir, name.as_c(), OFlags::WRONLY, Mode::empty()).map_err(|e| self.error(i, "open", e))?;
+    fn resize(&mut self, dir: Fd, i: u64, name: Name, size: u64) -> Result<(), Error> {
+        let fd = fd::open_existing(dir, name.as_c(), OFlags::WRONLY).map_err(|e| {
+            let what = Foreign::at(dir, name.as_c(), e, false);
+            what.map_or_else(|| self.error(i, "open", e), |what| self.foreign(i, what))
+        })?;
+        // Whatever stood there when its name was looked at: this is what would be changed.
+        let was = fd::file_info(fd)
+            .map_err(|e| self.error(i, "look at", e))
+            .and_then(|info| Foreign::of_file(&info, false).map_or(Ok(info.size), |what| Err(self.foreign(i, what))));
+        let was = was.inspect_err(|_| fd::close(fd))?;
         let done = if was > size {
             fd::ftruncate(fd, size)
         } else {
@@ -429,7 +433,7 @@ impl Job<'_> {
 /// Opens a directory by its way from the root.
 fn open(job: &Job<'_>, dir: u64) -> Result<Fd, Errno> {
     let tree = &job.set.tree;
-    walk::open_chain(job.root.fd, &walk::chain(dir, |d| tree.parent(d), |d| tree.dir_name(d)), PLACE)
+    walk::open_chain(job.root.fd, &walk::chain(dir, |d| tree.parent(d), |d| tree.dir_name(d)), PLACE, job.root.device)
 }
 
 /// Makes a directory unless it is there, and opens it; says whether it was made. Looking makes nothing.
@@ -444,7 +448,7 @@ fn make_dir(job: &Job<'_>, above: Fd, dir: u64) -> Result<(Option<Fd>, u64), Err
             Err(e) => return Err(dir_error(job, dir, "make", e)),
         }
     }
-    match walk::open_dir(above, name.as_c(), PLACE) {
+    match walk::open_dir(above, name.as_c(), PLACE, job.root.device) {
         Ok(fd) => Ok((Some(fd), made)),
         Err(Errno::NOENT) if job.manner.is_dry_run() => Ok((None, 1)),
         Err(e) => Err(dir_error(job, dir, "open", e)),
@@ -459,7 +463,8 @@ fn dir_error(job: &Job<'_>, dir: u64, call: &'static str, e: Errno) -> Error {
         Errno::LOOP | Errno::NOTDIR => match fd::lstat(&path).map(|stat| stat.kind) {
             Ok(FileType::RegularFile) => Error::Foreign { set, path, what: Foreign::Mixed },
             Ok(FileType::Symlink) => Error::Foreign { set, path, what: Foreign::Link },
-            _ => Error::Foreign { set, path, what: Foreign::Special },
+            Ok(kind) => Error::Foreign { set, path, what: Foreign::of_kind(kind).unwrap_or(Foreign::Mixed) },
+            Err(_) => Error::call(&set, call, &path, e),
         },
         Errno::XDEV => Error::Foreign { set, path, what: Foreign::Mount },
         e => Error::call(&set, call, &path, e),
@@ -541,19 +546,23 @@ fn leafdir(job: &Job<'_>, dir: Fd, leaf: u64, counts: &Counts) -> Result<u64, Er
             counts.removed_dirs.fetch_add(u64::from(there && !wanted), Ordering::Relaxed);
             Ok(u64::from(wanted && !there))
         }
-        (Manner::Mend, false) => match fd::rmdir_at(dir, name.as_c()) {
-            Ok(()) => {
-                counts.removed_dirs.fetch_add(1, Ordering::Relaxed);
-                Ok(0)
+        (Manner::Mend, false) => {
+            // Neither a subvolume nor a link is a directory of ours, however empty.
+            let seen = walk::open_dir(dir, name.as_c(), LIST, job.root.device).map(fd::close);
+            match seen.and_then(|()| fd::rmdir_at(dir, name.as_c())) {
+                Ok(()) => {
+                    counts.removed_dirs.fetch_add(1, Ordering::Relaxed);
+                    Ok(0)
+                }
+                Err(Errno::NOENT) => Ok(0),
+                Err(e) => Err(call("remove", e)),
             }
-            Err(Errno::NOENT) => Ok(0),
-            Err(e) => Err(call("remove", e)),
-        },
+        }
         (_, true) => match fd::mkdir_at(dir, name.as_c(), DIR_MODE) {
             Ok(()) => Ok(1),
             Err(Errno::EXIST) if job.manner == Manner::Mend => {
                 // A file or a link of that name is not taken for it.
-                let fd = walk::open_dir(dir, name.as_c(), LIST).map_err(|e| call("open", e))?;
+                let fd = walk::open_dir(dir, name.as_c(), LIST, job.root.device).map_err(|e| call("open", e))?;
                 fd::close(fd);
                 Ok(0)
             }

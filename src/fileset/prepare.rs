@@ -5,8 +5,10 @@
 //! again. The work itself is in `populate` and `remove`.
 
 use super::error::Error;
+use super::known::Names;
+use super::marker::Progress as Stage;
 use super::populate::{self, Job, Made, Manner};
-use super::root::{self, Progress as Stage, Root, Taken};
+use super::root::{self, Root, Taken};
 use super::scan::{self, Scan};
 use super::settle::{self, Settled};
 use super::space::{self, Demand};
@@ -124,6 +126,8 @@ pub struct Prepared {
     pub repairs: Repairs,
     /// How the disks came to rest; `None` if that was not waited for.
     pub settled: Option<Settled>,
+    /// What is to be said about its place.
+    pub note: Option<String>,
 }
 
 /// Changes to a tree that was there.
@@ -283,7 +287,7 @@ fn take(set: &Fileset, options: &Options) -> Result<Root, Error> {
     // A second run with the same set: it is ours already.
     set.close();
     match root::take(&set.spec)? {
-        Taken::Ours(root) => Ok(root),
+        Taken::Ours(root) => Ok(*root),
         Taken::Unmarked(dir) if options.adopt && set.adopted => dir.adopt(),
         Taken::Unmarked(dir) => Err(dir.refuse()),
     }
@@ -320,8 +324,10 @@ fn memory(demands: &[Demand]) -> Result<(), Error> {
     const INODE: u64 = 1024;
     let (_, free) = limits::memory();
     let here: Vec<&Demand> = demands.iter().filter(|d| settle::in_memory(&d.path)).collect();
-    let needed: u64 =
-        here.iter().map(|d| (d.bytes + d.inodes * INODE).saturating_sub(d.freed.0 + d.freed.1 * INODE)).sum();
+    let taken = |bytes: u64, inodes: u64| bytes.saturating_add(inodes.saturating_mul(INODE));
+    let needed = here
+        .iter()
+        .fold(0_u64, |sum, d| sum.saturating_add(taken(d.bytes, d.inodes).saturating_sub(taken(d.freed.0, d.freed.1))));
     if free > 0 && needed > free {
         let sets = here.iter().map(|d| format!("file set `{}`", d.set)).collect::<Vec<_>>().join(" and ");
         return Err(Error::Memory { sets, what: "the files", needed, free });
@@ -366,8 +372,10 @@ impl Work<'_> {
             let made =
                 populate::run(&self.job(Manner::Look, options), stop, |files, bytes| progress.advanced(files, bytes))?;
             self.populate_seconds += start.elapsed().as_secs_f64();
-            // Somebody's files become ours as they are; to cut them takes a word of the script's.
-            if self.root.fresh && made.resized > 0 && !spec.reuse {
+            // Somebody's files become ours as they are; to cut them takes a word of the script's. Until a tree was found right
+            // once, an adoption is not done.
+            let new = self.root.fresh || marker.state == Stage::Empty;
+            if new && made.resized > 0 && !spec.reuse {
                 let why = format!(
                     "has {} of another size than the script's; `reuse` would cut or extend them",
                     count(made.resized, "file")
@@ -379,7 +387,7 @@ impl Work<'_> {
         }
         let start = Instant::now();
         progress.started(&spec.name, Phase::Scan, 0, 0);
-        let scan = scan::scan(&spec.name, &self.root.path, self.root.fd, stop)?;
+        let scan = scan::scan(&self.root, stop)?;
         self.removed_seconds += start.elapsed().as_secs_f64();
         if scan.dirs.len() == 1 {
             return Ok(());
@@ -409,9 +417,11 @@ impl Work<'_> {
         let block = fd::statvfs_path(&self.root.path).map_or(4096, |space| space.block.clamp(512, 4096));
         let blocks = match (&self.set.spec.size, &self.set.spec.sizes, &self.action) {
             _ if self.set.spec.empty => 0,
-            (Quantity::Const(size), None, Action::Make | Action::Replace(_)) => files * size.next_multiple_of(block),
+            (Quantity::Const(size), None, Action::Make | Action::Replace(_)) => {
+                size.checked_next_multiple_of(block).map_or(u64::MAX, |size| files.saturating_mul(size))
+            }
             (Quantity::Const(0), None, _) => 0,
-            _ => bytes + files * block / 2,
+            _ => bytes.saturating_add(files.saturating_mul(block / 2)),
         };
         let freed = match &self.action {
             Action::Replace(scan) => (0, scan.files + scan.dirs.len() as u64),
@@ -421,8 +431,8 @@ impl Work<'_> {
             set: self.set.spec.name.clone(),
             path: self.root.path.clone(),
             device: fd::fstat(self.root.fd).map_or(0, |stat| stat.device),
-            bytes: blocks + dirs * block,
-            inodes: files + dirs,
+            bytes: blocks.saturating_add(dirs.saturating_mul(block)),
+            inodes: files.saturating_add(dirs),
             freed,
         })
     }
@@ -451,6 +461,8 @@ impl Work<'_> {
             self.begun = true;
             name.clone_into(&mut self.root.marker.set);
             self.root.marker.layout = Some(layout);
+            self.root.marker.names = Some(Names::of(&set));
+            self.root.marker.links = set.has_links();
             self.root.marker.state = Stage::Populating;
             self.root.write_marker()?;
             progress.started(name, Phase::Populate, tree.files_at_start(), tree.bytes_at_start());
@@ -461,6 +473,12 @@ impl Work<'_> {
             if manner == Manner::Mend {
                 self.repairs = made.into();
             }
+        } else if set.has_links() && !self.root.marker.links {
+            self.root.marker.links = true;
+            self.root.write_marker()?;
+        }
+        if self.root.marker.links {
+            set.allow_links();
         }
         if set.start.changes {
             self.root.touch();
@@ -499,7 +517,9 @@ impl Work<'_> {
             adopted,
             repairs: self.repairs,
             settled,
+            note: self.root.note.clone(),
         };
+        *self.set.identity.lock() = fd::fstat(self.root.fd).ok().map(|stat| (stat.device, stat.inode));
         *self.set.held.lock() = Some(self.root);
         prepared
     }

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::naive_bytecount)]
 
 use super::super::dirs::{Dirs, ThreadDirs};
-use super::super::error::{Error, Foreign};
+use super::super::error::{Error, Foreign, Special};
+use super::super::marker::Progress;
 use super::super::{Fileset, FilesetSpec};
 use super::{Demand, Options, Prepared, Quiet, Taken, clean, prepare, remove, root, scan, space};
 use crate::random::Quantity;
@@ -228,14 +229,14 @@ fn a_foreign_thing_in_a_tree_stops_its_removal() {
         ("thesis", Foreign::Name, &|| root.clone()),
         ("00000077", Foreign::Mixed, &|| root.clone()),
         ("00000088", Foreign::Link, &leaf),
-        ("00000099", Foreign::Special, &leaf),
+        ("00000099", Foreign::Special(Special::Socket), &leaf),
     ];
     for (name, what, place) in put {
         ready(&spec).unwrap();
         let path = place().join(name);
         match what {
             Foreign::Link => symlink("/etc", &path).unwrap(),
-            Foreign::Special => drop(std::os::unix::net::UnixListener::bind(&path).unwrap()),
+            Foreign::Special(_) => drop(std::os::unix::net::UnixListener::bind(&path).unwrap()),
             _ => fs::write(&path, "precious").unwrap(),
         }
         let before = tree(&root);
@@ -408,7 +409,7 @@ fn what_the_old_tree_takes_counts_as_room() {
     let set = set(&spec);
     let Taken::Ours(root) = root::take(&spec).unwrap() else { panic!("it is ours") };
     fd::syncfs(root.fd).unwrap();
-    let scan = scan::scan("data", &spec.root(), root.fd, &GO).unwrap();
+    let scan = scan::scan(&root, &GO).unwrap();
     let bytes = remove::bytes_of(&root, &scan, &GO).unwrap();
     root.close();
     assert!((set.tree.bytes()..set.tree.bytes() * 2).contains(&bytes), "{bytes}");
@@ -432,10 +433,11 @@ fn an_interrupted_population_is_seen_and_made_good() {
         let mut spec = spec(dir.path(), 300, 5000);
         ready(&spec).unwrap();
         // As a kill would leave it: some files missing, one short, and the marker not ready.
-        let marker = spec.root().join(".wmlrun");
-        let text = fs::read_to_string(&marker).unwrap();
-        assert!(text.contains("\"ready\""));
-        fs::write(&marker, text.replace("\"ready\"", "\"populating\"")).unwrap();
+        let mut root = root::take_marked(&spec.root()).unwrap().unwrap();
+        assert_eq!(root.marker.state, Progress::Ready);
+        root.marker.state = Progress::Populating;
+        root.write_marker().unwrap();
+        root.close();
         let names: Vec<PathBuf> = files(&spec.root()).keys().map(|name| spec.root().join(name)).collect();
         names[100..].iter().for_each(|name| fs::remove_file(name).unwrap());
         fs::write(&names[99], "short").unwrap();
@@ -444,7 +446,9 @@ fn an_interrupted_population_is_seen_and_made_good() {
         let prepared = ready(&spec).unwrap();
         assert_eq!((prepared.reused, prepared.repairs.total()), (reuse, if reuse { 201 } else { 0 }));
         assert_eq!(files(&spec.root()), expected(&spec));
-        assert!(fs::read_to_string(&marker).unwrap().contains("\"ready\""));
+        let root = root::take_marked(&spec.root()).unwrap().unwrap();
+        assert_eq!(root.marker.state, Progress::Ready);
+        root.close();
     }
 }
 

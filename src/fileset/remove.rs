@@ -78,7 +78,7 @@ pub(super) fn remove_tree(
             Some((parent, fd)) if *parent == dir.parent => fd.0,
             _ => {
                 let chain = scan.chain(dir.parent);
-                let fd = walk::open_chain(root.fd, &chain, PLACE)
+                let fd = walk::open_chain(root.fd, &chain, PLACE, root.device)
                     .map_err(|e| Error::call(&root.set, "open", &place(root, &chain), e))?;
                 above.insert((dir.parent, Closing(fd))).1.0
             }
@@ -94,14 +94,17 @@ pub(super) fn remove_tree(
 fn remove_files(root: &Root, scan: &Scan, dir: u32, buf: &mut [u8], worker: &crew::Worker<'_>) -> Result<(), Error> {
     let chain = scan.chain(dir);
     let call = |call, e| Error::call(&root.set, call, &place(root, &chain), e);
-    let fd = walk::open_chain(root.fd, &chain, LIST).map_err(|e| call("open", e))?;
+    let fd = walk::open_chain(root.fd, &chain, LIST, root.device).map_err(|e| call("open", e))?;
     let _closing = Closing(fd);
     // Names are collected first: what a directory yields while it shrinks is up to the file system.
     let mut names: Vec<u32> = Vec::with_capacity(scan.dirs[dir as usize].files() as usize);
     let mut foreign: Option<(PathBuf, Foreign)> = None;
     fd::list_dir(fd, buf, |name, kind| {
         match scan::classify(fd, false, name, kind) {
-            Ok(Item::File(serial)) => names.push(serial),
+            Ok(Item::File(serial)) if scan.has_file(dir, serial) => names.push(serial),
+            Ok(Item::File(_)) => {
+                foreign = Some((place(root, &chain).join(OsStr::from_bytes(name.to_bytes())), Foreign::Number));
+            }
             Ok(_) => foreign = Some((place(root, &chain).join(OsStr::from_bytes(name.to_bytes())), Foreign::Mixed)),
             Err(what) => foreign = Some((place(root, &chain).join(OsStr::from_bytes(name.to_bytes())), what)),
         }
@@ -136,7 +139,7 @@ pub(super) fn bytes_of(root: &Root, scan: &Scan, stop: &AtomicBool) -> Result<u6
         }
         let chain = scan.chain(at as u32);
         let call = |call, e| Error::call(&root.set, call, &place(root, &chain), e);
-        let fd = Closing(walk::open_chain(root.fd, &chain, LIST).map_err(|e| call("open", e))?);
+        let fd = Closing(walk::open_chain(root.fd, &chain, LIST, root.device).map_err(|e| call("open", e))?);
         fd::list_dir(fd.0, &mut buf, |name, _| {
             blocks += fd::stat_at(fd.0, name).map_or(0, |stat| stat.blocks);
             true
@@ -181,7 +184,7 @@ fn remove_root(root: Root, threads: usize, stop: &AtomicBool) -> Result<Removed,
         adopted: root.marker.adopted,
     };
     if !removed.adopted {
-        let scan = scan::scan(&root.set, &root.path, root.fd, stop);
+        let scan = scan::scan(&root, stop);
         let done = scan.and_then(|scan| {
             (removed.files, removed.directories) = (scan.files, scan.dirs.len() as u64 - 1);
             remove_tree(&root, &scan, threads, stop, |_, _| ())
@@ -208,8 +211,9 @@ pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanRepor
                 Ok(removed) => report.removed.push(removed),
                 Err(e) => report.refused.push(e),
             },
-            // A directory that we may not even open is none of ours.
-            Ok(None) | Err(Error::Call { call: "open", .. }) => {}
+            // Gone meanwhile: nothing is left to remove.
+            Ok(None) | Err(Error::Call { errno: libc::ENOENT, .. }) => {}
+            // A directory that may not be read may hold a tree: nobody is told that there is none.
             Err(e) => report.refused.push(e),
         }
     }

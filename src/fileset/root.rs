@@ -6,73 +6,23 @@
 
 use super::FilesetSpec;
 use super::error::Error;
+use super::known::Known;
+use super::marker::{self, Invalid, Marker};
 use super::walk::{self, LIST, PLACE};
 use crate::sys::{Errno, Fd, fd};
 use rustix::fs::{FileType, Mode, OFlags};
-use serde::{Deserialize, Serialize};
 use std::ffi::CString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The marker's name.
 pub(super) const MARKER: &str = ".wmlrun";
 const MARKER_C: &std::ffi::CStr = c".wmlrun";
-/// The marker is padded to this many bytes, so that one write replaces it whole.
-const MARKER_LEN: usize = 4096;
-/// The version of what is in it.
-const FORMAT: u32 = 1;
+/// What it is called until it is whole.
+pub(super) const UNFINISHED: &str = ".wmlrun.new";
+const UNFINISHED_C: &std::ffi::CStr = c".wmlrun.new";
 /// The mode of directories, as Filebench makes them.
 pub(super) const DIR_MODE: Mode = Mode::from_raw_mode(0o755);
-
-/// What the directories of a tree follow from. Sizes are not part of it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Layout {
-    pub(super) entries: u64,
-    pub(super) leafdirs: u64,
-    pub(super) dirwidth: String,
-    pub(super) width_gamma: f64,
-    pub(super) depth_gamma: f64,
-    pub(super) dirdepth: String,
-    pub(super) seed: u64,
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { entries, leafdirs, dirwidth, width_gamma, depth_gamma, dirdepth, seed } = self;
-        write!(
-            f,
-            "entries={entries} leafdirs={leafdirs} dirwidth={dirwidth} gamma={width_gamma}/{depth_gamma} dirdepthrv={dirdepth} layout seed {seed}"
-        )
-    }
-}
-
-/// How far the tree has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Progress {
-    /// Marked, and not begun.
-    Empty,
-    /// It was being made; if nobody has the lock, that was interrupted.
-    Populating,
-    /// Complete.
-    Ready,
-}
-
-/// What the marker says.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Marker {
-    pub(super) format: u32,
-    pub(super) set: String,
-    pub(super) state: Progress,
-    /// The root directory itself was made by us, and goes with the tree.
-    pub(super) made_root: bool,
-    /// The tree was found, and is never removed.
-    #[serde(default)]
-    pub(super) adopted: bool,
-    /// How the tree was made; none yet in a root that was only marked.
-    pub(super) layout: Option<Layout>,
-}
 
 /// A root that is ours: open, marked, and locked, in the descriptor table of the thread that took it.
 #[derive(Debug)]
@@ -83,11 +33,15 @@ pub(super) struct Root {
     pub(super) path: PathBuf,
     /// The directory, to list and to name by.
     pub(super) fd: Fd,
+    /// The device that it lies on.
+    pub(super) device: u64,
     lock: Fd,
     /// What the marker says now.
     pub(super) marker: Marker,
     /// Marked by this very call.
     pub(super) fresh: bool,
+    /// What is to be said about its place.
+    pub(super) note: Option<String>,
 }
 
 /// Which marker it is, and when it was last written or touched: as long as that is the same, nobody else has changed the tree.
@@ -101,7 +55,7 @@ pub struct Stamp {
 /// What stands at the place of a root.
 pub(super) enum Taken {
     /// Ours, and locked.
-    Ours(Root),
+    Ours(Box<Root>),
     /// Not empty, and not marked; open.
     Unmarked(Unmarked),
 }
@@ -129,8 +83,13 @@ pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
         Err(Errno::EXIST) => false,
         Err(e) => return Err(call("make", e)),
     };
-    let root = open_root(&spec.name, &path, above.0, &name)?;
-    take_open(&spec.name, path, root, made_root)
+    let taken =
+        open_root(&spec.name, &path, above.0, &name).and_then(|root| take_open(&spec.name, path, root, made_root));
+    if taken.is_err() && made_root {
+        // Fails, and should, if anything is in it.
+        let _ = fd::rmdir_at(above.0, &name);
+    }
+    taken
 }
 
 /// A directory in which nobody else makes or marks a root meanwhile: of programs that start at the same moment the first one has its
@@ -185,70 +144,140 @@ fn take_open(set: &str, path: PathBuf, root: Fd, made_root: bool) -> Result<Take
         fd::close(root);
         e
     };
-    if let Some((lock, marker)) = lock_marker(set, &path, root).map_err(closing)? {
-        return Ok(Taken::Ours(Root { set: set.to_owned(), path, fd: root, lock, marker, fresh: false }));
+    if let Some(root) = open_marked(set, &path, root).map_err(closing)? {
+        return Ok(Taken::Ours(Box::new(root)));
     }
     if !is_empty(root).map_err(|e| closing(Error::call(set, "read", &path, e)))? {
         return Ok(Taken::Unmarked(Unmarked { set: set.to_owned(), path, fd: root }));
     }
-    mark(set, path, root, made_root, false).map(Taken::Ours).map_err(closing)
+    mark(set, path, root, made_root, false).map(|root| Taken::Ours(Box::new(root))).map_err(closing)
 }
 
-/// Puts a marker into an open root, and locks it.
+/// Puts a marker into an open root, and locks it: there is none before it is whole.
 fn mark(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bool) -> Result<Root, Error> {
     let at = path.join(MARKER);
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-    let lock = fd::open_at(root, MARKER_C, flags, Mode::from_raw_mode(0o644)).map_err(|e| match e {
-        Errno::EXIST => Error::InUse { set: set.to_owned(), path: path.clone() },
-        e => Error::call(set, "make", &at, e),
-    })?;
-    if let Err(e) = fd::lock(lock) {
-        fd::close(lock);
-        return Err(match e {
-            Errno::WOULDBLOCK => Error::InUse { set: set.to_owned(), path },
-            e => Error::call(set, "lock", &at, e),
-        });
-    }
-    let marker =
-        Marker { format: FORMAT, set: set.to_owned(), state: Progress::Empty, made_root, adopted, layout: None };
-    let root = Root { set: set.to_owned(), path, fd: root, lock, marker, fresh: true };
-    match root.write_marker() {
-        Ok(()) => Ok(root),
+    let call = |call, e| Error::call(set, call, &at, e);
+    let in_use = || Error::InUse { set: set.to_owned(), path: path.clone() };
+    let lock = unfinished(set, &path, root)?;
+    let write = || {
+        match fd::lock(lock) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(in_use()),
+            Err(e) => return Err(call("lock", e)),
+        }
+        let mut marker = Marker::new(set, made_root, adopted, lock, &path).map_err(|e| call("look at", e))?;
+        marker.write(lock).map_err(|e| call("write", e))?;
+        match fd::rename_new(root, UNFINISHED_C, MARKER_C) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(Errno::EXIST) => return Err(in_use()),
+            Err(e) => return Err(call("make", e)),
+        }
+        // Somebody who takes the same root at the same moment may have had the other's file renamed.
+        let (here, own) = (fd::file_info_at(root, MARKER_C), fd::file_info(lock));
+        if here.is_err() || here.map(|info| info.inode) != own.map(|info| info.inode) {
+            return Err(in_use());
+        }
+        Ok(marker)
+    };
+    match write() {
+        Ok(marker) => {
+            // On the disk before anything that it speaks for; a file system that can't do that is as safe as it is.
+            let _ = fd::fsync(root);
+            Ok(Root {
+                set: set.to_owned(),
+                device: device(root),
+                path,
+                fd: root,
+                lock,
+                marker,
+                fresh: true,
+                note: None,
+            })
+        }
         Err(e) => {
             // A file system without room even for the marker: nothing is left behind.
-            let _ = fd::unlink_at(root.fd, MARKER_C);
+            if !matches!(e, Error::InUse { .. }) {
+                let _ = fd::unlink_at(root, UNFINISHED_C);
+            }
             fd::unlock(lock);
             Err(e)
         }
     }
 }
 
-/// Opens, locks and reads the marker of an open root; `None` if there is none.
-fn lock_marker(set: &str, path: &Path, root: Fd) -> Result<Option<(Fd, Marker)>, Error> {
+/// A new file that is to become the marker. What a killed run has left of its own goes.
+fn unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
+    let at = path.join(UNFINISHED);
+    let make = || {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        fd::open_at(root, UNFINISHED_C, flags, Mode::from_raw_mode(0o644))
+    };
+    match make() {
+        Err(Errno::EXIST) => {}
+        made => return made.map_err(|e| Error::call(set, "make", &at, e)),
+    }
+    let old = fd::open_existing(root, UNFINISHED_C, OFlags::RDONLY).map_err(|e| Error::call(set, "open", &at, e))?;
+    let info = fd::file_info(old);
+    let plain = info.is_ok_and(|info| info.kind == FileType::RegularFile && info.links == 1);
+    let ours = plain && marker::is_unfinished(old).unwrap_or(false);
+    let free = fd::lock(old);
+    let removed = if ours && free.is_ok() { fd::unlink_at(root, UNFINISHED_C) } else { Ok(()) };
+    fd::unlock(old);
+    if !ours {
+        let why = "it is not what wmlrun writes".to_owned();
+        return Err(Error::Marker { set: set.to_owned(), path: at, why });
+    }
+    if free.is_err() {
+        return Err(Error::InUse { set: set.to_owned(), path: path.to_owned() });
+    }
+    removed.and_then(|()| make()).map_err(|e| match e {
+        Errno::EXIST | Errno::NOENT => Error::InUse { set: set.to_owned(), path: path.to_owned() },
+        e => Error::call(set, "make", &at, e),
+    })
+}
+
+/// Opens, locks and reads the marker of an open root, whose descriptor becomes the result's; `None` if there is none.
+fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> {
     let at = path.join(MARKER);
     let bad = |why: &str| Error::Marker { set: set.to_owned(), path: at.clone(), why: why.to_owned() };
-    let lock = match fd::open_at(root, MARKER_C, OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()) {
+    let call = |call, e| Error::call(set, call, &at, e);
+    let look = |info: fd::FileInfo| match info.kind {
+        FileType::Symlink => Err(Error::Link { set: set.to_owned(), path: at.clone() }),
+        FileType::RegularFile if info.mounted => Err(bad("another file is mounted on it")),
+        FileType::RegularFile if info.links > 1 => Err(bad("it has another name elsewhere")),
+        FileType::RegularFile => Ok(()),
+        _ => Err(bad("it is no file")),
+    };
+    // A device is not even opened.
+    match fd::file_info_at(root, MARKER_C) {
+        Err(Errno::NOENT) => return Ok(None),
+        Err(e) => return Err(call("look at", e)),
+        Ok(info) => look(info)?,
+    }
+    let lock = match fd::open_existing(root, MARKER_C, OFlags::RDWR) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP) => return Err(Error::Link { set: set.to_owned(), path: at }),
-        Err(Errno::ISDIR | Errno::NXIO) => return Err(bad("it is no file")),
-        Err(e) => return Err(Error::call(set, "open", &at, e)),
+        Err(Errno::LOOP) => return Err(Error::Link { set: set.to_owned(), path: at.clone() }),
+        Err(Errno::ISDIR | Errno::NXIO | Errno::XDEV) => return Err(bad("it is no file")),
+        Err(e) => return Err(call("open", e)),
     };
     let read = || {
-        if !fd::fstat(lock).is_ok_and(|stat| stat.kind == FileType::RegularFile) {
-            return Err(bad("it is no file"));
-        }
+        look(fd::file_info(lock).map_err(|e| call("look at", e))?)?;
         match fd::lock(lock) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(Error::InUse { set: set.to_owned(), path: path.to_owned() }),
-            Err(e) => return Err(Error::call(set, "lock", &at, e)),
+            Err(e) => return Err(call("lock", e)),
         }
-        let mut text = vec![0; 16 * MARKER_LEN];
-        let n = fd::pread(lock, &mut text, 0).map_err(|e| Error::call(set, "read", &at, e))?;
-        parse(set, &text[..n]).map_err(|why| bad(&why))
+        Marker::read(lock, path).map_err(|e| call("read", e))?.map_err(|invalid| match invalid {
+            Invalid::Bad(why) => bad(&why),
+            Invalid::Copied { from } => Error::Copied { set: set.to_owned(), path: at.clone(), from },
+        })
     };
     match read() {
-        Ok(marker) => Ok(Some((lock, marker))),
+        Ok((marker, note)) => {
+            let (set, path) = (marker.set.clone(), path.to_owned());
+            Ok(Some(Root { set, path, device: device(root), fd: root, lock, marker, fresh: false, note }))
+        }
         Err(e) => {
             fd::unlock(lock);
             Err(e)
@@ -256,25 +285,16 @@ fn lock_marker(set: &str, path: &Path, root: Fd) -> Result<Option<(Fd, Marker)>,
     }
 }
 
-fn parse(set: &str, text: &[u8]) -> Result<Marker, String> {
-    if text.iter().all(|&byte| byte == 0) {
-        // A crash came between making and writing it: nothing is known but that it is ours.
-        let (state, layout) = (Progress::Populating, None);
-        return Ok(Marker { format: FORMAT, set: set.into(), state, made_root: false, adopted: false, layout });
-    }
-    let marker: Marker = serde_json::from_slice(text).map_err(|e| e.to_string())?;
-    if marker.format != FORMAT {
-        return Err(format!("it is of format {}, and this version knows {FORMAT}", marker.format));
-    }
-    Ok(marker)
+fn device(root: Fd) -> u64 {
+    fd::fstat(root).map_or(0, |stat| stat.device)
 }
 
-/// Whether a directory holds nothing.
+/// Whether a directory holds nothing, or no more than the beginning of a marker.
 pub(super) fn is_empty(root: Fd) -> Result<bool, Errno> {
     let mut empty = true;
-    fd::list_dir(root, &mut [0; 4096], |_, _| {
-        empty = false;
-        false
+    fd::list_dir(root, &mut [0; 4096], |name, _| {
+        empty = name == UNFINISHED_C;
+        empty
     })?;
     Ok(empty)
 }
@@ -286,17 +306,11 @@ pub(super) fn take_marked(dir: &Path) -> Result<Option<Root>, Error> {
         Errno::LOOP | Errno::NOTDIR => Error::Link { set: name.clone(), path: dir.to_owned() },
         e => Error::call(&name, "open", dir, e),
     })?;
-    match lock_marker(&name, dir, fd) {
-        Ok(Some((lock, marker))) => {
-            Ok(Some(Root { set: marker.set.clone(), path: dir.to_owned(), fd, lock, marker, fresh: false }))
-        }
-        Ok(None) => {
+    match open_marked(&name, dir, fd) {
+        Ok(Some(root)) => Ok(Some(root)),
+        none => {
             fd::close(fd);
-            Ok(None)
-        }
-        Err(e) => {
-            fd::close(fd);
-            Err(e)
+            none
         }
     }
 }
@@ -316,20 +330,20 @@ impl Unmarked {
 }
 
 impl Root {
-    /// Writes the marker in one piece over what it was.
-    pub(super) fn write_marker(&self) -> Result<(), Error> {
-        let mut text = serde_json::to_vec_pretty(&self.marker).unwrap_or_default();
-        text.resize(text.len().max(MARKER_LEN - 1), b' ');
-        text.push(b'\n');
-        // On the disk before anything that it speaks for: a crash leaves no unmarked tree.
-        let write = || match fd::pwrite(self.lock, &text, 0)? {
-            n if n == text.len() => {
-                fd::ftruncate(self.lock, text.len() as u64)?;
-                fd::fsync(self.lock)
-            }
-            _ => Err(Errno::NOSPC),
-        };
-        write().map_err(|e| Error::call(&self.set, "write", &self.path.join(MARKER), e))
+    /// Puts what the marker says now onto the disk.
+    pub(super) fn write_marker(&mut self) -> Result<(), Error> {
+        self.marker.write(self.lock).map_err(|e| Error::call(&self.set, "write", &self.path.join(MARKER), e))
+    }
+
+    /// The names that the tree has.
+    pub(super) fn known(&self) -> Known {
+        Known::of(&self.marker)
+    }
+
+    /// Whether the path still leads to this directory.
+    fn is_at_its_path(&self) -> bool {
+        let here = fd::lstat(&self.path).map(|stat| (stat.device, stat.inode));
+        here.is_ok() && here == fd::fstat(self.fd).map(|stat| (stat.device, stat.inode))
     }
 
     /// Undoes what [`take`] did, where it made or marked something and nothing came of it.
@@ -344,7 +358,8 @@ impl Root {
     /// Takes the marker away, and the root directory too if it was ours and is empty. Returns whether it is gone.
     pub(super) fn unmark(self) -> bool {
         let _ = fd::unlink_at(self.fd, MARKER_C);
-        let made = self.marker.made_root;
+        // What somebody has put in its place is not ours, empty or not.
+        let made = self.marker.made_root && self.is_at_its_path();
         let path = self.path.clone();
         self.close();
         // Fails, and should, if anything is in it.

@@ -1,12 +1,13 @@
 //! Reading a tree from the disk: is there anything in it that no file set has, and what is its shape?
 //!
 //! A file set has 8-digit numbers for names, only directories in its root, and in every directory below either files or
-//! directories. Whatever else is found is somebody's. Reads only; nothing is opened but directories, none through a link or
+//! directories; which numbers, its marker says ([`Known`]). Whatever else is found is somebody's. Reads only; nothing is opened but directories, none through a link or
 //! on another mount.
 
 use super::FilesetSpec;
 use super::error::{Error, Foreign};
-use super::root::{self, MARKER};
+use super::known::{self, Known};
+use super::root::{self, MARKER, Root, UNFINISHED};
 use super::shape::Found;
 use super::walk::{self, LIST};
 use crate::sys::name::Name;
@@ -28,6 +29,8 @@ pub(super) struct Scan {
     pub(super) dirs: Vec<Dir>,
     pub(super) files: u64,
     levels: u32,
+    /// The names that may be there.
+    known: Known,
 }
 
 /// A directory that was found.
@@ -35,6 +38,7 @@ pub(super) struct Scan {
 pub(super) struct Dir {
     pub(super) parent: u32,
     pub(super) serial: u32,
+    place: known::Dir,
     files: u32,
     /// The largest number among its files.
     last_file: u32,
@@ -56,13 +60,21 @@ struct Open {
     subdirs: Vec<u32>,
 }
 
-/// Reads the tree below an open root. The first foreign thing ends it.
-pub(super) fn scan(set: &str, path: &Path, root: Fd, stop: &AtomicBool) -> Result<Scan, Error> {
-    let mut scanner =
-        Scanner { set, path, scan: Scan { dirs: Vec::new(), files: 0, levels: 0 }, buf: vec![0; LIST_BUFFER] };
+/// Reads the tree of a marked root. The first thing ends it that its marker does not know.
+pub(super) fn scan(root: &Root, stop: &AtomicBool) -> Result<Scan, Error> {
+    scan_for(&root.set, &root.path, root.fd, root.known(), stop)
+}
+
+/// Reads the tree below an open root.
+fn scan_for(set: &str, path: &Path, root: Fd, known: Known, stop: &AtomicBool) -> Result<Scan, Error> {
+    let call = |call, e| Error::call(set, call, path, e);
+    let device = fd::fstat(root).map_err(|e| call("look at", e))?.device;
+    let scan = Scan { dirs: Vec::new(), files: 0, levels: 0, known };
+    let mut scanner = Scanner { set, path, device, scan, buf: vec![0; LIST_BUFFER] };
     let mut open: Vec<Open> = Vec::new();
-    let top = fd::open_at(root, c".", LIST, Mode::empty()).map_err(|e| Error::call(set, "open", path, e))?;
-    let done = scanner.enter(&mut open, top, 0, 0).and_then(|()| scanner.descend(&mut open, stop));
+    let top = fd::open_at(root, c".", LIST, Mode::empty()).map_err(|e| call("open", e))?;
+    let place = scanner.scan.known.root();
+    let done = scanner.enter(&mut open, top, (0, 0), place).and_then(|()| scanner.descend(&mut open, stop));
     for dir in open {
         fd::close(dir.fd);
     }
@@ -72,6 +84,7 @@ pub(super) fn scan(set: &str, path: &Path, root: Fd, stop: &AtomicBool) -> Resul
 struct Scanner<'a> {
     set: &'a str,
     path: &'a Path,
+    device: u64,
     scan: Scan,
     buf: Vec<u8>,
 }
@@ -89,9 +102,12 @@ impl Scanner<'_> {
                 continue;
             };
             let name = Name::new(u64::from(serial));
-            match walk::open_dir(fd, name.as_c(), LIST) {
-                Ok(_) if open.len() > MAX_LEVELS => return Err(self.foreign(dir, name.digits(), Foreign::Name)),
-                Ok(fd) => self.enter(open, fd, dir, serial)?,
+            let place = self.scan.known.dir(self.scan.dirs[dir as usize].place, serial);
+            let Some(place) = place.filter(|_| open.len() <= MAX_LEVELS) else {
+                return Err(self.foreign(dir, name.digits(), Foreign::Number));
+            };
+            match walk::open_dir(fd, name.as_c(), LIST, self.device) {
+                Ok(fd) => self.enter(open, fd, (dir, serial), place)?,
                 Err(Errno::XDEV) => return Err(self.foreign(dir, name.digits(), Foreign::Mount)),
                 Err(Errno::LOOP | Errno::NOTDIR) => return Err(self.foreign(dir, name.digits(), Foreign::Link)),
                 Err(e) => return Err(Error::call(self.set, "open", &self.path_in(dir, name.digits()), e)),
@@ -101,9 +117,15 @@ impl Scanner<'_> {
     }
 
     /// Reads a directory, and puts it on the stack if that went well; else closes it.
-    fn enter(&mut self, open: &mut Vec<Open>, fd: Fd, parent: u32, serial: u32) -> Result<(), Error> {
+    fn enter(
+        &mut self,
+        open: &mut Vec<Open>,
+        fd: Fd,
+        (parent, serial): (u32, u32),
+        place: known::Dir,
+    ) -> Result<(), Error> {
         let dir = self.scan.dirs.len() as u32;
-        self.scan.dirs.push(Dir { parent, serial, files: 0, last_file: 0, subdirs: 0 });
+        self.scan.dirs.push(Dir { parent, serial, place, files: 0, last_file: 0, subdirs: 0 });
         self.scan.levels = self.scan.levels.max(open.len() as u32);
         match self.read(fd, dir) {
             Ok(mut subdirs) => {
@@ -128,6 +150,11 @@ impl Scanner<'_> {
             match classify(fd, dir == 0, name, kind) {
                 Ok(Item::Marker) => {}
                 Ok(Item::File(serial)) => {
+                    // One in the wrong place is told as that, below.
+                    let mixed = dir == 0 || !subdirs.is_empty();
+                    if !mixed && !self.scan.has_file(dir, serial) {
+                        wrong = Some((name.to_bytes().to_vec(), Foreign::Number));
+                    }
                     files += 1;
                     last_file = last_file.max(serial);
                 }
@@ -180,7 +207,8 @@ pub(super) fn classify(dir: Fd, is_root: bool, name: &CStr, kind: FileType) -> R
         FileType::Unknown => fd::stat_at(dir, name).map_or(FileType::Unknown, |stat| stat.kind),
         kind => kind,
     };
-    if is_root && name.to_bytes() == MARKER.as_bytes() && kind == FileType::RegularFile {
+    let markers = [MARKER.as_bytes(), UNFINISHED.as_bytes()];
+    if is_root && markers.contains(&name.to_bytes()) && kind == FileType::RegularFile {
         return Ok(Item::Marker);
     }
     match (kind, Name::parse(name.to_bytes()).and_then(|n| u32::try_from(n).ok())) {
@@ -189,7 +217,7 @@ pub(super) fn classify(dir: Fd, is_root: bool, name: &CStr, kind: FileType) -> R
         (FileType::RegularFile, Some(serial)) => Ok(Item::File(serial)),
         (FileType::Directory, Some(serial)) => Ok(Item::Dir(serial)),
         (FileType::RegularFile | FileType::Directory, None) => Err(Foreign::Name),
-        _ => Err(Foreign::Special),
+        _ => Err(Foreign::of_kind(kind).unwrap_or(Foreign::Name)),
     }
 }
 
@@ -200,6 +228,11 @@ pub(super) fn is_own_link(dir: Fd, name: &CStr) -> bool {
 }
 
 impl Scan {
+    /// Whether the tree has a file of this number in a directory.
+    pub(super) fn has_file(&self, dir: u32, serial: u32) -> bool {
+        self.known.file(self.dirs[dir as usize].place, serial)
+    }
+
     /// The names from the root down to a directory.
     pub(super) fn chain(&self, dir: u32) -> Vec<Name> {
         let at = |dir: u64| self.dirs[dir as usize];
@@ -281,7 +314,7 @@ pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<Found>
     let never = AtomicBool::new(false);
     let read = |fd: Fd, path: &Path| {
         let wrong = |path: PathBuf, why: String| Error::Adopt { set: spec.name.clone(), path, why };
-        let scan = scan(&spec.name, path, fd, &never).map_err(|e| match e {
+        let scan = scan_for(&spec.name, path, fd, Known::Any, &never).map_err(|e| match e {
             Error::Foreign { path, what, .. } => wrong(path, format!("is not part of a file set: {what}")),
             e => e,
         })?;

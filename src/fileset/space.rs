@@ -105,16 +105,18 @@ pub(super) fn check(demands: &[Demand], keep: bool) -> Result<(), Error> {
         let here: Vec<&Demand> = demands.iter().filter(|d| d.device == device).collect();
         let Some(first) = here.first() else { continue };
         let Ok(space) = fd::statvfs_path(&first.path) else { continue };
-        let (needed, inodes) = here.iter().fold((0_u64, 0), |(b, i), d| (b.saturating_add(d.bytes), i + d.inodes));
-        let freed = here.iter().fold((0, 0), |(b, i), d| (b + d.freed.0, i + d.freed.1));
+        let (needed, inodes) =
+            here.iter().fold((0_u64, 0_u64), |(b, i), d| (b.saturating_add(d.bytes), i.saturating_add(d.inodes)));
+        let freed =
+            here.iter().fold((0_u64, 0_u64), |(b, i), d| (b.saturating_add(d.freed.0), i.saturating_add(d.freed.1)));
         let sets = || here.iter().map(|d| format!("file set `{}`", d.set)).collect::<Vec<_>>().join(" and ");
         let floor = if keep { floor(&space) } else { 0 };
-        let free = space.free + freed.0;
+        let free = space.free.saturating_add(freed.0);
         if needed > 0 && needed.saturating_add(floor) > free {
             return Err(Error::Space { sets: sets(), path: first.path.clone(), needed, free, floor });
         }
-        if space.files > 0 && inodes > space.files_free + freed.1 {
-            let free = space.files_free + freed.1;
+        if space.files > 0 && inodes > space.files_free.saturating_add(freed.1) {
+            let free = space.files_free.saturating_add(freed.1);
             return Err(Error::Inodes { sets: sets(), path: first.path.clone(), needed: inodes, free });
         }
     }

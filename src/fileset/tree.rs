@@ -248,6 +248,11 @@ impl Tree {
         Name::new(u64::from(self.shape.serial(d as u32)))
     }
 
+    /// The number of directory `d` in its parent, from 1; the root's is 0.
+    pub fn dir_serial(&self, d: u64) -> u32 {
+        self.shape.serial(d as u32)
+    }
+
     /// The directory that holds leaf directory `i`.
     #[inline]
     pub fn dir_of_leafdir(&self, i: u64) -> u64 {

@@ -14,32 +14,24 @@ pub(super) const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// The longest path that the system takes.
 const PATH_MAX: usize = 4096;
 
-/// Opens the directory `name` in `dir`. A link there is [`Errno::LOOP`] or [`Errno::NOTDIR`], another mount [`Errno::XDEV`].
-pub(super) fn open_dir(dir: Fd, name: &CStr, flags: OFlags) -> Result<Fd> {
-    match fd::open_beneath(dir, name, flags | OFlags::NOFOLLOW) {
-        Err(Errno::NOSYS) => step(dir, name, flags),
+/// Opens the directory `name` in `dir`, which must lie on `device`. A link there is [`Errno::LOOP`] or [`Errno::NOTDIR`],
+/// another mount or a subvolume [`Errno::XDEV`].
+pub(super) fn open_dir(dir: Fd, name: &CStr, flags: OFlags, device: u64) -> Result<Fd> {
+    let opened = match fd::open_beneath(dir, name, flags | OFlags::NOFOLLOW) {
+        Err(Errno::NOSYS) => fd::open_at(dir, name, flags, Mode::empty()),
         done => done,
-    }
+    };
+    on_device(opened?, device)
 }
 
-/// The same without `openat2`: another mount shows by its device.
-fn step(dir: Fd, name: &CStr, flags: OFlags) -> Result<Fd> {
-    let fd = fd::open_at(dir, name, flags, Mode::empty())?;
-    match (fd::fstat(dir), fd::fstat(fd)) {
-        (Ok(above), Ok(here)) if above.device == here.device => Ok(fd),
-        (Ok(_), Ok(_)) => {
-            fd::close(fd);
-            Err(Errno::XDEV)
-        }
-        (Err(e), _) | (_, Err(e)) => {
-            fd::close(fd);
-            Err(e)
-        }
-    }
+/// Subvolumes are no mounts, and a kernel without `openat2` follows mounts: both show by their device.
+fn on_device(fd: Fd, device: u64) -> Result<Fd> {
+    let found = fd::fstat(fd).and_then(|stat| if stat.device == device { Ok(fd) } else { Err(Errno::XDEV) });
+    found.inspect_err(|_| fd::close(fd))
 }
 
-/// Opens the directory at the end of a chain of names below `root`; the root itself for an empty one.
-pub(super) fn open_chain(root: Fd, names: &[Name], flags: OFlags) -> Result<Fd> {
+/// Opens the directory at the end of a chain of names below `root`, which lies on `device`; the root itself for an empty one.
+pub(super) fn open_chain(root: Fd, names: &[Name], flags: OFlags, device: u64) -> Result<Fd> {
     if names.is_empty() {
         return fd::open_at(root, c".", flags, Mode::empty());
     }
@@ -54,13 +46,13 @@ pub(super) fn open_chain(root: Fd, names: &[Name], flags: OFlags) -> Result<Fd> 
     {
         match fd::open_beneath(root, &path, flags | OFlags::NOFOLLOW) {
             Err(Errno::NOSYS) => {}
-            done => return done,
+            done => return on_device(done?, device),
         }
     }
     let mut at = root;
     for (k, name) in names.iter().enumerate() {
         let flags = if k + 1 == names.len() { flags } else { PLACE };
-        let next = open_dir(at, name.as_c(), flags);
+        let next = open_dir(at, name.as_c(), flags, device);
         if at != root {
             fd::close(at);
         }

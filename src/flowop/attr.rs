@@ -100,7 +100,7 @@ impl Stateless for Access {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        by_name(&self.file, cx, "access failed", |engine, dir, name| match engine.access(dir, name) {
+        by_name::<false>(&self.file, cx, "access failed", |engine, dir, name| match engine.access(dir, name) {
             // That it may not is an answer too.
             Ok(()) | Err(Errno::ACCESS) => Ok(0),
             Err(errno) => Err(errno),
@@ -135,7 +135,9 @@ impl Stateless for SetAttr {
                 Err(errno) => cx.failed("setting the times failed", errno, file),
             };
         }
-        by_name(&self.file, cx, "setting the times failed", |engine, dir, name| engine.touch(dir, name).map(|()| 0))
+        by_name::<true>(&self.file, cx, "setting the times failed", |engine, dir, name| {
+            engine.touch(dir, name).map(|()| 0)
+        })
     }
 }
 

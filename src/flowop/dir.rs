@@ -100,7 +100,7 @@ impl Stateless for Leaf {
             }
             Err(errno) => {
                 cx.views[set].set.state.leafdirs.release(index);
-                cx.failed(if self.make { "mkdir failed" } else { "rmdir failed" }, errno, None)
+                cx.leaf_failed(if self.make { "mkdir failed" } else { "rmdir failed" }, errno, FileRef { set, index })
             }
         }
     }

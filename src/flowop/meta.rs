@@ -9,6 +9,7 @@ use crate::engine::{Engine, Handle};
 use crate::fileset::{Name, Want};
 use crate::spec::{Class, Flowop, Origin, Way};
 use crate::sys::{Errno, Fd};
+use rustix::fs::FileType;
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -59,8 +60,8 @@ pub(super) fn open_slot(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Op
 }
 
 /// Does a call on the name of an existing file of the set, which nobody else has meanwhile. The call tells the bytes that it
-/// moved.
-pub(super) fn by_name(
+/// moved. One that changes something does so only to a file of the set's own.
+pub(super) fn by_name<const CHANGES: bool>(
     file: &FileUse,
     cx: &mut OpCx<'_>,
     what: &str,
@@ -79,6 +80,10 @@ pub(super) fn by_name(
     let outcome = match cx.locate_as(file, &mut name) {
         Err(outcome) => outcome,
         Ok(dir) => {
+            if CHANGES && let Err(outcome) = cx.own_name(file, dir, name.as_c()) {
+                cx.views[file.set].set.state.release(file.index);
+                return outcome;
+            }
             cx.begin();
             match call(cx.engine, dir, name.as_c()) {
                 Ok(bytes) => cx.end_here(bytes),
@@ -144,6 +149,10 @@ impl Stateless for Delete {
                 return outcome;
             }
         };
+        if let Err(outcome) = cx.own_name(file, dir, name.as_c()) {
+            cx.views[file.set].set.state.release(file.index);
+            return outcome;
+        }
         cx.begin();
         match cx.engine.unlink(dir, name.as_c()) {
             Ok(()) => {
@@ -187,6 +196,10 @@ impl Stateless for StatFile {
                 Err(errno) => cx.failed("fstat failed", errno, file),
             };
         }
-        by_name(&self.file, cx, "stat failed", |engine, dir, name| engine.stat(dir, name).map(|()| 0))
+        by_name::<false>(&self.file, cx, "stat failed", |engine, dir, name| match engine.stat(dir, name)? {
+            FileType::RegularFile | FileType::Symlink => Ok(0),
+            // What is no file is looked at closer.
+            _ => Err(Errno::OPNOTSUPP),
+        })
     }
 }

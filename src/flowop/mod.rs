@@ -179,6 +179,8 @@ pub enum Outcome {
     Finished,
     /// It failed.
     Failed(Box<Failure>),
+    /// Something that is not the set's own stands where it would have worked: the run ends, however errors are taken.
+    Refused(Box<Failure>),
 }
 
 /// Why a step failed.
@@ -242,6 +244,8 @@ pub struct Effects {
     pub sets: Vec<usize>,
     /// File sets whose files it moves about without there being more or fewer of them.
     pub moves: Vec<usize>,
+    /// File sets whose files it gives a second name.
+    pub links: Vec<usize>,
     /// The largest buffer that it may need, in bytes, where that is known.
     pub buffer: u64,
     /// The largest buffer that it is sure to need, in bytes; the one above may be a guess at a random size.

@@ -76,7 +76,8 @@ impl Stateless for Move {
 
     fn effects(&self) -> Effects {
         let makes = if self.link { vec![(self.set, Want::Existing, Kind::File)] } else { Vec::new() };
-        Effects { makes, moves: vec![self.set], sets: vec![self.set], ..Effects::default() }
+        let links = if self.link { vec![self.set] } else { Vec::new() };
+        Effects { makes, links, moves: vec![self.set], sets: vec![self.set], ..Effects::default() }
     }
 
     #[inline]
@@ -113,6 +114,12 @@ impl Move {
         let (old_dir, new_dir) = (tree.dir_of(taken.index), tree.dir_of(free.index));
         let dirs = cx.dir_pair(set, old_dir, new_dir);
         let (from, to) = dirs.map_err(|errno| cx.failed("opening the directory", errno, Some(taken)))?;
+        let own = cx.own_name(taken, from, old.as_c());
+        let own = own.and_then(|()| if self.link { Ok(()) } else { cx.free_name(free, to, new.as_c()) });
+        if let Err(outcome) = own {
+            cx.close_pair(set, (from, to));
+            return Err(outcome);
+        }
         cx.begin();
         let engine = cx.engine;
         let done = if self.link {
@@ -200,9 +207,11 @@ impl Stateless for ReadLink {
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         // Our links hold one name; a longer one is cut off, as by any reader with a small buffer.
         let mut text = [0; 256];
-        by_name(&self.file, cx, "readlink failed", |engine, dir, name| match engine.read_link(dir, name, &mut text) {
-            Ok(_) | Err(Errno::INVAL) => Ok(0),
-            Err(errno) => Err(errno),
+        by_name::<false>(&self.file, cx, "readlink failed", |engine, dir, name| {
+            match engine.read_link(dir, name, &mut text) {
+                Ok(_) | Err(Errno::INVAL) => Ok(0),
+                Err(errno) => Err(errno),
+            }
         })
     }
 }

@@ -86,7 +86,8 @@ impl Stateless for Open {
         }
         let by = self.file.pick.by(&mut cx.rng);
         let (want, flags) = if self.create {
-            (Want::Absent, self.file.flags | OFlags::CREATE)
+            // Whatever has the name already is looked at before it is opened.
+            (Want::Absent, self.file.flags | OFlags::CREATE | OFlags::EXCL)
         } else {
             (Want::Existing, self.file.flags)
         };

@@ -276,6 +276,7 @@ fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
     let parts = |first: usize| filesets::parts_of(filesets, first);
     one.sets = one.sets.into_iter().flat_map(parts).collect();
     one.moves = one.moves.into_iter().flat_map(parts).collect();
+    one.links = one.links.into_iter().flat_map(parts).collect();
     one.makes =
         one.makes.into_iter().flat_map(|(set, want, kind)| parts(set).map(move |part| (part, want, kind))).collect();
     one
@@ -334,6 +335,7 @@ struct Together {
     makes: HashSet<(usize, Want, Kind)>,
     sets: HashSet<usize>,
     moves: HashSet<usize>,
+    links: HashSet<usize>,
 }
 
 impl Together {
@@ -342,6 +344,7 @@ impl Together {
         all.makes.extend(one.makes.into_iter().filter(|made| self.makes.insert(*made)));
         all.sets.extend(one.sets.into_iter().filter(|set| self.sets.insert(*set)));
         all.moves.extend(one.moves.into_iter().filter(|set| self.moves.insert(*set)));
+        all.links.extend(one.links.into_iter().filter(|set| self.links.insert(*set)));
         all.exact_buffer = all.exact_buffer.max(one.exact_buffer);
         all.buffer = all.buffer.max(one.buffer);
         all.max_fd = all.max_fd.max(one.max_fd);

@@ -39,6 +39,8 @@ pub enum FaultKind {
     Setup,
     /// An operation failed.
     Operation,
+    /// An operation met something that is not its file set's.
+    Foreign,
     /// Every thread that could go on waits for another.
     Stuck,
     /// A file system would have been filled.

@@ -470,6 +470,7 @@ fn ended(outcome: Outcome, cx: &mut OpCx<'_>, seat: &Seat, shared: &Shared) -> O
         Outcome::Finished => End::Finished,
         Outcome::Failed(_) if shared.options.count_errors && cx.skip_after_error() => return None,
         Outcome::Failed(failure) => End::Fault(Fault::of(FaultKind::Operation, flowop(&failure), *failure)),
+        Outcome::Refused(failure) => End::Fault(Fault::of(FaultKind::Foreign, flowop(&failure), *failure)),
         Outcome::Stuck(failure) => End::Fault(Fault::of(FaultKind::Stuck, flowop(&failure), *failure)),
     })
 }

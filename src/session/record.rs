@@ -361,7 +361,7 @@ impl Session {
             help: fault.help.clone(),
         });
         let state = match fault.kind {
-            FaultKind::Operation | FaultKind::Setup | FaultKind::Panic => State::Failed,
+            FaultKind::Operation | FaultKind::Foreign | FaultKind::Setup | FaultKind::Panic => State::Failed,
             FaultKind::Stuck => State::Stuck,
             FaultKind::LowSpace => State::LowSpace,
         };
@@ -407,7 +407,7 @@ fn nothing_done(run: &Run, plan: &Plan) -> bool {
 pub(super) fn status_of(kind: FaultKind) -> Status {
     match kind {
         FaultKind::Operation | FaultKind::Stuck | FaultKind::Panic => Status::Failed,
-        FaultKind::Setup | FaultKind::LowSpace => Status::Refused,
+        FaultKind::Foreign | FaultKind::Setup | FaultKind::LowSpace => Status::Refused,
     }
 }
 

@@ -90,6 +90,10 @@ impl Session {
             // Before the first file is made.
             machine::check(plan, &sets, front)?;
         }
+        // Before anything is made: the marker says whether files of a set may have several names.
+        for linked in plan.threads().flat_map(|(_, thread)| &thread.effects.links) {
+            sets[*linked].allow_links();
+        }
         self.places.extend(sets.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
         // What bears a marker already is not this session's to take away, if it can't be worked on.
         let known = |root: &PathBuf| self.sets.iter().any(|r| r.set.spec.root() == *root);
@@ -187,6 +191,7 @@ impl Session {
         match self.interruptible(|stop| prepare::prepare(sets, &options, &progress, stop)) {
             Ok(prepared) => {
                 self.wrote &= !options.settle;
+                prepared.iter().filter_map(|set| set.note.as_deref()).for_each(|note| front.note(note));
                 if let Some(line) = changes_line(&prepared, as_is) {
                     front.note(&line);
                 }

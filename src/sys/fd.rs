@@ -5,6 +5,7 @@ use rustix::fs::{self as rfs, AtFlags, FallocateFlags, FileType, Mode, OFlags, R
 use rustix::io::{self as rio, Errno};
 use std::ffi::CStr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A descriptor in the table of the thread that uses it.
 pub type Fd = i32;
@@ -62,6 +63,61 @@ impl From<rfs::Stat> for Stat {
     }
 }
 
+/// What tells a file of ours from something else: its kind, its names, where it lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileInfo {
+    /// What it is.
+    pub kind: FileType,
+    /// Bytes.
+    pub size: u64,
+    /// Names that it has.
+    pub links: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Something is mounted on it (Linux 5.8 says so).
+    pub mounted: bool,
+    /// When it was made, in nanoseconds since 1970, where the file system keeps that.
+    pub born: Option<i128>,
+}
+
+impl From<rfs::Statx> for FileInfo {
+    fn from(s: rfs::Statx) -> Self {
+        let born = i128::from(s.stx_btime.tv_sec) * 1_000_000_000 + i128::from(s.stx_btime.tv_nsec);
+        Self {
+            kind: FileType::from_raw_mode(s.stx_mode.into()),
+            size: s.stx_size,
+            links: s.stx_nlink.into(),
+            inode: s.stx_ino,
+            mounted: s.stx_attributes.contains(rfs::StatxAttributes::MOUNT_ROOT),
+            born: (s.stx_mask & StatxFlags::BTIME.bits() != 0).then_some(born),
+        }
+    }
+}
+
+impl From<Stat> for FileInfo {
+    fn from(s: Stat) -> Self {
+        Self { kind: s.kind, size: s.size, links: s.links, inode: s.inode, mounted: false, born: None }
+    }
+}
+
+/// What [`FileInfo`] says of an open file.
+pub fn file_info(fd: Fd) -> Result<FileInfo> {
+    match rfs::statx(borrow(fd), c"", AtFlags::EMPTY_PATH, INFO) {
+        Err(Errno::NOSYS) => fstat(fd).map(FileInfo::from),
+        done => done.map(FileInfo::from),
+    }
+}
+
+/// The same of `name` in `dir`; a link is not followed.
+pub fn file_info_at(dir: Fd, name: &CStr) -> Result<FileInfo> {
+    match rfs::statx(borrow(dir), name, AtFlags::SYMLINK_NOFOLLOW, INFO) {
+        Err(Errno::NOSYS) => stat_at(dir, name).map(FileInfo::from),
+        done => done.map(FileInfo::from),
+    }
+}
+
+const INFO: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
+
 /// Opens a path as the system does, links and all. For what a user named; what lies below a root goes by [`open_at`] and
 /// [`open_beneath`].
 pub fn open_path(path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
@@ -79,6 +135,28 @@ pub fn open_at(dir: Fd, name: &CStr, flags: OFlags, mode: Mode) -> Result<Fd> {
 pub fn open_beneath(dir: Fd, path: &CStr, flags: OFlags) -> Result<Fd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     rfs::openat2(borrow(dir), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve).map(forget)
+}
+
+/// Opens the file `name`, one component, in `dir`, if it is there: no link, nothing on another mount, and no wait for the other
+/// end of a pipe. What was opened is the caller's to look at. A kernel without `openat2` does not see a mount here.
+#[inline]
+pub fn open_existing(dir: Fd, name: &CStr, flags: OFlags) -> Result<Fd> {
+    static ABSENT: AtomicBool = AtomicBool::new(false);
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if !ABSENT.load(Ordering::Relaxed) {
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        match rfs::openat2(borrow(dir), name, flags, Mode::empty(), resolve) {
+            Err(Errno::NOSYS) => ABSENT.store(true, Ordering::Relaxed),
+            done => return done.map(forget),
+        }
+    }
+    rfs::openat(borrow(dir), name, flags, Mode::empty()).map(forget)
+}
+
+/// Calls on an open file wait again: what [`open_existing`] has prevented, where it matters afterwards.
+pub fn set_blocking(fd: Fd) -> Result<()> {
+    let flags = rfs::fcntl_getfl(borrow(fd))?;
+    rfs::fcntl_setfl(borrow(fd), flags - OFlags::NONBLOCK)
 }
 
 /// Closes a descriptor that nothing was written to, or on the way out of an error.
@@ -235,6 +313,22 @@ pub fn rename_at(dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<(
     rfs::renameat(borrow(dir), name, borrow(new_dir), new_name)
 }
 
+/// Moves a name to one that must be free: [`Errno::EXIST`] if it is not. Where the file system can't do that in one call, the
+/// name is looked at first.
+pub fn rename_new(dir: Fd, name: &CStr, new_name: &CStr) -> Result<()> {
+    let dir = borrow(dir);
+    match rfs::renameat_with(dir, name, dir, new_name, rfs::RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            match rfs::statat(dir, new_name, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => rfs::renameat(dir, name, dir, new_name),
+                Ok(_) => Err(Errno::EXIST),
+                Err(e) => Err(e),
+            }
+        }
+        done => done,
+    }
+}
+
 /// Makes a symbolic link that holds `text`.
 #[inline]
 pub fn symlink_at(text: &CStr, dir: Fd, name: &CStr) -> Result<()> {
@@ -359,6 +453,11 @@ pub fn direct_alignment(dir: &Path) -> Option<DirectAlignment> {
     let told = rfs::statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let (memory, offset) = (u64::from(told.stx_dio_mem_align), u64::from(told.stx_dio_offset_align));
     (told.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && offset > 0).then_some(DirectAlignment { memory, offset })
+}
+
+/// The identity of the file system that an open file lies on (`f_fsid` of `statfs`).
+pub fn file_system_id(fd: Fd) -> Result<u64> {
+    rfs::fstatvfs(borrow(fd)).map(|v| v.f_fsid)
 }
 
 /// The number that says which kind of file system an open file lies on (`f_type` of `statfs`).

@@ -1,7 +1,8 @@
 //! The count is the truth: the kernel's count of a run's calls equals the result's, to the call and to the byte.
 //!
 //! Each personality runs with one instance of each thread, under strace. What lies between the gate and a thread's last step
-//! are the calls of its steps, and those that open directories on the way to files, which are the tool's and no operation's.
+//! are the calls of its steps, and those that open directories on the way to files and look whether a file is the set's own, which
+//! are the tool's and no operation's.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ fn on_files(log: &Log, run: &Value) -> Log {
     let roots: Vec<_> = sets.iter().map(|set| format!("{}/", set["path"].as_str().unwrap())).collect();
     assert!(!roots.is_empty(), "no file set in the result");
     let inside = |call: &Call| roots.iter().any(|root| call.file().contains(root.as_str()));
-    log.of_steps().only(|call| inside(call) && !call.opens_directory())
+    log.of_steps().only(|call| inside(call) && !call.opens_directory() && !call.looks())
 }
 
 /// The flowops that work on files.

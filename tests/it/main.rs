@@ -29,6 +29,7 @@ mod examples;
 mod filesystems;
 mod five_mistakes;
 mod flowops;
+mod foreign;
 mod formats;
 mod generated;
 mod hangs;

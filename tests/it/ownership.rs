@@ -283,7 +283,7 @@ fn two_can_not_work_in_one_root() {
     let dir = place();
     let long = Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "60", "--dir"]).args([dir.path()]);
     let first = long.start();
-    wait_until(|| fs::read_to_string(dir.path().join("data/.wmlrun")).is_ok_and(|marker| marker.contains("ready")));
+    wait_until(|| fs::read_to_string(dir.path().join("data/.wmlrun")).is_ok_and(|marker| marker.contains("\"ready\"")));
     for extra in ["", ",reuse"] {
         assert_refused(call(dir.path(), extra), &[dir.path()], &["in use", "--dir"]);
     }

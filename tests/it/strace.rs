@@ -79,6 +79,11 @@ impl Call {
             && self.args.iter().any(|arg| arg.contains("O_DIRECTORY") || arg.contains("O_PATH"))
     }
 
+    /// Whether it looks at a file, as the tool does to see that it is the set's own; no flowop makes this call.
+    pub(crate) fn looks(&self) -> bool {
+        self.name == "statx"
+    }
+
     /// Whether it has given a new descriptor.
     pub(crate) fn opens(&self) -> bool {
         self.name.starts_with("open") && self.result.is_some_and(|r| r >= 0)

@@ -32,8 +32,9 @@ fn both(script: &str, sets: &[(&str, &str)], n: u64) -> (Vec<Entry>, Vec<Call>) 
     let (output, log) = strace::run(call);
     let output = output.exits(0);
     let entries: Vec<Entry> = trace(&output.dir().join("trace.txt")).into_iter().map(|(_, entry)| entry).collect();
-    let own =
-        |call: &Call| call.result.is_some() && !call.opens_directory() && Path::new(&call.file()).starts_with(&files);
+    let own = |call: &Call| {
+        call.result.is_some() && !call.opens_directory() && !call.looks() && Path::new(&call.file()).starts_with(&files)
+    };
     let mut busy: Vec<Vec<Call>> = log.of_steps().only(own).threads.into_values().collect();
     // The controller asks how much room is left.
     busy.retain(|calls| calls.iter().any(is_io));

@@ -4,6 +4,7 @@
 //! close together the end of the first serves as the start of the second, and one reading of the clock is saved; after
 //! anything dearer than a draw ([`OpCx::digress`]) the clock is read again and the time between goes to the tool's account.
 
+mod own;
 mod pick;
 
 pub use pick::{Makers, PickBy, Starvation, maker};
@@ -97,6 +98,8 @@ pub struct OpCx<'r> {
     starved: u64,
     /// The clock's.
     scale: Scale,
+    /// Ticks are shifted by this much to make periods in which a file is looked at once.
+    period_shift: u32,
 }
 
 /// The parts of a context that are made before its thread runs.
@@ -165,6 +168,7 @@ impl<'r> OpCx<'r> {
             plain: false,
             starved: 0,
             scale: Clock::get().scale(),
+            period_shift: Clock::get().ticks(own::PERIOD_NS).max(1).ilog2(),
         }
     }
 
@@ -319,6 +323,9 @@ impl<'r> OpCx<'r> {
     /// A call of the current operation failed.
     #[cold]
     pub fn failed(&mut self, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
+        if let Some(foreign) = file.and_then(|file| self.foreign_in_the_way(file, errno)) {
+            return foreign;
+        }
         self.failed_of(self.current(), what, errno, file)
     }
 
@@ -416,17 +423,21 @@ impl<'r> OpCx<'r> {
         let mut name = Name::default();
         let dir = self.locate_as(file, &mut name)?;
         self.begin();
-        match self.engine.open(dir, name.as_c(), flags, nominal) {
-            Ok(handle) => {
-                self.slots.fill(slot, handle, file, nominal);
-                if !readahead {
-                    let _ = self.engine.no_readahead(&handle);
-                    self.cell().add_calls(1);
-                }
-                Ok(())
-            }
-            Err(errno) => Err(self.failed("open failed", errno, Some(file))),
+        let handle = match self.engine.open(dir, name.as_c(), flags, nominal) {
+            Ok(handle) => handle,
+            Err(errno) => self.open_found(errno, dir, name.as_c(), flags, file)?,
+        };
+        if let Some(dirs) = &self.dirs[file.set]
+            && (self.aio.is_some() || !dirs.looked().has(file.index, self.period()))
+        {
+            self.own_file(handle, file, flags)?;
         }
+        self.slots.fill(slot, handle, file, nominal);
+        if !readahead {
+            let _ = self.engine.no_readahead(&handle);
+            self.cell().add_calls(1);
+        }
+        Ok(())
     }
 
     /// An implicit open has ended: counted apart from the operation that caused it.
