@@ -462,12 +462,14 @@ impl Work<'_> {
             name.clone_into(&mut self.root.marker.set);
             self.root.marker.layout = Some(layout);
             self.root.marker.names = Some(Names::of(&set));
-            self.root.marker.links = set.has_links();
+            self.root.marker.links |= set.has_links();
             self.root.marker.state = Stage::Populating;
             self.root.write_marker()?;
             progress.started(name, Phase::Populate, tree.files_at_start(), tree.bytes_at_start());
             let made = populate::run(&self.job(manner, options), stop, watch)?;
             self.root.marker.state = Stage::Ready;
+            // Files that had several names have been given one of their own.
+            self.root.marker.links = set.has_links();
             self.root.write_marker()?;
             self.populate_seconds += start.elapsed().as_secs_f64();
             if manner == Manner::Mend {
