@@ -41,11 +41,11 @@ impl OpCx<'_> {
             match what {
                 Ok(None) => dirs.looked().note(file.index, period),
                 Ok(Some(what)) => {
-                    self.engine.close(handle);
+                    let _ = self.engine.close(handle);
                     return Err(self.foreign(what, &self.path(file)));
                 }
                 Err(errno) => {
-                    self.engine.close(handle);
+                    let _ = self.engine.close(handle);
                     return Err(self.failed("looking at the file failed", errno, Some(file)));
                 }
             }
