@@ -339,9 +339,9 @@ impl Session {
             Ended::Fault(fault) => self.fault(run, plan, fault),
         };
         (run.state, run.ended_by) = (state, by);
-        // Live processes are asked for what they have done so far, which counts once they have been waited for.
-        let looked_at = *ended == Ended::Asked && run.requested_seconds.is_some();
-        if (state == State::Complete || looked_at) && nothing_done(run, plan) {
+        // Live processes can be looked at before they have had any time.
+        let had_time = *ended != Ended::Time || run.requested_seconds.is_some();
+        if state == State::Complete && had_time && nothing_done(run, plan) {
             run.state = State::NothingDone;
             return Status::Failed;
         }
@@ -483,7 +483,7 @@ fn fileset(
             directories_made: p.repairs.directories_made,
             directories_removed: p.repairs.directories_removed,
         }),
-        sync_seconds: prepared.filter(|p| p.settled.is_some()).map(|p| p.sync_seconds),
+        sync_seconds: prepared.filter(|p| !p.unchanged || p.settled.is_some()).map(|p| p.sync_seconds),
         ..Fileset::default()
     }
 }
