@@ -96,9 +96,12 @@ fn numbers_that_do_not_fit_are_errors_and_no_panics() {
 /// A slot above the number of files, where `opennext` goes through as many slots as there are files.
 #[test]
 fn slots_are_as_many_as_are_named() {
+    // One flowop alone: another that names the slot would make room for it.
     for flowop in [
-        "flowop openfile name=o,filesetname=f,opennext,fd=100\nflowop closefile name=c,fd=100",
-        "flowop read name=o,filesetname=f,iosize=1k,opennext,fd=128\nflowop closefile name=c,fd=128",
+        "flowop openfile name=o,filesetname=f,opennext,fd=100",
+        "flowop read name=o,filesetname=f,iosize=1k,opennext,fd=128",
+        "flowop writewholefile name=o,filesetname=f,iosize=1k,opennext,fd=90",
+        "flowop aioread name=o,filesetname=f,iosize=1k,opennext,fd=50",
         "flowop writewholefile name=o,filesetname=f,iosize=1k,opennext,srcfd=99",
     ] {
         for dialect in ["sun", "fsl"] {
