@@ -271,11 +271,8 @@ impl<'a> Hand<'a> {
         }
         if !wanted {
             self.own.removed += 1;
-            return if looking {
-                Ok(())
-            } else {
-                fd::unlink_at(dir, name.as_c()).map_err(|e| self.error(i, "remove", e))
-            };
+            let removed = if looking { Ok(()) } else { fd::unlink_at(dir, name.as_c()) };
+            return removed.map_err(|e| self.error(i, "remove", e));
         }
         if found.links > 1 {
             // By a `link` flowop; the other name may be one of those that go.
