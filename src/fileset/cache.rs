@@ -119,12 +119,12 @@ fn with_file<T>(
     let set = dirs.set();
     let call = |call, e| Error::call(&set.spec.name, call, &set.path_of(i), e);
     let foreign = |what| Error::Foreign { set: set.spec.name.clone(), path: set.path_of(i), what };
-    let dir = dirs.dir(set.tree.dir_of(i), own).map_err(|e| match Foreign::of_directory(e) {
-        Some(what) => {
-            let path = set.spec.root().join(set.tree.dir_rel_path(set.tree.dir_of(i)));
-            Error::Foreign { set: set.spec.name.clone(), path, what }
+    let dir = dirs.dir(set.tree.dir_of(i), own).map_err(|e| {
+        let path = set.spec.root().join(set.tree.dir_rel_path(set.tree.dir_of(i)));
+        match Foreign::of_directory(&path, e) {
+            Some(what) => Error::Foreign { set: set.spec.name.clone(), path, what },
+            None => call("open", e),
         }
-        None => call("open", e),
     })?;
     let name = set.tree.name(i);
     let fd = match fd::open_existing(dir, name.as_c(), OFlags::RDONLY) {

@@ -230,9 +230,11 @@ impl Foreign {
     }
 
     /// What stands in the place of a directory of a file set, by the error of a call on it.
-    pub fn of_directory(errno: Errno) -> Option<Self> {
+    pub fn of_directory(path: &Path, errno: Errno) -> Option<Self> {
         match errno {
             Errno::LOOP => Some(Self::Link),
+            // The kernel says the same of a link and of a file, where only a directory is wanted.
+            Errno::NOTDIR if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) => Some(Self::Link),
             Errno::XDEV | Errno::BUSY => Some(Self::Mount),
             Errno::NOTDIR => Some(Self::Mixed),
             Errno::NOTEMPTY => Some(Self::Full),

@@ -150,15 +150,10 @@ impl Session {
         Ok(Status::Done)
     }
 
-    /// The text of an expression; a variable that nothing sets prints as it is written, one that is made of the environment is
-    /// masked: what is printed stands beside the report.
+    /// The text of an expression; a variable that nothing sets prints as it is written. Values of the environment are printed:
+    /// only results mask them.
     fn text_or_written(&self, text: &Spanned<Expr>) -> String {
-        let worth = |expr: &Spanned<Expr>| {
-            model::eval(expr, &self.scope).map(|value| {
-                let masked = !self.settings.record_env && self.scope.reads_environment(expr);
-                if masked { super::publish::ENVIRONMENT.to_owned() } else { value.print() }
-            })
-        };
+        let worth = |expr: &Spanned<Expr>| model::eval(expr, &self.scope).map(|value| value.print());
         let Expr::Text(parts) = &text.node else {
             return worth(text).unwrap_or_else(|_| self.map.slice(text.span).to_owned());
         };

@@ -161,6 +161,14 @@ mod tests {
             std::thread::sleep(Duration::from_millis(2));
         }
         let id = group.id;
+        // A process that has ended belongs to its group until its new parent has asked for its status.
+        while signal(id, 0) {
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "nobody asks for the status of the child of the command"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
         drop(group);
         assert!(GROUPS.iter().all(|place| place.load(SeqCst) != id));
     }

@@ -242,7 +242,8 @@ fn unaligned_direct_io_is_refused_by_name() {
         for part in ["error[E0309]", "`odd`", value, &format!("multiples of {} bytes", wanted.offset)] {
             assert!(output.stderr.contains(part), "no {part} for {flowops}\n{}", output.stderr);
         }
-        assert_eq!(output.left(), ["x.wml"], "nothing was made");
+        assert_eq!(output.left(), ["there", "x.wml"], "nothing was made");
+        assert!(output.dir().join("there").read_dir().unwrap().next().is_none(), "nothing was made in it");
     }
     for flowops in [
         "flowop aiowrite name=wr,filename=f,iosize=4k,random,directio,iodepth=4",

@@ -348,7 +348,7 @@ const READER: &str = "set $dir=\"$(PLACE)/files\"\nset $secret=$(SECRET)\nset $c
     define fileset name=\"f-$secret\",path=$dir,entries=1,dirwidth=20,size=4k,prealloc\n\
     define process name=\"p-$(SECRET)\" {\n thread name=\"t-$joined\" {\n\
       flowop read name=\"r-$own\",filesetname=\"f-$secret\",iosize=4k\n  flowop finishoncount name=end,value=20\n }\n}\n\
-    echo \"$(SECRET) $own $plain\"\nusage \"$joined\"\nforeach $each in $(SECRET) {\n run 5\n}\n";
+    echo \"$plain\"\nusage \"$joined\"\nforeach $each in $(SECRET) {\n run 5\n}\n";
 
 const SECRET: &str = "s3cr3t-0f-the-env1ronment";
 

@@ -149,7 +149,8 @@ fn a_link_swapped_in_during_a_run_is_not_followed() {
     fs::rename(&last, &away).unwrap();
     symlink(elsewhere.path().join("precious"), &last).unwrap();
     let before = tree(elsewhere.path());
-    let output = running.wait().exits(1);
+    let output = running.wait().exits(3);
+    assert!(output.stderr.contains("it is a symbolic link"), "the reason in\n{}", output.stderr);
     assert!(before == tree(elsewhere.path()), "behind the link\n{}", output.shown());
     assert!(output.stderr.contains("00000004"), "the path in\n{}", output.stderr);
     // Nor does the next run, which would remove the tree, go there.

@@ -79,9 +79,9 @@ impl Call {
             && self.args.iter().any(|arg| arg.contains("O_DIRECTORY") || arg.contains("O_PATH"))
     }
 
-    /// Whether it looks at a file, as the tool does to see that it is the set's own; no flowop makes this call.
+    /// Whether it looks at a file or a directory, as the tool does to see that it is the set's own; no flowop makes these calls.
     pub(crate) fn looks(&self) -> bool {
-        self.name == "statx"
+        self.name == "statx" || self.name == "fstat" && self.args.iter().any(|arg| arg.contains("S_IFDIR"))
     }
 
     /// Whether it has given a new descriptor.

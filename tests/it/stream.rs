@@ -115,6 +115,7 @@ fn varmail_is_as_the_kernel_saw_it() {
                 // An append asks for the end of the file: where it writes.
                 "lseek" if wanted == "write" => assert_eq!(call.result, offset.map(|o| o as i64), "entry {i}, {name}"),
                 "lseek" => {}
+                _ if call.looks() => {}
                 _ => break call,
             }
         };

@@ -124,7 +124,7 @@ impl OpCx<'_> {
             },
             Err(errno) => {
                 let path = set.spec.root().join(set.tree.dir_rel_path(at));
-                (Foreign::of_directory(errno)?, path.display().to_string())
+                (Foreign::of_directory(&path, errno)?, path.display().to_string())
             }
         };
         Some(self.foreign(what, &path))
@@ -137,7 +137,7 @@ impl OpCx<'_> {
         let path = set.spec.root().join(set.tree.leafdir_rel_path(leaf.index));
         let found = match errno {
             Errno::EXIST if !std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir()) => Some(Foreign::Mixed),
-            errno => Foreign::of_directory(errno),
+            errno => Foreign::of_directory(&path, errno),
         };
         match found.filter(|_| self.dirs[leaf.set].is_some()) {
             Some(foreign) => self.foreign(foreign, &path.display().to_string()),
