@@ -52,10 +52,13 @@ impl Signs {
     pub(super) fn stuck(&mut self, shared: &Shared, from: u64, end: u64) -> Option<Fault> {
         let now = shared.clock.raw();
         self.note(shared, from, now);
-        // Threads that live on may wait for one another; those of a run that has ended have all been told so.
+        // Threads that live on may wait for one another; those of a run that has ended have all been told so, and those that have
+        // not come back wait for a processor or are held.
         let over = shared.gate.is_stopped();
-        let held =
-            |seat: &Seat| !seat.done.load(SeqCst) && (over || blocked::path_of(seat.tid.load(Relaxed)).is_some());
+        let held = |seat: &Seat| {
+            let tid = seat.tid.load(Relaxed);
+            !seat.done.load(SeqCst) && if over { blocked::sleeps(tid) } else { blocked::path_of(tid).is_some() }
+        };
         let seats = shared.seats.iter().zip(&self.at).map(|(seat, at)| {
             let idle = shared.clock.ns((*at).max(from), now);
             (seat, idle, idle >= LEAST_NS && held(seat))

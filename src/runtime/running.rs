@@ -255,6 +255,11 @@ impl Running {
         self.signs.lock().stuck(&self.shared, self.from, end)
     }
 
+    /// Whether a call holds a thread that has not come back; others only wait for a processor.
+    pub fn is_held(&self) -> bool {
+        self.shared.seats.iter().any(|s| !s.done.load(SeqCst) && blocked::sleeps(s.tid.load(Relaxed)))
+    }
+
     /// The panic of a thread, if there was one, whenever it came.
     pub fn panic(&self) -> Option<Fault> {
         const PATIENCE: Duration = Duration::from_secs(1);

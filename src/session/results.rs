@@ -24,6 +24,9 @@ const LAST: Duration = Duration::from_mins(1);
 /// What threads in a call are given after the report.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How many times that again where no call holds them: the machine is busy with others.
+const BUSY: u32 = 6;
+
 /// How a run ended, after all: a thread may have panicked, or a call may have held threads to the end.
 pub(super) fn ended_otherwise(running: &Running, waited: Waited) -> Waited {
     if let Some(panic) = running.panic() {
@@ -117,8 +120,13 @@ impl Session {
 
     /// Waits for threads that are still in a call, and parts with them if they do not come back.
     pub(super) fn part_with(&mut self, running: Running, plan: &Plan, front: &mut dyn Front) -> Status {
-        let held = running.settle(PATIENCE);
-        if held == 0 {
+        let mut left = running.settle(PATIENCE);
+        for _ in 0..BUSY {
+            if left > 0 && !running.is_held() {
+                left = running.settle(PATIENCE);
+            }
+        }
+        if left == 0 {
             running.join(PATIENCE);
             return Status::Done;
         }

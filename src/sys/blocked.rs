@@ -46,6 +46,11 @@ pub fn path_of(tid: i32) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
+/// Whether a thread sleeps in the kernel. One that only waits for a processor does not; of one that can't be looked at it is assumed.
+pub fn sleeps(tid: i32) -> bool {
+    fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).map_or(true, |text| !text.starts_with("running"))
+}
+
 /// Every thread of this process that a call on a file holds, but the calling one.
 pub fn all() -> Vec<Blocked> {
     let own = super::proc::thread_id();

@@ -124,7 +124,7 @@ struct Outcome {
 fn wait_until(running: &Running, what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() && !has_ended(running.pid()) {
-        assert!(start.elapsed() < Duration::from_mins(1), "{what} did not come");
+        assert!(start.elapsed() < Duration::from_mins(3), "{what} did not come");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -138,12 +138,12 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
         Kind::Unlink if moment == Moment::CleanUp => Act::After(Duration::from_millis(30)),
         _ => NO_TIME,
     });
-    let wml =
-        Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--prepare-timeout", "2", "--no-settle", "--clean"]);
+    let wml = Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--no-settle", "--clean"]);
+    let wml = if moment == Moment::Population { wml.args(["--prepare-timeout", "2"]) } else { wml };
     let wml =
         wml.args(["--engine", "posix", "--on-error", "count", "--populate-threads", "1", "--dir"]).args([slow.dir()]);
     let result = wml.dir().join("result.json");
-    let running = wml.result().timeout(Duration::from_mins(3)).start();
+    let running = wml.result().timeout(Duration::from_mins(6)).start();
     match moment {
         Moment::Population => {}
         Moment::Run | Moment::End => {
@@ -284,7 +284,7 @@ fn result_on_the_file_system_that_hangs(elsewhere: bool) {
     let wml = wml.args(["x.wml", "--no-settle", "--engine", "posix", "--json"]).args([&json]);
     let results = if elsewhere { Path::new(".") } else { slow.dir() };
     let wml = wml.args(["--results"]).args([results]).args(["--dir"]);
-    let running = wml.args([slow.dir()]).timeout(Duration::from_mins(3)).start();
+    let running = wml.args([slow.dir()]).timeout(Duration::from_mins(6)).start();
     wait_until(&running, "the run", || slow.tally(Kind::Read).calls >= 5);
     armed.store(true, Ordering::SeqCst);
     wait_until(&running, "the end", || false);
@@ -331,7 +331,7 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
 fn run_on(dir: &std::path::Path, break_it: impl FnOnce()) -> (Running, std::path::PathBuf, f64) {
     let flowops = "flowop write name=x,filesetname=data,iosize=4k,random\nflowop fsync name=f,filesetname=data";
     let wml = Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--no-settle", "--engine", "posix", "--dir"]);
-    let (result, wml) = (wml.dir().join("result.json"), wml.args([dir]).result().timeout(Duration::from_mins(3)));
+    let (result, wml) = (wml.dir().join("result.json"), wml.args([dir]).result().timeout(Duration::from_mins(6)));
     let mut running = wml.start();
     running.wait_until_reading();
     break_it();
