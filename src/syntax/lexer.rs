@@ -22,6 +22,9 @@ const BRACKET_REACH: usize = 128;
 /// Tokens of the longest script: a million `set` lines have fewer.
 const MOST_TOKENS: usize = 4_500_000;
 
+/// Parts of the longest text: its variables, and what stands between them.
+const MOST_PARTS: usize = 1 << 14;
+
 /// How far a number behind a `/` is followed, in characters, for the same reason.
 const NUMBER_REACH: usize = 64;
 
@@ -309,11 +312,12 @@ impl Lexer<'_> {
         loop {
             let from = end;
             end = self.until(end, |c| !in_word(c));
-            if end > from {
+            if end > from && parts.len() <= MOST_PARTS {
                 parts.push(TextPart::Text(self.text[from..end].to_owned()));
             }
             match self.text[end..].chars().next() {
                 Some('$') => match read_variable(self.text, end) {
+                    Ok((_, after)) if parts.len() > MOST_PARTS => end = after,
                     Ok((variable, after)) => {
                         parts.push(TextPart::Variable(Spanned::new(variable, self.span(end, after))));
                         end = after;
@@ -330,7 +334,7 @@ impl Lexer<'_> {
         if self.text[start..end].ends_with(';') {
             return self.bad_character(end - 1);
         }
-        self.push(Token::Text(parts), end);
+        self.text_of(parts, end);
     }
 
     /// A piece with a character at `bad` that can't stand outside of quotes. All of it is one mistake, with the variables
@@ -418,6 +422,7 @@ impl Lexer<'_> {
                     at += 1 + escaped.map_or(0, char::len_utf8);
                 }
                 Some(_) => match read_variable(self.text, at) {
+                    Ok((_, end)) if parts.len() > MOST_PARTS => at = end,
                     Ok((variable, end)) => {
                         if !plain.is_empty() {
                             parts.push(TextPart::Text(std::mem::take(&mut plain)));
@@ -442,7 +447,18 @@ impl Lexer<'_> {
         if self.text[start..at].contains('\n') {
             self.multiline = Some(self.span(start, at + 1));
         }
-        self.push(Token::Text(parts), at + 1);
+        self.text_of(parts, at + 1);
+    }
+
+    /// A text of these parts, which ends at `end`.
+    fn text_of(&mut self, parts: Vec<TextPart>, end: usize) {
+        if parts.len() <= MOST_PARTS {
+            return self.push(Token::Text(parts), end);
+        }
+        let message = format!("a text with more than {MOST_PARTS} variables and pieces between them");
+        let diagnostic = Diagnostic::error(Code::OutOfRange, self.span(self.at, self.at + 1), message);
+        self.report(diagnostic.help("make several of it"));
+        self.push(Token::Error, end);
     }
 
     /// A string without an end: most likely it was meant to end on its line, so the rest of the text is read as usual. Only once,

@@ -135,3 +135,14 @@ fn a_mistake_of_dir_hides_none_of_the_script() {
         output.shown()
     );
 }
+
+/// What the values of a profile are not good for is told before a directory of results is made.
+#[test]
+fn a_mistake_of_a_profile_makes_no_directory() {
+    let script = process("flowop read name=r,filesetname=f,iosize=$size").replace("name=t", "name=t,memsize=4k");
+    let profile = "DEFAULTS {\n  runtime = 1;\n  stats = out;\n}\nCONFIG one {\n  function = generic;\n  personality = own;\n  size = 1m;\n}\n";
+    let call = Wml::new().file("own.wml", &format!("set $size=4k\n{script}")).file("a.prof", profile);
+    let output = call.args(["batch", "a.prof"]).run().exits(2);
+    assert!(output.stderr.contains("`memsize` is 4096"), "{}", output.shown());
+    assert_eq!(output.left(), ["a.prof", "own.wml"], "{}", output.shown());
+}

@@ -25,6 +25,9 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     sorted.sort_unstable();
     let mut told = HashSet::new();
     for (name, span) in set {
+        if found.len() >= diag::MOST {
+            break;
+        }
         if FOR_OTHERS.contains(&name) || names.contains(name) || !told.insert(name) {
             continue;
         }
