@@ -232,8 +232,8 @@ fn joined(parts: &[TextPart], span: Span, scope: &dyn Lookup) -> Result<String, 
     Ok(text)
 }
 
-/// A text that is not too long.
-fn within(text: &str, span: Span) -> Result<&str, Diagnostic> {
+/// The text itself, if it is no longer than 64 KiB; else an error.
+pub fn within(text: &str, span: Span) -> Result<&str, Diagnostic> {
     if text.len() <= LONGEST_TEXT {
         return Ok(text);
     }

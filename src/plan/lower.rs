@@ -16,8 +16,8 @@ use std::collections::{HashMap, HashSet};
 /// Bytes of the largest I/O: what the kernel moves in one call.
 const LARGEST_IO: u64 = 1 << 31;
 
-/// Bytes of the largest buffer of a thread.
-const LARGEST_BUFFER: u64 = 1 << 36;
+/// Bytes of the largest buffer of a thread: more than any machine has, so that sums of buffers do not overflow.
+const LARGEST_BUFFER: u64 = 1 << 44;
 
 /// Flowops that all `target=` of a plan mean together.
 const MOST_TARGETS: usize = 1 << 22;
@@ -235,7 +235,7 @@ fn lower_thread(
     if memsize > LARGEST_BUFFER {
         let at = draft.values.get("memsize").map_or(Span::default(), |(_, s)| s);
         let report = Diagnostic::error(Code::OutOfRange, at, format!("`memsize` can't be {memsize} bytes"));
-        diag::push(found, report.help(format!("at most {LARGEST_BUFFER} are possible: no I/O is larger than 2 GiB")));
+        diag::push(found, report.help(format!("at most {LARGEST_BUFFER} are possible")));
     }
     if memsize > 0 && effects.exact_buffer > memsize {
         let at = draft.values.get("memsize").map_or(Span::default(), |(_, s)| s);

@@ -100,7 +100,7 @@ impl Session {
             }
             CommandKind::System(text) => return self.system(text, span, front),
             CommandKind::Echo(text) | CommandKind::Log(text) => {
-                let text = self.text_or_written(text);
+                let text = self.printed(text).map_err(Box::new)?;
                 front.script_line(&text);
             }
             CommandKind::Usage(text) => self.usage.push(text.clone()),
@@ -152,21 +152,32 @@ impl Session {
 
     /// The text of an expression; a variable that nothing sets prints as it is written. Values of the environment are printed:
     /// only results mask them.
-    fn text_or_written(&self, text: &Spanned<Expr>) -> String {
-        let worth = |expr: &Spanned<Expr>| model::eval(expr, &self.scope).map(|value| value.print());
-        let Expr::Text(parts) = &text.node else {
-            return worth(text).unwrap_or_else(|_| self.map.slice(text.span).to_owned());
+    fn printed(&self, text: &Spanned<Expr>) -> Result<String, Diagnostic> {
+        let worth = |expr: &Spanned<Expr>, written: &dyn Fn() -> String| match model::eval(expr, &self.scope) {
+            Ok(value) => Ok(value.print()),
+            Err(d) if d.code == Code::UndefinedVariable => Ok(written()),
+            Err(d) => Err(d),
         };
-        parts
-            .iter()
-            .map(|part| match part {
-                TextPart::Text(t) => t.clone(),
+        let Expr::Text(parts) = &text.node else {
+            return worth(text, &|| self.map.slice(text.span).to_owned());
+        };
+        let mut line = String::new();
+        for part in parts {
+            match part {
+                TextPart::Text(t) => line.push_str(t),
                 TextPart::Variable(v) => {
                     let expr = Spanned::new(Expr::Var(v.node.clone()), v.span);
-                    worth(&expr).unwrap_or_else(|_| model::expr::show(&v.node))
+                    line.push_str(&worth(&expr, &|| model::expr::show(&v.node))?);
                 }
-            })
-            .collect()
+            }
+            model::expr::within(&line, text.span)?;
+        }
+        Ok(line)
+    }
+
+    /// The same; as it is written, if it has no value.
+    fn text_or_written(&self, text: &Spanned<Expr>) -> String {
+        self.printed(text).unwrap_or_else(|_| self.map.slice(text.span).to_owned())
     }
 
     pub(super) fn text(&self, text: &Spanned<Expr>) -> Result<String, Box<Diagnostic>> {

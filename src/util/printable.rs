@@ -83,7 +83,7 @@ pub fn coloured_lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// [`line`], and not longer than `most` characters: the middle of a longer one is left out.
+/// [`line()`], and not longer than `most` characters: the middle of a longer one is left out.
 pub fn short(text: &str, most: usize) -> Cow<'_, str> {
     // The start and the end are looked at, not the whole: a text of megabytes costs no more than a long one.
     let Some((start, _)) = text.char_indices().nth(most) else { return line(text) };
