@@ -1,4 +1,4 @@
-//! A regular file is replaced as a whole: a temporary beside it is written, brought to the device, and renamed.
+//! A regular file is replaced as a whole: a temporary beside it is written and renamed.
 
 use super::WriteTo;
 use rustix::process::{Resource, getrlimit};
@@ -14,13 +14,20 @@ const ROOM: u64 = 64 << 10;
 /// Bytes of a file's name that its temporary's name repeats: a name may have 255.
 const REPEATED: usize = 200;
 
-/// Replaces what a path names, or makes it. Mode and owner of an existing file are kept. On an error the old file is whole.
+/// Replaces what a path names, or makes it. Mode and owner of an existing file are kept. On an error the old file is whole, and
+/// after a power cut either of them.
 pub fn replace(path: &Path, write: WriteTo<'_>) -> io::Result<()> {
-    replaced(path, write).map(drop)
+    let synced = &mut |file: &File| file.sync_all();
+    replaced_with(path, write, synced).map(drop)
 }
 
-/// The same; the new file, positioned at its end.
+/// The same without a wait for the device, which after a benchmark may have gigabytes to write first: a flush of a result has
+/// taken more than five seconds. Returns the new file, positioned at its end.
 pub(super) fn replaced(path: &Path, write: WriteTo<'_>) -> io::Result<File> {
+    replaced_with(path, write, &mut |_| Ok(()))
+}
+
+fn replaced_with(path: &Path, write: WriteTo<'_>, synced: &mut dyn FnMut(&File) -> io::Result<()>) -> io::Result<File> {
     let (file, temporary) = temporary(path)?;
     let mut written = || {
         if let Ok(meta) = fs::metadata(path) {
@@ -29,7 +36,7 @@ pub(super) fn replaced(path: &Path, write: WriteTo<'_>) -> io::Result<File> {
             file.set_permissions(meta.permissions())?;
         }
         write_all(&file, 0, write)?;
-        file.sync_all()?;
+        synced(&file)?;
         fs::rename(&temporary, path)
     };
     match written() {

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the file system of the result file is given to take it.
-pub(super) const ANSWER: Duration = Duration::from_secs(5);
+/// What the file system of the result file is given to take it. A disk that is busy with what a run wrote takes seconds.
+pub(super) const ANSWER: Duration = Duration::from_secs(30);
 
 /// The same if a file system is known not to answer, which may be this one: the result is wanted now.
 const ANSWER_STALLED: Duration = Duration::from_millis(150);
