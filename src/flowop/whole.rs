@@ -106,7 +106,7 @@ impl Stateless for ReadWhole {
                 Ok(n) => {
                     bytes += n as u64;
                     // A short read that reaches the size is the end: no further call is needed to find it.
-                    if n == 0 || n < range.len() && handle.position >= handle.size {
+                    if n < range.len() && (n == 0 || handle.position >= handle.size) {
                         break;
                     }
                 }

@@ -98,6 +98,9 @@ pub struct OpCx<'r> {
     starved: u64,
     /// The clock's.
     scale: Scale,
+    /// The engine works on files. One byte instead of a place in a list: an instruction fewer for each flowop of varmail on the null
+    /// engine.
+    has_disk: bool,
     /// Ticks are shifted by this much to make periods in which a file is looked at once.
     period_shift: u32,
 }
@@ -168,6 +171,7 @@ impl<'r> OpCx<'r> {
             plain: false,
             starved: 0,
             scale: Clock::get().scale(),
+            has_disk: parts.dirs.iter().any(Option::is_some),
             period_shift: Clock::get().ticks(own::PERIOD_NS).max(1).ilog2(),
         }
     }
@@ -427,7 +431,8 @@ impl<'r> OpCx<'r> {
             Ok(handle) => handle,
             Err(errno) => self.open_found(errno, dir, name.as_c(), flags, file)?,
         };
-        if let Some(dirs) = &self.dirs[file.set]
+        if self.has_disk
+            && let Some(dirs) = &self.dirs[file.set]
             && (self.aio.is_some() || !dirs.looked().has(file.index, self.period()))
         {
             self.own_file(handle, file, flags)?;

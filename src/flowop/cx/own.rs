@@ -90,6 +90,7 @@ impl OpCx<'_> {
     #[inline]
     pub fn own_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Outcome> {
         match &self.dirs[file.set] {
+            _ if !self.has_disk => Ok(()),
             Some(dirs) if !dirs.looked().has(file.index, self.period()) => self.look_at_name(file, dir, name),
             _ => Ok(()),
         }
