@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 
 /// The same if a file system is known not to answer, which may be this one: the result is wanted now.
-const ANSWER_STALLED: Duration = Duration::from_millis(150);
+const ANSWER_STALLED: Duration = Duration::from_secs(1);
 
 /// What a pipe or device is given that takes the whole result at the end.
 const LAST: Duration = Duration::from_mins(1);

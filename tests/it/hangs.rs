@@ -83,6 +83,9 @@ const CALLS: [(Kind, &str); 24] = [
     ),
 ];
 
+/// Seconds that a busy machine may add.
+const SLACK: f64 = 30.0;
+
 /// Seconds of a run.
 const SECONDS: u64 = 4;
 
@@ -171,7 +174,7 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
             Moment::Run => SECONDS as f64 / 2.0 + 0.5 + 10.0,
             Moment::End | Moment::CleanUp => 0.5 + 10.0,
         };
-        assert!(seconds <= bound + 8.0, "{call:?} at {moment:?}: {seconds:.1} s to end\n{shown}");
+        assert!(seconds <= bound + SLACK, "{call:?} at {moment:?}: {seconds:.1} s to end\n{shown}");
         if moment == Moment::Population {
             assert_eq!(output.code(), 3, "{call:?} while files are made\n{shown}");
             assert!(shown.contains("has not answered") && shown.contains(&at), "{call:?}: not named\n{shown}");
@@ -322,7 +325,7 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
     let seconds = start.elapsed().as_secs_f64();
     slow.release();
     let output = running.wait().exits(130);
-    assert!(seconds < 8.0, "{seconds} s to end\n{}", output.shown());
+    assert!(seconds < 1.0 + SLACK, "{seconds} s to end\n{}", output.shown());
     assert!(output.stderr.contains("interrupted while"), "{}", output.stderr);
     assert!(output.stderr.contains(slow.dir().to_str().unwrap()), "{}", output.stderr);
 }
@@ -353,7 +356,7 @@ fn a_frozen_file_system_ends_the_run_with_its_report() {
     let (running, result, seconds) = run_on(mount.dir(), || drop(tool("fsfreeze", &["--freeze", &at])));
     drop(thaw);
     let output = running.wait().exits(1);
-    assert!(seconds < SECONDS as f64 + 10.5 + 8.0, "{seconds} s to end\n{}", output.shown());
+    assert!(seconds < SECONDS as f64 + 10.5 + SLACK, "{seconds} s to end\n{}", output.shown());
     assert!(result.exists());
     assert_eq!(output.only_run()["state"], "stuck");
     let last = output.stderr.lines().last().unwrap_or_default();
@@ -381,7 +384,7 @@ fn a_server_that_is_stopped_or_killed_ends_the_run_with_its_report() {
         // Whatever it has taken is answered by its end.
         server.signal(Signal::KILL);
         let output = running.wait().exits(1);
-        assert!(seconds < SECONDS as f64 + 10.5 + 8.0, "{seconds} s to end\n{}", output.shown());
+        assert!(seconds < SECONDS as f64 + 10.5 + SLACK, "{seconds} s to end\n{}", output.shown());
         assert!(result.exists(), "{}", output.shown());
         let run = output.only_run();
         let (state, wanted) = (run["state"].as_str().unwrap(), if signal == Signal::STOP { "stuck" } else { "failed" });
