@@ -87,7 +87,7 @@ const CALLS: [(Kind, &str); 24] = [
 const SLACK: f64 = 30.0;
 
 /// Seconds of a run.
-const SECONDS: u64 = 4;
+const SECONDS: u64 = 8;
 
 fn script(flowops: &str) -> String {
     format!(
