@@ -357,7 +357,8 @@ impl Session {
         run.intervals = timeline.concluded(&running, waited.tick, &sample);
         let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
         run.digest = self.keep_streams(ready, &running, front);
-        let held = !run.stragglers.is_empty();
+        // A thread that is late on a busy disk is no sign that the result's file system does not answer.
+        let held = run.state == crate::stats::result::State::Stuck;
         self.publish_run(&mut run);
         self.document.runs.push(run);
         crate::report::warnings::note(&mut self.document);
