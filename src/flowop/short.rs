@@ -79,6 +79,7 @@ pub(super) fn read_rest(
 }
 
 fn finish(cx: &mut OpCx<'_>, calls: u64, done: usize, failed: Result<(), Errno>) -> Result<u64, Errno> {
+    let calls = calls + u64::from(failed.is_err());
     if calls > 0 {
         cx.cell().add_calls(calls);
     }

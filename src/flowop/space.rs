@@ -245,6 +245,7 @@ impl Step for CopyStep<'_> {
                     }
                 }
                 Err(errno) => {
+                    cx.cell().add_calls(calls);
                     cx.moved(done);
                     return cx.failed("copying a range failed", errno, source.file);
                 }

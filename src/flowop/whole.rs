@@ -111,14 +111,16 @@ impl Stateless for ReadWhole {
                     }
                 }
                 Err(errno) => {
+                    cx.cell().add_calls(calls);
                     cx.moved(bytes);
                     return fail(cx, slot, errno);
                 }
             }
-            calls += 1;
+            // The last call is the operation's own: only those before it are counted here.
             if cx.expired() {
                 break;
             }
+            calls += 1;
         }
         if calls > 0 {
             cx.cell().add_calls(calls);
@@ -203,6 +205,7 @@ impl Step for WriteWholeStep<'_> {
             match write::put(cx, slot, range, None) {
                 Ok(written) => bytes += written,
                 Err(errno) => {
+                    cx.cell().add_calls(calls);
                     cx.moved(bytes);
                     return write::fail(cx, slot, errno);
                 }

@@ -1,12 +1,14 @@
 //! Commands that a script starts: in a process group of their own, which ends when this program does, however that ends.
 //!
 //! The group of each is kept where a signal handler finds it, so that a second signal leaves none. A process that is killed
-//! outright runs no handler: for that a guard process waits for the end of a pipe, and then ends the groups that are left.
+//! outright runs no handler: for that a guard process waits for the end of its input, and then ends the groups that are left.
 
-use std::io::{self, Write};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +20,7 @@ const MOST: usize = 64;
 static GROUPS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 
 /// Where the guard process hears of groups.
-static GUARD: Mutex<Option<ChildStdin>> = Mutex::new(None);
+static GUARD: Mutex<Option<UnixStream>> = Mutex::new(None);
 
 /// Reads `+GROUP` and `-GROUP`; at the end of its input it ends the groups that are left.
 const GUARD_SCRIPT: &str = "trap '' INT TERM HUP QUIT; G=' '; \
@@ -45,23 +47,30 @@ impl Group {
             shell.stdout(io::stderr());
         }
         let parent = rustix::process::getpid().as_raw_nonzero().get();
+        let guard = guard();
         let prepare = move || {
             // SAFETY: numbers go to the kernel, and nothing else happens between fork and exec.
-            let orphan = unsafe {
+            let (orphan, id) = unsafe {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
-                libc::getppid() != parent
+                (libc::getppid() != parent, libc::getpid())
             };
             // The parent has ended before the signal of its end was asked for.
-            if orphan { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+            if orphan {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            // Told here and not by the parent, the guard knows of the group before there is anything in it to be ended.
+            let (line, length) = message(b'+', id);
+            // SAFETY: the socket is open until `exec`, and the bytes are on the stack. A guard that somebody has ended is none.
+            unsafe { libc::send(guard, line.as_ptr().cast(), length, libc::MSG_NOSIGNAL) };
+            Ok(())
         };
-        // SAFETY: the closure makes two system calls, and allocates nothing.
+        // SAFETY: the closure makes four system calls, and allocates nothing.
         unsafe { shell.pre_exec(prepare) };
         let child = shell.spawn()?;
         let id = child.id() as i32;
         if let Some(place) = GROUPS.iter().find(|place| place.compare_exchange(0, id, SeqCst, SeqCst).is_ok()) {
             debug_assert_eq!(place.load(SeqCst), id);
         }
-        tell_guard('+', id);
         Ok(Self { child, id })
     }
 
@@ -98,7 +107,10 @@ impl Drop for Group {
             for place in &GROUPS {
                 let _ = place.compare_exchange(self.id, 0, SeqCst, SeqCst);
             }
-            tell_guard('-', self.id);
+            let (line, length) = message(b'-', self.id);
+            let guard = guard();
+            // SAFETY: the socket of the guard is never closed while the program runs.
+            unsafe { libc::send(guard, line.as_ptr().cast(), length, libc::MSG_NOSIGNAL) };
         }
     }
 }
@@ -120,20 +132,40 @@ pub fn end_all() {
     }
 }
 
-/// Tells the guard process of a group; starts it first, if there is none. Without one, a program that is killed leaves what its
-/// commands have started.
-fn tell_guard(sign: char, group: i32) {
+/// The socket to the guard process, which is started first, if there is none; -1 if it can't be. Without one, a program that is
+/// killed leaves what its commands have started.
+fn guard() -> RawFd {
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
     if guard.is_none() {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(GUARD_SCRIPT).process_group(0);
-        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-        *guard = shell.spawn().ok().and_then(|mut child| child.stdin.take());
+        // A socket and no pipe, since a write to that would end the writer if somebody has ended the guard.
+        if let Ok((ours, its)) = UnixStream::pair() {
+            shell.stdin(OwnedFd::from(its)).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+            *guard = shell.spawn().ok().map(|_| ours);
+        }
     }
-    if let Some(pipe) = guard.as_mut() {
-        // One that somebody has ended is none.
-        let _ = writeln!(pipe, "{sign}{group}");
+    guard.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+}
+
+/// A line for the guard process, and its length: a sign and the number of a group. Made between fork and exec, so on the stack.
+fn message(sign: u8, group: i32) -> ([u8; 16], usize) {
+    let mut line = [0; 16];
+    let mut digits = [0; 12];
+    let (mut left, mut n) = (group.unsigned_abs(), 0);
+    loop {
+        digits[n] = b'0' + (left % 10) as u8;
+        (left, n) = (left / 10, n + 1);
+        if left == 0 {
+            break;
+        }
     }
+    line[0] = sign;
+    for (to, from) in line[1..].iter_mut().zip(digits[..n].iter().rev()) {
+        *to = *from;
+    }
+    line[n + 1] = b'\n';
+    (line, n + 2)
 }
 
 #[cfg(test)]
@@ -171,6 +203,16 @@ mod tests {
         }
         drop(group);
         assert!(GROUPS.iter().all(|place| place.load(SeqCst) != id));
+    }
+
+    #[test]
+    fn the_guard_is_told_of_groups_by_number() {
+        for (sign, group, wanted) in
+            [(b'+', 1, "+1\n"), (b'-', 4_194_304, "-4194304\n"), (b'+', i32::MAX, "+2147483647\n")]
+        {
+            let (line, length) = message(sign, group);
+            assert_eq!(std::str::from_utf8(&line[..length]), Ok(wanted));
+        }
     }
 
     #[test]
