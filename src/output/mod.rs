@@ -8,6 +8,7 @@
 mod replace;
 mod results;
 mod target;
+mod temporary;
 
 pub use replace::replace;
 pub use results::{Place, Placed, Results};

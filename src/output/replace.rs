@@ -1,12 +1,14 @@
 //! A regular file is replaced as a whole: a temporary beside it is written and renamed.
 
 use super::WriteTo;
+use super::temporary::Temporary;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, getrlimit};
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Room that an output must find before a run.
 const ROOM: u64 = 64 << 10;
@@ -28,25 +30,18 @@ pub(super) fn replaced(path: &Path, write: WriteTo<'_>) -> io::Result<File> {
 }
 
 fn replaced_with(path: &Path, write: WriteTo<'_>, synced: &mut dyn FnMut(&File) -> io::Result<()>) -> io::Result<File> {
-    let (file, temporary) = temporary(path)?;
-    let mut written = || {
-        if let Ok(meta) = fs::metadata(path) {
-            // Only root may give files away; of another user's file a copy of one's own remains.
-            let _ = fchown(&file, Some(meta.uid()), Some(meta.gid()));
-            file.set_permissions(meta.permissions())?;
-        }
-        write_all(&file, 0, write)?;
-        synced(&file)?;
-        fs::rename(&temporary, path)
-    };
-    match written() {
-        Ok(()) => Ok(file),
-        Err(error) => {
-            // The error that counts is the first.
-            let _ = fs::remove_file(&temporary);
-            Err(error)
-        }
+    let mut new = temporary(path)?;
+    if let Ok(meta) = fs::metadata(path) {
+        // Only root may give files away; of another user's file a copy of one's own remains.
+        let _ = fchown(new.file(), Some(meta.uid()), Some(meta.gid()));
+        new.file().set_permissions(meta.permissions())?;
     }
+    write_all(new.file(), 0, write)?;
+    synced(new.file())?;
+    let target = path.file_name().unwrap_or_default();
+    let from = new.name()?.to_owned();
+    rustix::fs::renameat(new.dir(), &from, new.dir(), target)?;
+    new.renamed()
 }
 
 /// Writes to a file that has `len` bytes. The limit on file sizes is an error here, not a signal.
@@ -82,35 +77,28 @@ impl Write for Within<'_> {
     }
 }
 
-/// A new file beside `path`, with its name.
-fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
+/// A new file beside `path`.
+fn temporary(path: &Path) -> io::Result<Temporary> {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?.as_bytes();
     let mut hidden = OsString::from(".");
     hidden.push(OsString::from_vec(name[..name.len().min(REPEATED)].to_vec()));
-    // The number keeps apart programs that write to one name; left over by a killed one of the same number, it is ours.
+    // The number keeps apart programs that write to one name.
     hidden.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(hidden);
-    match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(&temporary)?;
-            Ok((OpenOptions::new().write(true).create_new(true).open(&temporary)?, temporary))
-        }
-        other => Ok((other?, temporary)),
-    }
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+    Temporary::new(rustix::fs::open(dir, flags, Mode::empty())?, hidden)
 }
 
 /// Checks that a file can be made beside `path` and finds some room, and leaves nothing.
 pub(super) fn probe(path: &Path) -> io::Result<()> {
-    let (file, temporary) = temporary(path)?;
+    let new = temporary(path)?;
     let zeros = vec![0; ROOM as usize];
-    let written = write_all(&file, 0, &mut |out| out.write_all(&zeros)).and_then(|()| {
+    write_all(new.file(), 0, &mut |out| out.write_all(&zeros)).and_then(|()| {
         // Only some file systems say that they are full before they have to write.
-        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, ROOM) {
+        match rustix::fs::fallocate(new.file(), rustix::fs::FallocateFlags::empty(), 0, ROOM) {
             Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => Err(io::ErrorKind::StorageFull.into()),
             _ => Ok(()),
         }
-    });
-    fs::remove_file(temporary)?;
-    written
+    })
 }

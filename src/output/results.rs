@@ -6,6 +6,7 @@
 
 use super::WriteTo;
 use super::replace::write_all;
+use super::temporary::Temporary;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -160,31 +161,18 @@ impl Results {
     pub fn write(&self, place: &Place, ours: &dyn Fn(&[u8]) -> bool, write: WriteTo<'_>) -> io::Result<Placed> {
         let (above, name) = split(place)?;
         let dir = self.open_dir(place, above)?;
-        let temporary = format!(".wmlrun-{}.tmp", std::process::id());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let create = || rfs::openat(&dir, &temporary, flags, Mode::from_raw_mode(0o666));
-        let file = match create() {
-            // Left over by a killed program of the same number.
-            Err(Errno::EXIST) => {
-                rfs::unlinkat(&dir, &temporary, AtFlags::empty())?;
-                create()
+        let mut new = Temporary::new(dir, format!(".wmlrun-{}.tmp", std::process::id()).into())?;
+        write_all(new.file(), 0, write)?;
+        new.file().sync_all()?;
+        let from = new.name()?.to_owned();
+        for n in 0..NAMES {
+            let name = numbered(name, n);
+            if moved(new.dir(), &from, &name, ours)? {
+                new.renamed()?;
+                return Ok(Placed { path: place.root.join(above).join(name), renamed: n > 0 });
             }
-            other => other,
-        };
-        let file = File::from(file?);
-        let written = write_all(&file, 0, write).and_then(|()| file.sync_all()).and_then(|()| {
-            for n in 0..NAMES {
-                let name = numbered(name, n);
-                if moved(&dir, &temporary, &name, ours)? {
-                    return Ok(Placed { path: place.root.join(above).join(name), renamed: n > 0 });
-                }
-            }
-            Err(ErrorKind::AlreadyExists.into())
-        });
-        if written.is_err() {
-            let _ = rfs::unlinkat(&dir, &temporary, AtFlags::empty());
         }
-        written
+        Err(ErrorKind::AlreadyExists.into())
     }
 
     /// Opens a directory below the root of a place, made where it is not there.
@@ -246,7 +234,7 @@ fn step(dir: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
 }
 
 /// Gives the temporary a name, if that is free or bears what may be replaced.
-fn moved(dir: &OwnedFd, temporary: &str, name: &OsStr, ours: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
+fn moved(dir: &OwnedFd, temporary: &OsStr, name: &OsStr, ours: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
     if may_replace(dir, name, ours) {
         rfs::renameat(dir, temporary, dir, name)?;
         return Ok(true);

@@ -111,11 +111,13 @@ fn has_ended(pid: u32) -> bool {
     field("State:").starts_with('Z') || pending & KILL != 0
 }
 
-/// What came of a case.
+/// How a case ended.
 #[derive(Debug)]
 struct Outcome {
     /// The call was made at that moment, and hung.
     hung: bool,
+    /// From the hang until the result file was there; none if there is none.
+    result: Option<f64>,
     /// From the hang until nothing of the process was left but what the kernel held.
     seconds: f64,
     /// The exit status.
@@ -130,6 +132,12 @@ fn wait_until(running: &Running, what: &str, holds: impl Fn() -> bool) {
         assert!(start.elapsed() < Duration::from_mins(3), "{what} did not come");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Seconds since `start` until the result file is there; none if the program ends without one.
+fn wait_for_result(running: &Running, result: &Path, start: Instant) -> Option<f64> {
+    wait_until(running, "the result", || result.exists());
+    result.exists().then(|| start.elapsed().as_secs_f64())
 }
 
 fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
@@ -159,6 +167,7 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
     }
     armed.store(true, Ordering::SeqCst);
     let start = Instant::now();
+    let reported = wait_for_result(&running, &result, start);
     wait_until(&running, "the end", || false);
     let seconds = start.elapsed().as_secs_f64();
     let hung = slow.wait_for_hang(Duration::ZERO);
@@ -175,6 +184,10 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
             Moment::End | Moment::CleanUp => 0.5 + 10.0,
         };
         assert!(seconds <= bound + SLACK, "{call:?} at {moment:?}: {seconds:.1} s to end\n{shown}");
+        if let Some(reported) = reported {
+            let bound = bound - 10.0;
+            assert!(reported <= bound + SLACK, "{call:?} at {moment:?}: {reported:.1} s to the result\n{shown}");
+        }
         if moment == Moment::Population {
             assert_eq!(output.code(), 3, "{call:?} while files are made\n{shown}");
             assert!(shown.contains("has not answered") && shown.contains(&at), "{call:?}: not named\n{shown}");
@@ -191,7 +204,7 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
             assert_eq!(output.code(), 1, "{shown}");
         }
     }
-    Outcome { hung, seconds, code: output.code(), state }
+    Outcome { hung, result: reported, seconds, code: output.code(), state }
 }
 
 /// Does cases at the same time, and shows what came of each.
@@ -206,11 +219,13 @@ fn all(cases: &[(Kind, &str, Moment)]) -> Vec<Outcome> {
             })
         })
         .collect();
-    let mut table =
-        String::from("\n| call | moment | hung | seconds to end | status | state |\n|---|---|---|---|---|---|\n");
+    let mut table = String::from(
+        "\n| call | moment | hung | seconds to result | to end | status | state |\n|---|---|---|---|---|---|---|\n",
+    );
     for ((kind, _, moment), outcome) in cases.iter().zip(&done) {
-        let Outcome { hung, seconds, code, state } = outcome;
-        let _ = writeln!(table, "| {kind:?} | {moment:?} | {hung} | {seconds:.1} | {code} | {state} |");
+        let Outcome { hung, result, seconds, code, state } = outcome;
+        let result = result.map_or("none".to_owned(), |seconds| format!("{seconds:.1}"));
+        let _ = writeln!(table, "| {kind:?} | {moment:?} | {hung} | {result} | {seconds:.1} | {code} | {state} |");
     }
     let _ = std::io::Write::write_all(&mut std::io::stderr(), table.as_bytes());
     done

@@ -181,6 +181,12 @@ impl Dice {
     }
 }
 
+/// How many processes have a directory as their working directory.
+fn working_in(dir: &Path) -> usize {
+    let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    all.filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == dir)).count()
+}
+
 /// Killed at random moments.
 #[test]
 fn whenever_it_is_killed_nothing_foreign_changes_and_the_next_run_works() {
@@ -214,6 +220,7 @@ fn whenever_it_is_killed_nothing_foreign_changes_and_the_next_run_works() {
         // It may have ended by itself.
         let _ = rustix::process::kill_process(pid, signal);
         let first = child.wait_with_output().unwrap();
+        wait_for("the end of all that it has started", || working_in(place.path()) == 0);
         let shown = |output: &std::process::Output| {
             format!("{name} {signal:?} {}\n{}", output.status, String::from_utf8_lossy(&output.stderr))
         };
@@ -222,14 +229,14 @@ fn whenever_it_is_killed_nothing_foreign_changes_and_the_next_run_works() {
         let second = call().output().unwrap();
         assert!(second.status.success(), "the next run\n{}\nafter\n{}", shown(&second), shown(&first));
         assert_eq!(picture(&foreign), before, "{}", shown(&second));
-        if signal != Signal::KILL {
-            let left: Vec<String> = fs::read_dir(place.path())
-                .unwrap()
-                .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-                .filter(|name| !["foreign", "dir", "result.json"].contains(&name.as_str()))
-                .collect();
-            assert!(left.is_empty(), "{left:?} is left by\n{}", shown(&first));
-        }
+        let left: Vec<String> = fs::read_dir(place.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .filter(|name| !["foreign", "dir", "result.json"].contains(&name.as_str()))
+            .collect();
+        assert!(left.is_empty(), "{left:?} is left by\n{}", shown(&first));
+        let unfinished = picture(&dir).into_keys().find(|path| path.contains(".tmp"));
+        assert_eq!(unfinished, None, "left by\n{}", shown(&first));
         if let Ok(text) = fs::read_to_string(place.path().join("result.json")) {
             let whole: Result<serde_json::Value, _> = serde_json::from_str(&text);
             assert!(whole.is_ok(), "half a result\n{}", shown(&first));
