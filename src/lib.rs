@@ -21,6 +21,7 @@ pub mod flowop;
 pub mod plan;
 pub mod runtime;
 pub mod output;
+pub mod result;
 pub mod report;
 pub mod session;
 pub mod repl;

@@ -5,12 +5,13 @@ use super::live::Live;
 use super::stdout::Stdout;
 use crate::diag::{self, Diagnostic};
 use crate::fileset::prepare::Progress;
-use crate::report::{Report, json, warnings};
+use crate::report::{Report, json};
+use crate::result::environment::Mount;
+use crate::result::warnings;
+use crate::result::{Document, Run};
 use crate::runtime::Tick;
 use crate::session::Front;
 use crate::source::SourceMap;
-use crate::stats::result::environment::Mount;
-use crate::stats::result::{Document, Run};
 use crate::util::{count, printable, size};
 use std::io::{IsTerminal, Write};
 
@@ -198,9 +199,9 @@ impl Front for Console {
             let path = failure.path.as_ref().map_or(String::new(), |p| format!(": {p}"));
             let errno = failure.errno.as_ref().map_or(String::new(), |e| format!(" ({e})"));
             error(&format!("{place}{}{errno}{path}", failure.what), Some(&failure.help));
-        } else if run.state == crate::stats::result::State::NothingDone {
+        } else if run.state == crate::result::State::NothingDone {
             error("nothing was done", Some("the report's warnings say why; a script may ask for nothing by `iters=0`"));
-        } else if run.state != crate::stats::result::State::Complete {
+        } else if run.state != crate::result::State::Complete {
             error(&format!("the run did not end as it should: {}", run.ended_by), None);
         }
         for s in run.stragglers.iter().take(STRAGGLERS) {
@@ -236,7 +237,7 @@ impl Front for Console {
 #[cfg(test)]
 mod tests {
     use super::places;
-    use crate::stats::result::environment::Mount;
+    use crate::result::environment::Mount;
 
     #[test]
     fn every_file_system_is_named_or_counted() {

@@ -4,8 +4,8 @@
 //! it is on the path of an operation. Deliberately absent: numbers of its own; the report has the exact ones.
 
 use super::console::tell;
+use crate::result::{Flowop, Interval, Run};
 use crate::runtime::Tick;
-use crate::stats::result::{Flowop, Interval, Run};
 use crate::util::count::{grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::{printable, size};
@@ -295,7 +295,7 @@ fn sparkline(run: &Run, flowop: usize, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::result::{Class, IntervalFlowop};
+    use crate::result::{Class, IntervalFlowop};
 
     /// A run of so many flowops after so many intervals, each as a function of its place.
     fn run(flowops: usize, intervals: usize) -> Run {

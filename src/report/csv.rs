@@ -3,7 +3,7 @@
 //! A cell of text is one line: control characters are escaped. One that a spreadsheet would take for a formula begins with `'`.
 
 use super::Report;
-use crate::stats::result::{Document, Flowop, Run};
+use crate::result::{Document, Flowop, Run};
 use crate::util::printable;
 use std::io::{self, Write};
 
@@ -113,7 +113,7 @@ fn optional<T: ToString>(x: Option<T>) -> String {
 mod tests {
     use super::{COLUMNS, Csv, TEXTS, quoted, text};
     use crate::report::to_string;
-    use crate::stats::result::fixture::fixture;
+    use crate::result::fixture::fixture;
 
     #[test]
     fn cells_that_need_it_are_quoted() {

@@ -6,9 +6,9 @@
 //! at the line's start, so that `^IO Summary` finds it.
 
 use super::Report;
+use crate::result::{Document, Flowop, Run};
 use crate::stats::hdr;
 use crate::stats::layout;
-use crate::stats::result::{Document, Flowop, Run};
 use std::io::{self, Write};
 
 /// `--format filebench`: the report of 1.5.
@@ -285,9 +285,9 @@ mod tests {
 
     use super::{Filebench14, Filebench15, breakdown_15, dump, lathist, multidump, xmldump};
     use crate::report::to_string;
+    use crate::result::fixture::fixture;
+    use crate::result::{Flowop, Latency, Run, Summary};
     use crate::stats::hdr;
-    use crate::stats::result::fixture::fixture;
-    use crate::stats::result::{Flowop, Latency, Run, Summary};
     use crate::stats::snapshot::Dist;
     use std::io::Write;
     use std::process::{Command, Stdio};
@@ -381,7 +381,7 @@ mod tests {
     /// Figures as Filebench 1.4.8 once printed them, to the letter but for the prefixes.
     #[test]
     fn the_lines_of_1_4() {
-        let document = crate::stats::result::Document { process_id: 10253, runs: vec![old()], ..Default::default() };
+        let document = crate::result::Document { process_id: 10253, runs: vec![old()], ..Default::default() };
         let expect = "10253: 7.022: Run took 3 seconds...\n\
             Per-Operation Breakdown\n\
             limit                       0ops/s   0.0mb/s      0.0ms/op        0us/op-cpu\n\

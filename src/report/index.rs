@@ -4,7 +4,7 @@
 //! workload and for each of its flowops.
 //! Absent: where the files lie and how the workloads were run.
 
-use crate::stats::result::{Flowop, Run, State};
+use crate::result::{Flowop, Run, State};
 use crate::util::printable;
 use minijinja::value::Value;
 use minijinja::{Environment, context};
@@ -140,7 +140,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::stats::result::fixture::fixture;
+    use crate::result::fixture::fixture;
 
     #[test]
     fn a_link_stays_below_the_page() {

@@ -5,7 +5,7 @@
 
 use super::Report;
 use crate::output::{FileId, Target};
-use crate::stats::result::{Document, SCHEMA};
+use crate::result::{Document, SCHEMA};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -97,8 +97,8 @@ mod tests {
 
     use super::{Json, ReadError, Writer, read};
     use crate::report::to_string;
-    use crate::stats::result::fixture::fixture;
-    use crate::stats::result::{Document, Run};
+    use crate::result::fixture::fixture;
+    use crate::result::{Document, Run};
     use std::fs;
     use std::path::Path;
 

@@ -13,10 +13,9 @@ pub mod json;
 pub mod none;
 pub mod text;
 mod visible_json;
-pub mod warnings;
 
-use crate::stats::result::texts::Field;
-use crate::stats::result::{Document, Run};
+use crate::result::texts::Field;
+use crate::result::{Document, Run};
 use crate::util::printable;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -122,8 +121,8 @@ pub(crate) fn to_string(report: &dyn Report, document: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Report, TABLE, find, to_string};
-    use crate::stats::result::fixture::fixture;
-    use crate::stats::result::{Document, Run};
+    use crate::result::fixture::fixture;
+    use crate::result::{Document, Run};
 
     #[test]
     fn every_format_is_found_by_its_own_name() {

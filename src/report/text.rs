@@ -4,10 +4,10 @@
 
 use super::Report;
 use super::histogram::Axis;
-use super::warnings;
+use crate::result::warnings;
+use crate::result::{DeviceBytes, Document, Fileset, Flowop, Latency, Run, Verdict};
 use crate::spec::dialect::Dialect;
 use crate::stats::hdr;
-use crate::stats::result::{DeviceBytes, Document, Fileset, Flowop, Latency, Run, Verdict};
 use crate::stats::snapshot::Dist;
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
@@ -392,8 +392,8 @@ mod tests {
 
     use super::Text;
     use crate::report::{Report, to_string};
-    use crate::stats::result::fixture::fixture;
-    use crate::stats::result::{DeviceBytes, Flowop, Note, OpenLoop, State, Verdict};
+    use crate::result::fixture::fixture;
+    use crate::result::{DeviceBytes, Flowop, Note, OpenLoop, State, Verdict};
 
     #[test]
     fn a_line_fits_a_terminal() {

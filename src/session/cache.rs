@@ -11,7 +11,7 @@ use crate::fileset::device::{self, Bottom, Moved};
 use crate::fileset::prepare::{Phase, Progress as _};
 use crate::fileset::{Error, Fileset, settle};
 use crate::plan::Plan;
-use crate::stats::result::{self, CacheState, DeviceBytes, Note, Run, Verdict};
+use crate::result::{self, CacheState, DeviceBytes, Note, Run, Verdict};
 use std::sync::Arc;
 use std::time::Duration;
 

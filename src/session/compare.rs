@@ -2,8 +2,8 @@
 
 use super::{Front, Session, Status, shell};
 use crate::diag::Diagnostic;
+use crate::result::{Flowop, Run, State};
 use crate::source::Spanned;
-use crate::stats::result::{Flowop, Run, State};
 use crate::util::count::measured;
 use crate::util::duration::latency;
 use crate::util::table::{Align, Table};
@@ -99,7 +99,7 @@ fn shown(value: &serde_json::Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::result::fixture::fixture;
+    use crate::result::fixture::fixture;
 
     #[test]
     fn what_differs_comes_first() {

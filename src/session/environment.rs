@@ -1,8 +1,8 @@
 //! The environment of a run, as the result records it: machine, kernel, limits, mounts.
 
 use crate::fileset::device;
-use crate::stats::result::environment::{Clock, Cpu, Device, Memory, Mount, Uname};
-use crate::stats::result::{Environment, RunEnvironment};
+use crate::result::environment::{Clock, Cpu, Device, Memory, Mount, Uname};
+use crate::result::{Environment, RunEnvironment};
 use crate::sys::{self, limits};
 use std::collections::BTreeMap;
 use std::fs;

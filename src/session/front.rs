@@ -2,9 +2,9 @@
 
 use crate::diag::Diagnostic;
 use crate::fileset::prepare::{Progress, Quiet};
+use crate::result::{Document, Run};
 use crate::runtime::Tick;
 use crate::source::SourceMap;
-use crate::stats::result::{Document, Run};
 
 /// The front end. All of it is a courtesy: a silent one loses no result, and what it does not take up is not shown.
 pub trait Front {

@@ -13,10 +13,10 @@ use crate::flowop::messages::Heard;
 use crate::model::{self, Expr, Stats, Value};
 use crate::plan::Plan;
 use crate::report::filebench;
+use crate::result::build::CpuTime;
+use crate::result::{Environment, Interval, RunEnvironment};
 use crate::runtime::{Ended, FaultKind, Running, Waited};
 use crate::source::{Span, Spanned};
-use crate::stats::result::build::CpuTime;
-use crate::stats::result::{Environment, Interval, RunEnvironment};
 use crate::sys::{Clock, limits, proc, schedule};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -255,7 +255,7 @@ impl Session {
         self.live = Some(live);
         self.publish_run(&mut run);
         self.document.runs.push(run);
-        crate::report::warnings::note(&mut self.document);
+        crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
         self.write_json(is_stuck, front);
         status

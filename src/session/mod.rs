@@ -50,9 +50,9 @@ use crate::model::{self, Command, CommandKind, Expr, Known, QuitMode, Scope, Set
 use crate::output::{Appender, Place, Results};
 use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::report::json;
+use crate::result::Document;
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::{Dialect, SpecTable};
-use crate::stats::result::Document;
 use crate::syntax::ast::TextPart;
 use crate::util::ordered::Ordered;
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,8 +5,8 @@
 //! placeholder stands for the same text in all of a session. Absent: what a script prints to the terminal of its own messages.
 
 use super::{Session, Settings};
-use crate::stats::result::texts::Field;
-use crate::stats::result::{Environment, Run, Script};
+use crate::result::texts::Field;
+use crate::result::{Environment, Run, Script};
 use std::path::Path;
 
 /// Stands for what is made of the environment.

@@ -6,13 +6,12 @@ use super::{Session, Status, remarks};
 use crate::engine::Asynchronous;
 use crate::plan::{Plan, Step};
 use crate::random::Quantity;
+use crate::result::build::{self, CpuTime};
+use crate::result::{
+    Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Repaired, Run, State, Straggler, timeline,
+};
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
-use crate::stats;
-use crate::stats::result::build::{self, CpuTime};
-use crate::stats::result::{
-    Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Repaired, Run, State, Straggler,
-};
 use crate::stats::snapshot::Snapshot;
 use crate::sys::{Clock, errno_name, limits};
 use std::collections::BTreeMap;
@@ -88,15 +87,15 @@ const RECENT: usize = 512;
 /// The time series of a measurement, and its newest intervals for whoever watches the run.
 #[derive(Clone)]
 pub(super) struct Timeline {
-    series: stats::timeline::Timeline,
+    series: timeline::Timeline,
     shortest_ns: u64,
 }
 
 impl Timeline {
     /// Of a measurement that has just begun: nothing is counted yet.
     pub(super) fn new(running: &Running, interval: Duration) -> Self {
-        let shortest_ns = (interval.as_nanos() as u64 / 2).min(stats::timeline::SHORT_NS);
-        Self { series: stats::timeline::Timeline::new(running.n_flowops()), shortest_ns }
+        let shortest_ns = (interval.as_nanos() as u64 / 2).min(timeline::SHORT_NS);
+        Self { series: timeline::Timeline::new(running.n_flowops()), shortest_ns }
     }
 
     /// An interval ends, unless the last one has only just ended. It is also added to `recent`, of which the oldest are dropped.

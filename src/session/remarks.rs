@@ -1,13 +1,13 @@
 //! What became of threads that did not work to the end, in words for the report: what the figures alone do not show.
 //!
 //! In: a plan, and a run that has ended. Out: notes. Deliberately absent: doubts that can be found in a stored result
-//! (`report::warnings`), and whether the run as a whole went well (`record`).
+//! (`result::warnings`), and whether the run as a whole went well (`record`).
 
 use super::record::place;
 use crate::model::QuitMode;
 use crate::plan::Plan;
+use crate::result::{Flowop, Note};
 use crate::runtime::{Ended, Running};
-use crate::stats::result::{Flowop, Note};
 use crate::util::count::count;
 use crate::util::duration;
 use std::time::Duration;

@@ -12,10 +12,10 @@ use crate::fileset::prepare;
 use crate::fileset::settle;
 use crate::flowop::messages::{self, Heard};
 use crate::plan;
+use crate::result::build::CpuTime;
+use crate::result::{CacheState, Note, Run, Warmup};
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::Span;
-use crate::stats::result::build::CpuTime;
-use crate::stats::result::{CacheState, Note, Run, Warmup};
 use crate::sys::{limits, proc};
 use crossbeam::channel::RecvTimeoutError;
 use std::path::{Path, PathBuf};
@@ -358,10 +358,10 @@ impl Session {
         let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
         run.digest = self.keep_streams(ready, &running, front);
         // A thread that is late on a busy disk is no sign that the result's file system does not answer.
-        let held = run.state == crate::stats::result::State::Stuck;
+        let held = run.state == crate::result::State::Stuck;
         self.publish_run(&mut run);
         self.document.runs.push(run);
-        crate::report::warnings::note(&mut self.document);
+        crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
         self.write_json(held, front);
         self.note_status(status);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use wml::result::Flowop;
 use wml::session::Status;
-use wml::stats::result::Flowop;
 
 /// Nothing here is measured: a bound, so that a mistake does not hang.
 const PATIENCE: u64 = 60_000;

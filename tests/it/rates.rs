@@ -4,7 +4,7 @@
 
 use crate::cmd::short_or_long;
 use crate::support;
-use wml::stats::result::Run;
+use wml::result::Run;
 
 /// Threads that stat a file at so many rounds a second each.
 fn script(rate: u64, threads: u64, arrival: &str) -> String {

@@ -128,7 +128,7 @@ fn asynchronous_operations_add_up() {
     }
 }
 
-/// However long a run, its result is bounded. The bound itself is passed only in the long form; `stats::timeline` tests it always.
+/// However long a run, its result is bounded. The bound itself is passed only in the long form; `result::timeline` tests it always.
 #[test]
 fn a_long_time_series_is_thinned_and_adds_up() {
     let (seconds, expected) = short_or_long(("1", 1..=101), ("25", 500..=2001));

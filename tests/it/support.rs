@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 use wml::diag::{self, Diagnostic, Style};
+use wml::result::{Document, Run};
 use wml::session::{Front, Session, Settings, Status};
 use wml::source::SourceMap;
-use wml::stats::result::{Document, Run};
 
 /// What came of a script.
 pub(crate) struct Outcome {

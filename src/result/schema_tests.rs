@@ -8,7 +8,7 @@ use super::{DeviceBytes, Document, OpenLoop, Run, SCHEMA, State, Verdict};
 use serde_json::{Value, json};
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../../docs/result.schema.json")).unwrap()
+    serde_json::from_str(include_str!("../../docs/result.schema.json")).unwrap()
 }
 
 /// The schema with no field allowed that it does not name, which tests want and readers of later versions do not.

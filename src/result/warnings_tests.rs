@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{CODES, Warning, note, of};
-use crate::stats::result::fixture::fixture;
-use crate::stats::result::{CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, State, Verdict};
+use crate::result::fixture::fixture;
+use crate::result::{CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, State, Verdict};
 
 /// The fixture without what it is warned of.
 fn sound() -> Document {

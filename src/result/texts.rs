@@ -185,7 +185,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Document, Value};
-    use crate::stats::result::fixture::fixture;
+    use crate::result::fixture::fixture;
 
     /// Puts `mark` into every text of a JSON value; texts that stand for one of a few words stay.
     fn marked(value: &mut Value, key: &str, count: &mut usize) {

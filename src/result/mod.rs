@@ -12,6 +12,8 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod schema_tests;
 pub mod texts;
+pub mod timeline;
+pub mod warnings;
 
 pub use environment::{Environment, RunEnvironment};
 

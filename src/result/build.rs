@@ -137,7 +137,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{CpuTime, flowop, identity, interval, latency, summary};
-    use crate::stats::result::{Class, Flowop, Latency};
+    use crate::result::{Class, Flowop, Latency};
     use crate::stats::snapshot::{Dist, Snapshot};
 
     fn snapshot(ops: u64, ns: u64, bytes: u64) -> Snapshot {

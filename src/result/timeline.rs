@@ -4,9 +4,9 @@
 //! percentiles, and the intervals that follow are as long. So all but the last are equally long, but for the scheduler's delays.
 //! Deliberately absent: clocks, and who looks when.
 
-use super::result::build;
-use super::result::{Interval, IntervalFlowop};
-use super::snapshot::{Dist, Snapshot};
+use super::build;
+use super::{Interval, IntervalFlowop};
+use crate::stats::snapshot::{Dist, Snapshot};
 
 /// Intervals at most. A week of one-second intervals ends as 1,182 of 512 s.
 pub const MOST: usize = 2_000;
@@ -218,7 +218,7 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::{MOST, MOST_BYTES, Packed, SHORT_NS, Timeline};
-    use crate::stats::result::Interval;
+    use crate::result::Interval;
     use crate::stats::snapshot::{Dist, Snapshot};
     use proptest::prelude::*;
 

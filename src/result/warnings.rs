@@ -1,8 +1,8 @@
 //! What a reader of the numbers should know, with advice. Found from the document alone: a stored result warns as the
 //! run did. The data is here as a [`Warning`]; the words are in its `message` and `advice`.
 
-use crate::stats::result::environment::Mount;
-use crate::stats::result::{CacheState, Document, Fileset, Interval, Note, Run, State, Verdict};
+use crate::result::environment::Mount;
+use crate::result::{CacheState, Document, Fileset, Interval, Note, Run, State, Verdict};
 use crate::util::count::{count, measured};
 use crate::util::{duration, size};
 
