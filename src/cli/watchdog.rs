@@ -108,7 +108,10 @@ impl Watchdog {
 
 /// Which file does not come back, and since when.
 fn silent(now: &Waiting, idle: Duration) -> String {
-    let held = blocked::all().into_iter().find(|b| now.paths.iter().any(|path| b.path.starts_with(path)));
+    // Before any set has its path, whatever call holds the program is on the file system that is to be measured.
+    let here =
+        |held: &blocked::Blocked| now.paths.is_empty() || now.paths.iter().any(|path| held.path.starts_with(path));
+    let held = blocked::all().into_iter().find(here);
     let path = held.map(|b| b.path).or_else(|| now.paths.first().cloned());
     let path = path.map_or_else(|| "the file system".to_owned(), |path| path.display().to_string());
     format!("{path} has not answered for {}", duration::seconds(idle.as_secs_f64()))
