@@ -6,12 +6,12 @@
 //! The modules below stand in import order: each may use only those above it. `tests/it/tidy.rs` holds that.
 
 pub mod util;
-pub mod sys;
 pub mod source;
 pub mod diag;
 pub mod spec;
 pub mod syntax;
 pub mod model;
+pub mod os;
 pub mod random;
 pub mod sync;
 pub mod stats;

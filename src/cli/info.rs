@@ -173,7 +173,7 @@ type Clean = fn(&Path, usize, &AtomicBool) -> Result<prepare::CleanReport, files
 
 fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
     let stop = AtomicBool::new(false);
-    match clean(dir, crate::sys::limits::processors(), &stop) {
+    match clean(dir, crate::os::limits::processors(), &stop) {
         Ok(report) => {
             for removed in &report.removed {
                 let what = if removed.adopted { "let go (its files were there before)" } else { "removed" };

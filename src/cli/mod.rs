@@ -14,10 +14,10 @@ mod stdout;
 mod watchdog;
 
 use crate::engine;
+use crate::os::signals;
 use crate::report;
 use crate::session::{Session, Settings, Status, library};
 use crate::spec::Dialect;
-use crate::sys::signals;
 use crate::util::duration;
 use args::{Command, RunArgs};
 use console::Console;
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 /// Runs the command line that the process was started with.
 pub fn main() -> ExitCode {
-    crate::sys::limits::save_address_space();
+    crate::os::limits::save_address_space();
     match args::parse() {
         Ok(cli) => ExitCode::from(stdout::finish(dispatch(cli))),
         Err(code) => ExitCode::from(stdout::finish(code)),

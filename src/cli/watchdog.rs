@@ -6,8 +6,8 @@
 
 use super::console::{error, tell};
 use crate::fileset::settle;
+use crate::os::{blocked, signals, steps};
 use crate::session::{Stage, Waiting, Watch};
-use crate::sys::{blocked, signals, steps};
 use crate::util::duration;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Weak};

@@ -9,9 +9,9 @@
 mod null;
 mod posix;
 
-use crate::sys::fd::{Fd, Result, Stat};
-use crate::sys::mapped::FileMap;
-use crate::sys::uring;
+use crate::os::fd::{Fd, Result, Stat};
+use crate::os::mapped::FileMap;
+use crate::os::uring;
 use posix::Posix;
 use rustix::fs::{FileType, OFlags};
 use std::ffi::CStr;
@@ -19,7 +19,7 @@ use std::ffi::CStr;
 /// An open file, as engines see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handle {
-    /// The descriptor; engines without files use [`crate::sys::NONE`].
+    /// The descriptor; engines without files use [`crate::os::NONE`].
     pub fd: Fd,
     /// Where the next sequential read or write happens, as far as we moved it.
     pub position: u64,

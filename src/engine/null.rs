@@ -1,8 +1,8 @@
 //! The `null` engine: every call succeeds at once and does nothing but keep position and size.
 
 use super::{Asynchronous, Engine, Handle};
-use crate::sys::fd::{Fd, NONE, Result, Stat};
-use crate::sys::mapped::FileMap;
+use crate::os::fd::{Fd, NONE, Result, Stat};
+use crate::os::mapped::FileMap;
 use rustix::fs::{FileType, OFlags};
 use std::ffi::CStr;
 

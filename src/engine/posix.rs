@@ -2,9 +2,9 @@
 //! done here.
 
 use super::{Asynchronous, Engine, Handle};
-use crate::sys::Errno;
-use crate::sys::fd::{self, Fd, Result, Stat};
-use crate::sys::mapped::FileMap;
+use crate::os::Errno;
+use crate::os::fd::{self, Fd, Result, Stat};
+use crate::os::mapped::FileMap;
 use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom};
 use std::ffi::CStr;
 

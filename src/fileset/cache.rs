@@ -8,15 +8,15 @@ use super::dirs::{Dirs, ThreadDirs};
 use super::error::{Error, Foreign};
 use super::scan::is_own_link;
 use super::{Fileset, settle};
+use crate::os::{self, Errno, Fd, cache, fd};
 use crate::random;
-use crate::sys::{self, Errno, Fd, cache, fd};
 use rand::RngExt;
 use rustix::fs::{Advice, OFlags};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-pub use crate::sys::cache::Method;
+pub use crate::os::cache::Method;
 
 /// Files that a worker takes at once.
 const PIECE: u64 = 256;
@@ -231,7 +231,7 @@ fn estimate(seen: &[(f64, f64)], complete: bool) -> Option<(f64, f64, f64)> {
 pub fn drop_all(sets: &[Arc<Fileset>], stop: &AtomicBool) -> Result<bool, Error> {
     let roots: Vec<_> = sets.iter().map(|set| set.spec.root()).collect();
     settle::settle(&roots, stop).map_err(|(at, e)| Error::call(&sets[at].spec.name, "write back", &roots[at], e))?;
-    Ok(sys::proc::drop_caches().is_ok())
+    Ok(os::proc::drop_caches().is_ok())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Knows nothing of what the work is.
 
 use super::error::Error;
-use crate::sys::steps;
+use crate::os::steps;
 use crossbeam::utils::CachePadded;
 use std::ops::ControlFlow;
 use std::sync::Mutex;

@@ -3,7 +3,7 @@
 //! A loop device leads on to the file behind it, a mapped or striped one to its parts, all by `/sys`. What can't be told is
 //! `None` and never 0. Reads only.
 
-use crate::sys::fd;
+use crate::os::fd;
 use rustix::fs::{major, minor};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -10,9 +10,9 @@
 use super::error::Error;
 use super::walk::{self, PLACE};
 use super::{Fileset, FilesetSpec};
+use crate::os::map::Map;
+use crate::os::{Errno, Fd, NONE, fd};
 use crate::random::mix;
-use crate::sys::map::Map;
-use crate::sys::{Errno, Fd, NONE, fd};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::CString;
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 //! found. Deliberately absent: how an error is drawn.
 
 use super::shape::ShapeError;
-use crate::sys::fd::{self, FileInfo};
-use crate::sys::{self, Errno, Fd};
+use crate::os::fd::{self, FileInfo};
+use crate::os::{self, Errno, Fd};
 use rustix::fs::FileType;
 use std::ffi::CStr;
 use std::fmt;
@@ -364,7 +364,7 @@ impl Error {
     /// A refused call.
     pub(super) fn call(set: &str, call: &'static str, path: &Path, errno: Errno) -> Self {
         let left = matches!(errno, Errno::NOSPC | Errno::DQUOT)
-            .then(|| sys::fd::statvfs_path(path).or_else(|_| sys::fd::statvfs_path(path.parent().unwrap_or(path))).ok())
+            .then(|| os::fd::statvfs_path(path).or_else(|_| os::fd::statvfs_path(path.parent().unwrap_or(path))).ok())
             .flatten()
             .map(|space| (space.free, space.files_free));
         Self::Call { set: set.to_owned(), path: path.to_owned(), call, errno: errno.raw_os_error(), left }
@@ -499,8 +499,8 @@ impl fmt::Display for Error {
                     f,
                     "can't {call} `{}`: {} ({})",
                     path.display(),
-                    sys::errno_text(*errno),
-                    sys::errno_name(*errno)
+                    os::errno_text(*errno),
+                    os::errno_name(*errno)
                 )?;
                 match left {
                     Some((bytes, inodes)) => write!(f, "; {} and {inodes} inodes are free there", human(*bytes)),

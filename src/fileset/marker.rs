@@ -6,7 +6,7 @@
 //! marker says what it said before or what it says now. Whose directories may be marked is decided in [`super::root`].
 
 use super::known::Names;
-use crate::sys::{Errno, Fd, fd};
+use crate::os::{Errno, Fd, fd};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};

@@ -10,8 +10,8 @@
 //!
 //! Nothing here knows names, directories or the disk.
 
+use crate::os::futex;
 use crate::random::mix;
-use crate::sys::futex;
 use crossbeam::utils::CachePadded;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;

@@ -32,9 +32,9 @@ pub mod tree;
 mod walk;
 pub mod weigh;
 
+pub use crate::os::name::Name;
+use crate::os::{Errno, Fd, fd, limits};
 use crate::random::Quantity;
-pub use crate::sys::name::Name;
-use crate::sys::{Errno, Fd, fd, limits};
 pub use error::{CODES, Error, Foreign};
 pub use members::{How, Members, OwnRotor, Picked, Rotor, Want};
 use parking_lot::Mutex;

@@ -9,7 +9,7 @@ use super::error::Error;
 use super::known::Known;
 use super::marker::{self, Invalid, Marker};
 use super::walk::{self, LIST, PLACE};
-use crate::sys::{Errno, Fd, fd};
+use crate::os::{Errno, Fd, fd};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! `syncfs` brings down what one file system has; then dirty and writeback pages of the machine are watched until they are
 //! few or fall no more (somebody else may go on writing). Which files it is for is not known here.
 
-use crate::sys::{self, fd};
+use crate::os::{self, fd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ pub fn in_memory(dir: &Path) -> bool {
 }
 
 /// Writes back the file systems that these directories lie on, and waits for calm. A stop ends the wait, not `syncfs`.
-pub fn settle<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Settled, (usize, sys::Errno)> {
+pub fn settle<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Settled, (usize, os::Errno)> {
     let start = Instant::now();
     let mut settled = Settled { dirty_before: dirty_bytes(), ..Settled::default() };
     let mut done = Vec::new();

@@ -3,7 +3,7 @@
 //! Looks at figures of the system only; whose files take the room is not known here.
 
 use super::error::Error;
-use crate::sys::fd::{self, Space};
+use crate::os::fd::{self, Space};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

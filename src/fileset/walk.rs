@@ -1,8 +1,8 @@
 //! Ways down from a root that never leave it: one name at a time, or a whole chain at once, no link, no other mount.
 
 use super::Name;
-use crate::sys::fd::{self, Result};
-use crate::sys::{Errno, Fd};
+use crate::os::fd::{self, Result};
+use crate::os::{Errno, Fd};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{CStr, CString};
 

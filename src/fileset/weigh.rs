@@ -11,7 +11,7 @@ pub fn bytes(dir: &Path, most: usize) -> Option<u64> {
         for entry in std::fs::read_dir(dir).ok()? {
             let entry = entry.ok()?;
             entries += 1;
-            crate::sys::steps::count();
+            crate::os::steps::count();
             if entries > most {
                 return None;
             }

@@ -6,9 +6,9 @@ use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest};
 use super::{Effects, Family, Op, OpCx, Outcome, Stateless};
 use crate::diag::Diagnostic;
+use crate::os::Errno;
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Way};
-use crate::sys::Errno;
 use std::ffi::CStr;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! A thread's I/O buffer: `memsize` bytes, filled before the gate opens, of which each operation takes a slice.
 
 use crate::fileset::content::{self, Stamper};
-use crate::sys::map::Map;
+use crate::os::map::Map;
 use std::ops::Range;
 
 /// Slices of files opened with `O_DIRECT` start at multiples of this.

@@ -11,10 +11,10 @@ use super::transfer::{FileUse, exactly, largest};
 use super::{Effects, Family, Op, OpCx, Outcome, Stateless};
 use crate::diag::Diagnostic;
 use crate::engine::{Engine, Handle};
+use crate::os::map::Map;
+use crate::os::{Errno, NOTHING_WRITTEN};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Way};
-use crate::sys::map::Map;
-use crate::sys::{Errno, NOTHING_WRITTEN};
 use std::ops::Range;
 use std::sync::Arc;
 

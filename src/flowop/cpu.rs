@@ -67,7 +67,7 @@ impl Step for HogStep {
         cx.begin();
         while left > 0 {
             let now = left.min(SLICE);
-            crate::sys::burn(&mut self.byte, now);
+            crate::os::burn(&mut self.byte, now);
             left -= now;
             if left > 0 && cx.gate.is_stopped() {
                 return Outcome::Over;

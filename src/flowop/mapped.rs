@@ -10,10 +10,10 @@ use super::read::small_buffer;
 use super::transfer::{FileUse, Offsets, Place, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::{Code, Diagnostic};
+use crate::os::Errno;
+use crate::os::mapped::FileMap;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
-use crate::sys::Errno;
-use crate::sys::mapped::FileMap;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -13,8 +13,8 @@ use super::transfer::FileUse;
 use super::{Effects, Family, Kind, Op, OpCx, Outcome, Stateless};
 use crate::diag::Diagnostic;
 use crate::fileset::Want;
+use crate::os::Errno;
 use crate::spec::{Class, Flowop, Origin, Way};
-use crate::sys::Errno;
 use std::sync::Arc;
 
 const fn ours(name: &'static str, uses: &'static [&'static str], doc: &'static str, example: &'static str) -> Flowop {

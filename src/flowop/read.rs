@@ -4,9 +4,9 @@ use super::args::Args;
 use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, units, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step, short};
 use crate::diag::Diagnostic;
+use crate::os::Errno;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
-use crate::sys::Errno;
 use std::ops::Range;
 use std::sync::Arc;
 

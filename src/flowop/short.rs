@@ -4,7 +4,7 @@
 //! only a write of which nothing at all was taken fails, as [`NOTHING_WRITTEN`]. What was moved before an error is counted too.
 
 use super::OpCx;
-use crate::sys::{Errno, NOTHING_WRITTEN};
+use crate::os::{Errno, NOTHING_WRITTEN};
 use std::ops::Range;
 
 /// Calls of one operation between two looks at the deadline.

@@ -5,8 +5,8 @@ use super::transfer::FileUse;
 use super::{Effects, Family, Op, OpCx, Outcome, Stateless};
 use crate::diag::Diagnostic;
 use crate::engine::{Engine, Handle};
+use crate::os::Errno;
 use crate::spec::{Class, Flowop, Origin, Way};
-use crate::sys::Errno;
 use std::sync::Arc;
 
 pub(super) const FAMILY: Family = Family {

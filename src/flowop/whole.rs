@@ -130,7 +130,7 @@ impl Stateless for ReadWhole {
 }
 
 #[cold]
-fn fail(cx: &mut OpCx<'_>, slot: usize, errno: crate::sys::Errno) -> Outcome {
+fn fail(cx: &mut OpCx<'_>, slot: usize, errno: crate::os::Errno) -> Outcome {
     let file = cx.slots.get(slot).file;
     cx.failed("read failed", errno, file)
 }

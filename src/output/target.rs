@@ -44,7 +44,7 @@ impl Target {
     /// files that are read, such as the script: no output replaces them.
     pub fn open(path: &Path, read: &[FileId]) -> io::Result<Self> {
         if let Some(fd) = descriptor(path) {
-            let file = crate::sys::fd::duplicate_file(fd)?;
+            let file = crate::os::fd::duplicate_file(fd)?;
             if rustix::fs::fcntl_getfl(&file)? & OFlags::RWMODE == OFlags::RDONLY {
                 return Err(io::Error::new(ErrorKind::PermissionDenied, "it is open for reading only"));
             }

@@ -1,9 +1,9 @@
 //! Figures of a result out of snapshots. Knows units and what a summary counts; asks no clock and no system.
 
 use super::{Class, Flowop, Interval, IntervalFlowop, Latency, Summary};
+use crate::os::errno_name;
 use crate::stats::hdr::{self, Quantiles};
 use crate::stats::snapshot::{Dist, Snapshot};
-use crate::sys::errno_name;
 
 /// Bytes in an `mb`.
 const MB: f64 = 1_048_576.0;

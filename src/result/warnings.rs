@@ -212,7 +212,7 @@ impl Warning {
                     State::Failed | State::Complete => format!("the run failed{by}"),
                 }
             }
-            Self::Errors { flowop, errno, count: n } if errno == crate::sys::NO_CALL => {
+            Self::Errors { flowop, errno, count: n } if errno == crate::os::NO_CALL => {
                 format!("{} of `{flowop}` failed before its call", count(*n, "operation"))
             }
             Self::Errors { flowop, errno, count: n } => {

@@ -4,7 +4,7 @@
 //! threads that wait for one another, which the controller sees by where they wait.
 
 use super::shared::{Fault, FaultKind, Seat, Shared};
-use crate::sys::blocked;
+use crate::os::blocked;
 use crate::util::{count, duration};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 

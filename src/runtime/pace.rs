@@ -6,9 +6,9 @@
 
 use super::shared::Shared;
 use crate::flowop::OpCx;
+use crate::os::{Clock, proc};
 use crate::plan::Pace;
 use crate::random::{self, Rng};
-use crate::sys::{Clock, proc};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A start nearer than this is not slept to where processors are to spare: going to sleep and being woken takes 10 to 20 µs of a

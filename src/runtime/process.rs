@@ -5,9 +5,9 @@ use super::worker;
 use crate::engine::Asynchronous;
 use crate::fileset::dirs::Dirs;
 use crate::flowop::{AioPool, Peer};
+use crate::os::{limits, proc};
 use crate::plan::{FlowopInfo, Process};
 use crate::spec::Way;
-use crate::sys::{limits, proc};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 

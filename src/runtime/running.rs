@@ -5,9 +5,9 @@ use super::hang::Signs;
 use super::pace::{self, Progress};
 use super::shared::{Fault, FaultKind, Seat, Shared};
 use crate::flowop::stream::Stream;
+use crate::os::{blocked, proc, schedule, signals};
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
-use crate::sys::{blocked, proc, schedule, signals};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ impl Running {
             return Err(Ended::Fault(fault));
         }
         shared.events.begin();
-        crate::sys::mark("gate opens");
+        crate::os::mark("gate opens");
         self.from = shared.clock.raw();
         shared.gate.set_deadline(self.tick_after(limit));
         shared.gate.open(self.from);
@@ -448,7 +448,7 @@ impl Running {
             let left = until.saturating_duration_since(std::time::Instant::now());
             let done = self.shared.hear(left, |news| (news.done == seats).then_some(news.done));
             if done.is_some() && !self.shared.over.swap(true, SeqCst) {
-                crate::sys::mark("all threads are done");
+                crate::os::mark("all threads are done");
             }
             if done.is_some() || left.is_zero() {
                 return self.shared.seats.iter().filter(|s| !s.done.load(SeqCst)).count();

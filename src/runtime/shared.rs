@@ -6,10 +6,10 @@ use crate::fileset::Fileset;
 use crate::flowop::cx::{Makers, maker};
 use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};
+use crate::os::{Clock, limits};
 use crate::plan::{self, Plan, Process, Thread};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Bell, EventPool, Gate, Latch, Semaphore};
-use crate::sys::{Clock, limits};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -274,7 +274,7 @@ impl Shared {
         self.stop(tick);
     }
 
-    pub(super) fn note_table(&self, table: crate::sys::proc::Table) {
+    pub(super) fn note_table(&self, table: crate::os::proc::Table) {
         self.tables.fetch_max(table as u8, SeqCst);
     }
 }

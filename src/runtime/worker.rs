@@ -11,12 +11,12 @@ use crate::flowop::slots::Slots;
 use crate::flowop::stream::{Shape, Stream};
 use crate::flowop::{self, Aio, AioHow, At, OpCx, Outcome, Outstanding, Starvation, View};
 use crate::model::QuitMode;
+use crate::os::proc;
 use crate::plan::{self, Thread};
 use crate::random::{self, Quantity, Rng};
 use crate::spec::Way;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::Gate;
-use crate::sys::proc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -109,7 +109,7 @@ fn run_guarded(home: &Home<'_>, seat: &Seat) {
                 // What it still has out is a part of what it does.
                 end = cx.drain().err().and_then(|outcome| ended(outcome, &mut cx, seat, shared)).unwrap_or(end);
             }
-            crate::sys::mark("thread done");
+            crate::os::mark("thread done");
             *seat.stream.lock() = cx.stream.take();
             seat.dry.store(matches!(end, End::Done), SeqCst);
             report(home, end);

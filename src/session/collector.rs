@@ -3,7 +3,7 @@
 //! It is started in a process group of its own, and that group is all that is ended: Filebench 1.4 ended every process of the
 //! user.
 
-use crate::sys::child::Group;
+use crate::os::child::Group;
 use std::io;
 use std::path::Path;
 use std::time::Duration;

@@ -4,10 +4,10 @@ use super::run::RunTime;
 use super::{Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{self, Command, CommandKind, Expr, Object, SetBy, Stats, Value};
+use crate::os::child::Group;
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::TextPart;
-use crate::sys::child::Group;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 

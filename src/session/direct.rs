@@ -5,8 +5,8 @@
 
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
+use crate::os::fd::{DirectAlignment, direct_alignment};
 use crate::plan::{self, Plan};
-use crate::sys::fd::{DirectAlignment, direct_alignment};
 use std::path::Path;
 
 /// Buffers begin at multiples of this.

@@ -1,9 +1,9 @@
 //! The environment of a run, as the result records it: machine, kernel, limits, mounts.
 
 use crate::fileset::device;
+use crate::os::{self, limits};
 use crate::result::environment::{Clock, Cpu, Device, Memory, Mount, Uname};
 use crate::result::{Environment, RunEnvironment};
-use crate::sys::{self, limits};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(super) fn environment() -> Environment {
     let uname = rustix::system::uname();
     let text = |c: &std::ffi::CStr| c.to_string_lossy().into_owned();
     let (total, available) = limits::memory();
-    let clock = sys::Clock::get();
+    let clock = os::Clock::get();
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info
         .lines()

@@ -4,8 +4,8 @@
 
 use super::{Front, Status};
 use crate::fileset::Fileset;
+use crate::os::limits;
 use crate::plan::{self, Plan};
-use crate::sys::limits;
 use crate::util::count::count;
 use crate::util::size;
 use std::sync::Arc;

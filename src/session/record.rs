@@ -4,6 +4,7 @@ use super::commands::as_json;
 use super::live::Ready;
 use super::{Session, Status, remarks};
 use crate::engine::Asynchronous;
+use crate::os::{Clock, errno_name, limits};
 use crate::plan::{Plan, Step};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
@@ -13,7 +14,6 @@ use crate::result::{
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
 use crate::stats::snapshot::Snapshot;
-use crate::sys::{Clock, errno_name, limits};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -332,7 +332,7 @@ impl Session {
             Ended::FirstDone => (State::Complete, "first thread done".to_owned(), Status::Done),
             Ended::Finished => (State::Complete, "count reached".to_owned(), Status::Done),
             Ended::Interrupted(signal) => {
-                (State::Interrupted, crate::sys::signal_name(*signal as i32), Status::Interrupted(*signal as u8))
+                (State::Interrupted, crate::os::signal_name(*signal as i32), Status::Interrupted(*signal as u8))
             }
             Ended::Asked => (State::Interrupted, "request".to_owned(), Status::Done),
             Ended::Fault(fault) => self.fault(run, plan, fault),

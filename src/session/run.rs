@@ -11,12 +11,12 @@ use crate::engine::Asynchronous;
 use crate::fileset::prepare;
 use crate::fileset::settle;
 use crate::flowop::messages::{self, Heard};
+use crate::os::{limits, proc};
 use crate::plan;
 use crate::result::build::CpuTime;
 use crate::result::{CacheState, Note, Run, Warmup};
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::Span;
-use crate::sys::{limits, proc};
 use crossbeam::channel::RecvTimeoutError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl Session {
     /// How asynchronous operations run on this machine. `io_uring` by name, where the kernel gives none, is refused.
     fn asynchronous(&self, front: &mut dyn Front) -> Result<Asynchronous, Status> {
         self.settings.engine.asynchronous().settled().map_err(|errno| {
-            let why = crate::sys::errno_text(errno.raw_os_error());
+            let why = crate::os::errno_text(errno.raw_os_error());
             front.error(
                 None,
                 &format!("the kernel gives no io_uring: {why}"),

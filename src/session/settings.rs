@@ -84,7 +84,7 @@ impl Default for Settings {
             interval: Duration::from_secs(1),
             dialect: None,
             engine: crate::engine::DEFAULT,
-            populate_threads: crate::sys::limits::processors(),
+            populate_threads: crate::os::limits::processors(),
             pin: false,
             cold: false,
             settle: true,

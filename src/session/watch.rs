@@ -4,7 +4,7 @@
 //! Deliberately absent: the watchdog itself, which prints and ends the program (`cli`).
 
 use crate::fileset::prepare::{Phase, Progress};
-use crate::sys::steps;
+use crate::os::steps;
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -8,9 +8,9 @@
 
 use super::layout;
 use super::snapshot::Dist;
-use crate::sys::limits::processors;
-use crate::sys::map::Counters;
-use crate::sys::proc;
+use crate::os::limits::processors;
+use crate::os::map::Counters;
+use crate::os::proc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

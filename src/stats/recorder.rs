@@ -8,7 +8,7 @@
 use super::crowd::{self, Crowd};
 use super::layout;
 use super::snapshot::{Dist, Snapshot};
-use crate::sys::map::Counters;
+use crate::os::map::Counters;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn many_threads_are_counted_apart_and_told_together() {
-        let (threads, flowops) = (4 * crate::sys::limits::processors(), 2);
+        let (threads, flowops) = (4 * crate::os::limits::processors(), 2);
         for flowops_of_all in [threads * flowops, usize::MAX] {
             let stats = ThreadStats::several(threads, flowops, flowops_of_all).unwrap();
             for (i, thread) in stats.iter().enumerate() {

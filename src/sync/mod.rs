@@ -19,7 +19,7 @@ pub use gate::{Gate, NEVER};
 pub use latch::Latch;
 pub use semaphore::Semaphore;
 
-use crate::sys::Clock;
+use crate::os::Clock;
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;

@@ -10,7 +10,7 @@ use crate::strace;
 
 /// The engines that can run here. Where all must be there, a kernel without `io_uring` fails the test.
 fn engines(test: &str) -> &'static [&'static str] {
-    if wml::sys::uring::available().is_ok() {
+    if wml::os::uring::available().is_ok() {
         return &["uring", "posix"];
     }
     skip(test, "the kernel gives no io_uring");
@@ -214,7 +214,7 @@ fn unaligned_direct_io_is_refused_by_name() {
         return;
     }
     let mount = Mount::new(Fs::Ext4, 512 << 20);
-    let Some(wanted) = wml::sys::fd::direct_alignment(mount.dir()) else {
+    let Some(wanted) = wml::os::fd::direct_alignment(mount.dir()) else {
         return skip("unaligned_direct_io_is_refused_by_name", "the kernel does not say how direct I/O is aligned");
     };
     let script = |flowops: &str| {

@@ -96,7 +96,7 @@ fn an_error_is_told_with_flowop_line_path_and_number() {
         ("posix", "aioread", "asynchronous read failed"),
         ("uring", "aioread", "asynchronous read failed"),
     ] {
-        if engine == "uring" && wml::sys::uring::available().is_err() {
+        if engine == "uring" && wml::os::uring::available().is_err() {
             continue;
         }
         let slow = Slow::new(|kind, name, _| match kind {
@@ -133,7 +133,7 @@ fn what_stalls_at_the_end_is_late_and_not_lost() {
         return;
     }
     for engine in ["posix", "uring"] {
-        if engine == "uring" && wml::sys::uring::available().is_err() {
+        if engine == "uring" && wml::os::uring::available().is_err() {
             continue;
         }
         // The first ten are quick, what comes then takes longer than the run.
@@ -163,7 +163,7 @@ fn what_is_out_when_a_thread_is_done_still_counts() {
         return;
     }
     for engine in ["posix", "uring"] {
-        if engine == "uring" && wml::sys::uring::available().is_err() {
+        if engine == "uring" && wml::os::uring::available().is_err() {
             continue;
         }
         for fails in [false, true] {

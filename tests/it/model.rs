@@ -31,7 +31,7 @@ use loom::sync::atomic::fence;
 use loom::thread;
 use semaphore::Semaphore;
 use std::time::Duration;
-use wml::sys::Clock;
+use wml::os::Clock;
 
 /// Switches between threads that could have gone on, in one run of a model, where it does not say fewer. Nearly all
 /// bugs need two or fewer.

@@ -18,7 +18,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("terminal", &["cli/live.rs"]),
     ("rustyline", &["repl/"]),
     ("indicatif", &["cli/", "report/"]),
-    ("io_uring", &["sys/uring.rs"]),
+    ("io_uring", &["os/uring.rs"]),
 ];
 
 fn root() -> &'static Path {

@@ -4,9 +4,9 @@
 
 use super::pool::{Job, Pool};
 use crate::engine::{Engine, Handle};
-use crate::sys::map::Piece;
-use crate::sys::uring::{Completion, Request, Ring};
-use crate::sys::{Clock, Errno};
+use crate::os::map::Piece;
+use crate::os::uring::{Completion, Request, Ring};
+use crate::os::{Clock, Errno};
 use crossbeam::channel::{Receiver, RecvTimeoutError, SendError, Sender, bounded};
 use std::collections::VecDeque;
 use std::thread::JoinHandle;
@@ -233,7 +233,7 @@ impl RingBack {
         if let Some((_, registered)) = self.files.get_mut(slot)
             && std::mem::take(registered)
         {
-            self.ring.set_file(slot as u32, crate::sys::NONE);
+            self.ring.set_file(slot as u32, crate::os::NONE);
         }
     }
 

@@ -5,8 +5,8 @@
 
 use super::back::Landed;
 use crate::engine::{Engine, Handle};
-use crate::sys::Clock;
-use crate::sys::map::Piece;
+use crate::os::Clock;
+use crate::os::map::Piece;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use std::thread::JoinHandle;
 

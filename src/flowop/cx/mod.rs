@@ -17,10 +17,10 @@ use super::{Failure, Outcome};
 use crate::engine::{Engine, Handle};
 use crate::fileset::dirs::{Dirs, ThreadDirs};
 use crate::fileset::{Fileset, Name, OwnRotor, Rotor};
+use crate::os::{self, Clock, Errno, Fd, Scale, errno_text};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
-use crate::sys::{self, Clock, Errno, Fd, Scale, errno_text};
 use rustix::fs::OFlags;
 use std::sync::Arc;
 
@@ -205,7 +205,7 @@ impl<'r> OpCx<'r> {
     /// hand, even if other threads' had driven them out of the processor's cache.
     #[inline]
     pub fn turn_to(&mut self, cell: &'r Cell) {
-        sys::cache_line(cell);
+        os::cache_line(cell);
         self.cell = cell;
     }
 
@@ -393,7 +393,7 @@ impl<'r> OpCx<'r> {
     pub fn dir(&mut self, set: usize, dir: u64) -> Result<Fd, Errno> {
         match &self.dirs[set] {
             Some(dirs) => dirs.dir(dir, &mut self.thread_dirs[set]),
-            None => Ok(crate::sys::NONE),
+            None => Ok(crate::os::NONE),
         }
     }
 
@@ -404,14 +404,14 @@ impl<'r> OpCx<'r> {
             return Ok((first, self.dir(set, other)?));
         }
         // A thread that keeps few directories may put the second in the place of the first, and close that.
-        let first = crate::sys::fd::duplicate(first)?;
-        self.dir(set, other).map(|second| (first, second)).inspect_err(|_| crate::sys::fd::close(first))
+        let first = crate::os::fd::duplicate(first)?;
+        self.dir(set, other).map(|second| (first, second)).inspect_err(|_| crate::os::fd::close(first))
     }
 
     /// The calls on a pair of directories are done.
     pub fn close_pair(&self, set: usize, pair: (Fd, Fd)) {
         if self.keeps_few(set) {
-            crate::sys::fd::close(pair.0);
+            crate::os::fd::close(pair.0);
         }
     }
 
@@ -509,7 +509,7 @@ fn room(errno: Errno, dir: &std::path::Path) -> String {
     if !matches!(errno, Errno::NOSPC | Errno::DQUOT) {
         return String::new();
     }
-    crate::sys::fd::statvfs_path(dir).map_or_else(
+    crate::os::fd::statvfs_path(dir).map_or_else(
         |_| String::new(),
         |left| format!("; {} and {} inodes are free", crate::util::size::format(left.free), left.files_free),
     )

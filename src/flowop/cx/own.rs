@@ -10,7 +10,7 @@ use crate::engine::Handle;
 use crate::fileset::Foreign;
 use crate::flowop::slots::FileRef;
 use crate::flowop::{Failure, Outcome};
-use crate::sys::{Errno, Fd, fd};
+use crate::os::{Errno, Fd, fd};
 use rustix::fs::OFlags;
 use std::ffi::CStr;
 

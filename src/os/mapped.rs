@@ -152,7 +152,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::FileMap;
-    use crate::sys::Errno;
+    use crate::os::Errno;
     use std::os::fd::AsRawFd;
 
     #[test]
