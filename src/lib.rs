@@ -17,6 +17,7 @@ pub mod sync;
 pub mod stats;
 pub mod engine;
 pub mod fileset;
+pub mod disk;
 pub mod flowop;
 pub mod plan;
 pub mod runtime;

@@ -1,7 +1,7 @@
 //! Progress of population: a bar on a terminal, a line every few seconds elsewhere.
 
 use super::console::tell;
-use crate::fileset::prepare::{Phase, Progress};
+use crate::disk::prepare::{Phase, Progress};
 use crate::util::{count, printable, size};
 use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;

@@ -4,7 +4,7 @@ use super::bars::Bars;
 use super::live::Live;
 use super::stdout::Stdout;
 use crate::diag::{self, Diagnostic};
-use crate::fileset::prepare::Progress;
+use crate::disk::prepare::Progress;
 use crate::report::{Report, json};
 use crate::result::environment::Mount;
 use crate::result::warnings;

@@ -4,7 +4,7 @@ use super::args;
 use super::console::{self, say};
 use super::stdout::Stdout;
 use crate::diag::{self, Code};
-use crate::fileset::{self, prepare};
+use crate::disk::{self, prepare};
 use crate::session::library;
 use crate::spec::{attrs, commands, prompt};
 use crate::util::count;
@@ -104,7 +104,7 @@ pub(super) fn show(name: &str) -> u8 {
 
 /// Every code with its title and text: those of scripts, then those of file sets.
 fn codes() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    Code::ALL.iter().map(|c| (c.number(), c.title(), c.text())).chain(fileset::CODES.iter().copied())
+    Code::ALL.iter().map(|c| (c.number(), c.title(), c.text())).chain(disk::CODES.iter().copied())
 }
 
 /// Explains a code.
@@ -169,7 +169,7 @@ impl Cleaned {
 }
 
 /// One of the ways to remove what is marked in a directory.
-type Clean = fn(&Path, usize, &AtomicBool) -> Result<prepare::CleanReport, fileset::Error>;
+type Clean = fn(&Path, usize, &AtomicBool) -> Result<prepare::CleanReport, disk::Error>;
 
 fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
     let stop = AtomicBool::new(false);

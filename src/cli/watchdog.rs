@@ -5,7 +5,7 @@
 //! that are measured.
 
 use super::console::{error, tell};
-use crate::fileset::settle;
+use crate::disk::settle;
 use crate::os::{blocked, signals, steps};
 use crate::session::{Stage, Waiting, Watch};
 use crate::util::duration;

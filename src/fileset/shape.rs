@@ -10,39 +10,39 @@ const MAX_LEVELS: u32 = 400;
 /// Directories of a set, for files and for leaf directories: more would take gigabytes of memory just to be counted.
 const MAX_DIRS: usize = 1 << 24;
 /// Files of a set; numbers of files are kept in 32 bits.
-pub(super) const MAX_ENTRIES: u64 = u32::MAX as u64 - 1;
+pub(crate) const MAX_ENTRIES: u64 = u32::MAX as u64 - 1;
 
 /// Directories in depth-first order, the root first, each after its parent; those that hold files before those that hold
 /// leaf directories.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// The parent of each directory; the root is its own.
     parent: Vec<u32>,
     /// The number that each directory bears in its parent, from 1; the root's is 0.
     serial: Vec<u32>,
     /// Where the files are: over the directories from 0 on.
-    pub(super) files: Holders,
+    pub(crate) files: Holders,
     /// Where the leaf directories are: over the directories from [`Shape::split`] on.
-    pub(super) leafs: Holders,
+    pub(crate) leafs: Holders,
     /// Directories made for files, the root included.
     split: u32,
     /// Levels below the root.
-    pub(super) levels: u32,
+    pub(crate) levels: u32,
 }
 
 /// How wide and deep directories are to be.
 #[derive(Debug)]
-pub(super) struct Rule<'a> {
+pub(crate) struct Rule<'a> {
     /// Mean entries of a directory; `None` is one, exactly.
-    pub(super) width: Option<&'a Quantity>,
+    pub(crate) width: Option<&'a Quantity>,
     /// Shape of the gamma distribution of widths; 0 is exact.
-    pub(super) width_gamma: f64,
+    pub(crate) width_gamma: f64,
     /// Mean depth.
-    pub(super) depth: f64,
+    pub(crate) depth: f64,
     /// Shape of the gamma distribution of depths; 0 is exact.
-    pub(super) depth_gamma: f64,
+    pub(crate) depth_gamma: f64,
     /// What depths are drawn from instead, and its mean, which is brought to `depth`.
-    pub(super) depth_var: Option<(&'a Quantity, f64)>,
+    pub(crate) depth_var: Option<(&'a Quantity, f64)>,
 }
 
 /// Why a tree can't be.
@@ -92,7 +92,7 @@ impl Shape {
     /// filled, else it gets subdirectories; the root takes as many as are needed. Leaf directories are laid out by a second
     /// pass of the same kind. Filebench numbers that pass from 1 again, so that files and leaf directories of one set
     /// collide; here it goes on behind the files' directories.
-    pub(super) fn draw(files: u64, leafdirs: u64, rule: &Rule<'_>, rng: &mut Rng) -> Result<Self, ShapeError> {
+    pub(crate) fn draw(files: u64, leafdirs: u64, rule: &Rule<'_>, rng: &mut Rng) -> Result<Self, ShapeError> {
         if files > MAX_ENTRIES || leafdirs > MAX_ENTRIES {
             return Err(ShapeError::Entries(files.max(leafdirs)));
         }
@@ -109,7 +109,7 @@ impl Shape {
 
     /// A tree as found: parents, serials, and for each directory how many files came before it; likewise for the leaf
     /// directories from `split` on.
-    pub(super) fn found(dirs: Found) -> Self {
+    pub(crate) fn found(dirs: Found) -> Self {
         let files = Holders::new(dirs.first_file, dirs.files);
         let leafs = Holders::new(dirs.first_leaf, dirs.leafdirs);
         let split = files.first.len() as u32;
@@ -117,60 +117,60 @@ impl Shape {
     }
 
     /// Directories, the root included, leaf directories not.
-    pub(super) fn dirs(&self) -> u32 {
+    pub(crate) fn dirs(&self) -> u32 {
         self.parent.len() as u32
     }
 
-    pub(super) fn parent(&self, dir: u32) -> u32 {
+    pub(crate) fn parent(&self, dir: u32) -> u32 {
         self.parent[dir as usize]
     }
 
-    pub(super) fn serial(&self, dir: u32) -> u32 {
+    pub(crate) fn serial(&self, dir: u32) -> u32 {
         self.serial[dir as usize]
     }
 
     /// The files of a directory.
-    pub(super) fn files_in(&self, dir: u32) -> Range<u32> {
+    pub(crate) fn files_in(&self, dir: u32) -> Range<u32> {
         if dir < self.split { self.files.range(dir) } else { 0..0 }
     }
 
     /// The leaf directories in a directory.
-    pub(super) fn leafs_in(&self, dir: u32) -> Range<u32> {
+    pub(crate) fn leafs_in(&self, dir: u32) -> Range<u32> {
         if dir < self.split { 0..0 } else { self.leafs.range(dir - self.split) }
     }
 
     /// The directory that holds a file.
     #[inline]
-    pub(super) fn dir_of_file(&self, file: u32) -> u32 {
+    pub(crate) fn dir_of_file(&self, file: u32) -> u32 {
         self.files.find(file)
     }
 
     /// The directory that holds a leaf directory.
-    pub(super) fn dir_of_leaf(&self, leaf: u32) -> u32 {
+    pub(crate) fn dir_of_leaf(&self, leaf: u32) -> u32 {
         self.split + self.leafs.find(leaf)
     }
 
     /// The number of a leaf directory within its directory, from 0.
-    pub(super) fn place_of_leaf(&self, leaf: u32) -> u32 {
+    pub(crate) fn place_of_leaf(&self, leaf: u32) -> u32 {
         leaf - self.leafs.first[self.leafs.find(leaf) as usize]
     }
 
     /// Memory taken.
-    pub(super) fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         (4 * (self.parent.len() + self.serial.len()) + self.files.memory() + self.leafs.memory()) as u64
     }
 }
 
 /// A tree read from a disk, in the order that [`Shape`] wants.
 #[derive(Default, Debug)]
-pub(super) struct Found {
-    pub(super) parent: Vec<u32>,
-    pub(super) serial: Vec<u32>,
-    pub(super) first_file: Vec<u32>,
-    pub(super) files: u32,
-    pub(super) first_leaf: Vec<u32>,
-    pub(super) leafdirs: u32,
-    pub(super) levels: u32,
+pub(crate) struct Found {
+    pub(crate) parent: Vec<u32>,
+    pub(crate) serial: Vec<u32>,
+    pub(crate) first_file: Vec<u32>,
+    pub(crate) files: u32,
+    pub(crate) first_leaf: Vec<u32>,
+    pub(crate) leafdirs: u32,
+    pub(crate) levels: u32,
 }
 
 #[derive(Debug)]
@@ -239,7 +239,7 @@ impl Builder {
 
 /// Which directory holds which thing: a prefix sum over the directories, and a coarse index into it.
 #[derive(Debug)]
-pub(super) struct Holders {
+pub(crate) struct Holders {
     /// Things before each directory.
     first: Vec<u32>,
     total: u32,
@@ -288,7 +288,7 @@ impl Holders {
 
     /// The directory of a thing, and where it stands among those there, from 0.
     #[inline]
-    pub(super) fn dir_and_place(&self, thing: u32) -> (u32, u32) {
+    pub(crate) fn dir_and_place(&self, thing: u32) -> (u32, u32) {
         let dir = self.find(thing);
         (dir, thing - self.first[dir as usize])
     }

@@ -63,7 +63,7 @@ impl Tree {
     }
 
     /// A tree that was found on a disk: its shape is what it is.
-    pub(super) fn adopted(spec: &FilesetSpec, layout_seed: u64, found: Found) -> Self {
+    pub(crate) fn adopted(spec: &FilesetSpec, layout_seed: u64, found: Found) -> Self {
         Self::with_shape(spec, layout_seed, Shape::found(found))
     }
 

@@ -10,6 +10,7 @@ pub mod cache;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
+pub mod device;
 pub mod fd;
 pub mod futex;
 pub mod limits;

@@ -1,7 +1,7 @@
 //! The stable printed form of a plan, and its totals: what `wmlrun plan` shows.
 
 use super::{Plan, Step, Thread};
-use crate::fileset::Fileset;
+use crate::disk::Fileset;
 use crate::flowop::Aio;
 use crate::util::count::{count, grouped};
 use crate::util::{printable, size};

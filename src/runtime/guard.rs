@@ -4,7 +4,7 @@
 //! commands that steer it. Deliberately absent: how much must stay free, which the file sets know.
 
 use super::shared::{Fault, FaultKind, Shared};
-use crate::fileset::space::Watch;
+use crate::disk::space::Watch;
 use crate::util::size;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

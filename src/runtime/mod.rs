@@ -19,8 +19,8 @@ pub use pace::Progress;
 pub use running::{Ended, Running, Sample, Straggler, ThreadStream, Tick, Waited};
 pub use shared::{Fault, FaultKind};
 
+use crate::disk::Fileset;
 use crate::engine::{Asynchronous, Engine};
-use crate::fileset::Fileset;
 use crate::flowop::messages::Messages;
 use crate::flowop::stream::Wanted;
 use crate::os::futex;

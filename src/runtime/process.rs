@@ -2,8 +2,8 @@
 
 use super::shared::{self, Fault, FaultKind, Seat, Shared};
 use super::worker;
+use crate::disk::dirs::Dirs;
 use crate::engine::Asynchronous;
-use crate::fileset::dirs::Dirs;
 use crate::flowop::{AioPool, Peer};
 use crate::os::{limits, proc};
 use crate::plan::{FlowopInfo, Process};

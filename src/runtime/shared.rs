@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::pace::Rounds;
-use crate::fileset::Fileset;
+use crate::disk::Fileset;
 use crate::flowop::cx::{Makers, maker};
 use crate::flowop::stream::Stream;
 use crate::flowop::{Failure, SemPair, View};

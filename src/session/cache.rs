@@ -1,15 +1,15 @@
 //! The caches around a run: brought to the state that is asked for, looked at before and after, and what the devices at the
 //! bottom moved in between. Only what was measured is claimed.
 //!
-//! Deliberately absent: how a file is evicted or looked at (`fileset::cache`), and words about it (`report`).
+//! Deliberately absent: how a file is evicted or looked at (`disk::cache`), and words about it (`report`).
 
 use super::bounded::bounded;
 use super::watch::Watched;
 use super::{Front, Session, Status};
-use crate::fileset::cache::{self, Residency};
-use crate::fileset::device::{self, Bottom, Moved};
-use crate::fileset::prepare::{Phase, Progress as _};
-use crate::fileset::{Error, Fileset, settle};
+use crate::disk::cache::{self, Residency};
+use crate::disk::prepare::{Phase, Progress as _};
+use crate::disk::{Error, Fileset, settle};
+use crate::os::device::{self, Bottom, Moved};
 use crate::plan::Plan;
 use crate::result::{self, CacheState, DeviceBytes, Note, Run, Verdict};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The environment of a run, as the result records it: machine, kernel, limits, mounts.
 
-use crate::fileset::device;
+use crate::os::device;
 use crate::os::{self, limits};
 use crate::result::environment::{Clock, Cpu, Device, Memory, Mount, Uname};
 use crate::result::{Environment, RunEnvironment};

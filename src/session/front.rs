@@ -1,7 +1,7 @@
 //! What a session tells whoever sits in front of it: a script runner, a prompt, a test.
 
 use crate::diag::Diagnostic;
-use crate::fileset::prepare::{Progress, Quiet};
+use crate::disk::prepare::{Progress, Quiet};
 use crate::result::{Document, Run};
 use crate::runtime::Tick;
 use crate::source::SourceMap;

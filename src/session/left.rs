@@ -1,6 +1,6 @@
 //! Trees that stay when a session ends, and the line that says so. Deliberately absent: what removes trees.
 
-use crate::fileset::weigh;
+use crate::disk::weigh;
 use crate::util::size;
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 //! In: a plan and its file sets. Out: a refusal with both figures, and what to do.
 
 use super::{Front, Status};
-use crate::fileset::Fileset;
+use crate::disk::Fileset;
 use crate::os::limits;
 use crate::plan::{self, Plan};
 use crate::util::count::count;

@@ -43,8 +43,8 @@ pub use settings::Settings;
 pub use watch::{Stage, Waiting, Watch};
 
 use crate::diag::{Code, Diagnostic, Severity, has_errors};
-use crate::fileset::prepare::Prepared;
-use crate::fileset::{Fileset, Stamp};
+use crate::disk::prepare::Prepared;
+use crate::disk::{Fileset, Stamp};
 use crate::flowop;
 use crate::model::{self, Command, CommandKind, Expr, Known, QuitMode, Scope, SetBy};
 use crate::output::{Appender, Place, Results};

@@ -287,7 +287,7 @@ impl Session {
         run.measured_seconds = measured as f64 / 1e9;
         run.finished_seconds = self.started.elapsed().as_secs_f64();
         run.descriptor_tables = running.tables().to_owned();
-        run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::fileset::settle::dirty_bytes() });
+        run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::settle::dirty_bytes() });
         let out = running.stragglers();
         run.late_ops =
             sample.flowops.iter().map(|s| s.late_ops).sum::<u64>() + out.iter().map(|s| s.in_flight).sum::<u64>();
@@ -451,8 +451,8 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
 
 /// A file set's entry.
 fn fileset(
-    set: &crate::fileset::Fileset,
-    prepared: Option<&crate::fileset::prepare::Prepared>,
+    set: &crate::disk::Fileset,
+    prepared: Option<&crate::disk::prepare::Prepared>,
     root: Option<&PathBuf>,
 ) -> Fileset {
     let spec = &set.spec;

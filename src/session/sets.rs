@@ -6,8 +6,9 @@
 
 use super::watch::{Stage, Watched};
 use super::{Front, ReadySet, Session, Status, machine};
-use crate::fileset::prepare::{self, Prepared, Repairs};
-use crate::fileset::{Error, Existing, Fileset, FilesetSpec, Start};
+use crate::disk::prepare::{self, Prepared, Repairs};
+use crate::disk::{Error, Existing, Fileset, Start};
+use crate::fileset::FilesetSpec;
 use crate::model::SetBy;
 use crate::os::limits;
 use crate::plan::Plan;

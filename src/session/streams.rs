@@ -3,7 +3,7 @@
 use super::live::Ready;
 use super::publish::without_environment;
 use super::{Front, Session};
-use crate::fileset::Fileset;
+use crate::disk::Fileset;
 use crate::flowop::slots::FileRef;
 use crate::flowop::stream::{Entry, Wanted};
 use crate::os::limits;

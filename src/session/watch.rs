@@ -3,7 +3,7 @@
 //!
 //! Deliberately absent: the watchdog itself, which prints and ends the program (`cli`).
 
-use crate::fileset::prepare::{Phase, Progress};
+use crate::disk::prepare::{Phase, Progress};
 use crate::os::steps;
 use parking_lot::Mutex;
 use std::path::PathBuf;
@@ -108,7 +108,7 @@ impl Progress for Watched<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fileset::prepare::Quiet;
+    use crate::disk::prepare::Quiet;
 
     #[test]
     fn the_innermost_wait_is_shown_with_its_phase_and_the_outer_one_again_after_it() {

@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use wml::diag::{self, Diagnostic, Style};
-use wml::fileset::Fileset;
+use wml::disk::Fileset;
 use wml::plan;
 use wml::random::mix;
 use wml::session::{Front, Session, Settings, Status};

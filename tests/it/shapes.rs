@@ -4,7 +4,8 @@
 use rand::SeedableRng;
 use rand_distr::{Distribution, Gamma};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use wml::fileset::{Fileset, FilesetSpec};
+use wml::disk::Fileset;
+use wml::fileset::FilesetSpec;
 use wml::random::Quantity;
 
 use crate::cmd::Wml;

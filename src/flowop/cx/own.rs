@@ -6,8 +6,8 @@
 //! is left as it is, and ends the run.
 
 use super::OpCx;
+use crate::disk::Foreign;
 use crate::engine::Handle;
-use crate::fileset::Foreign;
 use crate::flowop::slots::FileRef;
 use crate::flowop::{Failure, Outcome};
 use crate::os::{Errno, Fd, fd};

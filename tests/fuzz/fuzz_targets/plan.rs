@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
 use wml::diag::Diagnostic;
-use wml::fileset::Fileset;
+use wml::disk::Fileset;
 use wml::plan;
 use wml::session::{Front, Session, Settings, Status};
 use wml::source::SourceMap;

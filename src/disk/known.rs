@@ -3,8 +3,9 @@
 //! The tree is computed again from the layout where that is possible to the bit. Where widths or depths are random variables,
 //! whose parameters no marker holds, the largest numbers that the tree has bound them. Touches no disk.
 
+use super::Fileset;
 use super::marker::Marker;
-use super::{Fileset, FilesetSpec, Tree};
+use crate::fileset::{FilesetSpec, Tree};
 use crate::random::Quantity;
 use serde::{Deserialize, Serialize};
 

@@ -4,11 +4,11 @@
 //! The marker is locked while the root is in use. An empty directory may be marked; anything else without a marker is
 //! somebody's. What is inside a marked root is not looked at here.
 
-use super::FilesetSpec;
 use super::error::Error;
 use super::known::Known;
 use super::marker::{self, Invalid, Marker};
 use super::walk::{self, LIST, PLACE};
+use crate::fileset::FilesetSpec;
 use crate::os::{Errno, Fd, fd};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::ffi::CString;

@@ -1,13 +1,14 @@
 //! The page cache and the files of a set: reading them in, evicting them, and seeing how many are in it.
 //!
 //! What the kernel is asked here it may refuse or forget; only what is measured is claimed. Deliberately absent: when a run
-//! wants its files cold, and what lies below the file system ([`super::device`]).
+//! wants its files cold, and what lies below the file system ([`crate::os::device`]).
 
 use super::crew;
 use super::dirs::{Dirs, ThreadDirs};
 use super::error::{Error, Foreign};
 use super::scan::is_own_link;
 use super::{Fileset, settle};
+use crate::fileset::{How, Picked, Want};
 use crate::os::{self, Errno, Fd, cache, fd};
 use crate::random;
 use rand::RngExt;
@@ -200,8 +201,7 @@ fn sample(set: &Fileset, seed: u64) -> (Vec<u64>, bool) {
         if chosen.len() as u64 == SAMPLE {
             break;
         }
-        if let super::Picked::File(i) = set.state.pick(super::Want::Existing, super::How::Uniform(rng.random()), false)
-        {
+        if let Picked::File(i) = set.state.pick(Want::Existing, How::Uniform(rng.random()), false) {
             chosen.insert(i);
         }
     }
@@ -237,9 +237,9 @@ pub fn drop_all(sets: &[Arc<Fileset>], stop: &AtomicBool) -> Result<bool, Error>
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::FilesetSpec;
     use super::super::prepare::{Options, Quiet, prepare};
     use super::*;
+    use crate::fileset::FilesetSpec;
 
     #[test]
     fn the_estimate_is_the_share_of_pages_and_covers_doubt() {

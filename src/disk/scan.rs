@@ -4,12 +4,12 @@
 //! directories; which numbers, its marker says ([`Known`]). Whatever else is found is somebody's. Reads only; nothing is opened but directories, none through a link or
 //! on another mount.
 
-use super::FilesetSpec;
 use super::error::{Error, Foreign};
 use super::known::{self, Known};
 use super::root::{self, MARKER, Root, UNFINISHED};
-use super::shape::Found;
 use super::walk::{self, LIST};
+use crate::fileset::FilesetSpec;
+use crate::fileset::shape::Found;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};
 use rustix::fs::{FileType, Mode, OFlags};

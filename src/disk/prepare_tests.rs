@@ -1,11 +1,12 @@
 //! Tests on a real directory: what is made, what is kept, and what is never touched.
 #![allow(clippy::unwrap_used, clippy::naive_bytecount)]
 
+use super::super::Fileset;
 use super::super::dirs::{Dirs, ThreadDirs};
 use super::super::error::{Error, Foreign, Special};
 use super::super::marker::Progress;
-use super::super::{Fileset, FilesetSpec};
 use super::{Demand, Options, Prepared, Quiet, Taken, clean, prepare, remove, root, scan, space};
+use crate::fileset::FilesetSpec;
 use crate::os::fd;
 use crate::random::Quantity;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Ways down from a root that never leave it: one name at a time, or a whole chain at once, no link, no other mount.
 
-use super::Name;
+use crate::fileset::Name;
 use crate::os::fd::{self, Result};
 use crate::os::{Errno, Fd};
 use rustix::fs::{Mode, OFlags};

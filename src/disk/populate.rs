@@ -4,12 +4,13 @@
 //! link or leaves the root's file system. In a root that is to be mended each file is looked at first and changed only as far
 //! as needed. Whose the root is, and whether there is room, was settled before.
 
-use super::content::{self, Stamper};
+use super::Fileset;
 use super::crew::{self, Worker};
 use super::error::{Error, Foreign};
 use super::root::{DIR_MODE, Root};
 use super::walk::{self, Closing, LIST, PLACE};
-use super::{Fileset, Tree};
+use crate::fileset::Tree;
+use crate::fileset::content::{self, Stamper};
 use crate::os::fd::FileInfo;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};

@@ -3,7 +3,7 @@
 //! All of these mean that the environment refused (exit 3); none is a mistake in the script that checking it could have
 //! found. Deliberately absent: how an error is drawn.
 
-use super::shape::ShapeError;
+use crate::fileset::shape::ShapeError;
 use crate::os::fd::{self, FileInfo};
 use crate::os::{self, Errno, Fd};
 use rustix::fs::FileType;
@@ -484,7 +484,7 @@ impl fmt::Display for Error {
             Self::Name { set } => write!(f, "file set name `{set}` can't be the name of a directory"),
             Self::Shape { set, why } => match why {
                 ShapeError::Entries(n) => {
-                    write!(f, "file set `{set}`: {n} entries are more than {}", super::shape::MAX_ENTRIES)
+                    write!(f, "file set `{set}`: {n} entries are more than {}", crate::fileset::shape::MAX_ENTRIES)
                 }
                 ShapeError::Directories => {
                     write!(f, "file set `{set}` would have too many directories to hold in memory")

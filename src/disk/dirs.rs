@@ -7,9 +7,10 @@
 //!
 //! Everything must be called in the process' own threads: a descriptor means something else in any other table.
 
+use super::Fileset;
 use super::error::Error;
 use super::walk::{self, PLACE};
-use super::{Fileset, FilesetSpec};
+use crate::fileset::FilesetSpec;
 use crate::os::map::Map;
 use crate::os::{Errno, Fd, NONE, fd};
 use crate::random::mix;
