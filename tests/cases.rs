@@ -84,7 +84,7 @@ fn repl(path: &Path) -> datatest_stable::Result<()> {
     let heard = dir.path().join("heard");
     let out = std::fs::File::create(&heard)?;
     let status = std::process::Command::new(env!("CARGO_BIN_EXE_wmlrun"))
-        .args(["repl", "--no-settle"])
+        .args(["repl", "--no-quiesce"])
         .args(options.split_whitespace())
         .current_dir(dir.path())
         .env("NO_COLOR", "1")

@@ -90,9 +90,9 @@ pub(super) struct RunArgs {
     /// Drop the page cache before each run, and dentries and inodes where that is allowed
     #[arg(long)]
     pub(super) cold: bool,
-    /// Do not wait for the disks to come to rest after the files are made
-    #[arg(long)]
-    pub(super) no_settle: bool,
+    /// Do not wait until the disks are idle after the files are created
+    #[arg(long, alias = "no-settle")]
+    pub(super) no_quiesce: bool,
     /// Make the directory of `--dir` if it is not there
     #[arg(long)]
     pub(super) mkdir: bool,

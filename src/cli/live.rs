@@ -198,7 +198,7 @@ fn block(run: &Run, elapsed: f64, trouble: &[Trouble], (width, height): (usize, 
     let room = height.saturating_sub(1 + HEAD);
     let shown = rows(run, room);
     let head =
-        format!("{:name_width$}{:>10}{:>10}{:>10}{:>10}  {}", "flowop", "ops/s", "MB/s", "p50", "p99", "over time");
+        format!("{:name_width$}{:>10}{:>10}{:>10}{:>10}  {}", "flowop", "ops/s", "MiB/s", "p50", "p99", "over time");
     lines.push(paint("1", fit(&head, width)));
     for &i in &shown {
         lines.push(row(run, i, &names[i], name_width, spark_width));

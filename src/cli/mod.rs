@@ -280,7 +280,7 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         populate_threads: args.populate_threads.map_or(defaults.populate_threads, usize::from),
         pin: args.pin,
         cold: args.cold,
-        settle: !args.no_settle,
+        quiesce: !args.no_quiesce,
         mkdir: args.mkdir,
         as_is: args.as_is,
         prepare_timeout: prepare_timeout.map_or(defaults.prepare_timeout, |t| Some(t).filter(|t| !t.is_zero())),

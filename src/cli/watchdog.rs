@@ -5,7 +5,7 @@
 //! that are measured.
 
 use super::console::{error, tell};
-use crate::disk::settle;
+use crate::disk::quiesce;
 use crate::os::{blocked, signals, steps};
 use crate::session::{Stage, Waiting, Watch};
 use crate::util::duration;
@@ -68,7 +68,7 @@ impl Watchdog {
             (self.seen, self.idle, self.said) = (None, Duration::ZERO, SAID);
             return;
         };
-        let to_write = if now.is_quiescing { settle::dirty_bytes() } else { 0 };
+        let to_write = if now.is_quiescing { quiesce::dirty_bytes() } else { 0 };
         let seen = Some((now.number, steps::counted(), to_write));
         if seen != self.seen {
             (self.seen, self.idle, self.said) = (seen, Duration::ZERO, SAID);

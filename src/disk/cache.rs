@@ -7,7 +7,7 @@ use super::crew;
 use super::dirs::{Dirs, ThreadDirs};
 use super::error::{Error, Foreign};
 use super::scan::is_own_link;
-use super::{Fileset, settle};
+use super::{Fileset, quiesce};
 use crate::fileset::{How, Picked, Want};
 use crate::os::{self, Errno, Fd, cache, fd};
 use crate::random;
@@ -46,7 +46,7 @@ pub struct Residency {
 /// Writes the set's file system back and asks the kernel to forget the data of the files that are there. On tmpfs nothing can
 /// be forgotten; [`residency`] tells.
 pub fn evict(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<(), Error> {
-    settle::settle(&[set.spec.root()], stop)
+    quiesce::quiesce(&[set.spec.root()], stop)
         .map_err(|(_, e)| Error::call(&set.spec.name, "write back", &set.spec.root(), e))?;
     each(set, threads, stop, watch, || |fd: Fd, _: &crew::Worker<'_>| fd::advise(fd, Advice::DontNeed))
 }
@@ -230,7 +230,7 @@ fn estimate(seen: &[(f64, f64)], complete: bool) -> Option<(f64, f64, f64)> {
 /// not allowed: it needs root.
 pub fn drop_all(sets: &[Arc<Fileset>], stop: &AtomicBool) -> Result<bool, Error> {
     let roots: Vec<_> = sets.iter().map(|set| set.spec.root()).collect();
-    settle::settle(&roots, stop).map_err(|(at, e)| Error::call(&sets[at].spec.name, "write back", &roots[at], e))?;
+    quiesce::quiesce(&roots, stop).map_err(|(at, e)| Error::call(&sets[at].spec.name, "write back", &roots[at], e))?;
     Ok(os::proc::drop_caches().is_ok())
 }
 
@@ -261,12 +261,12 @@ mod tests {
             let mut spec = FilesetSpec::new(format!("c{files}"), dir.path(), files, 9000);
             spec.prealloc = 100;
             let set = Arc::new(Fileset::new(spec, 1).unwrap());
-            let options = Options { threads: 2, settle: false, keep_free: false, ..Options::default() };
+            let options = Options { threads: 2, quiesce: false, keep_free: false, ..Options::default() };
             prepare(std::slice::from_ref(&set), &options, &Quiet, &stop).unwrap();
             let now = || residency(&set, 3, Duration::MAX).unwrap().unwrap();
             assert!(now().part > 0.999 && now().files == files.min(SAMPLE));
             evict(&set, 2, &stop, |_, _| ()).unwrap();
-            if settle::in_memory(dir.path()) {
+            if quiesce::in_memory(dir.path()) {
                 assert!(now().part > 0.999);
             } else {
                 assert!(now().part < 0.05, "{:?}", now());

@@ -15,7 +15,7 @@ pub mod prepare;
 mod remove;
 mod root;
 mod scan;
-pub mod settle;
+pub mod quiesce;
 pub mod space;
 mod walk;
 pub mod weigh;

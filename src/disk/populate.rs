@@ -2,7 +2,7 @@
 //!
 //! A worker takes whole directories, or pieces of large ones, and works by directory descriptor and name; nothing follows a
 //! link or leaves the root's file system. In a root that is to be mended each file is looked at first and changed only as far
-//! as needed. Whose the root is, and whether there is room, was settled before.
+//! as needed. Whose the root is, and whether there is room, was decided before.
 
 use super::Fileset;
 use super::crew::{self, Worker};

@@ -1,16 +1,16 @@
 //! The one door to the disk: from sets as they ought to be to sets as they are.
 //!
 //! Takes and locks the roots, decides for each what is to be done, sees that all of it fits, removes, makes or mends, and
-//! lets the disks come to rest. Until all roots are taken and everything is found to fit, nothing is made that is not undone
+//! quiesces the disks. Until all roots are taken and everything is found to fit, nothing is made that is not undone
 //! again. The work itself is in `populate` and `remove`.
 
 use super::error::Error;
 use super::known::Names;
 use super::marker::Progress as Stage;
 use super::populate::{self, Job, Made, Manner};
+use super::quiesce::{self, Quiesced};
 use super::root::{self, Root, Taken};
 use super::scan::{self, Scan};
-use super::settle::{self, Settled};
 use super::space::{self, Demand};
 use super::{Existing, Fileset, remove};
 use crate::os::{fd, limits};
@@ -28,8 +28,8 @@ pub use super::remove::{CleanReport, Removed, clean, clean_fresh, clean_places, 
 pub struct Options {
     /// Threads that make files.
     pub threads: usize,
-    /// Wait until the disks are at rest.
-    pub settle: bool,
+    /// Wait until the disks are idle.
+    pub quiesce: bool,
     /// Take over trees that were found ([`Fileset::open`] read their shape).
     pub adopt: bool,
     /// Refuse what would leave too little free on a file system. Without, only what does not fit at all is refused.
@@ -40,7 +40,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { threads: limits::processors(), settle: true, adopt: false, keep_free: true, data_seed: 0 }
+        Self { threads: limits::processors(), quiesce: true, adopt: false, keep_free: true, data_seed: 0 }
     }
 }
 
@@ -55,8 +55,8 @@ pub enum Phase {
     Compare,
     /// Files are made.
     Populate,
-    /// The disks come to rest (all sets together).
-    Settle,
+    /// The disks write back what is dirty (all sets together).
+    Quiesce,
     /// Files are read into the page cache.
     Warm,
     /// Files are evicted from it.
@@ -73,7 +73,7 @@ impl Phase {
             Self::Populate => format!("making {set}"),
             Self::Warm => format!("reading {set} into memory"),
             Self::Evict => format!("evicting {set} from memory"),
-            Self::Settle => "letting the disks come to rest".to_owned(),
+            Self::Quiesce => "waiting until the disks are idle".to_owned(),
         }
     }
 }
@@ -110,7 +110,7 @@ pub struct Prepared {
     pub bytes: u64,
     /// Seconds that comparing, making and mending took.
     pub populate_seconds: f64,
-    /// Seconds until the disks were at rest, of all sets together.
+    /// Seconds until the disks were idle, of all sets together.
     pub sync_seconds: f64,
     /// Seconds that looking through and removing the old tree took.
     pub removed_seconds: f64,
@@ -125,7 +125,7 @@ pub struct Prepared {
     /// What a tree that was kept took to be as defined.
     pub repairs: Repairs,
     /// How the disks came to rest; `None` if that was not waited for.
-    pub settled: Option<Settled>,
+    pub quiesced: Option<Quiesced>,
     /// What is to be said about its place.
     pub note: Option<String>,
 }
@@ -232,7 +232,7 @@ pub fn prepare(
         })
         .and_then(|()| all(&mut works, options, progress, stop));
     match done {
-        Ok(settled) => Ok(works.into_iter().map(|work| work.finish(settled)).collect()),
+        Ok(quiesced) => Ok(works.into_iter().map(|work| work.finish(quiesced)).collect()),
         Err(e) => {
             for work in works {
                 if work.begun { work.root.close() } else { work.root.give_up() }
@@ -247,7 +247,7 @@ fn all(
     options: &Options,
     progress: &dyn Progress,
     stop: &AtomicBool,
-) -> Result<Option<Settled>, Error> {
+) -> Result<Option<Quiesced>, Error> {
     for work in works.iter_mut() {
         work.decide(options, progress, stop)?;
     }
@@ -267,14 +267,14 @@ fn all(
     for work in works.iter_mut() {
         work.perform(options, progress, stop)?;
     }
-    if !options.settle {
+    if !options.quiesce {
         return Ok(None);
     }
-    progress.started("", Phase::Settle, 0, 0);
+    progress.started("", Phase::Quiesce, 0, 0);
     let roots: Vec<&Path> = works.iter().map(|work| work.root.path.as_path()).collect();
-    let settled = settle::settle(&roots, stop)
+    let quiesced = quiesce::quiesce(&roots, stop)
         .map_err(|(at, e)| Error::call(&works[at].set.spec.name, "write back", &works[at].root.path, e))?;
-    Ok(Some(settled))
+    Ok(Some(quiesced))
 }
 
 /// Whether it all fits.
@@ -323,7 +323,7 @@ fn real(path: &Path) -> PathBuf {
 fn memory(demands: &[Demand]) -> Result<(), Error> {
     const INODE: u64 = 1024;
     let (_, free) = limits::memory();
-    let here: Vec<&Demand> = demands.iter().filter(|d| settle::in_memory(&d.path)).collect();
+    let here: Vec<&Demand> = demands.iter().filter(|d| quiesce::in_memory(&d.path)).collect();
     let taken = |bytes: u64, inodes: u64| bytes.saturating_add(inodes.saturating_mul(INODE));
     let needed = here
         .iter()
@@ -496,7 +496,7 @@ impl Work<'_> {
         populate::run(&self.job(Manner::Read, options), stop, |files, bytes| progress.advanced(files, bytes))
     }
 
-    fn finish(self, settled: Option<Settled>) -> Prepared {
+    fn finish(self, quiesced: Option<Quiesced>) -> Prepared {
         let tree = &self.set.tree;
         let adopted = self.set.adopted;
         let (files, bytes) = match &self.action {
@@ -511,14 +511,14 @@ impl Work<'_> {
             directories: tree.n_dirs() - 1,
             bytes,
             populate_seconds: self.populate_seconds,
-            sync_seconds: settled.map_or(0.0, |settled| settled.seconds),
+            sync_seconds: quiesced.map_or(0.0, |quiesced| quiesced.seconds),
             removed_seconds: self.removed_seconds,
             made_root: self.root.marker.made_root,
             reused: !matches!(self.action, Action::Make | Action::Replace(_)),
             unchanged: matches!(self.action, Action::Nothing),
             adopted,
             repairs: self.repairs,
-            settled,
+            quiesced,
             note: self.root.note.clone(),
         };
         *self.set.identity.lock() = fd::fstat(self.root.fd).ok().map(|stat| (stat.device, stat.inode));

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 static GO: AtomicBool = AtomicBool::new(false);
 
 fn options() -> Options {
-    Options { threads: 3, settle: false, keep_free: false, ..Options::default() }
+    Options { threads: 3, quiesce: false, keep_free: false, ..Options::default() }
 }
 
 fn spec(dir: &Path, entries: u64, size: u64) -> FilesetSpec {

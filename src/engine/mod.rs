@@ -122,7 +122,7 @@ pub enum Asynchronous {
 
 impl Asynchronous {
     /// What it comes to on this machine. An error says why the kernel gives no ring though there must be one.
-    pub fn settled(self) -> Result<Self> {
+    pub fn resolve(self) -> Result<Self> {
         match self {
             Self::Ring => uring::available().map(|()| self),
             Self::RingOrPool => Ok(if uring::available().is_ok() { Self::Ring } else { Self::Pool }),

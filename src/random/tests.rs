@@ -123,7 +123,7 @@ fn a_wrong_law_does_not_fit() {
 
 #[test]
 fn moments_are_those_of_theory() {
-    // (variable, mean, standard deviation); every law has four moments, so that 200,000 draws settle both.
+    // (variable, mean, standard deviation); every law has four moments, so that 200,000 draws decide both.
     let gamma = RandvarParams { mean: Some(16_384.0), ..RandvarParams::default() };
     let cases = [
         (of(gamma), 16_384.0, 16_384.0 / 1.5f64.sqrt()),

@@ -40,7 +40,7 @@ const COLUMNS: &[Column] = &[
     ("ops", |r| r.flowop.ops.to_string()),
     ("ops_per_s", |r| r.flowop.ops_per_s.to_string()),
     ("bytes", |r| r.flowop.bytes.to_string()),
-    ("mb_per_s", |r| r.flowop.mb_per_s.to_string()),
+    ("mib_per_s", |r| r.flowop.mib_per_s.to_string()),
     ("min_ns", |r| optional(r.flowop.latency_ns.min)),
     ("mean_ns", |r| optional(r.flowop.latency_ns.mean)),
     ("stddev_ns", |r| optional(r.flowop.latency_ns.stddev)),

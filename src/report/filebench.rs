@@ -53,7 +53,7 @@ pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             flowop.name,
             flowop.ops,
             flowop.ops_per_s,
-            flowop.mb_per_s,
+            flowop.mib_per_s,
             mean_ms(flowop),
             ms(flowop.latency_ns.min),
             ms(flowop.latency_ns.max),
@@ -72,7 +72,7 @@ pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         s.ops_per_s,
         s.reads_per_s,
         s.writes_per_s,
-        s.mb_per_s,
+        s.mib_per_s,
         s.latency_ms.unwrap_or(0.0),
     )
 }
@@ -126,7 +126,7 @@ pub fn breakdown_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         s.ops_per_s,
         s.reads_per_s,
         s.writes_per_s,
-        s.mb_per_s,
+        s.mib_per_s,
         cpu_us(run),
         s.latency_ms.unwrap_or(0.0),
     )
@@ -134,7 +134,7 @@ pub fn breakdown_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 
 fn lines_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     for flowop in run.flowops.iter().rev() {
-        let (rate, mb, ms) = (flowop.ops_per_s, flowop.mb_per_s, mean_ms(flowop));
+        let (rate, mb, ms) = (flowop.ops_per_s, flowop.mib_per_s, mean_ms(flowop));
         // Processor time of a single flowop is not measured; Filebench on Linux printed 0 as well.
         writeln!(out, "{:<20} {rate:>8.0}ops/s {mb:>5.1}mb/s {ms:>8.1}ms/op {:>8.0}us/op-cpu", flowop.name, 0.0)?;
     }
@@ -203,7 +203,7 @@ pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         s.ops_per_s,
         s.reads_per_s,
         s.writes_per_s,
-        s.mb_per_s,
+        s.mib_per_s,
         cpu_us(run),
     )
 }
@@ -213,7 +213,7 @@ pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*super::visible_run(run);
     writeln!(out, "Flowop totals:")?;
     for flowop in run.flowops.iter().rev() {
-        let (rate, mb, ms) = (flowop.ops_per_s, flowop.mb_per_s, mean_ms(flowop));
+        let (rate, mb, ms) = (flowop.ops_per_s, flowop.mib_per_s, mean_ms(flowop));
         writeln!(out, "{}\t{rate:.0}\t{mb:.1}\t{ms:.1}\t{:.0}", flowop.name, 0.0)?;
     }
     let s = &run.summary;
@@ -224,7 +224,7 @@ pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         s.ops_per_s,
         s.reads_per_s,
         s.writes_per_s,
-        s.mb_per_s,
+        s.mib_per_s,
         cpu_us(run),
         s.latency_ms.unwrap_or(0.0),
     )
@@ -240,7 +240,7 @@ pub fn xmldump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         .iter()
         .rev()
         .map(|flowop| {
-            let (rate, mb, ms) = (flowop.ops_per_s, flowop.mb_per_s, mean_ms(flowop));
+            let (rate, mb, ms) = (flowop.ops_per_s, flowop.mib_per_s, mean_ms(flowop));
             (flowop.name.as_str(), vec![format!("{rate:.0}"), format!("{mb:.1}"), format!("{ms:.1}"), "0".to_owned()])
         })
         .collect();
@@ -251,7 +251,7 @@ pub fn xmldump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         format!("{:.1}", s.ops_per_s),
         format!("{:.0}", s.reads_per_s),
         format!("{:.0}", s.writes_per_s),
-        format!("{:.1}", s.mb_per_s),
+        format!("{:.1}", s.mib_per_s),
         format!("{:.0}", cpu_us(run)),
     ];
     let columns = ["Operations", "Operations/sec", "Reads", "Writes", "MB/sec", "CPU"];
@@ -305,7 +305,7 @@ mod tests {
             max: Some((max * 1e6) as u64),
             ..Latency::default()
         };
-        Flowop { name: name.into(), ops, ops_per_s: rate, mb_per_s: mb, latency_ns, ..Flowop::default() }
+        Flowop { name: name.into(), ops, ops_per_s: rate, mib_per_s: mb, latency_ns, ..Flowop::default() }
     }
 
     /// Figures as Filebench 1.5 once printed them, to the letter.
@@ -321,7 +321,7 @@ mod tests {
                 ops: 3_165_387,
                 ops_per_s: 1_052_842.227,
                 reads_per_s: 350_947.0,
-                mb_per_s: 5483.6,
+                mib_per_s: 5483.6,
                 latency_ms: Some(0.003),
                 ..Summary::default()
             },
@@ -369,7 +369,7 @@ mod tests {
                 ops_per_s: 690_480.0,
                 reads_per_s: 181_712.0,
                 writes_per_s: 36_343.0,
-                mb_per_s: 1700.7,
+                mib_per_s: 1700.7,
                 system_cpu_us_per_op: Some(5.0),
                 latency_ms: Some(0.0),
                 ..Summary::default()
@@ -400,7 +400,7 @@ mod tests {
             ops_per_s: 27_185.3,
             reads_per_s: 13_793.0,
             writes_per_s: 13_392.0,
-            mb_per_s: 53.3,
+            mib_per_s: 53.3,
             system_cpu_us_per_op: Some(24.0),
             ..Summary::default()
         };

@@ -52,7 +52,7 @@ pub fn html(page: &Page<'_>) -> Result<String, String> {
             |r| plain(r.summary.ops_per_s, 1),
             |f| plain(f.ops_per_s, 1),
         ),
-        table("Bandwidth breakdown (MB/s)", page, |r| plain(r.summary.mb_per_s, 1), |f| plain(f.mb_per_s, 1)),
+        table("Bandwidth breakdown (MB/s)", page, |r| plain(r.summary.mib_per_s, 1), |f| plain(f.mib_per_s, 1)),
         table(
             "Latency breakdown (ms per op)",
             page,

@@ -126,14 +126,14 @@ fn table(run: &Run) -> String {
         columns.push(("thread", Align::Left));
     }
     columns
-        .extend(["ops", "ops/s", "MB/s", "mean", "p50", "p99", "p99.9", "max"].map(|heading| (heading, Align::Right)));
+        .extend(["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"].map(|heading| (heading, Align::Right)));
     let mut table = Table::new(columns);
     let row = |flowop: &Flowop| {
         let mut cells = vec![shortened(&flowop.name)];
         if ambiguous {
             cells.push(shortened(&names.thread(flowop)));
         }
-        cells.extend(figures(flowop.ops, flowop.ops_per_s, flowop.mb_per_s, &flowop.latency_ns));
+        cells.extend(figures(flowop.ops, flowop.ops_per_s, flowop.mib_per_s, &flowop.latency_ns));
         cells
     };
     let (io, other): (Vec<_>, Vec<_>) = run.flowops.iter().partition(|f| f.class.is_io());
@@ -145,7 +145,7 @@ fn table(run: &Run) -> String {
     if ambiguous {
         total.push(String::new());
     }
-    total.extend(figures(s.ops, s.ops_per_s, s.mb_per_s, &s.latency_ns));
+    total.extend(figures(s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns));
     table.rule().row(total);
     if !other.is_empty() {
         table.rule();
@@ -323,7 +323,7 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         add(
             "populating",
             set.populate_seconds.map(|s| {
-                let sync = set.sync_seconds.map(|s| format!(", {} to settle", seconds(s)));
+                let sync = set.sync_seconds.map(|s| format!(", {} to sync", seconds(s)));
                 format!("{}: {}{}", set.name, seconds(s), sync.unwrap_or_default())
             }),
         );

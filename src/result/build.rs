@@ -47,7 +47,7 @@ pub fn flowop(identity: Flowop, snapshot: &Snapshot, seconds: f64) -> Flowop {
         ops: snapshot.ops,
         ops_per_s: rate(snapshot.ops, seconds),
         bytes: snapshot.bytes,
-        mb_per_s: rate(snapshot.bytes, seconds) / MB,
+        mib_per_s: rate(snapshot.bytes, seconds) / MB,
         implicit_opens: snapshot.opens,
         open_ns_mean: each(snapshot.open_ns, snapshot.opens),
         calls: snapshot.calls,
@@ -85,7 +85,7 @@ pub fn summary<'a>(parts: impl IntoIterator<Item = (&'a Flowop, &'a Snapshot)>, 
         reads_per_s: rate(reads, seconds),
         writes_per_s: rate(writes, seconds),
         bytes: all.bytes,
-        mb_per_s: rate(all.bytes, seconds) / MB,
+        mib_per_s: rate(all.bytes, seconds) / MB,
         latency_ms: all.mean().map(|ns| ns / 1e6),
         latency_ns: latency(&all.latency),
         cpu_us_per_op: cpu.own_seconds.and_then(us_per_op),
@@ -161,7 +161,7 @@ mod tests {
         let cpu = CpuTime { own_seconds: Some(0.1), system_seconds: Some(0.2), processors: 2 };
         let s = summary(parts.iter().map(|(f, s)| (f, s)), 10.0, cpu);
         assert_eq!((s.ops, s.bytes), (50, 40 << 20));
-        assert_eq!((s.ops_per_s, s.reads_per_s, s.writes_per_s, s.mb_per_s), (5.0, 3.0, 1.0, 4.0));
+        assert_eq!((s.ops_per_s, s.reads_per_s, s.writes_per_s, s.mib_per_s), (5.0, 3.0, 1.0, 4.0));
         assert!((s.latency_ms.unwrap() - 0.0022).abs() < 1e-12);
         assert_eq!((s.latency_ns.min, s.latency_ns.max), (Some(1_000), Some(5_000)));
         assert!((s.cpu_us_per_op.unwrap() - 2_000.0).abs() < 1e-9);

@@ -84,7 +84,7 @@ pub(crate) fn run() -> Run {
         late_oldest_seconds: Some(0.004),
         cache_state: CacheState::AsIs,
         dirty_bytes: Some(DirtyBytes { before: 1 << 20, after: 9 << 20 }),
-        settled: Some(true),
+        quiesced: Some(true),
         summary: build::summary(parts(), SECONDS, cpu),
         flowops: parts().map(|(identity, s)| build::flowop(identity.clone(), s, SECONDS)).collect(),
         filesets: vec![Fileset {

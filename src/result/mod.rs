@@ -1,7 +1,7 @@
 //! The result document, `wmlrun.result/1`: plain data, read and written as JSON by serde.
 //!
 //! Names here are names in the file; `docs/result.schema.json` is the same as a JSON Schema, and a test holds the two
-//! together. Units are in the names; `mb` is 2²⁰ bytes. What could not be measured is null, never 0.
+//! together. Units are in the names; `mib` is 2²⁰ bytes. What could not be measured is null, never 0.
 //! Fields that a reader does not know are passed over, and fields that a file lacks take their defaults.
 //! Absent: how the numbers come about ([`build`] makes them of snapshots) and how they look (reports).
 
@@ -204,8 +204,8 @@ pub struct Run {
     pub cache_state: CacheState,
     /// Dirty pages of the machine.
     pub dirty_bytes: Option<DirtyBytes>,
-    /// Whether earlier writes were waited for before the start; false after `--no-settle`.
-    pub settled: Option<bool>,
+    /// Whether earlier writes were waited for before the start; false after `--no-quiesce`.
+    pub quiesced: Option<bool>,
     /// Of a run with intended start times (`rate=`).
     pub open_loop: Option<OpenLoop>,
     /// The whole run in a line.
@@ -308,11 +308,11 @@ pub struct OpenLoop {
     /// How long the oldest of those was overdue.
     pub backlog_oldest_seconds: f64,
     /// How late rounds began that a thread slept for: being woken, and getting a processor. Null if there were none.
-    pub woken_late_ns_mean: Option<f64>,
+    pub wakeup_latency_ns_mean: Option<f64>,
     /// The part that this is of the responses of all rounds together, 0 to 1. Null if no round ended.
-    pub woken_late_share: Option<f64>,
+    pub wakeup_latency_share: Option<f64>,
     /// How long threads waited awake for starts too near to sleep. It is processor time of the program, but no work.
-    pub awake_seconds: f64,
+    pub spin_seconds: f64,
 }
 
 /// The whole run: what Filebench's `IO Summary` counts, flowops of the classes `io` and `aio`.
@@ -330,7 +330,7 @@ pub struct Summary {
     /// Bytes moved.
     pub bytes: u64,
     /// Bytes a second, in 2²⁰.
-    pub mb_per_s: f64,
+    pub mib_per_s: f64,
     /// Mean latency in milliseconds; null without operations.
     pub latency_ms: Option<f64>,
     /// Latency of all operations together; merged, never averaged.
@@ -408,7 +408,7 @@ pub struct Flowop {
     /// Bytes that they moved.
     pub bytes: u64,
     /// Those a second, in 2²⁰.
-    pub mb_per_s: f64,
+    pub mib_per_s: f64,
     /// Files opened because an operation needed them, which is in no latency.
     pub implicit_opens: u64,
     /// Mean time of such an open; null without one.

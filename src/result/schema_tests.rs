@@ -40,7 +40,7 @@ fn full() -> Document {
     let mut document = fixture();
     let run = &mut document.runs[0];
     run.open_loop =
-        Some(OpenLoop { woken_late_ns_mean: Some(1.5), woken_late_share: Some(0.5), ..OpenLoop::default() });
+        Some(OpenLoop { wakeup_latency_ns_mean: Some(1.5), wakeup_latency_share: Some(0.5), ..OpenLoop::default() });
     run.digest = Some(super::Digest::default());
     run.filesets[0].repaired = Some(super::Repaired::default());
     run.filesets[0].device_bytes = Some(DeviceBytes::default());

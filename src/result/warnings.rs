@@ -94,7 +94,7 @@ pub enum Warning {
         device: String,
     },
     /// Earlier writes were still under way at the start.
-    NotSettled {
+    NotQuiesced {
         /// Dirty bytes at the start.
         dirty: u64,
     },
@@ -106,7 +106,7 @@ pub enum Warning {
         mean_ns: f64,
     },
     /// Waking a thread is a large part of the response.
-    WokenLate {
+    WakeupLatency {
         /// How late rounds began that were slept for, on average.
         late_ns: f64,
         /// The part of all responses that this is, 0 … 1.
@@ -162,9 +162,9 @@ const CODES: [&str; 18] = [
     "memory_file_system",
     "fits_in_memory",
     "cache_unknown",
-    "not_settled",
+    "not_quiesced",
     "tool_bound",
-    "woken_late",
+    "wakeup_latency",
     "processor_bound",
     "unsteady",
     "starved",
@@ -186,9 +186,9 @@ impl Warning {
             Self::MemoryFileSystem { .. } => 6,
             Self::FitsInMemory { .. } => 7,
             Self::CacheUnknown { .. } => 8,
-            Self::NotSettled { .. } => 9,
+            Self::NotQuiesced { .. } => 9,
             Self::ToolBound { .. } => 10,
-            Self::WokenLate { .. } => 11,
+            Self::WakeupLatency { .. } => 11,
             Self::ProcessorBound { .. } => 12,
             Self::Unsteady { .. } => 13,
             Self::Starved { .. } => 14,
@@ -239,7 +239,7 @@ impl Warning {
             Self::CacheUnknown { device } => {
                 format!("what the cache below `{device}` holds cannot be told: reads may not reach the disk")
             }
-            Self::NotSettled { dirty } => {
+            Self::NotQuiesced { dirty } => {
                 format!("{} of earlier writes were not yet on the device at the start", size::format(*dirty))
             }
             Self::ToolBound { overhead_ns, mean_ns } => format!(
@@ -247,7 +247,7 @@ impl Warning {
                 duration::latency(*overhead_ns),
                 duration::latency(*mean_ns)
             ),
-            Self::WokenLate { late_ns, share } => format!(
+            Self::WakeupLatency { late_ns, share } => format!(
                 "{:.0} % of the response times is the waking of threads, {} late on average",
                 share * 100.0,
                 duration::latency(*late_ns)
@@ -293,11 +293,11 @@ impl Warning {
             Self::FitsInMemory { cold: true, .. } => "make the sets larger than memory, or read with `directio`",
             Self::FitsInMemory { .. } => "make the sets larger than memory, or start with `--cold` and a short run",
             Self::CacheUnknown { .. } => "attach images with `losetup --direct-io=on`",
-            Self::NotSettled { .. } => "leave out `--no-settle`, or wait before the run",
+            Self::NotQuiesced { .. } => "leave out `--no-quiesce`, or wait before the run",
             Self::ToolBound { .. } => {
                 "compare only runs of the same machine and version; larger operations hide the tool"
             }
-            Self::WokenLate { .. } => {
+            Self::WakeupLatency { .. } => {
                 "so short an operation is better judged by its latency; fewer threads and a machine with nothing else to do help"
             }
             Self::ProcessorBound { busy, own } if busy - own > OTHERS => {
@@ -402,8 +402,8 @@ fn storage(document: &Document, run: &Run, found: &mut Vec<Warning>) {
         found.push(Warning::FitsInMemory { bytes, memory, cache_state: run.cache_state, cold });
     }
     let dirty = run.dirty_bytes.as_ref().map_or(0, |dirty| dirty.before);
-    if run.settled == Some(false) && dirty > DIRTY {
-        found.push(Warning::NotSettled { dirty });
+    if run.quiesced == Some(false) && dirty > DIRTY {
+        found.push(Warning::NotQuiesced { dirty });
     }
 }
 
@@ -420,17 +420,17 @@ fn machine(document: &Document, run: &Run, found: &mut Vec<Warning>) {
     }
     let open = run.open_loop.as_ref();
     if run.engine != "null"
-        && let Some((late_ns, share)) = open.and_then(|open| open.woken_late_ns_mean.zip(open.woken_late_share))
+        && let Some((late_ns, share)) = open.and_then(|open| open.wakeup_latency_ns_mean.zip(open.wakeup_latency_share))
         && share > TOOL_SHARE
     {
-        found.push(Warning::WokenLate { late_ns, share });
+        found.push(Warning::WakeupLatency { late_ns, share });
     }
     if let Some(busy) = run.summary.cpu_busy.filter(|busy| *busy > BUSY) {
         let processor_seconds = run.measured_seconds * document.environment.cpu.count.max(1) as f64;
         let used_us = run.summary.cpu_us_per_op.map_or(0.0, |us| us * run.summary.ops as f64);
         let own = used_us / 1e6 / processor_seconds;
         // Who waits awake has no work; but others who have may keep him from his processor.
-        let awake = open.map_or(0.0, |open| open.awake_seconds / processor_seconds);
+        let awake = open.map_or(0.0, |open| open.spin_seconds / processor_seconds);
         if busy - awake > BUSY || awake > 0.0 && busy - own > OTHERS {
             found.push(Warning::ProcessorBound { busy, own });
         }

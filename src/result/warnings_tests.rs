@@ -61,14 +61,14 @@ fn each_cause_has_its_warning() {
         ("cache_unknown", after(|d| d.runs[0].cache_state = CacheState::UnknownBelow)),
         ("cache_unknown", after(|d| d.runs[0].environment.mounts[0].devices[0].direct_io = Some(false))),
         (
-            "not_settled",
+            "not_quiesced",
             after(|d| {
-                d.runs[0].settled = Some(false);
+                d.runs[0].quiesced = Some(false);
                 d.runs[0].dirty_bytes = Some(DirtyBytes { before: 1 << 30, after: 0 });
             }),
         ),
         ("tool_bound", after(|d| d.runs[0].overhead_ns_per_op = Some(2_000.0))),
-        ("woken_late", after(|d| woken_late(d, 0.11))),
+        ("wakeup_latency", after(|d| wakeup_latency(d, 0.11))),
         ("processor_bound", after(|d| busy(d, 0.95))),
         ("processor_bound", after(|d| busy(d, 0.01))),
         (
@@ -146,10 +146,10 @@ fn what_rules_out_a_warning_keeps_it_away() {
         d.runs[0].intervals.truncate(5);
         d.runs[0].intervals[4].flowops[0].ops = 1;
     });
-    silent(|d| d.runs[0].settled = Some(false));
-    silent(|d| woken_late(d, 0.09));
+    silent(|d| d.runs[0].quiesced = Some(false));
+    silent(|d| wakeup_latency(d, 0.09));
     silent(|d| {
-        woken_late(d, 0.5);
+        wakeup_latency(d, 0.5);
         d.runs[0].engine = "null".into();
     });
     // A processor on which a thread waits awake is free for others.
@@ -176,16 +176,16 @@ fn notes_of_others_stay_and_ours_are_not_doubled() {
 
 /// Threads wait awake for a part of the time of all processors.
 fn awake(document: &mut Document, part: f64) {
-    woken_late(document, 0.0);
+    wakeup_latency(document, 0.0);
     let processors = document.environment.cpu.count as f64;
     let run = &mut document.runs[0];
-    run.open_loop.as_mut().unwrap().awake_seconds = part * run.measured_seconds * processors;
+    run.open_loop.as_mut().unwrap().spin_seconds = part * run.measured_seconds * processors;
 }
 
 /// Waking is a part of the response.
-fn woken_late(document: &mut Document, share: f64) {
+fn wakeup_latency(document: &mut Document, share: f64) {
     let rates = OpenLoop { offered_per_s: 100.0, achieved_per_s: 100.0, ..OpenLoop::default() };
-    let late = OpenLoop { woken_late_ns_mean: Some(45_000.0), woken_late_share: Some(share), ..rates };
+    let late = OpenLoop { wakeup_latency_ns_mean: Some(45_000.0), wakeup_latency_share: Some(share), ..rates };
     document.runs[0].open_loop = Some(late);
 }
 

@@ -34,7 +34,7 @@ use std::sync::atomic::AtomicUsize;
 pub struct Options {
     /// Makes the calls.
     pub engine: &'static dyn Engine,
-    /// How asynchronous operations run; settled.
+    /// How asynchronous operations run, resolved.
     pub asynchronous: Asynchronous,
     /// Of all random streams.
     pub seed: u64,

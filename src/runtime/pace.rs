@@ -27,11 +27,11 @@ pub(super) struct Rounds {
     /// Rounds that the thread slept for.
     slept: AtomicU64,
     /// How late those began, together, in nanoseconds.
-    woken_late_ns: AtomicU64,
+    wakeup_latency_ns: AtomicU64,
     /// From the intended start to the end, of all rounds that have ended, together, in nanoseconds.
     response_ns: AtomicU64,
     /// How long the thread has waited awake, in nanoseconds.
-    awake_ns: AtomicU64,
+    spin_ns: AtomicU64,
 }
 
 /// The rounds of all threads at one time.
@@ -49,11 +49,11 @@ pub struct Progress {
     /// Rounds that a thread was there in time for, and slept for.
     pub slept: u64,
     /// How late those began, together, in nanoseconds: nothing but being woken and getting a processor held them up.
-    pub woken_late_ns: u64,
+    pub wakeup_latency_ns: u64,
     /// From the intended start to the end, of all rounds that have ended, together, in nanoseconds.
     pub response_ns: u64,
     /// How long threads have waited awake, together, in nanoseconds.
-    pub awake_ns: u64,
+    pub spin_ns: u64,
 }
 
 impl Progress {
@@ -64,9 +64,9 @@ impl Progress {
             offered: self.offered.saturating_sub(before.offered),
             achieved: self.achieved.saturating_sub(before.achieved),
             slept: self.slept.saturating_sub(before.slept),
-            woken_late_ns: self.woken_late_ns.saturating_sub(before.woken_late_ns),
+            wakeup_latency_ns: self.wakeup_latency_ns.saturating_sub(before.wakeup_latency_ns),
             response_ns: self.response_ns.saturating_sub(before.response_ns),
-            awake_ns: self.awake_ns.saturating_sub(before.awake_ns),
+            spin_ns: self.spin_ns.saturating_sub(before.spin_ns),
             ..self
         }
     }
@@ -76,9 +76,9 @@ impl Progress {
         self.offered += begun;
         self.achieved += rounds.ended.load(Relaxed);
         self.slept += rounds.slept.load(Relaxed);
-        self.woken_late_ns += rounds.woken_late_ns.load(Relaxed);
+        self.wakeup_latency_ns += rounds.wakeup_latency_ns.load(Relaxed);
         self.response_ns += rounds.response_ns.load(Relaxed);
-        self.awake_ns += rounds.awake_ns.load(Relaxed);
+        self.spin_ns += rounds.spin_ns.load(Relaxed);
         let next = rounds.next.load(Relaxed);
         if next > 0 && next < tick {
             let since = |start: u64| 1 + (clock.ns(start, tick) as f64 * pace.rate / 1e9) as u64;
@@ -160,7 +160,7 @@ impl Timetable {
             while cx.clock.raw() < intended {
                 std::hint::spin_loop();
             }
-            add(&rounds.awake_ns, cx.clock.ns(now, intended));
+            add(&rounds.spin_ns, cx.clock.ns(now, intended));
         }
         if cx.expired() {
             return None;
@@ -172,7 +172,7 @@ impl Timetable {
         cx.lateness = cx.clock.ns(intended, cx.last());
         if sleeps {
             add(&rounds.slept, 1);
-            add(&rounds.woken_late_ns, cx.lateness);
+            add(&rounds.wakeup_latency_ns, cx.lateness);
         }
         Some(intended)
     }
@@ -293,9 +293,9 @@ mod tests {
         let later = progress.since(Progress { offered: 6, achieved: 5, ..Progress::default() });
         assert_eq!((later.offered, later.achieved, later.backlog), (10, 4, 6));
         add(&rounds.slept, 3);
-        add(&rounds.woken_late_ns, 90_000);
+        add(&rounds.wakeup_latency_ns, 90_000);
         progress.add(&rounds, Pace { rate: 100.0, poisson: false }, clock, tick);
-        let woken = progress.since(Progress { slept: 1, woken_late_ns: 20_000, ..Progress::default() });
-        assert_eq!((woken.slept, woken.woken_late_ns), (2, 70_000));
+        let woken = progress.since(Progress { slept: 1, wakeup_latency_ns: 20_000, ..Progress::default() });
+        assert_eq!((woken.slept, woken.wakeup_latency_ns), (2, 70_000));
     }
 }

@@ -441,7 +441,7 @@ impl Running {
     }
 
     /// Waits for the threads to come back, for at most `limit`. Returns how many have not.
-    pub fn settle(&self, limit: Duration) -> usize {
+    pub fn join_within(&self, limit: Duration) -> usize {
         let seats = self.shared.seats.len();
         let until = std::time::Instant::now() + limit;
         loop {
@@ -523,7 +523,7 @@ impl Running {
         self.stop(self.shared.clock.raw());
         self.shared.gate.open(self.shared.clock.raw());
         let until = std::time::Instant::now() + limit;
-        let left = self.settle(limit);
+        let left = self.join_within(limit);
         if let Some(guard) = self.guard.take() {
             // It sleeps at the gate, which is stopped; unless it asks a file system that does not answer.
             while !guard.is_finished() && std::time::Instant::now() < until {

@@ -8,7 +8,7 @@ use super::watch::Watched;
 use super::{Front, Session, Status};
 use crate::disk::cache::{self, Residency};
 use crate::disk::prepare::{Phase, Progress as _};
-use crate::disk::{Error, Fileset, settle};
+use crate::disk::{Error, Fileset, quiesce};
 use crate::os::device::{self, Bottom, Moved};
 use crate::plan::Plan;
 use crate::result::{self, CacheState, DeviceBytes, Note, Run, Verdict};
@@ -197,7 +197,7 @@ impl Session {
         if cold && sets.iter().any(|set| set.spec.cached == Some(true)) {
             front.note("`--cold` goes before the `cached` of the script");
         }
-        for set in sets.iter().filter(|set| cold && settle::in_memory(&set.spec.root())) {
+        for set in sets.iter().filter(|set| cold && quiesce::in_memory(&set.spec.root())) {
             front.note(&format!("`--cold` does nothing to file set `{}`, which lies in memory", set.spec.name));
         }
         let threads = self.settings.populate_threads;
@@ -242,7 +242,7 @@ fn look(set: &Arc<Fileset>, seed: u64) -> Result<SetCache, Error> {
     let root = set.spec.root();
     Ok(SetCache {
         resident: cache::residency(set, seed, BEFORE)?,
-        in_memory: settle::in_memory(&root),
+        in_memory: quiesce::in_memory(&root),
         bottom: device::below(&root),
         moved: None,
     })

@@ -56,7 +56,7 @@ fn side_by_side(runs: &[Run], first: usize) -> String {
         row(name, cells, &values);
     };
     figures("ops/s".to_owned(), &|r| Some(r.summary.ops_per_s), &measured);
-    figures("MB/s".to_owned(), &|r| Some(r.summary.mb_per_s), &measured);
+    figures("MiB/s".to_owned(), &|r| Some(r.summary.mib_per_s), &measured);
     figures("mean latency".to_owned(), &|r| r.summary.latency_ns.mean, &latency);
     figures("p99".to_owned(), &|r| r.summary.latency_ns.p99.map(|ns| ns as f64), &latency);
     if runs.iter().any(|r| r.summary.errors > 0) {

@@ -273,7 +273,7 @@ impl Session {
         }
         live.running.stop(Clock::get().raw());
         if self.stream_wanted().is_some() {
-            live.running.settle(Duration::from_secs(10));
+            live.running.join_within(Duration::from_secs(10));
             let digest = self.keep_streams(&live.ready, &live.running, front);
             if let Some(run) = self.document.runs.last_mut() {
                 run.digest = digest;
@@ -281,7 +281,7 @@ impl Session {
             }
         }
         let (plan, heard) = (Arc::clone(&live.ready.plan), live.heard);
-        live.running.settle(PATIENCE);
+        live.running.join_within(PATIENCE);
         if let Some(fault) = live.running.closing_fault() {
             status = status.max(show_end(&Ended::Fault(fault), front));
         }

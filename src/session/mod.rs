@@ -126,7 +126,7 @@ pub struct Session {
     sets: Vec<ReadySet>,
     /// Roots of trees that this session has made or brought to their definition, with what their data is like.
     roots: BTreeMap<PathBuf, String>,
-    /// A run has written since the disks were at rest.
+    /// A run has written since the disks were quiesced.
     wrote: bool,
     fresh: Option<PathBuf>,
     /// Where there were to be trees: the directories of their roots.

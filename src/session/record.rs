@@ -171,7 +171,7 @@ impl Periodic {
 }
 
 /// The figures of the last measurement that a script can read as `${stats.NAME}`, all whole numbers: operations, operations,
-/// reads and writes a second, MB/s, and microseconds an operation.
+/// reads and writes a second, MiB/s, and microseconds an operation.
 pub(super) const INTERNAL: [&str; 11] = [
     "iocount",
     "iorate",
@@ -223,12 +223,12 @@ impl Session {
             pinned_processors: running.pinned_processors().map(|all| all.iter().map(|cpu| *cpu as u64).collect()),
             descriptor_tables: if real { running.tables() } else { "shared" }.to_owned(),
             lathist: self.lathist,
-            settled: ready
+            quiesced: ready
                 .prepared
                 .iter()
                 .flatten()
-                .rfind(|p| !p.unchanged || p.settled.is_some())
-                .map(|p| p.settled.is_some_and(|s| !s.ran_out)),
+                .rfind(|p| !p.unchanged || p.quiesced.is_some())
+                .map(|p| p.quiesced.is_some_and(|s| !s.ran_out)),
             flowops: plan.flowops.iter().enumerate().map(|(id, _)| self.identity(plan, id)).collect(),
             filesets: ready
                 .sets
@@ -248,7 +248,7 @@ impl Session {
     fn engine_name(&self, plan: &Plan) -> &'static str {
         let engine = self.settings.engine;
         let asynchronous = plan.threads().any(|(_, thread)| thread.effects.aio.is_some());
-        match engine.asynchronous().settled() {
+        match engine.asynchronous().resolve() {
             Ok(Asynchronous::Ring) if asynchronous => "uring",
             _ => engine.name(),
         }
@@ -287,7 +287,7 @@ impl Session {
         run.measured_seconds = measured as f64 / 1e9;
         run.finished_seconds = self.started.elapsed().as_secs_f64();
         run.descriptor_tables = running.tables().to_owned();
-        run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::settle::dirty_bytes() });
+        run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
         let out = running.stragglers();
         run.late_ops =
             sample.flowops.iter().map(|s| s.late_ops).sum::<u64>() + out.iter().map(|s| s.in_flight).sum::<u64>();
@@ -312,9 +312,10 @@ impl Session {
             achieved_per_s: per_second(rounds.achieved, run.measured_seconds),
             backlog: rounds.backlog,
             backlog_oldest_seconds: rounds.oldest_ns as f64 / 1e9,
-            woken_late_ns_mean: (rounds.slept > 0).then(|| rounds.woken_late_ns as f64 / rounds.slept as f64),
-            woken_late_share: (rounds.response_ns > 0).then(|| rounds.woken_late_ns as f64 / rounds.response_ns as f64),
-            awake_seconds: rounds.awake_ns as f64 / 1e9,
+            wakeup_latency_ns_mean: (rounds.slept > 0).then(|| rounds.wakeup_latency_ns as f64 / rounds.slept as f64),
+            wakeup_latency_share: (rounds.response_ns > 0)
+                .then(|| rounds.wakeup_latency_ns as f64 / rounds.response_ns as f64),
+            spin_seconds: rounds.spin_ns as f64 / 1e9,
         });
         run.overhead_ns_per_op = Some(overhead());
         ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, !out.is_empty());
@@ -378,7 +379,7 @@ impl Session {
             s.ops_per_s as u64,
             s.reads_per_s as u64,
             s.writes_per_s as u64,
-            s.mb_per_s as u64,
+            s.mib_per_s as u64,
             latency,
             own,
             // What the tool itself costs, in nanoseconds, is told in the result; it never makes a microsecond.
@@ -482,7 +483,7 @@ fn fileset(
             directories_made: p.repairs.directories_made,
             directories_removed: p.repairs.directories_removed,
         }),
-        sync_seconds: prepared.filter(|p| !p.unchanged || p.settled.is_some()).map(|p| p.sync_seconds),
+        sync_seconds: prepared.filter(|p| !p.unchanged || p.quiesced.is_some()).map(|p| p.sync_seconds),
         ..Fileset::default()
     }
 }

@@ -120,10 +120,10 @@ impl Session {
 
     /// Waits for threads that are still in a call, and parts with them if they do not come back.
     pub(super) fn part_with(&mut self, running: Running, plan: &Plan, front: &mut dyn Front) -> Status {
-        let mut left = running.settle(PATIENCE);
+        let mut left = running.join_within(PATIENCE);
         for _ in 0..BUSY {
             if left > 0 && !running.is_held() {
-                left = running.settle(PATIENCE);
+                left = running.join_within(PATIENCE);
             }
         }
         if left == 0 {

@@ -8,7 +8,7 @@ use super::watch::Stage;
 use super::{Front, ReadySet, Session, Status, machine, record};
 use crate::diag::{Code, Diagnostic};
 use crate::disk::prepare;
-use crate::disk::settle;
+use crate::disk::quiesce;
 use crate::engine::Asynchronous;
 use crate::flowop::messages::{self, Heard};
 use crate::os::{limits, proc};
@@ -122,7 +122,7 @@ impl Session {
         let as_is = as_is || self.settings.as_is;
         let (sets, prepared) = self.prepare(&plan, as_is, true, front)?;
         let cache = self.bring_caches(&sets, front)?;
-        let dirty_before = settle::dirty_bytes();
+        let dirty_before = quiesce::dirty_bytes();
         self.wrote |= plan.writes();
         let place = Place::of(if self.settings.engine.real() { &roots } else { &[] });
         Ok(Ready { plan, sets, prepared, as_is, dirty_before, cache, place })
@@ -130,7 +130,7 @@ impl Session {
 
     /// How asynchronous operations run on this machine. `io_uring` by name, where the kernel gives none, is refused.
     fn asynchronous(&self, front: &mut dyn Front) -> Result<Asynchronous, Status> {
-        self.settings.engine.asynchronous().settled().map_err(|errno| {
+        self.settings.engine.asynchronous().resolve().map_err(|errno| {
             let why = crate::os::errno_text(errno.raw_os_error());
             front.error(
                 None,
@@ -339,7 +339,7 @@ impl Session {
             system_seconds: system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
             processors: limits::allowed_processors().len() as u64,
         };
-        running.settle(GRACE);
+        running.join_within(GRACE);
         heard.show(&mut |message| front.note(message));
         self.conclude(ready, running, run, End { waited, timeline, cpu }, front)
     }

@@ -182,7 +182,7 @@ impl Session {
         limits::raise_descriptors(1 << 20);
         let options = prepare::Options {
             threads: self.settings.populate_threads,
-            settle: self.settings.settle && (self.wrote || sets.iter().any(|set| !set.is_known())),
+            quiesce: self.settings.quiesce && (self.wrote || sets.iter().any(|set| !set.is_known())),
             adopt: self.settings.adopt,
             data_seed: self.settings.seed,
             ..prepare::Options::default()
@@ -191,7 +191,7 @@ impl Session {
         let progress = Watched { watch: &watch, progress: front.progress() };
         match self.interruptible(|stop| prepare::prepare(sets, &options, &progress, stop)) {
             Ok(prepared) => {
-                self.wrote &= !options.settle;
+                self.wrote &= !options.quiesce;
                 prepared.iter().filter_map(|set| set.note.as_deref()).for_each(|note| front.note(note));
                 if let Some(line) = changes_line(&prepared, as_is) {
                     front.note(&line);

@@ -33,8 +33,8 @@ pub struct Settings {
     pub pin: bool,
     /// Drop the caches before each run.
     pub cold: bool,
-    /// Wait for the disks to come to rest after population.
-    pub settle: bool,
+    /// Wait until the disks are idle after population.
+    pub quiesce: bool,
     /// The directory of the command line is made if it is not there.
     pub mkdir: bool,
     /// Every run goes on from the files that are there.
@@ -87,7 +87,7 @@ impl Default for Settings {
             populate_threads: crate::os::limits::processors(),
             pin: false,
             cold: false,
-            settle: true,
+            quiesce: true,
             mkdir: false,
             as_is: false,
             prepare_timeout: Some(PREPARE_TIMEOUT),

@@ -29,7 +29,7 @@ pub struct Waiting {
     pub paths: Vec<PathBuf>,
     /// Changes whenever something else is waited for.
     pub number: u64,
-    /// The disks come to rest: what they have to write gets less.
+    /// The disks are being quiesced: the number of dirty bytes falls.
     pub is_quiescing: bool,
     /// The exit status of what was done so far.
     pub status: u8,
@@ -69,7 +69,7 @@ impl Watch {
 
     fn phase(&self, phase: Phase, what: String) {
         if let Some(now) = &mut *self.now.lock() {
-            now.is_quiescing = matches!(phase, Phase::Settle | Phase::Evict);
+            now.is_quiescing = matches!(phase, Phase::Quiesce | Phase::Evict);
             now.what = what;
             now.number += 1;
         }

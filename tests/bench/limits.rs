@@ -162,7 +162,7 @@ fn run(script: &Path, dir: &Path, words: &[&str]) -> serde_json::Value {
     let json = dir.with_extension("json");
     let status = Command::new(env!("CARGO_BIN_EXE_wmlrun"))
         .arg(script)
-        .args(["--quiet", "--format", "none", "--on-error", "stop", "--no-settle"])
+        .args(["--quiet", "--format", "none", "--on-error", "stop", "--no-quiesce"])
         .args(words)
         .arg("--dir")
         .arg(dir)

@@ -24,7 +24,7 @@ fn runs(document: &Value) -> Vec<Value> {
 
 /// A script in a directory of its own, with `$dir` below it.
 fn script(text: &str) -> Wml {
-    Wml::below(&memory()).file("x.wml", text).folder("d").args(["x.wml", "--no-settle", "--dir", "d"]).result()
+    Wml::below(&memory()).file("x.wml", text).folder("d").args(["x.wml", "--no-quiesce", "--dir", "d"]).result()
 }
 
 /// Values that keep a script small, and free of what depends on luck.
@@ -54,7 +54,7 @@ fn every_personality_runs_again_in_its_session() {
     for_each(&some, if long() { 1 } else { side_by_side() }, |script| {
         let time = short_or_long("0.3", "2");
         let text = format!("load \"{}\"\nrun {time}\nrun {time}\nrun {time}\n", script.call);
-        let call = Wml::below(&memory()).file("again.wml", &text).args(["again.wml", "--no-settle"]);
+        let call = Wml::below(&memory()).file("again.wml", &text).args(["again.wml", "--no-quiesce"]);
         let output = call.sets(&small(script)).result().timeout(Duration::from_mins(2)).run().exits(0);
         // A script that measures by commands of its own does so when it is loaded.
         let mut runs = runs(&output.result());
@@ -90,7 +90,7 @@ fn loops_over_a_personality_measure_each_value() {
         let mut sets = small(&personality);
         sets.retain(|(name, _)| *name != variable);
         let text = format!("load {name}\nforeach ${variable} in {values} {{ run 0.5 }}\n");
-        let call = Wml::below(&memory()).file("x.wml", &text).args(["x.wml", "--no-settle"]).sets(&sets);
+        let call = Wml::below(&memory()).file("x.wml", &text).args(["x.wml", "--no-quiesce"]).sets(&sets);
         let output = call.result().run().exits(0);
         let runs = runs(&output.result());
         assert_eq!(runs.len(), 3, "{name}");
@@ -126,7 +126,7 @@ fn a_set_is_brought_to_its_definition_in_place_or_left_as_it_is() {
     // A program that starts goes on from what another one left, if it is to.
     let dir = output.dir().join("d");
     let again = |args: &[&str]| {
-        let call = Wml::below(&memory()).file("x.wml", &format!("{REMOVE}run 5\n")).args(["x.wml", "--no-settle"]);
+        let call = Wml::below(&memory()).file("x.wml", &format!("{REMOVE}run 5\n")).args(["x.wml", "--no-quiesce"]);
         let output = call.args(["--dir", dir.to_str().unwrap()]).args(args).result().run().exits(0);
         count(&output.only_run()["filesets"][0], "files")
     };
@@ -174,9 +174,9 @@ fn who_else_uses_a_tree_between_two_runs_is_seen() {
     let dir = output.dir().join("d");
     let other = crate::cmd::binary();
     // The lock is free between the runs: another program may take the set, and leaves 40 of 50 files.
-    let command = format!("{} x.wml --no-settle --quiet --format none --dir {}", other.display(), dir.display());
+    let command = format!("{} x.wml --no-quiesce --quiet --format none --dir {}", other.display(), dir.display());
     let text = format!("{reads}run 0.2\nsystem \"cd {} && {command}\"\nrun 0.2\n", output.dir().display());
-    let second = Wml::below(&memory()).file("y.wml", &text).args(["y.wml", "--no-settle", "--allow-system", "--dir"]);
+    let second = Wml::below(&memory()).file("y.wml", &text).args(["y.wml", "--no-quiesce", "--allow-system", "--dir"]);
     let second = second.args([dir]).result().run().exits(0);
     let runs = runs(&second.result());
     assert_eq!(count(&runs[1]["filesets"][0]["repaired"], "made"), 10, "{}", second.shown());
@@ -224,7 +224,7 @@ fn a_command_that_fails_ends_the_script_with_what_it_said() {
 fn a_directory_that_is_not_there_is_made_only_if_asked_for() {
     let text = format!("{REMOVE}run 5\n");
     let call = |dir: &str| {
-        Wml::below(&memory()).file("x.wml", &text).folder("mnt").args(["x.wml", "--no-settle", "--dir", dir])
+        Wml::below(&memory()).file("x.wml", &text).folder("mnt").args(["x.wml", "--no-quiesce", "--dir", dir])
     };
     let output = call("mtn").run().exits(3);
     assert!(output.stderr.contains("`mtn` of `--dir` does not exist"), "{}", output.stderr);
@@ -253,7 +253,7 @@ fn a_file_of_the_old_dialect_is_there_and_empty_before_it_is_written() {
         define process name=filewriter,instances=1 { thread name=filewriterthread,memsize=10m,instances=1 {\n\
         flowop write name=write-file,filename=largefile1,iosize=1m,iters=8,directio\n\
         flowop bwlimit name=limit\n} }\neventgen rate=100\nrun 1\nrun 1\n";
-    let call = Wml::below(mount.dir()).file("x.f", text).folder("d").args(["x.f", "--no-settle", "--dir", "d"]);
+    let call = Wml::below(mount.dir()).file("x.f", text).folder("d").args(["x.f", "--no-quiesce", "--dir", "d"]);
     let (output, log) = strace::run(call.result());
     let output = output.exits(0);
     for run in runs(&output.result()) {
@@ -289,7 +289,7 @@ fn agers_work_on_the_files_that_are_measured() {
         let text =
             [oltp, &look(1), "clear\nload randomwrite_oltp_ager\nrun 0.5 as-is\n", &look(2), "clear\n", oltp, &look(3)]
                 .concat();
-        let options = ["--allow-system", "--no-settle", "--json", "result.json", "--dir", dir.to_str().unwrap()];
+        let options = ["--allow-system", "--no-quiesce", "--json", "result.json", "--dir", dir.to_str().unwrap()];
         let (_, err, code) = says(home.path(), &options, &text);
         assert_eq!(code, Some(0), "{err}");
         let listed = |n: u32| fs::read_to_string(home.path().join(n.to_string())).unwrap();
@@ -337,7 +337,7 @@ fn file_systems_are_made_mounted_and_unmounted_between_runs() {
     tool("umount", &[mount.dir().to_str().unwrap()]);
     let device = mount.device().unwrap();
     let text = sweep(device, mount.dir());
-    let call = |text: &str| Wml::new().file("x.f", text).args(["x.f", "--no-settle", "--allow-system"]).result();
+    let call = |text: &str| Wml::new().file("x.f", text).args(["x.f", "--no-quiesce", "--allow-system"]).result();
     let output: Output = call(&text).run().exits(0);
     let runs = runs(&output.result());
     let seen: BTreeSet<(String, bool)> = runs

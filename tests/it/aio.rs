@@ -58,7 +58,7 @@ fn both_engines_write_the_same_bytes_and_count_the_same() {
             let mut seen = Vec::new();
             for engine in engines(TEST) {
                 let call = Wml::below(mount.dir()).file("x.wml", &once(flags, also)).folder("there");
-                let call = call.args(["x.wml", "--engine", engine, "--seed", "7", "--dir", "there", "--no-settle"]);
+                let call = call.args(["x.wml", "--engine", engine, "--seed", "7", "--dir", "there", "--no-quiesce"]);
                 let output = call.result().timeout(Duration::from_mins(1)).run().exits(0);
                 let run = output.only_run();
                 assert_eq!((run["engine"].as_str(), &run["state"]), (Some(*engine), &"complete".into()));
@@ -98,7 +98,7 @@ fn reads_in_order_start_over_at_the_end() {
     engines.push("null");
     for engine in engines {
         let read = |script: &str| {
-            let call = Wml::new().file("x.wml", script).args(["x.wml", "--engine", engine, "--no-settle"]);
+            let call = Wml::new().file("x.wml", script).args(["x.wml", "--engine", engine, "--no-quiesce"]);
             let run = call.result().run().exits(0).only_run();
             (count(flowop(&run, "rd"), "ops"), count(flowop(&run, "rd"), "bytes"))
         };
@@ -195,7 +195,7 @@ fn never_more_are_out_than_iodepth_says() {
                      flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth={depth}\n{also}}} }}\n"
                 );
                 let call = Wml::below(slow.dir()).file("x.wml", &script);
-                let args = ["x.wml", "--runtime", "1", "--no-settle", "--engine", engine];
+                let args = ["x.wml", "--runtime", "1", "--no-quiesce", "--engine", engine];
                 let run = call.args(args).result().run().exits(0).only_run();
                 let most = slow.tally(Kind::Read).most;
                 assert!(count(flowop(&run, "rd"), "ops") > 0);
@@ -227,7 +227,7 @@ fn unaligned_direct_io_is_refused_by_name() {
     };
     let run = |flowops: &str| {
         let call = Wml::below(mount.dir()).file("x.wml", &script(flowops)).args(["x.wml", "--runtime", "1"]);
-        call.folder("there").args(["--dir", "there", "--no-settle"]).run()
+        call.folder("there").args(["--dir", "there", "--no-quiesce"]).run()
     };
     let by_slot = "flowop openfile name=op,filesetname=f,fd=1,directio\nflowop read name=odd,fd=1,iosize=1000\n\
         flowop closefile name=cl,fd=1";

@@ -134,10 +134,10 @@ fn what_is_left_to_write_is_waited_for_or_recorded() {
     let mount = Mount::new(Fs::Ext4, image());
     // Without `cached` nothing else would wait.
     let script = SCRIPT.replace(",cached=$cached", "").replace("set $cached=false\n", "").replace(",reuse", "");
-    for (options, settled) in [(&[][..], true), (&["--no-settle"][..], false)] {
+    for (options, quiesced) in [(&[][..], true), (&["--no-quiesce"][..], false)] {
         let call = Wml::new().file("w.wml", &script).args(["w.wml", "--dir"]).args([mount.dir()]);
         let run = call.args(options.iter().copied()).result().run().exits(0).only_run();
-        assert_eq!(run["settled"], settled);
+        assert_eq!(run["quiesced"], quiesced);
         assert_eq!(run["cache_state"], "as-is");
         assert!(run["set"].is_null() && number(&run["filesets"][0], &["sync_seconds"]) >= 0.0);
     }

@@ -146,13 +146,13 @@ fn a_collector_runs_until_the_snapshot() {
 fn load_reads_definitions_and_a_run_becomes_the_default() {
     let own = format!("{SMALL}eventgen rate=100\nrun 1\npsrun -1 1\necho \"loaded\"\nquit\n");
     let call = Wml::below(&memory()).file("own.f", &own).file("s.f", "load own\necho \"after\"\nrun\n");
-    let output = call.args(["s.f", "--no-settle"]).result().run().exits(0);
+    let output = call.args(["s.f", "--no-quiesce"]).result().run().exits(0);
     assert_eq!(output.only_run()["requested_seconds"], 1.0);
     assert!(output.stdout.starts_with("loaded\nafter\n"), "{}", output.stdout);
     assert_eq!(output.result()["script"]["path"], "s.f", "the result holds the script that was run");
     // Beside the script, wherever that lies.
     let call = Wml::below(&memory()).file("sub/own.f", &own).file("sub/s.f", "load own\n");
-    call.args(["sub/s.f", "--no-settle"]).run().exits(0);
+    call.args(["sub/s.f", "--no-quiesce"]).run().exits(0);
     let wrong = Wml::below(&memory()).file("s.f", "load s\n").args(["s.f"]).run().exits(2);
     assert!(wrong.stderr.contains("circle"), "{}", wrong.stderr);
     let wrong = script("load varmial\n").run().exits(2);
@@ -225,7 +225,7 @@ fn modes_say_what_ends_a_run() {
 fn reports_on_the_way_are_headed_as_such() {
     for (period, heading) in [("0.3", "so far, after"), ("-1", "so far, the last")] {
         let text = format!("# dialect: fsl\n{SMALL}eventgen rate=100\npsrun {period} 2\n");
-        let output = Wml::new().file("x.wml", &text).args(["x.wml", "--no-settle", "--interval", "5"]).run().exits(0);
+        let output = Wml::new().file("x.wml", &text).args(["x.wml", "--no-quiesce", "--interval", "5"]).run().exits(0);
         let (on_the_way, end) = output.stdout.split_once("complete after").unwrap();
         assert!(on_the_way.contains(&format!("x.wml: {heading}")), "{}", output.stdout);
         assert!(!on_the_way.contains("processor"), "{}", output.stdout);
@@ -240,7 +240,7 @@ fn a_run_of_nothing_does_not_pass_for_one() {
     let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\
         define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k,iters=0 } }\nrun 1\n";
     for format in ["text", "none", "filebench", "filebench-1.4", "csv"] {
-        let call = Wml::new().file("x.wml", text).args(["x.wml", "--no-settle", "--quiet", "--format", format]);
+        let call = Wml::new().file("x.wml", text).args(["x.wml", "--no-quiesce", "--quiet", "--format", format]);
         let output = call.result().run().exits(0);
         assert_eq!(output.shown().matches(NOTHING).count(), 1, "{format}:\n{}", output.shown());
         let run = output.only_run();
@@ -251,7 +251,7 @@ fn a_run_of_nothing_does_not_pass_for_one() {
     assert!(!busy.exits(0).shown().contains("nothing was done"));
     // Processes that nobody measured.
     let unmeasured = text.replace("iters=0", "iters=1").replace("run 1", "create processes\nshutdown processes");
-    let output = Wml::new().file("x.wml", &unmeasured).args(["x.wml", "--no-settle"]).run().exits(0);
+    let output = Wml::new().file("x.wml", &unmeasured).args(["x.wml", "--no-quiesce"]).run().exits(0);
     assert!(output.stderr.contains("note: nothing was measured"), "{}", output.stderr);
 }
 
@@ -276,7 +276,7 @@ fn a_script_that_can_not_be_read_is_told_for_what_it_is() {
 fn cleaning_says_what_it_found_and_only_then_that_it_found_nothing() {
     let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\
         define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k } }\nrun 1\n";
-    let kept = Wml::new().file("x.wml", text).args(["x.wml", "--no-settle", "--keep"]).run().exits(0);
+    let kept = Wml::new().file("x.wml", text).args(["x.wml", "--no-quiesce", "--keep"]).run().exits(0);
     assert!(kept.left().iter().any(|name| name.starts_with("wmlrun-")), "{:?}", kept.left());
     let clean = || Wml::new().args(["clean"]).args([kept.dir()]).run().exits(0).stdout;
     let told = clean();

@@ -106,12 +106,12 @@ fn the_main_job_runs_small_or_is_refused_with_the_reason() {
     }
     let Some(groups) = Groups::new() else { return skip(TEST, "no control groups can be made") };
     let place = Place::new();
-    let small = "oltp_sync --runtime 1 --no-settle --set nshadows=10 --set ndbwriters=2 --set filesize=4m --set logfilesize=1m \
+    let small = "oltp_sync --runtime 1 --no-quiesce --set nshadows=10 --set ndbwriters=2 --set filesize=4m --set logfilesize=1m \
                  --set directio=0";
     for hide_sys in [false, true] {
         // As it is: more threads than are allowed.
         let output =
-            place.run(&groups, hide_sys, "oltp_sync --runtime 1 --no-settle --set filesize=1m --set directio=0");
+            place.run(&groups, hide_sys, "oltp_sync --runtime 1 --no-quiesce --set filesize=1m --set directio=0");
         let shown = place.assert_clean(&output);
         assert_eq!(output.status.code(), Some(3), "{shown}");
         assert!(shown.contains("pids.max") && shown.contains("help:"), "{shown}");

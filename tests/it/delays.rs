@@ -36,7 +36,7 @@ fn a_dear_pick_is_in_no_latency() {
         define fileset name=s,path=$dir,size=0,entries=600,dirwidth=3,dirgamma=0,prealloc\n\
         define process name=p { thread name=t { flowop statfile name=st,filesetname=s,indexed=$any } }\n";
     let call = Wml::below(slow.dir()).file("x.wml", script).under(["prlimit", "--nofile=600:600"]);
-    let run = call.args(["x.wml", "--runtime", "3", "--no-settle"]).result().run().exits(0).only_run();
+    let run = call.args(["x.wml", "--runtime", "3", "--no-quiesce"]).result().run().exits(0).only_run();
     let st = flowop(&run, "st");
     let (ops, tool) = (count(st, "ops") as f64, number(st, &["tool_ns_mean"]));
     let (p50, mean) = (number(st, &["latency_ns", "p50"]), number(st, &["latency_ns", "mean"]));
@@ -68,7 +68,7 @@ fn a_stall_is_once_in_service_and_a_quarter_of_responses() {
     let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
         define process name=p { thread name=t,rate=100,arrival=constant { flowop read name=rd,filename=f,iosize=4k,random } }\n";
     let call = Wml::below(slow.dir()).file("x.wml", script).alone();
-    let run = call.args(["x.wml", "--runtime", "4", "--no-settle"]).result().run().exits(0).only_run();
+    let run = call.args(["x.wml", "--runtime", "4", "--no-quiesce"]).result().run().exits(0).only_run();
     let rd = flowop(&run, "rd");
     let seconds = |key: &str, figure: &str| number(rd, &[key, figure]) / 1e9;
     assert!((395..=400).contains(&count(rd, "ops")), "{rd}");
@@ -110,7 +110,7 @@ fn an_error_is_told_with_flowop_line_path_and_number() {
              flowop {flowop} name=rd,fd=1,iosize=4k,random\n\
              flowop closefile name=cl,fd=1\n}} }}\n"
         );
-        let call = Wml::below(slow.dir()).file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-settle"]);
+        let call = Wml::below(slow.dir()).file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-quiesce"]);
         let output = call.args(["--engine", engine]).result().run().exits(1);
         let run = output.only_run();
         assert_eq!(run["state"], "failed");
@@ -143,7 +143,7 @@ fn what_stalls_at_the_end_is_late_and_not_lost() {
         });
         let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
             define process name=p { thread name=t { flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth=3 } }\n";
-        let call = Wml::below(slow.dir()).file("x.wml", script).args(["x.wml", "--runtime", "1", "--no-settle"]);
+        let call = Wml::below(slow.dir()).file("x.wml", script).args(["x.wml", "--runtime", "1", "--no-quiesce"]);
         let output = call.args(["--engine", engine]).result().run().exits(0);
         let run = output.only_run();
         assert_eq!(run["state"], "complete");
@@ -186,7 +186,7 @@ fn what_is_out_when_a_thread_is_done_still_counts() {
             };
             let run = |mode: &str, args: &[&str]| {
                 let call = Wml::below(slow.dir()).file("x.wml", &script(mode)).args(["x.wml", "--runtime", "20"]);
-                call.args(["--no-settle", "--engine", engine]).args(args).result().run()
+                call.args(["--no-quiesce", "--engine", engine]).args(args).result().run()
             };
             if fails {
                 let failed = run("alldone", &[]).exits(1).only_run();
@@ -229,7 +229,7 @@ fn an_error_after_the_end_fails_nothing() {
              thread name=ends {{\nflowop deletefile name=del,filesetname=s\n{finish}}}\n\
              thread name=late {{ flowop read name=rd,filename=f,iosize=4k,random }}\n}}\n"
         );
-        let call = Wml::below(slow.dir()).file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-settle"]);
+        let call = Wml::below(slow.dir()).file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-quiesce"]);
         let run = call.result().run().exits(0).only_run();
         assert_eq!((&run["state"], &run["ended_by"]), (&"complete".into(), &end.into()), "{mode}");
         assert_eq!(count(flowop(&run, "rd"), "ops"), 0);

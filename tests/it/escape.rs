@@ -136,8 +136,12 @@ fn what_a_script_says_and_where_its_files_lie_is_shown_as_text() {
         fs::create_dir(&dir).unwrap();
         let text = talkative(&in_a_string(dir.to_str().unwrap()));
         let name = format!("{}.wml", folder());
-        let output =
-            call.file(&name, &text).args(["--format", format, "--no-settle", "--clean", &name]).result().run().exits(0);
+        let output = call
+            .file(&name, &text)
+            .args(["--format", format, "--no-quiesce", "--clean", &name])
+            .result()
+            .run()
+            .exits(0);
         // What the script prints may have lines of its own on standard output, beside the report; nowhere else.
         // The rows of CSV end in both characters.
         plain(&output.stdout.replace("\r\n", "\n"), true);
@@ -307,7 +311,7 @@ fn the_page_of_a_batch_and_its_xml_are_text() {
     let output = Wml::new()
         .file("small.f", SMALL)
         .file("x.prof", &profile)
-        .args(["batch", "x.prof", "--no-settle"])
+        .args(["batch", "x.prof", "--no-quiesce"])
         .run()
         .exits(0);
     harmless(&output);
@@ -358,7 +362,7 @@ fn reader(format: &str) -> Wml {
     fs::create_dir_all(place.join("files")).unwrap();
     call.env("SECRET", SECRET).env("NUMBER", "4711").env("PLACE", place).args([
         "x.wml",
-        "--no-settle",
+        "--no-quiesce",
         "--format",
         format,
     ])
@@ -399,7 +403,7 @@ fn a_redacted_result_names_no_machine_and_no_path() {
         let script = call.dir().join("job.wml");
         let folder = call.dir().to_str().unwrap().to_owned();
         let call = call
-            .args(["--redact", "--no-settle", "--format", format, "--dir"])
+            .args(["--redact", "--no-quiesce", "--format", format, "--dir"])
             .args([files.into_os_string(), script.into_os_string()]);
         let output = call.result().run().exits(0);
         let document = output.result();
@@ -501,7 +505,7 @@ fn a_terminal_is_not_moved_by_anything_that_it_is_shown() {
         "plan right.wml",
         "plan --list right.wml",
         "fmt right.wml",
-        "--clean --no-settle right.wml",
+        "--clean --no-quiesce right.wml",
     ];
     for (n, words) in all.iter().enumerate() {
         // A line before and after: a screen that was cleared has lost the first.

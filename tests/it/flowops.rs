@@ -363,7 +363,7 @@ fn an_open_loop_offers_its_rate_and_tells_what_it_could_not_keep() {
     assert!(open.backlog > 50, "{open:?}");
     assert!(open.backlog_oldest_seconds > 0.3, "{open:?}");
     // What waits in the queue was not woken late.
-    assert!(open.woken_late_share.is_none_or(|share| share < 0.5), "{open:?}");
+    assert!(open.wakeup_latency_share.is_none_or(|share| share < 0.5), "{open:?}");
 }
 
 #[test]

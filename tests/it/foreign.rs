@@ -30,7 +30,7 @@ fn call(dir: &Path, extra: &str, flowops: &str) -> Wml {
 }
 
 fn longer(runtime: &str, dir: &Path, extra: &str, flowops: &str) -> Wml {
-    let call = Wml::new().file("w.wml", &script(extra, flowops)).args(["w.wml", "--runtime", runtime, "--no-settle"]);
+    let call = Wml::new().file("w.wml", &script(extra, flowops)).args(["w.wml", "--runtime", runtime, "--no-quiesce"]);
     call.timeout(Duration::from_mins(1)).args(["--dir"]).args([dir])
 }
 
@@ -278,7 +278,7 @@ fn numbers_that_the_layout_has_not_are_not_ours() {
         let script =
             script("", WRITE).replace(",dirwidth=20,dirgamma=0", more).replace("entries=8", "entries=60,leafdirs=7");
         let run = |dir: &Path| {
-            let call = Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "1", "--no-settle"]);
+            let call = Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "1", "--no-quiesce"]);
             call.args(["--dir"]).args([dir]).run()
         };
         let dir = place();

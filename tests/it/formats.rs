@@ -131,7 +131,7 @@ fn ten_lines_of_awk_read_either() {
         let read = String::from_utf8(awk.wait_with_output().unwrap().stdout).unwrap();
         let run = output.only_run();
         let (ops, rate) = (number(&run, &["summary", "ops"]), number(&run, &["summary", "ops_per_s"]));
-        let mb = number(&run, &["summary", "mb_per_s"]);
+        let mb = number(&run, &["summary", "mib_per_s"]);
         let rate = if format == "filebench" { format!("{rate:.3}") } else { format!("{rate:.1}") };
         assert_eq!(read, format!("{ops} ops {rate}/s {mb:.1} MB/s\n"));
         assert_eq!(flowops(&run).len(), 3);

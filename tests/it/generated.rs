@@ -83,7 +83,7 @@ fn what_is_made_of_the_tables_runs_and_its_result_is_true_to_itself() {
         let text = script(&mut numbers, &table);
         let engine = if n % 2 == 0 { "null" } else { "posix" };
         let call = Wml::below(&memory()).file("x.wml", &text);
-        let call = call.args(["x.wml", "--runtime", "0.02", "--no-settle", "--on-error", "count", "--engine", engine]);
+        let call = call.args(["x.wml", "--runtime", "0.02", "--no-quiesce", "--on-error", "count", "--engine", engine]);
         let output = call.result().run();
         let shown = format!("{text}{}", output.shown());
         assert!(!shown.contains("panicked"), "{shown}");

@@ -149,7 +149,7 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
         Kind::Unlink if moment == Moment::CleanUp => Act::After(Duration::from_millis(30)),
         _ => NO_TIME,
     });
-    let wml = Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--no-settle", "--clean"]);
+    let wml = Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--no-quiesce", "--clean"]);
     let wml = if moment == Moment::Population { wml.args(["--prepare-timeout", "2"]) } else { wml };
     let wml =
         wml.args(["--engine", "posix", "--on-error", "count", "--populate-threads", "1", "--dir"]).args([slow.dir()]);
@@ -302,7 +302,7 @@ fn result_on_the_file_system_that_hangs(elsewhere: bool) {
     });
     let json = slow.dir().join("out.json");
     let wml = Wml::new().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
-    let wml = wml.args(["x.wml", "--no-settle", "--engine", "posix", "--json"]).args([&json]);
+    let wml = wml.args(["x.wml", "--no-quiesce", "--engine", "posix", "--json"]).args([&json]);
     let results = if elsewhere { Path::new(".") } else { slow.dir() };
     let wml = wml.args(["--results"]).args([results]).args(["--dir"]);
     let running = wml.args([slow.dir()]).timeout(Duration::from_mins(6)).start();
@@ -335,7 +335,7 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
     }
     let slow = Slow::of_all(|kind, _, _| if kind == Kind::Write { Act::Hang } else { NO_TIME });
     let wml = Wml::new().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
-    let running = wml.args(["x.wml", "--no-settle", "--dir"]).args([slow.dir()]).start();
+    let running = wml.args(["x.wml", "--no-quiesce", "--dir"]).args([slow.dir()]).start();
     assert!(slow.wait_for_hang(Duration::from_mins(1)));
     running.signal(Signal::INT);
     let start = Instant::now();
@@ -351,7 +351,7 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
 /// A run that writes and reads, on some file system; what has happened when nothing is left of it but what the kernel holds.
 fn run_on(dir: &std::path::Path, break_it: impl FnOnce()) -> (Running, std::path::PathBuf, f64) {
     let flowops = "flowop write name=x,filesetname=data,iosize=4k,random\nflowop fsync name=f,filesetname=data";
-    let wml = Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--no-settle", "--engine", "posix", "--dir"]);
+    let wml = Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--no-quiesce", "--engine", "posix", "--dir"]);
     let (result, wml) = (wml.dir().join("result.json"), wml.args([dir]).result().timeout(Duration::from_mins(6)));
     let mut running = wml.start();
     running.wait_until_reading();

@@ -68,7 +68,7 @@ define process name=p {
 fn a_second_interrupt_ends_it_at_once_with_a_word() {
     let script = "define fileset name=data,path=$dir,entries=1,size=4k,prealloc=100\n\
         define process name=p { thread name=t { flowop statfile name=s,filesetname=data flowop delay name=d,value=1 } }\n";
-    let running = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "60", "--no-settle"]).alone().start();
+    let running = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "60", "--no-quiesce"]).alone().start();
     sleep(Duration::from_secs(2));
     // Both before the first can be acted on, as far as a machine lets them.
     running.signal(Signal::STOP);

@@ -20,7 +20,7 @@ const READER: &str = "define process name=p { thread name=t { flowop statfile na
 
 fn call(set: &str, processes: &str, limit: &str) -> Wml {
     let script = format!("define fileset name=data,path=$dir,dirwidth=20,prealloc=100,{set}\n{processes}");
-    let call = Wml::below(&memory()).file("x.wml", &script).args(["x.wml", "--no-settle"]).result();
+    let call = Wml::below(&memory()).file("x.wml", &script).args(["x.wml", "--no-quiesce"]).result();
     if limit.is_empty() { call } else { call.under(["prlimit", limit]) }
 }
 

@@ -343,7 +343,7 @@ fn print_in_a_tight_loop_is_counted_and_left_out() {
 #[test]
 fn fsflush_evicts_the_file_sets_only() {
     let script = DEFINED.to_owned() + "create files\nfsflush fstype=ext4\nrun 0.1\n";
-    let output = Wml::new().file("s.f", &script).args(["s.f", "--no-settle"]).run().exits(0);
+    let output = Wml::new().file("s.f", &script).args(["s.f", "--no-quiesce"]).run().exits(0);
     assert!(output.stderr.contains("--allow-drop-caches"), "{}", output.stderr);
 }
 

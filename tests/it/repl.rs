@@ -49,7 +49,7 @@ pub(crate) fn says(dir: &Path, options: &[&str], text: &str) -> (String, String,
 fn a_mistake_costs_a_statement_and_the_worst_one_is_the_status() {
     let dir = scratch();
     let text = "load oltp_sync\nset $filesize=1m\nset $nshadow=9\nflowopp x\nset $nshadows=13\nplan\nrun 0.2\nquit\n";
-    let (out, err, code) = says(dir.path(), &["--no-settle"], text);
+    let (out, err, code) = says(dir.path(), &["--no-quiesce"], text);
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("<stdin>:3:5") && err.contains("did you mean `$nshadows`?"), "{err}");
     assert!(err.contains("<stdin>:4:1") && err.contains("unknown command `flowopp`"), "{err}");
@@ -131,11 +131,11 @@ fn the_saved_script_does_what_the_session_did() {
           flowop appendfilerand name=a,filesetname=data,iosize=$size\n\
           flowop finishoncount name=f,value=500,target=r\n\
         } }\nset $mean=5k\nrun\nsave tuned.wml\n";
-    let (_, err, code) = says(dir.path(), &["--seed", "7", "--no-settle"], text);
+    let (_, err, code) = says(dir.path(), &["--seed", "7", "--no-quiesce"], text);
     assert_eq!(code, Some(0), "{err}");
     let session: Value = serde_json::from_slice(&std::fs::read(dir.path().join("tuned.json")).unwrap()).unwrap();
     let script = std::fs::read_to_string(dir.path().join("tuned.wml")).unwrap();
-    let alone = Wml::new().file("tuned.wml", &script).args(["--seed", "7", "--no-settle", "tuned.wml"]).result();
+    let alone = Wml::new().file("tuned.wml", &script).args(["--seed", "7", "--no-quiesce", "tuned.wml"]).result();
     let alone = alone.run().exits(0).result();
     let ops = done(&session);
     assert!(ops[0].1 >= 500 && ops[1].2 > 0, "{ops:?}");
@@ -153,7 +153,7 @@ fn other_workloads_leave_nothing_behind() {
         )
     };
     let text = format!("{}run 0.1\nclear\n{}clear\nrun 1\n", one("first"), one("second"));
-    let (_, err, code) = says(dir.path(), &["--no-settle"], &text);
+    let (_, err, code) = says(dir.path(), &["--no-quiesce"], &text);
     assert_eq!(code, Some(2), "{err}");
     assert_eq!(err.matches("making first").count(), 1, "{err}");
     assert_eq!(err.matches("making second").count(), 1, "{err}");
@@ -320,7 +320,7 @@ proptest! {
     #![proptest_config(config(30))]
     #[test]
     fn no_sequence_of_commands_breaks_it_on_a_disk(lines in sequences()) {
-        survives(&["--no-settle", "--format", "none", "--seed", "1"], &lines)?;
+        survives(&["--no-quiesce", "--format", "none", "--seed", "1"], &lines)?;
     }
 }
 
@@ -443,7 +443,7 @@ fn a_session_at_a_terminal() {
     }
     let dir = scratch();
     let command =
-        format!("env XDG_STATE_HOME={}/state {} repl --seed 5 --no-settle", dir.path().display(), binary().display());
+        format!("env XDG_STATE_HOME={}/state {} repl --seed 5 --no-quiesce", dir.path().display(), binary().display());
     let terminal = Terminal::start(dir.path(), (80, 24), &command);
     terminal.wait(|s| s.contains("wmlrun>"));
     terminal.line("load oltp_sync");
@@ -512,7 +512,7 @@ fn the_live_view_on_terminals_small_and_large() {
             let script = format!("define process name=p {{ thread name=t {{\n{each}}} }}\n");
             std::fs::write(dir.path().join("many.wml"), script).unwrap();
             let no_color = if colour { "" } else { "NO_COLOR=1" };
-            let command = format!("env {no_color} {} --runtime 600 --no-settle many.wml", binary().display());
+            let command = format!("env {no_color} {} --runtime 600 --no-quiesce many.wml", binary().display());
             let terminal = Terminal::start(dir.path(), size, &command);
             let screen = terminal.wait(|s| block(s).is_some());
             let rows = block(&screen).unwrap();
@@ -544,7 +544,7 @@ fn threads_that_work_never_see_the_terminal() {
         define process name=p { thread name=t,instances=2 { flowop read name=r,filesetname=data,iosize=4k,random } }\n";
     std::fs::write(dir.path().join("io.wml"), script).unwrap();
     let strace = "strace -ff -o trace -e trace=pread64,write,writev,ioctl";
-    let command = format!("{strace} {} --runtime 600 --interval 0.2 --no-settle io.wml", binary().display());
+    let command = format!("{strace} {} --runtime 600 --interval 0.2 --no-quiesce io.wml", binary().display());
     let terminal = Terminal::start(dir.path(), (80, 24), &command);
     // Two seconds or more: on a busy machine the view may leave any one of them out.
     let seconds = |rows: &[&str]| rows[0].split(' ').next().and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0);

@@ -104,7 +104,7 @@ fn a_tree_that_was_refused_stays() {
         )
     };
     let run = |text: &str, args: &[&str]| {
-        let call = Wml::new().file("x.wml", text).args(["x.wml", "--runtime", "0.2", "--no-settle", "--dir"]);
+        let call = Wml::new().file("x.wml", text).args(["x.wml", "--runtime", "0.2", "--no-quiesce", "--dir"]);
         call.args([dir.path()]).args(args).run()
     };
     run(&script(10, ""), &[]).exits(0);

@@ -35,7 +35,8 @@ fn run(slow: &Slow, flowops: &str, args: &[&str]) -> Output {
         "define fileset name=data,path=$dir,size=40000,entries=4,dirwidth=10,prealloc=100\n\
          define process name=p {{ thread name=t {{ {flowops} }} }}\n"
     );
-    let call = Wml::new().file("x.wml", &script).args(["x.wml", "--runtime", "0.5", "--no-settle", "--clean", "--dir"]);
+    let call =
+        Wml::new().file("x.wml", &script).args(["x.wml", "--runtime", "0.5", "--no-quiesce", "--clean", "--dir"]);
     call.args([slow.dir()]).args(args).result().timeout(Duration::from_mins(1)).run()
 }
 

@@ -90,7 +90,7 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
 #[test]
 fn time_in_which_it_was_stopped_is_told() {
     let mut running = Wml::below(&memory())
-        .args(["randomread", "--runtime", "6", "--set", "filesize=1m", "--no-settle"])
+        .args(["randomread", "--runtime", "6", "--set", "filesize=1m", "--no-quiesce"])
         .result()
         .start();
     running.wait_until_reading();
@@ -114,7 +114,7 @@ fn of_starts_at_the_same_moment_exactly_one_wins() {
         let place = tempfile::Builder::new().prefix("wmlrun-").tempdir_in(crate::cmd::scratch()).unwrap();
         let start = || {
             let wml =
-                Wml::new().file("x.wml", script).args(["x.wml", "--runtime", "2", "--no-settle", "--clean", "--dir"]);
+                Wml::new().file("x.wml", script).args(["x.wml", "--runtime", "2", "--no-quiesce", "--clean", "--dir"]);
             wml.args([place.path()]).start()
         };
         let running: Vec<Running> = (0..4).map(|_| start()).collect();
@@ -207,7 +207,7 @@ fn whenever_it_is_killed_nothing_foreign_changes_and_the_next_run_works() {
         let call = || {
             let script = crate::scripts::personality(name);
             let mut command = Command::new(binary());
-            command.args([name, "--runtime", "1", "--no-settle", "--quiet", "--dir"]).arg(&dir);
+            command.args([name, "--runtime", "1", "--no-quiesce", "--quiet", "--dir"]).arg(&dir);
             for (name, value) in script.small().into_iter().chain(script.few_threads()).chain(script.buffered()) {
                 command.args(["--set", &format!("{name}={value}")]);
             }

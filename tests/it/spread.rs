@@ -12,7 +12,7 @@ const SET: &str = "define fileset name=data,path=\"$dir/a:$dir/b\",entries=101,d
 fn run(dir: &Path, thread: &str, args: &[&str]) -> Output {
     let script = format!("{SET}define process name=p {{ thread name=t,instances=2 {{\n{thread}\n}} }}\n");
     let call = Wml::below(&memory()).file("x.wml", &script).result();
-    call.args(["x.wml", "--runtime", "1", "--no-settle", "--dir", dir.to_str().unwrap()]).args(args).run()
+    call.args(["x.wml", "--runtime", "1", "--no-quiesce", "--dir", dir.to_str().unwrap()]).args(args).run()
 }
 
 /// The files below a root, the marker left out.
@@ -79,7 +79,7 @@ fn a_part_in_which_nothing_can_be_done_gives_way_to_another() {
         );
         let call = Wml::below(&memory()).file("x.wml", &script).result().args(["x.wml", "--runtime", "0.3"]);
         let code = i32::from(possible == 0);
-        let output = call.folder("here").args(["--no-settle", "--dir", "here"]).run().exits(code);
+        let output = call.folder("here").args(["--no-quiesce", "--dir", "here"]).run().exits(code);
         let run = output.only_run();
         let parts = run["filesets"].as_array().unwrap().iter();
         let can = |part: &&serde_json::Value| (1..count(&part["layout"], "entries")).contains(&count(part, "files"));
@@ -105,7 +105,7 @@ fn the_parts_are_reused_and_cleaned_like_any_set() {
 
 /// A run of its own fresh directory, and what it leaves where it stood.
 fn left_by(run: impl FnOnce(Wml) -> Output, script: &str) -> Vec<String> {
-    let output = run(Wml::below(&memory()).file("x.wml", script).args(["x.wml", "--no-settle"]));
+    let output = run(Wml::below(&memory()).file("x.wml", script).args(["x.wml", "--no-quiesce"]));
     let entries = fs::read_dir(output.dir()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     entries.filter(|name| name.starts_with("wmlrun-")).collect()
 }
@@ -134,7 +134,7 @@ fn what_was_made_until_an_interrupt_is_told() {
                   define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
     let under = ["timeout", "--foreground", "--signal=INT", "--preserve-status", "1"].map(str::to_owned);
     let call = Wml::below(&memory()).file("x.wml", script).under(under);
-    let output = call.folder("here").args(["x.wml", "--no-settle", "--dir", "here", "--runtime", "100"]);
+    let output = call.folder("here").args(["x.wml", "--no-quiesce", "--dir", "here", "--runtime", "100"]);
     let output = output.run().exits(130);
     for words in ["interrupted while files were made", "here/data stays", "`wmlrun clean here`"] {
         assert!(output.stderr.contains(words), "{words}\n{}", output.stderr);

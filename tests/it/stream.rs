@@ -24,7 +24,7 @@ fn trace(path: &Path) -> Vec<(String, Entry)> {
 
 /// Runs a script of one thread under strace; the stream's entries and the calls of its steps.
 fn both(script: &str, sets: &[(&str, &str)], n: u64) -> (Vec<Entry>, Vec<Call>) {
-    let call = Wml::below(&memory()).args([script, "--seed", "7", "--no-settle"]).sets(sets);
+    let call = Wml::below(&memory()).args([script, "--seed", "7", "--no-quiesce"]).sets(sets);
     let files = call.dir().join("files");
     fs::create_dir(&files).unwrap();
     let call = call.args(["--runtime", short_or_long("2", "40"), "--trace", &format!("trace.txt:{n}")]);
@@ -146,7 +146,7 @@ run
 
 fn digested(seed: &str) -> Output {
     let call = Wml::below(&memory()).file("four.wml", FOUR).result();
-    call.args(["four.wml", "--seed", seed, "--digest=500", "--trace", "t:500", "--no-settle"]).run().exits(0)
+    call.args(["four.wml", "--seed", seed, "--digest=500", "--trace", "t:500", "--no-quiesce"]).run().exits(0)
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn instances_of_a_process_do_different_things() {
 
 #[test]
 fn nobody_is_asked_without_need() {
-    let call = Wml::below(&memory()).file("four.wml", FOUR).result().args(["four.wml", "--no-settle"]);
+    let call = Wml::below(&memory()).file("four.wml", FOUR).result().args(["four.wml", "--no-quiesce"]);
     let output = call.run().exits(0);
     assert!(output.only_run()["digest"].is_null());
     let output = Wml::new().args(["randomread", "--trace", "file"]).run().exits(2);

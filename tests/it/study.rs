@@ -201,7 +201,7 @@ fn every_workload_runs_in_order_and_what_can_t_is_told_first() {
     let profile = "DEFAULTS {\n  runtime = 1;\n  nfiles = 20;\n  nthreads = 2;\n}\n\
         CONFIG one {\n  personality = varmail;\n}\n\
         CONFIG two {\n  personality = webproxy;\n  nfiles = 30;\n}\n";
-    let output = Wml::below(&memory()).file("p.prof", profile).args(["batch", "p.prof", "--no-settle"]).result().run();
+    let output = Wml::below(&memory()).file("p.prof", profile).args(["batch", "p.prof", "--no-quiesce"]).result().run();
     let result = output.exits(0).result();
     let files: Vec<_> =
         result["runs"].as_array().unwrap().iter().map(|run| run["variables"]["nfiles"].as_u64().unwrap()).collect();

@@ -34,7 +34,7 @@ pub(crate) fn assert_adds_up(run: &Value) {
 #[track_caller]
 fn runs(script: &str, args: &[&str], code: i32) -> Vec<Value> {
     let set = "define fileset name=data,path=$dir,entries=50,dirwidth=20,size=4k,prealloc=100\n";
-    let call = Wml::below(&memory()).file("x.wml", &format!("{set}{script}")).args(["x.wml", "--no-settle"]);
+    let call = Wml::below(&memory()).file("x.wml", &format!("{set}{script}")).args(["x.wml", "--no-quiesce"]);
     let output = call.args(args).result().run().exits(code);
     let runs = output.result()["runs"].as_array().unwrap().clone();
     assert!(!runs.is_empty(), "{}", output.shown());
@@ -50,7 +50,7 @@ const READERS: &str =
 fn nothing_is_lost_between_the_gate_and_the_first_look() {
     let few = [("nfiles", "200")];
     let call =
-        Wml::below(&memory()).args(["webserver", "--runtime", "1", "--no-settle", "--interval", "0.3"]).sets(&few);
+        Wml::below(&memory()).args(["webserver", "--runtime", "1", "--no-quiesce", "--interval", "0.3"]).sets(&few);
     assert_adds_up(&call.result().run().exits(0).only_run());
 }
 
@@ -109,7 +109,7 @@ fn a_run_that_ends_early_adds_up() {
 fn an_interrupted_run_adds_up() {
     let fileserver = personality("fileserver");
     let sets = fileserver.small();
-    let call = Wml::below(&memory()).args(["fileserver", "--runtime", "60", "--no-settle"]).sets(&sets).result();
+    let call = Wml::below(&memory()).args(["fileserver", "--runtime", "60", "--no-quiesce"]).sets(&sets).result();
     let mut running = call.timeout(Duration::from_mins(1)).start();
     running.wait_until_reading();
     running.signal(Signal::INT);

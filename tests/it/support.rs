@@ -53,7 +53,7 @@ pub(crate) fn null(milliseconds: u64) -> Settings {
     Settings {
         engine: wml::engine::find("null").unwrap(),
         runtime: Some(Duration::from_millis(milliseconds)),
-        settle: false,
+        quiesce: false,
         ..Settings::default()
     }
 }

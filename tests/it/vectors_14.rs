@@ -157,7 +157,7 @@ fn o08_the_files_of_statistics_have_their_forms() {
 fn o09_the_parts_of_oltp_sync_stand_to_one_another_as_the_script_says() {
     // Counted from gate to end, and not between two readings of threads that go on meanwhile: those see unlike moments.
     let script = "load oltp_sync\nrun 2\n";
-    let call = Wml::below(&memory()).file("s.f", script).args(["s.f", "--no-settle", "--set", "filesize=2m"]).result();
+    let call = Wml::below(&memory()).file("s.f", script).args(["s.f", "--no-quiesce", "--set", "filesize=2m"]).result();
     let run = call.sets(&[("nshadows", "4"), ("ndbwriters", "3"), ("usermode", "100")]).run().exits(0).only_run();
     let posts = ops(&run, "shadow-post-dbwr");
     assert!(posts > 2000, "{posts}");

@@ -15,7 +15,7 @@ pub(crate) fn script(text: &str) -> Wml {
     let call = Wml::below(&memory()).file("script.f", text);
     let files = call.dir().join("files");
     fs::create_dir(&files).unwrap();
-    let call = call.args(["script.f", "--no-settle"]);
+    let call = call.args(["script.f", "--no-quiesce"]);
     if text.contains("$dir") { call.args(["--dir".into(), files.into_os_string()]) } else { call }
 }
 
@@ -394,7 +394,7 @@ fn v28_reuse_mends_in_place_and_only_the_same_layout() {
     fs::write(at("00000001/00000003"), b"short").unwrap();
     let again = |sets: &[(&str, &str)]| {
         let dir = files.display().to_string();
-        let call = Wml::below(&memory()).file("script.f", text).args(["script.f", "--no-settle"]);
+        let call = Wml::below(&memory()).file("script.f", text).args(["script.f", "--no-quiesce"]);
         call.sets(&[&[("dir", dir.as_str())], sets].concat()).run()
     };
     again(&[]).exits(0);
@@ -443,7 +443,7 @@ fn v30_v31_as_many_as_memory_holds() {
 /// The figures of Filebench's own fileserver, webproxy and oltp were those of one machine; the shares of oltp are anyone's.
 #[test]
 fn v32_the_parts_of_oltp_stand_to_one_another_as_the_script_says() {
-    let call = Wml::below(&memory()).args(["oltp", "--runtime", "2", "--no-settle", "--set", "filesize=2m"]).result();
+    let call = Wml::below(&memory()).args(["oltp", "--runtime", "2", "--no-quiesce", "--set", "filesize=2m"]).result();
     let run = call.sets(&[("nshadows", "4"), ("ndbwriters", "3"), ("usermode", "100")]).run().exits(0).only_run();
     let posts = ops(&run, "shadow-post-dbwr");
     assert!(posts > 2000, "{posts}");

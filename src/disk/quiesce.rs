@@ -17,9 +17,9 @@ const FEW: u64 = 8 << 20;
 /// If they have not fallen for so long, they will not.
 const FLAT: Duration = Duration::from_millis(600);
 
-/// What a settling did.
+/// The outcome of [`quiesce`].
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
-pub struct Settled {
+pub struct Quiesced {
     /// Seconds that `syncfs` and the wait took.
     pub seconds: f64,
     /// Bytes dirty or being written in the whole machine before.
@@ -51,9 +51,9 @@ pub fn in_memory(dir: &Path) -> bool {
 }
 
 /// Writes back the file systems that these directories lie on, and waits for calm. A stop ends the wait, not `syncfs`.
-pub fn settle<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Settled, (usize, os::Errno)> {
+pub fn quiesce<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Quiesced, (usize, os::Errno)> {
     let start = Instant::now();
-    let mut settled = Settled { dirty_before: dirty_bytes(), ..Settled::default() };
+    let mut quiesced = Quiesced { dirty_before: dirty_bytes(), ..Quiesced::default() };
     let mut done = Vec::new();
     let mut on_disk = false;
     for (at, dir) in dirs.iter().enumerate() {
@@ -70,11 +70,11 @@ pub fn settle<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Settled, 
         synced.map_err(|e| (at, e))?;
     }
     if on_disk {
-        settled.ran_out = !calm(stop);
+        quiesced.ran_out = !calm(stop);
     }
-    settled.dirty_after = dirty_bytes();
-    settled.seconds = start.elapsed().as_secs_f64();
-    Ok(settled)
+    quiesced.dirty_after = dirty_bytes();
+    quiesced.seconds = start.elapsed().as_secs_f64();
+    Ok(quiesced)
 }
 
 /// Waits until little is dirty, or no less than a while ago. `false` if that did not come.
