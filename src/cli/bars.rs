@@ -1,6 +1,6 @@
 //! Progress of population: a bar on a terminal, a line every few seconds elsewhere.
 
-use super::console::tell;
+use super::console::notice;
 use crate::disk::prepare::{Phase, Progress};
 use crate::util::{count, printable, size};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -73,7 +73,7 @@ impl Progress for Bars {
             state.drawn = Some(bar);
         } else if phase == Phase::Populate {
             state.last = Some(Instant::now());
-            tell(&format!("{}{amount}", state.what));
+            notice(&format!("{}{amount}", state.what));
         }
     }
 
@@ -97,7 +97,7 @@ impl Progress for Bars {
                 files as f64 / state.files.max(1) as f64
             };
             let left = if part > 0.0 { seconds * (1.0 - part) / part } else { 0.0 };
-            tell(&format!("{}: {:.0} %, {rate}, {left:.0} s left", state.what, part * 100.0));
+            notice(&format!("{}: {:.0} %, {rate}, {left:.0} s left", state.what, part * 100.0));
         }
     }
 }

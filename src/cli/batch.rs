@@ -81,17 +81,18 @@ pub(super) fn batch(
             return 3;
         }
     };
-    let home = match home(&profile, &jobs, path, settings) {
-        Ok((home, mapped)) => {
+    let results_dir = match results_dir(&profile, &jobs, path, settings) {
+        Ok((results_dir, mapped)) => {
             if let Some(wanted) = mapped {
-                let text = format!("`stats = {wanted};` is outside of the results directory: see {}", home.display());
+                let text =
+                    format!("`stats = {wanted};` is outside of the results directory: see {}", results_dir.display());
                 console::warning(&text, &format!("`--allow-write {wanted}` lets the profile write there"));
             }
-            home
+            results_dir
         }
-        Err((home, e)) => {
+        Err((results_dir, e)) => {
             let help = "name another directory in `stats = …;`";
-            console::error(&format!("{} can't be made: {e}", home.display()), Some(help));
+            console::error(&format!("{} can't be made: {e}", results_dir.display()), Some(help));
             return 3;
         }
     };
@@ -99,7 +100,7 @@ pub(super) fn batch(
     for job in &jobs {
         let mut console = console();
         console.note(&format!("workload {} ({})", job.config.name.node, job.found.name));
-        let done = match run(job, &profile, path, &home, settings, interrupt, &mut console) {
+        let done = match run(job, &profile, path, &results_dir, settings, interrupt, &mut console) {
             Ok(done) => done,
             Err(e) => {
                 console::error(&format!("the results of `{}` can't be written: {e}", job.config.name.node), None);
@@ -108,8 +109,8 @@ pub(super) fn batch(
         };
         let stop = matches!(done.status, Status::Interrupted(_));
         all.push(done);
-        let index = home.join("index.html");
-        let written = page(&home, &profile, &all)
+        let index = results_dir.join("index.html");
+        let written = page(&results_dir, &profile, &all)
             .and_then(|page| output::replace(&index, &mut |out| out.write_all(page.as_bytes())));
         if let Err(e) = written {
             console::error(&format!("the page of the batch can't be written: {e}"), None);
@@ -123,11 +124,14 @@ pub(super) fn batch(
     if let Some(writer) = writer.take()
         && let Err(e) = writer.finish(&joined(path, &text, &all, settings.redact))
     {
-        let home = home.display();
-        console::error(&format!("the result file can't be written: {e}"), Some(&format!("the results are in {home}")));
+        let results_dir = results_dir.display();
+        console::error(
+            &format!("the result file can't be written: {e}"),
+            Some(&format!("the results are in {results_dir}")),
+        );
         status = status.max(Status::Failed);
     }
-    console().note(&format!("the results are in {}", home.display()));
+    console().note(&format!("the results are in {}", results_dir.display()));
     status.code()
 }
 
@@ -251,7 +255,7 @@ fn check(
 
 /// Makes the directory of the batch: `STATS/HOST-FILESYSTEM-PROFILE-TIME`, below the results directory; and what the profile
 /// says instead, if that leads elsewhere. An error comes with the path that it is about.
-fn home(
+fn results_dir(
     profile: &Profile,
     jobs: &[Job<'_>],
     path: &Path,
@@ -276,8 +280,8 @@ fn home(
     let mapped = results.place(Path::new(&stats)).mapped.then(|| stats.clone());
     let place = results.place(&Path::new(&stats).join(name));
     // Of two batches in one second the other gets a number.
-    let home = results.make_new_dir(&place).map_err(|e| (place.path(), e))?;
-    Ok((home, mapped))
+    let results_dir = results.make_new_dir(&place).map_err(|e| (place.path(), e))?;
+    Ok((results_dir, mapped))
 }
 
 /// Runs one workload. An error is one of its directory's.
@@ -285,13 +289,13 @@ fn run<'a>(
     job: &Job<'a>,
     profile: &'a Profile,
     path: &Path,
-    home: &Path,
+    results_dir: &Path,
     settings: &Settings,
     interrupt: &Arc<AtomicUsize>,
     console: &mut Console,
 ) -> std::io::Result<Done<'a>> {
     let name = &job.config.name.node;
-    let dir = home.join(name);
+    let dir = results_dir.join(name);
     std::fs::create_dir(&dir)?;
     let personality = profile.value(job.config, "personality").map_or("", |p| p.node.as_str());
     // The personality lies beside the script that loads it, under the name that the profile has for it.
@@ -384,8 +388,8 @@ fn measured<'a>(done: &'a Done<'_>) -> Option<&'a Run> {
     done.document.runs.last()
 }
 
-fn page(home: &Path, profile: &Profile, all: &[Done<'_>]) -> std::io::Result<String> {
-    let title = home.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+fn page(results_dir: &Path, profile: &Profile, all: &[Done<'_>]) -> std::io::Result<String> {
+    let title = results_dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let description = all.first().and_then(|d| profile.value(d.config, "description"));
     let mounts = all.iter().filter_map(measured).flat_map(|run| &run.environment.mounts);
     let place = all.first().map_or_else(String::new, |d| {
@@ -404,7 +408,7 @@ fn page(home: &Path, profile: &Profile, all: &[Done<'_>]) -> std::io::Result<Str
                 ("XML", format!("stats.{name}.xml")),
                 ("JSON", "result.json".to_owned()),
             ];
-            let there = names.into_iter().filter(|(_, file)| home.join(name).join(file).is_file());
+            let there = names.into_iter().filter(|(_, file)| results_dir.join(name).join(file).is_file());
             index::Workload {
                 name,
                 personality: &d.personality,

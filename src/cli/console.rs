@@ -22,14 +22,14 @@ pub(super) fn error(text: &str, help: Option<&str>) {
 
 /// Prints a warning, and what to do about it.
 pub(super) fn warning(text: &str, help: &str) {
-    tell(&format!("warning: {text}\n  = help: {help}"));
+    notice(&format!("warning: {text}\n  = help: {help}"));
 }
 
 fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
     let code = code.map_or(String::new(), |c| format!("[{c}]"));
-    tell(&format!("error{code}: {}", printable::short(text, MESSAGE)));
+    notice(&format!("error{code}: {}", printable::short(text, MESSAGE)));
     if let Some(help) = help.filter(|h| !h.is_empty()) {
-        tell(&format!("  = help: {}", printable::short(help, MESSAGE)));
+        notice(&format!("  = help: {}", printable::short(help, MESSAGE)));
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
     let style = if colour { diag::Style::Colour } else { diag::Style::Plain };
     let _ = std::io::stderr().write_all(diag::render(map, &found[..found.len().min(MOST)], style).as_bytes());
     if found.len() > MOST {
-        tell(&format!("… and {} more", count::grouped((found.len() - MOST) as u64)));
+        notice(&format!("… and {} more", count::grouped((found.len() - MOST) as u64)));
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn say(text: &str) {
 
 /// Lines on standard error, without control characters, in one write, so that a run is disturbed as little as can be; a reader
 /// that has gone is no error.
-pub(super) fn tell(text: &str) {
+pub(super) fn notice(text: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", printable::lines(text)).as_bytes());
 }
 
@@ -124,7 +124,7 @@ impl Console {
 impl Front for Console {
     fn line(&mut self, text: &str) {
         self.live.clear();
-        if self.report.for_programs() || self.taken { tell(text) } else { say(text) }
+        if self.report.for_programs() || self.taken { notice(text) } else { say(text) }
     }
 
     fn script_line(&mut self, text: &str) {
@@ -132,7 +132,7 @@ impl Front for Console {
         if self.report.for_programs() || self.taken {
             // Beside the program's own messages a script's words are told apart from them.
             for line in text.split('\n') {
-                tell(&format!("script: {line}"));
+                notice(&format!("script: {line}"));
             }
         } else {
             say(text);
@@ -142,7 +142,7 @@ impl Front for Console {
     fn note(&mut self, text: &str) {
         self.live.clear();
         if !self.quiet {
-            tell(&format!("note: {}", printable::short(text, MESSAGE)));
+            notice(&format!("note: {}", printable::short(text, MESSAGE)));
         }
     }
 
@@ -166,7 +166,7 @@ impl Front for Console {
         let place = places(&run.environment.mounts);
         let multiple = if memory > 0 { bytes as f64 / memory as f64 } else { 0.0 };
         let time = seconds.map_or("until it is done".to_owned(), |s| format!("for {s} s"));
-        tell(&format!(
+        notice(&format!(
             "running {time}: {}, {} on {place}, {} = {multiple:.2} × memory",
             count::count(run.processes, "process"),
             count::count(run.threads, "thread"),
@@ -188,8 +188,8 @@ impl Front for Console {
             && let Some(nothing) = warnings::nothing_done(document, run)
         {
             let (message, advice) = (nothing.message(), nothing.advice());
-            tell(&format!("warning: {}", printable::short(&message, MESSAGE)));
-            tell(&format!("  = help: {}", printable::short(advice, MESSAGE)));
+            notice(&format!("warning: {}", printable::short(&message, MESSAGE)));
+            notice(&format!("  = help: {}", printable::short(advice, MESSAGE)));
         }
         if let Some(failure) = &run.failure {
             let place = failure.flowop.as_ref().map_or(String::new(), |f| {
@@ -207,7 +207,7 @@ impl Front for Console {
         for s in run.stragglers.iter().take(STRAGGLERS) {
             let path = s.path.as_ref().map_or(String::new(), |path| format!(" on {}", printable::line(path)));
             let place = s.wait_channel.as_ref().map_or(String::new(), |w| format!(", in the kernel at {w}"));
-            tell(&format!(
+            notice(&format!(
                 "note: {} (process {}, thread {}) has not come back from its call{path}{place}",
                 printable::line(&s.flowop),
                 s.instance + 1,
@@ -215,7 +215,7 @@ impl Front for Console {
             ));
         }
         if let Some(more @ 1..) = run.stragglers.len().checked_sub(STRAGGLERS) {
-            tell(&format!("note: nor have {}", count::count(more as u64, "other thread")));
+            notice(&format!("note: nor have {}", count::count(more as u64, "other thread")));
         }
     }
 

@@ -3,7 +3,7 @@
 //! In: what the timeline recorded. Out: text on standard error. Drawn by the thread that waits for the run to end, so that nothing of
 //! it is on the path of an operation. Deliberately absent: numbers of its own; the report has the exact ones.
 
-use super::console::tell;
+use super::console::notice;
 use crate::result::{Flowop, Interval, Run};
 use crate::runtime::Tick;
 use crate::util::count::{grouped, measured};
@@ -60,7 +60,7 @@ impl Live {
                 let lines = block(run, elapsed, &trouble, screen.size(), self.colour);
                 screen.draw(&lines);
             }
-            None => tell(&plain(run, elapsed, &trouble)),
+            None => notice(&plain(run, elapsed, &trouble)),
         }
     }
 
@@ -135,12 +135,14 @@ impl Now {
         let threads = run.threads.max(1) as f64;
         let starved = starved_ns as f64 / 1e9 / (elapsed.max(1e-9) * threads);
         let hungriest = (0..trouble.len()).max_by_key(|i| trouble[*i].starved_ns).filter(|_| starved_ns > 0);
-        let Some(piece) = run.intervals.last() else { return Self { errors, starved, hungriest, ..Self::default() } };
-        let io = || run.flowops.iter().zip(&piece.flowops).filter(|(f, _)| f.class.is_io()).map(|(_, p)| p);
+        let Some(interval) = run.intervals.last() else {
+            return Self { errors, starved, hungriest, ..Self::default() };
+        };
+        let io = || run.flowops.iter().zip(&interval.flowops).filter(|(f, _)| f.class.is_io()).map(|(_, p)| p);
         let ops: u64 = io().map(|p| p.ops).sum();
         let bytes: u64 = io().map(|p| p.bytes).sum();
         let time: f64 = io().filter_map(|p| Some(p.mean_ns? * p.ops as f64)).sum();
-        let length = piece.seconds.max(1e-9);
+        let length = interval.seconds.max(1e-9);
         Self {
             ops_per_s: ops as f64 / length,
             bytes_per_s: bytes as f64 / length,
@@ -254,9 +256,9 @@ fn rows(run: &Run, room: usize) -> Vec<usize> {
 
 fn row(run: &Run, i: usize, name: &str, name_width: usize, spark_width: usize) -> String {
     let last = run.intervals.last();
-    let piece = last.and_then(|p| p.flowops.get(i));
+    let interval = last.and_then(|p| p.flowops.get(i));
     let number = |n: Option<u64>| latency(n.map_or(f64::NAN, |ns| ns as f64));
-    let mb = last.zip(piece).map_or(0.0, |(p, f)| f.bytes as f64 / f64::from(1 << 20) / p.seconds.max(1e-9));
+    let mb = last.zip(interval).map_or(0.0, |(p, f)| f.bytes as f64 / f64::from(1 << 20) / p.seconds.max(1e-9));
     let long = name.chars().count();
     // The end of a long name tells more than its beginning.
     let name = if long > name_width {
@@ -267,16 +269,16 @@ fn row(run: &Run, i: usize, name: &str, name_width: usize, spark_width: usize) -
     let mut line = format!(
         "{name:name_width$}{:>10}{:>10}{:>10}{:>10}  ",
         measured(last.and_then(|p| rate(p, i)).unwrap_or(0.0)),
-        if piece.is_some_and(|p| p.bytes > 0) { measured(mb) } else { "-".to_owned() },
-        number(piece.and_then(|p| p.p50_ns)),
-        number(piece.and_then(|p| p.p99_ns)),
+        if interval.is_some_and(|p| p.bytes > 0) { measured(mb) } else { "-".to_owned() },
+        number(interval.and_then(|p| p.p50_ns)),
+        number(interval.and_then(|p| p.p99_ns)),
     );
     line.push_str(&sparkline(run, i, spark_width));
     line
 }
 
-fn rate(piece: &Interval, flowop: usize) -> Option<f64> {
-    piece.flowops.get(flowop).map(|p| p.ops as f64 / piece.seconds.max(1e-9))
+fn rate(interval: &Interval, flowop: usize) -> Option<f64> {
+    interval.flowops.get(flowop).map(|p| p.ops as f64 / interval.seconds.max(1e-9))
 }
 
 /// The last intervals' rates as little columns, the highest of them full.
@@ -306,7 +308,7 @@ mod tests {
             class: if i % 3 == 2 { Class::Sync } else { Class::Io },
             ..Flowop::default()
         };
-        let piece = |t: usize| Interval {
+        let interval = |t: usize| Interval {
             t: t as f64,
             seconds: 1.0,
             flowops: (0..flowops)
@@ -327,7 +329,7 @@ mod tests {
             requested_seconds: Some(60.0),
             threads: 10,
             flowops: (0..flowops).map(identity).collect(),
-            intervals: (1..=intervals).map(piece).collect(),
+            intervals: (1..=intervals).map(interval).collect(),
             ..Run::default()
         }
     }

@@ -4,7 +4,7 @@
 //! signal. After a run it leaves what can't be removed where it is. During a run nobody waits for a file system but the threads
 //! that are measured.
 
-use super::console::{error, tell};
+use super::console::{error, notice};
 use crate::disk::quiesce;
 use crate::os::{blocked, signals, steps};
 use crate::session::{Stage, Waiting, Watch};
@@ -80,7 +80,7 @@ impl Watchdog {
         let signal = self.interrupt.load(SeqCst).max(pending);
         match now.stage {
             Stage::Prepare if signal != 0 && self.idle >= AFTER_SIGNAL => {
-                tell(&format!("note: interrupted while {}: {}", now.what, silent(&now, self.idle)));
+                notice(&format!("note: interrupted while {}: {}", now.what, silent(&now, self.idle)));
                 leave(&now, 128 + signal as u8);
             }
             Stage::Prepare if self.limit.is_some_and(|limit| self.idle >= limit) => {
@@ -90,7 +90,7 @@ impl Watchdog {
             Stage::Prepare if self.idle >= self.said => {
                 self.said += AGAIN;
                 if !self.quiet {
-                    tell(&format!("note: waiting, {}: {}", now.what, silent(&now, self.idle)));
+                    notice(&format!("note: waiting, {}: {}", now.what, silent(&now, self.idle)));
                 }
             }
             Stage::CleanUp if self.idle >= if pending > 0 { AFTER_SIGNAL } else { CLEAN_UP } => {
@@ -119,7 +119,7 @@ fn silent(now: &Waiting, idle: Duration) -> String {
 
 /// The end of the program. Threads that were left behind in their calls are named, and nobody waits for them.
 pub(super) fn end(watch: &Watch, status: u8) -> u8 {
-    let left = watch.left();
+    let left = watch.leftovers();
     if left.is_empty() {
         return status;
     }
@@ -137,7 +137,7 @@ fn leave(now: &Waiting, status: u8) -> ! {
 fn last_words(paths: &[std::path::PathBuf]) {
     let process = std::process::id();
     for held in blocked::all().into_iter().filter(|b| paths.iter().any(|path| b.path.starts_with(path))).take(5) {
-        tell(&format!(
+        notice(&format!(
             "note: thread {} of process {process} is still in its call on {}; the process is gone when the kernel lets go of it",
             held.tid,
             held.path.display()

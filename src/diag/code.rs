@@ -35,7 +35,7 @@ codes! {
     BadNumber = "E0102", "a number with a unit that is none",
         "Sizes are whole or fractional numbers with at most one of the units k, m, g, t (powers of 1024; upper case is accepted): `8k`, `1.5g`. Times are plain numbers of seconds.";
     UnterminatedString = "E0103", "a string that is not closed",
-        "A string starts and ends with a double quote; it may span lines. The mark shows where the open one starts.";
+        "A string starts and ends with a double quote; it may span lines. The message shows where the open one starts.";
     BadVariable = "E0104", "a `$` without a name",
         "A variable is written `$name`, `${name}` or `$(NAME)`. A name starts with a letter or an underscore. In a string, `\\$` stands for a plain dollar sign.";
     UnexpectedToken = "E0105", "something that can't stand here",
@@ -67,7 +67,7 @@ codes! {
     ContainsItself = "E0208", "a flowop that contains itself",
         "A flowop of `define flowop` is replaced by the flowops in its block. One that stands in its own block, or in that of a flowop which it holds, would never come to an end. To repeat flowops, give the outer one `iters=`.";
     BadName = "E0209", "a name or path with a control character",
-        "Names of processes, threads, flowops and file sets stand in results, in tables and on terminals, where a control character (a newline, an escape sequence, a NUL, a mark that turns the direction of writing) would look like something else. They are refused wherever a name comes from: a word, a string, a variable or the command line. A path may have them, but no NUL; where a path is shown they are written as `\\x1b`.";
+        "Names of processes, threads, flowops and file sets stand in results, in tables and on terminals, where a control character (a newline, an escape sequence, a NUL, a mark that changes the direction of writing) would look like something else. They are refused wherever a name comes from: a word, a string, a variable or the command line. A path may have them, but no NUL; where a path is shown they are written as `\\x1b`.";
     UnknownFileset = "E0301", "a file set that is not defined",
         "`filesetname=` and `filename=` name a file set or file of `define fileset` or `define file`.";
     UnknownTarget = "E0302", "a target that no flowop has as its name",
@@ -94,7 +94,7 @@ codes! {
         "Without `dirwidth=` Filebench puts each file into a directory of its own; so do we.";
     UnusedVariable = "W0404", "a variable that nothing reads",
         "Setting it changes nothing. Often its name is misspelt.";
-    DryFileset = "W0405", "a file set that must run dry",
+    ExhaustedFileset = "W0405", "a file set that must run dry",
         "Steps take files (or make them) faster than anything gives them back. The run ends when none is left.";
     DeadSemaphore = "W0406", "a semaphore that nobody posts",
         "A `semblock` waits for `sempost` with its name as `target=`. Without one its thread waits to the end of the run.";

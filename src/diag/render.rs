@@ -111,39 +111,41 @@ fn pictures<'a>(map: &SourceMap, file: FileId, diagnostic: &Diagnostic, places: 
     let text = source.text.as_str();
     let primary = std::iter::once((AnnotationKind::Primary, &diagnostic.primary));
     let secondary = diagnostic.secondary.iter().map(|label| (AnnotationKind::Context, label));
-    let mut marks: Vec<Mark<'_>> = primary
+    let mut annotations: Vec<Annotation<'_>> = primary
         .chain(secondary)
         .filter(|(_, label)| label.span.file == file)
-        .map(|(kind, label)| Mark { kind, at: clamp(text, label.span), label: label.text.as_str() })
+        .map(|(kind, label)| Annotation { kind, at: clamp(text, label.span), label: label.text.as_str() })
         .collect();
-    let Some(start) = marks.first().map(|mark| mark.at.0) else { return Vec::new() };
+    let Some(start) = annotations.first().map(|annotation| annotation.at.0) else { return Vec::new() };
     let name = printable::line(&source.name).into_owned();
     if source.hidden {
         let (line, column) = map.line_col(Span::new(file, start, start));
         return vec![Origin::path(name).line(line as usize).char_column(column as usize).into()];
     }
-    let first = marks.iter().map(|mark| mark.at.0).min().unwrap_or(0);
-    let last = marks.iter().map(|mark| mark.at.1).max().unwrap_or(0);
+    let first = annotations.iter().map(|annotation| annotation.at.0).min().unwrap_or(0);
+    let last = annotations.iter().map(|annotation| annotation.at.1).max().unwrap_or(0);
     if last - first <= PICTURE {
-        return vec![picture(map, file, name, &marks, places)];
+        return vec![picture(map, file, name, &annotations, places)];
     }
     // The library's cost is that of the text it is given: each line for itself.
     let mut elements = Vec::new();
-    for mark in &mut marks {
-        mark.at.1 = text[mark.at.0..mark.at.1].find('\n').map_or(mark.at.1, |at| mark.at.0 + at);
+    for annotation in &mut annotations {
+        annotation.at.1 =
+            text[annotation.at.0..annotation.at.1].find('\n').map_or(annotation.at.1, |at| annotation.at.0 + at);
     }
-    while let Some(mark) = marks.first() {
-        let line = map.line(Span::new(file, mark.at.0, mark.at.0));
-        let (here, others): (Vec<_>, Vec<_>) =
-            marks.into_iter().partition(|mark| map.line(Span::new(file, mark.at.0, mark.at.0)) == line);
+    while let Some(annotation) = annotations.first() {
+        let line = map.line(Span::new(file, annotation.at.0, annotation.at.0));
+        let (here, others): (Vec<_>, Vec<_>) = annotations
+            .into_iter()
+            .partition(|annotation| map.line(Span::new(file, annotation.at.0, annotation.at.0)) == line);
         elements.push(picture(map, file, name.clone(), &here, places));
-        marks = others;
+        annotations = others;
     }
     elements
 }
 
 /// A mark: bytes of the text, and what is said about them.
-struct Mark<'a> {
+struct Annotation<'a> {
     kind: AnnotationKind,
     at: (usize, usize),
     label: &'a str,
@@ -154,27 +156,28 @@ fn picture<'a>(
     map: &SourceMap,
     file: FileId,
     name: String,
-    marks: &[Mark<'_>],
+    annotations: &[Annotation<'_>],
     places: &mut Vec<Place>,
 ) -> Element<'a> {
     let text = map.file(file).text.as_str();
-    let first = marks.iter().map(|mark| mark.at.0).min().unwrap_or(0);
-    let last = marks.iter().map(|mark| mark.at.1).max().unwrap_or(0);
+    let first = annotations.iter().map(|annotation| annotation.at.0).min().unwrap_or(0);
+    let last = annotations.iter().map(|annotation| annotation.at.1).max().unwrap_or(0);
     let from = text[..first].rfind('\n').map_or(0, |at| at + 1);
     let to = text[last..].find('\n').map_or(text.len(), |at| last + at);
     let line = map.line(Span::new(file, from, from)) as usize;
-    let points: Vec<usize> = marks.iter().flat_map(|mark| [mark.at.0 - from, mark.at.1 - from]).collect();
+    let points: Vec<usize> =
+        annotations.iter().flat_map(|annotation| [annotation.at.0 - from, annotation.at.1 - from]).collect();
     let (shown, points) = excerpt(&text[from..to], &points);
     if shown != text[from..to] {
-        for (mark, at) in marks.iter().zip(points.chunks(2)) {
+        for (annotation, at) in annotations.iter().zip(points.chunks(2)) {
             let column = shown[..at[0]].chars().rev().take_while(|c| *c != '\n').count() + 1;
-            let (line, own) = map.line_col(Span::new(file, mark.at.0, mark.at.0));
+            let (line, own) = map.line_col(Span::new(file, annotation.at.0, annotation.at.0));
             places.push((format!("{name}:{line}:{column}"), format!("{name}:{line}:{own}")));
         }
     }
-    let annotations = marks.iter().zip(points.chunks(2)).map(|(mark, at)| {
-        let label = (!mark.label.is_empty()).then(|| printable::short(mark.label, WORDS).into_owned());
-        mark.kind.span(at[0]..at[1]).label(label)
+    let annotations = annotations.iter().zip(points.chunks(2)).map(|(annotation, at)| {
+        let label = (!annotation.label.is_empty()).then(|| printable::short(annotation.label, WORDS).into_owned());
+        annotation.kind.span(at[0]..at[1]).label(label)
     });
     let annotations: Vec<_> = annotations.collect();
     Snippet::source(shown).path(name).line_start(line).annotations(annotations).into()

@@ -3,10 +3,10 @@
 //! What the kernel is asked here it may refuse or forget; only what is measured is claimed. Deliberately absent: when a run
 //! wants its files cold, and what lies below the file system ([`crate::os::device`]).
 
-use super::crew;
 use super::dirs::{Dirs, ThreadDirs};
 use super::error::{Error, Foreign};
 use super::scan::is_own_link;
+use super::thread_pool;
 use super::{Fileset, quiesce};
 use crate::fileset::{How, Picked, Want};
 use crate::os::{self, Errno, Fd, cache, fd};
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 pub use crate::os::cache::Method;
 
 /// Files that a worker takes at once.
-const PIECE: u64 = 256;
+const BATCH: u64 = 256;
 /// Bytes of a read.
 const CHUNK: usize = 1 << 20;
 /// Directories that a worker keeps open.
@@ -48,14 +48,14 @@ pub struct Residency {
 pub fn evict(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<(), Error> {
     quiesce::quiesce(&[set.spec.root()], stop)
         .map_err(|(_, e)| Error::call(&set.spec.name, "write back", &set.spec.root(), e))?;
-    each(set, threads, stop, watch, || |fd: Fd, _: &crew::Worker<'_>| fd::advise(fd, Advice::DontNeed))
+    each(set, threads, stop, watch, || |fd: Fd, _: &thread_pool::Worker<'_>| fd::advise(fd, Advice::DontNeed))
 }
 
 /// Reads the files that are there.
 pub fn warm(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<(), Error> {
     each(set, threads, stop, watch, || {
         let mut buf = vec![0; CHUNK];
-        move |fd: Fd, worker: &crew::Worker<'_>| {
+        move |fd: Fd, worker: &thread_pool::Worker<'_>| {
             while worker.halted().is_continue() {
                 let n = fd::read(fd, &mut buf)?;
                 worker.tally.add(0, n as u64);
@@ -77,21 +77,21 @@ fn each<F>(
     make: impl Fn() -> F + Sync,
 ) -> Result<(), Error>
 where
-    F: FnMut(Fd, &crew::Worker<'_>) -> Result<(), Errno>,
+    F: FnMut(Fd, &thread_pool::Worker<'_>) -> Result<(), Errno>,
 {
     let Some(dirs) = Dirs::open_all(std::slice::from_ref(set), 0)?.pop() else { return Ok(()) };
     let next = AtomicU64::new(0);
     let files = set.tree.n_files();
-    let done = crew::run(&set.spec.name, threads, stop, watch, |worker| {
+    let done = thread_pool::run(&set.spec.name, threads, stop, watch, |worker| {
         let mut own = ThreadDirs::new(PLACES);
         let mut act = make();
         let mut work = || {
             loop {
-                let start = next.fetch_add(PIECE, Ordering::Relaxed);
+                let start = next.fetch_add(BATCH, Ordering::Relaxed);
                 if start >= files {
                     return Ok(());
                 }
-                for i in start..files.min(start + PIECE) {
+                for i in start..files.min(start + BATCH) {
                     if worker.halted().is_break() {
                         return Ok(());
                     }

@@ -284,7 +284,7 @@ pub const CODES: &[CodeRow] = &[
     (
         "E0501",
         "a directory that holds something wmlrun did not make",
-        "A file set lives in the directory `path/name`. If that holds files without wmlrun's marker (`.wmlrun`), they are someone's, and nothing is touched. Give another directory (`--dir`), or hand the tree over with `--adopt` if it is a file set that Filebench or another tool left.",
+        "A file set lives in the directory `path/name`. If that holds files without wmlrun's marker (`.wmlrun`), they are someone's, and nothing is touched. Give another directory (`--dir`), or take the tree over with `--adopt` if it is a file set that Filebench or another tool left.",
     ),
     (
         "E0502",
@@ -355,7 +355,7 @@ pub const CODES: &[CodeRow] = &[
     (
         "E0517",
         "a marker that was copied",
-        "The file `.wmlrun` names the very directory that it was made for, by its inode and its time of birth. This one stands somewhere else: the tree was copied or restored with it, so that nothing says any more whose the files are. Nothing was touched. Remove `.wmlrun` and hand the tree over with `--adopt`, or remove the copy by hand.",
+        "The file `.wmlrun` names the very directory that it was made for, by its inode and its time of birth. This one stands somewhere else: the tree was copied or restored with it, so that nothing says any more whose the files are. Nothing was touched. Remove `.wmlrun` and take the tree over with `--adopt`, or remove the copy by hand.",
     ),
     ("E0516", "two file sets in one place", "Each file set needs a directory of its own, not within that of another."),
 ];

@@ -5,7 +5,7 @@
 //! Deliberately absent: the language, what an operation does with a file, statistics, drawing of progress.
 
 pub mod cache;
-mod crew;
+mod thread_pool;
 pub mod dirs;
 pub mod error;
 mod known;
@@ -18,7 +18,7 @@ mod scan;
 pub mod quiesce;
 pub mod space;
 mod walk;
-pub mod weigh;
+pub mod disk_usage;
 
 use crate::fileset::{FilesetSpec, State, Tree};
 use crate::os::{Errno, Fd, fd, limits};

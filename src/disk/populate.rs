@@ -5,9 +5,9 @@
 //! as needed. Whose the root is, and whether there is room, was decided before.
 
 use super::Fileset;
-use super::crew::{self, Worker};
 use super::error::{Error, Foreign};
 use super::root::{DIR_MODE, Root};
+use super::thread_pool::{self, Worker};
 use super::walk::{self, Closing, LIST, PLACE};
 use crate::fileset::Tree;
 use crate::fileset::content::{self, Stamper};
@@ -15,38 +15,38 @@ use crate::os::fd::FileInfo;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};
 use crate::random::mix;
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, OFlags};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The mode of files, as Filebench makes them.
-const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+const FILE_MODE: rustix::fs::Mode = rustix::fs::Mode::from_raw_mode(0o644);
 /// Bytes of a write.
 const CHUNK: usize = 1 << 20;
 /// Bytes that are worth a piece of work of their own.
-const PIECE_BYTES: u64 = 64 << 20;
+const ITEM_BYTES: u64 = 64 << 20;
 /// Files of a directory that are not shared out among workers: they would only queue for the directory.
-const PIECE_FILES: u64 = 20_000;
+const ITEM_FILES: u64 = 20_000;
 
 /// What is to be done with what is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Manner {
+pub(super) enum Mode {
     /// Nothing is there.
-    Fresh,
+    Create,
     /// Look at each file; make, truncate or extend it, or remove it if it ought not to be there.
-    Mend,
+    Repair,
     /// Look at each file and count what mending would do.
-    Look,
+    DryRun,
     /// Look at each file and tell the set's state which are there; count those.
     Read,
 }
 
-impl Manner {
+impl Mode {
     /// Whether nothing is changed on the disk.
     fn is_dry_run(self) -> bool {
-        matches!(self, Self::Look | Self::Read)
+        matches!(self, Self::DryRun | Self::Read)
     }
 }
 
@@ -54,7 +54,7 @@ impl Manner {
 pub(super) struct Job<'a> {
     pub(super) set: &'a Fileset,
     pub(super) root: &'a Root,
-    pub(super) manner: Manner,
+    pub(super) mode: Mode,
     pub(super) threads: usize,
     /// The seed of the data.
     pub(super) seed: u64,
@@ -95,16 +95,16 @@ pub(super) fn run(job: &Job<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64))
     let counts = Counts::default();
     let tree = &job.set.tree;
     inner_dirs(job, &counts, stop)?;
-    let pile = Pile::new(tree, job.threads);
-    crew::run(&job.set.spec.name, job.threads, stop, watch, |worker| {
-        let mut hand = Hand::new(job, worker, &counts);
-        while let Some(piece) = pile.take(tree) {
+    let queue = WorkQueue::new(tree, job.threads);
+    thread_pool::run(&job.set.spec.name, job.threads, stop, watch, |worker| {
+        let mut populator = Populator::new(job, worker, &counts);
+        while let Some(item) = queue.take(tree) {
             if worker.halted().is_break() {
                 return Ok(());
             }
-            hand.piece(piece)?;
+            populator.process(item)?;
         }
-        hand.report();
+        populator.report();
         Ok(())
     })?;
     separate(job, &counts, stop)?;
@@ -121,7 +121,7 @@ pub(super) fn run(job: &Job<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64))
 }
 
 /// The files that nobody has taken yet.
-struct Pile {
+struct WorkQueue {
     next: Mutex<u64>,
     files: u64,
     /// The most files of one directory in a piece.
@@ -130,11 +130,11 @@ struct Pile {
     together: u64,
 }
 
-impl Pile {
+impl WorkQueue {
     fn new(tree: &Tree, threads: usize) -> Self {
         let files = tree.n_files();
         let mean = tree.bytes() / files.max(1);
-        let most = (PIECE_BYTES / mean.max(1)).clamp(1, PIECE_FILES);
+        let most = (ITEM_BYTES / mean.max(1)).clamp(1, ITEM_FILES);
         let together = (files / (threads as u64 * 16)).clamp(1, most.min(1000));
         Self { next: Mutex::new(0), files, most, together }
     }
@@ -159,7 +159,7 @@ impl Pile {
 }
 
 /// A worker's things.
-struct Hand<'a> {
+struct Populator<'a> {
     job: &'a Job<'a>,
     tree: &'a Tree,
     worker: &'a Worker<'a>,
@@ -172,7 +172,7 @@ struct Hand<'a> {
     buf: Vec<u8>,
 }
 
-impl<'a> Hand<'a> {
+impl<'a> Populator<'a> {
     fn new(job: &'a Job<'a>, worker: &'a Worker<'a>, counts: &'a Counts) -> Self {
         let spec = &job.set.spec;
         let own = spec.name.bytes().fold(mix(job.seed, 0x706f_7075), |seed, byte| mix(seed, u64::from(byte)));
@@ -196,7 +196,7 @@ impl<'a> Hand<'a> {
     }
 
     /// A run of files, in one directory or several.
-    fn piece(&mut self, files: Range<u64>) -> Result<(), Error> {
+    fn process(&mut self, files: Range<u64>) -> Result<(), Error> {
         let mut at = files.start;
         while at < files.end {
             let dir = self.tree.dir_of(at);
@@ -221,7 +221,7 @@ impl<'a> Hand<'a> {
 
     /// Looking only, and the directory is not there: nor is any file of it.
     fn count_missing(&mut self, files: Range<u64>) {
-        if self.job.manner == Manner::Read {
+        if self.job.mode == Mode::Read {
             return;
         }
         for i in files.filter(|&i| self.job.wanted(i)) {
@@ -237,7 +237,7 @@ impl<'a> Hand<'a> {
             Some((at, fd)) if *at == parent => fd.0,
             _ => match open(self.job, parent) {
                 Ok(fd) => self.above.insert((parent, Closing(fd))).1.0,
-                Err(Errno::NOENT) if self.job.manner.is_dry_run() => return Ok(None),
+                Err(Errno::NOENT) if self.job.mode.is_dry_run() => return Ok(None),
                 Err(e) => return Err(dir_error(self.job, parent, "open", e)),
             },
         };
@@ -248,13 +248,13 @@ impl<'a> Hand<'a> {
 
     fn file(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
         let wanted = self.job.wanted(i);
-        if self.job.manner == Manner::Fresh {
+        if self.job.mode == Mode::Create {
             return if wanted { self.create(dir, i, name) } else { Ok(()) };
         }
-        if self.job.manner == Manner::Read {
+        if self.job.mode == Mode::Read {
             return self.read(dir, i, name);
         }
-        let looking = self.job.manner == Manner::Look;
+        let looking = self.job.mode == Mode::DryRun;
         let size = self.tree.size_at_start(i);
         let found = match fd::file_info_at(dir, name.as_c()) {
             Err(Errno::NOENT) if !wanted => return Ok(()),
@@ -340,7 +340,7 @@ impl<'a> Hand<'a> {
     #[cold]
     fn replace(&mut self, dir: Fd, i: u64, name: Name, wanted: bool) -> Result<(), Error> {
         self.own.removed += 1;
-        if self.job.manner == Manner::Look {
+        if self.job.mode == Mode::DryRun {
             if wanted {
                 self.own.files += 1;
                 self.own.bytes = self.own.bytes.saturating_add(self.tree.size_at_start(i));
@@ -438,7 +438,7 @@ fn open(job: &Job<'_>, dir: u64) -> Result<Fd, Errno> {
 fn make_dir(job: &Job<'_>, above: Fd, dir: u64) -> Result<(Option<Fd>, u64), Error> {
     let name = job.set.tree.dir_name(dir);
     let mut made = 0;
-    if !job.manner.is_dry_run() {
+    if !job.mode.is_dry_run() {
         match fd::mkdir_at(above, name.as_c(), DIR_MODE) {
             Ok(()) => made = 1,
             // Another worker made it, or it is to be mended.
@@ -448,7 +448,7 @@ fn make_dir(job: &Job<'_>, above: Fd, dir: u64) -> Result<(Option<Fd>, u64), Err
     }
     match walk::open_dir(above, name.as_c(), PLACE, job.root.device) {
         Ok(fd) => Ok((Some(fd), made)),
-        Err(Errno::NOENT) if job.manner.is_dry_run() => Ok((None, 1)),
+        Err(Errno::NOENT) if job.mode.is_dry_run() => Ok((None, 1)),
         Err(e) => Err(dir_error(job, dir, "open", e)),
     }
 }
@@ -510,7 +510,7 @@ fn leafdirs(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Err
         }
         let above = match open(job, tree.parent(dir)) {
             Ok(fd) => Closing(fd),
-            Err(Errno::NOENT) if job.manner.is_dry_run() => continue,
+            Err(Errno::NOENT) if job.mode.is_dry_run() => continue,
             Err(e) => return Err(dir_error(job, tree.parent(dir), "open", e)),
         };
         let (here, mut made) = make_dir(job, above.0, dir)?;
@@ -533,18 +533,18 @@ fn leafdir(job: &Job<'_>, dir: Fd, leaf: u64, counts: &Counts) -> Result<u64, Er
         Err(Errno::NOENT) => Ok(false),
         Err(e) => Err(call("look at", e)),
     };
-    match (job.manner, job.set.adopted || job.set.tree.leafdir_at_start(leaf)) {
-        (Manner::Fresh, false) => Ok(0),
-        (Manner::Read, _) => {
+    match (job.mode, job.set.adopted || job.set.tree.leafdir_at_start(leaf)) {
+        (Mode::Create, false) => Ok(0),
+        (Mode::Read, _) => {
             job.set.state.leafdirs.set_exists(leaf, there()?);
             Ok(0)
         }
-        (Manner::Look, wanted) => {
+        (Mode::DryRun, wanted) => {
             let there = there()?;
             counts.removed_dirs.fetch_add(u64::from(there && !wanted), Ordering::Relaxed);
             Ok(u64::from(wanted && !there))
         }
-        (Manner::Mend, false) => {
+        (Mode::Repair, false) => {
             // Neither a subvolume nor a link is a directory of ours, however empty.
             let seen = walk::open_dir(dir, name.as_c(), LIST, job.root.device).map(fd::close);
             match seen.and_then(|()| fd::rmdir_at(dir, name.as_c())) {
@@ -558,7 +558,7 @@ fn leafdir(job: &Job<'_>, dir: Fd, leaf: u64, counts: &Counts) -> Result<u64, Er
         }
         (_, true) => match fd::mkdir_at(dir, name.as_c(), DIR_MODE) {
             Ok(()) => Ok(1),
-            Err(Errno::EXIST) if job.manner == Manner::Mend => {
+            Err(Errno::EXIST) if job.mode == Mode::Repair => {
                 // A file or a link of that name is not taken for it.
                 let fd = walk::open_dir(dir, name.as_c(), LIST, job.root.device).map_err(|e| call("open", e))?;
                 fd::close(fd);
@@ -572,27 +572,27 @@ fn leafdir(job: &Job<'_>, dir: Fd, leaf: u64, counts: &Counts) -> Result<u64, Er
 /// Looks again at the files that had further names while those that ought not to be there were removed.
 fn separate(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
     let linked = std::mem::take(&mut *counts.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-    if job.manner == Manner::Look {
+    if job.mode == Mode::DryRun {
         counts.resized.fetch_add(linked.len() as u64, Ordering::Relaxed);
         return Ok(());
     }
     if linked.is_empty() {
         return Ok(());
     }
-    crew::run(
+    thread_pool::run(
         &job.set.spec.name,
         1,
         stop,
         |_, _| (),
         |worker| {
-            let mut hand = Hand::new(job, worker, counts);
+            let mut populator = Populator::new(job, worker, counts);
             for &i in &linked {
                 if worker.halted().is_break() {
                     return Ok(());
                 }
-                hand.own_file(i)?;
+                populator.own_file(i)?;
             }
-            hand.report();
+            populator.report();
             Ok(())
         },
     )

@@ -7,7 +7,7 @@
 use super::error::Error;
 use super::known::Names;
 use super::marker::Progress as Stage;
-use super::populate::{self, Job, Made, Manner};
+use super::populate::{self, Job, Made, Mode};
 use super::quiesce::{self, Quiesced};
 use super::root::{self, Root, Taken};
 use super::scan::{self, Scan};
@@ -183,7 +183,7 @@ enum Action {
     /// The old tree goes first.
     Replace(Scan),
     /// The tree is brought to what it should be, which would take so much.
-    Mend(Made),
+    Repair(Made),
     /// The tree is trusted to be right.
     Trust,
     /// The tree is known to be right.
@@ -336,8 +336,8 @@ fn memory(demands: &[Demand]) -> Result<(), Error> {
 }
 
 impl Work<'_> {
-    fn job(&self, manner: Manner, options: &Options) -> Job<'_> {
-        Job { set: self.set, root: &self.root, manner, threads: options.threads, seed: options.data_seed }
+    fn job(&self, mode: Mode, options: &Options) -> Job<'_> {
+        Job { set: self.set, root: &self.root, mode, threads: options.threads, seed: options.data_seed }
     }
 
     /// What is to be done, by the marker and what is there.
@@ -370,7 +370,7 @@ impl Work<'_> {
             let start = Instant::now();
             progress.started(&spec.name, Phase::Compare, self.set.tree.n_files(), 0);
             let made =
-                populate::run(&self.job(Manner::Look, options), stop, |files, bytes| progress.advanced(files, bytes))?;
+                populate::run(&self.job(Mode::DryRun, options), stop, |files, bytes| progress.advanced(files, bytes))?;
             self.populate_seconds += start.elapsed().as_secs_f64();
             // Somebody's files become ours as they are; to cut them takes a word of the script's. Until a tree was found right
             // once, an adoption is not done.
@@ -382,7 +382,7 @@ impl Work<'_> {
                 );
                 return Err(Error::Adopt { set: spec.name.clone(), path: self.root.path.clone(), why });
             }
-            self.action = Action::Mend(made);
+            self.action = Action::Repair(made);
             return Ok(());
         }
         let start = Instant::now();
@@ -410,7 +410,7 @@ impl Work<'_> {
         let tree = &self.set.tree;
         let (files, bytes, dirs) = match &self.action {
             Action::Trust | Action::Nothing | Action::Keep(_) => return None,
-            Action::Mend(made) => (made.files, made.bytes, made.dirs),
+            Action::Repair(made) => (made.files, made.bytes, made.dirs),
             _ => (tree.files_at_start(), tree.bytes_at_start(), tree.n_dirs() + tree.n_leafdirs()),
         };
         // Whole blocks: exactly where sizes are all the same, half a block a file where they are not.
@@ -448,15 +448,15 @@ impl Work<'_> {
             remove::remove_tree(&self.root, scan, options.threads, stop, watch)?;
             self.removed_seconds += start.elapsed().as_secs_f64();
         }
-        let manner = match &self.action {
-            Action::Make | Action::Replace(_) => Some(Manner::Fresh),
-            Action::Mend(made) if *made != Made::default() || self.root.marker.state != Stage::Ready => {
-                Some(Manner::Mend)
+        let mode = match &self.action {
+            Action::Make | Action::Replace(_) => Some(Mode::Create),
+            Action::Repair(made) if *made != Made::default() || self.root.marker.state != Stage::Ready => {
+                Some(Mode::Repair)
             }
-            Action::Mend(_) | Action::Trust | Action::Nothing | Action::Keep(_) => None,
+            Action::Repair(_) | Action::Trust | Action::Nothing | Action::Keep(_) => None,
         };
         let layout = set.spec.layout(set.layout_seed);
-        if let Some(manner) = manner {
+        if let Some(mode) = mode {
             let start = Instant::now();
             self.begun = true;
             name.clone_into(&mut self.root.marker.set);
@@ -466,13 +466,13 @@ impl Work<'_> {
             self.root.marker.state = Stage::Populating;
             self.root.write_marker()?;
             progress.started(name, Phase::Populate, tree.files_at_start(), tree.bytes_at_start());
-            let made = populate::run(&self.job(manner, options), stop, watch)?;
+            let made = populate::run(&self.job(mode, options), stop, watch)?;
             self.root.marker.state = Stage::Ready;
             // Files that had several names have been given one of their own.
             self.root.marker.links = set.has_links();
             self.root.write_marker()?;
             self.populate_seconds += start.elapsed().as_secs_f64();
-            if manner == Manner::Mend {
+            if mode == Mode::Repair {
                 self.repairs = made.into();
             }
         } else if set.has_links() && !self.root.marker.links {
@@ -493,7 +493,7 @@ impl Work<'_> {
         let state = &self.set.state;
         state.files.load(|_| false);
         state.leafdirs.load(|_| false);
-        populate::run(&self.job(Manner::Read, options), stop, |files, bytes| progress.advanced(files, bytes))
+        populate::run(&self.job(Mode::Read, options), stop, |files, bytes| progress.advanced(files, bytes))
     }
 
     fn finish(self, quiesced: Option<Quiesced>) -> Prepared {

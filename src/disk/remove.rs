@@ -7,7 +7,7 @@ use super::error::{Error, Foreign};
 use super::root::{self, Root};
 use super::scan::{self, Item, LIST_BUFFER, Scan};
 use super::walk::{self, Closing, LIST, PLACE};
-use super::{Fileset, crew};
+use super::{Fileset, thread_pool};
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd, steps};
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ pub(super) fn remove_tree(
     watch: impl FnMut(u64, u64),
 ) -> Result<(), Error> {
     let next = AtomicU64::new(1);
-    crew::run(&root.set, threads, stop, watch, |worker| {
+    thread_pool::run(&root.set, threads, stop, watch, |worker| {
         let mut buf = vec![0; LIST_BUFFER];
         loop {
             let dir = next.fetch_add(1, Ordering::Relaxed);
@@ -91,7 +91,13 @@ pub(super) fn remove_tree(
     Ok(())
 }
 
-fn remove_files(root: &Root, scan: &Scan, dir: u32, buf: &mut [u8], worker: &crew::Worker<'_>) -> Result<(), Error> {
+fn remove_files(
+    root: &Root,
+    scan: &Scan,
+    dir: u32,
+    buf: &mut [u8],
+    worker: &thread_pool::Worker<'_>,
+) -> Result<(), Error> {
     let chain = scan.chain(dir);
     let call = |call, e| Error::call(&root.set, call, &place(root, &chain), e);
     let fd = walk::open_chain(root.fd, &chain, LIST, root.device).map_err(|e| call("open", e))?;

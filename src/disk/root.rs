@@ -77,7 +77,7 @@ pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
     let call = |call, e| Error::call(&spec.name, call, &path, e);
     let above = fd::open_path(&above_path, PLACE, Mode::empty()).map_err(|e| call("open", e))?;
     let above = walk::Closing(above);
-    let _turn = Turn::take(&above_path);
+    let _lock = ParentLock::take(&above_path);
     let made_root = match fd::mkdir_at(above.0, &name, DIR_MODE) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
@@ -94,9 +94,9 @@ pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
 
 /// A directory in which nobody else makes or marks a root meanwhile: of programs that start at the same moment the first one has its
 /// root whole before the next one looks. A courtesy: where it can't be had, or somebody keeps it, it goes without.
-struct Turn(Option<Fd>);
+struct ParentLock(Option<Fd>);
 
-impl Turn {
+impl ParentLock {
     fn take(dir: &Path) -> Self {
         const PAUSE: Duration = Duration::from_millis(5);
         const TRIES: u32 = 400;
@@ -113,7 +113,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ParentLock {
     fn drop(&mut self) {
         if let Some(fd) = self.0 {
             fd::unlock(fd);
@@ -150,11 +150,11 @@ fn take_open(set: &str, path: PathBuf, root: Fd, made_root: bool) -> Result<Take
     if !is_empty(root).map_err(|e| closing(Error::call(set, "read", &path, e)))? {
         return Ok(Taken::Unmarked(Unmarked { set: set.to_owned(), path, fd: root }));
     }
-    mark(set, path, root, made_root, false).map(|root| Taken::Ours(Box::new(root))).map_err(closing)
+    write_marker(set, path, root, made_root, false).map(|root| Taken::Ours(Box::new(root))).map_err(closing)
 }
 
 /// Puts a marker into an open root, and locks it: there is none before it is whole.
-fn mark(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bool) -> Result<Root, Error> {
+fn write_marker(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bool) -> Result<Root, Error> {
     let at = path.join(MARKER);
     let call = |call, e| Error::call(set, call, &at, e);
     let in_use = || Error::InUse { set: set.to_owned(), path: path.clone() };
@@ -319,7 +319,7 @@ impl Unmarked {
     /// Marks it as taken over.
     pub(super) fn adopt(self) -> Result<Root, Error> {
         let fd = self.fd;
-        mark(&self.set, self.path, fd, false, true).inspect_err(|_| fd::close(fd))
+        write_marker(&self.set, self.path, fd, false, true).inspect_err(|_| fd::close(fd))
     }
 
     /// Lets go of it, with the refusal as the result.

@@ -23,7 +23,7 @@ pub(super) const LIST_BUFFER: usize = 64 * 1024;
 /// Levels of directories that are still taken for a file set.
 const MAX_LEVELS: usize = 1000;
 
-/// What is in a root: directories in depth-first order, brothers by their numbers; the root first.
+/// What is in a root: directories in depth-first order, siblings by their numbers; the root first.
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) dirs: Vec<Dir>,

@@ -96,7 +96,7 @@ impl Shape {
         if files > MAX_ENTRIES || leafdirs > MAX_ENTRIES {
             return Err(ShapeError::Entries(files.max(leafdirs)));
         }
-        let mut dirs = Builder { parent: vec![0], serial: vec![0], levels: 0 };
+        let mut dirs = ShapeBuilder { parent: vec![0], serial: vec![0], levels: 0 };
         let mut first = vec![0];
         let used = dirs.pass(files as u32, 0, rule, rng, &mut first)?;
         let split = dirs.parent.len() as u32;
@@ -113,7 +113,7 @@ impl Shape {
         let files = Holders::new(dirs.first_file, dirs.files);
         let leafs = Holders::new(dirs.first_leaf, dirs.leafdirs);
         let split = files.first.len() as u32;
-        Builder { parent: dirs.parent, serial: dirs.serial, levels: dirs.levels }.finish(files, leafs, split)
+        ShapeBuilder { parent: dirs.parent, serial: dirs.serial, levels: dirs.levels }.finish(files, leafs, split)
     }
 
     /// Directories, the root included, leaf directories not.
@@ -174,7 +174,7 @@ pub(crate) struct Found {
 }
 
 #[derive(Debug)]
-struct Builder {
+struct ShapeBuilder {
     parent: Vec<u32>,
     serial: Vec<u32>,
     levels: u32,
@@ -187,7 +187,7 @@ struct Open {
     width: u64,
 }
 
-impl Builder {
+impl ShapeBuilder {
     /// Lays out `wanted` things, with the root's subdirectories numbered from `used + 1`; returns the last number used.
     fn pass(
         &mut self,

@@ -143,7 +143,7 @@ fn scale(rows: &[SizeRow], entries: u64) -> Vec<SizeRow> {
 }
 
 /// The largest set whose drawn sizes are kept: half a megabyte.
-const AT_HAND: u64 = 1 << 16;
+const MOST_CACHED: u64 = 1 << 16;
 
 /// What gives the files of one set their sizes.
 #[derive(Clone, Debug)]
@@ -167,9 +167,9 @@ impl Sizes {
 
     /// With the sizes of `n` files at hand, if they are drawn and few: a draw is a stream of its own and a logarithm or two,
     /// which is dear for every file that is opened.
-    pub(super) fn at_hand(self, n: u64) -> Self {
+    pub(super) fn cached(self, n: u64) -> Self {
         match self {
-            Self::Drawn(..) if n <= AT_HAND => Self::Known((0..n).map(|i| self.of(i)).collect()),
+            Self::Drawn(..) if n <= MOST_CACHED => Self::Known((0..n).map(|i| self.of(i)).collect()),
             other => other,
         }
     }
@@ -276,12 +276,12 @@ mod tests {
 
     #[test]
     fn sizes_at_hand_are_those_that_are_drawn() {
-        let law = Quantity::from(
+        let sampler = Quantity::from(
             crate::random::randvar(&crate::random::RandvarParams { mean: Some(9e3), ..Default::default() }).unwrap(),
         );
-        let drawn = Sizes::new(&law, None, 7);
-        let known = drawn.clone().at_hand(1000);
-        assert!(matches!(known, Sizes::Known(_)) && matches!(drawn.clone().at_hand(AT_HAND + 1), Sizes::Drawn(..)));
+        let drawn = Sizes::new(&sampler, None, 7);
+        let known = drawn.clone().cached(1000);
+        assert!(matches!(known, Sizes::Known(_)) && matches!(drawn.clone().cached(MOST_CACHED + 1), Sizes::Drawn(..)));
         assert!((0..1000).all(|i| known.of(i) == drawn.of(i)));
     }
 

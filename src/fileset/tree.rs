@@ -75,7 +75,7 @@ impl Tree {
             shape,
             n_files: spec.entries,
             n_leafdirs: spec.leafdirs,
-            sizes: Sizes::new(&spec.size, spec.sizes.as_ref(), mix(own, purpose::SIZES)).at_hand(spec.entries),
+            sizes: Sizes::new(&spec.size, spec.sizes.as_ref(), mix(own, purpose::SIZES)).cached(spec.entries),
             present: spec.prealloc.min(100),
             empty: spec.empty,
             present_seed: mix(own, purpose::PRESENT),

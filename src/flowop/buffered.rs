@@ -254,7 +254,7 @@ fn make(cx: &mut OpCx<'_>, slot: usize, opening: u64) -> bool {
         cx.slots.streams.resize_with(n, || None);
     }
     cx.slots.streams[slot] = Some(Box::new(Stream { memory, held: 0..0, dirty: false, opening }));
-    cx.digress();
+    cx.restamp();
     true
 }
 

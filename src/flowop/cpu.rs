@@ -133,7 +133,7 @@ struct PrintStep {
 
 impl Step for PrintStep {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        cx.digress();
+        cx.restamp();
         cx.say(self.ordinal, &self.text);
         cx.skip()
     }

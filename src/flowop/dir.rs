@@ -95,7 +95,7 @@ impl Stateless for Leaf {
             Ok(()) => {
                 let outcome = cx.end(0);
                 cx.views[set].set.state.leafdirs.set_exists(index, self.make);
-                cx.digress();
+                cx.restamp();
                 outcome
             }
             Err(errno) => {
@@ -142,7 +142,7 @@ struct ListStep {
 
 impl Step for ListStep {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        cx.digress();
+        cx.restamp();
         let set = cx.any_part(self.set);
         let dir = cx.views[set].set.state.next_dir();
         let result = cx.dir(set, dir).and_then(|fd| {

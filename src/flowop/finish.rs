@@ -58,7 +58,7 @@ impl Op for Finish {
         Effects { totals: self.counter.is_total(), ..Effects::default() }
     }
 
-    fn brief(&self) -> bool {
+    fn non_blocking(&self) -> bool {
         true
     }
 }

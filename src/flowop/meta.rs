@@ -127,7 +127,7 @@ impl Stateless for Delete {
             Some(Err(outcome)) => return outcome,
         };
         let file = if let Some(file) = held {
-            cx.digress();
+            cx.restamp();
             cx.slots.get_mut(self.file.slot.fd).file = None;
             file
         } else {
@@ -158,7 +158,7 @@ impl Stateless for Delete {
             Ok(()) => {
                 let outcome = cx.end(0);
                 cx.views[file.set].set.state.set_exists(file.index, false);
-                cx.digress();
+                cx.restamp();
                 outcome
             }
             Err(errno) => {

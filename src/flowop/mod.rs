@@ -99,7 +99,7 @@ pub trait Op: Send + Sync + std::fmt::Debug {
     }
     /// Whether it never takes long but where it waits for asynchronous operations: a thread of such operations only is there to
     /// see what completes.
-    fn brief(&self) -> bool {
+    fn non_blocking(&self) -> bool {
         false
     }
     /// Whether it leaves every file and directory as it is: there, of its kind, with its size.
@@ -124,7 +124,7 @@ pub trait Stateless: Send + Sync + std::fmt::Debug {
         Effects::default()
     }
     /// See [`Op::brief`].
-    fn brief(&self) -> bool {
+    fn non_blocking(&self) -> bool {
         false
     }
     /// See [`Op::preserves`].
@@ -148,8 +148,8 @@ impl<T: Stateless> Op for T {
         Stateless::effects(self)
     }
 
-    fn brief(&self) -> bool {
-        Stateless::brief(self)
+    fn non_blocking(&self) -> bool {
+        Stateless::non_blocking(self)
     }
 
     fn preserves(&self) -> bool {

@@ -98,7 +98,7 @@ impl Stateless for Move {
         } else {
             state.release(taken.index);
         }
-        cx.digress();
+        cx.restamp();
         match done {
             Ok(outcome) | Err(outcome) => outcome,
         }
@@ -180,7 +180,7 @@ impl Stateless for Symlink {
                 cx.failed("symlink failed", errno, Some(file))
             }
         };
-        cx.digress();
+        cx.restamp();
         outcome
     }
 }

@@ -106,9 +106,9 @@ impl Stateless for Open {
         let state = &cx.views[file.set].set.state;
         if self.create {
             state.set_exists(file.index, true);
-            cx.digress();
+            cx.restamp();
         } else if state.release(file.index) {
-            cx.digress();
+            cx.restamp();
         }
         outcome
     }
@@ -138,7 +138,7 @@ impl Stateless for Close {
         let mut drained = Ok(());
         if cx.aio.is_some() {
             // No operation may still be on its way to a descriptor that is closed. What went wrong with one does not keep it open.
-            cx.digress();
+            cx.restamp();
             drained = super::aio::let_go(cx, slot);
         }
         cx.begin();

@@ -159,7 +159,7 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Outco
     }
     cx.cell().add_calls(2);
     cx.last_offset = 0;
-    cx.digress();
+    cx.restamp();
     cx.begin();
     let len = range.len() as u64;
     let buf = cx.buffer.get_mut(range);

@@ -9,7 +9,7 @@ use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Way};
 use std::sync::Arc;
 
-const STRETCH: &[&str] = &[
+const FILE_RANGE: &[&str] = &[
     "filesetname",
     "fd",
     "iosize",
@@ -45,14 +45,14 @@ pub(super) const FAMILY: Family = Family {
         ours(
             "fallocate",
             Way::None,
-            STRETCH,
+            FILE_RANGE,
             "allocates `iosize` bytes of the file in the slot, in order or where `random` says",
             "flowop fallocate name=al,filesetname=data,iosize=16k",
         ),
         ours(
             "punchhole",
             Way::None,
-            STRETCH,
+            FILE_RANGE,
             "gives back `iosize` bytes of the file in the slot, which read as zeros then",
             "flowop punchhole name=ph,filename=data,iosize=4k,random",
         ),
@@ -98,7 +98,7 @@ fn lower_space(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
                 workingset: workingset(args)?,
             })
         }
-        word => Arc::new(Stretch {
+        word => Arc::new(FileRange {
             file,
             size: args.need_iosize()?,
             place: Place::with_offset(args)?,
@@ -135,7 +135,7 @@ impl Stateless for Truncate {
 }
 
 #[derive(Debug)]
-struct Stretch {
+struct FileRange {
     file: FileUse,
     size: Quantity,
     place: Place,
@@ -143,10 +143,10 @@ struct Stretch {
     punch: bool,
 }
 
-impl Op for Stretch {
+impl Op for FileRange {
     fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        Box::new(StretchStep { op: self, offsets: Offsets::new(self.place.clone(), workingset) })
+        Box::new(FileRangeStep { op: self, offsets: Offsets::new(self.place.clone(), workingset) })
     }
 
     fn describe(&self) -> String {
@@ -158,12 +158,12 @@ impl Op for Stretch {
     }
 }
 
-struct StretchStep<'r> {
-    op: &'r Stretch,
+struct FileRangeStep<'r> {
+    op: &'r FileRange,
     offsets: Offsets,
 }
 
-impl Step for StretchStep<'_> {
+impl Step for FileRangeStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let slot = match self.op.file.ensure(cx) {
             Ok(slot) => slot,

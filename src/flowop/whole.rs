@@ -198,7 +198,7 @@ impl Step for WriteWholeStep<'_> {
             let Some(range) = cx.buffer.data(chunk) else { return small_buffer(cx, chunk) };
             if done == 0 {
                 if chunk > write::CHEAP_FILL {
-                    cx.digress();
+                    cx.restamp();
                 }
                 cx.begin();
             }

@@ -151,7 +151,7 @@ impl Step for WriteStep<'_> {
         };
         let Some(range) = cx.buffer.data(len) else { return small_buffer(cx, len) };
         if len > CHEAP_FILL {
-            cx.digress();
+            cx.restamp();
         }
         if op.wrap > 0
             && offset.is_none()
@@ -250,7 +250,7 @@ fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: End) -> 
         },
     };
     cx.cell().add_calls(calls);
-    cx.digress();
+    cx.restamp();
     again.map_err(|errno| fail(cx, slot, errno))
 }
 

@@ -23,7 +23,7 @@ pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<D
         return;
     }
     duplicates(&model.commands, found);
-    let mut checker = Checker { names: &names, open: known.open, found, told: HashSet::new(), compared: 0 };
+    let mut checker = Checker { names: &names, open: known.open, found, reported: HashSet::new(), compared: 0 };
     checker.commands(&model.commands);
 }
 
@@ -217,7 +217,7 @@ struct Checker<'a> {
     names: &'a Names,
     open: bool,
     found: &'a mut Vec<Diagnostic>,
-    told: HashSet<(String, Span)>,
+    reported: HashSet<(String, Span)>,
     /// Names that were compared with the known ones so far.
     compared: u32,
 }
@@ -357,7 +357,7 @@ impl Checker<'_> {
             if known || variable.form != VariableForm::Plain || self.found.len() >= 2 * diag::MOST {
                 return;
             }
-            if !self.told.insert((variable.name.clone(), span)) {
+            if !self.reported.insert((variable.name.clone(), span)) {
                 return;
             }
             let all = names.variables.iter().map(String::as_str).chain(locals.iter().copied());
@@ -395,7 +395,7 @@ fn duplicates(commands: &[Command], found: &mut Vec<Diagnostic>) {
                 found,
                 Diagnostic::error(Code::Duplicate, name.span, format!("a second {what} called `{}`", name.node))
                     .also(first, "the first")
-                    .help("give it another name: results are told apart by names"),
+                    .help("give it another name: results are reported separately by name"),
             );
         }
     };

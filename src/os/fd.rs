@@ -450,9 +450,9 @@ pub struct DirectAlignment {
 pub fn direct_alignment(dir: &Path) -> Option<DirectAlignment> {
     let mode = Mode::from_raw_mode(0o600);
     let file = rfs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode).ok()?;
-    let told = rfs::statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
-    let (memory, offset) = (u64::from(told.stx_dio_mem_align), u64::from(told.stx_dio_offset_align));
-    (told.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && offset > 0).then_some(DirectAlignment { memory, offset })
+    let status = rfs::statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let (memory, offset) = (u64::from(status.stx_dio_mem_align), u64::from(status.stx_dio_offset_align));
+    (status.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && offset > 0).then_some(DirectAlignment { memory, offset })
 }
 
 /// The identity of the file system that an open file lies on (`f_fsid` of `statfs`).

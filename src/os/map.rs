@@ -120,30 +120,30 @@ impl Deref for Counters {
 
 /// One of the pieces that a map was cut into: memory with one owner, which can be handed on. Holds on to the map.
 #[derive(Debug)]
-pub struct Piece {
+pub struct MapSlice {
     at: NonNull<u8>,
     len: usize,
     map: Arc<Map>,
 }
 
 // SAFETY: the bytes have one owner, which is `self`; the map behind them is Send and Sync.
-unsafe impl Send for Piece {}
+unsafe impl Send for MapSlice {}
 // SAFETY: shared references give only shared slices.
-unsafe impl Sync for Piece {}
+unsafe impl Sync for MapSlice {}
 
-impl Piece {
+impl MapSlice {
     /// Pieces of at least `len` bytes, each at the start of a page, in one mapping of zeros; pages that nobody touches cost
     /// nothing.
-    pub fn cut(pieces: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
+    pub fn cut(slices: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
         let too_much = rustix::io::Errno::NOMEM;
         let len = len.max(1).checked_next_multiple_of(PAGE).ok_or(too_much)?;
-        let map = Arc::new(Map::new(pieces.checked_mul(len).ok_or(too_much)?)?);
-        let piece = |i: usize| {
+        let map = Arc::new(Map::new(slices.checked_mul(len).ok_or(too_much)?)?);
+        let slice = |i: usize| {
             // SAFETY: `i < pieces`, so the piece begins and ends inside the mapping.
             let at = unsafe { map.at.add(i * len) };
             Self { at, len, map: Arc::clone(&map) }
         };
-        Ok((0..pieces).map(piece).collect())
+        Ok((0..slices).map(slice).collect())
     }
 
     /// Where the mapping that it is a piece of begins, and how long that is.
@@ -152,7 +152,7 @@ impl Piece {
     }
 }
 
-impl Deref for Piece {
+impl Deref for MapSlice {
     type Target = [u8];
 
     #[inline]
@@ -163,7 +163,7 @@ impl Deref for Piece {
     }
 }
 
-impl DerefMut for Piece {
+impl DerefMut for MapSlice {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `&mut self` is the only way to these bytes.
@@ -184,7 +184,7 @@ impl Drop for Map {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{Counters, Piece};
+    use super::{Counters, MapSlice};
     use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
@@ -203,16 +203,16 @@ mod tests {
     }
     #[test]
     fn pieces_are_aligned_apart_and_outlive_each_other() {
-        let mut pieces = Piece::cut(3, 5000).unwrap();
-        for (i, piece) in pieces.iter_mut().enumerate() {
-            assert_eq!((piece.len(), piece.as_ptr() as usize % 4096), (8192, 0));
-            piece.fill(i as u8 + 1);
+        let mut slices = MapSlice::cut(3, 5000).unwrap();
+        for (i, slice) in slices.iter_mut().enumerate() {
+            assert_eq!((slice.len(), slice.as_ptr() as usize % 4096), (8192, 0));
+            slice.fill(i as u8 + 1);
         }
-        let last = pieces.pop().unwrap();
-        assert!(pieces.iter().zip(1..).all(|(piece, i)| piece.iter().all(|b| *b == i)));
-        drop(pieces);
+        let last = slices.pop().unwrap();
+        assert!(slices.iter().zip(1..).all(|(slice, i)| slice.iter().all(|b| *b == i)));
+        drop(slices);
         assert!(last.iter().all(|b| *b == 3));
-        assert!(Piece::cut(usize::MAX, 4096).is_err());
-        assert!(Piece::cut(0, 4096).unwrap().is_empty());
+        assert!(MapSlice::cut(usize::MAX, 4096).is_err());
+        assert!(MapSlice::cut(0, 4096).unwrap().is_empty());
     }
 }

@@ -15,7 +15,7 @@ pub mod fd;
 pub mod futex;
 pub mod limits;
 pub mod map;
-mod mark;
+mod annotate;
 pub mod mapped;
 pub mod name;
 pub mod proc;
@@ -25,9 +25,9 @@ pub mod steps;
 pub mod uring;
 
 pub use ahead::cache_line;
+pub use annotate::annotate;
 pub use clock::{Clock, Scale};
 pub use fd::{Fd, NONE};
-pub use mark::mark;
 pub use rustix::io::Errno;
 
 /// What error number 0 is called: an operation that could not be done failed before its call.

@@ -9,7 +9,7 @@
 //! limit on locked memory goes), completions that interrupt nobody (6.1).
 
 use super::fd::{Fd, Result};
-use super::map::Piece;
+use super::map::MapSlice;
 use io_uring::types::{Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Marks the entry that tells a watcher to go home.
-const GO_HOME: u64 = u64::MAX;
+const SHUT_DOWN: u64 = u64::MAX;
 
 /// The longest submission queue. The kernel also takes it as a bound on its own workers, so that it must not be short.
 const MOST_ENTRIES: u32 = 1024;
@@ -39,7 +39,7 @@ pub struct Request {
     /// Which way.
     pub write: bool,
     /// What it works on. Comes back with the completion.
-    pub buf: Piece,
+    pub buf: MapSlice,
 }
 
 /// What became of one.
@@ -52,15 +52,15 @@ pub struct Completion {
     /// Bytes moved.
     pub result: Result<usize>,
     /// Its buffer.
-    pub buf: Piece,
+    pub buf: MapSlice,
 }
 
 /// Asynchronous I/O of one thread.
 pub struct Ring {
     kernel: Arc<IoUring>,
     /// What the kernel works on, by tag.
-    held: Vec<Option<Piece>>,
-    out: usize,
+    held: Vec<Option<MapSlice>>,
+    in_flight: usize,
     /// Completions that were found and not yet taken.
     found: VecDeque<Completion>,
     watched: bool,
@@ -70,7 +70,10 @@ pub struct Ring {
 
 impl std::fmt::Debug for Ring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ring").field("out", &self.out).field("watched", &self.watched).finish_non_exhaustive()
+        f.debug_struct("Ring")
+            .field("in_flight", &self.in_flight)
+            .field("watched", &self.watched)
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,7 +128,7 @@ impl Ring {
         Ok(Self {
             kernel: Arc::new(ring),
             held: (0..depth).map(|_| None).collect(),
-            out: 0,
+            in_flight: 0,
             found: VecDeque::with_capacity(depth as usize),
             watched,
             fixed_buffers: false,
@@ -135,8 +138,8 @@ impl Ring {
 
     /// Registers the memory that all buffers are pieces of, in place of what was registered before; where the limit on locked
     /// memory does not allow it, the kernel maps each buffer when it is used.
-    pub fn register(&mut self, piece: &Piece) {
-        let (at, len) = piece.whole();
+    pub fn register(&mut self, slice: &MapSlice) {
+        let (at, len) = slice.whole();
         if std::mem::take(&mut self.fixed_buffers) {
             let _ = self.kernel.submitter().unregister_buffers();
         }
@@ -153,13 +156,13 @@ impl Ring {
     }
 
     /// Operations that were queued and not taken back.
-    pub fn out(&self) -> usize {
-        self.out
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
     }
 
     /// Queues a request. It starts with the next [`Ring::submit`] or [`Ring::wait`]. One that can't be queued gives its buffer
     /// back.
-    pub fn queue(&mut self, request: Request) -> std::result::Result<(), (Errno, Piece)> {
+    pub fn queue(&mut self, request: Request) -> std::result::Result<(), (Errno, MapSlice)> {
         let Request { tag, fd, registered, offset, len, write, mut buf } = request;
         if self.held.get(tag as usize).is_none_or(Option::is_some) {
             return Err((Errno::INVAL, buf));
@@ -185,7 +188,7 @@ impl Ring {
         match unsafe { self.push(&entry.user_data(tag.into())) } {
             Ok(()) => {
                 self.held[tag as usize] = Some(buf);
-                self.out += 1;
+                self.in_flight += 1;
                 Ok(())
             }
             Err(errno) => Err((errno, buf)),
@@ -241,7 +244,7 @@ impl Ring {
         for entry in queue {
             let (tag, result) = (entry.user_data() as u32, outcome(entry.result()));
             if let Some(buf) = self.held.get_mut(tag as usize).and_then(Option::take) {
-                self.out -= 1;
+                self.in_flight -= 1;
                 self.found.push_back(Completion { tag, completed, result, buf });
             }
         }
@@ -253,9 +256,9 @@ impl Ring {
     }
 
     /// The buffer of an operation whose completion the watcher has seen.
-    pub fn give_back(&mut self, tag: u32) -> Option<Piece> {
+    pub fn give_back(&mut self, tag: u32) -> Option<MapSlice> {
         let buf = self.held.get_mut(tag as usize)?.take()?;
-        self.out -= 1;
+        self.in_flight -= 1;
         Some(buf)
     }
 
@@ -267,7 +270,7 @@ impl Ring {
     /// Sends the watcher home, when nothing is out any more.
     pub fn dismiss(&mut self) -> Result<()> {
         // SAFETY: an entry that does nothing names nothing.
-        unsafe { self.push(&opcode::Nop::new().build().user_data(GO_HOME)) }?;
+        unsafe { self.push(&opcode::Nop::new().build().user_data(SHUT_DOWN)) }?;
         self.submit()
     }
 }
@@ -294,7 +297,7 @@ impl Watcher {
         // SAFETY: a watched ring's completions are taken here only, and there is one watcher.
         let queue = unsafe { self.kernel.completion_shared() };
         for entry in queue {
-            if entry.user_data() == GO_HOME {
+            if entry.user_data() == SHUT_DOWN {
                 return false;
             }
             each(entry.user_data() as u32, outcome(entry.result()));
@@ -320,7 +323,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(10);
 
-    fn request(tag: u32, fd: Fd, registered: Option<u32>, write: bool, buf: Piece) -> Request {
+    fn request(tag: u32, fd: Fd, registered: Option<u32>, write: bool, buf: MapSlice) -> Request {
         Request { tag, fd, registered, offset: u64::from(tag) * 4096, len: 4096, write, buf }
     }
 
@@ -333,29 +336,29 @@ mod tests {
     fn what_is_written_is_read_again_with_and_without_registration() {
         let Some(mut ring) = ring(false) else { return };
         let file = tempfile::tempfile().unwrap();
-        let mut pieces = Piece::cut(4, 4096).unwrap();
+        let mut slices = MapSlice::cut(4, 4096).unwrap();
         for registered in [false, true] {
             let mark = 7 + u8::from(registered);
             if registered {
-                ring.register(&pieces[0]);
+                ring.register(&slices[0]);
                 assert!(ring.set_file(1, file.as_raw_fd()) || !ring.fixed_files);
             }
             let slot = (registered && ring.fixed_files).then_some(1);
             for write in [true, false] {
-                for (tag, mut buf) in (0..).zip(std::mem::take(&mut pieces)) {
+                for (tag, mut buf) in (0..).zip(std::mem::take(&mut slices)) {
                     buf.fill(if write { mark + tag as u8 } else { 0 });
                     ring.queue(request(tag, file.as_raw_fd(), slot, write, buf)).unwrap();
                 }
-                assert_eq!(ring.out(), 4);
-                while ring.out() > 0 {
-                    ring.wait(ring.out() as u32, LONG).unwrap();
+                assert_eq!(ring.in_flight(), 4);
+                while ring.in_flight() > 0 {
+                    ring.wait(ring.in_flight() as u32, LONG).unwrap();
                     ring.look(|| 5);
                 }
                 let mut done: Vec<_> = std::iter::from_fn(|| ring.take()).collect();
                 done.sort_by_key(|d| d.tag);
                 assert!(done.iter().all(|d| d.result == Ok(4096) && d.completed == 5));
                 assert!(done.iter().all(|d| d.buf.iter().all(|b| *b == mark + d.tag as u8)));
-                pieces = done.into_iter().map(|d| d.buf).collect();
+                slices = done.into_iter().map(|d| d.buf).collect();
             }
             let mut byte = [0];
             file.read_exact_at(&mut byte, 3 * 4096).unwrap();
@@ -371,7 +374,7 @@ mod tests {
         assert!(ring.watcher().is_none(), "there is only one");
         let (seen, heard) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || while watcher.wait(|tag, result| seen.send((tag, result)).unwrap()) {});
-        for (tag, buf) in (0..).zip(Piece::cut(4, 4096).unwrap()) {
+        for (tag, buf) in (0..).zip(MapSlice::cut(4, 4096).unwrap()) {
             ring.queue(request(tag, file.as_raw_fd(), None, true, buf)).unwrap();
             ring.submit().unwrap();
         }
@@ -381,18 +384,18 @@ mod tests {
         assert!(tags.iter().all(|tag| ring.give_back(*tag).is_some()));
         ring.dismiss().unwrap();
         thread.join().unwrap();
-        assert_eq!(ring.out(), 0);
+        assert_eq!(ring.in_flight(), 0);
     }
 
     #[test]
     fn errors_come_with_their_numbers_and_waits_end() {
         let Some(mut ring) = ring(false) else { return };
-        let mut pieces = Piece::cut(2, 4096).unwrap();
+        let mut slices = MapSlice::cut(2, 4096).unwrap();
         ring.wait(1, Duration::from_millis(1)).unwrap();
         ring.look(|| 0);
-        assert!(ring.take().is_none(), "nothing was out");
-        ring.queue(request(2, 1_000_000, None, false, pieces.remove(0))).unwrap();
-        let again = ring.queue(request(2, 0, None, false, pieces.remove(0)));
+        assert!(ring.take().is_none(), "nothing was in flight");
+        ring.queue(request(2, 1_000_000, None, false, slices.remove(0))).unwrap();
+        let again = ring.queue(request(2, 0, None, false, slices.remove(0)));
         assert_eq!(again.map_err(|(errno, _)| errno), Err(Errno::INVAL), "two of one tag");
         ring.wait(1, LONG).unwrap();
         ring.look(|| 0);

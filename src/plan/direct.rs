@@ -36,7 +36,7 @@ pub fn direct_io(plan: &Plan) -> Vec<DirectIo> {
             let flowop = thread.first + local;
             for set in &plan.flowops[flowop].sets {
                 let size = &plan.filesets[*set].size;
-                let units = effects.units.iter().map(|unit| told(unit, size)).collect();
+                let units = effects.units.iter().map(|unit| unit_text(unit, size)).collect();
                 found.push(DirectIo { flowop, set: *set, units });
             }
         }
@@ -56,7 +56,7 @@ fn is_direct(ops: &[(usize, Effects)], at: usize) -> bool {
     openers.next().is_some_and(|opener| opener.direct)
 }
 
-fn told(unit: &Unit, size: &Quantity) -> (u64, String) {
+fn unit_text(unit: &Unit, size: &Quantity) -> (u64, String) {
     match unit {
         Unit::Attribute(name, value) => (granule(value), format!("`{name}` is {value}")),
         Unit::FileSize => (granule(size), format!("the size of its files is {size}")),

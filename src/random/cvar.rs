@@ -1,7 +1,7 @@
 //! `cvar(type=…,parameters=…)`: Filebench's custom variables, and ours by the same words.
 
-use super::law::{Builder, Values, finite};
 use super::randvar::bounded;
+use super::sampler::{SamplerBuilder, Values, finite};
 use super::variable::Adjust;
 use super::{BadDistribution, DISTRIBUTIONS, Distribution, Place, RandomVar};
 
@@ -20,7 +20,7 @@ pub fn cvar(
     let Some(distribution) = Distribution::of_cvar(kind) else {
         return Err(BadDistribution::UnknownType { name: kind.to_owned(), known: names() });
     };
-    let Builder::Named(build) = distribution.build else {
+    let SamplerBuilder::Named(build) = distribution.build else {
         return Err(BadDistribution::UnknownType { name: kind.to_owned(), known: names() });
     };
     let given = parse(parameters)?;
@@ -30,9 +30,9 @@ pub fn cvar(
     if round < 0.0 {
         return Err(BadDistribution::OutOfRange { parameter: "round", value: round, range: "at least 0" });
     }
-    let (law, notes) = build(&Values::new(distribution.name, distribution.parameters, &given)?)?;
-    let max = bounded(min, max, &*law, distribution.name)?;
-    Ok(RandomVar::new(law, Adjust { round, min, max }, notes))
+    let (sampler, notes) = build(&Values::new(distribution.name, distribution.parameters, &given)?)?;
+    let max = bounded(min, max, &*sampler, distribution.name)?;
+    Ok(RandomVar::new(sampler, Adjust { round, min, max }, notes))
 }
 
 /// The types that a `cvar` can have.
@@ -48,8 +48,8 @@ fn names() -> Vec<String> {
 /// `key:value;key:value` to names and numbers.
 fn parse(parameters: &str) -> Result<Vec<(String, f64)>, BadDistribution> {
     let mut given = Vec::new();
-    for piece in parameters.split(';').map(str::trim).filter(|piece| !piece.is_empty()) {
-        let (name, value) = piece.split_once(':').unwrap_or((piece, ""));
+    for assignment in parameters.split(';').map(str::trim).filter(|assignment| !assignment.is_empty()) {
+        let (name, value) = assignment.split_once(':').unwrap_or((assignment, ""));
         let (name, value) = (name.trim(), value.trim());
         let Some(number) = number(value) else {
             return Err(BadDistribution::NotANumber { parameter: name.to_owned(), value: value.to_owned() });

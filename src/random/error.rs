@@ -31,7 +31,7 @@ pub enum BadDistribution {
         /// As written.
         value: String,
     },
-    /// Outside of what the law allows.
+    /// Outside of what the distribution allows.
     #[error("`{parameter}` is {value}, and must be {range}")]
     OutOfRange {
         /// Its name.

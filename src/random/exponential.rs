@@ -1,6 +1,6 @@
 //! Exponential, and Weibull, which is its power.
 
-use super::law::{Builder, Built, Law, Number, Values, same};
+use super::sampler::{Built, Number, Sampler, SamplerBuilder, Values, same};
 use super::stream::unit_above_zero;
 use super::{Distribution, Parameter, Place, Rng};
 use std::fmt;
@@ -11,7 +11,7 @@ pub(super) const CVAR_EXPONENTIAL: Distribution = Distribution {
     parameters: &[Parameter::new("mean", Some(1.0), "mean, and standard deviation")],
     doc: "above zero, without memory: the gaps between independent events",
     example: "set $burst = cvar(type=cvar-exponential,parameters=\"mean:20\",min=1)",
-    build: Builder::Named(exponential),
+    build: SamplerBuilder::Named(exponential),
 };
 
 pub(super) const CVAR_WEIBULL: Distribution = Distribution {
@@ -23,7 +23,7 @@ pub(super) const CVAR_WEIBULL: Distribution = Distribution {
     ],
     doc: "above zero: `scale · (exponential with mean 1)^(1/shape)`",
     example: "set $iosize = cvar(type=cvar-weibull,parameters=\"shape:0.8;scale:8k\",min=512)",
-    build: Builder::Named(weibull),
+    build: SamplerBuilder::Named(weibull),
 };
 
 /// Exponential if the shape is 1.
@@ -43,7 +43,7 @@ fn weibull(values: &Values<'_>) -> Built {
     Ok((Box::new(Weibull { scale, shape, power: 1.0 / shape }), Vec::new()))
 }
 
-impl Law for Weibull {
+impl Sampler for Weibull {
     fn draw(&self, rng: &mut Rng) -> f64 {
         let exponential = -unit_above_zero(rng).ln();
         if same(self.shape, 1.0) { self.scale * exponential } else { self.scale * exponential.powf(self.power) }

@@ -1,6 +1,6 @@
 //! Gamma, and Erlang, which is gamma with a whole shape: many small values and a few large ones, as file sizes are.
 
-use super::law::{Builder, Built, Constant, Law, Number, Values};
+use super::sampler::{Built, Constant, Number, Sampler, SamplerBuilder, Values};
 use super::{BadDistribution, Distribution, Note, Parameter, Place, RandvarParams, Rng};
 use rand_distr::Distribution as _;
 use std::fmt;
@@ -15,7 +15,7 @@ pub(super) const GAMMA: Distribution = Distribution {
     ],
     doc: "`min` and above with this mean; the standard deviation is `(mean − min) / √shape`",
     example: "set $filesize = randvar(type=gamma,min=1k,mean=16k,gamma=1500)",
-    build: Builder::Randvar(randvar),
+    build: SamplerBuilder::Randvar(randvar),
 };
 
 pub(super) const CVAR_GAMMA: Distribution = Distribution {
@@ -27,7 +27,7 @@ pub(super) const CVAR_GAMMA: Distribution = Distribution {
     ],
     doc: "above zero with this mean; the standard deviation is `mean / √gamma`",
     example: "set $filesize = cvar(type=cvar-gamma,parameters=\"mean:16k;gamma:1.5\")",
-    build: Builder::Named(cvar_gamma),
+    build: SamplerBuilder::Named(cvar_gamma),
 };
 
 pub(super) const CVAR_ERLANG: Distribution = Distribution {
@@ -39,7 +39,7 @@ pub(super) const CVAR_ERLANG: Distribution = Distribution {
     ],
     doc: "the sum of `shape` exponential values, with mean `rate` in all",
     example: "set $gap = cvar(type=cvar-erlang,parameters=\"shape:3;rate:100\")",
-    build: Builder::Named(cvar_erlang),
+    build: SamplerBuilder::Named(cvar_erlang),
 };
 
 #[derive(Debug)]
@@ -52,8 +52,8 @@ struct Gamma {
     standard: rand_distr::Gamma<f64>,
 }
 
-/// A gamma law of this shape, moved and stretched; constant if there is nothing to stretch.
-fn law(min: f64, mean: f64, shape: f64) -> Result<Box<dyn Law>, BadDistribution> {
+/// A gamma distribution of this shape, moved and stretched; constant if there is nothing to stretch.
+fn sampler(min: f64, mean: f64, shape: f64) -> Result<Box<dyn Sampler>, BadDistribution> {
     let above = mean - min;
     if above == 0.0 {
         return Ok(Box::new(Constant(mean)));
@@ -88,11 +88,11 @@ fn randvar(params: &RandvarParams) -> Built {
         notes.push(Note::new("gamma", format!("with `gamma=0` every draw is the mean, {}", Number(mean))));
         return Ok((Box::new(Constant(mean)), notes));
     }
-    Ok((law(min, mean, shape)?, notes))
+    Ok((sampler(min, mean, shape)?, notes))
 }
 
 fn cvar_gamma(values: &Values<'_>) -> Built {
-    Ok((law(0.0, values.not_negative("mean")?, values.above_zero("gamma")?)?, Vec::new()))
+    Ok((sampler(0.0, values.not_negative("mean")?, values.above_zero("gamma")?)?, Vec::new()))
 }
 
 fn cvar_erlang(values: &Values<'_>) -> Built {
@@ -112,10 +112,10 @@ fn cvar_erlang(values: &Values<'_>) -> Built {
             format!("`shape` is a whole number: {} counts as {}", Number(given), Number(shape)),
         ));
     }
-    Ok((law(0.0, values.not_negative("rate")?, shape)?, notes))
+    Ok((sampler(0.0, values.not_negative("rate")?, shape)?, notes))
 }
 
-impl Law for Gamma {
+impl Sampler for Gamma {
     fn draw(&self, rng: &mut Rng) -> f64 {
         self.min + self.above * self.standard.sample(rng)
     }

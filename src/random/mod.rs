@@ -22,7 +22,7 @@ mod cvar;
 mod error;
 mod exponential;
 mod gamma;
-mod law;
+mod sampler;
 mod normal;
 mod pareto;
 mod quantity;
@@ -44,7 +44,7 @@ pub use randvar::{Kind, RandvarParams, randvar};
 pub use stream::{Rng, below, gamma, mix, stream, unit};
 pub use variable::{Note, RandomVar};
 
-use law::Builder;
+use sampler::SamplerBuilder;
 
 /// How a distribution is written in a script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,11 +84,11 @@ pub struct Distribution {
     /// Its own parameters. Besides them a `randvar` has `seed`, `round` and, if it is ours, `min` and `max`; a `cvar` has `min`,
     /// `max` and `round`.
     pub parameters: &'static [Parameter],
-    /// One line: the law and its formula.
+    /// One line: the distribution and its formula.
     pub doc: &'static str,
     /// A use of it that can be copied.
     pub example: &'static str,
-    build: Builder,
+    build: SamplerBuilder,
 }
 
 impl Distribution {

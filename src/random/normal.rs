@@ -1,6 +1,6 @@
 //! Normal, and lognormal, which is its exponential.
 
-use super::law::{Builder, Built, Law, Number, Values};
+use super::sampler::{Built, Number, Sampler, SamplerBuilder, Values};
 use super::{Distribution, Note, Parameter, Place, Rng};
 use rand_distr::{Distribution as _, StandardNormal};
 use std::fmt;
@@ -11,7 +11,7 @@ pub(super) const CVAR_NORMAL: Distribution = Distribution {
     parameters: &[Parameter::new("mean", Some(0.0), "mean"), Parameter::new("sigma", Some(1.0), "standard deviation")],
     doc: "the bell curve; what is below zero becomes 0 unless `min` says otherwise",
     example: "set $filesize = cvar(type=cvar-normal,parameters=\"mean:64k;sigma:8k\",min=1k)",
-    build: Builder::Named(normal),
+    build: SamplerBuilder::Named(normal),
 };
 
 pub(super) const CVAR_LOGNORMAL: Distribution = Distribution {
@@ -23,7 +23,7 @@ pub(super) const CVAR_LOGNORMAL: Distribution = Distribution {
     ],
     doc: "above zero, its logarithm a bell curve: file sizes of a whole machine",
     example: "set $filesize = cvar(type=cvar-lognormal,parameters=\"shape:2;scale:9\",max=1g)",
-    build: Builder::Named(lognormal),
+    build: SamplerBuilder::Named(lognormal),
 };
 
 #[derive(Debug)]
@@ -40,16 +40,16 @@ fn normal(values: &Values<'_>) -> Built {
 }
 
 fn lognormal(values: &Values<'_>) -> Built {
-    let law = LogNormal(Normal { mean: values.get("scale"), sigma: values.not_negative("shape")? });
+    let sampler = LogNormal(Normal { mean: values.get("scale"), sigma: values.not_negative("shape")? });
     let mut notes = Vec::new();
     // e^44 is beyond any file: whoever writes 16384 here means the median itself and not its logarithm.
-    if law.0.mean > 44.0 {
+    if sampler.0.mean > 44.0 {
         notes.push(Note::new("scale", "`scale` is the mean of the logarithm: the median is e^scale, beyond 2^63"));
     }
-    Ok((Box::new(law), notes))
+    Ok((Box::new(sampler), notes))
 }
 
-impl Law for Normal {
+impl Sampler for Normal {
     fn draw(&self, rng: &mut Rng) -> f64 {
         let standard: f64 = StandardNormal.sample(rng);
         self.mean + self.sigma * standard
@@ -62,7 +62,7 @@ impl Law for Normal {
     }
 }
 
-impl Law for LogNormal {
+impl Sampler for LogNormal {
     fn draw(&self, rng: &mut Rng) -> f64 {
         self.0.draw(rng).exp()
     }

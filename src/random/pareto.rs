@@ -1,6 +1,6 @@
 //! Pareto: a heavy tail, or the rule that a fifth of the items gets four fifths of the requests. Ours; Filebench has neither.
 
-use super::law::{Builder, Built, Law, Number, Values, check, same};
+use super::sampler::{Built, Number, Sampler, SamplerBuilder, Values, check, same};
 use super::stream::{unit, unit_above_zero};
 use super::{Distribution, Parameter, Place, Rng};
 use std::fmt;
@@ -21,7 +21,7 @@ pub(super) const PARETO: Distribution = Distribution {
     ],
     doc: "`scale / u^(1/shape)` for sizes; with `h`, `unit · ⌊items · u^(ln h / ln(1 − h))⌋` for files and offsets (u uniform)",
     example: "set $filesize = randvar(type=pareto,shape=1.3,scale=4k,max=1g)",
-    build: Builder::Named(build),
+    build: SamplerBuilder::Named(build),
 };
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ fn build(values: &Values<'_>) -> Built {
     Ok((Box::new(Items { h, count: items, unit, power: h.ln() / (1.0 - h).ln() }), Vec::new()))
 }
 
-impl Law for Tail {
+impl Sampler for Tail {
     fn draw(&self, rng: &mut Rng) -> f64 {
         self.scale * unit_above_zero(rng).powf(-1.0 / self.shape)
     }
@@ -64,7 +64,7 @@ impl Law for Tail {
     }
 }
 
-impl Law for Items {
+impl Sampler for Items {
     fn draw(&self, rng: &mut Rng) -> f64 {
         self.unit * (self.count * unit(rng).powf(self.power)).floor()
     }

@@ -1,6 +1,6 @@
 //! A number of the plan: fixed, or drawn anew at each use.
 
-use super::law::Number;
+use super::sampler::Number;
 use super::{RandomVar, Rng};
 use std::fmt;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Quantity {
         }
     }
 
-    /// What [`Self::draw`] never passes; none if the law has no bound.
+    /// What [`Self::draw`] never passes; none if the distribution has no bound.
     pub fn max_hint(&self) -> Option<u64> {
         match self {
             Self::Const(n) => Some(*n),

@@ -1,6 +1,6 @@
 //! `randvar(…)` and `define randvar`: Filebench's own random variables, and ours by the same words.
 
-use super::law::{Builder, Law, Values, finite};
+use super::sampler::{Sampler, SamplerBuilder, Values, finite};
 use super::variable::Adjust;
 use super::{BadDistribution, DISTRIBUTIONS, Distribution, Note, Place, RandomVar};
 
@@ -75,8 +75,8 @@ pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
         return Err(BadDistribution::UnknownType { name: wanted.to_owned(), known: Vec::new() });
     };
     let mut adjust = Adjust { round: params.round as f64, max: params.max.unwrap_or(f64::MAX), ..Adjust::NONE };
-    let (law, mut notes) = match distribution.build {
-        Builder::Randvar(build) => {
+    let (sampler, mut notes) = match distribution.build {
+        SamplerBuilder::Randvar(build) => {
             if let Some((name, _)) = params.named.first() {
                 let known = distribution.parameters.iter().map(|p| p.name.to_owned()).collect();
                 return Err(BadDistribution::UnknownParameter {
@@ -87,7 +87,7 @@ pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
             }
             build(params)?
         }
-        Builder::Named(build) => {
+        SamplerBuilder::Named(build) => {
             adjust.min = params.min;
             let mut named = params.named.clone();
             named.extend(params.mean.map(|mean| ("mean".to_owned(), mean)));
@@ -95,21 +95,26 @@ pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
             build(&Values::new(distribution.name, distribution.parameters, &named)?)?
         }
     };
-    adjust.max = bounded(adjust.min, adjust.max, &*law, distribution.name)?;
+    adjust.max = bounded(adjust.min, adjust.max, &*sampler, distribution.name)?;
     if params.seed.is_some_and(|seed| seed != 0) {
         let message = "`seed` of a random variable has no effect: each thread draws from a stream of its own, which `--seed` repeats";
         notes.push(Note::new("seed", message));
     }
-    Ok(RandomVar::new(law, adjust, notes))
+    Ok(RandomVar::new(sampler, adjust, notes))
 }
 
-/// `max`, if there is something between it and `min`, and if the law has a mean or a bound: without one a file set of such sizes
+/// `max`, if there is something between it and `min`, and if the distribution has a mean or a bound: without one a file set of such sizes
 /// has no size.
-pub(super) fn bounded(min: f64, max: f64, law: &dyn Law, distribution: &'static str) -> Result<f64, BadDistribution> {
+pub(super) fn bounded(
+    min: f64,
+    max: f64,
+    sampler: &dyn Sampler,
+    distribution: &'static str,
+) -> Result<f64, BadDistribution> {
     if max < min {
         return Err(BadDistribution::OutOfRange { parameter: "max", value: max, range: "at least `min`" });
     }
-    if max >= f64::MAX && !law.bounds().1.is_finite() && !law.mean().is_finite() {
+    if max >= f64::MAX && !sampler.bounds().1.is_finite() && !sampler.mean().is_finite() {
         let why = ": its mean is infinite without a bound";
         return Err(BadDistribution::Missing { distribution, parameter: "max", why });
     }

@@ -68,7 +68,7 @@ pub(super) fn unit_above_zero(rng: &mut Rng) -> f64 {
 /// that is not above zero.
 pub fn gamma(rng: &mut Rng, mean: f64, shape: f64) -> f64 {
     match rand_distr::Gamma::new(shape, mean / shape) {
-        Ok(law) => law.sample(rng),
+        Ok(sampler) => sampler.sample(rng),
         Err(_) => mean,
     }
 }

@@ -1,6 +1,6 @@
 //! Tabular: a histogram, uniform within each row.
 
-use super::law::{Builder, Built, Constant, Law, Number, same};
+use super::sampler::{Built, Constant, Number, Sampler, SamplerBuilder, same};
 use super::stream::{below, unit};
 use super::{BadDistribution, Distribution, Note, Parameter, Place, RandvarParams, Rng};
 use std::fmt;
@@ -20,7 +20,7 @@ pub(super) const TABULAR: Distribution = Distribution {
     doc: "a row by its percentage, then any value of the row; all values are then moved and stretched to `min` and `mean`: give the \
           table's least value as `min` to have them as written",
     example: "set $iosize = randvar(type=tabular,min=1k,randtable={{80,1k,4k},{15,4k,16k},{5,16k,64k}})",
-    build: Builder::Randvar(randvar),
+    build: SamplerBuilder::Randvar(randvar),
 };
 
 #[derive(Debug)]
@@ -79,7 +79,7 @@ fn randvar(params: &RandvarParams) -> Built {
     Ok((Box::new(Table { rows: out, total, mean, bounds }), notes))
 }
 
-impl Law for Table {
+impl Sampler for Table {
     fn draw(&self, rng: &mut Rng) -> f64 {
         let pick = below(rng, self.total);
         // Tables have a handful of rows, the likeliest mostly first: a scan is faster than a search.

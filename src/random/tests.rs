@@ -37,7 +37,7 @@ fn near(found: f64, expected: f64, tolerance: f64) -> bool {
     (found - expected).abs() <= tolerance * expected.abs()
 }
 
-/// How likely a distance between sample and law at least as great is, if the sample is of the law (Kolmogorov 1933, with the
+/// How likely a distance between sample and distribution at least as great is, if the sample is of the distribution (Kolmogorov 1933, with the
 /// correction for small samples of Stephens 1970).
 fn ks_p(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     sample.sort_unstable_by(f64::total_cmp);
@@ -54,12 +54,12 @@ fn ks_p(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     if t < 0.2 { 1.0 } else { (2.0 * terms.sum::<f64>()).clamp(0.0, 1.0) }
 }
 
-/// Fits: over 100 seeds the p-values of the fit must be uniform themselves, which a law that is slightly wrong, or draws that
+/// Fits: over 100 seeds the p-values of the fit must be uniform themselves, which a distribution that is slightly wrong, or draws that
 /// depend on one another, would not give.
 fn fits(what: &str, variable: &RandomVar, cdf: impl Fn(f64) -> f64) {
     let p_of = |seed| {
         let mut rng = stream(seed, &[9]);
-        ks_p((0..500).map(|_| variable.law().draw(&mut rng)).collect(), &cdf)
+        ks_p((0..500).map(|_| variable.sampler().draw(&mut rng)).collect(), &cdf)
     };
     let p_values: Vec<f64> = (0..100).map(p_of).collect();
     let p = ks_p(p_values, |p| p);
@@ -69,37 +69,37 @@ fn fits(what: &str, variable: &RandomVar, cdf: impl Fn(f64) -> f64) {
 #[test]
 fn each_continuous_law_fits_its_distribution_function() {
     let gamma = RandvarParams { mean: Some(8192.0), min: 1024.0, gamma: Some(700), ..RandvarParams::default() };
-    let law = Gamma::new(0.7, 0.7 / 7168.0).unwrap();
-    fits("gamma", &of(gamma), |x| law.cdf(x - 1024.0));
+    let sampler = Gamma::new(0.7, 0.7 / 7168.0).unwrap();
+    fits("gamma", &of(gamma), |x| sampler.cdf(x - 1024.0));
 
     let uniform =
         RandvarParams { kind: Some(Kind::Uniform), mean: Some(8192.0), min: 1024.0, ..RandvarParams::default() };
-    let law = Uniform::new(1024.0, 15_360.0).unwrap();
-    fits("uniform", &of(uniform), |x| law.cdf(x));
+    let sampler = Uniform::new(1024.0, 15_360.0).unwrap();
+    fits("uniform", &of(uniform), |x| sampler.cdf(x));
 
     let rows = RandvarParams { min: 1024.0, ..table(&[(25, 1024, 2048), (75, 4096, 8192)]) };
     fits("tabular", &of(rows), |x| {
         0.25 * ((x - 1024.0) / 1024.0).clamp(0.0, 1.0) + 0.75 * ((x - 4096.0) / 4096.0).clamp(0.0, 1.0)
     });
 
-    let law = Uniform::new(4096.0, 8192.0).unwrap();
-    fits("cvar-uniform", &custom("cvar-uniform", "lower:4k;upper:8k"), |x| law.cdf(x));
-    let law = Exp::new(1.0 / 20.0).unwrap();
-    fits("cvar-exponential", &custom("cvar-exponential", "mean:20"), |x| law.cdf(x));
-    let law = Normal::new(100.0, 15.0).unwrap();
-    fits("cvar-normal", &custom("cvar-normal", "mean:100;sigma:15"), |x| law.cdf(x));
-    let law = LogNormal::new(9.0, 2.0).unwrap();
-    fits("cvar-lognormal", &custom("cvar-lognormal", "shape:2;scale:9"), |x| law.cdf(x));
-    let law = Erlang::new(3, 0.03).unwrap();
-    fits("cvar-erlang", &custom("cvar-erlang", "shape:3;rate:100"), |x| law.cdf(x));
-    let law = Weibull::new(0.8, 8192.0).unwrap();
-    fits("cvar-weibull", &custom("cvar-weibull", "shape:0.8;scale:8k"), |x| law.cdf(x));
-    let law = Triangular::new(10.0, 150.0, 20.0).unwrap();
-    fits("cvar-triangular", &custom("cvar-triangular", "lower:10;upper:150;mode:20"), |x| law.cdf(x));
-    let law = Gamma::new(1.5, 1.5 / 131_072.0).unwrap();
-    fits("cvar-gamma", &custom("cvar-gamma", "mean:128k;gamma:1.5"), |x| law.cdf(x));
-    let law = Pareto::new(4096.0, 1.3).unwrap();
-    fits("pareto", &of(ours("pareto", &[("shape", 1.3), ("scale", 4096.0)])), |x| law.cdf(x));
+    let sampler = Uniform::new(4096.0, 8192.0).unwrap();
+    fits("cvar-uniform", &custom("cvar-uniform", "lower:4k;upper:8k"), |x| sampler.cdf(x));
+    let sampler = Exp::new(1.0 / 20.0).unwrap();
+    fits("cvar-exponential", &custom("cvar-exponential", "mean:20"), |x| sampler.cdf(x));
+    let sampler = Normal::new(100.0, 15.0).unwrap();
+    fits("cvar-normal", &custom("cvar-normal", "mean:100;sigma:15"), |x| sampler.cdf(x));
+    let sampler = LogNormal::new(9.0, 2.0).unwrap();
+    fits("cvar-lognormal", &custom("cvar-lognormal", "shape:2;scale:9"), |x| sampler.cdf(x));
+    let sampler = Erlang::new(3, 0.03).unwrap();
+    fits("cvar-erlang", &custom("cvar-erlang", "shape:3;rate:100"), |x| sampler.cdf(x));
+    let sampler = Weibull::new(0.8, 8192.0).unwrap();
+    fits("cvar-weibull", &custom("cvar-weibull", "shape:0.8;scale:8k"), |x| sampler.cdf(x));
+    let sampler = Triangular::new(10.0, 150.0, 20.0).unwrap();
+    fits("cvar-triangular", &custom("cvar-triangular", "lower:10;upper:150;mode:20"), |x| sampler.cdf(x));
+    let sampler = Gamma::new(1.5, 1.5 / 131_072.0).unwrap();
+    fits("cvar-gamma", &custom("cvar-gamma", "mean:128k;gamma:1.5"), |x| sampler.cdf(x));
+    let sampler = Pareto::new(4096.0, 1.3).unwrap();
+    fits("pareto", &of(ours("pareto", &[("shape", 1.3), ("scale", 4096.0)])), |x| sampler.cdf(x));
 }
 
 #[test]
@@ -113,17 +113,17 @@ fn a_mean_that_nothing_cuts_is_exact() {
 #[test]
 fn a_wrong_law_does_not_fit() {
     let slightly_wrong = custom("cvar-exponential", "mean:21");
-    let law = Exp::new(1.0 / 20.0).unwrap();
+    let sampler = Exp::new(1.0 / 20.0).unwrap();
     let p_of = |seed| {
         let mut rng = stream(seed, &[9]);
-        ks_p((0..500).map(|_| slightly_wrong.law().draw(&mut rng)).collect(), |x| law.cdf(x))
+        ks_p((0..500).map(|_| slightly_wrong.sampler().draw(&mut rng)).collect(), |x| sampler.cdf(x))
     };
     assert!(ks_p((0..100).map(p_of).collect(), |p| p) < 0.001);
 }
 
 #[test]
 fn moments_are_those_of_theory() {
-    // (variable, mean, standard deviation); every law has four moments, so that 200,000 draws decide both.
+    // (variable, mean, standard deviation); every distribution has four moments, so that 200,000 draws decide both.
     let gamma = RandvarParams { mean: Some(16_384.0), ..RandvarParams::default() };
     let cases = [
         (of(gamma), 16_384.0, 16_384.0 / 1.5f64.sqrt()),

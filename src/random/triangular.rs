@@ -1,6 +1,6 @@
 //! Triangular: a range with a peak.
 
-use super::law::{Builder, Built, Constant, Law, Number, Values, check, same};
+use super::sampler::{Built, Constant, Number, Sampler, SamplerBuilder, Values, check, same};
 use super::stream::unit;
 use super::{Distribution, Parameter, Place, Rng};
 use std::fmt;
@@ -15,7 +15,7 @@ pub(super) const CVAR_TRIANGULAR: Distribution = Distribution {
     ],
     doc: "from `lower` to `upper`, rising to `mode` and falling after it; the mean is a third of their sum",
     example: "set $filesize = cvar(type=cvar-triangular,parameters=\"lower:10k;upper:150k;mode:20k\")",
-    build: Builder::Named(build),
+    build: SamplerBuilder::Named(build),
 };
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ fn build(values: &Values<'_>) -> Built {
     Ok((Box::new(Triangular { lower, upper, mode }), Vec::new()))
 }
 
-impl Law for Triangular {
+impl Sampler for Triangular {
     /// The inverse of the distribution function, a parabola on each side of the mode.
     fn draw(&self, rng: &mut Rng) -> f64 {
         let u = unit(rng);

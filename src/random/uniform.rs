@@ -1,6 +1,6 @@
 //! Uniform: every value of a range is as likely.
 
-use super::law::{Builder, Built, Constant, Law, Number, Values};
+use super::sampler::{Built, Constant, Number, Sampler, SamplerBuilder, Values};
 use super::stream::unit;
 use super::{Distribution, Note, Parameter, Place, RandvarParams, Rng};
 use std::fmt;
@@ -14,7 +14,7 @@ pub(super) const UNIFORM: Distribution = Distribution {
     ],
     doc: "every value from `min` to below `2·mean − min` is as likely",
     example: "set $iosize = randvar(type=uniform,min=1k,mean=8k,round=512)",
-    build: Builder::Randvar(randvar),
+    build: SamplerBuilder::Randvar(randvar),
 };
 
 pub(super) const CVAR_UNIFORM: Distribution = Distribution {
@@ -26,7 +26,7 @@ pub(super) const CVAR_UNIFORM: Distribution = Distribution {
     ],
     doc: "every value from `lower` to below `upper` is as likely",
     example: "set $iosize = cvar(type=cvar-uniform,parameters=\"lower:1k;upper:8k\")",
-    build: Builder::Named(cvar),
+    build: SamplerBuilder::Named(cvar),
 };
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ fn cvar(values: &Values<'_>) -> Built {
     Ok((Box::new(Uniform { low: lower, width: upper - lower }), notes))
 }
 
-impl Law for Uniform {
+impl Sampler for Uniform {
     #[inline]
     fn draw(&self, rng: &mut Rng) -> f64 {
         self.low + unit(rng) * self.width

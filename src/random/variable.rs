@@ -1,6 +1,6 @@
-//! A random variable: a law, and what is done to its draws before they are used.
+//! A random variable: a distribution, and what is done to its draws before they are used.
 
-use super::law::{Law, Number};
+use super::sampler::{Number, Sampler};
 use super::{Rng, stream};
 use std::fmt;
 
@@ -19,10 +19,10 @@ impl Note {
     }
 }
 
-/// A law with rounding and bounds. Immutable: its draws come from the stream of the thread that draws.
+/// A distribution with rounding and bounds. Immutable: its draws come from the stream of the thread that draws.
 #[derive(Debug)]
 pub struct RandomVar {
-    law: Box<dyn Law>,
+    sampler: Box<dyn Sampler>,
     adjust: Adjust,
     notes: Vec<Note>,
 }
@@ -59,8 +59,8 @@ fn nearest_multiple(x: f64, unit: f64) -> f64 {
 }
 
 impl RandomVar {
-    pub(super) fn new(law: Box<dyn Law>, adjust: Adjust, notes: Vec<Note>) -> Self {
-        Self { law, adjust, notes }
+    pub(super) fn new(sampler: Box<dyn Sampler>, adjust: Adjust, notes: Vec<Note>) -> Self {
+        Self { sampler, adjust, notes }
     }
 
     /// One draw: a whole number. Fractions are cut off as Filebench does; what is below zero, or not a number, is 0 (Filebench
@@ -74,14 +74,14 @@ impl RandomVar {
     /// One draw with its fraction, rounded and bounded as asked.
     #[inline]
     pub fn draw_f64(&self, rng: &mut Rng) -> f64 {
-        self.adjust.apply(self.law.draw(rng))
+        self.adjust.apply(self.sampler.draw(rng))
     }
 
-    /// What [`Self::draw`] gives on average: the law's own mean, to half a unit, where bounds cut nothing off and draws are large;
-    /// else the mean of 65,536 draws of a fixed stream. Infinite if the law has no mean.
+    /// What [`Self::draw`] gives on average: the distribution's own mean, to half a unit, where bounds cut nothing off and draws are large;
+    /// else the mean of 65,536 draws of a fixed stream. Infinite if the distribution has no mean.
     pub fn mean(&self) -> f64 {
-        let (low, high) = self.law.bounds();
-        let mean = self.law.mean();
+        let (low, high) = self.sampler.bounds();
+        let mean = self.sampler.mean();
         if low >= high {
             return self.adjust.apply(low).trunc();
         }
@@ -100,15 +100,15 @@ impl RandomVar {
         (0..draws).map(|_| self.draw(&mut rng) as f64).sum::<f64>() / f64::from(draws)
     }
 
-    /// What [`Self::draw`] never passes; none if neither the law nor `max` has a bound.
+    /// What [`Self::draw`] never passes; none if neither the distribution nor `max` has a bound.
     pub fn max_hint(&self) -> Option<u64> {
-        let high = self.adjust.apply(self.law.bounds().1);
+        let high = self.adjust.apply(self.sampler.bounds().1);
         (high < u64::MAX as f64).then_some(high as u64)
     }
 
     /// What [`Self::draw`] never goes below.
     pub fn min_hint(&self) -> u64 {
-        self.adjust.apply(self.law.bounds().0) as u64
+        self.adjust.apply(self.sampler.bounds().0) as u64
     }
 
     /// What is worth a warning: parameters that have another effect than they seem to.
@@ -117,15 +117,15 @@ impl RandomVar {
     }
 
     #[cfg(test)]
-    pub(super) fn law(&self) -> &dyn Law {
-        &*self.law
+    pub(super) fn sampler(&self) -> &dyn Sampler {
+        &*self.sampler
     }
 }
 
-/// Stable: the law with its parameters, then rounding and bounds if there are any: `uniform(1k..15k) round=512 max=8k`.
+/// Stable: the distribution with its parameters, then rounding and bounds if there are any: `uniform(1k..15k) round=512 max=8k`.
 impl fmt::Display for RandomVar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.law.fmt(f)?;
+        self.sampler.fmt(f)?;
         if self.adjust.round > 0.0 {
             write!(f, " round={}", Number(self.adjust.round))?;
         }

@@ -1,6 +1,6 @@
 //! Zipf: a few items are asked for all the time, most hardly ever. Ours; Filebench has nothing like it.
 
-use super::law::{Builder, Built, Law, Number, Values, check, same};
+use super::sampler::{Built, Number, Sampler, SamplerBuilder, Values, check, same};
 use super::stream::mix;
 use super::{Distribution, Parameter, Place, Rng};
 use rand_distr::Distribution as _;
@@ -11,7 +11,7 @@ pub(super) const ZIPF: Distribution = Distribution {
     place: Place::Both,
     parameters: &[
         Parameter::new("items", Some(1000.0), "how many items there are"),
-        Parameter::new("theta", Some(0.99), "skew: 0 is uniform, 1 the classical law, above it steeper"),
+        Parameter::new("theta", Some(0.99), "skew: 0 is uniform, 1 the classical distribution, above it steeper"),
         Parameter::new("unit", Some(1.0), "distance between items: an I/O size for offsets, 1 for `indexed`"),
         Parameter::new("lower", Some(0.0), "value of the first item"),
         Parameter::new(
@@ -22,7 +22,7 @@ pub(super) const ZIPF: Distribution = Distribution {
     ],
     doc: "item k of `items` with a likelihood of `1/k^theta`; gives `lower + unit · (k − 1)`",
     example: "set $file = randvar(type=zipf,items=10000,theta=0.99,scramble=true)",
-    build: Builder::Named(build),
+    build: SamplerBuilder::Named(build),
 };
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ fn build(values: &Values<'_>) -> Built {
     Ok((Box::new(Zipf { items, theta, unit, lower, scramble, ranks }), Vec::new()))
 }
 
-impl Law for Zipf {
+impl Sampler for Zipf {
     fn draw(&self, rng: &mut Rng) -> f64 {
         // The crate's rank is 1 … items; the bound guards against its rounding at the far end.
         let rank = (self.ranks.sample(rng) as u64).clamp(1, self.items) - 1;

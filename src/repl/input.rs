@@ -55,7 +55,7 @@ fn follow(shell: &mut Shell<'_>, blocks: &Receiver<Vec<u8>>, pauses: bool) {
                     from = at + 1;
                     let line = String::from_utf8_lossy(&rest).trim_end_matches('\r').to_owned();
                     rest.clear();
-                    if !splitter.line(&line).iter().all(|piece| shell.does(NAME, piece)) {
+                    if !splitter.line(&line).iter().all(|text| shell.does(NAME, text)) {
                         return;
                     }
                 }
@@ -66,16 +66,16 @@ fn follow(shell: &mut Shell<'_>, blocks: &Receiver<Vec<u8>>, pauses: bool) {
                     return;
                 }
                 if pauses && rest.is_empty() && splitter.is_whole() {
-                    let piece = splitter.finish();
-                    if !piece.iter().all(|piece| shell.does(NAME, piece)) {
+                    let text = splitter.finish();
+                    if !text.iter().all(|text| shell.does(NAME, text)) {
                         return;
                     }
                 }
             }
             Err(RecvTimeoutError::Disconnected) => {
-                let mut pieces = splitter.line(&String::from_utf8_lossy(&rest));
-                pieces.extend(splitter.finish());
-                let _ = pieces.iter().all(|piece| shell.does(NAME, piece));
+                let mut texts = splitter.line(&String::from_utf8_lossy(&rest));
+                texts.extend(splitter.finish());
+                let _ = texts.iter().all(|text| shell.does(NAME, text));
                 return;
             }
         }

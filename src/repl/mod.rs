@@ -9,7 +9,7 @@ mod editor;
 mod input;
 
 use crate::session::{Front, Session, Status};
-use crate::syntax::{Piece, Splitter};
+use crate::syntax::{Splitter, StatementText};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -66,8 +66,8 @@ pub fn run(
 
 impl Shell<'_> {
     /// Does a statement. False if the shell is to end.
-    fn does(&mut self, name: &str, piece: &Piece) -> bool {
-        let status = self.session.typed(name, piece, self.front);
+    fn does(&mut self, name: &str, text: &StatementText) -> bool {
+        let status = self.session.typed(name, text, self.front);
         self.stopped = self.terminal && self.session.interrupted() == SIGINT;
         if self.stopped {
             // It has done its work: the run has ended, the shell goes on.
@@ -91,10 +91,10 @@ impl Shell<'_> {
     /// Does the statements of a text that came as a whole, whose first line is `line`. False if the shell is to end.
     fn does_all(&mut self, name: &str, text: &str, line: u32) -> bool {
         let mut splitter = Splitter::new();
-        let mut pieces: Vec<Piece> = text.lines().flat_map(|line| splitter.line(line)).collect();
-        pieces.extend(splitter.finish());
-        for piece in pieces {
-            if !self.does(name, &Piece { line: piece.line + line - 1, ..piece }) {
+        let mut texts: Vec<StatementText> = text.lines().flat_map(|line| splitter.line(line)).collect();
+        texts.extend(splitter.finish());
+        for text in texts {
+            if !self.does(name, &StatementText { line: text.line + line - 1, ..text }) {
                 return false;
             }
             // Whoever stops one of them means what was to follow, too.

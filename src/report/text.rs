@@ -316,7 +316,8 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         add(
             "devices",
             set.device_bytes.as_ref().map(|moved| {
-                let verdict = set.verdict.map(|v| format!("; {}", told(v, &set.asked_bytes))).unwrap_or_default();
+                let verdict =
+                    set.verdict.map(|v| format!("; {}", verdict_text(v, &set.asked_bytes))).unwrap_or_default();
                 format!("{}: asked for {}, devices moved {}{verdict}", set.name, ways(&set.asked_bytes), ways(moved))
             }),
         );
@@ -353,7 +354,7 @@ fn wrapped(text: &str, under: &str) -> String {
 }
 
 /// Where the bytes were, in words.
-fn told(verdict: Verdict, asked: &DeviceBytes) -> String {
+fn verdict_text(verdict: Verdict, asked: &DeviceBytes) -> String {
     let (reads, writes) = match verdict {
         Verdict::Device => ("reads came from the device", "writes went to the device"),
         Verdict::Memory => ("reads came from memory", "writes stayed in memory"),

@@ -3,7 +3,7 @@
 //! What each thread has done is looked at now and then from outside, so that threads publish nothing for it. Deliberately absent:
 //! threads that wait for one another, which the controller sees by where they wait.
 
-use super::shared::{Fault, FaultKind, Seat, Shared};
+use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
 use crate::os::blocked;
 use crate::util::{count, duration};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -33,15 +33,15 @@ impl Signs {
     /// Looks which threads have done something, if the last look is a while ago.
     pub(super) fn note(&mut self, shared: &Shared, from: u64, now: u64) {
         if self.ops.is_empty() {
-            self.at = vec![from; shared.seats.len()];
-            self.ops = vec![0; shared.seats.len()];
+            self.at = vec![from; shared.thread_slots.len()];
+            self.ops = vec![0; shared.thread_slots.len()];
             self.looked = from;
         } else if shared.clock.ns(self.looked, now) < LOOK_NS {
             return;
         }
         let between = self.looked + now.saturating_sub(self.looked) / 2;
-        for ((seat, ops), at) in shared.seats.iter().zip(&mut self.ops).zip(&mut self.at) {
-            let done = seat.stats.total_ops();
+        for ((thread_slot, ops), at) in shared.thread_slots.iter().zip(&mut self.ops).zip(&mut self.at) {
+            let done = thread_slot.stats.total_ops();
             if std::mem::replace(ops, done) != done {
                 *at = between;
             }
@@ -56,30 +56,31 @@ impl Signs {
         // Threads that live on may wait for one another; those of a run that has ended have all been told so, and those that have
         // not come back wait for a processor or are held.
         let over = shared.gate.is_stopped();
-        let held = |seat: &Seat| {
-            let tid = seat.tid.load(Relaxed);
-            !seat.done.load(SeqCst) && if over { blocked::sleeps(tid) } else { blocked::path_of(tid).is_some() }
+        let held = |thread_slot: &ThreadSlot| {
+            let tid = thread_slot.tid.load(Relaxed);
+            !thread_slot.done.load(SeqCst) && if over { blocked::sleeps(tid) } else { blocked::path_of(tid).is_some() }
         };
-        let seats = shared.seats.iter().zip(&self.at).map(|(seat, at)| {
+        let thread_slots = shared.thread_slots.iter().zip(&self.at).map(|(thread_slot, at)| {
             let idle = shared.clock.ns((*at).max(from), now);
-            (seat, idle, idle >= LEAST_NS && held(seat))
+            (thread_slot, idle, idle >= LEAST_NS && held(thread_slot))
         });
-        let seats: Vec<_> = seats.collect();
-        if !is_stuck(shared.clock.ns(from, end), seats.iter().map(|(_, idle, held)| (*idle, *held))) {
+        let thread_slots: Vec<_> = thread_slots.collect();
+        if !is_stuck(shared.clock.ns(from, end), thread_slots.iter().map(|(_, idle, held)| (*idle, *held))) {
             return None;
         }
-        let held = seats.iter().filter(|(_, _, held)| *held).count();
-        let (seat, idle, _) = seats.iter().filter(|(_, _, held)| *held).max_by_key(|(_, idle, _)| *idle)?;
-        let thread = &shared.plan.processes[seat.process].threads[seat.thread];
+        let held = thread_slots.iter().filter(|(_, _, held)| *held).count();
+        let (thread_slot, idle, _) =
+            thread_slots.iter().filter(|(_, _, held)| *held).max_by_key(|(_, idle, _)| *idle)?;
+        let thread = &shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
         let what = format!(
             "{held} of {} did not come back from a call; the longest has been in it for {}",
-            count::count(shared.seats.len() as u64, "thread"),
+            count::count(shared.thread_slots.len() as u64, "thread"),
             duration::seconds(*idle as f64 / 1e9)
         );
         let help = "the file system or its device does not answer: look into the kernel's log";
         Some(Fault {
-            flowop: Some(thread.first + seat.at.load(Relaxed) as usize),
-            path: blocked::path_of(seat.tid.load(Relaxed)).map(|path| path.display().to_string()),
+            flowop: Some(thread.first + thread_slot.at.load(Relaxed) as usize),
+            path: blocked::path_of(thread_slot.tid.load(Relaxed)).map(|path| path.display().to_string()),
             ..Fault::plain(FaultKind::Stuck, what, help)
         })
     }

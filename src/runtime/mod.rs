@@ -53,7 +53,7 @@ pub struct Options {
 /// Starts the processes of a plan. They wait at the gate until [`Running::open`].
 pub fn start(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result<Running, Fault> {
     let shared = Arc::new(Shared::new(plan, sets, options)?);
-    futex::expect_sleepers(shared.seats.len());
+    futex::expect_sleepers(shared.thread_slots.len());
     let mut leaders = Vec::new();
     for (p, process) in shared.plan.processes.iter().enumerate() {
         for instance in 0..process.instances as usize {
@@ -61,7 +61,7 @@ pub fn start(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result
             let leader = std::thread::Builder::new()
                 .name(shared::kernel_name(&process.name))
                 .stack_size(process::STACK)
-                .spawn(move || process::lead(&theirs, p, instance));
+                .spawn(move || process::process_main(&theirs, p, instance));
             match leader {
                 Ok(handle) => leaders.push(handle),
                 Err(error) => {

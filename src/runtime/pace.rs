@@ -17,14 +17,14 @@ const NEAR_NS: u64 = 25_000;
 
 /// What others see of a thread's rounds. The thread is the only writer.
 #[derive(Debug, Default)]
-pub(super) struct Rounds {
+pub(super) struct Arrivals {
     begun: AtomicU64,
     ended: AtomicU64,
     /// When the first round is to start, in ticks.
     first: AtomicU64,
     /// When the next round is to start, in ticks; 0: there is none.
     next: AtomicU64,
-    /// Rounds that the thread slept for.
+    /// Arrivals that the thread slept for.
     slept: AtomicU64,
     /// How late those began, together, in nanoseconds.
     wakeup_latency_ns: AtomicU64,
@@ -39,14 +39,14 @@ pub(super) struct Rounds {
 pub struct Progress {
     /// Intended starts.
     pub offered: u64,
-    /// Rounds that have ended.
+    /// Arrivals that have ended.
     pub achieved: u64,
     /// Intended starts that have not happened. Of a Poisson process: the one that is known to be overdue, and as many as
     /// are to be expected since.
     pub backlog: u64,
     /// How long the oldest of them is overdue, in nanoseconds.
     pub oldest_ns: u64,
-    /// Rounds that a thread was there in time for, and slept for.
+    /// Arrivals that a thread was there in time for, and slept for.
     pub slept: u64,
     /// How late those began, together, in nanoseconds: nothing but being woken and getting a processor held them up.
     pub wakeup_latency_ns: u64,
@@ -71,19 +71,19 @@ impl Progress {
         }
     }
 
-    fn add(&mut self, rounds: &Rounds, pace: Pace, clock: &Clock, tick: u64) {
-        let begun = rounds.begun.load(Relaxed);
+    fn add(&mut self, arrivals: &Arrivals, pace: Pace, clock: &Clock, tick: u64) {
+        let begun = arrivals.begun.load(Relaxed);
         self.offered += begun;
-        self.achieved += rounds.ended.load(Relaxed);
-        self.slept += rounds.slept.load(Relaxed);
-        self.wakeup_latency_ns += rounds.wakeup_latency_ns.load(Relaxed);
-        self.response_ns += rounds.response_ns.load(Relaxed);
-        self.spin_ns += rounds.spin_ns.load(Relaxed);
-        let next = rounds.next.load(Relaxed);
+        self.achieved += arrivals.ended.load(Relaxed);
+        self.slept += arrivals.slept.load(Relaxed);
+        self.wakeup_latency_ns += arrivals.wakeup_latency_ns.load(Relaxed);
+        self.response_ns += arrivals.response_ns.load(Relaxed);
+        self.spin_ns += arrivals.spin_ns.load(Relaxed);
+        let next = arrivals.next.load(Relaxed);
         if next > 0 && next < tick {
             let since = |start: u64| 1 + (clock.ns(start, tick) as f64 * pace.rate / 1e9) as u64;
             // Evenly spaced rounds are counted by the schedule alone: the thread may be about to begin one just now.
-            let first = rounds.first.load(Relaxed);
+            let first = arrivals.first.load(Relaxed);
             let behind = if pace.poisson { since(next) } else { since(first).saturating_sub(begun) };
             self.backlog += behind;
             self.offered += behind;
@@ -95,9 +95,9 @@ impl Progress {
 /// The rounds of all open loops of a run; `None` if it has none.
 pub(super) fn progress(shared: &Shared, tick: u64) -> Option<Progress> {
     let mut progress = None;
-    for seat in &shared.seats {
-        if let Some(pace) = shared.plan.processes[seat.process].threads[seat.thread].pace {
-            progress.get_or_insert_with(Progress::default).add(&seat.rounds, pace, shared.clock, tick);
+    for thread_slot in &shared.thread_slots {
+        if let Some(pace) = shared.plan.processes[thread_slot.process].threads[thread_slot.thread].pace {
+            progress.get_or_insert_with(Progress::default).add(&thread_slot.arrivals, pace, shared.clock, tick);
         }
     }
     progress
@@ -119,20 +119,20 @@ impl Timetable {
     /// The timetable of one thread. Evenly spaced rounds of threads alike begin at moments drawn from the first interval: all at
     /// once would be a burst that nobody asked for.
     ///
-    /// `to_spare`: there are more processors than threads. Elsewhere who waits awake takes the processor from one who has work.
-    pub(super) fn new(pace: Pace, seed: u64, to_spare: bool) -> Self {
+    /// `spare_cpus`: there are more processors than threads. Elsewhere who waits awake takes the processor from one who has work.
+    pub(super) fn new(pace: Pace, seed: u64, spare_cpus: bool) -> Self {
         proc::precise_timers();
-        let near = if to_spare { Clock::get().ticks(NEAR_NS) } else { 0 };
+        let near = if spare_cpus { Clock::get().ticks(NEAR_NS) } else { 0 };
         let mut table = Self { pace, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0, near };
         table.next_ns = if pace.poisson { table.gap() } else { random::unit(&mut table.rng) * table.gap() };
         table
     }
 
     /// The gate has opened.
-    pub(super) fn go(&mut self, cx: &OpCx<'_>, rounds: &Rounds) {
+    pub(super) fn go(&mut self, cx: &OpCx<'_>, arrivals: &Arrivals) {
         self.start = cx.gate.opened();
-        rounds.first.store(self.next_tick(cx.clock), Relaxed);
-        rounds.next.store(self.next_tick(cx.clock), Relaxed);
+        arrivals.first.store(self.next_tick(cx.clock), Relaxed);
+        arrivals.next.store(self.next_tick(cx.clock), Relaxed);
     }
 
     fn next_tick(&self, clock: &Clock) -> u64 {
@@ -147,7 +147,7 @@ impl Timetable {
     }
 
     /// Waits for the next round and begins it: its intended start, in ticks. `None`: the run has ended.
-    pub(super) fn begin(&mut self, cx: &mut OpCx<'_>, rounds: &Rounds) -> Option<u64> {
+    pub(super) fn begin(&mut self, cx: &mut OpCx<'_>, arrivals: &Arrivals) -> Option<u64> {
         let intended = self.next_tick(cx.clock);
         let now = cx.clock.raw();
         let early = intended.saturating_sub(now);
@@ -160,32 +160,32 @@ impl Timetable {
             while cx.clock.raw() < intended {
                 std::hint::spin_loop();
             }
-            add(&rounds.spin_ns, cx.clock.ns(now, intended));
+            add(&arrivals.spin_ns, cx.clock.ns(now, intended));
         }
         if cx.expired() {
             return None;
         }
         self.next_ns += self.gap();
-        add(&rounds.begun, 1);
-        rounds.next.store(self.next_tick(cx.clock), Relaxed);
+        add(&arrivals.begun, 1);
+        arrivals.next.store(self.next_tick(cx.clock), Relaxed);
         cx.go();
         cx.lateness = cx.clock.ns(intended, cx.last());
         if sleeps {
-            add(&rounds.slept, 1);
-            add(&rounds.wakeup_latency_ns, cx.lateness);
+            add(&arrivals.slept, 1);
+            add(&arrivals.wakeup_latency_ns, cx.lateness);
         }
         Some(intended)
     }
 
     /// A round has ended that was to start at some tick.
-    pub(super) fn end(rounds: &Rounds, intended: u64, cx: &OpCx<'_>) {
-        add(&rounds.ended, 1);
-        add(&rounds.response_ns, cx.clock.ns(intended, cx.last()));
+    pub(super) fn end(arrivals: &Arrivals, intended: u64, cx: &OpCx<'_>) {
+        add(&arrivals.ended, 1);
+        add(&arrivals.response_ns, cx.clock.ns(intended, cx.last()));
     }
 
     /// The thread has nothing left to do: it has no further rounds.
-    pub(super) fn close(rounds: &Rounds) {
-        rounds.next.store(0, Relaxed);
+    pub(super) fn close(arrivals: &Arrivals) {
+        arrivals.next.store(0, Relaxed);
     }
 }
 
@@ -222,7 +222,7 @@ mod tests {
         assert!((variance.sqrt() - 1e6).abs() < 4e4, "{}", variance.sqrt());
     }
 
-    /// Kolmogorov and Smirnov's distance between the gaps and the law that they are to follow.
+    /// Kolmogorov and Smirnov's distance between the gaps and the distribution that they are to follow.
     fn distance(gaps: &mut [f64], mean: f64) -> f64 {
         gaps.sort_by(f64::total_cmp);
         let n = gaps.len() as f64;
@@ -280,21 +280,21 @@ mod tests {
     #[test]
     fn what_is_overdue_counts_as_offered_and_not_as_achieved() {
         let clock = Clock::get();
-        let rounds = Rounds::default();
-        rounds.begun.store(10, Relaxed);
-        rounds.ended.store(9, Relaxed);
-        rounds.first.store(1000, Relaxed);
-        rounds.next.store(1000 + clock.ticks(100_000_000), Relaxed);
+        let arrivals = Arrivals::default();
+        arrivals.begun.store(10, Relaxed);
+        arrivals.ended.store(9, Relaxed);
+        arrivals.first.store(1000, Relaxed);
+        arrivals.next.store(1000 + clock.ticks(100_000_000), Relaxed);
         let tick = 1000 + clock.ticks(155_000_000);
         let mut progress = Progress::default();
-        progress.add(&rounds, Pace { rate: 100.0, poisson: false }, clock, tick);
+        progress.add(&arrivals, Pace { rate: 100.0, poisson: false }, clock, tick);
         assert_eq!((progress.offered, progress.achieved, progress.backlog), (16, 9, 6));
         assert!((54_900_000..=55_100_000).contains(&progress.oldest_ns));
         let later = progress.since(Progress { offered: 6, achieved: 5, ..Progress::default() });
         assert_eq!((later.offered, later.achieved, later.backlog), (10, 4, 6));
-        add(&rounds.slept, 3);
-        add(&rounds.wakeup_latency_ns, 90_000);
-        progress.add(&rounds, Pace { rate: 100.0, poisson: false }, clock, tick);
+        add(&arrivals.slept, 3);
+        add(&arrivals.wakeup_latency_ns, 90_000);
+        progress.add(&arrivals, Pace { rate: 100.0, poisson: false }, clock, tick);
         let woken = progress.since(Progress { slept: 1, wakeup_latency_ns: 20_000, ..Progress::default() });
         assert_eq!((woken.slept, woken.wakeup_latency_ns), (2, 70_000));
     }

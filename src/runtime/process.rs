@@ -1,6 +1,6 @@
 //! The leader of one process instance: its descriptor table, its directories, its threads.
 
-use super::shared::{self, Fault, FaultKind, Seat, Shared};
+use super::shared::{self, Fault, FaultKind, Shared, ThreadSlot};
 use super::worker;
 use crate::disk::dirs::Dirs;
 use crate::engine::Asynchronous;
@@ -21,7 +21,7 @@ const RESERVE: u64 = 512;
 const STANDARD: i32 = 2;
 
 /// What the threads of one process instance share.
-pub(super) struct Home<'a> {
+pub(super) struct ProcessContext<'a> {
     pub(super) shared: &'a Shared,
     pub(super) process: &'a Process,
     pub(super) dirs: &'a [Option<Dirs>],
@@ -31,10 +31,10 @@ pub(super) struct Home<'a> {
 }
 
 /// Runs one process instance from start to end.
-pub(super) fn lead(shared: &Shared, p: usize, instance: usize) {
-    let seats = shared.seats_of(p, instance);
+pub(super) fn process_main(shared: &Shared, p: usize, instance: usize) {
+    let thread_slots = shared.thread_slots_of(p, instance);
     let process = &shared.plan.processes[p];
-    let fault = match catch_unwind(AssertUnwindSafe(|| set_up_and_run(shared, process, seats))) {
+    let fault = match catch_unwind(AssertUnwindSafe(|| set_up_and_run(shared, process, thread_slots))) {
         Ok(done) => done.err(),
         Err(payload) => {
             let who = format!("the leader of process `{}` {}", process.name, instance + 1);
@@ -44,11 +44,11 @@ pub(super) fn lead(shared: &Shared, p: usize, instance: usize) {
     if let Some(fault) = fault {
         shared.fail(fault);
         // The controller waits for every thread to be ready, or not to come.
-        seats.iter().for_each(|seat| worker::never_ran(shared, seat));
+        thread_slots.iter().for_each(|thread_slot| worker::never_ran(shared, thread_slot));
     }
 }
 
-fn set_up_and_run(shared: &Shared, process: &Process, seats: &[Seat]) -> Result<(), Fault> {
+fn set_up_and_run(shared: &Shared, process: &Process, thread_slots: &[ThreadSlot]) -> Result<(), Fault> {
     let real = shared.options.engine.real();
     if real {
         shared.note_table(proc::own_table(STANDARD));
@@ -71,32 +71,35 @@ fn set_up_and_run(shared: &Shared, process: &Process, seats: &[Seat]) -> Result<
         None
     };
     let peers: Vec<Peer> = if process.threads.iter().any(|t| t.effects.totals) {
-        seats
+        thread_slots
             .iter()
-            .map(|seat| Peer { stats: Arc::clone(&seat.stats), io: io_flowops(shared, process, seat) })
+            .map(|thread_slot| Peer {
+                stats: Arc::clone(&thread_slot.stats),
+                io: io_flowops(shared, process, thread_slot),
+            })
             .collect()
     } else {
         Vec::new()
     };
-    let home = Home { shared, process, dirs: &dirs, peers: &peers, pool: pool.as_ref() };
+    let context = ProcessContext { shared, process, dirs: &dirs, peers: &peers, pool: pool.as_ref() };
     std::thread::scope(|scope| {
         // The leader itself is the first thread.
-        for seat in &seats[1..] {
-            let home = &home;
-            let name = shared::kernel_name(&process.threads[seat.thread].name);
+        for thread_slot in &thread_slots[1..] {
+            let context = &context;
+            let name = shared::kernel_name(&process.threads[thread_slot.thread].name);
             let spawned = std::thread::Builder::new()
                 .name(name)
                 .stack_size(STACK)
-                .spawn_scoped(scope, move || worker::run(home, seat));
+                .spawn_scoped(scope, move || worker::run(context, thread_slot));
             if let Err(e) = spawned {
                 shared.fail(setup(
                     format!("a thread of process `{}` can't be started: {e}", process.name),
                     "raise the limits on threads (`ulimit -u`, the control group's `pids.max`), or start fewer",
                 ));
-                worker::never_ran(shared, seat);
+                worker::never_ran(shared, thread_slot);
             }
         }
-        worker::run(&home, &seats[0]);
+        worker::run(&context, &thread_slots[0]);
     });
     drop(pool);
     // Explicitly, and before the leader ends: a table is torn down late, and unmounting would find it busy.
@@ -129,8 +132,8 @@ fn open_dirs(shared: &Shared, process: &Process, real: bool) -> Result<Vec<Optio
     Ok(dirs)
 }
 
-fn io_flowops(shared: &Shared, process: &Process, seat: &Seat) -> Arc<[usize]> {
-    let thread = &process.threads[seat.thread];
+fn io_flowops(shared: &Shared, process: &Process, thread_slot: &ThreadSlot) -> Arc<[usize]> {
+    let thread = &process.threads[thread_slot.thread];
     let flowops: &[FlowopInfo] = &shared.plan.flowops[thread.first..thread.first + thread.count];
     flowops.iter().enumerate().filter(|(_, f)| f.way != Way::None).map(|(i, _)| i).collect()
 }

@@ -3,7 +3,7 @@
 use super::guard;
 use super::hang::Signs;
 use super::pace::{self, Progress};
-use super::shared::{Fault, FaultKind, Seat, Shared};
+use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
 use crate::flowop::stream::Stream;
 use crate::os::{blocked, proc, schedule, signals};
 use crate::stats::snapshot::Snapshot;
@@ -154,8 +154,8 @@ impl Running {
     /// could not get ready, or a signal came.
     pub fn open(&mut self, limit: Option<Duration>) -> Result<(), Ended> {
         let shared = &self.shared;
-        let seats = shared.seats.len() as u32;
-        while shared.gate.wait_ready(seats, LOOK) < seats {
+        let thread_slots = shared.thread_slots.len() as u32;
+        while shared.gate.wait_ready(thread_slots, LOOK) < thread_slots {
             if let Some(signal) = self.interrupted() {
                 return Err(Ended::Interrupted(signal));
             }
@@ -164,7 +164,7 @@ impl Running {
             return Err(Ended::Fault(fault));
         }
         shared.events.begin();
-        crate::os::mark("gate opens");
+        crate::os::annotate("gate opens");
         self.from = shared.clock.raw();
         shared.gate.set_deadline(self.tick_after(limit));
         shared.gate.open(self.from);
@@ -227,9 +227,12 @@ impl Running {
             }
             self.note_signs(now);
             let rest = Duration::from_nanos(clock.ns(now, until.min(next))).min(DOZE);
-            let (seats, continued) = (shared.seats.len(), signals::continued());
+            let (thread_slots, continued) = (shared.thread_slots.len(), signals::continued());
             shared.hear(rest, |news| {
-                (news.done == seats && seats > 0 || news.fault.is_some() || news.finished || news.first_done)
+                (news.done == thread_slots && thread_slots > 0
+                    || news.fault.is_some()
+                    || news.finished
+                    || news.first_done)
                     .then_some(())
             });
             let over = clock.ns(now, clock.raw()).saturating_sub(rest.as_nanos() as u64);
@@ -257,7 +260,7 @@ impl Running {
 
     /// Whether a call holds a thread that has not come back; others only wait for a processor.
     pub fn is_held(&self) -> bool {
-        self.shared.seats.iter().any(|s| !s.done.load(SeqCst) && blocked::sleeps(s.tid.load(Relaxed)))
+        self.shared.thread_slots.iter().any(|s| !s.done.load(SeqCst) && blocked::sleeps(s.tid.load(Relaxed)))
     }
 
     /// The panic of a thread, if there was one, whenever it came.
@@ -293,7 +296,7 @@ impl Running {
     fn all_wait(&self) -> Option<usize> {
         let mut left = self
             .shared
-            .seats
+            .thread_slots
             .iter()
             .filter(|s| !s.done.load(SeqCst))
             .map(|s| self.shared.plan.processes[s.process].threads[s.thread].first + s.at.load(Relaxed) as usize);
@@ -304,11 +307,11 @@ impl Running {
 
     /// Operations of all threads, of whatever kind.
     fn all_ops(&self) -> u64 {
-        self.shared.seats.iter().map(|s| s.stats.total_ops()).sum()
+        self.shared.thread_slots.iter().map(|s| s.stats.total_ops()).sum()
     }
 
     fn news(&self, now: u64, until: u64) -> Option<Waited> {
-        let seats = self.shared.seats.len();
+        let thread_slots = self.shared.thread_slots.len();
         let found = self.shared.hear(Duration::ZERO, |news| {
             // What goes wrong after the end belongs to no measurement.
             let ended = if let Some(fault) = news.fault.as_ref().filter(|_| news.tick.is_none_or(|t| t <= until)) {
@@ -317,7 +320,7 @@ impl Running {
                 Ended::Finished
             } else if news.first_done {
                 Ended::FirstDone
-            } else if news.done == seats && now < until && (seats > 0 || until == NEVER) {
+            } else if news.done == thread_slots && now < until && (thread_slots > 0 || until == NEVER) {
                 Ended::AllDone
             } else {
                 return None;
@@ -336,7 +339,7 @@ impl Running {
 
     /// When the last thread ended.
     fn last_end(&self, now: u64) -> u64 {
-        self.shared.seats.iter().map(|s| s.ended.load(SeqCst)).max().filter(|t| *t > 0).unwrap_or(now)
+        self.shared.thread_slots.iter().map(|s| s.ended.load(SeqCst)).max().filter(|t| *t > 0).unwrap_or(now)
     }
 
     fn interrupted(&self) -> Option<usize> {
@@ -348,10 +351,10 @@ impl Running {
         let shared = &self.shared;
         let mut flowops = vec![Snapshot::default(); shared.plan.flowops.len()];
         let tick = shared.clock.raw();
-        for seat in &shared.seats {
-            let thread = &shared.plan.processes[seat.process].threads[seat.thread];
+        for thread_slot in &shared.thread_slots {
+            let thread = &shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
             for local in 0..thread.count {
-                seat.stats.add_to(local, &mut flowops[thread.first + local]);
+                thread_slot.stats.add_to(local, &mut flowops[thread.first + local]);
             }
         }
         // While threads count, a look may see an operation in one counter and not yet in another: the histogram decides.
@@ -411,16 +414,16 @@ impl Running {
 
     /// Threads in all.
     pub fn n_threads(&self) -> usize {
-        self.shared.seats.len()
+        self.shared.thread_slots.len()
     }
 
     /// What the threads did that have ended, if they were to remember it; each is given once.
     pub fn take_streams(&self) -> Vec<ThreadStream> {
-        let seats = self.shared.seats.iter();
-        seats
+        let thread_slots = self.shared.thread_slots.iter();
+        thread_slots
             .filter_map(|s| {
                 let stream = s.stream.lock().take()?;
-                let Seat { process, instance, thread, number, .. } = *s;
+                let ThreadSlot { process, instance, thread, number, .. } = *s;
                 Some(ThreadStream { process, instance, thread, number, stream })
             })
             .collect()
@@ -442,16 +445,16 @@ impl Running {
 
     /// Waits for the threads to come back, for at most `limit`. Returns how many have not.
     pub fn join_within(&self, limit: Duration) -> usize {
-        let seats = self.shared.seats.len();
+        let thread_slots = self.shared.thread_slots.len();
         let until = std::time::Instant::now() + limit;
         loop {
             let left = until.saturating_duration_since(std::time::Instant::now());
-            let done = self.shared.hear(left, |news| (news.done == seats).then_some(news.done));
+            let done = self.shared.hear(left, |news| (news.done == thread_slots).then_some(news.done));
             if done.is_some() && !self.shared.over.swap(true, SeqCst) {
-                crate::os::mark("all threads are done");
+                crate::os::annotate("all threads are done");
             }
             if done.is_some() || left.is_zero() {
-                return self.shared.seats.iter().filter(|s| !s.done.load(SeqCst)).count();
+                return self.shared.thread_slots.iter().filter(|s| !s.done.load(SeqCst)).count();
             }
         }
     }
@@ -464,14 +467,14 @@ impl Running {
     /// How long after the end of the measurement the last thread came back, in nanoseconds; until now, if one has not.
     pub fn lateness_ns(&self, tick: u64) -> u64 {
         let now = self.shared.clock.raw();
-        let end = |s: &super::shared::Seat| if s.done.load(SeqCst) { s.ended.load(SeqCst) } else { now };
-        self.shared.seats.iter().map(end).map(|t| self.shared.clock.ns(tick, t)).max().unwrap_or(0)
+        let end = |s: &super::shared::ThreadSlot| if s.done.load(SeqCst) { s.ended.load(SeqCst) } else { now };
+        self.shared.thread_slots.iter().map(end).map(|t| self.shared.clock.ns(tick, t)).max().unwrap_or(0)
     }
 
     /// The threads that have not come back, by name and place.
     pub fn stragglers(&self) -> Vec<Straggler> {
         self.shared
-            .seats
+            .thread_slots
             .iter()
             .filter(|s| !s.done.load(SeqCst))
             .map(|s| {
@@ -483,7 +486,7 @@ impl Running {
                     tid,
                     wait_channel: proc::wait_channel(tid),
                     path: blocked::path_of(tid).map(|path| path.display().to_string()),
-                    in_flight: u64::from(s.out.load(Relaxed)).max(1),
+                    in_flight: u64::from(s.in_flight.load(Relaxed)).max(1),
                 }
             })
             .collect()
@@ -492,24 +495,25 @@ impl Running {
     /// Flowops that threads waited in for others to the end, and that not one of these had ever come through: by flowop, how
     /// many threads. Means something only after a run that its time ended.
     pub fn held(&self) -> BTreeMap<usize, u64> {
-        self.count_at(|seat, flowop| {
-            let local = seat.at.load(Relaxed) as usize;
-            self.shared.plan.flowops[flowop].class == crate::spec::Class::Sync && seat.stats.cell(local).ops() == 0
+        self.count_at(|thread_slot, flowop| {
+            let local = thread_slot.at.load(Relaxed) as usize;
+            self.shared.plan.flowops[flowop].class == crate::spec::Class::Sync
+                && thread_slot.stats.cell(local).ops() == 0
         })
     }
 
     /// Flowops for which no file was left, so that their threads ended: by flowop, how many threads.
-    pub fn dry(&self) -> BTreeMap<usize, u64> {
-        self.count_at(|seat, _| seat.dry.load(SeqCst))
+    pub fn exhausted(&self) -> BTreeMap<usize, u64> {
+        self.count_at(|thread_slot, _| thread_slot.exhausted.load(SeqCst))
     }
 
     /// Threads for which something holds, by the flowop that they were at last.
-    fn count_at(&self, holds: impl Fn(&Seat, usize) -> bool) -> BTreeMap<usize, u64> {
+    fn count_at(&self, holds: impl Fn(&ThreadSlot, usize) -> bool) -> BTreeMap<usize, u64> {
         let mut counts = BTreeMap::new();
-        for seat in &self.shared.seats {
-            let thread = &self.shared.plan.processes[seat.process].threads[seat.thread];
-            let flowop = thread.first + seat.at.load(Relaxed) as usize;
-            if thread.count > 0 && holds(seat, flowop) {
+        for thread_slot in &self.shared.thread_slots {
+            let thread = &self.shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
+            let flowop = thread.first + thread_slot.at.load(Relaxed) as usize;
+            if thread.count > 0 && holds(thread_slot, flowop) {
                 *counts.entry(flowop).or_default() += 1;
             }
         }
@@ -540,7 +544,7 @@ impl Running {
 
     /// Gives up before the gate was opened.
     pub(super) fn abandon(self) {
-        // Leaders that were never started have no seats that come; those that were go home at once.
+        // Leaders that were never started have no thread slots that come; those that were go home at once.
         self.shared.stop(0);
         self.shared.gate.open(self.shared.clock.raw());
         for leader in self.leaders {

@@ -1,7 +1,7 @@
 //! What all threads of a run share, and how they tell what became of them.
 
 use super::Options;
-use super::pace::Rounds;
+use super::pace::Arrivals;
 use crate::disk::Fileset;
 use crate::flowop::cx::{Makers, maker};
 use crate::flowop::stream::Stream;
@@ -9,7 +9,7 @@ use crate::flowop::{Failure, SemPair, View};
 use crate::os::{Clock, limits};
 use crate::plan::{self, Plan, Process, Thread};
 use crate::stats::recorder::ThreadStats;
-use crate::sync::{Bell, EventPool, Gate, Latch, Semaphore};
+use crate::sync::{EventPool, Gate, Latch, Notifier, Semaphore};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -63,7 +63,7 @@ impl Fault {
 
 /// One runtime thread, as others see it.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ThreadSlot {
     pub(super) process: usize,
     pub(super) thread: usize,
     /// Which process instance.
@@ -76,18 +76,18 @@ pub(super) struct Seat {
     pub(super) tid: AtomicI32,
     pub(super) done: AtomicBool,
     /// It ended because no file was left for the flowop that it was at.
-    pub(super) dry: AtomicBool,
+    pub(super) exhausted: AtomicBool,
     /// Its rounds, in an open loop.
-    pub(super) rounds: Rounds,
+    pub(super) arrivals: Arrivals,
     /// The tick at which it ended: nothing of it was out any more, and nothing open.
     pub(super) ended: AtomicU64,
     /// Asynchronous operations that it has out while it waits for the last of them.
-    pub(super) out: Arc<AtomicU32>,
+    pub(super) in_flight: Arc<AtomicU32>,
     /// What it did, once it has ended and if that is wanted.
     pub(super) stream: Mutex<Option<Box<Stream>>>,
 }
 
-impl Seat {
+impl ThreadSlot {
     /// The thread, as messages name it.
     pub(super) fn title(&self, plan: &Plan) -> String {
         let process = &plan.processes[self.process];
@@ -135,17 +135,17 @@ pub(super) struct Shared {
     /// By flowop, then by instance.
     pub(super) semaphores: Vec<Vec<Arc<SemPair>>>,
     pub(super) latches: Vec<Vec<Arc<Latch>>>,
-    pub(super) seats: Vec<Seat>,
+    pub(super) thread_slots: Vec<ThreadSlot>,
     /// There are more processors than threads. Decided before any thread is bound to one, and sees no other.
-    pub(super) to_spare: bool,
+    pub(super) spare_cpus: bool,
     /// The processors that threads are bound to, in turn; none if they are not. Looked up before any thread is bound to one.
     pub(super) processors: Option<Vec<usize>>,
-    /// Where the seats of each process begin.
-    pub(super) first_seat: Vec<usize>,
+    /// Where the thread slots of each process begin.
+    pub(super) first_thread_slot: Vec<usize>,
     news: Mutex<News>,
     /// The first failure of a thread that was closing its files, after its last operation.
     closing: Mutex<Option<Fault>>,
-    bell: Bell,
+    notifier: Notifier,
     /// The end of all threads has been marked in a trace.
     pub(super) over: AtomicBool,
     /// How processes got their descriptor tables: the worst of all.
@@ -174,7 +174,7 @@ impl Shared {
                 }
             }
         }
-        let (seats, first_seat) = seats(&plan)?;
+        let (thread_slots, first_thread_slot) = thread_slots(&plan)?;
         Ok(Self {
             views: views(&plan, sets),
             events: EventPool::new(plan.event_rate),
@@ -183,12 +183,12 @@ impl Shared {
             semaphores,
             latches,
             processors: options.pin.then(limits::allowed_processors),
-            to_spare: seats.len() < limits::processors(),
-            seats,
-            first_seat,
+            spare_cpus: thread_slots.len() < limits::processors(),
+            thread_slots,
+            first_thread_slot,
             news: Mutex::new(News::default()),
             closing: Mutex::new(None),
-            bell: Bell::default(),
+            notifier: Notifier::default(),
             over: AtomicBool::new(false),
             tables: AtomicU8::new(0),
             panicked: AtomicBool::new(false),
@@ -198,17 +198,17 @@ impl Shared {
         })
     }
 
-    /// The seats of one process instance.
-    pub(super) fn seats_of(&self, process: usize, instance: usize) -> &[Seat] {
+    /// The thread slots of one process instance.
+    pub(super) fn thread_slots_of(&self, process: usize, instance: usize) -> &[ThreadSlot] {
         let each: usize = self.plan.processes[process].threads.iter().map(|t| t.instances as usize).sum();
-        let first = self.first_seat[process] + instance * each;
-        &self.seats[first..first + each]
+        let first = self.first_thread_slot[process] + instance * each;
+        &self.thread_slots[first..first + each]
     }
 
     /// The processor that a thread is to be bound to.
-    pub(super) fn processor_of(&self, seat: usize) -> Option<usize> {
+    pub(super) fn processor_of(&self, thread_slot: usize) -> Option<usize> {
         let processors = self.processors.as_ref().filter(|all| !all.is_empty())?;
-        Some(processors[seat % processors.len()])
+        Some(processors[thread_slot % processors.len()])
     }
 
     /// Ends the run at `tick` and wakes whoever waits for anything.
@@ -224,19 +224,19 @@ impl Shared {
     }
 
     /// Tells the controller something.
-    pub(super) fn tell(&self, change: impl FnOnce(&mut News)) {
+    pub(super) fn notify(&self, change: impl FnOnce(&mut News)) {
         change(&mut self.news.lock());
-        self.bell.ring();
+        self.notifier.ring();
     }
 
     /// What there is to know, after at most `limit`, or when a signal comes.
     pub(super) fn hear<T>(&self, limit: Duration, look: impl Fn(&News) -> Option<T>) -> Option<T> {
-        let rung = self.bell.rung();
+        let rung = self.notifier.rung();
         let found = look(&self.news.lock());
         if found.is_some() || limit.is_zero() {
             return found;
         }
-        self.bell.wait(rung, limit);
+        self.notifier.wait(rung, limit);
         look(&self.news.lock())
     }
 
@@ -244,7 +244,7 @@ impl Shared {
     /// the run fails nothing, even if the controller has not heard of that end yet.
     pub(super) fn fail(&self, fault: Fault) {
         let tick = self.clock.raw();
-        self.tell(|news| {
+        self.notify(|news| {
             let counts = news.tick.is_none() || matches!(fault.kind, FaultKind::Setup | FaultKind::Panic);
             if news.fault.is_none() && counts {
                 news.fault = Some(fault);
@@ -267,7 +267,7 @@ impl Shared {
     /// Notes that a thread's end is the end of the run.
     pub(super) fn finish(&self, change: impl FnOnce(&mut News)) {
         let tick = self.clock.raw();
-        self.tell(|news| {
+        self.notify(|news| {
             change(news);
             news.tick.get_or_insert(tick);
         });
@@ -279,12 +279,12 @@ impl Shared {
     }
 }
 
-fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
-    let (mut seats, mut first) = (Vec::new(), Vec::new());
+fn thread_slots(plan: &Plan) -> Result<(Vec<ThreadSlot>, Vec<usize>), Fault> {
+    let (mut thread_slots, mut first) = (Vec::new(), Vec::new());
     let threads_of = |process: &Process, thread: &Thread| process.instances as usize * thread.instances as usize;
     let flowops_of_all = plan.threads().map(|(process, thread)| threads_of(process, thread) * thread.count).sum();
     for (p, process) in plan.processes.iter().enumerate() {
-        first.push(seats.len());
+        first.push(thread_slots.len());
         let counters = |thread: &Thread| {
             let threads = threads_of(process, thread);
             let stats = ThreadStats::several(threads, thread.count, flowops_of_all).map_err(|e| {
@@ -297,7 +297,7 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
         for instance in 0..process.instances as usize {
             for (t, thread) in process.threads.iter().enumerate() {
                 for (number, stats) in (0..thread.instances as usize).zip(&mut counters[t]) {
-                    seats.push(Seat {
+                    thread_slots.push(ThreadSlot {
                         process: p,
                         thread: t,
                         instance,
@@ -306,17 +306,17 @@ fn seats(plan: &Plan) -> Result<(Vec<Seat>, Vec<usize>), Fault> {
                         at: AtomicU32::new(0),
                         tid: AtomicI32::new(0),
                         done: AtomicBool::new(false),
-                        dry: AtomicBool::new(false),
-                        rounds: Rounds::default(),
+                        exhausted: AtomicBool::new(false),
+                        arrivals: Arrivals::default(),
                         ended: AtomicU64::new(0),
-                        out: Arc::default(),
+                        in_flight: Arc::default(),
                         stream: Mutex::new(None),
                     });
                 }
             }
         }
     }
-    Ok((seats, first))
+    Ok((thread_slots, first))
 }
 
 /// The file sets with the threads that make and remove their files.

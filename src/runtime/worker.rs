@@ -1,8 +1,8 @@
 //! One thread: gets its program and buffer ready, waits at the gate, and loops.
 
 use super::pace::Timetable;
-use super::process::Home;
-use super::shared::{Fault, FaultKind, Seat, Shared, panicked};
+use super::process::ProcessContext;
+use super::shared::{Fault, FaultKind, Shared, ThreadSlot, panicked};
 use crate::engine::Asynchronous;
 use crate::fileset::content::Stamper;
 use crate::flowop::buffer::IoBuffer;
@@ -72,56 +72,57 @@ enum End {
 }
 
 /// Runs a thread from start to end, a panic included: that ends the run, and nothing else.
-pub(super) fn run(home: &Home<'_>, seat: &Seat) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| run_guarded(home, seat))) {
-        let local = seat.at.load(Relaxed) as usize;
-        let thread = &home.process.threads[seat.thread];
+pub(super) fn run(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| run_guarded(context, thread_slot))) {
+        let local = thread_slot.at.load(Relaxed) as usize;
+        let thread = &context.process.threads[thread_slot.thread];
         let at = (local < thread.count).then_some(thread.first + local);
-        home.shared.fail(panicked(&seat.title(&home.shared.plan), at, payload.as_ref()));
+        context.shared.fail(panicked(&thread_slot.title(&context.shared.plan), at, payload.as_ref()));
     }
 }
 
-fn run_guarded(home: &Home<'_>, seat: &Seat) {
-    let shared = home.shared;
-    let mut presence = Presence { shared, seat, ready: false, is_back: false };
-    seat.tid.store(proc::thread_id(), Relaxed);
+fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
+    let shared = context.shared;
+    let mut done_guard = DoneGuard { shared, thread_slot, ready: false, is_finished: false };
+    thread_slot.tid.store(proc::thread_id(), Relaxed);
     let starvation = Starvation {
-        makes: home.process.threads[seat.thread]
+        makes: context.process.threads[thread_slot.thread]
             .effects
             .makes
             .iter()
             .map(|(set, want, kind)| (*set, maker(*kind, *want)))
             .collect(),
     };
-    match prepare(home, seat, starvation) {
+    match prepare(context, thread_slot, starvation) {
         Ok((mut cx, mut steps, mut table)) => {
             let open = shared.gate.arrive();
-            presence.ready = true;
+            done_guard.ready = true;
             cx.go();
             if let Some(table) = &mut table {
-                table.go(&cx, &seat.rounds);
+                table.go(&cx, &thread_slot.arrivals);
             }
-            let mut end = if open { turn(&mut steps, &mut cx, table.as_mut(), seat, shared) } else { End::Over };
+            let mut end =
+                if open { iterate(&mut steps, &mut cx, table.as_mut(), thread_slot, shared) } else { End::Over };
             if !matches!(end, End::Over) {
-                Timetable::close(&seat.rounds);
+                Timetable::close(&thread_slot.arrivals);
             }
-            if is_its_own(home, &end) {
+            if is_its_own(context, &end) {
                 // What it still has out is a part of what it does.
-                end = cx.drain().err().and_then(|outcome| ended(outcome, &mut cx, seat, shared)).unwrap_or(end);
+                end = cx.drain().err().and_then(|outcome| ended(outcome, &mut cx, thread_slot, shared)).unwrap_or(end);
             }
-            crate::os::mark("thread done");
-            *seat.stream.lock() = cx.stream.take();
-            seat.dry.store(matches!(end, End::Done), SeqCst);
-            report(home, end);
+            crate::os::annotate("thread done");
+            *thread_slot.stream.lock() = cx.stream.take();
+            thread_slot.exhausted.store(matches!(end, End::Done), SeqCst);
+            report(context, end);
             cx.starvation.leave(&shared.views);
             if let Some(failure) = cx.close_all().filter(|_| !shared.options.count_errors) {
-                let at = flowop(shared, seat, failure.of.unwrap_or_else(|| cx.current()));
+                let at = flowop(shared, thread_slot, failure.of.unwrap_or_else(|| cx.current()));
                 shared.fail_at_close(Fault::of(FaultKind::Operation, at, failure));
             }
             // The last: a call that was still out at the end of the run is as late as it came back.
-            seat.ended.store(shared.clock.raw(), SeqCst);
+            thread_slot.ended.store(shared.clock.raw(), SeqCst);
             // Before it frees its memory, for which thousands of threads queue up.
-            presence.back();
+            done_guard.finish();
         }
         Err(fault) => {
             shared.fail(fault);
@@ -130,23 +131,23 @@ fn run_guarded(home: &Home<'_>, seat: &Seat) {
 }
 
 /// A thread that the controller counts on: whatever becomes of it, even a panic, it has come to the gate and it is done.
-struct Presence<'a> {
+struct DoneGuard<'a> {
     shared: &'a Shared,
-    seat: &'a Seat,
+    thread_slot: &'a ThreadSlot,
     ready: bool,
-    is_back: bool,
+    is_finished: bool,
 }
 
-impl Presence<'_> {
+impl DoneGuard<'_> {
     /// The thread has come back from its last call.
-    fn back(&mut self) {
-        if !std::mem::replace(&mut self.is_back, true) && !self.seat.done.swap(true, SeqCst) {
-            self.shared.tell(|news| news.done += 1);
+    fn finish(&mut self) {
+        if !std::mem::replace(&mut self.is_finished, true) && !self.thread_slot.done.swap(true, SeqCst) {
+            self.shared.notify(|news| news.done += 1);
         }
     }
 }
 
-impl Drop for Presence<'_> {
+impl Drop for DoneGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // Before anybody hears that it is done; what it was, whoever catches the panic says.
@@ -155,62 +156,67 @@ impl Drop for Presence<'_> {
         if !self.ready {
             self.shared.gate.count_ready();
         }
-        self.back();
+        self.finish();
     }
 }
 
 /// A thread that could not be started, or whose leader has failed: counted as ready and as done, unless it was before.
-pub(super) fn never_ran(shared: &Shared, seat: &Seat) {
-    if !seat.done.swap(true, SeqCst) {
+pub(super) fn never_ran(shared: &Shared, thread_slot: &ThreadSlot) {
+    if !thread_slot.done.swap(true, SeqCst) {
         shared.gate.count_ready();
-        shared.tell(|news| news.done += 1);
+        shared.notify(|news| news.done += 1);
     }
 }
 
 /// Whether the thread ends by itself, not with the run or as the end of it: what it has out comes to its end first.
-fn is_its_own(home: &Home<'_>, end: &End) -> bool {
+fn is_its_own(context: &ProcessContext<'_>, end: &End) -> bool {
     match end {
         End::Over | End::Fault(_) => false,
         End::Done => true,
-        End::Finished => ends_alone(home),
+        End::Finished => ends_alone(context),
     }
 }
 
 /// Whether a count that is reached ends the thread, not the run.
-fn ends_alone(home: &Home<'_>) -> bool {
-    home.shared.plan.mode == QuitMode::AllDone && !home.process.dialect.semantics().finish_ends_run
+fn ends_alone(context: &ProcessContext<'_>) -> bool {
+    context.shared.plan.mode == QuitMode::AllDone && !context.process.dialect.semantics().finish_ends_run
 }
 
 /// What the thread's end means for the run.
-fn report(home: &Home<'_>, end: End) {
-    let shared = home.shared;
+fn report(context: &ProcessContext<'_>, end: End) {
+    let shared = context.shared;
     let mode = shared.plan.mode;
     match end {
         End::Over => {}
         End::Done if mode == QuitMode::FirstDone => shared.finish(|news| news.first_done = true),
         End::Done => {}
-        End::Finished if ends_alone(home) => {}
+        End::Finished if ends_alone(context) => {}
         End::Finished => shared.finish(|news| news.finished = true),
         End::Fault(fault) => shared.fail(fault),
     }
 }
 
-fn prepare<'a>(home: &'a Home<'_>, seat: &'a Seat, starvation: Starvation) -> Result<Ready<'a>, Fault> {
-    let shared: &'a Shared = home.shared;
-    let thread: &'a Thread = &home.process.threads[seat.thread];
-    let stats: &'a ThreadStats = &seat.stats;
+fn prepare<'a>(
+    context: &'a ProcessContext<'_>,
+    thread_slot: &'a ThreadSlot,
+    starvation: Starvation,
+) -> Result<Ready<'a>, Fault> {
+    let shared: &'a Shared = context.shared;
+    let thread: &'a Thread = &context.process.threads[thread_slot.thread];
+    let stats: &'a ThreadStats = &thread_slot.stats;
     if let Some(level) = thread.ioprio {
         // Without leave the priority stays; the run is the same otherwise.
         let _ = proc::io_priority(level);
     }
-    let index = seat_index(shared, seat);
+    let index = thread_slot_index(shared, thread_slot);
     if let Some(processor) = shared.processor_of(index) {
         proc::pin(processor).map_err(|e| {
             let what = format!("a thread `{}` can't be bound to processor {processor}: {e}", thread.name);
             Fault::plain(FaultKind::Setup, what, "leave `--pin` out")
         })?;
     }
-    let identity = [seat.process as u64, seat.instance as u64, seat.thread as u64, seat.number as u64];
+    let identity =
+        [thread_slot.process as u64, thread_slot.instance as u64, thread_slot.thread as u64, thread_slot.number as u64];
     let rng = random::stream(shared.options.seed, &identity);
     let seed = random::mix(shared.options.seed, index as u64);
     let effects = &thread.effects;
@@ -223,15 +229,15 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &'a Seat, starvation: Starvation) -> Re
         )
     })?;
     let at = At {
-        ordinal: seat.instance * thread.instances as usize + seat.number,
+        ordinal: thread_slot.instance * thread.instances as usize + thread_slot.number,
         semaphores: &shared.semaphores,
         latches: &shared.latches,
-        peers: home.peers,
+        peers: context.peers,
         seed,
     };
     let is_io = |local: usize| shared.plan.flowops[thread.first + local].class.is_io();
     let steps = thread.steps.iter().map(|step| instantiate(step, &at, stats, &is_io)).collect();
-    let aio = effects.aio.map(|aio| outstanding(home, seat, aio, index, !seed)).transpose()?;
+    let aio = effects.aio.map(|aio| outstanding(context, thread_slot, aio, index, !seed)).transpose()?;
     let cx = OpCx::new(Parts {
         engine: shared.options.engine,
         gate: &shared.gate,
@@ -239,7 +245,7 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &'a Seat, starvation: Starvation) -> Re
         rng,
         stats,
         views: &shared.views,
-        dirs: home.dirs,
+        dirs: context.dirs,
         slots: Slots::new(effects.max_fd, shared.views.len()).with_parts(firsts(&shared.views)),
         buffer,
         starvation,
@@ -247,7 +253,7 @@ fn prepare<'a>(home: &'a Home<'_>, seat: &'a Seat, starvation: Starvation) -> Re
         messages: shared.options.messages.clone(),
         stream: shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread)))),
     });
-    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, shared.to_spare))))
+    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, shared.spare_cpus))))
 }
 
 /// The first part of each set, where any has several; nothing otherwise.
@@ -259,17 +265,23 @@ fn firsts(views: &[View]) -> Vec<usize> {
 }
 
 /// What a thread has out that does asynchronous I/O.
-fn outstanding(home: &Home<'_>, seat: &Seat, aio: Aio, index: usize, seed: u64) -> Result<Outstanding, Fault> {
-    let options = &home.shared.options;
-    let thread = &home.process.threads[seat.thread];
-    let brief = |step: &plan::Step| !matches!(step, plan::Step::Op { op, .. } if !op.brief());
-    let how = match (home.pool, options.asynchronous) {
+fn outstanding(
+    context: &ProcessContext<'_>,
+    thread_slot: &ThreadSlot,
+    aio: Aio,
+    index: usize,
+    seed: u64,
+) -> Result<Outstanding, Fault> {
+    let options = &context.shared.options;
+    let thread = &context.process.threads[thread_slot.thread];
+    let non_blocking = |step: &plan::Step| !matches!(step, plan::Step::Op { op, .. } if !op.non_blocking());
+    let how = match (context.pool, options.asynchronous) {
         (Some(pool), _) => AioHow::Pool(pool),
         (None, Asynchronous::AtOnce) => AioHow::AtOnce,
-        (None, _) => AioHow::Ring { alone: thread.pace.is_none() && thread.steps.iter().all(brief) },
+        (None, _) => AioHow::Ring { alone: thread.pace.is_none() && thread.steps.iter().all(non_blocking) },
     };
     let stamper = Stamper::new(!options.seed, index as u64);
-    Outstanding::new(aio, how, options.engine, stamper, seed, Arc::clone(&seat.out)).map_err(|e| {
+    Outstanding::new(aio, how, options.engine, stamper, seed, Arc::clone(&thread_slot.in_flight)).map_err(|e| {
         Fault::plain(
             FaultKind::Setup,
             format!("thread `{}` can't be made ready for asynchronous I/O: {e}", thread.name),
@@ -291,11 +303,13 @@ fn shapes(shared: &Shared, thread: &Thread) -> Vec<Shape> {
         .collect()
 }
 
-fn seat_index(shared: &Shared, seat: &Seat) -> usize {
-    let each: usize = shared.plan.processes[seat.process].threads.iter().map(|t| t.instances as usize).sum();
-    let before: usize =
-        shared.plan.processes[seat.process].threads[..seat.thread].iter().map(|t| t.instances as usize).sum();
-    shared.first_seat[seat.process] + seat.instance * each + before + seat.number
+fn thread_slot_index(shared: &Shared, thread_slot: &ThreadSlot) -> usize {
+    let each: usize = shared.plan.processes[thread_slot.process].threads.iter().map(|t| t.instances as usize).sum();
+    let before: usize = shared.plan.processes[thread_slot.process].threads[..thread_slot.thread]
+        .iter()
+        .map(|t| t.instances as usize)
+        .sum();
+    shared.first_thread_slot[thread_slot.process] + thread_slot.instance * each + before + thread_slot.number
 }
 
 fn instantiate<'r>(
@@ -324,27 +338,27 @@ fn instantiate<'r>(
 ///
 /// With a timetable each round begins at its time, or as soon after it as the round before has ended.
 #[inline(never)]
-fn turn<'r>(
+fn iterate<'r>(
     steps: &mut [Step<'r>],
     cx: &mut OpCx<'r>,
     mut table: Option<&mut Timetable>,
-    seat: &Seat,
+    thread_slot: &ThreadSlot,
     shared: &Shared,
 ) -> End {
-    // Rounds left of each composite that is being done, by the place of its `Enter`.
+    // Arrivals left of each composite that is being done, by the place of its `Enter`.
     let mut left = vec![0_u64; steps.len()];
     let mut pc = 0;
     let mut intended = 0;
     if let Some(table) = &mut table {
-        let Some(tick) = table.begin(cx, &seat.rounds) else { return End::Over };
+        let Some(tick) = table.begin(cx, &thread_slot.arrivals) else { return End::Over };
         intended = tick;
     }
     loop {
         if table.is_none() {
-            let (at, outcome) = stretch(steps, pc, cx, &seat.at, &shared.gate);
+            let (at, outcome) = iterate_fast(steps, pc, cx, &thread_slot.at, &shared.gate);
             pc = at;
             if !matches!(outcome, Outcome::Ok) {
-                if let Some(end) = ended(outcome, cx, seat, shared) {
+                if let Some(end) = ended(outcome, cx, thread_slot, shared) {
                     return end;
                 }
                 pc += 1;
@@ -356,8 +370,8 @@ fn turn<'r>(
                 return End::Over;
             }
             if let Some(table) = &mut table {
-                Timetable::end(&seat.rounds, intended, cx);
-                let Some(tick) = table.begin(cx, &seat.rounds) else { return End::Over };
+                Timetable::end(&thread_slot.arrivals, intended, cx);
+                let Some(tick) = table.begin(cx, &thread_slot.arrivals) else { return End::Over };
                 intended = tick;
             }
             pc = 0;
@@ -396,9 +410,9 @@ fn turn<'r>(
             if i % LOOK_EVERY == LOOK_EVERY - 1 && shared.gate.is_stopped() {
                 return End::Over;
             }
-            let outcome = doing.run(cx, &seat.at);
+            let outcome = doing.run(cx, &thread_slot.at);
             if !matches!(outcome, Outcome::Ok)
-                && let Some(end) = ended(outcome, cx, seat, shared)
+                && let Some(end) = ended(outcome, cx, thread_slot, shared)
             {
                 return end;
             }
@@ -411,12 +425,18 @@ fn turn<'r>(
 /// Returns at a step of another kind, at one that did not end well, and when the run has stopped: the place, and what came of
 /// the step there.
 #[inline(never)]
-fn stretch<'r>(steps: &mut [Step<'r>], pc: usize, cx: &mut OpCx<'r>, at: &AtomicU32, gate: &Gate) -> (usize, Outcome) {
-    if let Some(left) = once_each(steps, pc, cx, at) {
+fn iterate_fast<'r>(
+    steps: &mut [Step<'r>],
+    pc: usize,
+    cx: &mut OpCx<'r>,
+    at: &AtomicU32,
+    gate: &Gate,
+) -> (usize, Outcome) {
+    if let Some(left) = iteration_fast(steps, pc, cx, at) {
         return left;
     }
     while !gate.is_stopped() {
-        if let Some(left) = once_each(steps, 0, cx, at) {
+        if let Some(left) = iteration_fast(steps, 0, cx, at) {
             return left;
         }
     }
@@ -426,7 +446,12 @@ fn stretch<'r>(steps: &mut [Step<'r>], pc: usize, cx: &mut OpCx<'r>, at: &Atomic
 /// The steps from one on to the last; where that was left, and why, if it was.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "with a constant 0 for `pc` the compiler drops the skip, twice in a round")]
-fn once_each<'r>(steps: &mut [Step<'r>], mut pc: usize, cx: &mut OpCx<'r>, at: &AtomicU32) -> Option<(usize, Outcome)> {
+fn iteration_fast<'r>(
+    steps: &mut [Step<'r>],
+    mut pc: usize,
+    cx: &mut OpCx<'r>,
+    at: &AtomicU32,
+) -> Option<(usize, Outcome)> {
     for step in steps.iter_mut().skip(pc) {
         let Step::Once(doing) = step else { return Some((pc, Outcome::Ok)) };
         let outcome = doing.run(cx, at);
@@ -454,15 +479,15 @@ fn choose(rng: &mut Rng, upto: &[f64], starts: &[usize], end: usize) -> usize {
     starts.get(i).copied().unwrap_or(end)
 }
 
-fn flowop(shared: &Shared, seat: &Seat, local: usize) -> usize {
-    shared.plan.processes[seat.process].threads[seat.thread].first + local
+fn flowop(shared: &Shared, thread_slot: &ThreadSlot, local: usize) -> usize {
+    shared.plan.processes[thread_slot.process].threads[thread_slot.thread].first + local
 }
 
 /// What an outcome that is not `Ok` means for the thread; `None`: it goes on.
 #[cold]
-fn ended(outcome: Outcome, cx: &mut OpCx<'_>, seat: &Seat, shared: &Shared) -> Option<End> {
+fn ended(outcome: Outcome, cx: &mut OpCx<'_>, thread_slot: &ThreadSlot, shared: &Shared) -> Option<End> {
     let current = cx.current();
-    let flowop = |failure: &flowop::Failure| flowop(shared, seat, failure.of.unwrap_or(current));
+    let flowop = |failure: &flowop::Failure| flowop(shared, thread_slot, failure.of.unwrap_or(current));
     Some(match outcome {
         Outcome::Ok => return None,
         Outcome::Over => End::Over,

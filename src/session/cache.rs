@@ -58,7 +58,7 @@ impl Cache {
     }
 
     /// The measurement begins now.
-    pub(super) fn mark(&mut self) {
+    pub(super) fn start_counting(&mut self) {
         for set in &mut self.sets {
             set.moved = set.bottom.as_ref().and_then(Bottom::moved);
         }

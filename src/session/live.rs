@@ -89,7 +89,7 @@ impl Session {
             Ok(ready) => ready,
             Err(status) => return status,
         };
-        ready.cache.mark();
+        ready.cache.start_counting();
         self.bound_trace(ready.plan.n_threads(), front);
         let (mut running, heard) = match self.start(&ready, front) {
             Ok(started) => started,
@@ -210,7 +210,7 @@ impl Session {
         let _first = schedule::First::new();
         if let Some(live) = &mut self.live {
             live.running.clear();
-            live.ready.cache.mark();
+            live.ready.cache.start_counting();
             live.measuring = true;
             live.cpu = proc::cpu_times();
             live.system = record::system_cpu();

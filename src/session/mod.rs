@@ -4,8 +4,8 @@
 //! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
 //! Deliberately absent: the command line, terminals, formats of reports.
 
-mod beat;
-mod blame;
+mod ticker;
+mod provenance;
 mod bounded;
 mod cache;
 mod collector;
@@ -15,14 +15,14 @@ mod direct;
 mod environment;
 mod front;
 mod help;
-mod left;
+mod leftovers;
 pub mod library;
 mod live;
 mod outputs;
 mod publish;
 mod machine;
 mod record;
-mod remarks;
+mod run_notes;
 pub mod profile;
 mod results;
 mod run;
@@ -154,7 +154,7 @@ pub struct Session {
     /// Placeholders of what the result leaves out.
     redaction: publish::Redaction,
     /// Trees that were let go and stay where they are.
-    left: Vec<left::Left>,
+    leftovers: Vec<leftovers::Leftover>,
     /// What a whole script reads that loads one text; `None` if it loads none or several, and what those read is not known.
     reads: Option<std::collections::HashSet<String>>,
     shell: shell::Shell,
@@ -241,7 +241,7 @@ impl Session {
             whole: false,
             traced: 0,
             redaction: publish::Redaction::default(),
-            left: Vec::new(),
+            leftovers: Vec::new(),
             reads: None,
             shell: shell::Shell::default(),
             watch: Arc::default(),

@@ -376,8 +376,8 @@ CONFIG other
         let clients = "MULTICLIENT {\n\tclients = a, b;\n}\n";
         let (profile, found, map) = read(&[clients, STUDY].concat());
         assert_eq!(profile.configs.len(), 2);
-        let [told] = &found[..] else { panic!("one warning: {found:?}") };
-        assert_eq!((told.code, map.slice(told.primary.span)), (Code::Ignored, "MULTICLIENT {"));
+        let [warning] = &found[..] else { panic!("one warning: {found:?}") };
+        assert_eq!((warning.code, map.slice(warning.primary.span)), (Code::Ignored, "MULTICLIENT {"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::commands::as_json;
 use super::live::Ready;
-use super::{Session, Status, remarks};
+use super::{Session, Status, run_notes};
 use crate::engine::Asynchronous;
 use crate::os::{Clock, errno_name, limits};
 use crate::plan::{Plan, Step};
@@ -307,21 +307,22 @@ impl Session {
         for straggler in &out {
             run.flowops[straggler.flowop].late_ops += straggler.in_flight;
         }
-        run.open_loop = running.open_loop(waited.tick).map(|rounds| OpenLoop {
-            offered_per_s: per_second(rounds.offered, run.measured_seconds),
-            achieved_per_s: per_second(rounds.achieved, run.measured_seconds),
-            backlog: rounds.backlog,
-            backlog_oldest_seconds: rounds.oldest_ns as f64 / 1e9,
-            wakeup_latency_ns_mean: (rounds.slept > 0).then(|| rounds.wakeup_latency_ns as f64 / rounds.slept as f64),
-            wakeup_latency_share: (rounds.response_ns > 0)
-                .then(|| rounds.wakeup_latency_ns as f64 / rounds.response_ns as f64),
-            spin_seconds: rounds.spin_ns as f64 / 1e9,
+        run.open_loop = running.open_loop(waited.tick).map(|arrivals| OpenLoop {
+            offered_per_s: per_second(arrivals.offered, run.measured_seconds),
+            achieved_per_s: per_second(arrivals.achieved, run.measured_seconds),
+            backlog: arrivals.backlog,
+            backlog_oldest_seconds: arrivals.oldest_ns as f64 / 1e9,
+            wakeup_latency_ns_mean: (arrivals.slept > 0)
+                .then(|| arrivals.wakeup_latency_ns as f64 / arrivals.slept as f64),
+            wakeup_latency_share: (arrivals.response_ns > 0)
+                .then(|| arrivals.wakeup_latency_ns as f64 / arrivals.response_ns as f64),
+            spin_seconds: arrivals.spin_ns as f64 / 1e9,
         });
         run.overhead_ns_per_op = Some(overhead());
         ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, !out.is_empty());
         self.internal_values(run);
-        run.warnings.extend(remarks::on_waits(running));
-        run.warnings.extend(remarks::on_threads(plan, running, &waited.ended, &run.flowops));
+        run.warnings.extend(run_notes::on_waits(running));
+        run.warnings.extend(run_notes::on_threads(plan, running, &waited.ended, &run.flowops));
         self.end(run, plan, &waited.ended)
     }
 

@@ -1,9 +1,9 @@
 //! A measured run: file sets, processes, the wait, the result.
 
-use super::beat::Beat;
-use super::left::{self, Left};
+use super::leftovers::{self, Leftover};
 use super::live::{Place, Ready};
 use super::results::ended_otherwise;
+use super::ticker::Ticker;
 use super::watch::Stage;
 use super::{Front, ReadySet, Session, Status, machine, record};
 use crate::diag::{Code, Diagnostic};
@@ -274,7 +274,7 @@ impl Session {
         let warmup = self.warm_next.take().map_or(self.settings.warmup, Duration::from_secs_f64);
         let length = limit.map(Duration::from_secs_f64);
         let mut run = self.new_run(ready, &running, limit);
-        ready.cache.mark();
+        ready.cache.start_counting();
         let opened = running.open(length.map(|l| l + warmup));
         run.started_at = record::now();
         if let Err(ended) = opened {
@@ -305,7 +305,7 @@ impl Session {
                 ops: record::io_ops(&ready.plan, &before),
                 bytes: record::io_bytes(&ready.plan, &before),
             });
-            ready.cache.mark();
+            ready.cache.start_counting();
             if let Some(length) = length {
                 running.end_after(length);
             }
@@ -315,11 +315,11 @@ impl Session {
         let mut timeline = record::Timeline::new(&running, self.settings.interval);
         let (document, started) = (&self.document, self.started);
         let waited = {
-            let mut beat = Beat::new(self.settings.interval, periodic.as_ref().map(record::Periodic::period));
+            let mut ticker = Ticker::new(self.settings.interval, periodic.as_ref().map(record::Periodic::period));
             let run = &mut run;
-            running.wait(length, beat.look(), &mut |tick| {
+            running.wait(length, ticker.look(), &mut |tick| {
                 heard.show(&mut |message| front.note(message));
-                if beat.ends_piece(tick.elapsed_ns) && timeline.look(tick.running, &mut run.intervals) {
+                if ticker.ends_interval(tick.elapsed_ns) && timeline.look(tick.running, &mut run.intervals) {
                     front.run_ticks(run, tick);
                 }
                 if let Some(periodic) = &mut periodic
@@ -431,7 +431,7 @@ impl Session {
         }
         let files = ready.set.state.n_existing();
         let adopted = ready.prepared.adopted;
-        self.left.push(Left { root: ready.set.spec.root(), bytes: ready.prepared.bytes, files, adopted });
+        self.leftovers.push(Leftover { root: ready.set.spec.root(), bytes: ready.prepared.bytes, files, adopted });
         ready.set.close();
         Status::Done
     }
@@ -443,7 +443,7 @@ impl Session {
                 continue;
             }
             if !self.settings.clean {
-                self.left.push(Left { root, bytes: 0, files: 0, adopted: false });
+                self.leftovers.push(Leftover { root, bytes: 0, files: 0, adopted: false });
                 continue;
             }
             match prepare::clean(&root, self.settings.populate_threads, &AtomicBool::new(false)) {
@@ -474,7 +474,7 @@ impl Session {
                 front.note(&format!("{} stays: {e}", dir.display()));
             }
         }
-        for line in left::lines(std::mem::take(&mut self.left)) {
+        for line in leftovers::lines(std::mem::take(&mut self.leftovers)) {
             front.note(&line);
         }
         status

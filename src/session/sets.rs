@@ -131,7 +131,7 @@ impl Session {
                 self.let_go(&ready, front);
             }
         }
-        self.left.retain(|left| plan.filesets.iter().all(|s| s.root() != left.root));
+        self.leftovers.retain(|left| plan.filesets.iter().all(|s| s.root() != left.root));
     }
 
     /// A set at the start of a run, by what is known of its tree.

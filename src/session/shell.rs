@@ -12,7 +12,7 @@ use crate::report::json;
 use crate::source::{FileId, Span, Spanned};
 use crate::spec::prompt::{PROMPT, prompt_command};
 use crate::spec::words::STATEMENT_WORDS;
-use crate::syntax::{Piece, statements};
+use crate::syntax::{StatementText, statements};
 use crate::util::table::{Align, Table};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -57,11 +57,11 @@ impl Shell {
 
 impl Session {
     /// A statement from the prompt, a pipe or a sourced file of that name.
-    pub fn typed(&mut self, name: &str, piece: &Piece, front: &mut dyn Front) -> Status {
-        self.shell.history.push(piece.text.trim_end().to_owned());
-        let file = self.map.add_piece(name, &piece.text, piece.line);
-        if let Some((command, rest)) = prompt_command(&piece.text) {
-            let start = piece.text.find(rest).unwrap_or(0);
+    pub fn typed(&mut self, name: &str, text: &StatementText, front: &mut dyn Front) -> Status {
+        self.shell.history.push(text.text.trim_end().to_owned());
+        let file = self.map.add_part(name, &text.text, text.line);
+        if let Some((command, rest)) = prompt_command(&text.text) {
+            let start = text.text.find(rest).unwrap_or(0);
             let argument = Spanned::new(rest, Span::new(file, start, start + rest.len()));
             return match self.prompt_command(command.name, argument, front) {
                 Ok(status) => status,
@@ -460,8 +460,8 @@ impl Session {
         })?;
         self.shell.sourcing += 1;
         let mut worst = Status::Done;
-        for piece in statements(&String::from_utf8_lossy(&bytes)) {
-            worst = worst.max(self.typed(name, &piece, front));
+        for text in statements(&String::from_utf8_lossy(&bytes)) {
+            worst = worst.max(self.typed(name, &text, front));
             if self.quit || self.interrupted() != 0 {
                 break;
             }

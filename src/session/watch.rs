@@ -39,18 +39,18 @@ pub struct Waiting {
 #[derive(Debug, Default)]
 pub struct Watch {
     now: Mutex<Option<Waiting>>,
-    left: Mutex<Vec<PathBuf>>,
+    leftovers: Mutex<Vec<PathBuf>>,
 }
 
 impl Watch {
     /// Roots of trees in which threads were left behind in their calls.
-    pub fn left(&self) -> Vec<PathBuf> {
-        self.left.lock().clone()
+    pub fn leftovers(&self) -> Vec<PathBuf> {
+        self.leftovers.lock().clone()
     }
 
     /// Threads are left behind in their calls there.
     pub(super) fn leave(&self, roots: impl IntoIterator<Item = PathBuf>) {
-        self.left.lock().extend(roots);
+        self.leftovers.lock().extend(roots);
     }
 
     /// What is waited for; `None` while no file system is.

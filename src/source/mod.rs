@@ -83,11 +83,11 @@ impl SourceMap {
 
     /// Takes a text in and names it.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
-        self.add_piece(name, text, 1)
+        self.add_part(name, text, 1)
     }
 
     /// Takes in a piece of a longer text, which begins on its line `first_line`, from 1.
-    pub fn add_piece(&mut self, name: impl Into<String>, text: impl Into<String>, first_line: u32) -> FileId {
+    pub fn add_part(&mut self, name: impl Into<String>, text: impl Into<String>, first_line: u32) -> FileId {
         let text = text.into();
         let mut line_starts = vec![0];
         line_starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_piece_counts_from_where_it_begins() {
         let mut map = SourceMap::new();
-        let id = map.add_piece("<stdin>", "run\n60", 7);
+        let id = map.add_part("<stdin>", "run\n60", 7);
         assert_eq!(map.line_col(Span::new(id, 4, 6)), (8, 1));
     }
 }

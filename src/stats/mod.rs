@@ -4,7 +4,7 @@
 //! Out: [`Snapshot`](snapshot::Snapshot)s, plain numbers that merge and subtract.
 //! Absent: clocks, threads, and what a flowop is; durations come in as nanoseconds and names as text.
 
-mod crowd;
+mod sharded;
 pub mod hdr;
 pub mod layout;
 pub mod recorder;

@@ -2,11 +2,11 @@
 //!
 //! All counters are relaxed atomics used as plain loads and stores: with one writer nothing can be lost, and on the
 //! machine they are ordinary memory accesses. A reader may see an operation in one counter and not yet in the next; once
-//! the writer rests, everything agrees. Only histograms of very many threads have several writers (`stats/crowd.rs`). Nothing here allocates
+//! the writer rests, everything agrees. Only histograms of very many threads have several writers (`stats/sharded.rs`). Nothing here allocates
 //! while a run goes on, but for the first open-loop operation and for errors.
 
-use super::crowd::{self, Crowd};
 use super::layout;
+use super::sharded::{self, ShardedHistogram};
 use super::snapshot::{Dist, Snapshot};
 use crate::os::map::Counters;
 use parking_lot::Mutex;
@@ -34,13 +34,13 @@ impl ThreadStats {
     /// a processor's cache, they share their histograms, which are told with the counters of the first of them.
     pub fn several(threads: usize, flowops: usize, flowops_of_all: usize) -> std::io::Result<Vec<Self>> {
         let cells = threads.checked_mul(flowops).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        let crowded = crowd::shares(threads, flowops_of_all);
-        let crowds = if crowded { Crowd::several(flowops)? } else { Vec::new() };
-        let mut counters = Counters::many(cells, if crowded { 0 } else { layout::LEN })?.into_iter();
+        let shares = sharded::shares(threads, flowops_of_all);
+        let all_sharded = if shares { ShardedHistogram::several(flowops)? } else { Vec::new() };
+        let mut counters = Counters::many(cells, if shares { 0 } else { layout::LEN })?.into_iter();
         let mut thread = |number: usize| {
             let mut cells: Box<[Cell]> = counters.by_ref().take(flowops).map(Cell::new).collect();
-            for (cell, crowd) in cells.iter_mut().zip(&crowds) {
-                cell.latency.share = Some(Share { crowd: Arc::clone(crowd), tells: number == 0 });
+            for (cell, sharded) in cells.iter_mut().zip(&all_sharded) {
+                cell.latency.share = Some(Share { sharded: Arc::clone(sharded), notifies: number == 0 });
             }
             Self { cells }
         };
@@ -137,9 +137,9 @@ struct Live {
 /// A thread's part in histograms that it does not have alone.
 #[derive(Debug)]
 struct Share {
-    crowd: Arc<Crowd>,
+    sharded: Arc<ShardedHistogram>,
     /// They are told with this thread's counters, and with no other's.
-    tells: bool,
+    notifies: bool,
 }
 
 // A bit for each block must fit.
@@ -315,7 +315,7 @@ impl Live {
     #[inline(never)]
     fn count_out_of_line(&self, index: usize) {
         if let Some(share) = &self.share {
-            return share.crowd.count(index);
+            return share.sharded.count(index);
         }
         let index = index.min(layout::LEN - 1);
         self.touched.store(self.touched.load(Relaxed) | 1 << (index / layout::BLOCK), Relaxed);
@@ -327,8 +327,8 @@ impl Live {
         into.min = into.min.min(self.min.load(Relaxed));
         into.max = into.max.max(self.max.load(Relaxed));
         into.add_counts(&self.counts, self.touched.load(Relaxed));
-        if let Some(Share { crowd, tells: true }) = &self.share {
-            crowd.add_to(into);
+        if let Some(Share { sharded, notifies: true }) = &self.share {
+            sharded.add_to(into);
         }
     }
 }

@@ -3,20 +3,20 @@
 //! Everything waits on futexes and gives up at once when the run stops. Nothing here allocates or locks while a run goes on.
 //! Deliberately absent: flowops, file sets, statistics.
 //!
-//! What waits on nothing but futexes (`bell`, `gate`, `latch`, `semaphore`) takes its atomics and `wait` and `wake` from here and
+//! What waits on nothing but futexes (`notifier`, `gate`, `latch`, `semaphore`) takes its atomics and `wait` and `wake` from here and
 //! nowhere else: `tests/it/model.rs` compiles the same files over a model of threads and futexes, and tries every order in
 //! which their steps can happen.
 
-mod bell;
+mod notifier;
 mod events;
 mod gate;
 mod latch;
 mod semaphore;
 
-pub use bell::Bell;
 pub use events::{Claim, EventPool};
 pub use gate::{Gate, NEVER};
 pub use latch::Latch;
+pub use notifier::Notifier;
 pub use semaphore::Semaphore;
 
 use crate::os::Clock;

@@ -272,7 +272,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The best guess at a piece that the lexer has reported, so that what depends on it need not be reported too.
-    pub(super) fn bad_piece(&mut self, start: usize, end: usize) -> Spanned<Value> {
+    pub(super) fn bad_part(&mut self, start: usize, end: usize) -> Spanned<Value> {
         let span = self.span(start, end);
         let text = self.slice(span);
         let digits = text.strip_prefix('-').unwrap_or(text);

@@ -5,10 +5,10 @@
 //! line between them. Formatting twice is formatting once. A script with errors is not touched.
 
 use super::ast::Operator;
+use super::layout::lay_out;
 use super::lexer::lex;
 use super::nest::nest;
 use super::parse::parse_placed;
-use super::place::place;
 use super::token::Token;
 use crate::diag::{Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span};
@@ -28,7 +28,7 @@ pub fn format(map: &SourceMap, file: FileId) -> Result<String, Vec<Diagnostic>> 
     let text = &map.file(file).text;
     let lexed = lex(file, text);
     let comments = lexed.comments;
-    let placed = place(file, text, lexed.tokens);
+    let placed = lay_out(file, text, lexed.tokens);
     let tokens = placed.tokens.clone();
     let (ast, mut errors) = parse_placed(file, text, placed, lexed.diagnostics);
     errors.extend(nest(&ast).1);
@@ -89,11 +89,11 @@ impl<'a> Layout<'a> {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    fn write(&mut self, piece: &str) {
-        self.out.push_str(piece);
-        self.column = match piece.rsplit_once('\n') {
+    fn write(&mut self, part: &str) {
+        self.out.push_str(part);
+        self.column = match part.rsplit_once('\n') {
             Some((_, last)) => last.chars().count(),
-            None => self.column + piece.chars().count(),
+            None => self.column + part.chars().count(),
         };
     }
 

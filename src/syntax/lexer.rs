@@ -165,11 +165,11 @@ impl Lexer<'_> {
             return read_variable(self.text, self.at + 1).is_ok_and(|(_, end)| !self.text[end..].starts_with(in_word));
         }
         let near = &behind[..behind.char_indices().nth(NUMBER_REACH).map_or(behind.len(), |(at, _)| at)];
-        let piece = &near[..near.find(ends_word).unwrap_or(near.len())];
-        let piece = &piece[..before_statement(piece, &behind[piece.len()..])];
+        let part = &near[..near.find(ends_word).unwrap_or(near.len())];
+        let part = &part[..before_statement(part, &behind[part.len()..])];
         // Nobody divides by `01`: that is a name.
-        let named = piece.len() > 1 && piece.starts_with('0') && !piece.starts_with("0.");
-        piece.starts_with(|c: char| c.is_ascii_digit()) && !named && number::read(piece).1.is_none()
+        let named = part.len() > 1 && part.starts_with('0') && !part.starts_with("0.");
+        part.starts_with(|c: char| c.is_ascii_digit()) && !named && number::read(part).1.is_none()
     }
 
     fn token(&mut self, c: char) {
@@ -483,13 +483,13 @@ impl Lexer<'_> {
 
 /// How much of a piece that starts with a digit is the number, where the next statement follows without a space, as generators
 /// write it: the `20` of `20set $n=2`, the `4k` of `4kset`. `behind`: the text after the piece. Only whole numbers.
-fn before_statement(piece: &str, behind: &str) -> usize {
+fn before_statement(part: &str, behind: &str) -> usize {
     let goes_on = behind.starts_with(is_blank)
         && behind.trim_start_matches(is_blank).starts_with(|c: char| c == '$' || c == '"' || c.is_ascii_alphanumeric());
-    let letters = piece.find(|c: char| !c.is_ascii_digit()).unwrap_or(piece.len());
-    let unit = usize::from(piece[letters..].starts_with(['k', 'm', 'g', 't', 'K', 'M', 'G', 'T']));
-    let starts = |at: &usize| goes_on && piece.get(*at..).is_some_and(|rest| statement_word(rest).is_some());
-    [letters + unit, letters].into_iter().find(starts).unwrap_or(piece.len())
+    let letters = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+    let unit = usize::from(part[letters..].starts_with(['k', 'm', 'g', 't', 'K', 'M', 'G', 'T']));
+    let starts = |at: &usize| goes_on && part.get(*at..).is_some_and(|rest| statement_word(rest).is_some());
+    [letters + unit, letters].into_iter().find(starts).unwrap_or(part.len())
 }
 
 /// Reads the variable whose `$` is at `at`: what it is and where it ends; or where the piece ends that is none.

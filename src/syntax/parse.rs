@@ -9,8 +9,8 @@ use lalrpop_util::{ErrorRecovery, ParseError, lalrpop_mod};
 
 use super::ast::{Ast, Statement, StatementKind};
 use super::build::Builder;
+use super::layout::{LaidOut, lay_out};
 use super::lexer::{Lexed, lex};
-use super::place::{Placed, place};
 use super::token::Token;
 use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span, Spanned};
@@ -29,12 +29,17 @@ pub fn parse(map: &SourceMap, file: FileId) -> (Ast, Vec<Diagnostic>) {
 
 /// Reads tokens.
 fn parse_tokens(file: FileId, text: &str, lexed: Lexed) -> (Ast, Vec<Diagnostic>) {
-    let placed = place(file, text, lexed.tokens);
+    let placed = lay_out(file, text, lexed.tokens);
     parse_placed(file, text, placed, lexed.diagnostics)
 }
 
 /// Reads tokens that have been placed; `lexed` is what was wrong before.
-pub(super) fn parse_placed(file: FileId, text: &str, placed: Placed, lexed: Vec<Diagnostic>) -> (Ast, Vec<Diagnostic>) {
+pub(super) fn parse_placed(
+    file: FileId,
+    text: &str,
+    placed: LaidOut,
+    lexed: Vec<Diagnostic>,
+) -> (Ast, Vec<Diagnostic>) {
     let mut builder = Builder::new(file, text);
     let tokens = placed.tokens.into_iter().map(|(token, span)| Ok((span.start as usize, token, span.end as usize)));
     let statements = match grammar::ScriptParser::new().parse(&mut builder, tokens) {

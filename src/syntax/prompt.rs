@@ -1,7 +1,7 @@
 //! Whether a typed text goes on: what the prompt asks before it runs a line. Knows nothing of terminals.
 
+use super::layout::lay_out;
 use super::lexer::lex;
-use super::place::place;
 use super::token::Token;
 use crate::source::FileId;
 
@@ -24,7 +24,7 @@ pub fn is_incomplete(text: &str) -> bool {
         }
     }
     let open_end = matches!(lexed.tokens.last(), Some((Token::Equals | Token::Comma | Token::Operator(_), _)));
-    braces > 0 || parens > 0 || open_end || awaits_block(&place(file, text, lexed.tokens).tokens)
+    braces > 0 || parens > 0 || open_end || awaits_block(&lay_out(file, text, lexed.tokens).tokens)
 }
 
 /// Whether the last statement needs a block and has none yet.

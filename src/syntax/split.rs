@@ -16,7 +16,7 @@ const HUNGRY: &[&str] = &["define", "load", "create", "shutdown", "set", "enable
 
 /// A statement, or what looks like one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct StatementText {
     /// Its lines.
     pub text: String,
     /// The number of the first one, from 1.
@@ -48,7 +48,7 @@ impl Splitter {
     }
 
     /// Takes in a line, without its end. Returns what is known to be whole because of it: at most two pieces.
-    pub fn line(&mut self, line: &str) -> Vec<Piece> {
+    pub fn line(&mut self, line: &str) -> Vec<StatementText> {
         self.lines += 1;
         let mut whole = Vec::new();
         if self.open_string {
@@ -68,7 +68,7 @@ impl Splitter {
             if !self.held.is_empty() {
                 self.append(line);
             } else if own {
-                whole.push(Piece { text: line.to_owned(), line: self.lines });
+                whole.push(StatementText { text: line.to_owned(), line: self.lines });
             }
             return whole;
         };
@@ -77,7 +77,7 @@ impl Splitter {
             whole.extend(self.finish());
         }
         if self.held.is_empty() && own {
-            whole.push(Piece { text: line.to_owned(), line: self.lines });
+            whole.push(StatementText { text: line.to_owned(), line: self.lines });
             return whole;
         }
         self.append(line);
@@ -91,11 +91,11 @@ impl Splitter {
     }
 
     /// The rest of the text, whole or not.
-    pub fn finish(&mut self) -> Option<Piece> {
+    pub fn finish(&mut self) -> Option<StatementText> {
         let lines = self.lines;
         let Self { held, begins, .. } = std::mem::take(self);
         self.lines = lines;
-        (!held.trim().is_empty()).then_some(Piece { text: held, line: begins })
+        (!held.trim().is_empty()).then_some(StatementText { text: held, line: begins })
     }
 
     /// Whether what is held could be run as it stands.
@@ -171,11 +171,11 @@ impl Splitter {
 }
 
 /// The statements of a whole text.
-pub fn statements(text: &str) -> Vec<Piece> {
+pub fn statements(text: &str) -> Vec<StatementText> {
     let mut splitter = Splitter::new();
-    let mut pieces: Vec<Piece> = text.lines().flat_map(|line| splitter.line(line)).collect();
-    pieces.extend(splitter.finish());
-    pieces
+    let mut texts: Vec<StatementText> = text.lines().flat_map(|line| splitter.line(line)).collect();
+    texts.extend(splitter.finish());
+    texts
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Model checking: semaphore, latch, bell and gate in every order in which the steps of a few threads can happen.
+//! Model checking: semaphore, latch, notifier and gate in every order in which the steps of a few threads can happen.
 //!
 //! The files checked are those of the program, compiled a second time. What they take from `super` is another here: atomics and
 //! threads of `loom`, which runs a body again and again until it has seen every interleaving with at most [`PREEMPTIONS`]
@@ -13,8 +13,8 @@
     reason = "the sources are those of the library"
 )]
 
-#[path = "../../src/sync/bell.rs"]
-mod bell;
+#[path = "../../src/sync/notifier.rs"]
+mod notifier;
 #[path = "../../src/sync/gate.rs"]
 mod gate;
 #[path = "../../src/sync/latch.rs"]
@@ -22,13 +22,13 @@ mod latch;
 #[path = "../../src/sync/semaphore.rs"]
 mod semaphore;
 
-use bell::Bell;
 use gate::Gate;
 use latch::Latch;
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering::{self, Relaxed, SeqCst};
 use loom::sync::atomic::fence;
 use loom::thread;
+use notifier::Notifier;
 use semaphore::Semaphore;
 use std::time::Duration;
 use wml::os::Clock;
@@ -389,23 +389,23 @@ fn closing_a_latch_wakes_everybody() {
 #[test]
 fn no_news_is_slept_through() {
     every_order(|| {
-        let shared = Arc::new((Bell::default(), loom::sync::Mutex::new(0)));
+        let shared = Arc::new((Notifier::default(), loom::sync::Mutex::new(0)));
         let tellers = (0..2)
             .map(|_| {
-                spawn(&shared, |(bell, news)| {
+                spawn(&shared, |(notifier, news)| {
                     *news.lock().expect("no panic") += 1;
-                    bell.ring();
+                    notifier.ring();
                     true
                 })
             })
             .collect();
-        let (bell, news) = &*shared;
+        let (notifier, news) = &*shared;
         loop {
-            let rung = bell.rung();
+            let rung = notifier.rung();
             if *news.lock().expect("no panic") == 2 {
                 break;
             }
-            bell.wait(rung, Duration::MAX);
+            notifier.wait(rung, Duration::MAX);
         }
         join(tellers);
     });

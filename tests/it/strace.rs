@@ -1,6 +1,6 @@
 //! Runs the program under `strace` and reads what its threads asked of the kernel.
 //!
-//! With `WMLRUN_MARK=1` the program asks for names that do not exist, `wmlrun mark: TEXT`, which costs next to nothing and is
+//! With `WMLRUN_MARK=1` the program asks for names that do not exist, `wmlrun annotation: TEXT`, which costs next to nothing and is
 //! seen in the trace: [`GATE`] just before the threads are let go, [`DONE`] by each thread that has done its last step, and
 //! [`OVER`] when all have. Between the first and the others lie the calls of the steps, and no others on files.
 //! Deliberately absent: what the calls should be.
@@ -13,11 +13,11 @@ use std::path::Path;
 use crate::cmd::{Output, Wml, has, skip};
 
 /// The mark before the threads start.
-const GATE: &str = "wmlrun mark: gate opens";
+const GATE: &str = "wmlrun annotation: gate opens";
 /// The mark of a thread that has done its last step.
-const DONE: &str = "wmlrun mark: thread done";
+const DONE: &str = "wmlrun annotation: thread done";
 /// The mark after all of them have.
-const OVER: &str = "wmlrun mark: all threads are done";
+const OVER: &str = "wmlrun annotation: all threads are done";
 
 /// The calls that work on files or directories, and those that carry marks.
 const TRACED: &str = "/^(open|openat|openat2|creat|close|p?read(64)?|readv|preadv2?|p?write(64)?|writev|pwritev2?|lseek|unlink\

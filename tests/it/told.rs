@@ -59,13 +59,13 @@ fn threads_that_found_no_file_any_more_are_told_in_the_report() {
     let del = "thread name=t,instances=2 { flowop deletefile name=del,filesetname=data }";
     let output = run("", del, &[]).exits(0);
     assert_eq!(output.only_run()["ended_by"], "all threads done");
-    let [note] = &notes(&output, "ran_dry")[..] else { panic!("{}", output.shown()) };
+    let [note] = &notes(&output, "exhausted")[..] else { panic!("{}", output.shown()) };
     assert!(
         note.starts_with("2 threads ended early: `p/t/del` found no usable file of `data`; give the set"),
         "{note}"
     );
     // A run that is meant to end so needs no word.
-    assert_eq!(notes(&run("set mode quit alldone\n", del, &[]).exits(0), "ran_dry"), [""; 0]);
+    assert_eq!(notes(&run("set mode quit alldone\n", del, &[]).exits(0), "exhausted"), [""; 0]);
     // An empty set is the reason itself.
     let script = format!(
         "define fileset name=none,path=$dir,dirwidth=5\n{SETS}define process name=p {{ thread name=t {{\n\
@@ -73,6 +73,6 @@ fn threads_that_found_no_file_any_more_are_told_in_the_report() {
     );
     let output = Wml::new().file("x.wml", &script).result().args(["x.wml", "--engine", "null"]).run().exits(1);
     assert_eq!(output.only_run()["state"], "nothing_done");
-    let [note] = &notes(&output, "ran_dry")[..] else { panic!("{}", output.shown()) };
+    let [note] = &notes(&output, "exhausted")[..] else { panic!("{}", output.shown()) };
     assert!(note.ends_with("the set has 0 entries: say with `entries=` how many files it has"), "{note}");
 }

@@ -4,7 +4,7 @@
 //! at which it completed. Each one that is out has a buffer of its own. What runs them is in `back`: `io_uring`, or a pool of
 //! threads; here it is not known.
 
-mod back;
+mod backend;
 mod outstanding;
 mod pool;
 
@@ -163,7 +163,7 @@ impl Op for Submit {
         }
     }
 
-    fn brief(&self) -> bool {
+    fn non_blocking(&self) -> bool {
         true
     }
 }
@@ -201,9 +201,9 @@ impl Step for SubmitStep<'_> {
 
 impl SubmitStep<'_> {
     fn submit(&self, cx: &mut OpCx<'_>, aio: &mut Outstanding, slot: usize, len: u64, offset: Option<u64>) -> Outcome {
-        cx.digress();
+        cx.restamp();
         // What has completed meanwhile makes room; the next one waits until there is some.
-        let over = (aio.out() + 1).saturating_sub(self.most);
+        let over = (aio.in_flight() + 1).saturating_sub(self.most);
         if let Err(outcome) = aio.notice(cx, over, false) {
             return outcome;
         }
@@ -224,7 +224,7 @@ impl SubmitStep<'_> {
         if cx.stream.is_some() {
             cx.note(len);
         }
-        let full = aio.out() + 1 >= self.most;
+        let full = aio.in_flight() + 1 >= self.most;
         match aio.start(cx, &wanted, full) {
             Ok(()) => cx.skip(),
             Err(outcome) => outcome,
@@ -248,7 +248,7 @@ impl Stateless for Wait {
         Effects { aio: Some(Aio { depth: 0, size: 0, bounded: true }), ..Effects::default() }
     }
 
-    fn brief(&self) -> bool {
+    fn non_blocking(&self) -> bool {
         true
     }
 
@@ -256,7 +256,7 @@ impl Stateless for Wait {
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         cx.begin();
         let Some(mut aio) = cx.aio.take() else { return Outcome::Over };
-        let noticed = aio.notice(cx, aio.out().div_ceil(2), false);
+        let noticed = aio.notice(cx, aio.in_flight().div_ceil(2), false);
         cx.aio = Some(aio);
         match noticed {
             // A wait that the end of the run has ended counts as late.

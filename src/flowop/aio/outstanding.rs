@@ -1,13 +1,13 @@
 //! What a thread has out: buffers, bounds, and what becomes of completions.
 
-use super::back::{Back, Landed, Start};
+use super::backend::{AioCompletion, Backend, Start};
 use super::pool::Pool;
 use super::{Aio, drain};
 use crate::engine::{Engine, Handle};
 use crate::fileset::content::{self, Stamper};
 use crate::flowop::slots::FileRef;
 use crate::flowop::{OpCx, Outcome};
-use crate::os::map::Piece;
+use crate::os::map::MapSlice;
 use crate::os::{Errno, NOTHING_WRITTEN};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -33,7 +33,7 @@ pub enum How<'a> {
 
 /// An operation that is out, as far as its thread must know it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Flight {
+struct InFlight {
     /// The counters of the flowop that submitted it.
     cell: usize,
     /// The file, for errors.
@@ -52,11 +52,11 @@ struct Flight {
 /// What a thread has out.
 #[derive(Debug)]
 pub struct Outstanding {
-    back: Back,
+    backend: Backend,
     /// By tag.
-    flights: Vec<Flight>,
+    operations: Vec<InFlight>,
     /// Tags that are free, each with its buffer; the one used last is used next.
-    free: Vec<(u32, Piece)>,
+    free: Vec<(u32, MapSlice)>,
     /// Buffers with a tag below this have data in them.
     filled: u32,
     /// All buffers are sure to be used.
@@ -78,16 +78,16 @@ impl Outstanding {
         left: Arc<AtomicU32>,
     ) -> Result<Self, Errno> {
         let depth = aio.depth.max(1) as usize;
-        let pieces = Piece::cut(depth, aio.size as usize)?;
-        let back = match how {
+        let slices = MapSlice::cut(depth, aio.size as usize)?;
+        let backend = match how {
             // What is only a bound is not pinned in memory.
-            How::Ring { alone } => Back::ring(depth, !alone, if aio.bounded { &pieces } else { &[] })?,
-            How::Pool(pool) => Back::pool(pool, depth),
-            How::AtOnce => Back::at_once(engine, depth),
+            How::Ring { alone } => Backend::ring(depth, !alone, if aio.bounded { &slices[..] } else { &[] })?,
+            How::Pool(pool) => Backend::pool(pool, depth),
+            How::AtOnce => Backend::at_once(engine, depth),
         };
         let mut new = Self {
-            back,
-            flights: vec![Flight::default(); depth],
+            backend,
+            operations: vec![InFlight::default(); depth],
             free: Vec::with_capacity(depth),
             filled: 0,
             bounded: aio.bounded,
@@ -95,25 +95,25 @@ impl Outstanding {
             seed,
             left,
         };
-        new.take_buffers(pieces);
+        new.take_buffers(slices);
         Ok(new)
     }
 
-    fn take_buffers(&mut self, pieces: Vec<Piece>) {
+    fn take_buffers(&mut self, slices: Vec<MapSlice>) {
         self.free.clear();
-        self.free.extend((0..).zip(pieces));
+        self.free.extend((0..).zip(slices));
         // The first one is used first.
         self.free.reverse();
         self.filled = 0;
         if self.bounded {
             self.free.iter_mut().for_each(|(_, buf)| content::fill(buf, self.seed, 0.0));
-            self.filled = self.flights.len() as u32;
+            self.filled = self.operations.len() as u32;
         }
     }
 
     /// How many are out.
-    pub(super) fn out(&self) -> u64 {
-        (self.flights.len() - self.free.len()) as u64
+    pub(super) fn in_flight(&self) -> u64 {
+        (self.operations.len() - self.free.len()) as u64
     }
 
     /// Starts an operation of `len` bytes. `full`: nothing more will be started before something has completed.
@@ -133,7 +133,7 @@ impl Outstanding {
         let of = cx.slots.get(what.slot).file;
         let Wanted { slot, file, offset, len, write, in_order } = *what;
         let on = (in_order && !write && offset > 0 && len > 0).then_some((slot, offset));
-        self.flights[tag as usize] = Flight {
+        self.operations[tag as usize] = InFlight {
             cell: cx.current(),
             of,
             write,
@@ -145,19 +145,19 @@ impl Outstanding {
         };
         let opening = (slot, cx.slots.get(slot).opening);
         let start = Start { tag, file, opening, buf, offset, len, write, last: full };
-        self.back.start(cx.clock, start).map_err(|errno| cx.failed("starting asynchronous I/O failed", errno, of))
+        self.backend.start(cx.clock, start).map_err(|errno| cx.failed("starting asynchronous I/O failed", errno, of))
     }
 
     /// A drawn size is larger than it was likely to be: all buffers are made anew.
     #[cold]
     fn grow(&mut self, cx: &mut OpCx<'_>, len: usize) -> Result<(), Outcome> {
         self.notice(cx, u64::MAX, true)?;
-        match Piece::cut(self.flights.len(), len) {
-            Ok(pieces) => {
+        match MapSlice::cut(self.operations.len(), len) {
+            Ok(slices) => {
                 if self.bounded {
-                    self.back.renew(&pieces);
+                    self.backend.renew(&slices);
                 }
-                self.take_buffers(pieces);
+                self.take_buffers(slices);
                 Ok(())
             }
             Err(errno) => Err(cx.failed("no memory for asynchronous I/O", errno, None)),
@@ -169,21 +169,21 @@ impl Outstanding {
     pub(super) fn notice(&mut self, cx: &mut OpCx<'_>, n: u64, to_the_end: bool) -> Result<(), Outcome> {
         let (mut seen, mut first, mut last) = (0, Ok(()), 0);
         loop {
-            while let Some(landed) = self.back.landed(cx.clock) {
-                (seen, last) = (seen + 1, landed.completed);
-                if let Err(failed) = self.book(cx, landed) {
+            while let Some(completion) = self.backend.next_completion(cx.clock) {
+                (seen, last) = (seen + 1, completion.completed);
+                if let Err(failed) = self.account(cx, completion) {
                     first = first.and(Err(failed));
                 }
             }
             if to_the_end {
-                self.left.store(self.out() as u32, Relaxed);
+                self.left.store(self.in_flight() as u32, Relaxed);
             } else if first.is_err() {
                 return first;
             }
             if !to_the_end && last > cx.gate.deadline() {
                 return Err(Outcome::Over);
             }
-            if seen >= n || self.out() == 0 {
+            if seen >= n || self.in_flight() == 0 {
                 return first;
             }
             let mut limit = LOOK;
@@ -195,20 +195,20 @@ impl Outstanding {
                 let end = deadline.min(now.saturating_add(cx.clock.ticks(LOOK.as_nanos() as u64)));
                 limit = Duration::from_nanos(cx.clock.ns(now, end) + 1);
             }
-            self.back
+            self.backend
                 .wait(cx.clock, limit)
                 .map_err(|errno| cx.failed("waiting for asynchronous I/O failed", errno, None))?;
         }
     }
 
     /// Counts what has completed, by the time at which it did.
-    fn book(&mut self, cx: &mut OpCx<'_>, landed: Landed) -> Result<(), Outcome> {
-        let Landed { tag, mut buf, submitted, mut completed, mut result } = landed;
-        let flight = self.flights[tag as usize];
-        let Flight { cell, of, write, on, intended: (intended, lateness), .. } = flight;
-        if result.is_ok_and(|n| n < flight.len) {
+    fn account(&mut self, cx: &mut OpCx<'_>, completion: AioCompletion) -> Result<(), Outcome> {
+        let AioCompletion { tag, mut buf, submitted, mut completed, mut result } = completion;
+        let operation = self.operations[tag as usize];
+        let InFlight { cell, of, write, on, intended: (intended, lateness), .. } = operation;
+        if result.is_ok_and(|n| n < operation.len) {
             let further;
-            (result, further) = rest(cx, &flight, &mut buf, result.unwrap_or_default());
+            (result, further) = rest(cx, &operation, &mut buf, result.unwrap_or_default());
             if further {
                 completed = cx.clock.raw();
             }
@@ -246,17 +246,17 @@ impl Outstanding {
 
 /// Goes on with an operation that came back short, in its thread. Returns the bytes moved in all, and whether that took further calls.
 #[cold]
-fn rest(cx: &mut OpCx<'_>, flight: &Flight, buf: &mut Piece, mut done: usize) -> (Result<usize, Errno>, bool) {
-    let Some(mut file) = flight.file else { return (Ok(done), false) };
-    let counters = cx.stats.cell(flight.cell);
-    if flight.write && done == 0 {
+fn rest(cx: &mut OpCx<'_>, operation: &InFlight, buf: &mut MapSlice, mut done: usize) -> (Result<usize, Errno>, bool) {
+    let Some(mut file) = operation.file else { return (Ok(done), false) };
+    let counters = cx.stats.cell(operation.cell);
+    if operation.write && done == 0 {
         return (Err(NOTHING_WRITTEN), false);
     }
     let mut further = 0_u32;
-    while done > 0 && done < flight.len && (further % 1000 != 999 || !cx.expired()) {
-        let at = flight.offset + done as u64;
-        let data = &mut buf[done..flight.len];
-        let result = if flight.write {
+    while done > 0 && done < operation.len && (further % 1000 != 999 || !cx.expired()) {
+        let at = operation.offset + done as u64;
+        let data = &mut buf[done..operation.len];
+        let result = if operation.write {
             cx.engine.pwrite(&mut file, data, at)
         } else if at >= file.size {
             break;
@@ -299,7 +299,7 @@ pub(super) struct Wanted {
 pub(in crate::flowop) fn let_go(cx: &mut OpCx<'_>, slot: usize) -> Result<(), Outcome> {
     let drained = drain(cx);
     if let Some(aio) = &mut cx.aio {
-        aio.back.forget_file(slot);
+        aio.backend.forget_file(slot);
     }
     drained
 }

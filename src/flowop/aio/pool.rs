@@ -3,10 +3,10 @@
 //! The workers of a process share its descriptors. Each takes a job, makes the call, and answers with the time at which it
 //! ended.
 
-use super::back::Landed;
+use super::backend::AioCompletion;
 use crate::engine::{Engine, Handle};
 use crate::os::Clock;
-use crate::os::map::Piece;
+use crate::os::map::MapSlice;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use std::thread::JoinHandle;
 
@@ -21,12 +21,12 @@ const QUEUE: usize = 4096;
 pub(super) struct Job {
     pub(super) tag: u32,
     pub(super) file: Handle,
-    pub(super) buf: Piece,
+    pub(super) buf: MapSlice,
     pub(super) offset: u64,
     pub(super) len: usize,
     pub(super) write: bool,
     pub(super) submitted: u64,
-    pub(super) answer: Sender<Landed>,
+    pub(super) answer: Sender<AioCompletion>,
 }
 
 /// The workers of one process instance. Dropped, it waits for them to go, which they do once all that is out is done and no
@@ -71,6 +71,6 @@ fn work(engine: &'static dyn Engine, queue: &Receiver<Job>) {
         let data = &mut buf[..len];
         let result = if write { engine.pwrite(&mut file, data, offset) } else { engine.pread(&mut file, data, offset) };
         // A thread that has gone needs no notice.
-        let _ = answer.send(Landed { tag, buf, submitted, completed: clock.raw(), result });
+        let _ = answer.send(AioCompletion { tag, buf, submitted, completed: clock.raw(), result });
     }
 }

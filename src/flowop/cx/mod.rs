@@ -2,7 +2,7 @@
 //!
 //! Time is the call's, not the tool's: [`OpCx::begin`] starts it, [`OpCx::end`] ends it and counts. Between two calls that lie
 //! close together the end of the first serves as the start of the second, and one reading of the clock is saved; after
-//! anything dearer than a draw ([`OpCx::digress`]) the clock is read again and the time between goes to the tool's account.
+//! anything dearer than a draw ([`OpCx::restamp`]) the clock is read again and the time between goes to the tool's account.
 
 mod own;
 mod pick;
@@ -286,13 +286,13 @@ impl<'r> OpCx<'r> {
         let file = self.located.take().or(slot);
         if let Some(stream) = &mut self.stream {
             stream.push(self.stats.place_of(self.cell), file, self.last_offset, bytes);
-            self.digress();
+            self.restamp();
         }
     }
 
     /// The tool does something dearer than a draw: the next call's start is read from the clock.
     #[inline]
-    pub fn digress(&mut self) {
+    pub fn restamp(&mut self) {
         self.fresh = false;
     }
 
@@ -339,7 +339,7 @@ impl<'r> OpCx<'r> {
     pub fn failed_of(&mut self, flowop: usize, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
         let number = errno.raw_os_error();
         self.stats.cell(flowop).error(number);
-        self.digress();
+        self.restamp();
         self.last = self.clock.raw();
         let root = file.map(|f| self.views[f.set].set.spec.root());
         Outcome::Failed(Box::new(Failure {

@@ -150,7 +150,7 @@ impl OpCx<'_> {
     #[cold]
     fn foreign(&mut self, what: Foreign, path: &str) -> Outcome {
         self.cell().error(0);
-        self.digress();
+        self.restamp();
         self.last = self.clock.raw();
         Outcome::Refused(Box::new(Failure {
             what: format!("refused: this is not part of the file set: {what}"),

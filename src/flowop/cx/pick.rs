@@ -113,7 +113,7 @@ impl OpCx<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "what it does in most cases is less than a call")]
     pub fn pick(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
-        self.digress();
+        self.restamp();
         let view = &self.views[set];
         if want == Want::Existing
             && by == PickBy::Rotate
@@ -144,7 +144,7 @@ impl OpCx<'_> {
     /// Picks and holds a file that does not exist and one of the same part that does: never waits for one while it holds the
     /// other, so that two threads can't wait for one another.
     pub fn pick_both(&mut self, set: usize) -> Result<(FileRef, FileRef), Outcome> {
-        self.digress();
+        self.restamp();
         let (around, by) = self.around(set, PickBy::Rotate);
         self.seek(around, Kind::File, |cx, part| {
             // Before anything is held: what is taken and given back again is a change, which wakes everybody who waits here.
@@ -168,7 +168,7 @@ impl OpCx<'_> {
 
     /// Picks and holds an empty directory of a set, in the same way.
     pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<FileRef, Outcome> {
-        self.digress();
+        self.restamp();
         let (around, _) = self.around(set, PickBy::Rotate);
         let found = self.seek(around, Kind::LeafDir, |cx, part| {
             let how = How::Rotate(&mut cx.leaf_rotors[part]);

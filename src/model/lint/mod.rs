@@ -5,7 +5,7 @@
 //! made by a variable, it keeps silent. What a run would find out itself is told here before anything is made.
 //! Deliberately absent: random draws, trees, rates of a machine.
 
-mod dry;
+mod exhausted;
 mod names;
 mod rates;
 mod semaphores;
@@ -47,7 +47,7 @@ pub const TABLE: &[Lint] = &[
     Lint { code: Code::Shadowed, spoils: false, find: variables::shadowed },
     Lint { code: Code::RepeatedName, spoils: false, find: names::repeated },
     Lint { code: Code::DeadSemaphore, spoils: true, find: semaphores::dead },
-    Lint { code: Code::DryFileset, spoils: true, find: dry::dry },
+    Lint { code: Code::ExhaustedFileset, spoils: true, find: exhausted::exhausted },
     Lint { code: Code::SmallFile, spoils: true, find: sizes::small },
     Lint { code: Code::SlotUse, spoils: true, find: slots::misused },
     Lint { code: Code::RateTooHigh, spoils: true, find: rates::too_high },
@@ -79,7 +79,7 @@ pub fn lint(model: &Model, scope: &Scope, before_run: bool) -> Vec<Diagnostic> {
 /// What a script does besides its runs: commands of the shell, files that it writes.
 pub(crate) fn effects(commands: &[Command], scope: &Scope) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    shell::told(commands, &mut found);
+    shell::find(commands, &mut found);
     shell::written(commands, scope, &mut found);
     found
 }

@@ -11,16 +11,22 @@ pub(super) fn repeated(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let bodies = subject.threads().map(|(_, thread)| &thread.flowops);
     for flowops in bodies.chain(subject.composites.iter().map(|c| &c.flowops)) {
         let help = "give it another name: they stand apart in the results, and `target=` means both";
-        told(subject, flowops.iter().map(|f| (&f.attrs, f.span)), ("flowop", "loop"), help, found);
+        warn_duplicates(subject, flowops.iter().map(|f| (&f.attrs, f.span)), ("flowop", "loop"), help, found);
     }
     for process in &subject.processes {
         let help = "give it another name, or make them one with `instances=` if they are alike: in the results it gets a number";
-        told(subject, process.threads.iter().map(|t| (&t.attrs, t.span)), ("thread", "process"), help, found);
+        warn_duplicates(
+            subject,
+            process.threads.iter().map(|t| (&t.attrs, t.span)),
+            ("thread", "process"),
+            help,
+            found,
+        );
     }
 }
 
 /// Tells of each that bears the name of one before it. `(what, of)`: what they are, and of one what.
-fn told<'a>(
+fn warn_duplicates<'a>(
     subject: &Subject<'_>,
     all: impl Iterator<Item = (&'a Attrs, Span)>,
     (what, of): (&str, &str),

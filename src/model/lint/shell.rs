@@ -6,17 +6,17 @@ use crate::model::expr::eval;
 use crate::model::{Command, CommandKind, Scope, Stats};
 
 pub(super) fn commands(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    told(subject.commands, found);
+    find(subject.commands, found);
 }
 
-pub(super) fn told(commands: &[Command], found: &mut Vec<Diagnostic>) {
+pub(super) fn find(commands: &[Command], found: &mut Vec<Diagnostic>) {
     for command in commands {
         match &command.kind {
             CommandKind::System(_) | CommandKind::Stats(Stats::Command(_)) => found.push(
                 Diagnostic::warning(Code::RunsShell, command.span, "runs a command of the shell")
                     .help("a run refuses that: look at what it does, then allow it with `--allow-system`"),
             ),
-            CommandKind::ForEach { body, .. } => told(body, found),
+            CommandKind::ForEach { body, .. } => find(body, found),
             _ => {}
         }
     }

@@ -23,12 +23,12 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let names: HashSet<&str> = read.iter().copied().collect();
     let mut sorted: Vec<&str> = names.iter().copied().collect();
     sorted.sort_unstable();
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for (name, span) in set {
         if found.len() >= diag::MOST {
             break;
         }
-        if FOR_OTHERS.contains(&name) || names.contains(name) || !told.insert(name) {
+        if FOR_OTHERS.contains(&name) || names.contains(name) || !reported.insert(name) {
             continue;
         }
         let near = if found.len() < NEAR_MISSES { sorted.as_slice() } else { &[] };

@@ -1,10 +1,10 @@
 //! Ways to have operations run on while their thread goes on: `io_uring`, a pool of threads, or none at all.
 //!
-//! All answer with the same [`Landed`]. A back end knows neither flowops nor counters.
+//! All answer with the same [`AioCompletion`]. A back end knows neither flowops nor counters.
 
 use super::pool::{Job, Pool};
 use crate::engine::{Engine, Handle};
-use crate::os::map::Piece;
+use crate::os::map::MapSlice;
 use crate::os::uring::{Completion, Request, Ring};
 use crate::os::{Clock, Errno};
 use crossbeam::channel::{Receiver, RecvTimeoutError, SendError, Sender, bounded};
@@ -23,7 +23,7 @@ pub(super) struct Start {
     pub(super) file: Handle,
     /// The slot that the file is open in, and which opening of it that is.
     pub(super) opening: (usize, u64),
-    pub(super) buf: Piece,
+    pub(super) buf: MapSlice,
     pub(super) offset: u64,
     pub(super) len: usize,
     pub(super) write: bool,
@@ -33,9 +33,9 @@ pub(super) struct Start {
 
 /// What has completed.
 #[derive(Debug)]
-pub(super) struct Landed {
+pub(super) struct AioCompletion {
     pub(super) tag: u32,
-    pub(super) buf: Piece,
+    pub(super) buf: MapSlice,
     /// When it was handed over, and when it was found to have completed, in ticks.
     pub(super) submitted: u64,
     pub(super) completed: u64,
@@ -44,40 +44,45 @@ pub(super) struct Landed {
 
 /// How a thread's operations run.
 #[derive(Debug)]
-pub(super) enum Back {
+pub(super) enum Backend {
     /// At once, by an engine that makes no calls.
-    AtOnce { engine: &'static dyn Engine, landed: VecDeque<Landed> },
+    AtOnce { engine: &'static dyn Engine, completions: VecDeque<AioCompletion> },
     /// By the workers of the process.
-    Pool { jobs: Sender<Job>, answer: Sender<Landed>, landed: Receiver<Landed>, seen: VecDeque<Landed> },
+    Pool {
+        jobs: Sender<Job>,
+        answer: Sender<AioCompletion>,
+        completions: Receiver<AioCompletion>,
+        seen: VecDeque<AioCompletion>,
+    },
     /// In the kernel.
-    Ring(Box<RingBack>),
+    Ring(Box<RingBackend>),
 }
 
-impl Back {
+impl Backend {
     pub(super) fn at_once(engine: &'static dyn Engine, depth: usize) -> Self {
-        Self::AtOnce { engine, landed: VecDeque::with_capacity(depth) }
+        Self::AtOnce { engine, completions: VecDeque::with_capacity(depth) }
     }
 
     pub(super) fn pool(pool: &Pool, depth: usize) -> Self {
-        let (answer, landed) = bounded(depth);
-        Self::Pool { jobs: pool.jobs(), answer, landed, seen: VecDeque::with_capacity(1) }
+        let (answer, completions) = bounded(depth);
+        Self::Pool { jobs: pool.jobs(), answer, completions, seen: VecDeque::with_capacity(1) }
     }
 
     /// `watched`: see [`RingBack`].
-    pub(super) fn ring(depth: usize, watched: bool, buffers: &[Piece]) -> Result<Self, Errno> {
-        Ok(Self::Ring(Box::new(RingBack::new(depth, watched, buffers)?)))
+    pub(super) fn ring(depth: usize, watched: bool, buffers: &[MapSlice]) -> Result<Self, Errno> {
+        Ok(Self::Ring(Box::new(RingBackend::new(depth, watched, buffers)?)))
     }
 
     /// Starts an operation.
     pub(super) fn start(&mut self, clock: &Clock, start: Start) -> Result<(), Errno> {
         match self {
-            Self::AtOnce { engine, landed } => {
+            Self::AtOnce { engine, completions } => {
                 let Start { tag, mut file, mut buf, offset, len, write, .. } = start;
                 let submitted = clock.raw();
                 let data = &mut buf[..len];
                 let result =
                     if write { engine.pwrite(&mut file, data, offset) } else { engine.pread(&mut file, data, offset) };
-                landed.push_back(Landed { tag, buf, submitted, completed: clock.raw(), result });
+                completions.push_back(AioCompletion { tag, buf, submitted, completed: clock.raw(), result });
                 Ok(())
             }
             Self::Pool { jobs, answer, seen, .. } => {
@@ -86,7 +91,7 @@ impl Back {
                 let job = Job { tag, file, buf, offset, len, write, submitted, answer: answer.clone() };
                 // It comes back only if all workers have gone, which they do not as long as there is a thread.
                 if let Err(SendError(job)) = jobs.send(job) {
-                    seen.push_back(Landed {
+                    seen.push_back(AioCompletion {
                         tag,
                         buf: job.buf,
                         submitted,
@@ -101,11 +106,11 @@ impl Back {
     }
 
     /// Something that has completed, if anything has.
-    pub(super) fn landed(&mut self, clock: &Clock) -> Option<Landed> {
+    pub(super) fn next_completion(&mut self, clock: &Clock) -> Option<AioCompletion> {
         match self {
-            Self::AtOnce { landed, .. } => landed.pop_front(),
-            Self::Pool { landed, seen, .. } => seen.pop_front().or_else(|| landed.try_recv().ok()),
-            Self::Ring(ring) => ring.landed(clock),
+            Self::AtOnce { completions, .. } => completions.pop_front(),
+            Self::Pool { completions, seen, .. } => seen.pop_front().or_else(|| completions.try_recv().ok()),
+            Self::Ring(ring) => ring.next_completion(clock),
         }
     }
 
@@ -113,14 +118,14 @@ impl Back {
     pub(super) fn wait(&mut self, clock: &Clock, limit: Duration) -> Result<(), Errno> {
         match self {
             Self::AtOnce { .. } => {}
-            Self::Pool { landed, seen, .. } => seen.extend(landed.recv_timeout(limit)),
+            Self::Pool { completions, seen, .. } => seen.extend(completions.recv_timeout(limit)),
             Self::Ring(ring) => return ring.wait(clock, limit),
         }
         Ok(())
     }
 
     /// New buffers, in place of all that there were. Nothing is out.
-    pub(super) fn renew(&mut self, buffers: &[Piece]) {
+    pub(super) fn renew(&mut self, buffers: &[MapSlice]) {
         if let (Self::Ring(ring), [first, ..]) = (self, buffers) {
             ring.register(first);
         }
@@ -140,7 +145,7 @@ impl Back {
 /// queued and brings what has completed. One that does other things meanwhile would notice completions only after those, and take
 /// that for their latency: it has a watcher, a thread that sleeps in the kernel and tells the time of each completion.
 #[derive(Debug)]
-pub(super) struct RingBack {
+pub(super) struct RingBackend {
     ring: Ring,
     /// When each was handed over, by tag.
     submitted: Vec<u64>,
@@ -149,7 +154,7 @@ pub(super) struct RingBack {
     /// By slot: the opening seen last, and whether its file is registered.
     files: Vec<(u64, bool)>,
     /// One that could not be queued.
-    refused: Option<Landed>,
+    refused: Option<AioCompletion>,
     watched: Option<Watched>,
 }
 
@@ -164,19 +169,19 @@ struct Watched {
 /// What the watcher tells: tag, tick, outcome.
 type Seen = (u32, u64, Result<usize, Errno>);
 
-impl RingBack {
-    fn new(depth: usize, watched: bool, buffers: &[Piece]) -> Result<Self, Errno> {
+impl RingBackend {
+    fn new(depth: usize, watched: bool, buffers: &[MapSlice]) -> Result<Self, Errno> {
         let mut ring = Ring::new(u32::try_from(depth).map_err(|_| Errno::INVAL)?, FILES, watched)?;
         if let Some(first) = buffers.first() {
             ring.register(first);
         }
         let watched = ring.watcher().map(|mut watcher| {
-            let (tell, seen) = bounded(depth);
+            let (sender, seen) = bounded(depth);
             let clock = Clock::get();
             let work = move || {
                 let mut each = |tag, result| {
                     // A thread that has gone needs no notice.
-                    let _ = tell.send((tag, clock.raw(), result));
+                    let _ = sender.send((tag, clock.raw(), result));
                 };
                 while watcher.wait(&mut each) {}
             };
@@ -194,8 +199,8 @@ impl RingBack {
         })
     }
 
-    fn register(&mut self, piece: &Piece) {
-        self.ring.register(piece);
+    fn register(&mut self, slice: &MapSlice) {
+        self.ring.register(slice);
     }
 
     fn start(&mut self, clock: &Clock, start: Start) -> Result<(), Errno> {
@@ -206,7 +211,7 @@ impl RingBack {
         let request =
             Request { tag, fd: file.fd, registered, offset, len: u32::try_from(len).unwrap_or(u32::MAX), write, buf };
         if let Err((errno, buf)) = self.ring.queue(request) {
-            self.refused = Some(Landed { tag, buf, submitted, completed: submitted, result: Err(errno) });
+            self.refused = Some(AioCompletion { tag, buf, submitted, completed: submitted, result: Err(errno) });
             return Ok(());
         }
         if last && self.watched.is_none() {
@@ -237,7 +242,7 @@ impl RingBack {
         }
     }
 
-    fn landed(&mut self, clock: &Clock) -> Option<Landed> {
+    fn next_completion(&mut self, clock: &Clock) -> Option<AioCompletion> {
         if self.refused.is_some() {
             return self.refused.take();
         }
@@ -247,11 +252,11 @@ impl RingBack {
                 self.ring.take()
             });
             let Completion { tag, completed, result, buf } = found?;
-            return Some(Landed { tag, buf, submitted: self.submitted[tag as usize], completed, result });
+            return Some(AioCompletion { tag, buf, submitted: self.submitted[tag as usize], completed, result });
         };
         let (tag, completed, result) = watched.next.take().or_else(|| watched.seen.try_recv().ok())?;
         let buf = self.ring.give_back(tag)?;
-        Some(Landed { tag, buf, submitted: self.submitted[tag as usize], completed, result })
+        Some(AioCompletion { tag, buf, submitted: self.submitted[tag as usize], completed, result })
     }
 
     fn wait(&mut self, clock: &Clock, limit: Duration) -> Result<(), Errno> {
@@ -274,11 +279,11 @@ impl RingBack {
     }
 }
 
-impl Drop for RingBack {
+impl Drop for RingBackend {
     fn drop(&mut self) {
         if let Some(thread) = self.watched.as_mut().and_then(|watched| watched.thread.take()) {
             // With something still out, its thread has panicked, and nobody is left to wait.
-            if self.ring.out() == 0 && self.ring.dismiss().is_ok() {
+            if self.ring.in_flight() == 0 && self.ring.dismiss().is_ok() {
                 let _ = thread.join();
             }
         }

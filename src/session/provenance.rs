@@ -19,7 +19,7 @@ impl Session {
     pub(super) fn blamed(&self, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let mut blamed: Vec<Diagnostic> = Vec::with_capacity(found.len());
         for diagnostic in found {
-            let diagnostic = self.blame(diagnostic);
+            let diagnostic = self.provenance(diagnostic);
             // One value that is wrong in several places is one mistake on the command line.
             let same =
                 |d: &&mut Diagnostic| d.message == diagnostic.message && d.primary.span == diagnostic.primary.span;
@@ -31,7 +31,7 @@ impl Session {
         blamed
     }
 
-    fn blame(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+    fn provenance(&self, mut diagnostic: Diagnostic) -> Diagnostic {
         let about_values =
             [Code::WrongType, Code::OutOfRange, Code::BadExpression, Code::BadDistribution, Code::NoInstances];
         if !about_values.contains(&diagnostic.code) {

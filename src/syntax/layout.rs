@@ -24,7 +24,7 @@ const LONGEST_NEAR_MISS: usize = 32;
 
 /// Tokens as the grammar sees them, with what was wrong.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct Placed {
+pub(super) struct LaidOut {
     /// The tokens; those with an empty span were put in.
     pub(super) tokens: Vec<(Token, Span)>,
     /// What was missing or too much.
@@ -32,11 +32,11 @@ pub(super) struct Placed {
 }
 
 /// Places the tokens of `text`.
-pub(super) fn place(file: FileId, text: &str, tokens: Vec<(Token, Span)>) -> Placed {
-    let mut placer = Placer {
+pub(super) fn lay_out(file: FileId, text: &str, tokens: Vec<(Token, Span)>) -> LaidOut {
+    let mut layout = LayoutPass {
         file,
         text,
-        out: Placed { tokens: Vec::with_capacity(tokens.len() + 8), diagnostics: Vec::new() },
+        out: LaidOut { tokens: Vec::with_capacity(tokens.len() + 8), diagnostics: Vec::new() },
         tokens,
         at: 0,
         statement: None,
@@ -48,21 +48,21 @@ pub(super) fn place(file: FileId, text: &str, tokens: Vec<(Token, Span)>) -> Pla
         length: 0,
         skips: false,
     };
-    while let Some((token, span)) = placer.tokens.get_mut(placer.at) {
+    while let Some((token, span)) = layout.tokens.get_mut(layout.at) {
         // Nothing looks back at them, only at their places.
         let (token, span) = (std::mem::replace(token, Token::Missing), *span);
-        placer.token(token, span);
-        placer.at += 1;
-        if placer.statements > MOST_STATEMENTS {
-            placer.too_many(span);
+        layout.token(token, span);
+        layout.at += 1;
+        if layout.statements > MOST_STATEMENTS {
+            layout.too_many(span);
             break;
         }
     }
-    placer.settle();
-    placer.out
+    layout.flush();
+    layout.out
 }
 
-struct Placer<'a> {
+struct LayoutPass<'a> {
     file: FileId,
     text: &'a str,
     tokens: Vec<(Token, Span)>,
@@ -84,10 +84,10 @@ struct Placer<'a> {
     length: usize,
     /// The statement is too long: the rest of it is passed over.
     skips: bool,
-    out: Placed,
+    out: LaidOut,
 }
 
-impl Placer<'_> {
+impl LayoutPass<'_> {
     fn next(&self) -> Option<&Token> {
         self.tokens.get(self.at + 1).map(|(token, _)| token)
     }
@@ -113,7 +113,7 @@ impl Placer<'_> {
         match token {
             Token::Word(word) => self.word(word, span),
             Token::Equals => {
-                self.settle_table();
+                self.flush_table();
                 self.named = true;
                 self.push(Token::Equals, span);
             }
@@ -124,7 +124,7 @@ impl Placer<'_> {
                 self.parens.push(span);
             }
             Token::ParenClose => {
-                self.settle_table();
+                self.flush_table();
                 if self.parens.pop().is_some() {
                     self.push(Token::ParenClose, span);
                 } else {
@@ -210,7 +210,7 @@ impl Placer<'_> {
     }
 
     fn start(&mut self, word: &'static StatementWord, span: Span) {
-        self.settle();
+        self.flush();
         self.push(Token::Command(word.name.to_owned()), span);
         self.begin(Some(word));
     }
@@ -251,7 +251,7 @@ impl Placer<'_> {
             self.table = Some((span, 1));
             return self.push(Token::TableOpen, span);
         }
-        self.settle();
+        self.flush();
         self.push(Token::Open, span);
         self.begin(None);
     }
@@ -267,7 +267,7 @@ impl Placer<'_> {
                 self.push(Token::TableClose, span);
             }
             None => {
-                self.settle();
+                self.flush();
                 self.push(Token::Close, span);
                 self.begin(None);
             }
@@ -349,13 +349,13 @@ impl Placer<'_> {
     }
 
     /// Brings whatever is open to an end, since the statement ends here.
-    fn settle(&mut self) {
+    fn flush(&mut self) {
         match self.last() {
             Some(Token::Equals) => self.missing_value(),
             Some(Token::Operator(_)) => self.missing_operand(),
             _ => {}
         }
-        self.settle_table();
+        self.flush_table();
         while let Some(span) = self.parens.pop() {
             let diagnostic = Diagnostic::error(Code::UnexpectedToken, span, "a `(` without its `)`");
             let help = "put a `)` behind the last of its arguments";
@@ -364,7 +364,7 @@ impl Placer<'_> {
         }
     }
 
-    fn settle_table(&mut self) {
+    fn flush_table(&mut self) {
         let Some((span, depth)) = self.table.take() else { return };
         let diagnostic = Diagnostic::error(Code::UnclosedBlock, span, "a table whose `{` is not closed")
             .label("each `{` of the table needs its `}`")

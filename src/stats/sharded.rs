@@ -17,16 +17,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Flowops of all threads together, for each processor, up to which their histograms stay in its cache: as the lines that one
 /// of them takes, a kilobyte or two, and the half megabyte of a usual second level.
-const AT_HAND: usize = 128;
+const RESIDENT: usize = 128;
 
 /// Whether threads of one definition share their histograms, in a run whose threads have so many flowops together.
 pub(super) fn shares(threads: usize, flowops_of_all: usize) -> bool {
-    proc::PROCESSOR_IS_CHEAP && threads > 2 * processors() && flowops_of_all > AT_HAND * processors()
+    proc::PROCESSOR_IS_CHEAP && threads > 2 * processors() && flowops_of_all > RESIDENT * processors()
 }
 
 /// The histograms of one flowop: who counts does so in that of the processor it runs on.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct ShardedHistogram {
     shards: Box<[Shard]>,
 }
 
@@ -39,7 +39,7 @@ struct Shard {
     touched: AtomicU64,
 }
 
-impl Crowd {
+impl ShardedHistogram {
     /// One for each of so many flowops. Fails if the kernel has no memory to give.
     pub(super) fn several(flowops: usize) -> std::io::Result<Vec<Arc<Self>>> {
         let shards = processors();
@@ -71,28 +71,28 @@ impl Crowd {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::Crowd;
+    use super::ShardedHistogram;
     use crate::stats::layout;
     use crate::stats::snapshot::Dist;
 
     #[test]
     fn nothing_is_lost_whoever_counts_where() {
         const EACH: usize = 50_000;
-        let crowds = Crowd::several(2).unwrap();
+        let all_sharded = ShardedHistogram::several(2).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..8 {
-                let crowd = &crowds[1];
-                scope.spawn(move || (0..EACH).for_each(|i| crowd.count(thread * 500 + i % 7)));
+                let sharded = &all_sharded[1];
+                scope.spawn(move || (0..EACH).for_each(|i| sharded.count(thread * 500 + i % 7)));
             }
         });
-        crowds[1].count(usize::MAX);
+        all_sharded[1].count(usize::MAX);
         let mut dist = Dist::default();
-        crowds[1].add_to(&mut dist);
+        all_sharded[1].add_to(&mut dist);
         assert_eq!(dist.count, 8 * EACH as u64 + 1);
         let buckets: Vec<_> = dist.recorded().collect();
         assert_eq!((buckets.len(), buckets[0], buckets.last()), (57, (0, 7143), Some(&(layout::LEN - 1, 1))));
         let mut none = Dist::default();
-        crowds[0].add_to(&mut none);
+        all_sharded[0].add_to(&mut none);
         assert_eq!(none, Dist::default());
     }
 }

@@ -8,13 +8,13 @@ const PUNCTUAL: Duration = Duration::from_millis(100);
 
 /// How often to look, and which looks end a piece.
 #[derive(Debug)]
-pub(super) struct Beat {
+pub(super) struct Ticker {
     look: Duration,
     interval_ns: u64,
     next_ns: u64,
 }
 
-impl Beat {
+impl Ticker {
     /// For pieces of `interval`, and reports each `period`.
     pub(super) fn new(interval: Duration, period: Option<Duration>) -> Self {
         let interval_ns = (interval.as_nanos() as u64).max(1);
@@ -30,7 +30,7 @@ impl Beat {
     }
 
     /// Whether a piece ends with the look at this time. Looks may fall out, and come a little early by rounding.
-    pub(super) fn ends_piece(&mut self, elapsed_ns: u64) -> bool {
+    pub(super) fn ends_interval(&mut self, elapsed_ns: u64) -> bool {
         let about = elapsed_ns + self.look.as_nanos() as u64 / 2;
         let ends = about >= self.next_ns;
         if ends {
@@ -42,20 +42,20 @@ impl Beat {
 
 #[cfg(test)]
 mod tests {
-    use super::Beat;
+    use super::Ticker;
     use std::time::Duration;
 
     const MS: u64 = 1_000_000;
 
-    fn beat(interval: u64, period: Option<u64>) -> Beat {
-        Beat::new(Duration::from_millis(interval), period.map(Duration::from_millis))
+    fn ticker(interval: u64, period: Option<u64>) -> Ticker {
+        Ticker::new(Duration::from_millis(interval), period.map(Duration::from_millis))
     }
 
     /// When the first hundred pieces end, in milliseconds, if no look is late.
     fn ends(interval: u64, period: Option<u64>) -> Vec<u64> {
-        let mut beat = beat(interval, period);
-        let look = beat.look().as_nanos() as u64;
-        (1..).map(|n| n * look).filter(|ns| beat.ends_piece(*ns)).map(|ns| ns / MS).take(100).collect()
+        let mut ticker = ticker(interval, period);
+        let look = ticker.look().as_nanos() as u64;
+        (1..).map(|n| n * look).filter(|ns| ticker.ends_interval(*ns)).map(|ns| ns / MS).take(100).collect()
     }
 
     #[test]
@@ -71,17 +71,17 @@ mod tests {
     #[test]
     fn reports_wait_for_no_piece() {
         for (interval, period) in [(700, 1500), (1000, 250), (10_000, 3000), (250, 1000)] {
-            let look = beat(interval, Some(period)).look();
+            let look = ticker(interval, Some(period)).look();
             assert!(look <= Duration::from_millis(period.min(100)), "looks {look:?} apart");
         }
-        assert_eq!(beat(700, None).look(), Duration::from_millis(700), "nothing to look at in between");
+        assert_eq!(ticker(700, None).look(), Duration::from_millis(700), "nothing to look at in between");
     }
 
     #[test]
     fn a_look_that_falls_out_ends_its_piece_later_and_moves_no_other() {
-        let mut beat = beat(1000, Some(1500));
+        let mut ticker = ticker(1000, Some(1500));
         let ends: Vec<u64> =
-            [900, 1300, 1400, 2000, 5400, 5500, 6000].into_iter().filter(|ms| beat.ends_piece(ms * MS)).collect();
+            [900, 1300, 1400, 2000, 5400, 5500, 6000].into_iter().filter(|ms| ticker.ends_interval(ms * MS)).collect();
         assert_eq!(ends, [1300, 2000, 5400, 6000]);
     }
 }

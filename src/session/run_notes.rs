@@ -25,10 +25,10 @@ pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended, figures:
             notes.push(Note { code: "waited_to_the_end".to_owned(), message });
         }
     }
-    for (flowop, threads) in running.dry() {
+    for (flowop, threads) in running.exhausted() {
         // In the other modes a run is meant to end so, but hardly before anything was done.
         if plan.mode == QuitMode::Timeout || figures.get(flowop).is_some_and(|f| f.ops == 0) {
-            notes.push(Note { code: "ran_dry".to_owned(), message: dry(plan, flowop, threads) });
+            notes.push(Note { code: "exhausted".to_owned(), message: exhausted(plan, flowop, threads) });
         }
     }
     notes
@@ -53,7 +53,7 @@ pub(super) fn on_waits(running: &Running) -> Vec<Note> {
     notes
 }
 
-fn dry(plan: &Plan, flowop: usize, threads: u64) -> String {
+fn exhausted(plan: &Plan, flowop: usize, threads: u64) -> String {
     let info = &plan.flowops[flowop];
     let sets: Vec<_> = info.sets.iter().filter_map(|set| plan.filesets.get(*set)).collect();
     let whole = sets.iter().filter(|set| set.part == 0);

@@ -7,9 +7,9 @@ use std::time::Duration;
 /// Counts how often it was rung. A futex: unlike a condition variable, a wait on it ends when a signal comes to the thread
 /// that waits, so that the controller need not wake up again and again to see whether one came.
 #[derive(Debug, Default)]
-pub struct Bell(AtomicU32);
+pub struct Notifier(AtomicU32);
 
-impl Bell {
+impl Notifier {
     /// How often it was rung: to be read before looking for news.
     pub fn rung(&self) -> u32 {
         self.0.load(Acquire)

@@ -1,15 +1,15 @@
 //! Trees that stay when a session ends, and the line that says so. Deliberately absent: what removes trees.
 
-use crate::disk::weigh;
+use crate::disk::disk_usage;
 use crate::util::size;
 use std::path::{Path, PathBuf};
 
 /// Entries that are looked at to say how big the trees are by now: nobody waits long for it at the end of a run.
-const WEIGHED: u64 = 100_000;
+const MOST_COUNTED: u64 = 100_000;
 
 /// A tree that was let go and stays where it is.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct Leftover {
     pub(super) root: PathBuf,
     /// Its bytes as it was made.
     pub(super) bytes: u64,
@@ -20,9 +20,9 @@ pub(super) struct Left {
 }
 
 /// What to tell of the trees that stay: those that wmlrun made, and those that it never removes.
-pub(super) fn lines(stay: Vec<Left>) -> Vec<String> {
-    let (adopted, made): (Vec<Left>, Vec<Left>) = stay.into_iter().partition(|left| left.adopted);
-    told(&made).into_iter().chain(adopted.iter().map(|left| given_back(&left.root))).collect()
+pub(super) fn lines(stay: Vec<Leftover>) -> Vec<String> {
+    let (adopted, made): (Vec<Leftover>, Vec<Leftover>) = stay.into_iter().partition(|left| left.adopted);
+    message(&made).into_iter().chain(adopted.iter().map(|left| given_back(&left.root))).collect()
 }
 
 /// What becomes of an adopted tree.
@@ -32,7 +32,7 @@ fn given_back(root: &Path) -> String {
 }
 
 /// What to tell of the trees that stay; nothing if there are none.
-fn told(stay: &[Left]) -> Option<String> {
+fn message(stay: &[Leftover]) -> Option<String> {
     let them = match stay {
         [] => return None,
         [_] => "it",
@@ -48,10 +48,10 @@ fn told(stay: &[Left]) -> Option<String> {
 }
 
 /// How big they are: by now if that is found out soon, else as they were made.
-fn weight(stay: &[Left]) -> String {
+fn weight(stay: &[Leftover]) -> String {
     let files: u64 = stay.iter().map(|left| left.files).sum();
-    let now = (files <= WEIGHED)
-        .then(|| stay.iter().map(|left| weigh::bytes(&left.root, WEIGHED as usize)).sum::<Option<u64>>());
+    let now = (files <= MOST_COUNTED)
+        .then(|| stay.iter().map(|left| disk_usage::bytes(&left.root, MOST_COUNTED as usize)).sum::<Option<u64>>());
     match now.flatten() {
         Some(bytes) => size::format(bytes),
         None => format!("{} as they were made", size::format(stay.iter().map(|left| left.bytes).sum())),
@@ -61,22 +61,22 @@ fn weight(stay: &[Left]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Left, WEIGHED, lines, told};
+    use super::{Leftover, MOST_COUNTED, lines, message};
 
     #[test]
     fn the_size_is_that_of_now_unless_there_are_too_many_files_to_look_at() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("grown"), [0; 3 << 10]).unwrap();
-        let tree = |files| Left { root: dir.path().to_owned(), bytes: 1 << 20, files, adopted: false };
-        assert!(told(&[tree(1)]).unwrap().contains(" stays: 3.0 KiB (`--clean` removes it"));
-        assert!(told(&[tree(WEIGHED + 1)]).unwrap().contains(" stays: 1.0 MiB as they were made ("));
+        let tree = |files| Leftover { root: dir.path().to_owned(), bytes: 1 << 20, files, adopted: false };
+        assert!(message(&[tree(1)]).unwrap().contains(" stays: 3.0 KiB (`--clean` removes it"));
+        assert!(message(&[tree(MOST_COUNTED + 1)]).unwrap().contains(" stays: 1.0 MiB as they were made ("));
         assert!(
-            told(&[tree(WEIGHED), tree(1)])
+            message(&[tree(MOST_COUNTED), tree(1)])
                 .unwrap()
                 .contains(" stay: 2.0 MiB as they were made (`--clean` removes them")
         );
-        assert_eq!(told(&[]), None);
-        let lines = lines(vec![Left { adopted: true, ..tree(1) }, tree(1)]);
+        assert_eq!(message(&[]), None);
+        let lines = lines(vec![Leftover { adopted: true, ..tree(1) }, tree(1)]);
         assert!(lines.len() == 2 && lines[0].contains("--clean") && lines[1].contains("was adopted and stays"));
     }
 }

@@ -56,7 +56,7 @@ const FILES: Trade = Trade {
 const DIRECTORIES: Trade =
     Trade { makes: &["makedir"], removes: &["removedir"], needs: &[], thing: "leaf directory", counted: "leafdirs" };
 
-pub(super) fn dry(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+pub(super) fn exhausted(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if subject.loads {
         return;
     }
@@ -117,7 +117,7 @@ fn one(
     let (maker, named, needer) = (of(trade.makes), of(trade.removes), of(trade.needs));
     let remover = by_slot.or(named);
     let warn = |used: &Use<'_>, message: String, help: &str| {
-        Diagnostic::warning(Code::DryFileset, used.flowop.span, message).help(help)
+        Diagnostic::warning(Code::ExhaustedFileset, used.flowop.span, message).help(help)
     };
     let thing = trade.thing;
     // Whose files a `deletefile` by slot removes can't be told: it may be the cure, and is never the culprit.
@@ -190,7 +190,7 @@ fn uneven(name: &str, trade: &Trade, (mix, body): &(bool, Vec<Use<'_>>), found: 
     if let Some(used) = body.iter().filter(trades).find(|u| kinds.contains(&u.kind())) {
         found.push(
             Diagnostic::warning(
-                Code::DryFileset,
+                Code::ExhaustedFileset,
                 used.flowop.span,
                 format!("each round makes {made} and removes {removed} of the files of `{name}`: it {more} more"),
             )

@@ -1,11 +1,11 @@
-//! What a distribution is to the rest of the room: a law that can be drawn from and knows its mean and bounds, and the function
+//! What a distribution is to the rest of the room: a distribution that can be drawn from and knows its mean and bounds, and the function
 //! that builds it from checked parameters.
 
 use super::{BadDistribution, Note, Parameter, RandvarParams, Rng};
 use std::fmt;
 
 /// A distribution with its parameters, before rounding and clamping.
-pub(super) trait Law: fmt::Debug + fmt::Display + Send + Sync {
+pub(super) trait Sampler: fmt::Debug + fmt::Display + Send + Sync {
     /// One draw.
     fn draw(&self, rng: &mut Rng) -> f64;
     /// The expected value; infinite where there is none.
@@ -14,12 +14,12 @@ pub(super) trait Law: fmt::Debug + fmt::Display + Send + Sync {
     fn bounds(&self) -> (f64, f64);
 }
 
-/// A law, and what is worth saying about how it came to be.
-pub(super) type Built = Result<(Box<dyn Law>, Vec<Note>), BadDistribution>;
+/// A distribution, and what is worth saying about how it came to be.
+pub(super) type Built = Result<(Box<dyn Sampler>, Vec<Note>), BadDistribution>;
 
-/// From parameters to law.
+/// From parameters to distribution.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Builder {
+pub(super) enum SamplerBuilder {
     /// From Filebench's attributes of a random variable.
     Randvar(fn(&RandvarParams) -> Built),
     /// From named numbers.
@@ -55,7 +55,7 @@ impl<'a> Values<'a> {
         self.given.iter().rev().find(|(n, _)| n == name).map(|(_, value)| *value)
     }
 
-    /// What was given, else the default; NaN for a name without either, which only a slip in a law's own file can ask for.
+    /// What was given, else the default; NaN for a name without either, which only a slip in a distribution's own file can ask for.
     pub(super) fn get(&self, name: &str) -> f64 {
         let default = || self.parameters.iter().find(|p| p.name == name).and_then(|p| p.default);
         self.given(name).or_else(default).unwrap_or(f64::NAN)
@@ -92,11 +92,11 @@ pub(super) fn same(a: f64, b: f64) -> bool {
     a.total_cmp(&b).is_eq()
 }
 
-/// The law that always gives the same: what remains of a distribution without spread.
+/// The distribution that always gives the same: what remains of a distribution without spread.
 #[derive(Debug)]
 pub(super) struct Constant(pub(super) f64);
 
-impl Law for Constant {
+impl Sampler for Constant {
     fn draw(&self, _: &mut Rng) -> f64 {
         self.0
     }
