@@ -170,6 +170,11 @@ impl Appender {
         self.target.id
     }
 
+    /// Whether it is a file; a stream takes as long as its reader.
+    pub fn is_file(&self) -> bool {
+        self.target.is_file()
+    }
+
     /// Adds a part. One that can't be written as a whole is taken back.
     pub fn append(&mut self, write: WriteTo<'_>) -> io::Result<()> {
         let path = match &self.target.kind {

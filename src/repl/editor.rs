@@ -4,6 +4,7 @@ use super::Shell;
 use super::complete::{self, Names};
 use crate::spec::prompt::prompt_command;
 use crate::syntax::is_incomplete;
+use crate::util::printable;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -110,18 +111,23 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn watch(shell: &Shell<'_>) -> Self {
+    fn watch(shell: &mut Shell<'_>) -> Self {
         let waiting = Self { flag: Arc::default(), over: Arc::default() };
         let (flag, over) = (Arc::clone(&waiting.flag), Arc::clone(&waiting.over));
         let number = shell.session.interrupt();
-        std::thread::spawn(move || {
+        let watch = move || {
             while !over.load(SeqCst) {
                 if number.load(SeqCst) != 0 && flag.load(SeqCst) {
                     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
                 }
                 std::thread::sleep(LOOK);
             }
-        });
+        };
+        if let Err(e) = std::thread::Builder::new().name("prompt".to_owned()).spawn(watch) {
+            let text =
+                format!("no thread can be started ({e}): a signal other than ^C ends the prompt with the next line");
+            shell.front.note(&text);
+        }
         waiting
     }
 }
@@ -150,6 +156,7 @@ impl Completer for Keys {
             found.words.into_iter().map(|word| Pair { display: word.clone(), replacement: word }).collect();
         if found.files {
             let (start, files) = self.files.complete(line, pos, ctx)?;
+            let files: Vec<Pair> = files.into_iter().map(visible).collect();
             if pairs.is_empty() {
                 return Ok((start, files));
             }
@@ -161,15 +168,35 @@ impl Completer for Keys {
     }
 }
 
+/// A file name as it may be shown. The line gets a name up to its first control character: what is in a line is drawn as it is.
+fn visible(file: Pair) -> Pair {
+    let replacement = file.replacement.split(printable::is_control).next().unwrap_or_default().to_owned();
+    Pair { display: printable::line(&file.display).into_owned(), replacement }
+}
+
 impl Hinter for Keys {
     type Hint = String;
 
     fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<String> {
-        if pos < line.len() { None } else { complete::hint(line, &self.names) }
+        if pos < line.len() {
+            None
+        } else {
+            complete::hint(line, &self.names).map(|hint| printable::line(&hint).into_owned())
+        }
     }
 }
 
 impl Highlighter for Keys {
+    /// A line from the history or the clipboard may hold control characters. Each is as wide as nothing, and is drawn as that.
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        let drawn = |c: char| matches!(c, '\n' | '\t') || !printable::is_control(c);
+        if line.chars().all(drawn) {
+            Cow::Borrowed(line)
+        } else {
+            Cow::Owned(line.chars().filter(|c| drawn(*c)).collect())
+        }
+    }
+
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
         if self.colour { Cow::Owned(format!("\x1b[1m{prompt}\x1b[0m")) } else { Cow::Borrowed(prompt) }
     }

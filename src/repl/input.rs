@@ -1,6 +1,7 @@
 //! Standard input that is no terminal: one text, as it comes.
 
 use super::Shell;
+use crate::session::Status;
 use crate::syntax::Splitter;
 use std::io::Read;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -23,7 +24,7 @@ pub(super) fn run(shell: &mut Shell<'_>) {
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile);
     let (send, blocks) = mpsc::sync_channel(AHEAD);
     // Detached: it may sit in a read that never returns, and ends with the program.
-    std::thread::spawn(move || {
+    let reader = move || {
         let mut input = std::io::stdin().lock();
         loop {
             let mut block = vec![0; BLOCK];
@@ -38,7 +39,13 @@ pub(super) fn run(shell: &mut Shell<'_>) {
                 }
             }
         }
-    });
+    };
+    if let Err(e) = std::thread::Builder::new().name("input".to_owned()).spawn(reader) {
+        let help = "raise `ulimit -u` or the control group's `pids.max`";
+        shell.front.error(None, &format!("no thread can be started to read standard input: {e}"), Some(help));
+        shell.worst = shell.worst.max(Status::Refused);
+        return;
+    }
     follow(shell, &blocks, !file);
 }
 

@@ -274,11 +274,13 @@ impl Session {
         live.running.stop(Clock::get().raw());
         if self.stream_wanted().is_some() {
             live.running.join_within(Duration::from_secs(10));
-            let digest = self.keep_streams(&live.ready, &live.running, front);
+            let streams = self.take_streams(&live.running, front);
+            let digest = self.digest(&streams, &live.running, front);
             if let Some(run) = self.document.runs.last_mut() {
                 run.digest = digest;
                 self.write_json(false, front);
             }
+            self.write_trace(&live.ready, streams, false, front);
         }
         let (plan, heard) = (Arc::clone(&live.ready.plan), live.heard);
         live.running.join_within(PATIENCE);

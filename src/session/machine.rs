@@ -1,11 +1,12 @@
-//! What a run needs against what this process may have, before anything is made: memory, address space, threads, sizes of files.
+//! What a run needs against what this process may have, before anything is made: memory, address space, threads, descriptors,
+//! sizes of files.
 //!
 //! In: a plan and its file sets. Out: a refusal with both figures, and what to do.
 
 use super::{Front, Status};
 use crate::disk::Fileset;
 use crate::os::limits;
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, Process, Thread};
 use crate::util::count::count;
 use crate::util::size;
 use std::sync::Arc;
@@ -22,10 +23,23 @@ const SPARE_SPACE: u64 = 64 << 20;
 /// Threads besides those of the plan: those that make files or watch the run.
 const HELPERS: u64 = 4;
 
-/// Refuses a run that this process could not finish for want of memory, threads or the size of a file.
+/// Descriptors of standard input, output and error, which every table has.
+const STANDARD_STREAMS: u64 = 3;
+
+/// The limit of open files that is asked for where it may be raised.
+pub(super) const MOST_DESCRIPTORS: u64 = 1 << 20;
+
+/// Refuses a run that this process could not finish for want of memory, threads, descriptors or the size of a file.
 pub(super) fn check(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
     let refusals = [memory(plan, sets), address_space(plan, sets), threads(plan), file_size(sets)];
     let Some((what, help)) = refusals.into_iter().flatten().next() else { return Ok(()) };
+    front.error(None, &what, Some(help));
+    Err(Status::Refused)
+}
+
+/// The same for descriptors, of which an engine that makes no calls needs none. The limit is raised as far as it may be.
+pub(super) fn check_descriptors(plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+    let Some((what, help)) = descriptors(plan) else { return Ok(()) };
     front.error(None, &what, Some(help));
     Err(Status::Refused)
 }
@@ -66,6 +80,31 @@ fn threads(plan: &Plan) -> Refusal {
         let what = format!("the run needs {}, and {left} more are allowed", count(needed, "thread"));
         (what, "raise `ulimit -u` or the control group's `pids.max`, or start fewer")
     })
+}
+
+/// Descriptors of the process that needs most: each process has a table of its own.
+fn descriptors(plan: &Plan) -> Refusal {
+    let needed = plan.processes.iter().map(descriptors_of).max()?;
+    let most = limits::raise_descriptors(MOST_DESCRIPTORS);
+    (needed > most).then(|| {
+        let what = format!("the run keeps up to {} open at once, and {most} are allowed", count(needed, "descriptor"));
+        (what, "raise the limit (`ulimit -n`), start fewer threads, or keep fewer files open in each")
+    })
+}
+
+/// Standard streams, the root of each file set, and of each thread its slots and its ring.
+fn descriptors_of(process: &Process) -> u64 {
+    let of_thread = |thread: &Thread| {
+        let effects = &thread.effects;
+        // A flowop keeps one file open, unless it goes from slot to slot.
+        let slots = if effects.opennext { effects.max_fd + 1 } else { thread.count.min(effects.max_fd + 1) };
+        u64::from(thread.instances).saturating_mul(slots as u64 + u64::from(effects.aio.is_some()))
+    };
+    let mut sets: Vec<usize> = process.threads.iter().flat_map(|thread| thread.effects.sets.iter().copied()).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    let threads = process.threads.iter().map(of_thread).fold(0, u64::saturating_add);
+    threads.saturating_add(STANDARD_STREAMS + sets.len() as u64)
 }
 
 fn file_size(sets: &[Arc<Fileset>]) -> Refusal {

@@ -3,7 +3,7 @@
 //! Deliberately absent: how files are opened and replaced (`output`), and their forms (`report`).
 
 use super::bounded::bounded;
-use super::results::ANSWER;
+use super::results::{ANSWER, NO_ANSWER, answer};
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
 use crate::model::Expr;
@@ -92,8 +92,8 @@ impl Session {
     }
 
     /// A part of the trace could not be written. The measurement goes on.
-    pub(super) fn trace_lost(&mut self, e: &io::Error, front: &mut dyn Front) {
-        if e.kind() == ErrorKind::BrokenPipe {
+    pub(super) fn trace_lost(&mut self, why: &str, kind: ErrorKind, front: &mut dyn Front) {
+        if kind == ErrorKind::BrokenPipe {
             front.note("the trace was not read to its end");
             return;
         }
@@ -101,7 +101,7 @@ impl Session {
         let path = self.settings.trace.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
         front.error(
             None,
-            &format!("the trace {path} can't be written: {e}"),
+            &format!("the trace {path} can't be written: {why}"),
             Some("make room, or give `--trace` another path"),
         );
     }
@@ -122,7 +122,9 @@ impl Session {
         let wanted = self.text(dir)?;
         let place = self.results.place(Path::new(&wanted));
         self.warn_if_mapped(&wanted, dir, &place, &place.path(), front);
-        if let Err(e) = self.results.make_dir(&place) {
+        let (results, made) = (self.results.clone(), place.clone());
+        let made = bounded(answer(self.stalled), move || results.make_dir(&made).map_err(|e| e.to_string()));
+        if let Err(e) = made.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
             let text = format!("{} can't be made: {e}", place.path().display());
             front.error(None, &text, Some("name another directory, or give `--results`"));
             return Ok(Status::Refused);
@@ -135,7 +137,7 @@ impl Session {
     pub(super) fn dump(
         &mut self,
         file: &Spanned<Expr>,
-        form: &filebench::File,
+        form: &'static filebench::File,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
         let wanted = self.text(file)?;
@@ -147,7 +149,11 @@ impl Session {
             front.note(&format!("{} is not written: nothing was measured yet", place.path().display()));
             return Ok(Status::Done);
         };
-        match self.results.write(&place, &form.ours, &mut |out| (form.write)(run, out)) {
+        let (results, run, to) = (self.results.clone(), run.clone(), place.clone());
+        let written = bounded(answer(self.stalled), move || {
+            results.write(&to, &form.ours, &mut |out| (form.write)(&run, out)).map_err(|e| e.to_string())
+        });
+        match written.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
             Ok(Placed { path, renamed }) => {
                 self.warn_if_mapped(&wanted, file, &place, &path, front);
                 if renamed {

@@ -18,8 +18,16 @@ pub(super) const ANSWER: Duration = Duration::from_secs(30);
 /// The same if a file system is known not to answer, which may be this one: the result is wanted now.
 const ANSWER_STALLED: Duration = Duration::from_secs(1);
 
+/// What the file system of an output is given; `held` if one is known not to answer.
+pub(super) fn answer(held: bool) -> Duration {
+    if held { ANSWER_STALLED } else { ANSWER }
+}
+
+/// What is said of an output that was not written within that.
+pub(super) const NO_ANSWER: &str = "its file system does not answer";
+
 /// What a pipe or device is given that takes the whole result at the end.
-const LAST: Duration = Duration::from_mins(1);
+pub(super) const LAST: Duration = Duration::from_mins(1);
 
 /// What threads in a call are given after the report.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -68,7 +76,7 @@ impl Session {
     pub(super) fn write_json(&mut self, held: bool, front: &mut dyn Front) {
         let Some(mut writer) = self.json.take() else { return };
         let document = self.document.clone();
-        let written = bounded(if held { ANSWER_STALLED } else { ANSWER }, move || {
+        let written = bounded(answer(held), move || {
             let written = writer.write(&document);
             (writer, written)
         });
@@ -109,7 +117,7 @@ impl Session {
             kept.as_ref().map_or("the result follows here".to_owned(), |kept| format!("it is in {}", kept.display()));
         front.error(
             None,
-            &format!("the result file {path} can't be written: its file system does not answer; {place}"),
+            &format!("the result file {path} can't be written: {NO_ANSWER}; {place}"),
             Some("give `--json` a path on another file system than the one that is measured"),
         );
         if kept.is_none() {

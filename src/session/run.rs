@@ -113,6 +113,9 @@ impl Session {
         // What the machine can't do is refused before anything is made.
         let plan = self.plan(front).ok_or(Status::Script)?;
         machine::check(&plan, &[], front)?;
+        if self.settings.engine.real() {
+            machine::check_descriptors(&plan, front)?;
+        }
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
         self.check_dir(front)?;
@@ -356,7 +359,8 @@ impl Session {
         }
         run.intervals = timeline.concluded(&running, waited.tick, &sample);
         let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
-        run.digest = self.keep_streams(ready, &running, front);
+        let streams = self.take_streams(&running, front);
+        run.digest = self.digest(&streams, &running, front);
         // A thread that is late on a busy disk is no sign that the result's file system does not answer.
         let held = run.state == crate::result::State::Stuck;
         self.publish_run(&mut run);
@@ -364,6 +368,7 @@ impl Session {
         crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
         self.write_json(held, front);
+        self.write_trace(ready, streams, held, front);
         self.note_status(status);
         status.max(self.part_with(running, &ready.plan, front))
     }

@@ -179,7 +179,7 @@ impl Session {
         if sets.is_empty() {
             return Ok(Vec::new());
         }
-        limits::raise_descriptors(1 << 20);
+        limits::raise_descriptors(super::machine::MOST_DESCRIPTORS);
         let options = prepare::Options {
             threads: self.settings.populate_threads,
             quiesce: self.settings.quiesce && (self.wrote || sets.iter().any(|set| !set.is_known())),

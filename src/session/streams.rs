@@ -1,19 +1,22 @@
 //! What the threads of a run did, operation by operation: its digest, and the trace file.
 
+use super::bounded::bounded_between_steps;
 use super::live::Ready;
 use super::publish::without_environment;
+use super::results::{LAST, NO_ANSWER, answer};
 use super::{Front, Session};
 use crate::disk::Fileset;
 use crate::flowop::slots::FileRef;
 use crate::flowop::stream::{Entry, Wanted};
 use crate::os::limits;
-use crate::plan::FlowopInfo;
+use crate::plan::{FlowopInfo, Plan};
 use crate::random;
 use crate::result::Digest;
 use crate::runtime::{Running, ThreadStream};
 use crate::util::{count, printable};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 impl Session {
     /// What every thread is to remember, if anything.
@@ -40,33 +43,55 @@ impl Session {
         }
     }
 
-    /// Takes the streams of threads that have ended: writes the trace, and returns the digest of all.
-    pub(super) fn keep_streams(&mut self, ready: &Ready, running: &Running, front: &mut dyn Front) -> Option<Digest> {
-        self.stream_wanted()?;
+    /// Takes the streams of threads that have ended.
+    pub(super) fn take_streams(&self, running: &Running, front: &mut dyn Front) -> Vec<ThreadStream> {
+        if self.stream_wanted().is_none() {
+            return Vec::new();
+        }
         let streams = running.take_streams();
         let missing = running.n_threads() - streams.len();
         if missing > 0 {
             front
                 .note(&format!("{missing} threads have not come back: their operations are in no digest and no trace"));
         }
-        let secrets = self.secrets();
-        if let Some(out) = &mut self.trace {
-            let number = self.traced + 1;
+        streams
+    }
+
+    /// Writes the trace, after the report: its file system may not answer. `held`: threads have not come back from their calls.
+    pub(super) fn write_trace(&mut self, ready: &Ready, streams: Vec<ThreadStream>, held: bool, front: &mut dyn Front) {
+        let Some(mut out) = self.trace.take() else { return };
+        self.traced += 1;
+        let (number, secrets) = (self.traced, self.secrets());
+        let (plan, sets) = (Arc::clone(&ready.plan), ready.sets.clone());
+        let is_file = out.is_file();
+        let written = bounded_between_steps(if is_file { answer(held) } else { LAST }, move |steps| {
             let written = out.append(&mut |out| {
                 if number > 1 {
                     writeln!(out, "# run {number}")?;
                 }
-                streams.iter().try_for_each(|s| trace(s, ready, &secrets, out))
+                streams.iter().try_for_each(|thread| trace(thread, &plan, &sets, &secrets, steps, out))
             });
-            self.traced += 1;
-            if let Err(e) = written {
-                self.trace_lost(&e, front);
+            (out, written)
+        });
+        match written {
+            Some((out, written)) => {
+                self.trace = Some(out);
+                if let Err(e) = written {
+                    self.trace_lost(&e.to_string(), e.kind(), front);
+                }
             }
+            None if is_file => self.trace_lost(NO_ANSWER, ErrorKind::TimedOut, front),
+            None => self.trace_lost("nobody reads from it", ErrorKind::TimedOut, front),
         }
+    }
+
+    /// The digest of all streams, if it is wanted.
+    pub(super) fn digest(&self, streams: &[ThreadStream], running: &Running, front: &mut dyn Front) -> Option<Digest> {
+        let missing = running.n_threads() - streams.len();
         let operations = self.settings.digest?;
         let mut short_threads = missing as u64;
         let mut hash = 0;
-        for s in &streams {
+        for s in streams {
             let sum = s.stream.sum();
             short_threads += u64::from(sum.hashed < operations);
             for part in [s.process as u64, s.instance as u64, s.thread as u64, s.number as u64, sum.hashed, sum.hash] {
@@ -83,14 +108,21 @@ impl Session {
 }
 
 /// The operations of one thread, a line each, parted by tabs.
-fn trace(thread: &ThreadStream, ready: &Ready, secrets: &[String], out: &mut dyn Write) -> std::io::Result<()> {
-    let process = &ready.plan.processes[thread.process];
+fn trace(
+    thread: &ThreadStream,
+    plan: &Plan,
+    sets: &[Arc<Fileset>],
+    secrets: &[String],
+    steps: &AtomicU64,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let process = &plan.processes[thread.process];
     let program = &process.threads[thread.thread];
     // Of names and paths nothing is shown that is the environment's, or that ends a line or a column.
     let shown = |text: &str| printable::line(&without_environment(text, secrets, false)).into_owned();
     for entry in thread.stream.entries() {
-        let flowop = &ready.plan.flowops[program.first + entry.flowop];
-        let file = entry.file.map_or("-".to_owned(), |file| shown(&path(&ready.sets, flowop, file)));
+        let flowop = &plan.flowops[program.first + entry.flowop];
+        let file = entry.file.map_or("-".to_owned(), |file| shown(&path(sets, flowop, file)));
         let offset = entry.offset.map_or("-".to_owned(), |o| o.to_string());
         writeln!(
             out,
@@ -102,6 +134,7 @@ fn trace(thread: &ThreadStream, ready: &Ready, secrets: &[String], out: &mut dyn
             shown(&flowop.name),
             entry.size
         )?;
+        steps.fetch_add(1, Relaxed);
     }
     Ok(())
 }

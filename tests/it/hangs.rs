@@ -301,8 +301,10 @@ fn result_on_the_file_system_that_hangs(elsewhere: bool) {
         _ => NO_TIME,
     });
     let json = slow.dir().join("out.json");
+    let trace = slow.dir().join("out.trace");
     let wml = Wml::new().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
     let wml = wml.args(["x.wml", "--no-quiesce", "--engine", "posix", "--json"]).args([&json]);
+    let wml = wml.args(["--trace"]).args([&trace]);
     let results = if elsewhere { Path::new(".") } else { slow.dir() };
     let wml = wml.args(["--results"]).args([results]).args(["--dir"]);
     let running = wml.args([slow.dir()]).timeout(Duration::from_mins(6)).start();
@@ -322,9 +324,47 @@ fn result_on_the_file_system_that_hangs(elsewhere: bool) {
         let end = text[start..].find("\n}\n").expect("all of a document") + start + 2;
         serde_json::from_str(&text[start..end]).unwrap()
     };
+    let lost = format!("the trace {} can't be written: its file system does not answer", trace.display());
+    assert!(text.contains(&lost), "{text}");
     assert_eq!(document["runs"][0]["state"], "stuck");
     assert_eq!(output.code(), 1);
     assert!(output.stdout.contains("rd"), "the report is there\n{}", output.stdout);
+}
+
+/// Only the files that a script and the command line name lie where nothing answers: the runs are made, and both losses are reported.
+/// Half a minute for each file.
+#[test]
+fn a_trace_and_a_dump_on_another_file_system_that_hangs_are_given_up() {
+    if !long() || !fuse::available("a_trace_and_a_dump_on_another_file_system_that_hangs_are_given_up") {
+        return;
+    }
+    let armed = Arc::new(AtomicBool::new(false));
+    let hangs = Arc::clone(&armed);
+    let slow = Slow::of_all(move |_, _, _| if hangs.load(Ordering::SeqCst) { Act::Hang } else { NO_TIME });
+    let text = "define fileset name=data,path=$dir,entries=5,size=4k,dirwidth=10,prealloc\n\
+        define process name=p { thread name=t { flowop read name=r,filesetname=data,iosize=4k,random } }\n\
+        run 1\nstats dump out.txt\nrun 1\n";
+    let mut running = Wml::new()
+        .file("x.wml", text)
+        .args(["x.wml", "--no-settle", "--trace"])
+        .args([slow.dir().join("out.trace")])
+        .args(["--results"])
+        .args([slow.dir()])
+        .result()
+        .timeout(Duration::from_mins(6))
+        .start();
+    running.wait_until_reading();
+    armed.store(true, Ordering::SeqCst);
+    wait_until(&running, "the end", || false);
+    slow.release();
+    let output = running.wait().exits(1);
+    let shown = &output.stderr;
+    for name in ["out.trace", "out.txt"] {
+        let lost = format!("{} can't be written: its file system does not answer", slow.dir().join(name).display());
+        assert!(shown.contains(&lost), "{name}\n{shown}");
+    }
+    let runs = &output.result()["runs"];
+    assert_eq!((&runs[0]["state"], &runs[1]["state"]), (&"complete".into(), &"complete".into()), "{shown}");
 }
 
 /// ^C while preparation hangs: the program ends, and says what it waited for.
