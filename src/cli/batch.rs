@@ -64,7 +64,7 @@ pub(super) fn batch(
         return 2;
     }
     for job in &jobs {
-        let status = check(job, &profile, settings, interrupt, &mut console());
+        let status = check(job, &profile, path, settings, interrupt, &mut console());
         if status != Status::Done {
             let name = &job.config.name.node;
             console::error(&format!("`CONFIG {name}` can't run, so that none was begun"), None);
@@ -165,9 +165,18 @@ fn jobs<'a>(
         match library::find(&name.node, beside) {
             Ok(script) => {
                 let file = map.add(&script.name, &script.text);
+                let elsewhere = library::is_elsewhere(&script.name, beside);
+                if elsewhere {
+                    map.hide(file);
+                }
                 let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
                 let (model, problems) = model::check(map, file, &table, settings.dialect, &known);
                 if has_errors(&problems) {
+                    if elsewhere {
+                        let message = format!("{} lies outside of the profile's own folder", script.name);
+                        let d = Diagnostic::warning(diag::Code::LoadsElsewhere, name.span, message);
+                        found.push(d.help("look at what it is; nothing of it is shown"));
+                    }
                     found.extend(problems);
                     continue;
                 }
@@ -232,6 +241,7 @@ fn read(path: &Path) -> std::io::Result<String> {
 fn check(
     job: &Job<'_>,
     profile: &Profile,
+    path: &Path,
     settings: &Settings,
     interrupt: &Arc<AtomicUsize>,
     console: &mut Console,
@@ -246,7 +256,9 @@ fn check(
     };
     let script = script(job, profile, &name, &settings);
     let mut session = Session::new(settings, Arc::clone(interrupt));
-    let status = session.read(&format!("{} of the profile", job.config.name.node), &script, console);
+    // What lies beside the profile is its own.
+    let shown = path.with_file_name(format!("{} of the profile", job.config.name.node.replace('/', "_")));
+    let status = session.read(&shown.display().to_string(), &script, console);
     match status {
         Status::Done if session.plan(console).is_none() => Status::Script,
         status => status,

@@ -61,28 +61,6 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     keeping(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// Text of several lines in the colours of the program itself: sequences that only set colours (`ESC [ … m`) stay too.
-pub fn coloured_lines(text: &str) -> Cow<'_, str> {
-    if !text.contains('\x1b') {
-        return lines(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\x1b') {
-        out.push_str(&lines(&rest[..at]));
-        let colour = rest[at + 1..].strip_prefix('[').and_then(|tail| {
-            let end = tail.find(|c: char| !c.is_ascii_digit() && c != ';')?;
-            tail[end..].starts_with('m').then_some(at + 2 + end + 1)
-        });
-        let end = colour.unwrap_or(at + 1);
-        let sequence = if colour.is_some() { Cow::Borrowed(&rest[at..end]) } else { Cow::Owned(escaped('\x1b')) };
-        out.push_str(&sequence);
-        rest = &rest[end..];
-    }
-    out.push_str(&lines(rest));
-    Cow::Owned(out)
-}
-
 /// [`line()`], and not longer than `most` characters: the middle of a longer one is left out.
 pub fn short(text: &str, most: usize) -> Cow<'_, str> {
     // The start and the end are looked at, not the whole: a text of megabytes costs no more than a long one.
@@ -94,7 +72,7 @@ pub fn short(text: &str, most: usize) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{coloured_lines, is_control, line, lines, short};
+    use super::{is_control, line, lines, short};
 
     #[test]
     fn controls_become_visible_and_all_else_stays() {
@@ -109,15 +87,6 @@ mod tests {
         for code in (0..0x20).chain(0x7f..=0x9f).chain([0x2028, 0x2029]).chain(0x202a..=0x202e).chain(0x2066..=0x2069) {
             assert!(char::from_u32(code).is_some_and(is_control), "{code:x}");
         }
-    }
-
-    #[test]
-    fn colours_stay_and_other_sequences_do_not() {
-        assert_eq!(
-            coloured_lines("\x1b[1;31merror\x1b[0m: \x1b[2J\x1b]0;x\x07\n"),
-            "\x1b[1;31merror\x1b[0m: \\x1b[2J\\x1b]0;x\\x07\n"
-        );
-        assert_eq!(coloured_lines("\x1b\x1b[m\x1b["), "\\x1b\x1b[m\\x1b[");
     }
 
     #[test]

@@ -447,6 +447,30 @@ fn loading_from_elsewhere_is_told_and_nothing_of_the_file_is_shown() {
     assert!(!output.shown().contains("W0416"), "{}", output.shown());
 }
 
+#[test]
+fn of_a_personality_from_outside_of_the_profiles_folder_nothing_is_shown() {
+    let secrets = ["root:", "s3cr3t", "hash", "second", "19000"];
+    let parses = "set $s3cr3t=19000\ndefine fileset name=second,path=$dir,entries=hash\n";
+    for text in ["root:$6$salt$t0p-s3cr3t-hash:19000\nsecond t0p-s3cr3t-line = \"x\n", parses] {
+        let other = Wml::new().file("private.f", text);
+        let path = other.dir().join("private.f");
+        let profile = PROFILE.replace("DESCRIPTION", "d").replace("= small", &format!("= \"{}\"", path.display()));
+        let output = Wml::new().file("x.prof", &profile).args(["batch", "x.prof"]).run().exits(2);
+        let shown = output.shown();
+        assert!(shown.contains("warning[W0416]") && shown.contains("private.f:"), "{shown}");
+        for secret in secrets {
+            assert!(!shown.contains(secret), "{secret}\n{shown}");
+        }
+        // Beside the profile it is the profile's own, wherever that lies.
+        let profile = PROFILE.replace("DESCRIPTION", "d").replace("= small", "= private");
+        let other = other.file("y.prof", &profile);
+        let own = other.dir().join("y.prof");
+        let output = Wml::new().args(["batch".as_ref(), own.as_os_str()]).run().exits(2);
+        let shown = output.shown();
+        assert!(!shown.contains("W0416") && shown.contains("hash"), "{shown}");
+    }
+}
+
 /// A terminal of its own; it goes away with the value.
 struct Terminal {
     socket: std::path::PathBuf,

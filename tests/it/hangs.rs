@@ -304,7 +304,7 @@ fn result_on_the_file_system_that_hangs(elsewhere: bool) {
     let trace = slow.dir().join("out.trace");
     let wml = Wml::new().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
     let wml = wml.args(["x.wml", "--no-quiesce", "--engine", "posix", "--json"]).args([&json]);
-    let wml = wml.args(["--trace"]).args([&trace]);
+    let wml = wml.args(["--trace".to_owned(), format!("{}:1000", trace.display())]);
     let results = if elsewhere { Path::new(".") } else { slow.dir() };
     let wml = wml.args(["--results"]).args([results]).args(["--dir"]);
     let running = wml.args([slow.dir()]).timeout(Duration::from_mins(6)).start();
@@ -346,8 +346,8 @@ fn a_trace_and_a_dump_on_another_file_system_that_hangs_are_given_up() {
         run 1\nstats dump out.txt\nrun 1\n";
     let mut running = Wml::new()
         .file("x.wml", text)
-        .args(["x.wml", "--no-settle", "--trace"])
-        .args([slow.dir().join("out.trace")])
+        .args(["x.wml", "--no-quiesce", "--trace"])
+        .args([format!("{}/out.trace:1000", slow.dir().display())])
         .args(["--results"])
         .args([slow.dir()])
         .result()

@@ -148,3 +148,49 @@ fn a_limit_on_processor_time_ends_the_making_of_files() {
     let output = output.exits(128 + Signal::XCPU.as_raw());
     assert_clean(&output);
 }
+
+/// Threads that each keep files open, started by one that may not raise its limits.
+fn openers(limit: &str) -> Wml {
+    let threads = "define process name=p { thread name=t,instances=50 {\n\
+        flowop openfile name=o,filesetname=data,fd=1\nflowop openfile name=q,filesetname=data,fd=2\n\
+        flowop read name=r,fd=1,iosize=4k\nflowop closefile name=c,fd=1\nflowop closefile name=e,fd=2 } }\n";
+    let call = call("entries=200,size=4k", threads, "").args(["--runtime", "0.3"]);
+    call.under(["setpriv", "--bounding-set=-sys_resource", "prlimit", limit])
+}
+
+#[test]
+fn a_limit_on_open_files_is_held_against_the_plan_before_anything_is_made() {
+    const TEST: &str = "a_limit_on_open_files_is_held_against_the_plan_before_anything_is_made";
+    if !available(TEST) {
+        return;
+    }
+    if !has("setpriv") || !rustix::process::geteuid().is_root() {
+        return skip(TEST, "it needs root and setpriv");
+    }
+    assert_refused(openers("--nofile=64:64").run(), &["descriptors", "64 are allowed", "ulimit -n"]);
+    // The soft limit is raised to the hard one.
+    assert_clean(&openers("--nofile=64:2048").run().exits(0));
+    // What makes no calls opens nothing.
+    assert_clean(&openers("--nofile=64:64").args(["--engine", "null"]).run().exits(0));
+}
+
+/// Where no memory may be locked, a ring has no registered buffers, and works.
+#[test]
+fn asynchronous_io_works_without_locked_memory() {
+    const TEST: &str = "asynchronous_io_works_without_locked_memory";
+    if !available(TEST) {
+        return;
+    }
+    if !has("setpriv") || !rustix::process::geteuid().is_root() {
+        return skip(TEST, "it needs root and setpriv");
+    }
+    let threads = "define process name=p { thread name=t { flowop aiowrite name=a,filesetname=data,iosize=4k\n\
+        flowop aiowait name=w } }\n";
+    let call = call("entries=5,size=64k", threads, "").args(["--runtime", "0.3"]);
+    let limits = ["setpriv", "--bounding-set=-ipc_lock", "prlimit", "--memlock=0:0"];
+    let output = call.under(limits).run().exits(0);
+    assert_clean(&output);
+    let run = output.only_run();
+    assert!(count(flowop(&run, "a"), "ops") > 0, "{}", output.shown());
+    assert_adds_up(&run);
+}

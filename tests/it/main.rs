@@ -10,6 +10,7 @@ mod mounts;
 mod scripts;
 mod strace;
 mod support;
+mod tmux;
 mod told;
 mod tree;
 
@@ -63,6 +64,7 @@ mod strict;
 mod study;
 mod sums;
 mod syntax;
+mod terminal;
 mod tidy;
 mod variables;
 mod vectors_14;

@@ -3,16 +3,14 @@
 //! What each of its commands says is in `tests/cases/repl`.
 
 use crate::cmd::{Wml, binary, count, flowops, has, skip};
+use crate::tmux::{Terminal, terminals};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
-
-/// Longer than anything here takes; only what hangs waits for it.
-const LONG: Duration = Duration::from_mins(2);
 
 fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("repl-").tempdir_in(crate::cmd::scratch()).unwrap()
@@ -322,110 +320,6 @@ proptest! {
     fn no_sequence_of_commands_breaks_it_on_a_disk(lines in sequences()) {
         survives(&["--no-quiesce", "--format", "none", "--seed", "1"], &lines)?;
     }
-}
-
-/// A terminal of its own, with a shell in it.
-struct Terminal {
-    socket: String,
-    status: PathBuf,
-}
-
-impl Terminal {
-    fn start(dir: &Path, size: (usize, usize), command: &str) -> Self {
-        let unique = dir.file_name().unwrap().to_string_lossy().into_owned();
-        let status = dir.join("status");
-        // tmux itself now and then misses how its program ended. ^C comes to the shell around it too, which must not end by it.
-        let command = format!("trap : INT; {command}; echo $? > {}", status.display());
-        let terminal = Self { socket: format!("wmlrun-{}-{unique}", std::process::id()), status };
-        let (width, height) = (size.0.to_string(), size.1.to_string());
-        let dir = dir.display().to_string();
-        // What a pane showed last can be read after its program has gone.
-        let keep = ["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"];
-        let session = ["new-session", "-d", "-x", &width, "-y", &height, "-c", &dir, &command];
-        terminal.tmux(&[&["-f", "/dev/null"], &keep[..], &session[..]].concat());
-        terminal
-    }
-
-    fn tmux(&self, args: &[&str]) -> String {
-        let output = Command::new("tmux").args(["-L", &self.socket]).args(args).output().unwrap();
-        assert!(output.status.success(), "tmux {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        self.tmux(&[&["send-keys"], keys].concat());
-    }
-
-    fn screen(&self) -> String {
-        self.tmux(&["capture-pane", "-p"])
-    }
-
-    /// All that was ever shown, scrolled off or not.
-    fn scrolled(&self) -> String {
-        self.tmux(&["capture-pane", "-p", "-S", "-"])
-    }
-
-    #[track_caller]
-    fn wait(&self, what: impl Fn(&str) -> bool) -> String {
-        let since = Instant::now();
-        loop {
-            let screen = self.screen();
-            // The same twice: a terminal may be seen while it is still being written to.
-            if what(&screen) && screen == self.screen() {
-                return screen;
-            }
-            assert!(since.elapsed() < LONG, "it never came; the screen shows\n{screen}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Waits for the program to end; its exit status.
-    #[track_caller]
-    fn ends(&self) -> String {
-        let since = Instant::now();
-        loop {
-            if let Ok(status) = std::fs::read_to_string(&self.status)
-                && status.ends_with('\n')
-            {
-                return status.trim().to_owned();
-            }
-            assert!(since.elapsed() < LONG, "it never ended; the screen shows\n{}", self.screen());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Waits for an empty prompt on an empty screen.
-    #[track_caller]
-    fn fresh(&self) {
-        self.keys(&["C-l"]);
-        self.wait(|screen| screen.trim() == "wmlrun>");
-    }
-
-    /// Types a line, and waits until it is done and the next prompt is there.
-    #[track_caller]
-    fn line(&self, text: &str) -> String {
-        self.fresh();
-        self.keys(&[text, "Enter"]);
-        self.wait(|screen| {
-            let lines: Vec<&str> = screen.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect();
-            lines.len() > 1 && lines[lines.len() - 1] == "wmlrun>"
-        })
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = Command::new("tmux").args(["-L", &self.socket, "kill-server"]).output();
-    }
-}
-
-/// Whether there can be terminals.
-fn terminals(test: &str) -> bool {
-    if !has("tmux") {
-        skip(test, "tmux is not installed");
-        return false;
-    }
-    true
 }
 
 /// The rows of the live block on a screen.
