@@ -156,7 +156,7 @@ impl Completer for Keys {
             found.words.into_iter().map(|word| Pair { display: word.clone(), replacement: word }).collect();
         if found.files {
             let (start, files) = self.files.complete(line, pos, ctx)?;
-            let files: Vec<Pair> = files.into_iter().map(visible).collect();
+            let files: Vec<Pair> = files.iter().map(visible).collect();
             if pairs.is_empty() {
                 return Ok((start, files));
             }
@@ -169,7 +169,7 @@ impl Completer for Keys {
 }
 
 /// A file name as it may be shown. The line gets a name up to its first control character: what is in a line is drawn as it is.
-fn visible(file: Pair) -> Pair {
+fn visible(file: &Pair) -> Pair {
     let replacement = file.replacement.split(printable::is_control).next().unwrap_or_default().to_owned();
     Pair { display: printable::line(&file.display).into_owned(), replacement }
 }
