@@ -246,7 +246,7 @@ fn run(path: &Path) -> datatest_stable::Result<()> {
         expectations += usize::from(!["covers", "seed", "milliseconds"].contains(key));
         let (word, flowop) = key.split_once(' ').unwrap_or((key, ""));
         let found = run.and_then(|run| run.flowops.iter().find(|f| f.name == flowop));
-        let figure = |pick: fn(&wml::result::Flowop) -> u64| {
+        let figure = |pick: fn(&wml::result::FlowopResult) -> u64| {
             found.map_or_else(|| format!("no flowop `{flowop}`"), |f| pick(f).to_string())
         };
         let of_run = |pick: fn(&wml::result::Run) -> String| run.map_or_else(|| "no run".to_owned(), pick);

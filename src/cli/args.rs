@@ -19,7 +19,7 @@ use std::path::PathBuf;
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
-    pub(super) command: Option<Command>,
+    pub(super) command: Option<CliCommand>,
     /// The script to run
     #[arg(value_name = "SCRIPT")]
     pub(super) script: Option<String>,
@@ -139,7 +139,7 @@ pub(super) struct RunArgs {
 
 /// What else there is to do.
 #[derive(Subcommand, Debug)]
-pub(super) enum Command {
+pub(super) enum CliCommand {
     /// The interactive shell
     Repl {
         /// A script to load first

@@ -7,7 +7,7 @@ use super::console::{self, Console};
 use crate::diag::{self, Diagnostic, has_errors};
 use crate::flowop;
 use crate::model::{self, Known};
-use crate::output::{self, FileId, Results, file_id};
+use crate::output::{self, FileIdentity, Results, file_id};
 use crate::report::{index, json};
 use crate::result::{Document, Run};
 use crate::session::profile::{self, Config, Profile};
@@ -24,7 +24,7 @@ const DEFAULT_SECONDS: f64 = 60.0;
 struct Job<'a> {
     config: &'a Config,
     /// The personality, as it was found.
-    found: library::Found,
+    found: library::FoundScript,
     /// Its variables.
     variables: Vec<String>,
 }
@@ -72,7 +72,7 @@ pub(super) fn batch(
         }
     }
     let scripts = std::iter::once(path).chain(jobs.iter().filter_map(|job| job.found.path.as_deref()));
-    let read: Vec<FileId> = scripts.filter_map(file_id).collect();
+    let read: Vec<FileIdentity> = scripts.filter_map(file_id).collect();
     let create = |path: &Path| json::Writer::create(path, &read);
     let mut writer = match settings.json.as_deref().map(create).transpose() {
         Ok(writer) => writer,

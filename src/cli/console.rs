@@ -1,12 +1,12 @@
 //! The front end that writes to the terminal: reports to standard output, everything else to standard error.
 
 use super::bars::Bars;
-use super::live::Live;
+use super::live::LiveScreen;
 use super::stdout::Stdout;
 use crate::diag::{self, Diagnostic};
 use crate::disk::prepare::Progress;
 use crate::report::{Report, json};
-use crate::result::environment::Mount;
+use crate::result::environment::MountInfo;
 use crate::result::warnings;
 use crate::result::{Document, Run};
 use crate::runtime::Tick;
@@ -64,9 +64,9 @@ pub(super) fn notice(text: &str) {
 }
 
 /// File systems in words, the first few of them.
-fn places(mounts: &[Mount]) -> String {
+fn places(mounts: &[MountInfo]) -> String {
     const NAMED: usize = 3;
-    let name = |m: &Mount| {
+    let name = |m: &MountInfo| {
         let memory = if m.in_memory() { ", so that memory is measured" } else { "" };
         format!("{} ({}{memory})", m.kind, printable::line(&m.source))
     };
@@ -90,12 +90,12 @@ pub(super) struct Console {
     /// Standard output belongs to `--json -` or `--trace -`: the report goes to standard error.
     taken: bool,
     progress: Bars,
-    live: Live,
+    live: LiveScreen,
 }
 
 impl Console {
     pub(super) fn new(report: &'static dyn Report, quiet: bool) -> Self {
-        Self { report, quiet, taken: false, progress: Bars::new(quiet), live: Live::new(quiet) }
+        Self { report, quiet, taken: false, progress: Bars::new(quiet), live: LiveScreen::new(quiet) }
     }
 
     /// Leaves standard output to another, if `taken`.
@@ -199,9 +199,9 @@ impl Front for Console {
             let path = failure.path.as_ref().map_or(String::new(), |p| format!(": {p}"));
             let errno = failure.errno.as_ref().map_or(String::new(), |e| format!(" ({e})"));
             error(&format!("{place}{}{errno}{path}", failure.what), Some(&failure.help));
-        } else if run.state == crate::result::State::NothingDone {
+        } else if run.state == crate::result::RunState::NothingDone {
             error("nothing was done", Some("the report's warnings say why; a script may ask for nothing by `iters=0`"));
-        } else if run.state != crate::result::State::Complete {
+        } else if run.state != crate::result::RunState::Complete {
             error(&format!("the run did not end as it should: {}", run.ended_by), None);
         }
         for s in run.stragglers.iter().take(STRAGGLERS) {
@@ -237,13 +237,13 @@ impl Front for Console {
 #[cfg(test)]
 mod tests {
     use super::places;
-    use crate::result::environment::Mount;
+    use crate::result::environment::MountInfo;
 
     #[test]
     fn every_file_system_is_named_or_counted() {
         let mount = |n: usize| {
             let kind = if n == 1 { "tmpfs" } else { "ext4" };
-            Mount { kind: kind.to_owned(), source: format!("dev{n}"), ..Mount::default() }
+            MountInfo { kind: kind.to_owned(), source: format!("dev{n}"), ..MountInfo::default() }
         };
         let said = |n: usize| places(&(0..n).map(mount).collect::<Vec<_>>());
         let memory = "tmpfs (dev1, so that memory is measured)";

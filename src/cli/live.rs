@@ -4,7 +4,7 @@
 //! it is on the path of an operation. Deliberately absent: numbers of its own; the report has the exact ones.
 
 use super::console::notice;
-use crate::result::{Flowop, Interval, Run};
+use crate::result::{FlowopResult, Interval, Run};
 use crate::runtime::Tick;
 use crate::util::count::{grouped, measured};
 use crate::util::duration::{latency, seconds};
@@ -30,14 +30,14 @@ const NUMBERS: usize = 40;
 const SMALLEST: (usize, usize) = (80, 24);
 
 /// Shows runs as they go.
-pub(super) struct Live {
+pub(super) struct LiveScreen {
     /// What it is drawn on; elsewhere lines are printed.
     screen: Option<Screen>,
     quiet: bool,
     colour: bool,
 }
 
-impl Live {
+impl LiveScreen {
     /// Draws on standard error, if that is a terminal that can move its cursor.
     pub(super) fn new(quiet: bool) -> Self {
         let term = Term::stderr();
@@ -192,7 +192,7 @@ fn block(run: &Run, elapsed: f64, trouble: &[Trouble], (width, height): (usize, 
         totals.push_str(&format!("   {}", paint("33", text)));
     }
     lines.push(totals);
-    let name = |f: &Flowop| printable::line(&format!("{}/{}/{}", f.process, f.thread, f.name)).into_owned();
+    let name = |f: &FlowopResult| printable::line(&format!("{}/{}/{}", f.process, f.thread, f.name)).into_owned();
     let names: Vec<String> = run.flowops.iter().map(name).collect();
     let widest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).max("flowop".len());
     let name_width = widest.min((width / 3).max(8));
@@ -297,16 +297,16 @@ fn sparkline(run: &Run, flowop: usize, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{Class, IntervalFlowop};
+    use crate::result::{FlowopClass, IntervalFlowop};
 
     /// A run of so many flowops after so many intervals, each as a function of its place.
     fn run(flowops: usize, intervals: usize) -> Run {
-        let identity = |i: usize| Flowop {
+        let identity = |i: usize| FlowopResult {
             process: ["shadow", "databasewriter"][i % 2].to_owned(),
             thread: "thread".to_owned(),
             name: format!("flowop{}", i + 1),
-            class: if i % 3 == 2 { Class::Sync } else { Class::Io },
-            ..Flowop::default()
+            class: if i % 3 == 2 { FlowopClass::Sync } else { FlowopClass::Io },
+            ..FlowopResult::default()
         };
         let interval = |t: usize| Interval {
             t: t as f64,

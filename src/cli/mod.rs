@@ -19,7 +19,7 @@ use crate::report;
 use crate::session::{Session, Settings, Status, library};
 use crate::spec::Dialect;
 use crate::util::duration;
-use args::{Command, RunArgs};
+use args::{CliCommand, RunArgs};
 use console::Console;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -50,26 +50,28 @@ fn dispatch(cli: args::Cli) -> u8 {
             found => found.map_or(2, |found| run(&found, &cli.run)),
         },
         (Some(command), _) => match command {
-            Command::Repl { script, run } => repl(script.as_deref(), &run),
-            Command::Check { scripts, dump, dialect } => stages::check(&scripts, dump.as_deref(), dialect.as_deref()),
-            Command::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
-            Command::Plan { script, list, run } => plan(&script, list, &run),
-            Command::Batch { profile, run } => run_batch(&profile, &run),
-            Command::List { what } => info::list(&what),
-            Command::Show { name } => info::show(&name),
-            Command::Explain { code } => info::explain(&code),
-            Command::Clean { dirs } => dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default(),
-            Command::Completions { shell } => info::completions(&shell),
-            Command::Man { dir } => info::manual(&dir),
+            CliCommand::Repl { script, run } => repl(script.as_deref(), &run),
+            CliCommand::Check { scripts, dump, dialect } => {
+                stages::check(&scripts, dump.as_deref(), dialect.as_deref())
+            }
+            CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
+            CliCommand::Plan { script, list, run } => plan(&script, list, &run),
+            CliCommand::Batch { profile, run } => run_batch(&profile, &run),
+            CliCommand::List { what } => info::list(&what),
+            CliCommand::Show { name } => info::show(&name),
+            CliCommand::Explain { code } => info::explain(&code),
+            CliCommand::Clean { dirs } => dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default(),
+            CliCommand::Completions { shell } => info::completions(&shell),
+            CliCommand::Man { dir } => info::manual(&dir),
         },
     }
 }
 
 /// A script by its name: a file, standard input, or a personality. Tells what is wrong.
-fn find(name: &str) -> Option<library::Found> {
+fn find(name: &str) -> Option<library::FoundScript> {
     if name == "-" {
         return match library::read_bytes(std::io::stdin()) {
-            Ok(bytes) => Some(library::Found::new("<stdin>".to_owned(), bytes, None)),
+            Ok(bytes) => Some(library::FoundScript::new("<stdin>".to_owned(), bytes, None)),
             Err(e) => {
                 console::error(&format!("standard input can't be read: {e}"), Some("give the script as a file"));
                 None
@@ -91,7 +93,7 @@ fn find(name: &str) -> Option<library::Found> {
     }
 }
 
-fn run(found: &library::Found, args: &RunArgs) -> u8 {
+fn run(found: &library::FoundScript, args: &RunArgs) -> u8 {
     let Some(settings) = settings(args) else { return 2 };
     let Some(format) = format(&args.format) else { return 2 };
     let (interrupt, _) = signals::listen();

@@ -69,7 +69,7 @@ pub(super) fn check(scripts: &[String], dump: Option<&str>, dialect: Option<&str
 }
 
 /// What the values of a script's own variables are not good for: known only once they are put in.
-fn values(model: &model::Model, map: &mut SourceMap, found: &library::Found) -> Vec<crate::diag::Diagnostic> {
+fn values(model: &model::Model, map: &mut SourceMap, found: &library::FoundScript) -> Vec<crate::diag::Diagnostic> {
     let mut session = Session::new(crate::session::Settings::default(), std::sync::Arc::default());
     std::mem::swap(&mut session.map, map);
     let problems = session.check_values(model, &found.name);
@@ -125,7 +125,7 @@ pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
 }
 
 /// Replaces a script by its new text, as a whole; behind a symbolic link the file that it names.
-fn write_back(found: &library::Found, text: &str) -> u8 {
+fn write_back(found: &library::FoundScript, text: &str) -> u8 {
     let Some(path) = &found.path else {
         let help = "`wmlrun show NAME > FILE` makes a file of one's own";
         console::error(&format!("{} is no file", found.name), Some(help));
@@ -152,7 +152,7 @@ fn write_back(found: &library::Found, text: &str) -> u8 {
 }
 
 /// Shows what a script would run.
-pub(super) fn plan(session: &mut Session, found: &library::Found, list: bool, console: &mut Console) -> u8 {
+pub(super) fn plan(session: &mut Session, found: &library::FoundScript, list: bool, console: &mut Console) -> u8 {
     let status = session.read(&found.name, &found.text, console);
     if status != Status::Done {
         return status.code();

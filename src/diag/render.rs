@@ -50,10 +50,10 @@ pub fn render(map: &SourceMap, diagnostics: &[Diagnostic], style: Style) -> Stri
 }
 
 /// A place as the library says it, which counts columns in the line that it was given, and the true one.
-type Place = (String, String);
+type SourcePlace = (String, String);
 
 /// A picture whose places are those of the source.
-fn truly_placed(picture: String, places: &[Place]) -> String {
+fn truly_placed(picture: String, places: &[SourcePlace]) -> String {
     if places.is_empty() {
         return picture;
     }
@@ -70,7 +70,7 @@ fn truly_placed(picture: String, places: &[Place]) -> String {
     picture.split('\n').map(place).collect::<Vec<_>>().join("\n")
 }
 
-fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, places: &mut Vec<Place>) -> Group<'a> {
+fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, places: &mut Vec<SourcePlace>) -> Group<'a> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -106,7 +106,12 @@ fn unquoted(message: &str) -> String {
 }
 
 /// The lines of one file that the marks need, with the marks.
-fn pictures<'a>(map: &SourceMap, file: FileId, diagnostic: &Diagnostic, places: &mut Vec<Place>) -> Vec<Element<'a>> {
+fn pictures<'a>(
+    map: &SourceMap,
+    file: FileId,
+    diagnostic: &Diagnostic,
+    places: &mut Vec<SourcePlace>,
+) -> Vec<Element<'a>> {
     let source = map.file(file);
     let text = source.text.as_str();
     let primary = std::iter::once((AnnotationKind::Primary, &diagnostic.primary));
@@ -157,7 +162,7 @@ fn picture<'a>(
     file: FileId,
     name: String,
     annotations: &[Annotation<'_>],
-    places: &mut Vec<Place>,
+    places: &mut Vec<SourcePlace>,
 ) -> Element<'a> {
     let text = map.file(file).text.as_str();
     let first = annotations.iter().map(|annotation| annotation.at.0).min().unwrap_or(0);

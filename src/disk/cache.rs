@@ -237,7 +237,7 @@ pub fn drop_all(sets: &[Arc<Fileset>], stop: &AtomicBool) -> Result<bool, Error>
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::prepare::{Options, Quiet, prepare};
+    use super::super::prepare::{PrepareOptions, Quiet, prepare};
     use super::*;
     use crate::fileset::FilesetSpec;
 
@@ -261,7 +261,7 @@ mod tests {
             let mut spec = FilesetSpec::new(format!("c{files}"), dir.path(), files, 9000);
             spec.prealloc = 100;
             let set = Arc::new(Fileset::new(spec, 1).unwrap());
-            let options = Options { threads: 2, quiesce: false, keep_free: false, ..Options::default() };
+            let options = PrepareOptions { threads: 2, quiesce: false, keep_free: false, ..PrepareOptions::default() };
             prepare(std::slice::from_ref(&set), &options, &Quiet, &stop).unwrap();
             let now = || residency(&set, 3, Duration::MAX).unwrap().unwrap();
             assert!(now().part > 0.999 && now().files == files.min(SAMPLE));

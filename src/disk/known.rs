@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the layout does not say of a tree's names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Names {
+pub(super) struct DirNames {
     /// Whether the two that follow are all that there is to `dirwidth` and `dirdepthrv`: no random variables.
     exact: bool,
     /// `dirwidth`; 0 for none.
@@ -27,7 +27,7 @@ pub(super) struct Names {
     levels: u32,
 }
 
-impl Names {
+impl DirNames {
     /// The names of a set's tree.
     pub(super) fn of(set: &Fileset) -> Self {
         let tree = &set.tree;
@@ -71,20 +71,20 @@ impl Names {
 
 /// Which names may be in a tree.
 #[derive(Debug)]
-pub(super) enum Known {
+pub(super) enum KnownTree {
     /// Those that any file set could have: a tree that is to be adopted.
     Any,
     /// None.
     Nothing,
     /// No larger numbers, and no deeper.
-    UpTo(Names),
+    UpTo(DirNames),
     /// Those of this tree. Directories by parent and number.
     Tree(Box<Tree>, Vec<(u32, u32, u32)>),
 }
 
 /// A directory of a tree, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Dir {
+pub(super) enum KnownDir {
     /// This one.
     Known(u32),
     /// A leaf directory: nothing is in it.
@@ -93,7 +93,7 @@ pub(super) enum Dir {
     Some(u32),
 }
 
-impl Known {
+impl KnownTree {
     /// The names that a marker allows.
     pub(super) fn of(marker: &Marker) -> Self {
         if marker.adopted {
@@ -112,37 +112,37 @@ impl Known {
     }
 
     /// The root.
-    pub(super) fn root(&self) -> Dir {
-        if matches!(self, Self::Tree(..)) { Dir::Known(0) } else { Dir::Some(0) }
+    pub(super) fn root(&self) -> KnownDir {
+        if matches!(self, Self::Tree(..)) { KnownDir::Known(0) } else { KnownDir::Some(0) }
     }
 
     /// The directory of this number in another, if the tree has it.
-    pub(super) fn dir(&self, above: Dir, serial: u32) -> Option<Dir> {
+    pub(super) fn dir(&self, above: KnownDir, serial: u32) -> Option<KnownDir> {
         match (self, above) {
-            (_, Dir::Leaf) | (Self::Nothing, _) | (Self::Tree(..), Dir::Some(_)) => None,
-            (Self::Any | Self::UpTo(_), Dir::Known(_)) => None,
-            (Self::Any, Dir::Some(level)) => Some(Dir::Some(level + 1)),
-            (Self::UpTo(names), Dir::Some(level)) => {
+            (_, KnownDir::Leaf) | (Self::Nothing, _) | (Self::Tree(..), KnownDir::Some(_)) => None,
+            (Self::Any | Self::UpTo(_), KnownDir::Known(_)) => None,
+            (Self::Any, KnownDir::Some(level)) => Some(KnownDir::Some(level + 1)),
+            (Self::UpTo(names), KnownDir::Some(level)) => {
                 // A leaf directory lies one level below the lowest that is counted.
                 let fits = u64::from(serial) <= names.subdirs.max(names.leafdirs) && level <= names.levels;
-                fits.then_some(Dir::Some(level + 1))
+                fits.then_some(KnownDir::Some(level + 1))
             }
-            (Self::Tree(tree, dirs), Dir::Known(above)) => {
+            (Self::Tree(tree, dirs), KnownDir::Known(above)) => {
                 if let Ok(at) = dirs.binary_search_by_key(&(above, serial), |&(parent, serial, _)| (parent, serial)) {
-                    return Some(Dir::Known(dirs[at].2));
+                    return Some(KnownDir::Known(dirs[at].2));
                 }
                 let leafs = tree.leafdirs_in(above.into());
-                (serial > 0 && u64::from(serial) <= leafs.end - leafs.start).then_some(Dir::Leaf)
+                (serial > 0 && u64::from(serial) <= leafs.end - leafs.start).then_some(KnownDir::Leaf)
             }
         }
     }
 
     /// Whether the tree has a file of this number in that directory.
-    pub(super) fn file(&self, dir: Dir, serial: u32) -> bool {
+    pub(super) fn file(&self, dir: KnownDir, serial: u32) -> bool {
         match (self, dir) {
-            (Self::Any, Dir::Some(_)) => true,
-            (Self::UpTo(names), Dir::Some(_)) => u64::from(serial) <= names.files,
-            (Self::Tree(tree, _), Dir::Known(dir)) => {
+            (Self::Any, KnownDir::Some(_)) => true,
+            (Self::UpTo(names), KnownDir::Some(_)) => u64::from(serial) <= names.files,
+            (Self::Tree(tree, _), KnownDir::Known(dir)) => {
                 let files = tree.files_in(dir.into());
                 serial > 0 && u64::from(serial) <= files.end - files.start
             }

@@ -5,7 +5,7 @@
 //! records. A change overwrites the older one, and the newest whole record counts: whatever instant a write is cut off at, the
 //! marker says what it said before or what it says now. Whose directories may be marked is decided in [`super::root`].
 
-use super::known::Names;
+use super::known::DirNames;
 use crate::os::{Errno, Fd, fd};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,7 +21,7 @@ const FORMAT: u32 = 2;
 
 /// What the directories of a tree follow from. Sizes are not part of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Layout {
+pub(super) struct MarkerLayout {
     pub(super) entries: u64,
     pub(super) leafdirs: u64,
     pub(super) dirwidth: String,
@@ -31,7 +31,7 @@ pub(super) struct Layout {
     pub(super) seed: u64,
 }
 
-impl fmt::Display for Layout {
+impl fmt::Display for MarkerLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { entries, leafdirs, dirwidth, width_gamma, depth_gamma, dirdepth, seed } = self;
         write!(
@@ -44,7 +44,7 @@ impl fmt::Display for Layout {
 /// How far the tree has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Progress {
+pub(super) enum MarkerProgress {
     /// Marked, and not begun.
     Empty,
     /// It was being made; if nobody has the lock, that was interrupted.
@@ -60,24 +60,24 @@ pub(super) struct Marker {
     /// Counts the changes: the larger one of two records is the newer.
     sequence: u64,
     pub(super) set: String,
-    pub(super) state: Progress,
+    pub(super) state: MarkerProgress,
     /// The root directory itself was made by us, and goes with the tree.
     pub(super) made_root: bool,
     /// The tree was found, and is never removed.
     pub(super) adopted: bool,
     /// How the tree was made; none yet in a root that was only marked.
-    pub(super) layout: Option<Layout>,
+    pub(super) layout: Option<MarkerLayout>,
     /// Which names the tree has, with the layout.
-    pub(super) names: Option<Names>,
+    pub(super) names: Option<DirNames>,
     /// Steps of a run may have given files of the set a second name in it (`link`).
     pub(super) links: bool,
     /// The file that this stands in.
-    at: Place,
+    at: TreePlace,
 }
 
 /// Where a marker stands.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Place {
+struct TreePlace {
     inode: u64,
     /// Nanoseconds since 1970, as text: JSON's numbers are too small.
     born: Option<String>,
@@ -104,13 +104,13 @@ impl Marker {
             format: FORMAT,
             sequence: 0,
             set: set.to_owned(),
-            state: Progress::Empty,
+            state: MarkerProgress::Empty,
             made_root,
             adopted,
             layout: None,
             names: None,
             links: false,
-            at: Place::of(file, root)?,
+            at: TreePlace::of(file, root)?,
         })
     }
 
@@ -147,7 +147,7 @@ impl Marker {
             Ok(marker) => marker,
             Err(why) => return Ok(Err(Invalid::Bad(why))),
         };
-        let here = Place::of(file, root)?;
+        let here = TreePlace::of(file, root)?;
         if !marker.at.is(&here, fd::file_system_kind(file)?) {
             return Ok(Err(Invalid::Copied { from: marker.at.path }));
         }
@@ -163,7 +163,7 @@ impl Marker {
     }
 }
 
-impl Place {
+impl TreePlace {
     fn of(file: Fd, root: &Path) -> Result<Self, Errno> {
         let info = fd::file_info(file)?;
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
@@ -268,7 +268,7 @@ mod tests {
         let (file, mut marker) = written(&at, 2);
         let before = std::fs::read(&at).unwrap();
         let old = marker.clone();
-        marker.state = Progress::Ready;
+        marker.state = MarkerProgress::Ready;
         marker.write(file.as_raw_fd()).unwrap();
         let after = std::fs::read(&at).unwrap();
         for cut in (0..after.len()).step_by(97) {

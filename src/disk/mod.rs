@@ -44,7 +44,7 @@ pub struct Fileset {
     /// The tree was found on the disk; its files were there before us and are never removed.
     adopted: bool,
     /// What [`prepare`](prepare::prepare) makes of a tree that is there.
-    start: Start,
+    start: StartState,
     /// Device and inode of the root, once it is prepared.
     identity: Mutex<Option<(u64, u64)>>,
     /// Steps of the run may give files a second name in the set.
@@ -55,7 +55,7 @@ pub struct Fileset {
 
 /// How a set is to be when a run starts, and what is known of its tree from an earlier run.
 #[derive(Clone, Default, Debug)]
-pub struct Start {
+pub struct StartState {
     /// What is done with a tree that is there.
     pub tree: Existing,
     /// The tree is as defined if the marker still bears this stamp: no run has changed it, and nobody else has used it since.
@@ -102,7 +102,7 @@ impl Fileset {
             state.files.load(|_| true);
             state.leafdirs.load(|_| true);
         }
-        let (tree, start) = (Arc::new(tree), Start::default());
+        let (tree, start) = (Arc::new(tree), StartState::default());
         let (identity, links) = (Mutex::new(None), AtomicBool::new(false));
         Self { spec, tree, state, layout_seed, adopted, start, identity, links, held: Mutex::new(None) }
     }
@@ -110,7 +110,7 @@ impl Fileset {
     /// The same set at the start of its next run, with the state that its definition says. What a thread that is still in a
     /// call of the last run does later, it does to the set of that run.
     #[must_use]
-    pub fn again(&self, start: Start) -> Self {
+    pub fn again(&self, start: StartState) -> Self {
         let state = State::new(&self.tree);
         if self.adopted {
             state.files.load(|_| true);
@@ -136,7 +136,7 @@ impl Fileset {
 
     /// With another start than that of a new set.
     #[must_use]
-    pub fn with_start(self, start: Start) -> Self {
+    pub fn with_start(self, start: StartState) -> Self {
         Self { start, ..self }
     }
 
@@ -170,7 +170,7 @@ impl Fileset {
     }
 
     /// Lets go of the root: closes and unlocks it. In the thread (or its descriptor table) that prepared it; a set that was
-    /// never prepared has nothing to let go. Returns the marker's stamp, by which [`Start::known`] finds out whether somebody
+    /// never prepared has nothing to let go. Returns the marker's stamp, by which [`StartState::known`] finds out whether somebody
     /// else has used the tree since.
     pub fn close(&self) -> Option<Stamp> {
         let root = self.held.lock().take()?;
@@ -196,9 +196,9 @@ fn memory_for(spec: &FilesetSpec) -> Result<(), Error> {
 
 impl FilesetSpec {
     /// What the directories of the tree follow from.
-    fn layout(&self, layout_seed: u64) -> marker::Layout {
+    fn layout(&self, layout_seed: u64) -> marker::MarkerLayout {
         let text = |quantity: &Option<Quantity>| quantity.as_ref().map_or_else(|| "none".into(), ToString::to_string);
-        marker::Layout {
+        marker::MarkerLayout {
             entries: self.entries,
             leafdirs: self.leafdirs,
             dirwidth: text(&self.dirwidth),

@@ -51,7 +51,7 @@ impl Mode {
 }
 
 /// One set being made.
-pub(super) struct Job<'a> {
+pub(super) struct PopulateJob<'a> {
     pub(super) set: &'a Fileset,
     pub(super) root: &'a Root,
     pub(super) mode: Mode,
@@ -91,7 +91,7 @@ struct Counts {
 }
 
 /// Does a job: inner directories, files with their directories, leaf directories.
-pub(super) fn run(job: &Job<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<Made, Error> {
+pub(super) fn run(job: &PopulateJob<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<Made, Error> {
     let counts = Counts::default();
     let tree = &job.set.tree;
     inner_dirs(job, &counts, stop)?;
@@ -160,7 +160,7 @@ impl WorkQueue {
 
 /// A worker's things.
 struct Populator<'a> {
-    job: &'a Job<'a>,
+    job: &'a PopulateJob<'a>,
     tree: &'a Tree,
     worker: &'a Worker<'a>,
     counts: &'a Counts,
@@ -173,7 +173,7 @@ struct Populator<'a> {
 }
 
 impl<'a> Populator<'a> {
-    fn new(job: &'a Job<'a>, worker: &'a Worker<'a>, counts: &'a Counts) -> Self {
+    fn new(job: &'a PopulateJob<'a>, worker: &'a Worker<'a>, counts: &'a Counts) -> Self {
         let spec = &job.set.spec;
         let own = spec.name.bytes().fold(mix(job.seed, 0x706f_7075), |seed, byte| mix(seed, u64::from(byte)));
         let stamper = Stamper::new(own, worker.number).with_copies(
@@ -420,7 +420,7 @@ impl<'a> Populator<'a> {
     }
 }
 
-impl Job<'_> {
+impl PopulateJob<'_> {
     /// Whether file `i` ought to be there.
     #[inline]
     fn wanted(&self, i: u64) -> bool {
@@ -429,13 +429,13 @@ impl Job<'_> {
 }
 
 /// Opens a directory by its way from the root.
-fn open(job: &Job<'_>, dir: u64) -> Result<Fd, Errno> {
+fn open(job: &PopulateJob<'_>, dir: u64) -> Result<Fd, Errno> {
     let tree = &job.set.tree;
     walk::open_chain(job.root.fd, &walk::chain(dir, |d| tree.parent(d), |d| tree.dir_name(d)), PLACE, job.root.device)
 }
 
 /// Makes a directory unless it is there, and opens it; says whether it was made. Looking makes nothing.
-fn make_dir(job: &Job<'_>, above: Fd, dir: u64) -> Result<(Option<Fd>, u64), Error> {
+fn make_dir(job: &PopulateJob<'_>, above: Fd, dir: u64) -> Result<(Option<Fd>, u64), Error> {
     let name = job.set.tree.dir_name(dir);
     let mut made = 0;
     if !job.mode.is_dry_run() {
@@ -454,7 +454,7 @@ fn make_dir(job: &Job<'_>, above: Fd, dir: u64) -> Result<(Option<Fd>, u64), Err
 }
 
 #[cold]
-fn dir_error(job: &Job<'_>, dir: u64, call: &'static str, e: Errno) -> Error {
+fn dir_error(job: &PopulateJob<'_>, dir: u64, call: &'static str, e: Errno) -> Error {
     let set = job.set.spec.name.clone();
     let path: PathBuf = job.root.path.join(job.set.tree.dir_rel_path(dir));
     match e {
@@ -470,7 +470,7 @@ fn dir_error(job: &Job<'_>, dir: u64, call: &'static str, e: Errno) -> Error {
 }
 
 /// Makes the directories that hold directories, parents first. They are few: those that hold files are made by the workers.
-fn inner_dirs(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
+fn inner_dirs(job: &PopulateJob<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
     let tree = &job.set.tree;
     // The way down to where we are, every directory on it open.
     let mut way: Vec<(u64, Closing)> = Vec::new();
@@ -498,7 +498,7 @@ fn inner_dirs(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), E
 }
 
 /// Makes the leaf directories that ought to be there, and the directories that hold them.
-fn leafdirs(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
+fn leafdirs(job: &PopulateJob<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
     let tree = &job.set.tree;
     for dir in 1..tree.n_dirs() {
         let leafs = tree.leafdirs_in(dir);
@@ -524,7 +524,7 @@ fn leafdirs(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Err
 }
 
 /// One leaf directory: returns 1 if it was made, or looking would be.
-fn leafdir(job: &Job<'_>, dir: Fd, leaf: u64, counts: &Counts) -> Result<u64, Error> {
+fn leafdir(job: &PopulateJob<'_>, dir: Fd, leaf: u64, counts: &Counts) -> Result<u64, Error> {
     let name = job.set.tree.leafdir_name(leaf);
     let path = || job.root.path.join(job.set.tree.leafdir_rel_path(leaf));
     let call = |call, e| Error::call(&job.set.spec.name, call, &path(), e);
@@ -570,7 +570,7 @@ fn leafdir(job: &Job<'_>, dir: Fd, leaf: u64, counts: &Counts) -> Result<u64, Er
 }
 
 /// Looks again at the files that had further names while those that ought not to be there were removed.
-fn separate(job: &Job<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
+fn separate(job: &PopulateJob<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
     let linked = std::mem::take(&mut *counts.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     if job.mode == Mode::DryRun {
         counts.resized.fetch_add(linked.len() as u64, Ordering::Relaxed);

@@ -5,9 +5,9 @@
 //! again. The work itself is in `populate` and `remove`.
 
 use super::error::Error;
-use super::known::Names;
-use super::marker::Progress as Stage;
-use super::populate::{self, Job, Made, Mode};
+use super::known::DirNames;
+use super::marker::MarkerProgress as Stage;
+use super::populate::{self, Made, Mode, PopulateJob};
 use super::quiesce::{self, Quiesced};
 use super::root::{self, Root, Taken};
 use super::scan::{self, Scan};
@@ -25,7 +25,7 @@ pub use super::remove::{CleanReport, Removed, clean, clean_fresh, clean_places, 
 
 /// How sets are prepared.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct PrepareOptions {
     /// Threads that make files.
     pub threads: usize,
     /// Wait until the disks are idle.
@@ -38,7 +38,7 @@ pub struct Options {
     pub data_seed: u64,
 }
 
-impl Default for Options {
+impl Default for PrepareOptions {
     fn default() -> Self {
         Self { threads: limits::processors(), quiesce: true, adopt: false, keep_free: true, data_seed: 0 }
     }
@@ -209,7 +209,7 @@ struct Work<'a> {
 /// it was.
 pub fn prepare(
     sets: &[Arc<Fileset>],
-    options: &Options,
+    options: &PrepareOptions,
     progress: &dyn Progress,
     stop: &AtomicBool,
 ) -> Result<Vec<Prepared>, Error> {
@@ -244,7 +244,7 @@ pub fn prepare(
 
 fn all(
     works: &mut [Work<'_>],
-    options: &Options,
+    options: &PrepareOptions,
     progress: &dyn Progress,
     stop: &AtomicBool,
 ) -> Result<Option<Quiesced>, Error> {
@@ -278,12 +278,12 @@ fn all(
 }
 
 /// Whether it all fits.
-fn room(demands: &[Demand], options: &Options) -> Result<(), Error> {
+fn room(demands: &[Demand], options: &PrepareOptions) -> Result<(), Error> {
     space::check(demands, options.keep_free)?;
     memory(demands)
 }
 
-fn take(set: &Fileset, options: &Options) -> Result<Root, Error> {
+fn take(set: &Fileset, options: &PrepareOptions) -> Result<Root, Error> {
     // A second run with the same set: it is ours already.
     set.close();
     match root::take(&set.spec)? {
@@ -336,12 +336,12 @@ fn memory(demands: &[Demand]) -> Result<(), Error> {
 }
 
 impl Work<'_> {
-    fn job(&self, mode: Mode, options: &Options) -> Job<'_> {
-        Job { set: self.set, root: &self.root, mode, threads: options.threads, seed: options.data_seed }
+    fn job(&self, mode: Mode, options: &PrepareOptions) -> PopulateJob<'_> {
+        PopulateJob { set: self.set, root: &self.root, mode, threads: options.threads, seed: options.data_seed }
     }
 
     /// What is to be done, by the marker and what is there.
-    fn decide(&mut self, options: &Options, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
+    fn decide(&mut self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
         let spec = &self.set.spec;
         let marker = &self.root.marker;
         if self.root.fresh && !marker.adopted {
@@ -437,7 +437,7 @@ impl Work<'_> {
         })
     }
 
-    fn perform(&mut self, options: &Options, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
+    fn perform(&mut self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
         let set = Arc::clone(self.set);
         let (name, tree) = (set.spec.name.as_str(), &set.tree);
         let watch = |files, bytes| progress.advanced(files, bytes);
@@ -461,7 +461,7 @@ impl Work<'_> {
             self.begun = true;
             name.clone_into(&mut self.root.marker.set);
             self.root.marker.layout = Some(layout);
-            self.root.marker.names = Some(Names::of(&set));
+            self.root.marker.names = Some(DirNames::of(&set));
             self.root.marker.links |= set.has_links();
             self.root.marker.state = Stage::Populating;
             self.root.write_marker()?;
@@ -489,7 +489,7 @@ impl Work<'_> {
     }
 
     /// Reads the state of the set from its tree.
-    fn read(&self, options: &Options, progress: &dyn Progress, stop: &AtomicBool) -> Result<Made, Error> {
+    fn read(&self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<Made, Error> {
         let state = &self.set.state;
         state.files.load(|_| false);
         state.leafdirs.load(|_| false);

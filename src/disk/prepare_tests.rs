@@ -4,8 +4,8 @@
 use super::super::Fileset;
 use super::super::dirs::{Dirs, ThreadDirs};
 use super::super::error::{Error, Foreign, Special};
-use super::super::marker::Progress;
-use super::{Demand, Options, Prepared, Quiet, Taken, clean, prepare, remove, root, scan, space};
+use super::super::marker::MarkerProgress;
+use super::{Demand, PrepareOptions, Prepared, Quiet, Taken, clean, prepare, remove, root, scan, space};
 use crate::fileset::FilesetSpec;
 use crate::os::fd;
 use crate::random::Quantity;
@@ -19,8 +19,8 @@ use tempfile::TempDir;
 
 static GO: AtomicBool = AtomicBool::new(false);
 
-fn options() -> Options {
-    Options { threads: 3, quiesce: false, keep_free: false, ..Options::default() }
+fn options() -> PrepareOptions {
+    PrepareOptions { threads: 3, quiesce: false, keep_free: false, ..PrepareOptions::default() }
 }
 
 fn spec(dir: &Path, entries: u64, size: u64) -> FilesetSpec {
@@ -435,8 +435,8 @@ fn an_interrupted_population_is_seen_and_made_good() {
         ready(&spec).unwrap();
         // As a kill would leave it: some files missing, one short, and the marker not ready.
         let mut root = root::take_marked(&spec.root()).unwrap().unwrap();
-        assert_eq!(root.marker.state, Progress::Ready);
-        root.marker.state = Progress::Populating;
+        assert_eq!(root.marker.state, MarkerProgress::Ready);
+        root.marker.state = MarkerProgress::Populating;
         root.write_marker().unwrap();
         root.close();
         let names: Vec<PathBuf> = files(&spec.root()).keys().map(|name| spec.root().join(name)).collect();
@@ -448,7 +448,7 @@ fn an_interrupted_population_is_seen_and_made_good() {
         assert_eq!((prepared.reused, prepared.repairs.total()), (reuse, if reuse { 201 } else { 0 }));
         assert_eq!(files(&spec.root()), expected(&spec));
         let root = root::take_marked(&spec.root()).unwrap().unwrap();
-        assert_eq!(root.marker.state, Progress::Ready);
+        assert_eq!(root.marker.state, MarkerProgress::Ready);
         root.close();
     }
 }
@@ -494,7 +494,7 @@ fn a_tree_is_adopted_with_its_shape_and_never_removed() {
     let spec = spec(dir.path(), 9, 100);
     foreign_tree(&spec.root());
     let before = tree(&spec.root());
-    let adopting = Options { adopt: true, ..options() };
+    let adopting = PrepareOptions { adopt: true, ..options() };
     let set = Arc::new(Fileset::open(spec.clone(), 1, true).unwrap());
     assert!(set.is_adopted());
     assert_eq!(set.tree.rel_path(3), "00000001/00000002/00000001");

@@ -5,7 +5,7 @@
 
 use super::error::{Error, Foreign};
 use super::root::{self, Root};
-use super::scan::{self, Item, LIST_BUFFER, Scan};
+use super::scan::{self, LIST_BUFFER, Scan, ScanItem};
 use super::walk::{self, Closing, LIST, PLACE};
 use super::{Fileset, thread_pool};
 use crate::os::name::Name;
@@ -107,8 +107,8 @@ fn remove_files(
     let mut foreign: Option<(PathBuf, Foreign)> = None;
     fd::list_dir(fd, buf, |name, kind| {
         match scan::classify(fd, false, name, kind) {
-            Ok(Item::File(serial)) if scan.has_file(dir, serial) => names.push(serial),
-            Ok(Item::File(_)) => {
+            Ok(ScanItem::File(serial)) if scan.has_file(dir, serial) => names.push(serial),
+            Ok(ScanItem::File(_)) => {
                 foreign = Some((place(root, &chain).join(OsStr::from_bytes(name.to_bytes())), Foreign::Number));
             }
             Ok(_) => foreign = Some((place(root, &chain).join(OsStr::from_bytes(name.to_bytes())), Foreign::Mixed)),

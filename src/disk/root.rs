@@ -5,7 +5,7 @@
 //! somebody's. What is inside a marked root is not looked at here.
 
 use super::error::Error;
-use super::known::Known;
+use super::known::KnownTree;
 use super::marker::{self, Invalid, Marker};
 use super::walk::{self, LIST, PLACE};
 use crate::fileset::FilesetSpec;
@@ -336,8 +336,8 @@ impl Root {
     }
 
     /// The names that the tree has.
-    pub(super) fn known(&self) -> Known {
-        Known::of(&self.marker)
+    pub(super) fn known(&self) -> KnownTree {
+        KnownTree::of(&self.marker)
     }
 
     /// Whether the path still leads to this directory.

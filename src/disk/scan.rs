@@ -1,15 +1,15 @@
 //! Reading a tree from the disk: is there anything in it that no file set has, and what is its shape?
 //!
 //! A file set has 8-digit numbers for names, only directories in its root, and in every directory below either files or
-//! directories; which numbers, its marker says ([`Known`]). Whatever else is found is somebody's. Reads only; nothing is opened but directories, none through a link or
+//! directories; which numbers, its marker says ([`KnownTree`]). Whatever else is found is somebody's. Reads only; nothing is opened but directories, none through a link or
 //! on another mount.
 
 use super::error::{Error, Foreign};
-use super::known::{self, Known};
+use super::known::{self, KnownTree};
 use super::root::{self, MARKER, Root, UNFINISHED};
 use super::walk::{self, LIST};
 use crate::fileset::FilesetSpec;
-use crate::fileset::shape::Found;
+use crate::fileset::shape::FoundShape;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -30,7 +30,7 @@ pub(super) struct Scan {
     pub(super) files: u64,
     levels: u32,
     /// The names that may be there.
-    known: Known,
+    known: KnownTree,
 }
 
 /// A directory that was found.
@@ -38,7 +38,7 @@ pub(super) struct Scan {
 pub(super) struct Dir {
     pub(super) parent: u32,
     pub(super) serial: u32,
-    place: known::Dir,
+    place: known::KnownDir,
     files: u32,
     /// The largest number among its files.
     last_file: u32,
@@ -53,7 +53,7 @@ impl Dir {
 }
 
 /// A directory whose subdirectories are still to be looked at.
-struct Open {
+struct OpenDir {
     fd: Fd,
     dir: u32,
     /// Descending, so that the next is popped.
@@ -66,12 +66,12 @@ pub(super) fn scan(root: &Root, stop: &AtomicBool) -> Result<Scan, Error> {
 }
 
 /// Reads the tree below an open root.
-fn scan_for(set: &str, path: &Path, root: Fd, known: Known, stop: &AtomicBool) -> Result<Scan, Error> {
+fn scan_for(set: &str, path: &Path, root: Fd, known: KnownTree, stop: &AtomicBool) -> Result<Scan, Error> {
     let call = |call, e| Error::call(set, call, path, e);
     let device = fd::fstat(root).map_err(|e| call("look at", e))?.device;
     let scan = Scan { dirs: Vec::new(), files: 0, levels: 0, known };
     let mut scanner = Scanner { set, path, device, scan, buf: vec![0; LIST_BUFFER] };
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenDir> = Vec::new();
     let top = fd::open_at(root, c".", LIST, Mode::empty()).map_err(|e| call("open", e))?;
     let place = scanner.scan.known.root();
     let done = scanner.enter(&mut open, top, (0, 0), place).and_then(|()| scanner.descend(&mut open, stop));
@@ -90,7 +90,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    fn descend(&mut self, open: &mut Vec<Open>, stop: &AtomicBool) -> Result<(), Error> {
+    fn descend(&mut self, open: &mut Vec<OpenDir>, stop: &AtomicBool) -> Result<(), Error> {
         while let Some(top) = open.last_mut() {
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped { set: self.set.to_owned() });
@@ -119,10 +119,10 @@ impl Scanner<'_> {
     /// Reads a directory, and puts it on the stack if that went well; else closes it.
     fn enter(
         &mut self,
-        open: &mut Vec<Open>,
+        open: &mut Vec<OpenDir>,
         fd: Fd,
         (parent, serial): (u32, u32),
-        place: known::Dir,
+        place: known::KnownDir,
     ) -> Result<(), Error> {
         let dir = self.scan.dirs.len() as u32;
         self.scan.dirs.push(Dir { parent, serial, place, files: 0, last_file: 0, subdirs: 0 });
@@ -130,7 +130,7 @@ impl Scanner<'_> {
         match self.read(fd, dir) {
             Ok(mut subdirs) => {
                 subdirs.sort_unstable_by(|a, b| b.cmp(a));
-                open.push(Open { fd, dir, subdirs });
+                open.push(OpenDir { fd, dir, subdirs });
                 Ok(())
             }
             Err(e) => {
@@ -148,8 +148,8 @@ impl Scanner<'_> {
         let mut buf = std::mem::take(&mut self.buf);
         let listed = fd::list_dir(fd, &mut buf, |name, kind| {
             match classify(fd, dir == 0, name, kind) {
-                Ok(Item::Marker) => {}
-                Ok(Item::File(serial)) => {
+                Ok(ScanItem::Marker) => {}
+                Ok(ScanItem::File(serial)) => {
                     // One in the wrong place is told as that, below.
                     let mixed = dir == 0 || !subdirs.is_empty();
                     if !mixed && !self.scan.has_file(dir, serial) {
@@ -158,7 +158,7 @@ impl Scanner<'_> {
                     files += 1;
                     last_file = last_file.max(serial);
                 }
-                Ok(Item::Dir(serial)) => subdirs.push(serial),
+                Ok(ScanItem::Dir(serial)) => subdirs.push(serial),
                 Err(what) => wrong = Some((name.to_bytes().to_vec(), what)),
             }
             if files > 0 && (dir == 0 || !subdirs.is_empty()) && wrong.is_none() {
@@ -195,27 +195,27 @@ impl Scanner<'_> {
 }
 
 /// A name that a file set has.
-pub(super) enum Item {
+pub(super) enum ScanItem {
     Marker,
     File(u32),
     Dir(u32),
 }
 
 /// What a name in a directory is, if a file set may have it.
-pub(super) fn classify(dir: Fd, is_root: bool, name: &CStr, kind: FileType) -> Result<Item, Foreign> {
+pub(super) fn classify(dir: Fd, is_root: bool, name: &CStr, kind: FileType) -> Result<ScanItem, Foreign> {
     let kind = match kind {
         FileType::Unknown => fd::stat_at(dir, name).map_or(FileType::Unknown, |stat| stat.kind),
         kind => kind,
     };
     let markers = [MARKER.as_bytes(), UNFINISHED.as_bytes()];
     if is_root && markers.contains(&name.to_bytes()) && kind == FileType::RegularFile {
-        return Ok(Item::Marker);
+        return Ok(ScanItem::Marker);
     }
     match (kind, Name::parse(name.to_bytes()).and_then(|n| u32::try_from(n).ok())) {
-        (FileType::Symlink, Some(serial)) if is_own_link(dir, name) => Ok(Item::File(serial)),
+        (FileType::Symlink, Some(serial)) if is_own_link(dir, name) => Ok(ScanItem::File(serial)),
         (FileType::Symlink, _) => Err(Foreign::Link),
-        (FileType::RegularFile, Some(serial)) => Ok(Item::File(serial)),
-        (FileType::Directory, Some(serial)) => Ok(Item::Dir(serial)),
+        (FileType::RegularFile, Some(serial)) => Ok(ScanItem::File(serial)),
+        (FileType::Directory, Some(serial)) => Ok(ScanItem::Dir(serial)),
         (FileType::RegularFile | FileType::Directory, None) => Err(Foreign::Name),
         _ => Err(Foreign::of_kind(kind).unwrap_or(Foreign::Name)),
     }
@@ -241,8 +241,8 @@ impl Scan {
 
     /// The shape of the tree, if it is one that a set of so many files and leaf directories could have: serials from 1 without
     /// gaps, no directory empty but the leaf directories. Else the directory and what is wrong with it.
-    fn shape(&self, spec: &FilesetSpec) -> Result<Found, (u32, String)> {
-        let mut found = Found { levels: self.levels, ..Found::default() };
+    fn shape(&self, spec: &FilesetSpec) -> Result<FoundShape, (u32, String)> {
+        let mut found = FoundShape { levels: self.levels, ..FoundShape::default() };
         let mut number = vec![0_u32; self.dirs.len()];
         // The directories that hold files come first, then those that hold leaf directories; each lot in the order found.
         let empty = |dir: &Dir| dir.files == 0 && dir.subdirs == 0;
@@ -306,7 +306,7 @@ fn text(serial: u32) -> String {
 }
 
 /// The shape of a tree that was adopted before, or with `adopt` of one that could be; `None` where there is neither.
-pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<Found>, Error> {
+pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<FoundShape>, Error> {
     // A root that is not there would be made by `take`: nothing to adopt then.
     if spec.place().is_none() || fd::lstat(&spec.root()).is_err() {
         return Ok(None);
@@ -314,7 +314,7 @@ pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<Found>
     let never = AtomicBool::new(false);
     let read = |fd: Fd, path: &Path| {
         let wrong = |path: PathBuf, why: String| Error::Adopt { set: spec.name.clone(), path, why };
-        let scan = scan_for(&spec.name, path, fd, Known::Any, &never).map_err(|e| match e {
+        let scan = scan_for(&spec.name, path, fd, KnownTree::Any, &never).map_err(|e| match e {
             Error::Foreign { path, what, .. } => wrong(path, format!("is not part of a file set: {what}")),
             e => e,
         })?;

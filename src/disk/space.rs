@@ -36,11 +36,11 @@ pub struct LowSpace {
 
 /// Looks at the file systems of a run while it runs.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct SpaceWatch {
     paths: Vec<PathBuf>,
 }
 
-impl Watch {
+impl SpaceWatch {
     /// The file systems of these directories, each once. One that can't be looked at is left out.
     pub fn new<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> Self {
         let mut devices = Vec::new();

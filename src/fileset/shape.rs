@@ -109,7 +109,7 @@ impl Shape {
 
     /// A tree as found: parents, serials, and for each directory how many files came before it; likewise for the leaf
     /// directories from `split` on.
-    pub(crate) fn found(dirs: Found) -> Self {
+    pub(crate) fn found(dirs: FoundShape) -> Self {
         let files = Holders::new(dirs.first_file, dirs.files);
         let leafs = Holders::new(dirs.first_leaf, dirs.leafdirs);
         let split = files.first.len() as u32;
@@ -163,7 +163,7 @@ impl Shape {
 
 /// A tree read from a disk, in the order that [`Shape`] wants.
 #[derive(Default, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundShape {
     pub(crate) parent: Vec<u32>,
     pub(crate) serial: Vec<u32>,
     pub(crate) first_file: Vec<u32>,
@@ -181,7 +181,7 @@ struct ShapeBuilder {
 }
 
 /// A directory that still gets subdirectories.
-struct Open {
+struct OpenShape {
     dir: u32,
     last: u32,
     width: u64,
@@ -198,7 +198,7 @@ impl ShapeBuilder {
         first: &mut Vec<u32>,
     ) -> Result<u32, ShapeError> {
         let mut made = 0;
-        let mut open = vec![Open { dir: 0, last: used, width: u64::MAX }];
+        let mut open = vec![OpenShape { dir: 0, last: used, width: u64::MAX }];
         while made < wanted {
             // The root never closes: its width is endless.
             let Some(top) = open.last_mut() else { break };
@@ -224,7 +224,7 @@ impl ShapeBuilder {
             } else if level > MAX_LEVELS {
                 return Err(ShapeError::Levels);
             } else {
-                open.push(Open { dir, last: 0, width });
+                open.push(OpenShape { dir, last: 0, width });
             }
         }
         Ok(open[0].last)

@@ -3,7 +3,7 @@
 //! Implicit: directories are compact arrays ([`super::shape`]), everything about a file is computed from its number and the
 //! layout seed. Pure: no disk, no clock, no thread. What is on the disk *now* is for [`super::state`].
 
-use super::shape::{Found, Rule, Shape, ShapeError};
+use super::shape::{FoundShape, Rule, Shape, ShapeError};
 use super::sizes::Sizes;
 use super::{FilesetSpec, Name};
 use crate::random::{self, Quantity, mix};
@@ -63,7 +63,7 @@ impl Tree {
     }
 
     /// A tree that was found on a disk: its shape is what it is.
-    pub(crate) fn adopted(spec: &FilesetSpec, layout_seed: u64, found: Found) -> Self {
+    pub(crate) fn adopted(spec: &FilesetSpec, layout_seed: u64, found: FoundShape) -> Self {
         Self::with_shape(spec, layout_seed, Shape::found(found))
     }
 

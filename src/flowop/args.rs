@@ -2,7 +2,7 @@
 
 use crate::diag::{Code, Diagnostic};
 use crate::flowop::slots::{MAX_FD, SlotRule};
-use crate::model::Value;
+use crate::model::ModelValue;
 use crate::random::Quantity;
 use crate::source::Span;
 use crate::spec::{Dialect, Flowop};
@@ -40,7 +40,7 @@ pub trait World {
     /// All flowops of that name.
     fn targets(&self, name: &str) -> Vec<TargetInfo>;
     /// Something to draw from.
-    fn quantity(&self, value: &Value, span: Span) -> Result<Quantity, Diagnostic>;
+    fn quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic>;
 }
 
 /// The attributes of one flowop.
@@ -56,14 +56,14 @@ pub struct Args<'a> {
     /// Its number in the plan.
     pub id: usize,
     /// Attribute, value, and where that was written.
-    pub values: Vec<(&'static str, Value, Span)>,
+    pub values: Vec<(&'static str, ModelValue, Span)>,
     /// What it can refer to.
     pub world: &'a dyn World,
 }
 
 impl Args<'_> {
     /// An attribute's value and place.
-    pub fn value(&self, attr: &str) -> Option<(&Value, Span)> {
+    pub fn value(&self, attr: &str) -> Option<(&ModelValue, Span)> {
         self.values.iter().rev().find(|(n, _, _)| *n == attr).map(|(_, v, s)| (v, *s))
     }
 
@@ -180,23 +180,23 @@ impl Args<'_> {
 }
 
 /// A whole number out of a value; switches count 1 and 0, as in Filebench.
-pub fn int(value: &Value) -> Option<u64> {
+pub fn int(value: &ModelValue) -> Option<u64> {
     match value {
-        Value::Int(n) => u64::try_from(*n).ok(),
-        Value::Bool(b) => Some(u64::from(*b)),
-        Value::Float(x) if *x >= 0.0 => Some(*x as u64),
-        Value::Text(s) => s.trim().parse().ok(),
+        ModelValue::Int(n) => u64::try_from(*n).ok(),
+        ModelValue::Bool(b) => Some(u64::from(*b)),
+        ModelValue::Float(x) if *x >= 0.0 => Some(*x as u64),
+        ModelValue::Text(s) => s.trim().parse().ok(),
         _ => None,
     }
 }
 
 /// A switch out of a value; numbers are on if not 0, as in Filebench.
-pub fn switch(value: &Value) -> Option<bool> {
+pub fn switch(value: &ModelValue) -> Option<bool> {
     match value {
-        Value::Bool(b) => Some(*b),
-        Value::Int(n) => Some(*n != 0),
-        Value::Float(x) => Some(*x != 0.0),
-        Value::Text(s) => crate::model::fit::switch(s),
+        ModelValue::Bool(b) => Some(*b),
+        ModelValue::Int(n) => Some(*n != 0),
+        ModelValue::Float(x) => Some(*x != 0.0),
+        ModelValue::Text(s) => crate::model::fit::switch(s),
         _ => None,
     }
 }

@@ -56,7 +56,7 @@ fn lower_buffered(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
 
 /// The buffer of one slot.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct BufferedStream {
     /// Page aligned, so that it can be used with `O_DIRECT`.
     memory: Map,
     /// Bytes read and not yet taken, or gathered and not yet written.
@@ -67,7 +67,7 @@ pub(super) struct Stream {
     opening: u64,
 }
 
-impl Stream {
+impl BufferedStream {
     /// What is gathered goes to the file.
     fn flush(&mut self, engine: &dyn Engine, handle: &mut Handle) -> Result<u64, Errno> {
         if !self.dirty {
@@ -253,7 +253,7 @@ fn make(cx: &mut OpCx<'_>, slot: usize, opening: u64) -> bool {
         let n = cx.slots.len();
         cx.slots.streams.resize_with(n, || None);
     }
-    cx.slots.streams[slot] = Some(Box::new(Stream { memory, held: 0..0, dirty: false, opening }));
+    cx.slots.streams[slot] = Some(Box::new(BufferedStream { memory, held: 0..0, dirty: false, opening }));
     cx.restamp();
     true
 }

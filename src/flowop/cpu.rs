@@ -80,7 +80,7 @@ impl Step for HogStep {
 /// What a fraction of seconds has behind its point.
 fn fraction_ns(args: &Args<'_>) -> u64 {
     match args.value("value") {
-        Some((crate::model::Value::Float(x), _)) if *x >= 0.0 => (x.fract() * 1e9) as u64,
+        Some((crate::model::ModelValue::Float(x), _)) if *x >= 0.0 => (x.fract() * 1e9) as u64,
         _ => 0,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::slots::FileRef;
-use super::{At, Effects, Family, Kind, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step, UnitKind};
 use crate::diag::Diagnostic;
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -74,7 +74,7 @@ impl Stateless for Leaf {
 
     fn effects(&self) -> Effects {
         let made = if self.make { Want::Existing } else { Want::Absent };
-        Effects { makes: vec![(self.set, made, Kind::LeafDir)], sets: vec![self.set], ..Effects::default() }
+        Effects { makes: vec![(self.set, made, UnitKind::LeafDir)], sets: vec![self.set], ..Effects::default() }
     }
 
     #[inline]

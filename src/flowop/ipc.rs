@@ -56,7 +56,7 @@ pub(super) const FAMILY: Family = Family {
 
 fn lower_ipc(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     Ok(match args.spec.name {
-        "semblock" => Arc::new(Block {
+        "semblock" => Arc::new(SemBlockOp {
             id: args.id,
             value: args.quantity_or("value", 0)?,
             highwater: args.int("highwater", 1)?.min(i32::MAX as u64) as u32,
@@ -89,13 +89,13 @@ fn partners(args: &Args<'_>, kind: &str) -> Result<Vec<usize>, Diagnostic> {
 }
 
 #[derive(Clone, Debug)]
-struct Block {
+struct SemBlockOp {
     id: usize,
     value: Quantity,
     highwater: u32,
 }
 
-impl Op for Block {
+impl Op for SemBlockOp {
     fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         Box::new(BlockStep { value: self.value.clone(), pair: at.semaphores[self.id][at.ordinal].clone() })
     }

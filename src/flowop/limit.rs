@@ -58,11 +58,11 @@ pub(super) const FAMILY: Family = Family {
 fn lower_limit(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     let unit = match args.spec.name {
         "eventlimit" => return Ok(Arc::new(EventLimit)),
-        "iopslimit" => Unit::Io,
-        "opslimit" => Unit::Op,
-        _ => Unit::MiB,
+        "iopslimit" => LimitUnit::Io,
+        "opslimit" => LimitUnit::Op,
+        _ => LimitUnit::MiB,
     };
-    Ok(Arc::new(Limit { unit, counter: Counter::new(args, unit != Unit::Op)?, target: args.text("target") }))
+    Ok(Arc::new(Limit { unit, counter: Counter::new(args, unit != LimitUnit::Op)?, target: args.text("target") }))
 }
 
 #[derive(Debug)]
@@ -93,7 +93,7 @@ fn pay(cx: &mut OpCx<'_>, events: u64) -> Outcome {
 
 /// What one event pays for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Unit {
+enum LimitUnit {
     Io,
     Op,
     MiB,
@@ -101,7 +101,7 @@ enum Unit {
 
 #[derive(Clone, Debug)]
 struct Limit {
-    unit: Unit,
+    unit: LimitUnit,
     counter: Counter,
     target: Option<String>,
 }
@@ -121,7 +121,7 @@ impl Op for Limit {
 }
 
 struct LimitStep {
-    unit: Unit,
+    unit: LimitUnit,
     counter: Counter,
     /// The counter at the last turn; the first turn only looks.
     seen: Option<u64>,
@@ -137,10 +137,10 @@ impl Step for LimitStep {
             self.seen = None;
             return Outcome::Ok;
         }
-        let now = if self.unit == Unit::MiB { self.counter.bytes(cx) } else { self.counter.ops(cx) };
+        let now = if self.unit == LimitUnit::MiB { self.counter.bytes(cx) } else { self.counter.ops(cx) };
         let Some(seen) = self.seen.replace(now) else { return Outcome::Ok };
         let moved = now.saturating_sub(seen);
-        let events = if self.unit == Unit::MiB { self.bytes_to_events(moved) } else { moved };
+        let events = if self.unit == LimitUnit::MiB { self.bytes_to_events(moved) } else { moved };
         if events == 0 {
             cx.begin();
             return cx.end(0);
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn bytes_are_paid_in_mib_and_the_surplus_is_kept() {
         let counter = Counter::totals(true);
-        let mut step = LimitStep { unit: Unit::MiB, counter, seen: None, paid_ahead: 0 };
+        let mut step = LimitStep { unit: LimitUnit::MiB, counter, seen: None, paid_ahead: 0 };
         let mut paid = 0;
         for _ in 0..1000 {
             paid += step.bytes_to_events(100_000);

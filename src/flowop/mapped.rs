@@ -7,7 +7,7 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{FileUse, Offsets, Place, exactly, largest, workingset};
+use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::os::Errno;
@@ -68,7 +68,7 @@ fn lower_mapped(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     Ok(Arc::new(Mapped {
         file,
         iosize: args.need_iosize()?,
-        place: Place::with_offset(args)?,
+        place: OffsetSource::with_offset(args)?,
         workingset: workingset(args)?,
         write,
     }))
@@ -78,7 +78,7 @@ fn lower_mapped(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
 struct Mapped {
     file: FileUse,
     iosize: Quantity,
-    place: Place,
+    place: OffsetSource,
     workingset: Quantity,
     write: bool,
 }

@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{Effects, Family, Kind, Op, OpCx, Outcome, Stateless};
+use super::{Effects, Family, Op, OpCx, Outcome, Stateless, UnitKind};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
 use crate::fileset::{Name, Want};
@@ -107,8 +107,8 @@ impl Stateless for Delete {
 
     fn effects(&self) -> Effects {
         let effects = self.file.effects();
-        let makes = effects.sets.iter().map(|set| (*set, Want::Absent, Kind::File)).collect();
-        let makes_in_slot = effects.sets.is_empty().then_some((Want::Absent, Kind::File));
+        let makes = effects.sets.iter().map(|set| (*set, Want::Absent, UnitKind::File)).collect();
+        let makes_in_slot = effects.sets.is_empty().then_some((Want::Absent, UnitKind::File));
         Effects { makes, makes_in_slot, ..effects }
     }
 

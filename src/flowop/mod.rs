@@ -174,18 +174,18 @@ pub enum Outcome {
     /// No file is left that it could work on, and nothing in the plan makes one.
     Exhausted,
     /// All that is left are files that only starved threads could make.
-    Stuck(Box<Failure>),
+    Stuck(Box<OpFailure>),
     /// A `finishoncount` or `finishonbytes` was reached.
     Finished,
     /// It failed.
-    Failed(Box<Failure>),
+    Failed(Box<OpFailure>),
     /// Something that is not the set's own stands where it would have worked: the run ends, however errors are taken.
-    Refused(Box<Failure>),
+    Refused(Box<OpFailure>),
 }
 
 /// Why a step failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure {
+pub struct OpFailure {
     /// What was tried, with its outcome: `open failed`, `slot 3 is already open`.
     pub what: String,
     /// The file, if there was one.
@@ -231,15 +231,15 @@ pub struct SemPair {
     pub high: Semaphore,
 }
 
-pub use aio::{Aio, How as AioHow, Outstanding, Pool as AioPool};
+pub use aio::{Aio, AioHow, Outstanding, Pool as AioPool};
 
 /// What a step needs from its thread, and what it does to file sets.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
     /// States of files that it brings about: `Existing` for a createfile, `Absent` for a deletefile.
-    pub makes: Vec<(usize, Want, Kind)>,
+    pub makes: Vec<(usize, Want, UnitKind)>,
     /// The state that it brings about for whatever file is in its slot, when it names no file set.
-    pub makes_in_slot: Option<(Want, Kind)>,
+    pub makes_in_slot: Option<(Want, UnitKind)>,
     /// File sets that it works on.
     pub sets: Vec<usize>,
     /// File sets whose files it moves about without there being more or fewer of them.
@@ -281,7 +281,7 @@ pub enum Unit {
 
 /// Files, or the empty directories of `leafdirs`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub enum UnitKind {
     /// Files.
     File,
     /// Empty directories.

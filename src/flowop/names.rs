@@ -10,7 +10,7 @@ use super::cx::PickBy;
 use super::meta::by_name;
 use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{Effects, Family, Kind, Op, OpCx, Outcome, Stateless};
+use super::{Effects, Family, Op, OpCx, Outcome, Stateless, UnitKind};
 use crate::diag::Diagnostic;
 use crate::fileset::Want;
 use crate::os::Errno;
@@ -75,7 +75,7 @@ impl Stateless for Move {
     }
 
     fn effects(&self) -> Effects {
-        let makes = if self.link { vec![(self.set, Want::Existing, Kind::File)] } else { Vec::new() };
+        let makes = if self.link { vec![(self.set, Want::Existing, UnitKind::File)] } else { Vec::new() };
         let links = if self.link { vec![self.set] } else { Vec::new() };
         Effects { makes, links, moves: vec![self.set], sets: vec![self.set], ..Effects::default() }
     }
@@ -148,7 +148,7 @@ impl Stateless for Symlink {
     }
 
     fn effects(&self) -> Effects {
-        Effects { makes: vec![(self.set, Want::Existing, Kind::File)], sets: vec![self.set], ..Effects::default() }
+        Effects { makes: vec![(self.set, Want::Existing, UnitKind::File)], sets: vec![self.set], ..Effects::default() }
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::transfer::FileUse;
-use super::{Effects, Family, Kind, Op, OpCx, Outcome, Stateless};
+use super::{Effects, Family, Op, OpCx, Outcome, Stateless, UnitKind};
 use crate::diag::Diagnostic;
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Way};
@@ -50,18 +50,18 @@ fn lower_open(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
         Arc::new(Close { file: FileUse::new(args, false)? })
     } else {
         let set = args.need_fileset()?.id;
-        Arc::new(Open { file: FileUse::new(args, io)?, set, create: !io })
+        Arc::new(OpenOp { file: FileUse::new(args, io)?, set, create: !io })
     })
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenOp {
     file: FileUse,
     set: usize,
     create: bool,
 }
 
-impl Stateless for Open {
+impl Stateless for OpenOp {
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -71,7 +71,7 @@ impl Stateless for Open {
     }
 
     fn effects(&self) -> Effects {
-        let makes = if self.create { vec![(self.set, Want::Existing, Kind::File)] } else { Vec::new() };
+        let makes = if self.create { vec![(self.set, Want::Existing, UnitKind::File)] } else { Vec::new() };
         Effects { makes, ..self.file.effects() }
     }
 

@@ -1,7 +1,7 @@
 //! `read`: one read from a file, at random or on from the last.
 
 use super::args::Args;
-use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, units, workingset};
+use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step, short};
 use crate::diag::Diagnostic;
 use crate::os::Errno;
@@ -42,7 +42,7 @@ fn lower_read(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     Ok(Arc::new(Read {
         file: FileUse::new(args, true)?,
         iosize: args.need_iosize()?,
-        place: Place::new(args)?,
+        place: OffsetSource::new(args)?,
         workingset: workingset(args)?,
     }))
 }
@@ -51,7 +51,7 @@ fn lower_read(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
 struct Read {
     file: FileUse,
     iosize: Quantity,
-    place: Place,
+    place: OffsetSource,
     workingset: Quantity,
 }
 
@@ -59,7 +59,7 @@ impl Op for Read {
     fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
         let offsets = Offsets::new(self.place.clone(), workingset);
-        Box::new(ReadStep { target: Target::new(self.file.clone(), self.iosize.clone(), offsets) })
+        Box::new(ReadStep { target: TransferTarget::new(self.file.clone(), self.iosize.clone(), offsets) })
     }
 
     fn describe(&self) -> String {
@@ -85,7 +85,7 @@ impl Op for Read {
 }
 
 struct ReadStep {
-    target: Target,
+    target: TransferTarget,
 }
 
 impl Step for ReadStep {

@@ -1,6 +1,6 @@
 //! A thread's file slots: which file each holds, and which one a flowop means.
 
-use super::buffered::Stream;
+use super::buffered::BufferedStream;
 use crate::engine::Handle;
 
 /// The highest slot that `fd=` can name.
@@ -52,7 +52,7 @@ pub struct SlotRule {
 pub struct Slots {
     table: Vec<Slot>,
     /// The buffers of `bufread` and `bufwrite`, by slot; none as long as no such flowop has run.
-    pub(super) streams: Vec<Option<Box<Stream>>>,
+    pub(super) streams: Vec<Option<Box<BufferedStream>>>,
     openings: u64,
     /// Changes with whatever may change in a slot.
     version: u64,

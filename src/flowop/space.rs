@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::sync::on_handle;
-use super::transfer::{FileUse, Offsets, Place, workingset};
+use super::transfer::{FileUse, OffsetSource, Offsets, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::{self, Quantity};
@@ -94,14 +94,14 @@ fn lower_space(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
                 file,
                 source,
                 size: args.quantity_or("iosize", 0)?,
-                place: Place::with_offset(args)?,
+                place: OffsetSource::with_offset(args)?,
                 workingset: workingset(args)?,
             })
         }
         word => Arc::new(FileRange {
             file,
             size: args.need_iosize()?,
-            place: Place::with_offset(args)?,
+            place: OffsetSource::with_offset(args)?,
             workingset: workingset(args)?,
             punch: word == "punchhole",
         }),
@@ -138,7 +138,7 @@ impl Stateless for Truncate {
 struct FileRange {
     file: FileUse,
     size: Quantity,
-    place: Place,
+    place: OffsetSource,
     workingset: Quantity,
     punch: bool,
 }
@@ -187,7 +187,7 @@ struct CopyRange {
     file: FileUse,
     source: usize,
     size: Quantity,
-    place: Place,
+    place: OffsetSource,
     workingset: Quantity,
 }
 

@@ -11,7 +11,7 @@ use crate::random;
 
 /// What is wanted of every thread.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Wanted {
+pub struct WantedStream {
     /// How many operations are hashed.
     pub hashed: u64,
     /// How many are kept in full.
@@ -34,9 +34,9 @@ pub struct Entry {
 /// The stream of one thread.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    wanted: Wanted,
+    wanted: WantedStream,
     /// By flowop of the thread: whether it belongs to the stream, and whether it has an offset.
-    shapes: Vec<Shape>,
+    shapes: Vec<StreamShape>,
     seen: u64,
     hash: u64,
     entries: Vec<Entry>,
@@ -44,7 +44,7 @@ pub struct Stream {
 
 /// What a stream holds of a flowop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shape {
+pub enum StreamShape {
     /// Nothing: it waits, counts or limits.
     Absent,
     /// The file: it opens, removes, asks.
@@ -67,18 +67,18 @@ pub struct Sum {
 
 impl Stream {
     /// An empty stream for a thread with these flowops. The memory for its first entries is taken now, for more as they come.
-    pub fn new(wanted: Wanted, shapes: Vec<Shape>) -> Self {
+    pub fn new(wanted: WantedStream, shapes: Vec<StreamShape>) -> Self {
         Self { wanted, shapes, seen: 0, hash: 0, entries: Vec::with_capacity(wanted.kept.min(AT_FIRST)) }
     }
 
     /// Takes note of an operation.
     #[cold]
     pub fn push(&mut self, flowop: usize, file: Option<FileRef>, offset: u64, size: u64) {
-        let shape = self.shapes.get(flowop).copied().unwrap_or(Shape::Absent);
-        if shape == Shape::Absent {
+        let shape = self.shapes.get(flowop).copied().unwrap_or(StreamShape::Absent);
+        if shape == StreamShape::Absent {
             return;
         }
-        let offset = (shape == Shape::Data).then_some(offset);
+        let offset = (shape == StreamShape::Data).then_some(offset);
         if self.seen < self.wanted.hashed {
             // No file and no offset are other than the first of either.
             let (set, index) = file.map_or((0, 0), |f| (f.set as u64 + 1, f.index));
@@ -112,15 +112,15 @@ impl Stream {
 mod tests {
     use super::*;
 
-    fn stream(wanted: Wanted) -> Stream {
-        Stream::new(wanted, vec![Shape::Data, Shape::File, Shape::Absent])
+    fn stream(wanted: WantedStream) -> Stream {
+        Stream::new(wanted, vec![StreamShape::Data, StreamShape::File, StreamShape::Absent])
     }
 
     const FILE: Option<FileRef> = Some(FileRef { set: 0, index: 0 });
 
     #[test]
     fn every_part_of_an_operation_counts() {
-        let wanted = Wanted { hashed: 10, kept: 0 };
+        let wanted = WantedStream { hashed: 10, kept: 0 };
         let sum = |flowop, file, offset, size| {
             let mut s = stream(wanted);
             s.push(flowop, file, offset, size);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn order_counts_and_so_do_only_the_first() {
-        let wanted = Wanted { hashed: 2, kept: 3 };
+        let wanted = WantedStream { hashed: 2, kept: 3 };
         let run = |offsets: &[u64]| {
             let mut s = stream(wanted);
             offsets.iter().for_each(|o| s.push(0, FILE, *o, 8));
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_no_part_and_what_moves_no_data_has_no_offset() {
-        let mut s = stream(Wanted { hashed: 9, kept: 9 });
+        let mut s = stream(WantedStream { hashed: 9, kept: 9 });
         s.push(2, FILE, 0, 0);
         s.push(1, FILE, 77, 0);
         assert_eq!(s.entries(), [Entry { flowop: 1, file: FILE, offset: None, size: 0 }]);

@@ -53,8 +53,8 @@ pub(super) const FAMILY: Family = Family {
 
 fn lower_sync(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     Ok(match args.spec.name {
-        "fsync" => Arc::new(Sync { file: FileUse::new(args, false)?, kind: Kind::All }),
-        "fdatasync" => Arc::new(Sync { file: FileUse::new(args, false)?, kind: Kind::Data }),
+        "fsync" => Arc::new(Sync { file: FileUse::new(args, false)?, kind: SyncKind::All }),
+        "fdatasync" => Arc::new(Sync { file: FileUse::new(args, false)?, kind: SyncKind::Data }),
         "syncfs" => Arc::new(SyncFs { file: FileUse::new(args, false)? }),
         _ => Arc::new(FsyncSet { set: args.need_fileset()?.id, name: args.need_fileset()?.name }),
     })
@@ -62,7 +62,7 @@ fn lower_sync(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
 
 /// What of a file is forced down.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum SyncKind {
     All,
     Data,
 }
@@ -70,7 +70,7 @@ enum Kind {
 #[derive(Debug)]
 struct Sync {
     file: FileUse,
-    kind: Kind,
+    kind: SyncKind,
 }
 
 impl Stateless for Sync {
@@ -95,14 +95,14 @@ impl Stateless for Sync {
             return cx.misuse(format!("fsync of slot {slot}, which is closed"), "open or write the file first");
         };
         let result = match self.kind {
-            Kind::All => engine.fsync(handle),
-            Kind::Data => engine.fdatasync(handle),
+            SyncKind::All => engine.fsync(handle),
+            SyncKind::Data => engine.fdatasync(handle),
         };
         match result {
             Ok(()) => cx.end(0),
             Err(errno) => {
                 let file = cx.slots.get(slot).file;
-                let what = if matches!(self.kind, Kind::All) { "fsync failed" } else { "fdatasync failed" };
+                let what = if matches!(self.kind, SyncKind::All) { "fsync failed" } else { "fdatasync failed" };
                 cx.failed(what, errno, file)
             }
         }

@@ -170,7 +170,7 @@ impl FileUse {
 
 /// Where in the file each I/O goes.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum OffsetSource {
     /// On from the last one, by the kernel's own position.
     Sequential,
     /// At random, in multiples of `align` (0: of the I/O's size), below the working set.
@@ -183,7 +183,7 @@ pub(super) enum Place {
     Same,
 }
 
-impl Place {
+impl OffsetSource {
     pub(super) fn new(args: &Args<'_>) -> Result<Self, Diagnostic> {
         let stride = args.int("stride", 0)?;
         let chosen: Vec<(&str, Self)> = [
@@ -232,7 +232,7 @@ impl Place {
 /// The offset of the next I/O of a flowop in a thread.
 #[derive(Clone, Debug)]
 pub(super) struct Offsets {
-    place: Place,
+    place: OffsetSource,
     /// `workingset`, drawn once; 0: the whole file.
     workingset: u64,
     /// What `places` was computed for, and it.
@@ -241,7 +241,7 @@ pub(super) struct Offsets {
 }
 
 impl Offsets {
-    pub(super) fn new(place: Place, workingset: u64) -> Self {
+    pub(super) fn new(place: OffsetSource, workingset: u64) -> Self {
         Self { place, workingset, cached: (0, 0), places: 0 }
     }
 
@@ -251,11 +251,11 @@ impl Offsets {
     pub(super) fn next(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<Option<u64>, Outcome> {
         let nominal = cx.slots.get(slot).nominal;
         let offset = match self.place {
-            Place::Sequential => {
+            OffsetSource::Sequential => {
                 cx.last_offset = cx.slots.get(slot).handle.map_or(0, |handle| handle.position);
                 return Ok(None);
             }
-            Place::Random { align } => {
+            OffsetSource::Random { align } => {
                 if self.cached != (nominal, len) {
                     self.fit(cx, nominal, len, align)?;
                 }
@@ -288,20 +288,20 @@ impl Offsets {
         let end = if self.workingset > 0 { self.workingset.min(nominal) } else { nominal };
         let Some(handle) = cx.handle(slot) else { return 0 };
         match self.place {
-            Place::Same => last,
-            Place::Backward => {
+            OffsetSource::Same => last,
+            OffsetSource::Backward => {
                 if handle.cursor < len {
                     handle.cursor = end.max(len);
                 }
                 handle.cursor -= len;
                 handle.cursor
             }
-            Place::Stride(gap) => {
+            OffsetSource::Stride(gap) => {
                 let at = if handle.cursor + len > end { 0 } else { handle.cursor };
                 handle.cursor = at + len + gap;
                 at
             }
-            Place::Sequential | Place::Random { .. } => 0,
+            OffsetSource::Sequential | OffsetSource::Random { .. } => 0,
         }
     }
 }
@@ -317,12 +317,12 @@ pub(super) fn largest(iosize: &Quantity) -> u64 {
 }
 
 /// What the sizes and offsets of a flowop's I/O are made of.
-pub(super) fn units(iosize: &Quantity, place: &Place) -> Vec<Unit> {
+pub(super) fn units(iosize: &Quantity, place: &OffsetSource) -> Vec<Unit> {
     let mut units = vec![Unit::Attribute("iosize", iosize.clone())];
     units.extend(match place {
-        Place::Random { align: n @ 1.. } => Some(Unit::Attribute("align", (*n).into())),
-        Place::Stride(n @ 1..) => Some(Unit::Attribute("stride", (*n).into())),
-        Place::Backward => Some(Unit::FileSize),
+        OffsetSource::Random { align: n @ 1.. } => Some(Unit::Attribute("align", (*n).into())),
+        OffsetSource::Stride(n @ 1..) => Some(Unit::Attribute("stride", (*n).into())),
+        OffsetSource::Backward => Some(Unit::FileSize),
         _ => None,
     });
     units
@@ -344,17 +344,17 @@ pub(super) struct Aim {
 
 /// What a flowop that reads or writes aims at, with the state of one thread.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct TransferTarget {
     pub(super) file: FileUse,
     pub(super) iosize: Quantity,
     pub(super) offsets: Offsets,
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<KnownSize>,
 }
 
 /// What the last aim found out, for as long as the slot holds a file of that set and size: random I/O of one size in one
 /// slot then needs no more than a draw.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownSize {
     pub(super) slot: usize,
     pub(super) len: u64,
     /// The open file, for calls that leave it as it is.
@@ -367,7 +367,7 @@ pub(super) struct Known {
     places: u64,
 }
 
-impl Known {
+impl KnownSize {
     /// The offset of the next I/O, if the slot still holds such a file.
     #[inline]
     pub(super) fn aim(&mut self, slots: &mut Slots, rng: &mut Rng) -> Option<u64> {
@@ -390,7 +390,7 @@ impl Known {
     }
 }
 
-impl Target {
+impl TransferTarget {
     pub(super) fn new(file: FileUse, iosize: Quantity, offsets: Offsets) -> Self {
         Self { file, iosize, offsets, known: None }
     }
@@ -413,10 +413,10 @@ impl Target {
         let len = self.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?;
         let state = cx.slots.get(slot);
-        if let (Place::Random { align }, Quantity::Const(_), 0, Some(file), Some(handle)) =
+        if let (OffsetSource::Random { align }, Quantity::Const(_), 0, Some(file), Some(handle)) =
             (&self.offsets.place, &self.iosize, self.file.slot.rotate, state.file, state.handle)
         {
-            self.known = Some(Known {
+            self.known = Some(KnownSize {
                 slot,
                 handle,
                 version: cx.slots.version(),

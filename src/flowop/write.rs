@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{Aim, FileUse, Offsets, Place, Target, exactly, largest, units, workingset};
+use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Step, Unit, short};
 use crate::diag::Diagnostic;
 use crate::os::Errno;
@@ -65,14 +65,14 @@ pub(super) const FAMILY: Family = Family {
 
 fn lower_write(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     let end = match args.spec.name {
-        "write" => End::No,
-        "appendfile" => End::Whole,
-        _ => End::Random,
+        "write" => WriteEnd::No,
+        "appendfile" => WriteEnd::Whole,
+        _ => WriteEnd::Random,
     };
     Ok(Arc::new(Write {
         file: FileUse::new(args, true)?,
         iosize: args.need_iosize()?,
-        place: Place::new(args)?,
+        place: OffsetSource::new(args)?,
         workingset: workingset(args)?,
         end,
         wrap: args.int("wrap", 0)?,
@@ -82,7 +82,7 @@ fn lower_write(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
 
 /// Whether the write goes to the end of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+enum WriteEnd {
     /// No: where `place` says.
     No,
     /// Yes, all of `iosize`.
@@ -95,9 +95,9 @@ enum End {
 struct Write {
     file: FileUse,
     iosize: Quantity,
-    place: Place,
+    place: OffsetSource,
     workingset: Quantity,
-    end: End,
+    end: WriteEnd,
     wrap: u64,
     fsync_every: u64,
 }
@@ -106,7 +106,7 @@ impl Op for Write {
     fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
         let offsets = Offsets::new(self.place.clone(), workingset);
-        let target = Target::new(self.file.clone(), self.iosize.clone(), offsets);
+        let target = TransferTarget::new(self.file.clone(), self.iosize.clone(), offsets);
         Box::new(WriteStep { op: self, target, unsynced: 0 })
     }
 
@@ -125,15 +125,15 @@ impl Op for Write {
 
     fn effects(&self) -> Effects {
         let mut units = units(&self.iosize, &self.place);
-        units.extend((self.end != End::No).then_some(Unit::FileSize));
-        units.extend((self.end == End::Random).then_some(Unit::Byte));
+        units.extend((self.end != WriteEnd::No).then_some(Unit::FileSize));
+        units.extend((self.end == WriteEnd::Random).then_some(Unit::Byte));
         Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), units, ..self.file.effects() }
     }
 }
 
 struct WriteStep<'r> {
     op: &'r Write,
-    target: Target,
+    target: TransferTarget,
     /// Bytes written since the last fsync of `fsyncevery=`.
     unsynced: u64,
 }
@@ -160,7 +160,7 @@ impl Step for WriteStep<'_> {
             return outcome;
         }
         cx.begin();
-        if op.end != End::No {
+        if op.end != WriteEnd::No {
             let engine = cx.engine;
             let Some(handle) = cx.handle(slot) else { return Outcome::Over };
             if let Err(errno) = engine.seek_end(handle) {
@@ -181,13 +181,13 @@ impl WriteStep<'_> {
     #[inline]
     fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<(usize, Option<u64>, u64), Outcome> {
         let op = self.op;
-        if op.end == End::No {
+        if op.end == WriteEnd::No {
             let Aim { slot, offset, len } = self.target.aim(cx)?;
             return Ok((slot, offset, len));
         }
         let slot = op.file.ensure(cx)?;
         let len = op.iosize.draw(&mut cx.rng);
-        let len = if op.end == End::Random { random::below(&mut cx.rng, len) } else { len };
+        let len = if op.end == WriteEnd::Random { random::below(&mut cx.rng, len) } else { len };
         Ok((slot, None, len))
     }
 
@@ -226,16 +226,16 @@ pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: O
 /// `wrap=`: a sequential writer goes back to the start of its file, and an appender cuts it to nothing, before it would pass
 /// the bound. Not part of the operation: neither timed nor counted as one.
 #[inline]
-fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: End) -> Result<(), Outcome> {
+fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: WriteEnd) -> Result<(), Outcome> {
     let engine = cx.engine;
     let Some(handle) = cx.handle(slot) else { return Err(Outcome::Over) };
-    let reach = if end == End::No { handle.position } else { handle.size };
+    let reach = if end == WriteEnd::No { handle.position } else { handle.size };
     if reach + len <= wrap {
         return Ok(());
     }
     let mut calls = 1;
     let again = match end {
-        End::No => engine.seek(handle, 0),
+        WriteEnd::No => engine.seek(handle, 0),
         // Others may have appended and cut meanwhile: ask before cutting.
         _ => match engine.stat_open(handle) {
             Ok(stat) if stat.size + len <= wrap => {

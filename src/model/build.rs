@@ -30,7 +30,7 @@ pub fn build(
 ) -> Vec<Command> {
     let mut composites: HashSet<String> = known.composites.iter().cloned().collect();
     gather_composites(nodes, &mut composites);
-    let mut builder = Builder { table, dialect, composites, found };
+    let mut builder = ModelBuilder { table, dialect, composites, found };
     builder.commands(nodes)
 }
 
@@ -67,14 +67,14 @@ fn bare_text(value: &Value) -> Option<String> {
     }
 }
 
-struct Builder<'a> {
+struct ModelBuilder<'a> {
     table: &'a SpecTable,
     dialect: Dialect,
     composites: HashSet<String>,
     found: &'a mut Vec<Diagnostic>,
 }
 
-impl Builder<'_> {
+impl ModelBuilder<'_> {
     fn error(&mut self, diagnostic: Diagnostic) {
         diag::push(self.found, diagnostic);
     }

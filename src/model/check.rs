@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<Diagnostic>) {
     without_effect(&model.commands, found);
     times(&model.commands, found);
-    let mut names = Names::default();
+    let mut names = DefinedNames::default();
     names.filesets.extend(known.filesets.iter().cloned());
     names.targets.extend(known.targets.iter().cloned());
     names.variables.extend(known.variables.iter().cloned());
@@ -161,7 +161,7 @@ fn of_flowop(flowop: &FlowopDef, each: &mut dyn FnMut(&str)) {
 }
 
 #[derive(Default)]
-struct Names {
+struct DefinedNames {
     filesets: HashSet<String>,
     targets: HashSet<String>,
     variables: HashSet<String>,
@@ -171,7 +171,7 @@ struct Names {
     open_targets: bool,
 }
 
-impl Names {
+impl DefinedNames {
     fn gather(&mut self, commands: &[Command]) {
         for command in commands {
             match &command.kind {
@@ -214,7 +214,7 @@ impl Names {
 const MOST_COMPARED: u32 = 100;
 
 struct Checker<'a> {
-    names: &'a Names,
+    names: &'a DefinedNames,
     open: bool,
     found: &'a mut Vec<Diagnostic>,
     reported: HashSet<(String, Span)>,

@@ -73,7 +73,7 @@ impl RandomExpr {
 
 /// What an expression is worth.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Value {
+pub enum ModelValue {
     /// A switch.
     Bool(bool),
     /// A whole number.
@@ -88,7 +88,7 @@ pub enum Value {
     Table(Arc<[Vec<f64>]>),
 }
 
-impl Value {
+impl ModelValue {
     /// As `echo` prints it.
     pub fn print(&self) -> String {
         match self {
@@ -127,7 +127,7 @@ impl Value {
 /// Who knows what a variable is worth.
 pub trait Lookup {
     /// The value of a variable, or of its field; `None` if nothing sets it.
-    fn value_of(&self, variable: &Variable) -> Option<Result<Value, Diagnostic>>;
+    fn value_of(&self, variable: &Variable) -> Option<Result<ModelValue, Diagnostic>>;
     /// The known name that is nearest to one that is not known.
     fn near(&self, name: &str) -> Option<String>;
     /// Takes note of a text of so many bytes that was made; an error once all of them together are too much.
@@ -180,13 +180,13 @@ pub fn from_ast(value: &Spanned<ast::Value>) -> Spanned<Expr> {
 pub const LONGEST_TEXT: usize = 64 << 10;
 
 /// What `expr` is worth now.
-pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<Value, Diagnostic> {
+pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diagnostic> {
     Ok(match &expr.node {
-        Expr::Bool(b) => Value::Bool(*b),
-        Expr::Int(n) => Value::Int(*n),
-        Expr::Float(x) => Value::Float(*x),
-        Expr::Random(r) => Value::Random(r.clone()),
-        Expr::Text(parts) => Value::Text(match parts.as_slice() {
+        Expr::Bool(b) => ModelValue::Bool(*b),
+        Expr::Int(n) => ModelValue::Int(*n),
+        Expr::Float(x) => ModelValue::Float(*x),
+        Expr::Random(r) => ModelValue::Random(r.clone()),
+        Expr::Text(parts) => ModelValue::Text(match parts.as_slice() {
             [TextPart::Text(text)] => within(text, expr.span)?.into(),
             parts => joined(parts, expr.span, scope)?.into(),
         }),
@@ -195,7 +195,7 @@ pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<Value, Diagnosti
             let (left, op, right) = &**b;
             let (one, other) = (eval(left, scope)?, eval(right, scope)?);
             if *op == Operator::Divide && is_directory(left, &one) && is_part_of_path(right, &other) {
-                Value::Text(within(&format!("{}/{}", one.print(), other.print()), expr.span)?.into())
+                ModelValue::Text(within(&format!("{}/{}", one.print(), other.print()), expr.span)?.into())
             } else {
                 arithmetic(&one, *op, &other, expr.span)?
             }
@@ -213,7 +213,7 @@ pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<Value, Diagnosti
                 }
                 table.push(cells);
             }
-            Value::Table(table.into())
+            ModelValue::Table(table.into())
         }
     })
 }
@@ -242,31 +242,32 @@ pub fn within(text: &str, span: Span) -> Result<&str, Diagnostic> {
 }
 
 /// Whether `$left/…` is a path: its value is a text that is no number, or it is `$dir`, also where that is called `100`.
-fn is_directory(left: &Spanned<Expr>, value: &Value) -> bool {
+fn is_directory(left: &Spanned<Expr>, value: &ModelValue) -> bool {
     let dir = matches!(&left.node, Expr::Var(v) if v.name == "dir" && v.field.is_none());
-    matches!(value, Value::Text(_)) && (dir || value.as_f64().is_none()) || dir && matches!(value, Value::Int(_))
+    matches!(value, ModelValue::Text(_)) && (dir || value.as_f64().is_none())
+        || dir && matches!(value, ModelValue::Int(_))
 }
 
 /// Whether what stands behind the `/` can be the name of a directory as it was written: a variable, or digits without a unit.
-fn is_part_of_path(right: &Spanned<Expr>, value: &Value) -> bool {
+fn is_part_of_path(right: &Spanned<Expr>, value: &ModelValue) -> bool {
     match &right.node {
-        Expr::Var(_) => matches!(value, Value::Text(_) | Value::Int(_) | Value::Float(_)),
+        Expr::Var(_) => matches!(value, ModelValue::Text(_) | ModelValue::Int(_) | ModelValue::Float(_)),
         Expr::Int(n) => n.to_string().len() == (right.span.end - right.span.start) as usize,
         _ => false,
     }
 }
 
-fn read(variable: &Variable, at: Span, scope: &dyn Lookup) -> Result<Value, Diagnostic> {
+fn read(variable: &Variable, at: Span, scope: &dyn Lookup) -> Result<ModelValue, Diagnostic> {
     scope.value_of(variable).unwrap_or_else(|| Err(undefined(variable, at, scope)))
 }
 
 /// The field of a random variable that is not written.
-pub(super) fn default_field(field: &str) -> Value {
+pub(super) fn default_field(field: &str) -> ModelValue {
     match field {
-        "type" => Value::Text("gamma".into()),
-        "randsrc" => Value::Text("rand48".into()),
-        "gamma" => Value::Int(1500),
-        _ => Value::Int(0),
+        "type" => ModelValue::Text("gamma".into()),
+        "randsrc" => ModelValue::Text("rand48".into()),
+        "gamma" => ModelValue::Int(1500),
+        _ => ModelValue::Int(0),
     }
 }
 
@@ -290,10 +291,10 @@ pub fn show(variable: &Variable) -> String {
     }
 }
 
-fn arithmetic(left: &Value, op: Operator, right: &Value, span: Span) -> Result<Value, Diagnostic> {
+fn arithmetic(left: &ModelValue, op: Operator, right: &ModelValue, span: Span) -> Result<ModelValue, Diagnostic> {
     let bad = |what: String| Diagnostic::error(Code::BadExpression, span, what);
     let by_zero = || bad(format!("{} divided by 0", left.print())).help("give the divisor another value than 0");
-    if let (Value::Int(a), Value::Int(b)) = (left, right) {
+    if let (ModelValue::Int(a), ModelValue::Int(b)) = (left, right) {
         let whole = match op {
             Operator::Add => a.checked_add(*b),
             Operator::Subtract => a.checked_sub(*b),
@@ -302,13 +303,13 @@ fn arithmetic(left: &Value, op: Operator, right: &Value, span: Span) -> Result<V
             Operator::Divide => a.checked_div(*b),
         };
         return whole
-            .map(Value::Int)
+            .map(ModelValue::Int)
             .ok_or_else(|| bad("the result does not fit 64 bits".to_owned()).help("use smaller numbers"));
     }
     let (Some(a), Some(b)) = (left.as_f64(), right.as_f64()) else {
         let odd = if left.as_f64().is_none() { left } else { right };
         let help = match left {
-            Value::Text(_) => "both sides must be numbers; a path or name stands in quotes: `\"$dir/01\"`",
+            ModelValue::Text(_) => "both sides must be numbers; a path or name stands in quotes: `\"$dir/01\"`",
             _ => "both sides must be numbers",
         };
         return Err(bad(format!("arithmetic with {}", odd.kind())).help(help));
@@ -321,7 +322,7 @@ fn arithmetic(left: &Value, op: Operator, right: &Value, span: Span) -> Result<V
         Operator::Divide => a / b,
     };
     if value.is_finite() {
-        Ok(Value::Float(value))
+        Ok(ModelValue::Float(value))
     } else {
         Err(bad("the result is no finite number".to_owned()).help("use smaller numbers"))
     }

@@ -10,7 +10,7 @@ pub mod fit;
 pub mod lint;
 pub mod scope;
 
-pub use expr::{Expr, Lookup, RandomCall, RandomExpr, Value, eval};
+pub use expr::{Expr, Lookup, ModelValue, RandomCall, RandomExpr, eval};
 pub use scope::{Locals, Scope, SetBy};
 
 use crate::diag::{self, Diagnostic};

@@ -3,7 +3,7 @@
 //! A value is kept until something that it was made of is set again, so that a chain of variables is followed once, however often
 //! its end is read. What a hostile script can ask for is bounded: steps, and bytes of text.
 
-use super::expr::{self, Expr, Lookup, RandomCall, RandomExpr, Value};
+use super::expr::{self, Expr, Lookup, ModelValue, RandomCall, RandomExpr};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{TextPart, Variable, VariableForm};
@@ -78,7 +78,7 @@ pub struct Scope {
     /// `${rate}`, `${stats.iocount}` and the like.
     internal: BTreeMap<String, String>,
     /// What variables are worth.
-    values: RefCell<Values>,
+    values: RefCell<ScopeValues>,
     /// Variables of the environment that were read, with their values.
     environment: RefCell<BTreeMap<String, String>>,
     /// Variables that were once set to a value made of the environment: their expressions no longer show it.
@@ -157,7 +157,7 @@ impl Scope {
     }
 
     /// What a variable is worth, by its plain name.
-    pub fn value(&self, name: &str) -> Option<Result<Value, Diagnostic>> {
+    pub fn value(&self, name: &str) -> Option<Result<ModelValue, Diagnostic>> {
         self.value_of(&Variable { form: VariableForm::Plain, name: name.to_owned(), field: None })
     }
 
@@ -238,7 +238,7 @@ impl Scope {
     }
 
     /// Evaluates a variable after those that it reads, however long the chain is: without recursion, each of them once.
-    fn resolve(&self, wanted: &Variable) -> Option<Result<Value, Diagnostic>> {
+    fn resolve(&self, wanted: &Variable) -> Option<Result<ModelValue, Diagnostic>> {
         let mut path = vec![self.node(wanted)?];
         let mut on_path = HashSet::from([wanted.clone()]);
         while let Some(node) = path.last_mut() {
@@ -267,7 +267,7 @@ impl Scope {
             let value = match &node.field {
                 None => expr::eval(&node.expr, self).map_err(Box::new),
                 Some(field) => match self.field(node, field) {
-                    Ok(Field::Value(value)) => Ok(value),
+                    Ok(Field::ModelValue(value)) => Ok(value),
                     Ok(Field::Expression(expr)) => {
                         node.reads = reads(&expr);
                         node.expr = Cow::Owned(expr);
@@ -285,23 +285,23 @@ impl Scope {
         self.values.borrow().known.get(wanted).map(|known| known.clone().map_err(|d| *d))
     }
 
-    fn node(&self, variable: &Variable) -> Option<Node<'_>> {
+    fn node(&self, variable: &Variable) -> Option<ScopeNode<'_>> {
         let expr = self.expression(variable)?;
         let (reads, field) = match &variable.field {
             None => (reads(&expr), None),
             Some(field) => (vec![Variable { field: None, ..variable.clone() }], Some(field.clone())),
         };
-        Some(Node { variable: variable.clone(), expr, reads, field })
+        Some(ScopeNode { variable: variable.clone(), expr, reads, field })
     }
 
     /// What the field of a node's variable is: the variable itself has been evaluated.
-    fn field(&self, node: &Node<'_>, field: &str) -> Result<Field, Box<Diagnostic>> {
+    fn field(&self, node: &ScopeNode<'_>, field: &str) -> Result<Field, Box<Diagnostic>> {
         let whole = Variable { field: None, ..node.variable.clone() };
         let known = self.values.borrow().known.get(&whole).cloned();
         match known.unwrap_or_else(|| expr::eval(&node.expr, self).map_err(Box::new))? {
-            Value::Random(random) => Ok(match random.field(field) {
+            ModelValue::Random(random) => Ok(match random.field(field) {
                 Some(expr) => Field::Expression(expr.clone()),
-                None => Field::Value(expr::default_field(field)),
+                None => Field::ModelValue(expr::default_field(field)),
             }),
             value => {
                 let shown = expr::show(&node.variable);
@@ -316,7 +316,7 @@ impl Scope {
 }
 
 /// A variable on the way to its value.
-struct Node<'a> {
+struct ScopeNode<'a> {
     variable: Variable,
     expr: Cow<'a, Spanned<Expr>>,
     /// What it reads that has not been looked at yet.
@@ -326,7 +326,7 @@ struct Node<'a> {
 }
 
 enum Field {
-    Value(Value),
+    ModelValue(ModelValue),
     Expression(Spanned<Expr>),
 }
 
@@ -355,8 +355,8 @@ const MOST_NEAR: u32 = 100;
 
 /// Values that are known, and what they were made of.
 #[derive(Clone, Default, Debug)]
-struct Values {
-    known: HashMap<Variable, Result<Value, Box<Diagnostic>>>,
+struct ScopeValues {
+    known: HashMap<Variable, Result<ModelValue, Box<Diagnostic>>>,
     /// By name: the variables whose values depend on it.
     readers: HashMap<String, Vec<Variable>>,
     steps: u64,
@@ -364,7 +364,7 @@ struct Values {
     near: u32,
 }
 
-impl Values {
+impl ScopeValues {
     fn note_read(&mut self, name: &str, reader: &Variable) {
         match self.readers.get_mut(name) {
             Some(readers) => readers.push(reader.clone()),
@@ -372,7 +372,7 @@ impl Values {
         }
     }
 
-    fn keep(&mut self, variable: Variable, value: Result<Value, Box<Diagnostic>>) {
+    fn keep(&mut self, variable: Variable, value: Result<ModelValue, Box<Diagnostic>>) {
         self.note_read(&variable.name.clone(), &variable);
         self.known.insert(variable, value);
     }
@@ -404,7 +404,7 @@ impl Values {
 }
 
 impl Lookup for Scope {
-    fn value_of(&self, variable: &Variable) -> Option<Result<Value, Diagnostic>> {
+    fn value_of(&self, variable: &Variable) -> Option<Result<ModelValue, Diagnostic>> {
         let known = self.values.borrow().known.get(variable).cloned();
         match known {
             Some(value) => Some(value.map_err(|d| *d)),
@@ -434,7 +434,7 @@ impl Lookup for Scope {
 #[derive(Debug)]
 pub struct Locals<'a> {
     /// Name and worth, as given at the use.
-    pub values: Vec<(String, Value)>,
+    pub values: Vec<(String, ModelValue)>,
     /// What is not local.
     pub outer: &'a dyn LookupDebug,
 }
@@ -444,18 +444,18 @@ pub trait LookupDebug: Lookup + std::fmt::Debug {}
 impl<T: Lookup + std::fmt::Debug> LookupDebug for T {}
 
 impl Locals<'_> {
-    fn local(&self, name: &str) -> Option<&Value> {
+    fn local(&self, name: &str) -> Option<&ModelValue> {
         self.values.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 }
 
 impl Lookup for Locals<'_> {
-    fn value_of(&self, variable: &Variable) -> Option<Result<Value, Diagnostic>> {
+    fn value_of(&self, variable: &Variable) -> Option<Result<ModelValue, Diagnostic>> {
         let local = self.local(&variable.name).filter(|_| variable.form == VariableForm::Plain);
         match (local, &variable.field) {
             (None, _) => self.outer.value_of(variable),
             (Some(value), None) => Some(Ok(value.clone())),
-            (Some(Value::Random(random)), Some(field)) => Some(match random.field(field) {
+            (Some(ModelValue::Random(random)), Some(field)) => Some(match random.field(field) {
                 Some(expr) => expr::eval(expr, self.outer),
                 None => Ok(expr::default_field(field)),
             }),
@@ -479,14 +479,14 @@ impl Lookup for Locals<'_> {
 }
 
 /// The expression that is worth just this.
-pub fn literal(value: Value) -> Expr {
+pub fn literal(value: ModelValue) -> Expr {
     match value {
-        Value::Bool(b) => Expr::Bool(b),
-        Value::Int(n) => Expr::Int(n),
-        Value::Float(x) => Expr::Float(x),
-        Value::Text(s) => Expr::Text(vec![TextPart::Text(s.as_ref().to_owned())]),
-        Value::Random(r) => Expr::Random(r),
-        Value::Table(rows) => Expr::Table(
+        ModelValue::Bool(b) => Expr::Bool(b),
+        ModelValue::Int(n) => Expr::Int(n),
+        ModelValue::Float(x) => Expr::Float(x),
+        ModelValue::Text(s) => Expr::Text(vec![TextPart::Text(s.as_ref().to_owned())]),
+        ModelValue::Random(r) => Expr::Random(r),
+        ModelValue::Table(rows) => Expr::Table(
             rows.iter().map(|r| r.iter().map(|x| Spanned::new(Expr::Float(*x), Span::default())).collect()).collect(),
         ),
     }

@@ -17,7 +17,7 @@ struct Range {
 /// What the kernel fills in, in pages.
 #[repr(C)]
 #[derive(Default)]
-struct Stat {
+struct CacheStat {
     cached: u64,
     dirty: u64,
     writeback: u64,
@@ -56,7 +56,7 @@ pub fn cached_pages(fd: Fd, len: u64) -> Result<(u64, Method)> {
 
 fn cachestat(fd: Fd, len: u64) -> Result<u64> {
     let range = Range { from: 0, len };
-    let mut stat = Stat::default();
+    let mut stat = CacheStat::default();
     // SAFETY: both pointers are to live structures of the layout that the call has; it writes only the second.
     let rc = unsafe { libc::syscall(SYS_CACHESTAT, fd, &raw const range, &raw mut stat, 0) };
     if rc == 0 { Ok(stat.cached) } else { Err(last_errno()) }

@@ -24,7 +24,7 @@ pub struct FileMap {
 unsafe impl Send for FileMap {}
 
 /// What this thread is copying, for the handler: where a missing page may be replaced, and whether one was.
-struct Watch {
+struct MappingWatch {
     start: Cell<usize>,
     end: Cell<usize>,
     hit: Cell<bool>,
@@ -32,7 +32,7 @@ struct Watch {
 
 thread_local! {
     // Constant and without a destructor: the handler may look at it at any time.
-    static WATCH: Watch = const { Watch { start: Cell::new(0), end: Cell::new(0), hit: Cell::new(false) } };
+    static WATCH: MappingWatch = const { MappingWatch { start: Cell::new(0), end: Cell::new(0), hit: Cell::new(false) } };
 }
 
 impl FileMap {

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 
 /// How a WML process got a descriptor table of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Table {
+pub enum DescriptorTable {
     /// `close_range` with `CLOSE_RANGE_UNSHARE`: a fresh table, with only the standard streams in it.
     CloseRange,
     /// `unshare(CLONE_FILES)`: a copy of the table.
@@ -16,15 +16,15 @@ pub enum Table {
 
 /// Gives the calling thread, and the threads that it starts from now on, a descriptor table of its own. Descriptors above
 /// `keep` are not in the new table (where the kernel can do that).
-pub fn own_table(keep: Fd) -> Table {
+pub fn own_table(keep: Fd) -> DescriptorTable {
     // SAFETY: closes descriptors of the new table only; the tables of all other threads stay as they are, and nothing that
     // this thread runs from here on uses a descriptor that was opened before.
     let rc = unsafe { libc::syscall(libc::SYS_close_range, keep + 1, u32::MAX, libc::CLOSE_RANGE_UNSHARE) };
     if rc == 0 {
-        return Table::CloseRange;
+        return DescriptorTable::CloseRange;
     }
     // SAFETY: a copy of the table changes nothing for anybody else.
-    if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 { Table::Unshare } else { Table::Shared }
+    if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 { DescriptorTable::Unshare } else { DescriptorTable::Shared }
 }
 
 /// Adds `nice` to the calling thread's niceness (on Linux it is the thread's, and inherited by those it starts).
@@ -105,14 +105,14 @@ mod tests {
         let fd = file.as_raw_fd();
         let table = std::thread::spawn(move || {
             let table = own_table(2);
-            if table == Table::CloseRange {
+            if table == DescriptorTable::CloseRange {
                 assert!(super::super::fd::fstat(fd).is_err(), "not in the new table");
             }
             table
         })
         .join()
         .expect("the thread ends well");
-        assert_ne!(table, Table::Shared, "this kernel can do it");
+        assert_ne!(table, DescriptorTable::Shared, "this kernel can do it");
         assert!(super::super::fd::fstat(fd).is_ok(), "still in ours");
     }
 }

@@ -11,8 +11,8 @@ mod target;
 mod temporary;
 
 pub use replace::replace;
-pub use results::{Place, Placed, Results};
-pub use target::{Appender, FileId, Target, file_id};
+pub use results::{Placed, ResultPlace, Results};
+pub use target::{Appender, FileIdentity, Target, file_id};
 
 use std::io::{self, Write};
 

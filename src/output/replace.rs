@@ -47,7 +47,7 @@ fn replaced_with(path: &Path, write: WriteTo<'_>, synced: &mut dyn FnMut(&File) 
 /// Writes to a file that has `len` bytes. The limit on file sizes is an error here, not a signal.
 pub(super) fn write_all(file: &File, len: u64, write: WriteTo<'_>) -> io::Result<()> {
     let most = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
-    let mut out = BufWriter::with_capacity(1 << 16, Within { file, left: most.saturating_sub(len) });
+    let mut out = BufWriter::with_capacity(1 << 16, Within { file, bytes_left: most.saturating_sub(len) });
     let done = write(&mut out).and_then(|()| out.flush());
     if done.is_err() {
         // What is still in the buffer is not wanted any more.
@@ -59,16 +59,16 @@ pub(super) fn write_all(file: &File, len: u64, write: WriteTo<'_>) -> io::Result
 /// A file up to the limit on its size.
 struct Within<'a> {
     file: &'a File,
-    left: u64,
+    bytes_left: u64,
 }
 
 impl Write for Within<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() as u64 > self.left {
+        if bytes.len() as u64 > self.bytes_left {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let n = self.file.write(bytes)?;
-        self.left -= n as u64;
+        self.bytes_left -= n as u64;
         Ok(n)
     }
 

@@ -32,7 +32,7 @@ pub struct Results {
 
 /// Where a path of a script leads.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct ResultPlace {
     /// The directory that the user named, absolute.
     root: PathBuf,
     /// The rest: plain names.
@@ -43,7 +43,7 @@ pub struct Place {
     pub asked: PathBuf,
 }
 
-impl Place {
+impl ResultPlace {
     /// The whole path.
     pub fn path(&self) -> PathBuf {
         self.root.join(&self.below)
@@ -105,25 +105,25 @@ impl Results {
     }
 
     /// Where a path of a script leads: relative ones begin at the results directory.
-    pub fn place(&self, wanted: &Path) -> Place {
+    pub fn place(&self, wanted: &Path) -> ResultPlace {
         self.place_at(absolute(&self.base.join(wanted)), wanted)
     }
 
     /// Where a path leads that begins at a directory of [`Self::place`].
-    pub fn place_in(&self, dir: &Place, wanted: &Path) -> Place {
+    pub fn place_in(&self, dir: &ResultPlace, wanted: &Path) -> ResultPlace {
         if wanted.is_absolute() {
             return self.place(wanted);
         }
         let asked = absolute(&dir.path().join(wanted));
         match asked.strip_prefix(dir.path()) {
-            Ok(below) => Place { root: dir.root.clone(), below: dir.below.join(below), mapped: false, asked },
+            Ok(below) => ResultPlace { root: dir.root.clone(), below: dir.below.join(below), mapped: false, asked },
             Err(_) => self.place_at(asked, wanted),
         }
     }
 
-    fn place_at(&self, asked: PathBuf, wanted: &Path) -> Place {
+    fn place_at(&self, asked: PathBuf, wanted: &Path) -> ResultPlace {
         if let Ok(below) = asked.strip_prefix(&self.base) {
-            return Place { root: self.base.clone(), below: below.to_owned(), mapped: false, asked };
+            return ResultPlace { root: self.base.clone(), below: below.to_owned(), mapped: false, asked };
         }
         for allowed in &self.allowed {
             let Ok(below) = asked.strip_prefix(allowed) else { continue };
@@ -132,18 +132,18 @@ impl Results {
                 (true, Some(above), Some(name)) if !allowed.is_dir() => (above.to_owned(), PathBuf::from(name)),
                 _ => (allowed.clone(), below.to_owned()),
             };
-            return Place { root, below, mapped: false, asked };
+            return ResultPlace { root, below, mapped: false, asked };
         }
-        Place { root: self.base.clone(), below: plain(wanted), mapped: true, asked }
+        ResultPlace { root: self.base.clone(), below: plain(wanted), mapped: true, asked }
     }
 
     /// Makes a directory with all above it.
-    pub fn make_dir(&self, place: &Place) -> io::Result<()> {
+    pub fn make_dir(&self, place: &ResultPlace) -> io::Result<()> {
         self.open_dir(place, &place.below).map(drop)
     }
 
     /// Makes a directory that was not there before, of this name or, if that is taken, `NAME.N`.
-    pub fn make_new_dir(&self, place: &Place) -> io::Result<PathBuf> {
+    pub fn make_new_dir(&self, place: &ResultPlace) -> io::Result<PathBuf> {
         let (above, name) = split(place)?;
         let dir = self.open_dir(place, above)?;
         for n in 0..NAMES {
@@ -158,7 +158,7 @@ impl Results {
     }
 
     /// Writes a file. One that is there is replaced if `ours` says of its first bytes that the same command wrote them.
-    pub fn write(&self, place: &Place, ours: &dyn Fn(&[u8]) -> bool, write: WriteTo<'_>) -> io::Result<Placed> {
+    pub fn write(&self, place: &ResultPlace, ours: &dyn Fn(&[u8]) -> bool, write: WriteTo<'_>) -> io::Result<Placed> {
         let (above, name) = split(place)?;
         let dir = self.open_dir(place, above)?;
         let mut new = Temporary::new(dir, format!(".wmlrun-{}.tmp", std::process::id()).into())?;
@@ -176,7 +176,7 @@ impl Results {
     }
 
     /// Opens a directory below the root of a place, made where it is not there.
-    fn open_dir(&self, place: &Place, below: &Path) -> io::Result<OwnedFd> {
+    fn open_dir(&self, place: &ResultPlace, below: &Path) -> io::Result<OwnedFd> {
         // The root is the user's word: links in it are followed.
         let mut dir = match rfs::open(&place.root, DIR, Mode::empty()) {
             Err(Errno::NOENT) if place.root == self.base => {
@@ -206,7 +206,7 @@ impl Results {
 }
 
 /// Directory above a place, and its name.
-fn split(place: &Place) -> io::Result<(&Path, &OsStr)> {
+fn split(place: &ResultPlace) -> io::Result<(&Path, &OsStr)> {
     let name = place.below.file_name().ok_or_else(|| io::Error::from(ErrorKind::IsADirectory))?;
     Ok((place.below.parent().unwrap_or(Path::new("")), name))
 }

@@ -16,22 +16,22 @@ const READER: Duration = Duration::from_secs(1);
 const LINKS: usize = 40;
 
 /// Which file it is, whatever it is called: device and inode.
-pub type FileId = (u64, u64);
+pub type FileIdentity = (u64, u64);
 
 /// The file that a path names, if there is one.
-pub fn file_id(path: &Path) -> Option<FileId> {
+pub fn file_id(path: &Path) -> Option<FileIdentity> {
     fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// An output, checked: it can be opened, and what it would replace may be replaced.
 #[derive(Debug)]
 pub struct Target {
-    kind: Kind,
-    id: Option<FileId>,
+    kind: TargetKind,
+    id: Option<FileIdentity>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum TargetKind {
     /// A regular file, present or not yet: replaced as a whole.
     File(PathBuf),
     /// A pipe or a device, or a descriptor that was open at the start: takes bytes as they come.
@@ -42,20 +42,20 @@ impl Target {
     /// Opens or checks an output, and makes nothing yet. `-` is standard output; a link stands for the file that it names; a
     /// descriptor (`/dev/stdout`, `/dev/fd/N`) is used as it is. A named pipe must have a reader within a second. `read` are
     /// files that are read, such as the script: no output replaces them.
-    pub fn open(path: &Path, read: &[FileId]) -> io::Result<Self> {
+    pub fn open(path: &Path, read: &[FileIdentity]) -> io::Result<Self> {
         if let Some(fd) = descriptor(path) {
             let file = crate::os::fd::duplicate_file(fd)?;
             if rustix::fs::fcntl_getfl(&file)? & OFlags::RWMODE == OFlags::RDONLY {
                 return Err(io::Error::new(ErrorKind::PermissionDenied, "it is open for reading only"));
             }
-            return Ok(Self { kind: Kind::Stream(file), id: None });
+            return Ok(Self { kind: TargetKind::Stream(file), id: None });
         }
         let path = resolved(path)?;
         let meta = match fs::metadata(&path) {
             Ok(meta) => meta,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 probe(&path)?;
-                return Ok(Self { kind: Kind::File(path), id: None });
+                return Ok(Self { kind: TargetKind::File(path), id: None });
             }
             Err(error) => return Err(error),
         };
@@ -71,28 +71,28 @@ impl Target {
             // A file that may not be written must not be replaced either, though the directory would allow it.
             OpenOptions::new().write(true).open(&path)?;
             probe(&path)?;
-            Kind::File(path)
+            TargetKind::File(path)
         } else {
-            Kind::Stream(stream(&path)?)
+            TargetKind::Stream(stream(&path)?)
         };
         Ok(Self { kind, id: Some(id) })
     }
 
     /// Which file it is, if there is one already.
-    pub fn id(&self) -> Option<FileId> {
+    pub fn id(&self) -> Option<FileIdentity> {
         self.id
     }
 
     /// Whether a file is replaced; a stream gets everything, in order.
     pub fn is_file(&self) -> bool {
-        matches!(self.kind, Kind::File(_))
+        matches!(self.kind, TargetKind::File(_))
     }
 
     /// Writes the output: replaces a file, appends to a stream.
     pub fn write(&self, write: WriteTo<'_>) -> io::Result<()> {
         match &self.kind {
-            Kind::File(path) => replaced(path, write).map(drop),
-            Kind::Stream(file) => to_stream(file, write),
+            TargetKind::File(path) => replaced(path, write).map(drop),
+            TargetKind::Stream(file) => to_stream(file, write),
         }
     }
 }
@@ -166,7 +166,7 @@ impl Appender {
     }
 
     /// Which file it is, if there was one.
-    pub fn id(&self) -> Option<FileId> {
+    pub fn id(&self) -> Option<FileIdentity> {
         self.target.id
     }
 
@@ -178,8 +178,8 @@ impl Appender {
     /// Adds a part. One that can't be written as a whole is taken back.
     pub fn append(&mut self, write: WriteTo<'_>) -> io::Result<()> {
         let path = match &self.target.kind {
-            Kind::Stream(file) => return to_stream(file, write),
-            Kind::File(path) => path,
+            TargetKind::Stream(file) => return to_stream(file, write),
+            TargetKind::File(path) => path,
         };
         match &mut self.file {
             None => {

@@ -6,7 +6,7 @@ use super::values::{Evaluated, evaluate, quantity};
 use super::{FlowopInfo, Plan, Process, filesets};
 use crate::diag::{self, Code, Diagnostic};
 use crate::fileset::FilesetSpec;
-use crate::model::{CompositeDef, FilesetDef, Lookup, ProcessDef, QuitMode, Scope, Value};
+use crate::model::{CompositeDef, FilesetDef, Lookup, ModelValue, ProcessDef, QuitMode, Scope};
 use crate::random;
 use crate::source::Span;
 use crate::spec::{Dialect, SpecTable};
@@ -63,7 +63,7 @@ impl Definitions {
 
 /// What else a run is to be like.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Options {
+pub struct CompileOptions {
     /// `set mode quit …`.
     pub mode: QuitMode,
     /// The event generator's rate.
@@ -84,7 +84,7 @@ pub fn compile(
     definitions: &Definitions,
     scope: &Scope,
     table: &SpecTable,
-    options: Options,
+    options: CompileOptions,
 ) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut found = Vec::new();
     let mut filesets: Vec<FilesetSpec> = Vec::new();
@@ -209,7 +209,7 @@ fn process(
     let values = evaluate(&def.attrs, scope, found);
     let instances = count(&values, "instances", 1, scope, p as u64, found);
     let nice = match values.get("nice") {
-        Some((Value::Int(n), _)) => *n,
+        Some((ModelValue::Int(n), _)) => *n,
         Some(_) => values.int("nice", 0) as i64,
         None => 0,
     };

@@ -2,7 +2,7 @@
 //!
 //! Deliberately absent: what file systems want.
 
-use super::{Plan, Step};
+use super::{Plan, PlanStep};
 use crate::flowop::{Effects, Unit};
 use crate::random::{self, Quantity};
 
@@ -25,7 +25,7 @@ pub fn direct_io(plan: &Plan) -> Vec<DirectIo> {
             .steps
             .iter()
             .filter_map(|step| match step {
-                Step::Op { local, op, .. } => Some((*local, op.effects())),
+                PlanStep::Op { local, op, .. } => Some((*local, op.effects())),
                 _ => None,
             })
             .collect();

@@ -1,6 +1,6 @@
 //! The stable printed form of a plan, and its totals: what `wmlrun plan` shows.
 
-use super::{Plan, Step, Thread};
+use super::{Plan, PlanStep, Thread};
 use crate::disk::Fileset;
 use crate::flowop::Aio;
 use crate::util::count::{count, grouped};
@@ -168,15 +168,15 @@ fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
     for (pc, step) in thread.steps.iter().enumerate() {
         write!(out, "    {pc:>3} ")?;
         match step {
-            Step::Op { local, iters, op } => {
+            PlanStep::Op { local, iters, op } => {
                 let info = &plan.flowops[thread.first + local];
                 let times = if iters.to_string() == "1" { String::new() } else { format!(" × {iters}") };
                 let text = op.describe();
                 writeln!(out, "{} {}{}{times}", info.name, info.kind, printable::short(&text, TEXT))?;
             }
-            Step::Enter { iters, leave } => writeln!(out, "repeat {iters} up to {leave}")?,
-            Step::Leave { enter } => writeln!(out, "end of {enter}")?,
-            Step::Choose { upto, starts, end } => {
+            PlanStep::Enter { iters, leave } => writeln!(out, "repeat {iters} up to {leave}")?,
+            PlanStep::Leave { enter } => writeln!(out, "end of {enter}")?,
+            PlanStep::Choose { upto, starts, end } => {
                 let mut before = 0.0;
                 let parts: Vec<String> = upto
                     .iter()
@@ -189,7 +189,7 @@ fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
                     .collect();
                 writeln!(out, "one of {}, then {end}", parts.join(", "))?;
             }
-            Step::Jump(to) => writeln!(out, "go on at {to}")?,
+            PlanStep::Jump(to) => writeln!(out, "go on at {to}")?,
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use super::values::{Evaluated, evaluate, quantity};
 use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
-use crate::model::{FilesetDef, Lookup, Value};
+use crate::model::{FilesetDef, Lookup, ModelValue};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use crate::source::Span;
 use crate::spec::Dialect;
@@ -67,7 +67,7 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
 fn base(scope: &dyn Lookup) -> Option<String> {
     let variable = Variable { form: VariableForm::Plain, name: "dir".to_owned(), field: None };
     match scope.value_of(&variable)?.ok()? {
-        Value::Text(dir) if !dir.is_empty() => Some(dir.as_ref().to_owned()),
+        ModelValue::Text(dir) if !dir.is_empty() => Some(dir.as_ref().to_owned()),
         _ => None,
     }
 }
@@ -161,7 +161,7 @@ fn sized(size: Quantity, gamma: u64) -> Quantity {
     match size {
         Quantity::Const(mean) if gamma > 0 && mean > 0 => {
             let params = RandvarParams {
-                kind: Some(random::Kind::Gamma),
+                kind: Some(random::RandvarKind::Gamma),
                 mean: Some(mean as f64),
                 gamma: Some(gamma),
                 ..RandvarParams::default()
@@ -176,7 +176,7 @@ fn sized(size: Quantity, gamma: u64) -> Quantity {
 fn percent(values: &Evaluated, found: &mut Vec<Diagnostic>) -> u8 {
     match values.get("prealloc") {
         None => 0,
-        Some((Value::Bool(b), _)) => 100 * u8::from(*b),
+        Some((ModelValue::Bool(b), _)) => 100 * u8::from(*b),
         Some((value, span)) => {
             if let Some(n @ 0..=100) = crate::flowop::args::int(value) {
                 n as u8

@@ -1,13 +1,13 @@
 //! Flowops to operations: names to file sets and targets, attributes to parameters, and what a thread's flowops need together.
 
-use super::compile::{DraftThread, Options, count};
+use super::compile::{CompileOptions, DraftThread, count};
 use super::program::Draft;
 use super::values::{Evaluated, quantity};
-use super::{FlowopInfo, Pace, Plan, Process, Step, Thread, filesets};
+use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets};
 use crate::diag::{self, Code, Diagnostic};
 use crate::fileset::{FilesetSpec, Want};
-use crate::flowop::{self, Args, Effects, Kind, SetInfo, TargetInfo, World};
-use crate::model::{Scope, Value};
+use crate::flowop::{self, Args, Effects, SetInfo, TargetInfo, UnitKind, World};
+use crate::model::{ModelValue, Scope};
 use crate::random::Quantity;
 use crate::source::Span;
 use std::cell::Cell;
@@ -55,7 +55,7 @@ impl Index {
 }
 
 /// What the flowops of one thread can refer to.
-struct Names<'a> {
+struct LoweredNames<'a> {
     filesets: &'a [FilesetSpec],
     flowops: &'a [FlowopInfo],
     index: &'a Index,
@@ -66,7 +66,7 @@ struct Names<'a> {
     count: usize,
 }
 
-impl World for Names<'_> {
+impl World for LoweredNames<'_> {
     fn fileset(&self, name: &str) -> Option<SetInfo> {
         let id = *self.index.filesets.get(name)?;
         let spec = &self.filesets[id];
@@ -95,7 +95,7 @@ impl World for Names<'_> {
         targets.iter().map(info).collect()
     }
 
-    fn quantity(&self, value: &Value, span: Span) -> Result<Quantity, Diagnostic> {
+    fn quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic> {
         quantity(value, span, self.scope)
     }
 }
@@ -107,7 +107,7 @@ pub(super) fn lower(
     mut flowops: Vec<FlowopInfo>,
     filesets: Vec<FilesetSpec>,
     scope: &Scope,
-    options: Options,
+    options: CompileOptions,
     found: &mut Vec<Diagnostic>,
 ) -> Plan {
     let mut first = 0;
@@ -117,7 +117,7 @@ pub(super) fn lower(
     for (p, (mut head, own)) in heads.into_iter().zip(threads).enumerate() {
         for (t, draft) in own.into_iter().enumerate() {
             let count = draft.pending.len();
-            let names = Names {
+            let names = LoweredNames {
                 filesets: &filesets,
                 flowops: &flowops,
                 index: &index,
@@ -156,7 +156,7 @@ fn leave_to_create(plan: &mut Plan) {
     let made: HashSet<usize> = plan
         .threads()
         .flat_map(|(_, thread)| &thread.effects.makes)
-        .filter(|(_, want, kind)| (*want, *kind) == (Want::Existing, Kind::File))
+        .filter(|(_, want, kind)| (*want, *kind) == (Want::Existing, UnitKind::File))
         .map(|(set, ..)| *set)
         .collect();
     for (set, spec) in plan.filesets.iter_mut().enumerate() {
@@ -168,7 +168,7 @@ fn leave_to_create(plan: &mut Plan) {
 
 fn lower_thread(
     draft: DraftThread,
-    names: &Names<'_>,
+    names: &LoweredNames<'_>,
     scope: &Scope,
     salt: u64,
     found: &mut Vec<Diagnostic>,
@@ -217,11 +217,11 @@ fn lower_thread(
         .into_iter()
         .filter_map(|step| {
             Some(match step {
-                Draft::Op { local, iters } => Step::Op { local, iters, op: ops[local].clone()? },
-                Draft::Enter { iters, leave } => Step::Enter { iters, leave },
-                Draft::Leave { enter } => Step::Leave { enter },
-                Draft::Choose { upto, starts, end } => Step::Choose { upto, starts, end },
-                Draft::Jump(to) => Step::Jump(to),
+                Draft::Op { local, iters } => PlanStep::Op { local, iters, op: ops[local].clone()? },
+                Draft::Enter { iters, leave } => PlanStep::Enter { iters, leave },
+                Draft::Leave { enter } => PlanStep::Leave { enter },
+                Draft::Choose { upto, starts, end } => PlanStep::Choose { upto, starts, end },
+                Draft::Jump(to) => PlanStep::Jump(to),
             })
         })
         .collect();
@@ -332,7 +332,7 @@ fn pace(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Pace> {
 #[derive(Default)]
 struct Together {
     all: Effects,
-    makes: HashSet<(usize, Want, Kind)>,
+    makes: HashSet<(usize, Want, UnitKind)>,
     sets: HashSet<usize>,
     moves: HashSet<usize>,
     links: HashSet<usize>,

@@ -11,7 +11,7 @@ mod lower;
 mod program;
 mod values;
 
-pub use compile::{Definitions, Options, compile};
+pub use compile::{CompileOptions, Definitions, compile};
 pub use direct::{DirectIo, direct_io};
 pub use dump::{dump, totals};
 pub use filesets::{parts_of, spec as fileset_spec};
@@ -95,7 +95,7 @@ pub struct Thread {
     /// When its rounds start, if not each when the one before has ended.
     pub pace: Option<Pace>,
     /// Its loop.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// Where its flowops begin in [`Plan::flowops`].
     pub first: usize,
     /// How many they are.
@@ -115,7 +115,7 @@ pub struct Pace {
 
 /// One step of a thread's program.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum PlanStep {
     /// A flowop.
     Op {
         /// Its place among the thread's flowops.
@@ -129,12 +129,12 @@ pub enum Step {
     Enter {
         /// How often.
         iters: Quantity,
-        /// Where the matching [`Step::Leave`] is.
+        /// Where the matching [`PlanStep::Leave`] is.
         leave: usize,
     },
     /// A composite ends: back to the step after `enter`, or on.
     Leave {
-        /// Where the matching [`Step::Enter`] is.
+        /// Where the matching [`PlanStep::Enter`] is.
         enter: usize,
     },
     /// One of these stretches is done, drawn by weight, then on to `end`: a thread with `mix`.
@@ -146,7 +146,7 @@ pub enum Step {
         /// Where the program goes on.
         end: usize,
     },
-    /// The end of a stretch of [`Step::Choose`].
+    /// The end of a stretch of [`PlanStep::Choose`].
     Jump(usize),
 }
 
@@ -179,7 +179,7 @@ impl Plan {
         let mut changed = vec![false; self.filesets.len()];
         for (_, thread) in self.threads() {
             for step in &thread.steps {
-                let Step::Op { local, op, .. } = step else { continue };
+                let PlanStep::Op { local, op, .. } = step else { continue };
                 if op.preserves() {
                     continue;
                 }

@@ -4,7 +4,7 @@
 use super::values::{Evaluated, evaluate};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::scope::LookupDebug;
-use crate::model::{CompositeDef, FlowopDef, Locals, Value, eval};
+use crate::model::{CompositeDef, FlowopDef, Locals, ModelValue, eval};
 use crate::random::Quantity;
 use crate::source::Span;
 use crate::spec::{Flowop, SpecTable};
@@ -216,8 +216,8 @@ fn arguments(
     composite: &CompositeDef,
     scope: &dyn LookupDebug,
     found: &mut Vec<Diagnostic>,
-) -> Vec<(String, Value)> {
-    let mut values: Vec<(String, Value)> = Vec::new();
+) -> Vec<(String, ModelValue)> {
+    let mut values: Vec<(String, ModelValue)> = Vec::new();
     for parameter in &composite.parameters {
         let given =
             flowop.locals.iter().rev().find(|l| l.name.node == parameter.name.node).and_then(|l| l.value.as_ref());

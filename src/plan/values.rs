@@ -1,7 +1,7 @@
 //! Attributes to values, and values to quantities: what variables are worth when a run starts.
 
 use crate::diag::{Code, Diagnostic};
-use crate::model::{Attrs, Lookup, RandomCall, RandomExpr, Value, eval};
+use crate::model::{Attrs, Lookup, ModelValue, RandomCall, RandomExpr, eval};
 use crate::random::{self, BadDistribution, Quantity, RandvarParams};
 use crate::source::Span;
 use crate::spec::{Attr, Kind};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Evaluated {
     /// Attribute, value, place.
-    pub values: Vec<(&'static str, Value, Span)>,
+    pub values: Vec<(&'static str, ModelValue, Span)>,
 }
 
 /// Evaluates attributes; what is wrong with any of them goes to `found`.
@@ -24,7 +24,7 @@ pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) 
         match eval(&used.value, scope) {
             Ok(value) => match misfit(used.attr, &value, used.value.span) {
                 None => {
-                    if let Value::Random(expr) = &value {
+                    if let ModelValue::Random(expr) = &value {
                         doubts(expr, scope, found);
                     }
                     values.push((used.attr.name, value, used.value.span));
@@ -38,34 +38,36 @@ pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) 
 }
 
 /// What is wrong with a value for an attribute, now that it is known.
-fn misfit(attr: &Attr, value: &Value, span: Span) -> Option<Diagnostic> {
+fn misfit(attr: &Attr, value: &ModelValue, span: Span) -> Option<Diagnostic> {
     let number = matches!(attr.kind, Kind::Int | Kind::Size | Kind::Real | Kind::Percent);
-    if let Value::Text(text) = value
+    if let ModelValue::Text(text) = value
         && let Some(found) = crate::model::fit::bad_characters(attr, text, span)
     {
         return Some(found);
     }
     let problem = match value {
-        Value::Random(_) if !attr.random && attr.kind != Kind::Random => Some("a random variable".to_owned()),
-        Value::Table(_) => Some("a table".to_owned()),
-        Value::Int(n @ ..0) if number && attr.name != "nice" => Some(n.to_string()),
-        Value::Int(n) if attr.kind == Kind::Size && *n > LARGEST as i64 => {
+        ModelValue::Random(_) if !attr.random && attr.kind != Kind::Random => Some("a random variable".to_owned()),
+        ModelValue::Table(_) => Some("a table".to_owned()),
+        ModelValue::Int(n @ ..0) if number && attr.name != "nice" => Some(n.to_string()),
+        ModelValue::Int(n) if attr.kind == Kind::Size && *n > LARGEST as i64 => {
             return Some(too_large(attr, *n as f64, span));
         }
-        Value::Float(x) if attr.kind == Kind::Size && *x > LARGEST as f64 => return Some(too_large(attr, *x, span)),
-        Value::Text(s)
+        ModelValue::Float(x) if attr.kind == Kind::Size && *x > LARGEST as f64 => {
+            return Some(too_large(attr, *x, span));
+        }
+        ModelValue::Text(s)
             if number && s.trim().parse::<f64>().is_err() && !(attr.kind == Kind::Percent && **s == *"false") =>
         {
             Some(format!("the text `{s}`"))
         }
-        Value::Text(s) if attr.kind == Kind::Bool && crate::model::fit::switch(s).is_none() => {
+        ModelValue::Text(s) if attr.kind == Kind::Bool && crate::model::fit::switch(s).is_none() => {
             Some(format!("the text `{s}`"))
         }
         _ => None,
     };
     problem.map(|what| {
         let help = match value {
-            Value::Text(s) if number && s.starts_with(|c: char| c.is_ascii_digit()) => {
+            ModelValue::Text(s) if number && s.starts_with(|c: char| c.is_ascii_digit()) => {
                 "a number from 0 up is wanted, with one of the units k, m, g, t or none"
             }
             _ if number => "a number from 0 up is wanted",
@@ -85,7 +87,7 @@ fn too_large(attr: &Attr, size: f64, span: Span) -> Diagnostic {
 
 impl Evaluated {
     /// The last value of that name.
-    pub fn get(&self, name: &str) -> Option<(&Value, Span)> {
+    pub fn get(&self, name: &str) -> Option<(&ModelValue, Span)> {
         self.values.iter().rev().find(|(n, _, _)| *n == name).map(|(_, v, s)| (v, *s))
     }
 
@@ -106,9 +108,9 @@ impl Evaluated {
 }
 
 /// Something to draw from, out of a value.
-pub(super) fn quantity(value: &Value, span: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
+pub(super) fn quantity(value: &ModelValue, span: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
     match value {
-        Value::Random(expr) => random_variable(expr, span, scope),
+        ModelValue::Random(expr) => random_variable(expr, span, scope),
         other => match crate::flowop::args::int(other) {
             Some(n) => Ok(Quantity::Const(n)),
             None => match other.as_f64() {
@@ -138,12 +140,12 @@ fn doubts(expr: &RandomExpr, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) {
 }
 
 /// The parameters of a random variable with their values.
-fn fields<'a>(expr: &'a RandomExpr, scope: &dyn Lookup) -> Result<Vec<(&'a str, Value, Span)>, Diagnostic> {
+fn fields<'a>(expr: &'a RandomExpr, scope: &dyn Lookup) -> Result<Vec<(&'a str, ModelValue, Span)>, Diagnostic> {
     let own = expr.fields.iter().filter(|(name, _)| name.node != "name");
     own.map(|(name, value)| Ok((name.node.as_str(), eval(value, scope)?, value.span))).collect()
 }
 
-fn build(call: RandomCall, fields: &[(&str, Value, Span)]) -> Result<random::RandomVar, Bad> {
+fn build(call: RandomCall, fields: &[(&str, ModelValue, Span)]) -> Result<random::RandomVar, Bad> {
     match call {
         RandomCall::Randvar => randvar(fields),
         RandomCall::Cvar => cvar(fields),
@@ -154,7 +156,7 @@ fn random_variable(expr: &RandomExpr, used_at: Span, scope: &dyn Lookup) -> Resu
     let fields = fields(expr, scope)?;
     let built = build(expr.call, &fields);
     built.map(|v| Quantity::Random(Arc::new(v))).map_err(|bad| match bad {
-        Bad::Value(d) => *d,
+        Bad::ModelValue(d) => *d,
         Bad::Distribution(bad) => {
             // What is no attribute of its own is a part of `parameters=`.
             let named = |name: &str| fields.iter().rev().find(|(n, _, _)| *n == name);
@@ -172,7 +174,7 @@ fn random_variable(expr: &RandomExpr, used_at: Span, scope: &dyn Lookup) -> Resu
 }
 
 enum Bad {
-    Value(Box<Diagnostic>),
+    ModelValue(Box<Diagnostic>),
     Distribution(BadDistribution),
 }
 
@@ -182,18 +184,18 @@ impl From<BadDistribution> for Bad {
     }
 }
 
-fn real(name: &str, value: &Value, span: Span) -> Result<f64, Bad> {
-    value.as_f64().or(if let Value::Bool(b) = value { Some(f64::from(*b)) } else { None }).ok_or_else(|| {
+fn real(name: &str, value: &ModelValue, span: Span) -> Result<f64, Bad> {
+    value.as_f64().or(if let ModelValue::Bool(b) = value { Some(f64::from(*b)) } else { None }).ok_or_else(|| {
         let message = format!("`{name}` of a random variable is {}", value.kind());
-        Bad::Value(Box::new(Diagnostic::error(Code::WrongType, span, message).help("give a number")))
+        Bad::ModelValue(Box::new(Diagnostic::error(Code::WrongType, span, message).help("give a number")))
     })
 }
 
-fn randvar(fields: &[(&str, Value, Span)]) -> Result<random::RandomVar, Bad> {
+fn randvar(fields: &[(&str, ModelValue, Span)]) -> Result<random::RandomVar, Bad> {
     let mut params = RandvarParams::default();
     for (name, value, span) in fields {
         match *name {
-            "type" => params.kind = Some(random::Kind::named(&value.print())?),
+            "type" => params.kind = Some(random::RandvarKind::named(&value.print())?),
             "randsrc" => {}
             "seed" => params.seed = Some(real(name, value, *span)? as u64),
             "min" => params.min = real(name, value, *span)?,
@@ -208,12 +210,12 @@ fn randvar(fields: &[(&str, Value, Span)]) -> Result<random::RandomVar, Bad> {
     Ok(random::randvar(&params)?)
 }
 
-fn table(value: &Value, span: Span) -> Result<Vec<(u64, u64, u64)>, Bad> {
+fn table(value: &ModelValue, span: Span) -> Result<Vec<(u64, u64, u64)>, Bad> {
     let wrong = || {
         let d = Diagnostic::error(Code::WrongType, span, "a row of `randtable` has not three numbers");
-        Bad::Value(Box::new(d.help("write rows `{per cent, low, high}`")))
+        Bad::ModelValue(Box::new(d.help("write rows `{per cent, low, high}`")))
     };
-    let Value::Table(rows) = value else { return Err(wrong()) };
+    let ModelValue::Table(rows) = value else { return Err(wrong()) };
     rows.iter()
         .map(|row| match row.as_slice() {
             [percent, low, high] => Ok((*percent as u64, *low as u64, *high as u64)),
@@ -222,7 +224,7 @@ fn table(value: &Value, span: Span) -> Result<Vec<(u64, u64, u64)>, Bad> {
         .collect()
 }
 
-fn cvar(fields: &[(&str, Value, Span)]) -> Result<random::RandomVar, Bad> {
+fn cvar(fields: &[(&str, ModelValue, Span)]) -> Result<random::RandomVar, Bad> {
     let (mut kind, mut parameters) = (String::new(), String::new());
     let (mut min, mut max, mut round) = (None, None, None);
     for (name, value, span) in fields {

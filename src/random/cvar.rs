@@ -1,9 +1,9 @@
 //! `cvar(type=…,parameters=…)`: Filebench's custom variables, and ours by the same words.
 
 use super::randvar::bounded;
-use super::sampler::{SamplerBuilder, Values, finite};
+use super::sampler::{ParameterValues, SamplerBuilder, finite};
 use super::variable::Adjust;
-use super::{BadDistribution, DISTRIBUTIONS, Distribution, Place, RandomVar};
+use super::{BadDistribution, DISTRIBUTIONS, Distribution, RandomVar, UsableIn};
 
 /// A random variable from the words of a `cvar`.
 ///
@@ -30,7 +30,7 @@ pub fn cvar(
     if round < 0.0 {
         return Err(BadDistribution::OutOfRange { parameter: "round", value: round, range: "at least 0" });
     }
-    let (sampler, notes) = build(&Values::new(distribution.name, distribution.parameters, &given)?)?;
+    let (sampler, notes) = build(&ParameterValues::new(distribution.name, distribution.parameters, &given)?)?;
     let max = bounded(min, max, &*sampler, distribution.name)?;
     Ok(RandomVar::new(sampler, Adjust { round, min, max }, notes))
 }
@@ -38,9 +38,9 @@ pub fn cvar(
 /// The types that a `cvar` can have.
 fn names() -> Vec<String> {
     let name = |d: &Distribution| match d.place {
-        Place::Randvar => None,
-        Place::Cvar => Some(d.name.to_owned()),
-        Place::Both => Some(format!("cvar-{}", d.name)),
+        UsableIn::Randvar => None,
+        UsableIn::Cvar => Some(d.name.to_owned()),
+        UsableIn::Both => Some(format!("cvar-{}", d.name)),
     };
     DISTRIBUTIONS.iter().filter_map(name).collect()
 }

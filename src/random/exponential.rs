@@ -1,13 +1,13 @@
 //! Exponential, and Weibull, which is its power.
 
-use super::sampler::{Built, Number, Sampler, SamplerBuilder, Values, same};
+use super::sampler::{Built, ParameterValues, Sampler, SamplerBuilder, ShortNumber, same};
 use super::stream::unit_above_zero;
-use super::{Distribution, Parameter, Place, Rng};
+use super::{Distribution, Parameter, Rng, UsableIn};
 use std::fmt;
 
 pub(super) const CVAR_EXPONENTIAL: Distribution = Distribution {
     name: "cvar-exponential",
-    place: Place::Cvar,
+    place: UsableIn::Cvar,
     parameters: &[Parameter::new("mean", Some(1.0), "mean, and standard deviation")],
     doc: "above zero, without memory: the gaps between independent events",
     example: "set $burst = cvar(type=cvar-exponential,parameters=\"mean:20\",min=1)",
@@ -16,7 +16,7 @@ pub(super) const CVAR_EXPONENTIAL: Distribution = Distribution {
 
 pub(super) const CVAR_WEIBULL: Distribution = Distribution {
     name: "cvar-weibull",
-    place: Place::Cvar,
+    place: UsableIn::Cvar,
     parameters: &[
         Parameter::new("shape", Some(1.0), "below 1: a heavier tail than exponential; above: a lighter one"),
         Parameter::new("scale", Some(1.0), "63 % of the draws are below it"),
@@ -34,11 +34,11 @@ struct Weibull {
     power: f64,
 }
 
-fn exponential(values: &Values<'_>) -> Built {
+fn exponential(values: &ParameterValues<'_>) -> Built {
     Ok((Box::new(Weibull { scale: values.not_negative("mean")?, shape: 1.0, power: 1.0 }), Vec::new()))
 }
 
-fn weibull(values: &Values<'_>) -> Built {
+fn weibull(values: &ParameterValues<'_>) -> Built {
     let (scale, shape) = (values.not_negative("scale")?, values.above_zero("shape")?);
     Ok((Box::new(Weibull { scale, shape, power: 1.0 / shape }), Vec::new()))
 }
@@ -59,9 +59,9 @@ impl Sampler for Weibull {
 impl fmt::Display for Weibull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if same(self.shape, 1.0) {
-            write!(f, "exponential(mean={})", Number(self.scale))
+            write!(f, "exponential(mean={})", ShortNumber(self.scale))
         } else {
-            write!(f, "weibull(shape={},scale={})", Number(self.shape), Number(self.scale))
+            write!(f, "weibull(shape={},scale={})", ShortNumber(self.shape), ShortNumber(self.scale))
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Gamma, and Erlang, which is gamma with a whole shape: many small values and a few large ones, as file sizes are.
 
-use super::sampler::{Built, Constant, Number, Sampler, SamplerBuilder, Values};
-use super::{BadDistribution, Distribution, Note, Parameter, Place, RandvarParams, Rng};
+use super::sampler::{Built, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
+use super::{BadDistribution, Distribution, Parameter, RandvarParams, Rng, UsableIn, VariableNote};
 use rand_distr::Distribution as _;
 use std::fmt;
 
 pub(super) const GAMMA: Distribution = Distribution {
     name: "gamma",
-    place: Place::Randvar,
+    place: UsableIn::Randvar,
     parameters: &[
         Parameter::new("min", Some(0.0), "least value"),
         Parameter::new("mean", None, "mean; not given: the gamma value itself, 1.5"),
@@ -20,7 +20,7 @@ pub(super) const GAMMA: Distribution = Distribution {
 
 pub(super) const CVAR_GAMMA: Distribution = Distribution {
     name: "cvar-gamma",
-    place: Place::Cvar,
+    place: UsableIn::Cvar,
     parameters: &[
         Parameter::new("mean", Some(4096.0), "mean"),
         Parameter::new("gamma", Some(1.5), "shape, not in thousandths"),
@@ -32,7 +32,7 @@ pub(super) const CVAR_GAMMA: Distribution = Distribution {
 
 pub(super) const CVAR_ERLANG: Distribution = Distribution {
     name: "cvar-erlang",
-    place: Place::Cvar,
+    place: UsableIn::Cvar,
     parameters: &[
         Parameter::new("shape", Some(1.0), "number of phases, whole"),
         Parameter::new("rate", Some(1.0), "the mean: Filebench calls it a rate and uses it as the mean"),
@@ -73,29 +73,29 @@ fn randvar(params: &RandvarParams) -> Built {
         None if min <= shape => shape,
         None => {
             let message =
-                format!("a gamma variable with `min` and without `mean` always gives `min`, here {}", Number(min));
-            notes.push(Note::new("mean", message));
+                format!("a gamma variable with `min` and without `mean` always gives `min`, here {}", ShortNumber(min));
+            notes.push(VariableNote::new("mean", message));
             min
         }
     };
     if mean < min {
-        notes.push(Note::new(
+        notes.push(VariableNote::new(
             "mean",
             "`mean` is below `min`: draws run downwards from `min`, and those below zero are 0",
         ));
     }
     if shape == 0.0 {
-        notes.push(Note::new("gamma", format!("with `gamma=0` every draw is the mean, {}", Number(mean))));
+        notes.push(VariableNote::new("gamma", format!("with `gamma=0` every draw is the mean, {}", ShortNumber(mean))));
         return Ok((Box::new(Constant(mean)), notes));
     }
     Ok((sampler(min, mean, shape)?, notes))
 }
 
-fn cvar_gamma(values: &Values<'_>) -> Built {
+fn cvar_gamma(values: &ParameterValues<'_>) -> Built {
     Ok((sampler(0.0, values.not_negative("mean")?, values.above_zero("gamma")?)?, Vec::new()))
 }
 
-fn cvar_erlang(values: &Values<'_>) -> Built {
+fn cvar_erlang(values: &ParameterValues<'_>) -> Built {
     let given = values.above_zero("shape")?;
     let shape = given.trunc();
     if shape < 1.0 {
@@ -107,9 +107,9 @@ fn cvar_erlang(values: &Values<'_>) -> Built {
     }
     let mut notes = Vec::new();
     if shape < given {
-        notes.push(Note::new(
+        notes.push(VariableNote::new(
             "shape",
-            format!("`shape` is a whole number: {} counts as {}", Number(given), Number(shape)),
+            format!("`shape` is a whole number: {} counts as {}", ShortNumber(given), ShortNumber(shape)),
         ));
     }
     Ok((sampler(0.0, values.not_negative("rate")?, shape)?, notes))
@@ -129,9 +129,9 @@ impl Sampler for Gamma {
 
 impl fmt::Display for Gamma {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "gamma(mean={},shape={}", Number(self.mean()), Number(self.shape))?;
+        write!(f, "gamma(mean={},shape={}", ShortNumber(self.mean()), ShortNumber(self.shape))?;
         if self.min != 0.0 {
-            write!(f, ",min={}", Number(self.min))?;
+            write!(f, ",min={}", ShortNumber(self.min))?;
         }
         f.write_str(")")
     }

@@ -4,7 +4,7 @@
 //! that thread's own, and a [`Quantity`] that it draws from. All parameters are immutable, so that threads share them without
 //! locks; all state is in the thread's `Rng`.
 //!
-//! Deliberately absent: the language (`model` turns a [`BadDistribution`] or a [`Note`] into a diagnostic with its place), and any
+//! Deliberately absent: the language (`model` turns a [`BadDistribution`] or a [`VariableNote`] into a diagnostic with its place), and any
 //! choice of a seed.
 //!
 //! One file per family of distributions, and one line per distribution in [`DISTRIBUTIONS`].
@@ -40,15 +40,15 @@ mod tests;
 pub use cvar::cvar;
 pub use error::BadDistribution;
 pub use quantity::Quantity;
-pub use randvar::{Kind, RandvarParams, randvar};
+pub use randvar::{RandvarKind, RandvarParams, randvar};
 pub use stream::{Rng, below, gamma, mix, stream, unit};
-pub use variable::{Note, RandomVar};
+pub use variable::{RandomVar, VariableNote};
 
 use sampler::SamplerBuilder;
 
 /// How a distribution is written in a script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum UsableIn {
     /// `randvar(type=NAME,…)`, in the Sun dialect `define randvar name=$x,type=NAME,…`.
     Randvar,
     /// `cvar(type=NAME,parameters="key:value;key:value")`.
@@ -77,10 +77,10 @@ impl Parameter {
 /// What is known of a distribution; the manual and `wmlrun list distributions` are made from this.
 #[derive(Clone, Copy, Debug)]
 pub struct Distribution {
-    /// As written after `type=`. Those of [`Place::Both`] have `cvar-` before it in a `cvar`.
+    /// As written after `type=`. Those of [`UsableIn::Both`] have `cvar-` before it in a `cvar`.
     pub name: &'static str,
     /// How it is written.
-    pub place: Place,
+    pub place: UsableIn,
     /// Its own parameters. Besides them a `randvar` has `seed`, `round` and, if it is ours, `min` and `max`; a `cvar` has `min`,
     /// `max` and `round`.
     pub parameters: &'static [Parameter],
@@ -94,15 +94,15 @@ pub struct Distribution {
 impl Distribution {
     /// The distribution that a `randvar` calls `name`.
     pub fn of_randvar(name: &str) -> Option<&'static Self> {
-        DISTRIBUTIONS.iter().find(|d| d.place != Place::Cvar && d.name == name)
+        DISTRIBUTIONS.iter().find(|d| d.place != UsableIn::Cvar && d.name == name)
     }
 
     /// The distribution that a `cvar` calls `name`.
     pub fn of_cvar(name: &str) -> Option<&'static Self> {
         DISTRIBUTIONS.iter().find(|d| match d.place {
-            Place::Randvar => false,
-            Place::Cvar => d.name == name,
-            Place::Both => name.strip_prefix("cvar-") == Some(d.name),
+            UsableIn::Randvar => false,
+            UsableIn::Cvar => d.name == name,
+            UsableIn::Both => name.strip_prefix("cvar-") == Some(d.name),
         })
     }
 }

@@ -1,13 +1,13 @@
 //! Normal, and lognormal, which is its exponential.
 
-use super::sampler::{Built, Number, Sampler, SamplerBuilder, Values};
-use super::{Distribution, Note, Parameter, Place, Rng};
+use super::sampler::{Built, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
+use super::{Distribution, Parameter, Rng, UsableIn, VariableNote};
 use rand_distr::{Distribution as _, StandardNormal};
 use std::fmt;
 
 pub(super) const CVAR_NORMAL: Distribution = Distribution {
     name: "cvar-normal",
-    place: Place::Cvar,
+    place: UsableIn::Cvar,
     parameters: &[Parameter::new("mean", Some(0.0), "mean"), Parameter::new("sigma", Some(1.0), "standard deviation")],
     doc: "the bell curve; what is below zero becomes 0 unless `min` says otherwise",
     example: "set $filesize = cvar(type=cvar-normal,parameters=\"mean:64k;sigma:8k\",min=1k)",
@@ -16,7 +16,7 @@ pub(super) const CVAR_NORMAL: Distribution = Distribution {
 
 pub(super) const CVAR_LOGNORMAL: Distribution = Distribution {
     name: "cvar-lognormal",
-    place: Place::Cvar,
+    place: UsableIn::Cvar,
     parameters: &[
         Parameter::new("shape", Some(1.0), "standard deviation of the logarithm"),
         Parameter::new("scale", Some(1.0), "mean of the logarithm: the median is e^scale"),
@@ -35,16 +35,19 @@ struct Normal {
 #[derive(Debug)]
 struct LogNormal(Normal);
 
-fn normal(values: &Values<'_>) -> Built {
+fn normal(values: &ParameterValues<'_>) -> Built {
     Ok((Box::new(Normal { mean: values.get("mean"), sigma: values.not_negative("sigma")? }), Vec::new()))
 }
 
-fn lognormal(values: &Values<'_>) -> Built {
+fn lognormal(values: &ParameterValues<'_>) -> Built {
     let sampler = LogNormal(Normal { mean: values.get("scale"), sigma: values.not_negative("shape")? });
     let mut notes = Vec::new();
     // e^44 is beyond any file: whoever writes 16384 here means the median itself and not its logarithm.
     if sampler.0.mean > 44.0 {
-        notes.push(Note::new("scale", "`scale` is the mean of the logarithm: the median is e^scale, beyond 2^63"));
+        notes.push(VariableNote::new(
+            "scale",
+            "`scale` is the mean of the logarithm: the median is e^scale, beyond 2^63",
+        ));
     }
     Ok((Box::new(sampler), notes))
 }
@@ -76,12 +79,12 @@ impl Sampler for LogNormal {
 
 impl fmt::Display for Normal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "normal(mean={},sigma={})", Number(self.mean), Number(self.sigma))
+        write!(f, "normal(mean={},sigma={})", ShortNumber(self.mean), ShortNumber(self.sigma))
     }
 }
 
 impl fmt::Display for LogNormal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lognormal(shape={},scale={})", Number(self.0.sigma), Number(self.0.mean))
+        write!(f, "lognormal(shape={},scale={})", ShortNumber(self.0.sigma), ShortNumber(self.0.mean))
     }
 }

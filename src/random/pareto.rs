@@ -1,13 +1,13 @@
 //! Pareto: a heavy tail, or the rule that a fifth of the items gets four fifths of the requests. Ours; Filebench has neither.
 
-use super::sampler::{Built, Number, Sampler, SamplerBuilder, Values, check, same};
+use super::sampler::{Built, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
 use super::stream::{unit, unit_above_zero};
-use super::{Distribution, Parameter, Place, Rng};
+use super::{Distribution, Parameter, Rng, UsableIn};
 use std::fmt;
 
 pub(super) const PARETO: Distribution = Distribution {
     name: "pareto",
-    place: Place::Both,
+    place: UsableIn::Both,
     parameters: &[
         Parameter::new("shape", Some(1.5), "of the tail: the smaller, the heavier; 1 and below need `max`"),
         Parameter::new("scale", Some(4096.0), "least value"),
@@ -38,7 +38,7 @@ struct Items {
     power: f64,
 }
 
-fn build(values: &Values<'_>) -> Built {
+fn build(values: &ParameterValues<'_>) -> Built {
     let Some(h) = values.given("h") else {
         return Ok((
             Box::new(Tail { scale: values.above_zero("scale")?, shape: values.above_zero("shape")? }),
@@ -79,15 +79,15 @@ impl Sampler for Items {
 
 impl fmt::Display for Tail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pareto(shape={},scale={})", Number(self.shape), Number(self.scale))
+        write!(f, "pareto(shape={},scale={})", ShortNumber(self.shape), ShortNumber(self.scale))
     }
 }
 
 impl fmt::Display for Items {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pareto(h={},items={}", Number(self.h), Number(self.count))?;
+        write!(f, "pareto(h={},items={}", ShortNumber(self.h), ShortNumber(self.count))?;
         if !same(self.unit, 1.0) {
-            write!(f, ",unit={}", Number(self.unit))?;
+            write!(f, ",unit={}", ShortNumber(self.unit))?;
         }
         f.write_str(")")
     }

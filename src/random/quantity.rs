@@ -1,6 +1,6 @@
 //! A number of the plan: fixed, or drawn anew at each use.
 
-use super::sampler::Number;
+use super::sampler::ShortNumber;
 use super::{RandomVar, Rng};
 use std::fmt;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl From<RandomVar> for Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Const(n) if *n < 1 << 53 => Number(*n as f64).fmt(f),
+            Self::Const(n) if *n < 1 << 53 => ShortNumber(*n as f64).fmt(f),
             Self::Const(n) => n.fmt(f),
             Self::Random(variable) => variable.fmt(f),
         }

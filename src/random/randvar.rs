@@ -1,12 +1,12 @@
 //! `randvar(…)` and `define randvar`: Filebench's own random variables, and ours by the same words.
 
-use super::sampler::{Sampler, SamplerBuilder, Values, finite};
+use super::sampler::{ParameterValues, Sampler, SamplerBuilder, finite};
 use super::variable::Adjust;
-use super::{BadDistribution, DISTRIBUTIONS, Distribution, Note, Place, RandomVar};
+use super::{BadDistribution, DISTRIBUTIONS, Distribution, RandomVar, UsableIn, VariableNote};
 
 /// The type of a random variable.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum RandvarKind {
     /// `type=uniform`.
     Uniform,
     /// `type=gamma`.
@@ -17,7 +17,7 @@ pub enum Kind {
     Other(&'static Distribution),
 }
 
-impl Kind {
+impl RandvarKind {
     /// By the word after `type=`.
     pub fn named(name: &str) -> Result<Self, BadDistribution> {
         match name {
@@ -26,7 +26,7 @@ impl Kind {
             "tabular" => Ok(Self::Tabular),
             _ => Distribution::of_randvar(name).map(Self::Other).ok_or_else(|| {
                 let known =
-                    DISTRIBUTIONS.iter().filter(|d| d.place != Place::Cvar).map(|d| d.name.to_owned()).collect();
+                    DISTRIBUTIONS.iter().filter(|d| d.place != UsableIn::Cvar).map(|d| d.name.to_owned()).collect();
                 BadDistribution::UnknownType { name: name.to_owned(), known }
             }),
         }
@@ -37,7 +37,7 @@ impl Kind {
 #[derive(Clone, Debug, Default)]
 pub struct RandvarParams {
     /// None: `gamma`, or `tabular` if there is a table.
-    pub kind: Option<Kind>,
+    pub kind: Option<RandvarKind>,
     /// Lower bound of uniform and gamma, and what the least value of a table is moved to; a bound of ours. Default 0.
     pub min: f64,
     /// Upper bound. Ours: Filebench's random variables have none.
@@ -65,10 +65,10 @@ pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
     }
     let wanted = match params.kind {
         _ if !params.table.is_empty() => "tabular",
-        None | Some(Kind::Gamma) => "gamma",
-        Some(Kind::Uniform) => "uniform",
-        Some(Kind::Tabular) => "tabular",
-        Some(Kind::Other(distribution)) => distribution.name,
+        None | Some(RandvarKind::Gamma) => "gamma",
+        Some(RandvarKind::Uniform) => "uniform",
+        Some(RandvarKind::Tabular) => "tabular",
+        Some(RandvarKind::Other(distribution)) => distribution.name,
     };
     // Every name above is in the table, which a test holds.
     let Some(distribution) = Distribution::of_randvar(wanted) else {
@@ -92,13 +92,13 @@ pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
             let mut named = params.named.clone();
             named.extend(params.mean.map(|mean| ("mean".to_owned(), mean)));
             named.extend(params.gamma.map(|gamma| ("gamma".to_owned(), gamma as f64 / 1000.0)));
-            build(&Values::new(distribution.name, distribution.parameters, &named)?)?
+            build(&ParameterValues::new(distribution.name, distribution.parameters, &named)?)?
         }
     };
     adjust.max = bounded(adjust.min, adjust.max, &*sampler, distribution.name)?;
     if params.seed.is_some_and(|seed| seed != 0) {
         let message = "`seed` of a random variable has no effect: each thread draws from a stream of its own, which `--seed` repeats";
-        notes.push(Note::new("seed", message));
+        notes.push(VariableNote::new("seed", message));
     }
     Ok(RandomVar::new(sampler, adjust, notes))
 }

@@ -1,7 +1,7 @@
 //! What a distribution is to the rest of the room: a distribution that can be drawn from and knows its mean and bounds, and the function
 //! that builds it from checked parameters.
 
-use super::{BadDistribution, Note, Parameter, RandvarParams, Rng};
+use super::{BadDistribution, Parameter, RandvarParams, Rng, VariableNote};
 use std::fmt;
 
 /// A distribution with its parameters, before rounding and clamping.
@@ -15,7 +15,7 @@ pub(super) trait Sampler: fmt::Debug + fmt::Display + Send + Sync {
 }
 
 /// A distribution, and what is worth saying about how it came to be.
-pub(super) type Built = Result<(Box<dyn Sampler>, Vec<Note>), BadDistribution>;
+pub(super) type Built = Result<(Box<dyn Sampler>, Vec<VariableNote>), BadDistribution>;
 
 /// From parameters to distribution.
 #[derive(Clone, Copy, Debug)]
@@ -23,17 +23,17 @@ pub(super) enum SamplerBuilder {
     /// From Filebench's attributes of a random variable.
     Randvar(fn(&RandvarParams) -> Built),
     /// From named numbers.
-    Named(fn(&Values<'_>) -> Built),
+    Named(fn(&ParameterValues<'_>) -> Built),
 }
 
 /// Named numbers, checked against the parameters that the distribution has.
 #[derive(Debug)]
-pub(super) struct Values<'a> {
+pub(super) struct ParameterValues<'a> {
     parameters: &'static [Parameter],
     given: &'a [(String, f64)],
 }
 
-impl<'a> Values<'a> {
+impl<'a> ParameterValues<'a> {
     /// Each name must be one of `parameters`. Of a name given twice the last counts, as everywhere in the language.
     pub(super) fn new(
         distribution: &'static str,
@@ -110,14 +110,14 @@ impl Sampler for Constant {
 
 impl fmt::Display for Constant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "constant({})", Number(self.0))
+        write!(f, "constant({})", ShortNumber(self.0))
     }
 }
 
 /// A number as the scripts write it: `16k` for 16384, `1.5`, at most six digits after the point.
-pub(super) struct Number(pub(super) f64);
+pub(super) struct ShortNumber(pub(super) f64);
 
-impl fmt::Display for Number {
+impl fmt::Display for ShortNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(f64, &str); 4] = [
             (1024f64 * 1024. * 1024. * 1024., "t"),
@@ -138,14 +138,14 @@ impl fmt::Display for Number {
 
 #[cfg(test)]
 mod tests {
-    use super::Number;
+    use super::ShortNumber;
 
     #[test]
     fn numbers_look_as_in_scripts() {
         let shown: Vec<String> =
             [0.0, 1.0, 1.5, 1000.0, 1024.0, 16384.0, 1536.0, 1_048_576.0, 0.99, 1.0 / 3.0, -2048.0, 1024f64.powi(4)]
                 .iter()
-                .map(|&n| Number(n).to_string())
+                .map(|&n| ShortNumber(n).to_string())
                 .collect();
         assert_eq!(shown, ["0", "1", "1.5", "1000", "1k", "16k", "1536", "1m", "0.99", "0.333333", "-2k", "1t"]);
     }

@@ -1,13 +1,13 @@
 //! Tabular: a histogram, uniform within each row.
 
-use super::sampler::{Built, Constant, Number, Sampler, SamplerBuilder, same};
+use super::sampler::{Built, Constant, Sampler, SamplerBuilder, ShortNumber, same};
 use super::stream::{below, unit};
-use super::{BadDistribution, Distribution, Note, Parameter, Place, RandvarParams, Rng};
+use super::{BadDistribution, Distribution, Parameter, RandvarParams, Rng, UsableIn, VariableNote};
 use std::fmt;
 
 pub(super) const TABULAR: Distribution = Distribution {
     name: "tabular",
-    place: Place::Randvar,
+    place: UsableIn::Randvar,
     parameters: &[
         Parameter::new(
             "randtable",
@@ -24,7 +24,7 @@ pub(super) const TABULAR: Distribution = Distribution {
 };
 
 #[derive(Debug)]
-struct Table {
+struct TableSampler {
     /// Weight of this row and all before it; least value; width.
     rows: Vec<(u64, f64, f64)>,
     total: u64,
@@ -47,8 +47,10 @@ fn randvar(params: &RandvarParams) -> Built {
     }
     let mut notes = Vec::new();
     if total != 100 {
-        notes
-            .push(Note::new("randtable", format!("the percentages add up to {total}: each counts as a share of that")));
+        notes.push(VariableNote::new(
+            "randtable",
+            format!("the percentages add up to {total}: each counts as a share of that"),
+        ));
     }
     let middle = |row: &(u64, u64, u64)| f64::midpoint(row.1 as f64, row.2 as f64);
     let table_mean = rows.iter().map(|row| row.0 as f64 * middle(row)).sum::<f64>() / total as f64;
@@ -57,14 +59,17 @@ fn randvar(params: &RandvarParams) -> Built {
     let mean = params.mean.filter(|&mean| mean != 0.0).unwrap_or(table_mean);
     if table_mean <= table_min {
         if !same(params.min, table_min) {
-            notes.push(Note::new("min", "a table of one value can't be stretched to `min`: every draw is the mean"));
+            notes.push(VariableNote::new(
+                "min",
+                "a table of one value can't be stretched to `min`: every draw is the mean",
+            ));
         }
         return Ok((Box::new(Constant(mean)), notes));
     }
     let stretch = (mean - params.min) / (table_mean - table_min);
     if stretch < 0.0 {
         let message = "the mean is below `min`: the table is turned over, and draws below zero are 0";
-        notes.push(Note::new("mean", message));
+        notes.push(VariableNote::new("mean", message));
     }
     let place = |value: f64| (value - table_min) * stretch + params.min;
     let mut sum = 0u64;
@@ -76,10 +81,10 @@ fn randvar(params: &RandvarParams) -> Built {
         bounds = (bounds.0.min(low).min(high), bounds.1.max(low).max(high));
         out.push((sum, low, high - low));
     }
-    Ok((Box::new(Table { rows: out, total, mean, bounds }), notes))
+    Ok((Box::new(TableSampler { rows: out, total, mean, bounds }), notes))
 }
 
-impl Sampler for Table {
+impl Sampler for TableSampler {
     fn draw(&self, rng: &mut Rng) -> f64 {
         let pick = below(rng, self.total);
         // Tables have a handful of rows, the likeliest mostly first: a scan is faster than a search.
@@ -94,9 +99,16 @@ impl Sampler for Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for TableSampler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (low, high) = self.bounds;
-        write!(f, "tabular(mean={},{}..{},rows={})", Number(self.mean), Number(low), Number(high), self.rows.len())
+        write!(
+            f,
+            "tabular(mean={},{}..{},rows={})",
+            ShortNumber(self.mean),
+            ShortNumber(low),
+            ShortNumber(high),
+            self.rows.len()
+        )
     }
 }

@@ -1,7 +1,9 @@
 //! Every distribution against theory: moments, goodness of fit over many seeds, and what was observed with Filebench.
 #![allow(clippy::unwrap_used, clippy::float_cmp, clippy::needless_pass_by_value)]
 
-use super::{BadDistribution, DISTRIBUTIONS, Kind, Place, Quantity, RandomVar, RandvarParams, cvar, randvar, stream};
+use super::{
+    BadDistribution, DISTRIBUTIONS, Quantity, RandomVar, RandvarKind, RandvarParams, UsableIn, cvar, randvar, stream,
+};
 use statrs::distribution::{
     ContinuousCDF, Erlang, Exp, Gamma, LogNormal, Normal, Pareto, Triangular, Uniform, Weibull,
 };
@@ -20,7 +22,7 @@ fn table(rows: &[(u64, u64, u64)]) -> RandvarParams {
 
 fn ours(kind: &str, named: &[(&str, f64)]) -> RandvarParams {
     let named = named.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-    RandvarParams { kind: Some(Kind::named(kind).unwrap()), named, ..RandvarParams::default() }
+    RandvarParams { kind: Some(RandvarKind::named(kind).unwrap()), named, ..RandvarParams::default() }
 }
 
 /// Mean, standard deviation, least and greatest of whole-number draws.
@@ -73,7 +75,7 @@ fn each_continuous_law_fits_its_distribution_function() {
     fits("gamma", &of(gamma), |x| sampler.cdf(x - 1024.0));
 
     let uniform =
-        RandvarParams { kind: Some(Kind::Uniform), mean: Some(8192.0), min: 1024.0, ..RandvarParams::default() };
+        RandvarParams { kind: Some(RandvarKind::Uniform), mean: Some(8192.0), min: 1024.0, ..RandvarParams::default() };
     let sampler = Uniform::new(1024.0, 15_360.0).unwrap();
     fits("uniform", &of(uniform), |x| sampler.cdf(x));
 
@@ -153,7 +155,7 @@ fn moments_are_those_of_theory() {
 #[test]
 fn random_variables_draw_as_filebench_was_seen_to() {
     let uniform =
-        RandvarParams { kind: Some(Kind::Uniform), mean: Some(8192.0), min: 1024.0, ..RandvarParams::default() };
+        RandvarParams { kind: Some(RandvarKind::Uniform), mean: Some(8192.0), min: 1024.0, ..RandvarParams::default() };
     let (mean, _, least, most) = observe(&of(uniform), 20_000);
     assert!(near(mean, 8180.0, 0.01) && (1024..1040).contains(&least) && (15_300..15_360).contains(&most));
 
@@ -251,7 +253,7 @@ fn custom_variables_round_then_bound_then_cut_off() {
 
 #[test]
 fn odd_parameters_mean_something_and_say_so() {
-    let uniform = |min, mean| RandvarParams { kind: Some(Kind::Uniform), min, mean, ..RandvarParams::default() };
+    let uniform = |min, mean| RandvarParams { kind: Some(RandvarKind::Uniform), min, mean, ..RandvarParams::default() };
     // (parameters, what it draws between, the parameter that the note is about)
     let cases = [
         (uniform(4096.0, None), 4096, 4096, "mean"),
@@ -299,7 +301,10 @@ fn what_cannot_be_drawn_names_the_parameter() {
         (cvar("cvar-gamma", "", Some(5.0), Some(4.0), None).unwrap_err(), "max"),
         (cvar("cvar-gamma", "", None, None, Some(-1.0)).unwrap_err(), "round"),
         (cvar("cvar-gamma", "", Some(f64::NAN), None, None).unwrap_err(), "min"),
-        (randvar(&RandvarParams { kind: Some(Kind::Tabular), ..RandvarParams::default() }).unwrap_err(), "randtable"),
+        (
+            randvar(&RandvarParams { kind: Some(RandvarKind::Tabular), ..RandvarParams::default() }).unwrap_err(),
+            "randtable",
+        ),
         (randvar(&table(&[(0, 1, 2)])).unwrap_err(), "randtable"),
         (randvar(&ours("zipf", &[("items", f64::INFINITY)])).unwrap_err(), "items"),
         (randvar(&RandvarParams { mean: Some(f64::NAN), ..RandvarParams::default() }).unwrap_err(), "mean"),
@@ -308,7 +313,7 @@ fn what_cannot_be_drawn_names_the_parameter() {
             "theta",
         ),
         (randvar(&RandvarParams { mean: Some(5.0), ..ours("zipf", &[]) }).unwrap_err(), "mean"),
-        (Kind::named("unifrom").unwrap_err(), "type"),
+        (RandvarKind::named("unifrom").unwrap_err(), "type"),
     ];
     for (error, parameter) in &cases {
         assert_eq!(error.parameter(), *parameter, "{error}");
@@ -322,19 +327,19 @@ fn what_cannot_be_drawn_names_the_parameter() {
 
 #[test]
 fn the_table_is_complete_and_its_examples_name_its_parameters() {
-    assert_eq!(DISTRIBUTIONS.iter().filter(|d| d.place == Place::Randvar).count(), 3);
-    assert_eq!(DISTRIBUTIONS.iter().filter(|d| d.place == Place::Cvar).count(), 8);
+    assert_eq!(DISTRIBUTIONS.iter().filter(|d| d.place == UsableIn::Randvar).count(), 3);
+    assert_eq!(DISTRIBUTIONS.iter().filter(|d| d.place == UsableIn::Cvar).count(), 8);
     for d in DISTRIBUTIONS {
         let (name, word) = match d.place {
-            Place::Cvar => (d.name, "cvar(type="),
-            Place::Randvar | Place::Both => (d.name, "randvar(type="),
+            UsableIn::Cvar => (d.name, "cvar(type="),
+            UsableIn::Randvar | UsableIn::Both => (d.name, "randvar(type="),
         };
         assert!(d.example.contains(&format!("{word}{name},")), "{}", d.example);
         assert!(d.parameters.iter().any(|p| d.example.contains(p.name)), "{}", d.example);
         match d.place {
-            Place::Cvar => assert!(cvar(d.name, "", None, None, None).is_ok(), "{name}: the defaults"),
-            Place::Randvar => assert!(Kind::named(d.name).is_ok()),
-            Place::Both => {
+            UsableIn::Cvar => assert!(cvar(d.name, "", None, None, None).is_ok(), "{name}: the defaults"),
+            UsableIn::Randvar => assert!(RandvarKind::named(d.name).is_ok()),
+            UsableIn::Both => {
                 let (one, other) = (of(ours(d.name, &[])), custom(&format!("cvar-{}", d.name), ""));
                 assert_eq!(one.to_string(), other.to_string());
             }
@@ -344,8 +349,8 @@ fn the_table_is_complete_and_its_examples_name_its_parameters() {
 
 #[test]
 fn streams_make_draws_repeat() {
-    for d in DISTRIBUTIONS.iter().filter(|d| d.place != Place::Randvar) {
-        let name = if d.place == Place::Both { format!("cvar-{}", d.name) } else { d.name.to_owned() };
+    for d in DISTRIBUTIONS.iter().filter(|d| d.place != UsableIn::Randvar) {
+        let name = if d.place == UsableIn::Both { format!("cvar-{}", d.name) } else { d.name.to_owned() };
         let q = Quantity::from(custom(&name, ""));
         let draws = |path: &[u64]| {
             let mut rng = stream(8, path);
@@ -360,7 +365,12 @@ fn streams_make_draws_repeat() {
 fn printed_forms_are_stable() {
     let shown = [
         of(RandvarParams { mean: Some(16_384.0), min: 1024.0, round: 512, ..RandvarParams::default() }),
-        of(RandvarParams { kind: Some(Kind::Uniform), min: 1024.0, mean: Some(8192.0), ..RandvarParams::default() }),
+        of(RandvarParams {
+            kind: Some(RandvarKind::Uniform),
+            min: 1024.0,
+            mean: Some(8192.0),
+            ..RandvarParams::default()
+        }),
         of(RandvarParams { min: 1024.0, ..table(&[(50, 1024, 1024), (50, 3072, 5120)]) }),
         custom("cvar-exponential", "mean:20"),
         custom("cvar-normal", "mean:64k;sigma:8k"),

@@ -1,13 +1,13 @@
 //! Triangular: a range with a peak.
 
-use super::sampler::{Built, Constant, Number, Sampler, SamplerBuilder, Values, check, same};
+use super::sampler::{Built, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
 use super::stream::unit;
-use super::{Distribution, Parameter, Place, Rng};
+use super::{Distribution, Parameter, Rng, UsableIn};
 use std::fmt;
 
 pub(super) const CVAR_TRIANGULAR: Distribution = Distribution {
     name: "cvar-triangular",
-    place: Place::Cvar,
+    place: UsableIn::Cvar,
     parameters: &[
         Parameter::new("lower", Some(0.0), "least value"),
         Parameter::new("upper", Some(1.0), "greatest value"),
@@ -25,7 +25,7 @@ struct Triangular {
     mode: f64,
 }
 
-fn build(values: &Values<'_>) -> Built {
+fn build(values: &ParameterValues<'_>) -> Built {
     let (lower, upper) = (values.get("lower"), values.get("upper"));
     check("upper", upper, |upper| upper >= lower, "at least `lower`")?;
     let mode =
@@ -57,6 +57,12 @@ impl Sampler for Triangular {
 
 impl fmt::Display for Triangular {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "triangular({}..{},mode={})", Number(self.lower), Number(self.upper), Number(self.mode))
+        write!(
+            f,
+            "triangular({}..{},mode={})",
+            ShortNumber(self.lower),
+            ShortNumber(self.upper),
+            ShortNumber(self.mode)
+        )
     }
 }

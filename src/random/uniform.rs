@@ -1,13 +1,13 @@
 //! Uniform: every value of a range is as likely.
 
-use super::sampler::{Built, Constant, Number, Sampler, SamplerBuilder, Values};
+use super::sampler::{Built, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
 use super::stream::unit;
-use super::{Distribution, Note, Parameter, Place, RandvarParams, Rng};
+use super::{Distribution, Parameter, RandvarParams, Rng, UsableIn, VariableNote};
 use std::fmt;
 
 pub(super) const UNIFORM: Distribution = Distribution {
     name: "uniform",
-    place: Place::Randvar,
+    place: UsableIn::Randvar,
     parameters: &[
         Parameter::new("min", Some(0.0), "least value"),
         Parameter::new("mean", Some(0.0), "mean: the range ends below 2·mean − min"),
@@ -19,7 +19,7 @@ pub(super) const UNIFORM: Distribution = Distribution {
 
 pub(super) const CVAR_UNIFORM: Distribution = Distribution {
     name: "cvar-uniform",
-    place: Place::Cvar,
+    place: UsableIn::Cvar,
     parameters: &[
         Parameter::new("lower", Some(0.0), "least value"),
         Parameter::new("upper", Some(1.0), "the range ends below it"),
@@ -45,16 +45,16 @@ fn randvar(params: &RandvarParams) -> Built {
         Some(mean) => {
             let message = format!(
                 "`mean` is below `min`: draws lie between {} and {}, and those below zero are 0",
-                Number(2.0 * mean - min),
-                Number(min)
+                ShortNumber(2.0 * mean - min),
+                ShortNumber(min)
             );
-            notes.push(Note::new("mean", message));
+            notes.push(VariableNote::new("mean", message));
             mean
         }
         None => {
             // Filebench took 0 for the mean, and drew from a range that ran from `min` down to `-min`.
-            let message = format!("a uniform variable without `mean` always gives `min`, here {}", Number(min));
-            notes.push(Note::new("mean", message));
+            let message = format!("a uniform variable without `mean` always gives `min`, here {}", ShortNumber(min));
+            notes.push(VariableNote::new("mean", message));
             return Ok((Box::new(Constant(min)), notes));
         }
     };
@@ -62,11 +62,11 @@ fn randvar(params: &RandvarParams) -> Built {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "every builder has this form")]
-fn cvar(values: &Values<'_>) -> Built {
+fn cvar(values: &ParameterValues<'_>) -> Built {
     let (lower, upper) = (values.get("lower"), values.get("upper"));
     let mut notes = Vec::new();
     if upper < lower {
-        notes.push(Note::new("upper", "`upper` is below `lower`: the two are taken in the other order"));
+        notes.push(VariableNote::new("upper", "`upper` is below `lower`: the two are taken in the other order"));
     }
     Ok((Box::new(Uniform { low: lower, width: upper - lower }), notes))
 }
@@ -88,6 +88,6 @@ impl Sampler for Uniform {
 impl fmt::Display for Uniform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (low, high) = self.bounds();
-        write!(f, "uniform({}..{})", Number(low), Number(high))
+        write!(f, "uniform({}..{})", ShortNumber(low), ShortNumber(high))
     }
 }

@@ -1,19 +1,19 @@
 //! A random variable: a distribution, and what is done to its draws before they are used.
 
-use super::sampler::{Number, Sampler};
+use super::sampler::{Sampler, ShortNumber};
 use super::{Rng, stream};
 use std::fmt;
 
 /// Something that a script probably does not mean, with what happens instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Note {
+pub struct VariableNote {
     /// The parameter that it is about.
     pub parameter: &'static str,
     /// One line: lower case, names in backticks, no final stop.
     pub message: String,
 }
 
-impl Note {
+impl VariableNote {
     pub(super) fn new(parameter: &'static str, message: impl Into<String>) -> Self {
         Self { parameter, message: message.into() }
     }
@@ -24,7 +24,7 @@ impl Note {
 pub struct RandomVar {
     sampler: Box<dyn Sampler>,
     adjust: Adjust,
-    notes: Vec<Note>,
+    notes: Vec<VariableNote>,
 }
 
 /// What happens to a draw, in this order: rounding to a multiple, then the bounds (so a bound need not be a multiple).
@@ -59,7 +59,7 @@ fn nearest_multiple(x: f64, unit: f64) -> f64 {
 }
 
 impl RandomVar {
-    pub(super) fn new(sampler: Box<dyn Sampler>, adjust: Adjust, notes: Vec<Note>) -> Self {
+    pub(super) fn new(sampler: Box<dyn Sampler>, adjust: Adjust, notes: Vec<VariableNote>) -> Self {
         Self { sampler, adjust, notes }
     }
 
@@ -112,7 +112,7 @@ impl RandomVar {
     }
 
     /// What is worth a warning: parameters that have another effect than they seem to.
-    pub fn notes(&self) -> &[Note] {
+    pub fn notes(&self) -> &[VariableNote] {
         &self.notes
     }
 
@@ -127,13 +127,13 @@ impl fmt::Display for RandomVar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.sampler.fmt(f)?;
         if self.adjust.round > 0.0 {
-            write!(f, " round={}", Number(self.adjust.round))?;
+            write!(f, " round={}", ShortNumber(self.adjust.round))?;
         }
         if self.adjust.min >= 1.0 {
-            write!(f, " min={}", Number(self.adjust.min))?;
+            write!(f, " min={}", ShortNumber(self.adjust.min))?;
         }
         if self.adjust.max < f64::MAX {
-            write!(f, " max={}", Number(self.adjust.max))?;
+            write!(f, " max={}", ShortNumber(self.adjust.max))?;
         }
         Ok(())
     }

@@ -1,14 +1,14 @@
 //! Zipf: a few items are asked for all the time, most hardly ever. Ours; Filebench has nothing like it.
 
-use super::sampler::{Built, Number, Sampler, SamplerBuilder, Values, check, same};
+use super::sampler::{Built, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
 use super::stream::mix;
-use super::{Distribution, Parameter, Place, Rng};
+use super::{Distribution, Parameter, Rng, UsableIn};
 use rand_distr::Distribution as _;
 use std::fmt;
 
 pub(super) const ZIPF: Distribution = Distribution {
     name: "zipf",
-    place: Place::Both,
+    place: UsableIn::Both,
     parameters: &[
         Parameter::new("items", Some(1000.0), "how many items there are"),
         Parameter::new("theta", Some(0.99), "skew: 0 is uniform, 1 the classical distribution, above it steeper"),
@@ -35,7 +35,7 @@ struct Zipf {
     ranks: rand_distr::Zipf<f64>,
 }
 
-fn build(values: &Values<'_>) -> Built {
+fn build(values: &ParameterValues<'_>) -> Built {
     // Ranks are drawn as floats: beyond 2^53 they would skip items.
     let range = "from 1 to 2^53";
     let items = check("items", values.get("items").trunc(), |n| (1.0..=9_007_199_254_740_992.0).contains(&n), range)?;
@@ -78,12 +78,12 @@ impl Sampler for Zipf {
 
 impl fmt::Display for Zipf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "zipf(items={},theta={}", Number(self.items as f64), Number(self.theta))?;
+        write!(f, "zipf(items={},theta={}", ShortNumber(self.items as f64), ShortNumber(self.theta))?;
         if !same(self.unit, 1.0) {
-            write!(f, ",unit={}", Number(self.unit))?;
+            write!(f, ",unit={}", ShortNumber(self.unit))?;
         }
         if self.lower != 0.0 {
-            write!(f, ",lower={}", Number(self.lower))?;
+            write!(f, ",lower={}", ShortNumber(self.lower))?;
         }
         f.write_str(if self.scramble.is_some() { ",scrambled)" } else { ")" })
     }

@@ -5,7 +5,7 @@ use crate::session::{Session, library};
 use crate::spec::attrs::{self, COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
 use crate::spec::commands::COMMANDS;
 use crate::spec::prompt::PROMPT;
-use crate::spec::{Attr, Command, Kind, find_attr};
+use crate::spec::{Attr, CommandSpec, Kind, find_attr};
 
 /// What a session knows by name, as it was when the line was begun.
 #[derive(Clone, Default, Debug)]
@@ -174,7 +174,7 @@ fn statement(head: &str) -> &str {
     }
 }
 
-fn commands() -> impl Iterator<Item = &'static Command> {
+fn commands() -> impl Iterator<Item = &'static CommandSpec> {
     PROMPT.iter().chain(COMMANDS)
 }
 

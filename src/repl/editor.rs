@@ -1,6 +1,6 @@
 //! The shell on a terminal: keys, history, completion, colours. The only file that knows the line editor.
 
-use super::Shell;
+use super::PromptLoop;
 use super::complete::{self, Names};
 use crate::spec::prompt::prompt_command;
 use crate::syntax::is_incomplete;
@@ -30,7 +30,7 @@ const KEPT: usize = 10_000;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Reads and does lines until the end.
-pub(super) fn run(shell: &mut Shell<'_>) {
+pub(super) fn run(shell: &mut PromptLoop<'_>) {
     let colour = std::env::var_os("NO_COLOR").is_none();
     let config = Config::builder()
         .completion_type(CompletionType::List)
@@ -56,7 +56,7 @@ pub(super) fn run(shell: &mut Shell<'_>) {
         let _ = editor.load_history(path);
     }
     greet(shell);
-    let waiting = Waiting::watch(shell);
+    let waiting = PromptWait::watch(shell);
     let mut line_number = 1;
     loop {
         if let Some(keys) = editor.helper_mut() {
@@ -89,7 +89,7 @@ pub(super) fn run(shell: &mut Shell<'_>) {
     }
 }
 
-fn greet(shell: &mut Shell<'_>) {
+fn greet(shell: &mut PromptLoop<'_>) {
     let version = env!("CARGO_PKG_VERSION");
     shell.front.note(&format!("wmlrun {version}: `load NAME`, `run`, `help`; ^C stops a run, ^D leaves"));
 }
@@ -105,13 +105,13 @@ fn history_file() -> Option<PathBuf> {
 
 /// Ends a prompt that waits when a signal other than ^C comes: the line editor reads on through those, so that it is sent the one
 /// that it heeds.
-struct Waiting {
+struct PromptWait {
     flag: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
 }
 
-impl Waiting {
-    fn watch(shell: &mut Shell<'_>) -> Self {
+impl PromptWait {
+    fn watch(shell: &mut PromptLoop<'_>) -> Self {
         let waiting = Self { flag: Arc::default(), over: Arc::default() };
         let (flag, over) = (Arc::clone(&waiting.flag), Arc::clone(&waiting.over));
         let number = shell.session.interrupt();
@@ -132,7 +132,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PromptWait {
     fn drop(&mut self) {
         self.over.store(true, SeqCst);
     }

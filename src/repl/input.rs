@@ -1,6 +1,6 @@
 //! Standard input that is no terminal: one text, as it comes.
 
-use super::Shell;
+use super::PromptLoop;
 use crate::session::Status;
 use crate::syntax::Splitter;
 use std::io::Read;
@@ -18,7 +18,7 @@ const BLOCK: usize = 64 << 10;
 const AHEAD: usize = 16;
 
 /// Does what comes on standard input, to its end.
-pub(super) fn run(shell: &mut Shell<'_>) {
+pub(super) fn run(shell: &mut PromptLoop<'_>) {
     // A file does not pause, however slowly it is read.
     let file = rustix::fs::fstat(std::io::stdin())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile);
@@ -50,7 +50,7 @@ pub(super) fn run(shell: &mut Shell<'_>) {
 }
 
 /// Does statements as they come.
-fn follow(shell: &mut Shell<'_>, blocks: &Receiver<Vec<u8>>, pauses: bool) {
+fn follow(shell: &mut PromptLoop<'_>, blocks: &Receiver<Vec<u8>>, pauses: bool) {
     let mut splitter = Splitter::new();
     let mut rest: Vec<u8> = Vec::new();
     loop {

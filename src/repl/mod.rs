@@ -23,7 +23,7 @@ pub struct Signals {
 const SIGINT: usize = 2;
 
 /// A session with someone, or something, in front of it.
-struct Shell<'a> {
+struct PromptLoop<'a> {
     session: Session,
     front: &'a mut dyn Front,
     signals: Signals,
@@ -49,13 +49,13 @@ pub fn run(
     {
         worst = session.load(name, text, front);
     }
-    let mut shell = Shell { session, front, signals, worst, terminal, stopped: false };
+    let mut shell = PromptLoop { session, front, signals, worst, terminal, stopped: false };
     if terminal {
         editor::run(&mut shell);
     } else {
         input::run(&mut shell);
     }
-    let Shell { session, front, worst, .. } = shell;
+    let PromptLoop { session, front, worst, .. } = shell;
     let last = session.finish(front);
     match worst {
         Status::Interrupted(_) => last.max(worst),
@@ -64,7 +64,7 @@ pub fn run(
     }
 }
 
-impl Shell<'_> {
+impl PromptLoop<'_> {
     /// Does a statement. False if the shell is to end.
     fn does(&mut self, name: &str, text: &StatementText) -> bool {
         let status = self.session.typed(name, text, self.front);

@@ -3,7 +3,7 @@
 //! A cell of text is one line: control characters are escaped. One that a spreadsheet would take for a formula begins with `'`.
 
 use super::Report;
-use crate::result::{Document, Flowop, Run};
+use crate::result::{Document, FlowopResult, Run};
 use crate::util::printable;
 use std::io::{self, Write};
 
@@ -11,16 +11,16 @@ use std::io::{self, Write};
 pub struct Csv;
 
 /// A column: its heading, and its cell of a row.
-type Column = (&'static str, fn(&Row) -> String);
+type Column = (&'static str, fn(&CsvRow) -> String);
 
 /// Columns whose cells are text; those of all others are numbers.
 const TEXTS: [&str; 8] = ["script", "state", "started_at", "process", "thread", "name", "kind", "class"];
 
-struct Row<'a> {
+struct CsvRow<'a> {
     document: &'a Document,
     number: usize,
     run: &'a Run,
-    flowop: &'a Flowop,
+    flowop: &'a FlowopResult,
 }
 
 const COLUMNS: &[Column] = &[
@@ -78,7 +78,7 @@ impl Report for Csv {
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         for flowop in &run.flowops {
-            let row = Row { document, number: index + 1, run, flowop };
+            let row = CsvRow { document, number: index + 1, run, flowop };
             line(
                 out,
                 COLUMNS

@@ -6,7 +6,7 @@
 //! at the line's start, so that `^IO Summary` finds it.
 
 use super::Report;
-use crate::result::{Document, Flowop, Run};
+use crate::result::{Document, FlowopResult, Run};
 use crate::stats::hdr;
 use crate::stats::layout;
 use std::io::{self, Write};
@@ -78,7 +78,7 @@ pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Counts of [0, 0], then [2ⁱ⁻¹, 2ⁱ) nanoseconds. Exact: no bucket of ours crosses a power of two.
-fn lathist(flowop: &Flowop) -> [u64; LATHIST] {
+fn lathist(flowop: &FlowopResult) -> [u64; LATHIST] {
     let mut counts = [0; LATHIST];
     if let Ok(dist) = hdr::decode(&flowop.histogram) {
         for (index, n) in dist.recorded() {
@@ -88,7 +88,7 @@ fn lathist(flowop: &Flowop) -> [u64; LATHIST] {
     counts
 }
 
-fn mean_ms(flowop: &Flowop) -> f64 {
+fn mean_ms(flowop: &FlowopResult) -> f64 {
     flowop.latency_ns.mean.unwrap_or(0.0) / 1e6
 }
 
@@ -159,10 +159,10 @@ pub struct File {
     pub ours: fn(&[u8]) -> bool,
 }
 
-/// `stats dump`: `Flowop totals:`, then rows without a tab.
+/// `stats dump`: `FlowopResult totals:`, then rows without a tab.
 pub static DUMP: File = File { command: "stats dump", write: dump, ours: |head| totals(head) == Some(false) };
 
-/// `stats multidump`: `Flowop totals:`, then rows parted by tabs.
+/// `stats multidump`: `FlowopResult totals:`, then rows parted by tabs.
 pub static MULTIDUMP: File =
     File { command: "stats multidump", write: multidump, ours: |head| totals(head) == Some(true) };
 
@@ -286,7 +286,7 @@ mod tests {
     use super::{Filebench14, Filebench15, breakdown_15, dump, lathist, multidump, xmldump};
     use crate::report::to_string;
     use crate::result::fixture::fixture;
-    use crate::result::{Flowop, Latency, Run, Summary};
+    use crate::result::{FlowopResult, Latency, Run, Summary};
     use crate::stats::hdr;
     use crate::stats::snapshot::Dist;
     use std::io::Write;
@@ -298,14 +298,14 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    fn flowop(name: &str, ops: u64, rate: f64, mb: f64, [mean, min, max]: [f64; 3]) -> Flowop {
+    fn flowop(name: &str, ops: u64, rate: f64, mb: f64, [mean, min, max]: [f64; 3]) -> FlowopResult {
         let latency_ns = Latency {
             mean: Some(mean * 1e6),
             min: Some((min * 1e6) as u64),
             max: Some((max * 1e6) as u64),
             ..Latency::default()
         };
-        Flowop { name: name.into(), ops, ops_per_s: rate, mib_per_s: mb, latency_ns, ..Flowop::default() }
+        FlowopResult { name: name.into(), ops, ops_per_s: rate, mib_per_s: mb, latency_ns, ..FlowopResult::default() }
     }
 
     /// Figures as Filebench 1.5 once printed them, to the letter.
@@ -341,7 +341,7 @@ mod tests {
             dist.record(ns);
         }
         let mut run = Run { lathist: true, finished_seconds: 3.014, ..Run::default() };
-        run.flowops.push(Flowop {
+        run.flowops.push(FlowopResult {
             histogram: hdr::encode(&dist),
             ..flowop("dl", 1, 0.4, 0.0, [1000.113, 1000.113, 1000.113])
         });

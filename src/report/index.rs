@@ -4,7 +4,7 @@
 //! workload and for each of its flowops.
 //! Absent: where the files lie and how the workloads were run.
 
-use crate::result::{Flowop, Run, State};
+use crate::result::{FlowopResult, Run, RunState};
 use crate::util::printable;
 use minijinja::value::Value;
 use minijinja::{Environment, context};
@@ -109,7 +109,7 @@ fn measured(x: Option<f64>, digits: usize) -> String {
 
 fn head(w: &Workload<'_>) -> Value {
     let (state, good) = match w.run {
-        Some(run) if run.state == State::Complete => (format!("complete, {:.1} s", run.measured_seconds), true),
+        Some(run) if run.state == RunState::Complete => (format!("complete, {:.1} s", run.measured_seconds), true),
         Some(run) => (format!("{}: {}", run.state.name(), run.ended_by), false),
         None => (w.ended.to_owned(), false),
     };
@@ -119,7 +119,7 @@ fn head(w: &Workload<'_>) -> Value {
     context! { name, personality, state, good, files }
 }
 
-fn table(title: &str, page: &Page<'_>, sum: fn(&Run) -> String, one: fn(&Flowop) -> String) -> Value {
+fn table(title: &str, page: &Page<'_>, sum: fn(&Run) -> String, one: fn(&FlowopResult) -> String) -> Value {
     let mut rows = Vec::new();
     for w in &page.workloads {
         let Some(run) = w.run else { continue };

@@ -4,7 +4,7 @@
 //! so that a bad path is known before an hour is spent.
 
 use super::Report;
-use crate::output::{FileId, Target};
+use crate::output::{FileIdentity, Target};
 use crate::result::{Document, SCHEMA};
 use std::io::{self, Write};
 use std::path::Path;
@@ -65,12 +65,12 @@ pub struct Writer {
 impl Writer {
     /// Checks that a document can be written at `path`, and makes nothing yet. An existing file is replaced (behind a
     /// symbolic link: the file that it names); a pipe or `-` gets the document once, at the end. No file of `read` is replaced.
-    pub fn create(path: &Path, read: &[FileId]) -> io::Result<Self> {
+    pub fn create(path: &Path, read: &[FileIdentity]) -> io::Result<Self> {
         Ok(Self { target: Target::open(path, read)? })
     }
 
     /// Which file it writes, if there was one before.
-    pub fn id(&self) -> Option<FileId> {
+    pub fn id(&self) -> Option<FileIdentity> {
         self.target.id()
     }
 

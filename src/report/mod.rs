@@ -14,7 +14,7 @@ pub mod none;
 pub mod text;
 mod visible_json;
 
-use crate::result::texts::Field;
+use crate::result::texts::TextField;
 use crate::result::{Document, Run};
 use crate::util::printable;
 use std::borrow::Cow;
@@ -63,8 +63,9 @@ pub trait Report: Sync {
 /// A document without control characters, for formats that have no escapes of their own: a name or a path stays in its line.
 fn visible(document: &Document) -> Cow<'_, Document> {
     let mut clean = true;
-    document
-        .texts(&mut |field, text| clean &= field == Field::Script || matches!(printable::line(text), Cow::Borrowed(_)));
+    document.texts(&mut |field, text| {
+        clean &= field == TextField::Script || matches!(printable::line(text), Cow::Borrowed(_));
+    });
     if clean {
         return Cow::Borrowed(document);
     }
@@ -85,7 +86,7 @@ fn visible_run(run: &Run) -> Cow<'_, Run> {
     Cow::Owned(copy)
 }
 
-fn escape(_: Field, text: &mut String) {
+fn escape(_: TextField, text: &mut String) {
     if let Cow::Owned(escaped) = printable::line(text) {
         *text = escaped;
     }
@@ -93,7 +94,7 @@ fn escape(_: Field, text: &mut String) {
 
 /// Every format.
 pub static TABLE: &[&dyn Report] =
-    &[&text::Text, &json::Json, &csv::Csv, &filebench::Filebench15, &filebench::Filebench14, &none::Silent];
+    &[&text::Text, &json::Json, &csv::Csv, &filebench::Filebench15, &filebench::Filebench14, &none::NoReport];
 
 /// The format of this name.
 pub fn find(name: &str) -> Option<&'static dyn Report> {

@@ -3,9 +3,9 @@
 use super::Report;
 
 /// `--format none`.
-pub struct Silent;
+pub struct NoReport;
 
-impl Report for Silent {
+impl Report for NoReport {
     fn name(&self) -> &'static str {
         "none"
     }

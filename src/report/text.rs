@@ -5,7 +5,7 @@
 use super::Report;
 use super::histogram::Axis;
 use crate::result::warnings;
-use crate::result::{DeviceBytes, Document, Fileset, Flowop, Latency, Run, Verdict};
+use crate::result::{DeviceBytes, Document, FilesetResult, FlowopResult, Latency, Run, Verdict};
 use crate::spec::dialect::Dialect;
 use crate::stats::hdr;
 use crate::stats::snapshot::Dist;
@@ -107,7 +107,7 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// File system, device, size as a multiple of memory, share in memory.
-fn set_line(document: &Document, run: &Run, set: &Fileset) -> String {
+fn set_line(document: &Document, run: &Run, set: &FilesetResult) -> String {
     let place = warnings::mount_of(run, &set.path)
         .map_or_else(|| set.path.clone(), |mount| format!("{} on {}", mount.kind, mount.source));
     let memory = document.environment.memory.total;
@@ -119,7 +119,7 @@ fn set_line(document: &Document, run: &Run, set: &Fileset) -> String {
 }
 
 fn table(run: &Run) -> String {
-    let names = Names::of(run);
+    let names = FlowopLabels::of(run);
     let ambiguous = names.thread_column();
     let mut columns = vec![("flowop", Align::Left)];
     if ambiguous {
@@ -128,7 +128,7 @@ fn table(run: &Run) -> String {
     columns
         .extend(["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"].map(|heading| (heading, Align::Right)));
     let mut table = Table::new(columns);
-    let row = |flowop: &Flowop| {
+    let row = |flowop: &FlowopResult| {
         let mut cells = vec![shortened(&flowop.name)];
         if ambiguous {
             cells.push(shortened(&names.thread(flowop)));
@@ -157,14 +157,14 @@ fn table(run: &Run) -> String {
 }
 
 /// How to tell flowops apart in as few words as that takes.
-struct Names {
+struct FlowopLabels {
     /// Flowops' names that several flowops have.
     shared: BTreeSet<String>,
     /// Whether name and thread do not suffice either.
     with_process: bool,
 }
 
-impl Names {
+impl FlowopLabels {
     fn of(run: &Run) -> Self {
         let (mut names, mut pairs) = (BTreeSet::new(), BTreeSet::new());
         let shared = run.flowops.iter().filter(|f| !names.insert(&f.name)).map(|f| f.name.clone()).collect();
@@ -176,12 +176,12 @@ impl Names {
         !self.shared.is_empty()
     }
 
-    fn thread(&self, flowop: &Flowop) -> String {
+    fn thread(&self, flowop: &FlowopResult) -> String {
         if self.with_process { format!("{}.{}", flowop.process, flowop.thread) } else { flowop.thread.clone() }
     }
 
     /// For use outside the table: `thread.name` where the name alone says too little.
-    fn label(&self, flowop: &Flowop) -> String {
+    fn label(&self, flowop: &FlowopResult) -> String {
         if self.shared.contains(&flowop.name) {
             format!("{}.{}", self.thread(flowop), flowop.name)
         } else {
@@ -206,13 +206,13 @@ fn shortened(name: &str) -> String {
 
 /// The busiest I/O flowops' distributions, on one axis.
 fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let mut busiest: Vec<(usize, &Flowop)> =
+    let mut busiest: Vec<(usize, &FlowopResult)> =
         run.flowops.iter().enumerate().filter(|(_, f)| f.class.is_io() && f.ops > 0).collect();
     busiest.sort_by_key(|(_, f)| std::cmp::Reverse(f.ops));
     let left_out = busiest.len().saturating_sub(DRAWN);
     busiest.truncate(DRAWN);
     busiest.sort_by_key(|(place, _)| *place);
-    let names = Names::of(run);
+    let names = FlowopLabels::of(run);
     let decoded =
         busiest.iter().filter_map(|(_, f)| Some((shortened(&names.label(f)), hdr::decode(&f.histogram).ok()?)));
     let drawn: Vec<(String, Dist)> = decoded.collect();
@@ -239,7 +239,7 @@ fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         let (behind, oldest) = (count(open.backlog, "round"), latency(open.backlog_oldest_seconds * 1e9));
         writeln!(out, "{behind} behind at the end, the oldest overdue for {oldest}")?;
     }
-    let names = Names::of(run);
+    let names = FlowopLabels::of(run);
     let columns = ["response mean", "p50", "p99", "max", "late start p50", "p99"];
     let mut table =
         Table::new([("flowop", Align::Left)].into_iter().chain(columns.map(|heading| (heading, Align::Right))));
@@ -258,8 +258,8 @@ fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 /// A line for each thing that happened beside the operations; none for what did not.
 fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let mut lines: Vec<(&str, String)> = Vec::new();
-    let names = Names::of(run);
-    let of_each = |line: &dyn Fn(&Flowop) -> Option<String>| {
+    let names = FlowopLabels::of(run);
+    let of_each = |line: &dyn Fn(&FlowopResult) -> Option<String>| {
         let parts: Vec<String> =
             run.flowops.iter().filter_map(|f| Some(format!("{} {}", names.label(f), line(f)?))).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
@@ -394,7 +394,7 @@ mod tests {
     use super::Text;
     use crate::report::{Report, to_string};
     use crate::result::fixture::fixture;
-    use crate::result::{DeviceBytes, Flowop, Note, OpenLoop, State, Verdict};
+    use crate::result::{DeviceBytes, FlowopResult, Note, OpenLoop, RunState, Verdict};
 
     #[test]
     fn a_line_fits_a_terminal() {
@@ -425,12 +425,12 @@ mod tests {
         let mut document = fixture();
         let like = document.runs[0].flowops[0].clone();
         for n in 0..9 {
-            document.runs[0].flowops.push(Flowop { name: format!("other{n}"), ..like.clone() });
+            document.runs[0].flowops.push(FlowopResult { name: format!("other{n}"), ..like.clone() });
         }
         let drawn = to_string(&Text, &document);
         assert!(drawn.contains("that of 1 flowop with fewer operations is not drawn: `--json FILE`"), "{drawn}");
         assert!(!to_string(&Text, &fixture()).contains("not drawn"));
-        document.runs[0].flowops.extend((0..30).map(|n| Flowop { name: format!("more{n}"), ..like.clone() }));
+        document.runs[0].flowops.extend((0..30).map(|n| FlowopResult { name: format!("more{n}"), ..like.clone() }));
         assert!(to_string(&Text, &document).contains("those of 31 flowops with fewer operations are not drawn"));
     }
 
@@ -439,7 +439,7 @@ mod tests {
         let mut document = fixture();
         document.script.path = "-".into();
         let mut second = document.runs[0].clone();
-        second.state = State::LowSpace;
+        second.state = RunState::LowSpace;
         second.ended_by = "3.9 GiB left on /mnt/test".into();
         second.flowops[1].name = "shadowread".into();
         second.flowops[2].name = "a-composite-flowop.with-a-long-inner-name".into();

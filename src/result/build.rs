@@ -1,6 +1,6 @@
 //! Figures of a result out of snapshots. Knows units and what a summary counts; asks no clock and no system.
 
-use super::{Class, Flowop, Interval, IntervalFlowop, Latency, Summary};
+use super::{FlowopClass, FlowopResult, Interval, IntervalFlowop, Latency, Summary};
 use crate::os::errno_name;
 use crate::stats::hdr::{self, Quantiles};
 use crate::stats::snapshot::{Dist, Snapshot};
@@ -41,9 +41,9 @@ pub fn latency(dist: &Dist) -> Latency {
 
 /// A flowop's figures over so many measured seconds. `identity` brings what it is (process, thread, name, class, line…);
 /// its figures are replaced.
-pub fn flowop(identity: Flowop, snapshot: &Snapshot, seconds: f64) -> Flowop {
+pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> FlowopResult {
     let each = |total: u64, n: u64| (n > 0).then(|| total as f64 / n as f64);
-    Flowop {
+    FlowopResult {
         ops: snapshot.ops,
         ops_per_s: rate(snapshot.ops, seconds),
         bytes: snapshot.bytes,
@@ -66,7 +66,11 @@ pub fn flowop(identity: Flowop, snapshot: &Snapshot, seconds: f64) -> Flowop {
 
 /// The whole run's figures, of its flowops and their snapshots. Counts flowops of the classes `io` and `aio`, as
 /// Filebench does; errors of all.
-pub fn summary<'a>(parts: impl IntoIterator<Item = (&'a Flowop, &'a Snapshot)>, seconds: f64, cpu: CpuTime) -> Summary {
+pub fn summary<'a>(
+    parts: impl IntoIterator<Item = (&'a FlowopResult, &'a Snapshot)>,
+    seconds: f64,
+    cpu: CpuTime,
+) -> Summary {
     let mut all = Snapshot::default();
     let (mut reads, mut writes, mut errors) = (0, 0, 0);
     for (flowop, snapshot) in parts {
@@ -116,15 +120,15 @@ pub fn interval_flowop(ops: u64, bytes: u64, latency: &Dist) -> IntervalFlowop {
 }
 
 /// What a flowop is, for [`flowop`]: the names, and the place in the script.
-pub fn identity(process: &str, thread: &str, index: usize, name: &str, kind: &str) -> Flowop {
-    Flowop {
+pub fn identity(process: &str, thread: &str, index: usize, name: &str, kind: &str) -> FlowopResult {
+    FlowopResult {
         process: process.to_owned(),
         thread: thread.to_owned(),
         index: index as u64,
         name: name.to_owned(),
         kind: kind.to_owned(),
-        class: Class::Other,
-        ..Flowop::default()
+        class: FlowopClass::Other,
+        ..FlowopResult::default()
     }
 }
 
@@ -137,7 +141,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{CpuTime, flowop, identity, interval, latency, summary};
-    use crate::result::{Class, Flowop, Latency};
+    use crate::result::{FlowopClass, FlowopResult, Latency};
     use crate::stats::snapshot::{Dist, Snapshot};
 
     fn snapshot(ops: u64, ns: u64, bytes: u64) -> Snapshot {
@@ -146,17 +150,17 @@ mod tests {
         Snapshot { ops, bytes: bytes * ops, latency, ..Snapshot::default() }
     }
 
-    fn of(class: Class, reads: bool, writes: bool) -> Flowop {
-        Flowop { class, reads, writes, ..identity("p", "t", 0, "n", "k") }
+    fn of(class: FlowopClass, reads: bool, writes: bool) -> FlowopResult {
+        FlowopResult { class, reads, writes, ..identity("p", "t", 0, "n", "k") }
     }
 
     #[test]
     fn the_summary_counts_io_only_and_merges_latency() {
         let parts = [
-            (of(Class::Io, true, false), snapshot(30, 1_000, 1 << 20)),
-            (of(Class::Aio, false, true), snapshot(10, 5_000, 1 << 20)),
-            (of(Class::Io, false, false), snapshot(10, 3_000, 0)),
-            (of(Class::Sync, true, true), snapshot(999, 77, 5)),
+            (of(FlowopClass::Io, true, false), snapshot(30, 1_000, 1 << 20)),
+            (of(FlowopClass::Aio, false, true), snapshot(10, 5_000, 1 << 20)),
+            (of(FlowopClass::Io, false, false), snapshot(10, 3_000, 0)),
+            (of(FlowopClass::Sync, true, true), snapshot(999, 77, 5)),
         ];
         let cpu = CpuTime { own_seconds: Some(0.1), system_seconds: Some(0.2), processors: 2 };
         let s = summary(parts.iter().map(|(f, s)| (f, s)), 10.0, cpu);
@@ -171,7 +175,7 @@ mod tests {
 
     #[test]
     fn without_operations_figures_are_absent_and_rates_zero() {
-        let unknown = summary([(&of(Class::Io, true, false), &snapshot(5, 10, 1))], 1.0, CpuTime::default());
+        let unknown = summary([(&of(FlowopClass::Io, true, false), &snapshot(5, 10, 1))], 1.0, CpuTime::default());
         assert_eq!((unknown.ops, unknown.cpu_us_per_op, unknown.system_cpu_us_per_op), (5, None, None));
         let s = summary([], 0.0, CpuTime::default());
         assert_eq!((s.ops, s.ops_per_s, s.latency_ms, s.cpu_us_per_op, s.cpu_busy), (0, 0.0, None, None, None));
@@ -188,8 +192,8 @@ mod tests {
         s.opens = 2;
         s.open_ns = 9_000;
         s.response = Some(s.latency.clone());
-        let f = flowop(of(Class::Io, true, false), &s, 2.0);
-        assert_eq!((f.process.as_str(), f.class, f.reads), ("p", Class::Io, true));
+        let f = flowop(of(FlowopClass::Io, true, false), &s, 2.0);
+        assert_eq!((f.process.as_str(), f.class, f.reads), ("p", FlowopClass::Io, true));
         assert_eq!((f.ops, f.ops_per_s, f.tool_ns_mean, f.open_ns_mean), (4, 2.0, Some(100.0), Some(4_500.0)));
         assert_eq!(f.errors.get("ENOSPC"), Some(&3));
         assert_eq!(f.response_ns.unwrap().max, Some(2_000));

@@ -14,7 +14,7 @@ pub struct Environment {
     /// Main memory.
     pub memory: Memory,
     /// What measured the time.
-    pub clock: Clock,
+    pub clock: ClockInfo,
     /// The process's limits by name (`nofile`, `nproc`); null is none.
     pub limits: BTreeMap<String, Option<u64>>,
     /// Anything else that was found: governor, cgroup, sysctls.
@@ -28,7 +28,7 @@ pub struct RunEnvironment {
     /// Bytes of memory that could be had without swapping when the run started.
     pub memory_available: u64,
     /// The file systems that its file sets lie on.
-    pub mounts: Vec<Mount>,
+    pub mounts: Vec<MountInfo>,
     /// Settings of the kernel that move results, and the load.
     pub other: BTreeMap<String, serde_json::Value>,
 }
@@ -72,7 +72,7 @@ pub struct Memory {
 /// The clock of latencies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Clock {
+pub struct ClockInfo {
     /// `tsc` or `monotonic`.
     pub name: String,
     /// What one reading costs.
@@ -82,7 +82,7 @@ pub struct Clock {
 /// A mounted file system.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Mount {
+pub struct MountInfo {
     /// Where.
     pub path: String,
     /// What: a device, or what the file system calls itself.
@@ -100,7 +100,7 @@ pub struct Mount {
     pub devices: Vec<Device>,
 }
 
-impl Mount {
+impl MountInfo {
     /// Whether it keeps files in memory only.
     pub fn in_memory(&self) -> bool {
         matches!(self.kind.as_str(), "tmpfs" | "ramfs" | "hugetlbfs")

@@ -3,10 +3,10 @@
 //! All of it is computed, so that it is the same everywhere; tests change what they are about.
 
 use super::build::{self, CpuTime};
-use super::environment::{Clock, Cpu, Device, Memory, Mount, Uname};
+use super::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use super::{
-    CacheState, Class, DirtyBytes, Document, Environment, Fileset, Flowop, Interval, Run, RunEnvironment, Script,
-    Warmup,
+    CacheState, DirtyBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult, Interval, Run,
+    RunEnvironment, Script, Warmup,
 };
 use crate::stats::snapshot::{Dist, Snapshot};
 use serde_json::json;
@@ -49,7 +49,7 @@ pub(crate) fn snapshots() -> [Snapshot; 3] {
 /// The fixture's run.
 pub(crate) fn run() -> Run {
     const SECONDS: f64 = 60.0;
-    let identity = |i: usize, process: &str, name: &str, kind: &str, class, instances| Flowop {
+    let identity = |i: usize, process: &str, name: &str, kind: &str, class, instances| FlowopResult {
         class,
         reads: kind == "read",
         writes: kind == "write",
@@ -58,9 +58,9 @@ pub(crate) fn run() -> Run {
         ..build::identity(process, process, usize::from(i == 2), name, kind)
     };
     let identities = [
-        identity(0, "shadow", "shadowread", "read", Class::Io, 200),
-        identity(1, "dbwr", "dbwrite-a", "write", Class::Io, 10),
-        identity(2, "shadow", "shadow-post-dbwr", "sempost", Class::Sync, 200),
+        identity(0, "shadow", "shadowread", "read", FlowopClass::Io, 200),
+        identity(1, "dbwr", "dbwrite-a", "write", FlowopClass::Io, 10),
+        identity(2, "shadow", "shadow-post-dbwr", "sempost", FlowopClass::Sync, 200),
     ];
     let snapshots = snapshots();
     let parts = || identities.iter().zip(&snapshots);
@@ -87,7 +87,7 @@ pub(crate) fn run() -> Run {
         quiesced: Some(true),
         summary: build::summary(parts(), SECONDS, cpu),
         flowops: parts().map(|(identity, s)| build::flowop(identity.clone(), s, SECONDS)).collect(),
-        filesets: vec![Fileset {
+        filesets: vec![FilesetResult {
             name: "datafiles".into(),
             path: "/mnt/test/datafiles".into(),
             layout: BTreeMap::from([("entries".into(), json!(10)), ("dirwidth".into(), json!(1024))]),
@@ -98,7 +98,7 @@ pub(crate) fn run() -> Run {
             sync_seconds: Some(0.7),
             resident_before: Some(0.31),
             resident_before_interval: Some([0.29, 0.33]),
-            ..Fileset::default()
+            ..FilesetResult::default()
         }],
         intervals: intervals(&snapshots),
         ..Run::default()
@@ -140,7 +140,7 @@ fn environment() -> Environment {
         },
         cpu: Cpu { model: "Some Processor".into(), count: 8 },
         memory: Memory { total: 16 << 30, available: 12 << 30 },
-        clock: Clock { name: "tsc".into(), cost_ns: 10.8 },
+        clock: ClockInfo { name: "tsc".into(), cost_ns: 10.8 },
         limits: BTreeMap::from([("nofile".into(), Some(1_048_576)), ("nproc".into(), None)]),
         other: BTreeMap::from([("governor".into(), json!("performance"))]),
     }
@@ -149,7 +149,7 @@ fn environment() -> Environment {
 fn run_environment() -> RunEnvironment {
     RunEnvironment {
         memory_available: 12 << 30,
-        mounts: vec![Mount {
+        mounts: vec![MountInfo {
             path: "/mnt/test".into(),
             source: "/dev/nvme0n1p2".into(),
             kind: "ext4".into(),

@@ -98,7 +98,7 @@ pub struct Script {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum RunState {
     /// As the script wanted.
     #[default]
     Complete,
@@ -114,7 +114,7 @@ pub enum State {
     NothingDone,
 }
 
-impl State {
+impl RunState {
     /// As in the file.
     pub fn name(self) -> &'static str {
         match self {
@@ -163,7 +163,7 @@ impl CacheState {
 #[serde(default)]
 pub struct Run {
     /// How it ended.
-    pub state: State,
+    pub state: RunState,
     /// What ended it, in words: `time`, `all threads done`, `finishoncount`, `SIGINT`, a failed operation…
     pub ended_by: String,
     /// When measuring began, RFC 3339.
@@ -211,9 +211,9 @@ pub struct Run {
     /// The whole run in a line.
     pub summary: Summary,
     /// Every flowop of every thread, in order of definition; instances summed.
-    pub flowops: Vec<Flowop>,
+    pub flowops: Vec<FlowopResult>,
     /// The file sets that it used.
-    pub filesets: Vec<Fileset>,
+    pub filesets: Vec<FilesetResult>,
     /// The run's time series. Each flowop's operations and bytes add up to its totals. At most 2,000: a run of more than so many times
     /// `--interval` has longer ones.
     pub intervals: Vec<Interval>,
@@ -348,7 +348,7 @@ pub struct Summary {
 /// What a flowop is counted as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum FlowopClass {
     /// Works on files.
     Io,
     /// Works on files, without waiting.
@@ -360,7 +360,7 @@ pub enum Class {
     Other,
 }
 
-impl Class {
+impl FlowopClass {
     /// As in the file.
     pub fn name(self) -> &'static str {
         match self {
@@ -380,7 +380,7 @@ impl Class {
 /// One flowop of one thread of one process, all instances together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Flowop {
+pub struct FlowopResult {
     /// The process that defines it.
     pub process: String,
     /// The thread that defines it.
@@ -392,7 +392,7 @@ pub struct Flowop {
     /// Its type: `read`, `createfile`…
     pub kind: String,
     /// What it counts as.
-    pub class: Class,
+    pub class: FlowopClass,
     /// Whether it counts as a read.
     pub reads: bool,
     /// Whether it counts as a write.
@@ -468,7 +468,7 @@ pub struct Latency {
 /// A file set that a run used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Fileset {
+pub struct FilesetResult {
     /// Its name in the script.
     pub name: String,
     /// Its root directory.

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::fixture::fixture;
-use super::{DeviceBytes, Document, OpenLoop, Run, SCHEMA, State, Verdict};
+use super::{DeviceBytes, Document, OpenLoop, Run, RunState, SCHEMA, Verdict};
 use serde_json::{Value, json};
 
 fn schema() -> Value {
@@ -53,7 +53,7 @@ fn full() -> Document {
 
 #[test]
 fn documents_are_valid_with_and_without_operations() {
-    let empty_run = Document { runs: vec![Run { state: State::Stuck, ..Run::default() }], ..Document::default() };
+    let empty_run = Document { runs: vec![Run { state: RunState::Stuck, ..Run::default() }], ..Document::default() };
     let mut unused = fixture();
     unused.runs[0].flowops.iter_mut().for_each(|f| f.latency_ns = super::Latency::default());
     for document in [Document::default(), empty_run, unused, fixture(), full()] {
@@ -64,7 +64,14 @@ fn documents_are_valid_with_and_without_operations() {
 
 #[test]
 fn every_state_is_in_the_schema_under_its_name() {
-    let all = [State::Complete, State::Interrupted, State::Failed, State::Stuck, State::LowSpace, State::NothingDone];
+    let all = [
+        RunState::Complete,
+        RunState::Interrupted,
+        RunState::Failed,
+        RunState::Stuck,
+        RunState::LowSpace,
+        RunState::NothingDone,
+    ];
     for state in all {
         let document = Document { runs: vec![Run { state, ..Run::default() }], ..Document::default() };
         let value = serde_json::to_value(document).unwrap();

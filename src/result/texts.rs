@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// What a text of a document is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Field {
+pub enum TextField {
     /// The name of the machine.
     Host,
     /// Where a file system is mounted.
@@ -37,106 +37,106 @@ pub enum Field {
 /// The same walk over a document that may be changed and one that may not.
 macro_rules! walks {
     ($document:ident, $environment:ident, $run:ident, $($change:ident)?, $iter:ident, $values:ident, $as_ref:ident) => {
-        fn $environment(environment: &$($change)? Environment, each: &mut dyn FnMut(Field, &$($change)? String)) {
+        fn $environment(environment: &$($change)? Environment, each: &mut dyn FnMut(TextField, &$($change)? String)) {
             let uname = &$($change)? environment.uname;
-            each(Field::Host, &$($change)? uname.nodename);
+            each(TextField::Host, &$($change)? uname.nodename);
             for text in [&$($change)? uname.sysname, &$($change)? uname.release, &$($change)? uname.version, &$($change)? uname.machine] {
-                each(Field::Fixed, text);
+                each(TextField::Fixed, text);
             }
-            each(Field::Fixed, &$($change)? environment.cpu.model);
-            each(Field::Fixed, &$($change)? environment.clock.name);
+            each(TextField::Fixed, &$($change)? environment.cpu.model);
+            each(TextField::Fixed, &$($change)? environment.clock.name);
             for value in environment.other.$values() {
                 if let Value::String(text) = value {
-                    each(Field::Fixed, text);
+                    each(TextField::Fixed, text);
                 }
             }
         }
 
-        fn $run(run: &$($change)? Run, each: &mut dyn FnMut(Field, &$($change)? String)) {
+        fn $run(run: &$($change)? Run, each: &mut dyn FnMut(TextField, &$($change)? String)) {
             for mount in run.environment.mounts.$iter() {
-                each(Field::MountPoint, &$($change)? mount.path);
-                each(Field::MountSource, &$($change)? mount.source);
-                each(Field::Fixed, &$($change)? mount.kind);
-                each(Field::MountOptions, &$($change)? mount.options);
+                each(TextField::MountPoint, &$($change)? mount.path);
+                each(TextField::MountSource, &$($change)? mount.source);
+                each(TextField::Fixed, &$($change)? mount.kind);
+                each(TextField::MountOptions, &$($change)? mount.options);
                 for device in mount.devices.$iter() {
-                    each(Field::Fixed, &$($change)? device.name);
-                    each(Field::Fixed, &$($change)? device.model);
-                    each(Field::Fixed, &$($change)? device.scheduler);
+                    each(TextField::Fixed, &$($change)? device.name);
+                    each(TextField::Fixed, &$($change)? device.model);
+                    each(TextField::Fixed, &$($change)? device.scheduler);
                 }
             }
             for value in run.environment.other.$values() {
                 if let Value::String(text) = value {
-                    each(Field::Fixed, text);
+                    each(TextField::Fixed, text);
                 }
             }
-            each(Field::Words, &$($change)? run.ended_by);
-            each(Field::Fixed, &$($change)? run.started_at);
-            each(Field::Fixed, &$($change)? run.engine);
-            each(Field::Fixed, &$($change)? run.descriptor_tables);
+            each(TextField::Words, &$($change)? run.ended_by);
+            each(TextField::Fixed, &$($change)? run.started_at);
+            each(TextField::Fixed, &$($change)? run.engine);
+            each(TextField::Fixed, &$($change)? run.descriptor_tables);
             for value in run.variables.$values() {
                 if let Value::String(text) = value {
-                    each(Field::Value, text);
+                    each(TextField::Value, text);
                 }
             }
             for flowop in run.flowops.$iter() {
-                each(Field::Name, &$($change)? flowop.process);
-                each(Field::Name, &$($change)? flowop.thread);
-                each(Field::Name, &$($change)? flowop.name);
-                each(Field::Fixed, &$($change)? flowop.kind);
-                each(Field::Fixed, &$($change)? flowop.histogram);
+                each(TextField::Name, &$($change)? flowop.process);
+                each(TextField::Name, &$($change)? flowop.thread);
+                each(TextField::Name, &$($change)? flowop.name);
+                each(TextField::Fixed, &$($change)? flowop.kind);
+                each(TextField::Fixed, &$($change)? flowop.histogram);
             }
             for set in run.filesets.$iter() {
-                each(Field::Name, &$($change)? set.name);
-                each(Field::Path, &$($change)? set.path);
+                each(TextField::Name, &$($change)? set.name);
+                each(TextField::Path, &$($change)? set.path);
                 for value in set.layout.$values() {
                     if let Value::String(text) = value {
-                        each(Field::Fixed, text);
+                        each(TextField::Fixed, text);
                     }
                 }
             }
             if let Some(failure) = run.failure.$as_ref() {
                 if let Some(flowop) = failure.flowop.$as_ref() {
-                    each(Field::Name, flowop);
+                    each(TextField::Name, flowop);
                 }
-                each(Field::Words, &$($change)? failure.what);
+                each(TextField::Words, &$($change)? failure.what);
                 if let Some(path) = failure.path.$as_ref() {
-                    each(Field::Path, path);
+                    each(TextField::Path, path);
                 }
                 if let Some(errno) = failure.errno.$as_ref() {
-                    each(Field::Fixed, errno);
+                    each(TextField::Fixed, errno);
                 }
-                each(Field::Words, &$($change)? failure.help);
+                each(TextField::Words, &$($change)? failure.help);
             }
             if let Some(digest) = run.digest.$as_ref() {
-                each(Field::Fixed, &$($change)? digest.value);
+                each(TextField::Fixed, &$($change)? digest.value);
             }
             for straggler in run.stragglers.$iter() {
-                each(Field::Name, &$($change)? straggler.flowop);
+                each(TextField::Name, &$($change)? straggler.flowop);
                 if let Some(channel) = straggler.wait_channel.$as_ref() {
-                    each(Field::Fixed, channel);
+                    each(TextField::Fixed, channel);
                 }
                 if let Some(path) = straggler.path.$as_ref() {
-                    each(Field::Words, path);
+                    each(TextField::Words, path);
                 }
             }
             for note in run.warnings.$iter() {
-                each(Field::Fixed, &$($change)? note.code);
-                each(Field::Words, &$($change)? note.message);
+                each(TextField::Fixed, &$($change)? note.code);
+                each(TextField::Words, &$($change)? note.message);
             }
         }
 
-        fn $document(document: &$($change)? Document, each: &mut dyn FnMut(Field, &$($change)? String)) {
+        fn $document(document: &$($change)? Document, each: &mut dyn FnMut(TextField, &$($change)? String)) {
             for text in [&$($change)? document.schema, &$($change)? document.tool.name, &$($change)? document.tool.version] {
-                each(Field::Fixed, text);
+                each(TextField::Fixed, text);
             }
             for word in document.command_line.$iter() {
-                each(Field::CommandLine, word);
+                each(TextField::CommandLine, word);
             }
             let script = &$($change)? document.script;
-            each(Field::ScriptPath, &$($change)? script.path);
-            each(Field::Script, &$($change)? script.text);
+            each(TextField::ScriptPath, &$($change)? script.path);
+            each(TextField::Script, &$($change)? script.text);
             for text in [&$($change)? script.sha256, &$($change)? script.dialect, &$($change)? script.dialect_reason] {
-                each(Field::Fixed, text);
+                each(TextField::Fixed, text);
             }
             $environment(&$($change)? document.environment, each);
             for run in document.runs.$iter() {
@@ -151,31 +151,31 @@ walks!(document_mut, environment_mut, run_mut, mut, iter_mut, values_mut, as_mut
 
 impl Document {
     /// Calls `each` with every text.
-    pub fn texts(&self, each: &mut dyn FnMut(Field, &String)) {
+    pub fn texts(&self, each: &mut dyn FnMut(TextField, &String)) {
         document(self, each);
     }
 
     /// Calls `each` with every text, which may be changed.
-    pub fn texts_mut(&mut self, each: &mut dyn FnMut(Field, &mut String)) {
+    pub fn texts_mut(&mut self, each: &mut dyn FnMut(TextField, &mut String)) {
         document_mut(self, each);
     }
 }
 
 impl Environment {
     /// Calls `each` with every text, which may be changed.
-    pub fn texts_mut(&mut self, each: &mut dyn FnMut(Field, &mut String)) {
+    pub fn texts_mut(&mut self, each: &mut dyn FnMut(TextField, &mut String)) {
         environment_mut(self, each);
     }
 }
 
 impl Run {
     /// Calls `each` with every text.
-    pub fn texts(&self, each: &mut dyn FnMut(Field, &String)) {
+    pub fn texts(&self, each: &mut dyn FnMut(TextField, &String)) {
         run(self, each);
     }
 
     /// Calls `each` with every text, which may be changed.
-    pub fn texts_mut(&mut self, each: &mut dyn FnMut(Field, &mut String)) {
+    pub fn texts_mut(&mut self, each: &mut dyn FnMut(TextField, &mut String)) {
         run_mut(self, each);
     }
 }

@@ -1,8 +1,8 @@
 //! What a reader of the numbers should know, with advice. Found from the document alone: a stored result warns as the
 //! run did. The data is here as a [`Warning`]; the words are in its `message` and `advice`.
 
-use crate::result::environment::Mount;
-use crate::result::{CacheState, Document, Fileset, Interval, Note, Run, State, Verdict};
+use crate::result::environment::MountInfo;
+use crate::result::{CacheState, Document, FilesetResult, Interval, Note, Run, RunState, Verdict};
 use crate::util::count::{count, measured};
 use crate::util::{duration, size};
 
@@ -37,7 +37,7 @@ pub enum Warning {
     /// The run did not end as the script wanted.
     NotComplete {
         /// How it ended.
-        state: State,
+        state: RunState,
         /// What ended it.
         ended_by: String,
     },
@@ -205,11 +205,11 @@ impl Warning {
             Self::NotComplete { state, ended_by } => {
                 let by = if ended_by.is_empty() { String::new() } else { format!(": {ended_by}") };
                 match state {
-                    State::Interrupted => format!("the run was interrupted{by}"),
-                    State::Stuck => format!("the run got stuck{by}"),
-                    State::LowSpace => format!("the run was ended before it filled its file system{by}"),
-                    State::NothingDone => "nothing was done".to_owned(),
-                    State::Failed | State::Complete => format!("the run failed{by}"),
+                    RunState::Interrupted => format!("the run was interrupted{by}"),
+                    RunState::Stuck => format!("the run got stuck{by}"),
+                    RunState::LowSpace => format!("the run was ended before it filled its file system{by}"),
+                    RunState::NothingDone => "nothing was done".to_owned(),
+                    RunState::Failed | RunState::Complete => format!("the run failed{by}"),
                 }
             }
             Self::Errors { flowop, errno, count: n } if errno == crate::os::NO_CALL => {
@@ -326,7 +326,7 @@ impl Warning {
 pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
     let mut found = Vec::new();
     // That nothing was done has a warning of its own.
-    if !matches!(run.state, State::Complete | State::NothingDone) {
+    if !matches!(run.state, RunState::Complete | RunState::NothingDone) {
         found.push(Warning::NotComplete { state: run.state, ended_by: run.ended_by.clone() });
     }
     for flowop in &run.flowops {
@@ -362,7 +362,7 @@ fn amount(run: &Run, found: &mut Vec<Warning>) {
         _ if !few.is_empty() => found.push(Warning::FewForPercentiles { flowops: few }),
         _ => {}
     }
-    if run.measured_seconds < SHORT_SECONDS && run.state == State::Complete {
+    if run.measured_seconds < SHORT_SECONDS && run.state == RunState::Complete {
         found.push(Warning::ShortRun { seconds: run.measured_seconds });
     }
 }
@@ -393,7 +393,7 @@ fn storage(document: &Document, run: &Run, found: &mut Vec<Warning>) {
     // Direct I/O leaves nothing in memory, whatever would fit. Where nobody could look, what the devices moved must do: a
     // weak sign, since read-ahead and other programs are in it.
     let by_device =
-        |set: &Fileset| set.resident_after.map_or(set.verdict == Some(Verdict::Device), |share| share < RESIDENT);
+        |set: &FilesetResult| set.resident_after.map_or(set.verdict == Some(Verdict::Device), |share| share < RESIDENT);
     let known = on_disk.iter().any(|set| set.asked_bytes.read > 0);
     let mut read = on_disk.iter().filter(|set| !known || set.asked_bytes.read > 0).peekable();
     let passed_by = read.peek().is_some() && read.all(|set| by_device(set));
@@ -496,9 +496,9 @@ pub fn is_ours(note: &Note) -> bool {
 }
 
 /// The mount that a path lies on: the one with the longest path that begins it.
-pub fn mount_of<'a>(run: &'a Run, path: &str) -> Option<&'a Mount> {
+pub fn mount_of<'a>(run: &'a Run, path: &str) -> Option<&'a MountInfo> {
     let path = std::path::Path::new(path);
-    let holds = |mount: &&Mount| path.starts_with(&mount.path);
+    let holds = |mount: &&MountInfo| path.starts_with(&mount.path);
     run.environment.mounts.iter().filter(holds).max_by_key(|mount| mount.path.len())
 }
 

@@ -4,7 +4,7 @@
 
 use super::{CODES, Warning, note, of};
 use crate::result::fixture::fixture;
-use crate::result::{CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, State, Verdict};
+use crate::result::{CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, RunState, Verdict};
 
 /// The fixture without what it is warned of.
 fn sound() -> Document {
@@ -26,7 +26,7 @@ fn after(change: impl FnOnce(&mut Document)) -> Warning {
 #[test]
 fn each_cause_has_its_warning() {
     let causes: Vec<(&str, Warning)> = vec![
-        ("not_complete", after(|d| d.runs[0].state = State::Interrupted)),
+        ("not_complete", after(|d| d.runs[0].state = RunState::Interrupted)),
         ("errors", after(|d| d.runs[0].flowops[0].errors.extend([("EIO".into(), 1)]))),
         ("no_operations", after(|d| d.runs[0].summary.ops = 0)),
         (
@@ -76,7 +76,7 @@ fn each_cause_has_its_warning() {
             after(|d| {
                 // Others want the processor on which a thread waits awake.
                 busy(d, 0.6);
-                awake(d, 0.3);
+                spinning(d, 0.3);
             }),
         ),
         ("unsteady", after(|d| d.runs[0].intervals[7..].iter_mut().for_each(|i| i.flowops[0].ops /= 2))),
@@ -155,7 +155,7 @@ fn what_rules_out_a_warning_keeps_it_away() {
     // A processor on which a thread waits awake is free for others.
     silent(|d| {
         busy(d, 0.95);
-        awake(d, 0.1);
+        spinning(d, 0.1);
     });
     // One process shares with nobody.
     silent(|d| {
@@ -175,7 +175,7 @@ fn notes_of_others_stay_and_ours_are_not_doubled() {
 }
 
 /// Threads wait awake for a part of the time of all processors.
-fn awake(document: &mut Document, part: f64) {
+fn spinning(document: &mut Document, part: f64) {
     wakeup_latency(document, 0.0);
     let processors = document.environment.cpu.count as f64;
     let run = &mut document.runs[0];

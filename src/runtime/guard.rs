@@ -4,7 +4,7 @@
 //! commands that steer it. Deliberately absent: how much must stay free, which the file sets know.
 
 use super::shared::{Fault, FaultKind, Shared};
-use crate::disk::space::Watch;
+use crate::disk::space::SpaceWatch;
 use crate::util::size;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,7 +26,7 @@ fn look(shared: &Shared) {
     // Whoever asks a file system may wait for it for ever: nobody else does that here, and since when is seen from outside.
     let asks = |now: u64| shared.asked_for_room.store(now, Relaxed);
     asks(shared.clock.raw());
-    let watch = Watch::new(shared.views.iter().map(|view| view.set.spec.root()));
+    let watch = SpaceWatch::new(shared.views.iter().map(|view| view.set.spec.root()));
     loop {
         asks(shared.clock.raw());
         let room = watch.look();

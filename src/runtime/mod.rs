@@ -15,14 +15,14 @@ mod running;
 mod shared;
 mod worker;
 
-pub use pace::Progress;
-pub use running::{Ended, Running, Sample, Straggler, ThreadStream, Tick, Waited};
+pub use pace::ArrivalProgress;
+pub use running::{Ended, Running, Sample, StuckThread, ThreadStream, Tick, Waited};
 pub use shared::{Fault, FaultKind};
 
 use crate::disk::Fileset;
 use crate::engine::{Asynchronous, Engine};
 use crate::flowop::messages::Messages;
-use crate::flowop::stream::Wanted;
+use crate::flowop::stream::WantedStream;
 use crate::os::futex;
 use crate::plan::Plan;
 use shared::Shared;
@@ -45,7 +45,7 @@ pub struct Options {
     /// Where `print` goes.
     pub messages: Option<Messages>,
     /// What every thread is to remember of its operations.
-    pub stream: Option<Wanted>,
+    pub stream: Option<WantedStream>,
     /// Raised by a signal: its number, then a second one. Looked at while waiting.
     pub interrupt: Arc<AtomicUsize>,
 }

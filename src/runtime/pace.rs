@@ -36,7 +36,7 @@ pub(super) struct Arrivals {
 
 /// The rounds of all threads at one time.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Progress {
+pub struct ArrivalProgress {
     /// Intended starts.
     pub offered: u64,
     /// Arrivals that have ended.
@@ -56,7 +56,7 @@ pub struct Progress {
     pub spin_ns: u64,
 }
 
-impl Progress {
+impl ArrivalProgress {
     /// What has happened since an earlier time. The backlog is that of now.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
@@ -93,11 +93,11 @@ impl Progress {
 }
 
 /// The rounds of all open loops of a run; `None` if it has none.
-pub(super) fn progress(shared: &Shared, tick: u64) -> Option<Progress> {
+pub(super) fn progress(shared: &Shared, tick: u64) -> Option<ArrivalProgress> {
     let mut progress = None;
     for thread_slot in &shared.thread_slots {
         if let Some(pace) = shared.plan.processes[thread_slot.process].threads[thread_slot.thread].pace {
-            progress.get_or_insert_with(Progress::default).add(&thread_slot.arrivals, pace, shared.clock, tick);
+            progress.get_or_insert_with(ArrivalProgress::default).add(&thread_slot.arrivals, pace, shared.clock, tick);
         }
     }
     progress
@@ -286,16 +286,17 @@ mod tests {
         arrivals.first.store(1000, Relaxed);
         arrivals.next.store(1000 + clock.ticks(100_000_000), Relaxed);
         let tick = 1000 + clock.ticks(155_000_000);
-        let mut progress = Progress::default();
+        let mut progress = ArrivalProgress::default();
         progress.add(&arrivals, Pace { rate: 100.0, poisson: false }, clock, tick);
         assert_eq!((progress.offered, progress.achieved, progress.backlog), (16, 9, 6));
         assert!((54_900_000..=55_100_000).contains(&progress.oldest_ns));
-        let later = progress.since(Progress { offered: 6, achieved: 5, ..Progress::default() });
+        let later = progress.since(ArrivalProgress { offered: 6, achieved: 5, ..ArrivalProgress::default() });
         assert_eq!((later.offered, later.achieved, later.backlog), (10, 4, 6));
         add(&arrivals.slept, 3);
         add(&arrivals.wakeup_latency_ns, 90_000);
         progress.add(&arrivals, Pace { rate: 100.0, poisson: false }, clock, tick);
-        let woken = progress.since(Progress { slept: 1, wakeup_latency_ns: 20_000, ..Progress::default() });
+        let woken =
+            progress.since(ArrivalProgress { slept: 1, wakeup_latency_ns: 20_000, ..ArrivalProgress::default() });
         assert_eq!((woken.slept, woken.wakeup_latency_ns), (2, 70_000));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::guard;
 use super::hang::Signs;
-use super::pace::{self, Progress};
+use super::pace::{self, ArrivalProgress};
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
 use crate::flowop::stream::Stream;
 use crate::os::{blocked, proc, schedule, signals};
@@ -43,7 +43,7 @@ pub struct Running {
     /// What the counters showed then.
     baseline: Option<Vec<Snapshot>>,
     /// The rounds of open loops then.
-    rounds_before: Progress,
+    rounds_before: ArrivalProgress,
     signs: Mutex<Signs>,
     /// For how long the program was stopped since the gate opened, in nanoseconds, as far as it was seen.
     stopped_ns: AtomicU64,
@@ -104,7 +104,7 @@ pub struct Sample {
 
 /// A thread that does not come back from a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Straggler {
+pub struct StuckThread {
     /// The flowop that it runs.
     pub flowop: usize,
     /// Which process instance.
@@ -144,7 +144,7 @@ impl Running {
             guard: None,
             from: 0,
             baseline: None,
-            rounds_before: Progress::default(),
+            rounds_before: ArrivalProgress::default(),
             signs: Mutex::default(),
             stopped_ns: AtomicU64::new(0),
         }
@@ -383,7 +383,7 @@ impl Running {
     }
 
     /// The rounds of open loops from the beginning of the measurement up to `tick`; `None` if there are no open loops.
-    pub fn open_loop(&self, tick: u64) -> Option<Progress> {
+    pub fn open_loop(&self, tick: u64) -> Option<ArrivalProgress> {
         pace::progress(&self.shared, tick).map(|now| now.since(self.rounds_before))
     }
 
@@ -472,14 +472,14 @@ impl Running {
     }
 
     /// The threads that have not come back, by name and place.
-    pub fn stragglers(&self) -> Vec<Straggler> {
+    pub fn stragglers(&self) -> Vec<StuckThread> {
         self.shared
             .thread_slots
             .iter()
             .filter(|s| !s.done.load(SeqCst))
             .map(|s| {
                 let tid = s.tid.load(Relaxed);
-                Straggler {
+                StuckThread {
                     flowop: self.shared.plan.processes[s.process].threads[s.thread].first + s.at.load(Relaxed) as usize,
                     instance: s.instance,
                     number: s.number,

@@ -5,7 +5,7 @@ use super::pace::Arrivals;
 use crate::disk::Fileset;
 use crate::flowop::cx::{Makers, maker};
 use crate::flowop::stream::Stream;
-use crate::flowop::{Failure, SemPair, View};
+use crate::flowop::{OpFailure, SemPair, View};
 use crate::os::{Clock, limits};
 use crate::plan::{self, Plan, Process, Thread};
 use crate::stats::recorder::ThreadStats;
@@ -55,8 +55,8 @@ impl Fault {
         Self { kind, flowop: None, what: what.into(), path: None, errno: None, help: help.into() }
     }
 
-    pub(super) fn of(kind: FaultKind, flowop: usize, failure: Failure) -> Self {
-        let Failure { what, path, errno, help, .. } = failure;
+    pub(super) fn of(kind: FaultKind, flowop: usize, failure: OpFailure) -> Self {
+        let OpFailure { what, path, errno, help, .. } = failure;
         Self { kind, flowop: Some(flowop), what, path, errno, help }
     }
 }
@@ -163,7 +163,7 @@ impl Shared {
         let mut latches: Vec<Vec<Arc<Latch>>> = vec![Vec::new(); n];
         for (_, thread) in plan.threads() {
             for step in &thread.steps {
-                let crate::plan::Step::Op { local, op, .. } = step else { continue };
+                let crate::plan::PlanStep::Op { local, op, .. } = step else { continue };
                 let (id, effects) = (thread.first + local, op.effects());
                 if let Some(highwater) = effects.highwater {
                     let pair = || SemPair { low: Semaphore::new(0), high: Semaphore::new(highwater) };
@@ -274,7 +274,7 @@ impl Shared {
         self.stop(tick);
     }
 
-    pub(super) fn note_table(&self, table: crate::os::proc::Table) {
+    pub(super) fn note_table(&self, table: crate::os::proc::DescriptorTable) {
         self.tables.fetch_max(table as u8, SeqCst);
     }
 }

@@ -8,7 +8,7 @@ use crate::fileset::content::Stamper;
 use crate::flowop::buffer::IoBuffer;
 use crate::flowop::cx::{Parts, maker};
 use crate::flowop::slots::Slots;
-use crate::flowop::stream::{Shape, Stream};
+use crate::flowop::stream::{Stream, StreamShape};
 use crate::flowop::{self, Aio, AioHow, At, OpCx, Outcome, Outstanding, Starvation, View};
 use crate::model::QuitMode;
 use crate::os::proc;
@@ -29,7 +29,7 @@ const LOOK_EVERY: u64 = 1 << 9;
 ///
 /// The kind is a byte of its own, looked at for each step, and not hidden in what the step holds.
 #[repr(u8)]
-enum Step<'r> {
+enum ThreadStep<'r> {
     /// A flowop that is done once a round: nearly all are.
     Once(Doing<'r>),
     Many(Doing<'r>, Quantity),
@@ -57,10 +57,10 @@ struct Doing<'r> {
 }
 
 /// A thread before the gate: its context, its program, and its timetable if it has one.
-type Ready<'a> = (OpCx<'a>, Vec<Step<'a>>, Option<Timetable>);
+type ReadyThread<'a> = (OpCx<'a>, Vec<ThreadStep<'a>>, Option<Timetable>);
 
 /// Why a thread left its loop.
-enum End {
+enum ThreadEnd {
     /// The run is over.
     Over,
     /// It has nothing left to do.
@@ -102,8 +102,8 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
                 table.go(&cx, &thread_slot.arrivals);
             }
             let mut end =
-                if open { iterate(&mut steps, &mut cx, table.as_mut(), thread_slot, shared) } else { End::Over };
-            if !matches!(end, End::Over) {
+                if open { iterate(&mut steps, &mut cx, table.as_mut(), thread_slot, shared) } else { ThreadEnd::Over };
+            if !matches!(end, ThreadEnd::Over) {
                 Timetable::close(&thread_slot.arrivals);
             }
             if is_its_own(context, &end) {
@@ -112,7 +112,7 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             }
             crate::os::annotate("thread done");
             *thread_slot.stream.lock() = cx.stream.take();
-            thread_slot.exhausted.store(matches!(end, End::Done), SeqCst);
+            thread_slot.exhausted.store(matches!(end, ThreadEnd::Done), SeqCst);
             report(context, end);
             cx.starvation.leave(&shared.views);
             if let Some(failure) = cx.close_all().filter(|_| !shared.options.count_errors) {
@@ -169,11 +169,11 @@ pub(super) fn never_ran(shared: &Shared, thread_slot: &ThreadSlot) {
 }
 
 /// Whether the thread ends by itself, not with the run or as the end of it: what it has out comes to its end first.
-fn is_its_own(context: &ProcessContext<'_>, end: &End) -> bool {
+fn is_its_own(context: &ProcessContext<'_>, end: &ThreadEnd) -> bool {
     match end {
-        End::Over | End::Fault(_) => false,
-        End::Done => true,
-        End::Finished => ends_alone(context),
+        ThreadEnd::Over | ThreadEnd::Fault(_) => false,
+        ThreadEnd::Done => true,
+        ThreadEnd::Finished => ends_alone(context),
     }
 }
 
@@ -183,16 +183,16 @@ fn ends_alone(context: &ProcessContext<'_>) -> bool {
 }
 
 /// What the thread's end means for the run.
-fn report(context: &ProcessContext<'_>, end: End) {
+fn report(context: &ProcessContext<'_>, end: ThreadEnd) {
     let shared = context.shared;
     let mode = shared.plan.mode;
     match end {
-        End::Over => {}
-        End::Done if mode == QuitMode::FirstDone => shared.finish(|news| news.first_done = true),
-        End::Done => {}
-        End::Finished if ends_alone(context) => {}
-        End::Finished => shared.finish(|news| news.finished = true),
-        End::Fault(fault) => shared.fail(fault),
+        ThreadEnd::Over => {}
+        ThreadEnd::Done if mode == QuitMode::FirstDone => shared.finish(|news| news.first_done = true),
+        ThreadEnd::Done => {}
+        ThreadEnd::Finished if ends_alone(context) => {}
+        ThreadEnd::Finished => shared.finish(|news| news.finished = true),
+        ThreadEnd::Fault(fault) => shared.fail(fault),
     }
 }
 
@@ -200,7 +200,7 @@ fn prepare<'a>(
     context: &'a ProcessContext<'_>,
     thread_slot: &'a ThreadSlot,
     starvation: Starvation,
-) -> Result<Ready<'a>, Fault> {
+) -> Result<ReadyThread<'a>, Fault> {
     let shared: &'a Shared = context.shared;
     let thread: &'a Thread = &context.process.threads[thread_slot.thread];
     let stats: &'a ThreadStats = &thread_slot.stats;
@@ -274,7 +274,7 @@ fn outstanding(
 ) -> Result<Outstanding, Fault> {
     let options = &context.shared.options;
     let thread = &context.process.threads[thread_slot.thread];
-    let non_blocking = |step: &plan::Step| !matches!(step, plan::Step::Op { op, .. } if !op.non_blocking());
+    let non_blocking = |step: &plan::PlanStep| !matches!(step, plan::PlanStep::Op { op, .. } if !op.non_blocking());
     let how = match (context.pool, options.asynchronous) {
         (Some(pool), _) => AioHow::Pool(pool),
         (None, Asynchronous::AtOnce) => AioHow::AtOnce,
@@ -291,14 +291,14 @@ fn outstanding(
 }
 
 /// What the thread's stream holds of each of its flowops.
-fn shapes(shared: &Shared, thread: &Thread) -> Vec<Shape> {
+fn shapes(shared: &Shared, thread: &Thread) -> Vec<StreamShape> {
     let flowops = &shared.plan.flowops[thread.first..thread.first + thread.count];
     flowops
         .iter()
         .map(|f| match (f.class.is_io(), f.way) {
-            (false, _) => Shape::Absent,
-            (true, Way::None) => Shape::File,
-            (true, _) => Shape::Data,
+            (false, _) => StreamShape::Absent,
+            (true, Way::None) => StreamShape::File,
+            (true, _) => StreamShape::Data,
         })
         .collect()
 }
@@ -313,23 +313,27 @@ fn thread_slot_index(shared: &Shared, thread_slot: &ThreadSlot) -> usize {
 }
 
 fn instantiate<'r>(
-    step: &'r plan::Step,
+    step: &'r plan::PlanStep,
     at: &At<'_>,
     stats: &'r ThreadStats,
     is_io: &dyn Fn(usize) -> bool,
-) -> Step<'r> {
+) -> ThreadStep<'r> {
     match step {
-        plan::Step::Op { local, iters, op } => {
+        plan::PlanStep::Op { local, iters, op } => {
             let (local, step) = (*local, op.instantiate(at));
             let doing = Doing { local: local as u32, cell: stats.cell(local), io: is_io(local), step };
-            if matches!(iters, Quantity::Const(1)) { Step::Once(doing) } else { Step::Many(doing, iters.clone()) }
+            if matches!(iters, Quantity::Const(1)) {
+                ThreadStep::Once(doing)
+            } else {
+                ThreadStep::Many(doing, iters.clone())
+            }
         }
-        plan::Step::Enter { iters, leave } => Step::Enter { iters: iters.clone(), leave: *leave },
-        plan::Step::Leave { enter } => Step::Leave { enter: *enter },
-        plan::Step::Choose { upto, starts, end } => {
-            Step::Choose { upto: upto.clone(), starts: starts.clone(), end: *end }
+        plan::PlanStep::Enter { iters, leave } => ThreadStep::Enter { iters: iters.clone(), leave: *leave },
+        plan::PlanStep::Leave { enter } => ThreadStep::Leave { enter: *enter },
+        plan::PlanStep::Choose { upto, starts, end } => {
+            ThreadStep::Choose { upto: upto.clone(), starts: starts.clone(), end: *end }
         }
-        plan::Step::Jump(to) => Step::Jump(*to),
+        plan::PlanStep::Jump(to) => ThreadStep::Jump(*to),
     }
 }
 
@@ -339,18 +343,18 @@ fn instantiate<'r>(
 /// With a timetable each round begins at its time, or as soon after it as the round before has ended.
 #[inline(never)]
 fn iterate<'r>(
-    steps: &mut [Step<'r>],
+    steps: &mut [ThreadStep<'r>],
     cx: &mut OpCx<'r>,
     mut table: Option<&mut Timetable>,
     thread_slot: &ThreadSlot,
     shared: &Shared,
-) -> End {
+) -> ThreadEnd {
     // Arrivals left of each composite that is being done, by the place of its `Enter`.
     let mut left = vec![0_u64; steps.len()];
     let mut pc = 0;
     let mut intended = 0;
     if let Some(table) = &mut table {
-        let Some(tick) = table.begin(cx, &thread_slot.arrivals) else { return End::Over };
+        let Some(tick) = table.begin(cx, &thread_slot.arrivals) else { return ThreadEnd::Over };
         intended = tick;
     }
     loop {
@@ -367,37 +371,37 @@ fn iterate<'r>(
         }
         let Some(step) = steps.get_mut(pc) else {
             if shared.gate.is_stopped() {
-                return End::Over;
+                return ThreadEnd::Over;
             }
             if let Some(table) = &mut table {
                 Timetable::end(&thread_slot.arrivals, intended, cx);
-                let Some(tick) = table.begin(cx, &thread_slot.arrivals) else { return End::Over };
+                let Some(tick) = table.begin(cx, &thread_slot.arrivals) else { return ThreadEnd::Over };
                 intended = tick;
             }
             pc = 0;
             continue;
         };
         let (doing, times) = match step {
-            Step::Once(doing) => (doing, 1),
-            Step::Many(doing, iters) => (doing, iters.draw(&mut cx.rng)),
-            Step::Enter { iters, leave } => {
+            ThreadStep::Once(doing) => (doing, 1),
+            ThreadStep::Many(doing, iters) => (doing, iters.draw(&mut cx.rng)),
+            ThreadStep::Enter { iters, leave } => {
                 left[pc] = iters.draw(&mut cx.rng);
                 pc = if left[pc] == 0 { *leave + 1 } else { pc + 1 };
                 continue;
             }
-            Step::Leave { enter } => {
+            ThreadStep::Leave { enter } => {
                 left[*enter] -= 1;
                 if shared.gate.is_stopped() {
-                    return End::Over;
+                    return ThreadEnd::Over;
                 }
                 pc = if left[*enter] > 0 { *enter + 1 } else { pc + 1 };
                 continue;
             }
-            Step::Choose { upto, starts, end } => {
+            ThreadStep::Choose { upto, starts, end } => {
                 pc = choose(&mut cx.rng, upto, starts, *end);
                 continue;
             }
-            Step::Jump(to) => {
+            ThreadStep::Jump(to) => {
                 pc = *to;
                 continue;
             }
@@ -408,7 +412,7 @@ fn iterate<'r>(
         for i in 0..times {
             // Steps that do nothing and look at no clock end with the run, too.
             if i % LOOK_EVERY == LOOK_EVERY - 1 && shared.gate.is_stopped() {
-                return End::Over;
+                return ThreadEnd::Over;
             }
             let outcome = doing.run(cx, &thread_slot.at);
             if !matches!(outcome, Outcome::Ok)
@@ -426,7 +430,7 @@ fn iterate<'r>(
 /// the step there.
 #[inline(never)]
 fn iterate_fast<'r>(
-    steps: &mut [Step<'r>],
+    steps: &mut [ThreadStep<'r>],
     pc: usize,
     cx: &mut OpCx<'r>,
     at: &AtomicU32,
@@ -447,13 +451,13 @@ fn iterate_fast<'r>(
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "with a constant 0 for `pc` the compiler drops the skip, twice in a round")]
 fn iteration_fast<'r>(
-    steps: &mut [Step<'r>],
+    steps: &mut [ThreadStep<'r>],
     mut pc: usize,
     cx: &mut OpCx<'r>,
     at: &AtomicU32,
 ) -> Option<(usize, Outcome)> {
     for step in steps.iter_mut().skip(pc) {
-        let Step::Once(doing) = step else { return Some((pc, Outcome::Ok)) };
+        let ThreadStep::Once(doing) = step else { return Some((pc, Outcome::Ok)) };
         let outcome = doing.run(cx, at);
         if !matches!(outcome, Outcome::Ok) {
             return Some((pc, outcome));
@@ -485,17 +489,17 @@ fn flowop(shared: &Shared, thread_slot: &ThreadSlot, local: usize) -> usize {
 
 /// What an outcome that is not `Ok` means for the thread; `None`: it goes on.
 #[cold]
-fn ended(outcome: Outcome, cx: &mut OpCx<'_>, thread_slot: &ThreadSlot, shared: &Shared) -> Option<End> {
+fn ended(outcome: Outcome, cx: &mut OpCx<'_>, thread_slot: &ThreadSlot, shared: &Shared) -> Option<ThreadEnd> {
     let current = cx.current();
-    let flowop = |failure: &flowop::Failure| flowop(shared, thread_slot, failure.of.unwrap_or(current));
+    let flowop = |failure: &flowop::OpFailure| flowop(shared, thread_slot, failure.of.unwrap_or(current));
     Some(match outcome {
         Outcome::Ok => return None,
-        Outcome::Over => End::Over,
-        Outcome::Exhausted => End::Done,
-        Outcome::Finished => End::Finished,
+        Outcome::Over => ThreadEnd::Over,
+        Outcome::Exhausted => ThreadEnd::Done,
+        Outcome::Finished => ThreadEnd::Finished,
         Outcome::Failed(_) if shared.options.count_errors && cx.skip_after_error() => return None,
-        Outcome::Failed(failure) => End::Fault(Fault::of(FaultKind::Operation, flowop(&failure), *failure)),
-        Outcome::Refused(failure) => End::Fault(Fault::of(FaultKind::Foreign, flowop(&failure), *failure)),
-        Outcome::Stuck(failure) => End::Fault(Fault::of(FaultKind::Stuck, flowop(&failure), *failure)),
+        Outcome::Failed(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Operation, flowop(&failure), *failure)),
+        Outcome::Refused(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Foreign, flowop(&failure), *failure)),
+        Outcome::Stuck(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Stuck, flowop(&failure), *failure)),
     })
 }

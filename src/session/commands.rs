@@ -3,7 +3,7 @@
 use super::run::RunTime;
 use super::{Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, Object, SetBy, Stats, Value};
+use crate::model::{self, Command, CommandKind, Expr, ModelValue, Object, SetBy, Stats};
 use crate::os::child::Group;
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
@@ -500,11 +500,11 @@ impl Session {
 }
 
 /// A variable's value as JSON.
-pub(super) fn as_json(value: &Value) -> serde_json::Value {
+pub(super) fn as_json(value: &ModelValue) -> serde_json::Value {
     match value {
-        Value::Bool(b) => (*b).into(),
-        Value::Int(n) => (*n).into(),
-        Value::Float(x) => (*x).into(),
+        ModelValue::Bool(b) => (*b).into(),
+        ModelValue::Int(n) => (*n).into(),
+        ModelValue::Float(x) => (*x).into(),
         other => other.print().into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Front, Session, Status, shell};
 use crate::diag::Diagnostic;
-use crate::result::{Flowop, Run, State};
+use crate::result::{FlowopResult, Run, RunState};
 use crate::source::Spanned;
 use crate::util::count::measured;
 use crate::util::duration::latency;
@@ -46,7 +46,7 @@ fn side_by_side(runs: &[Run], first: usize) -> String {
         let cells = runs.iter().map(|r| r.variables.get(name).map_or("-".to_owned(), shown)).collect();
         row(format!("${name}"), cells, &[]);
     }
-    if runs.iter().any(|r| r.state != State::Complete) {
+    if runs.iter().any(|r| r.state != RunState::Complete) {
         row("ended".to_owned(), runs.iter().map(|r| r.state.name().to_owned()).collect(), &[]);
     }
     row("seconds".to_owned(), runs.iter().map(|r| format!("{:.1}", r.measured_seconds)).collect(), &[]);
@@ -88,7 +88,7 @@ fn flowops(runs: &[Run]) -> Vec<String> {
     keys
 }
 
-fn place(flowop: &Flowop) -> String {
+fn place(flowop: &FlowopResult) -> String {
     format!("{}/{}/{}", flowop.process, flowop.thread, flowop.name)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::os::device;
 use crate::os::{self, limits};
-use crate::result::environment::{Clock, Cpu, Device, Memory, Mount, Uname};
+use crate::result::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use crate::result::{Environment, RunEnvironment};
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// What a run finds: the mounts are those of the given paths.
 pub(super) fn of_run(paths: &[PathBuf]) -> RunEnvironment {
-    let mut mounts: Vec<Mount> = Vec::new();
+    let mut mounts: Vec<MountInfo> = Vec::new();
     for mount in paths.iter().filter_map(|p| mount(p)) {
         if !mounts.iter().any(|m| m.path == mount.path) {
             mounts.push(mount);
@@ -40,7 +40,7 @@ pub(super) fn environment() -> Environment {
         },
         cpu: Cpu { model, count: limits::processors() as u64 },
         memory: Memory { total, available },
-        clock: Clock { name: clock.name().to_owned(), cost_ns: clock.cost_ns() },
+        clock: ClockInfo { name: clock.name().to_owned(), cost_ns: clock.cost_ns() },
         limits: BTreeMap::from([("nofile".to_owned(), Some(limits::descriptors()))]),
         other: settings(),
     }
@@ -69,17 +69,17 @@ pub fn file_system(path: &Path) -> Option<String> {
 }
 
 /// The mount that a path lies on, with all devices below; the path itself need not be there yet.
-pub(super) fn mount(path: &Path) -> Option<Mount> {
+pub(super) fn mount(path: &Path) -> Option<MountInfo> {
     let there = path.ancestors().find(|p| p.exists()).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let found = device::mount_of(there)?;
     let layers = device::below(there).map(|bottom| bottom.layers).unwrap_or_default();
-    let mut mount = Mount {
+    let mut mount = MountInfo {
         path: found.path.display().to_string(),
         source: found.source,
         kind: found.kind,
         options: found.options,
         devices: layers.iter().map(layer).collect(),
-        ..Mount::default()
+        ..MountInfo::default()
     };
     if let Ok(space) = rustix::fs::statvfs(there) {
         mount.total = space.f_blocks * space.f_frsize;

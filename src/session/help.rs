@@ -7,7 +7,7 @@ use crate::source::Spanned;
 use crate::spec::attrs::{COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
 use crate::spec::commands::COMMANDS;
 use crate::spec::prompt::PROMPT;
-use crate::spec::{Attr, Command, Flowop};
+use crate::spec::{Attr, CommandSpec, Flowop};
 use crate::util::table::{Align, Table};
 
 /// Whose attributes there are.
@@ -119,7 +119,7 @@ impl Session {
     }
 }
 
-fn on_command(command: &Command) -> String {
+fn on_command(command: &CommandSpec) -> String {
     format!("{}\n  {} ({})\n  example: {}", command.form, command.doc, command.origin.label(), command.example)
 }
 

@@ -30,7 +30,7 @@ pub fn read_bytes(from: impl Read) -> io::Result<Vec<u8>> {
 
 /// A script that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct FoundScript {
     /// What errors call it.
     pub name: String,
     /// Its text; bytes that are no UTF-8 are replaced.
@@ -41,7 +41,7 @@ pub struct Found {
     pub path: Option<PathBuf>,
 }
 
-impl Found {
+impl FoundScript {
     /// A script from bytes that were read.
     pub fn new(name: String, bytes: Vec<u8>, path: Option<PathBuf>) -> Self {
         let (text, utf8) = match String::from_utf8(bytes) {
@@ -84,7 +84,7 @@ fn stem(name: &str) -> &str {
 
 /// Finds a script: a file of that name first (as given, then with `.wml` and `.f`), in `beside` and as a path; then a
 /// shipped personality.
-pub fn find(name: &str, beside: Option<&Path>) -> Result<Found, NotFound> {
+pub fn find(name: &str, beside: Option<&Path>) -> Result<FoundScript, NotFound> {
     let candidates = [name.to_owned(), format!("{name}.wml"), format!("{name}.f")];
     let places = beside.map(|dir| candidates.iter().map(|c| dir.join(c)).collect::<Vec<_>>()).unwrap_or_default();
     let mut in_the_way = None;
@@ -92,7 +92,7 @@ pub fn find(name: &str, beside: Option<&Path>) -> Result<Found, NotFound> {
         match script_at(&path) {
             Ok(true) => {
                 return match std::fs::File::open(&path).and_then(read_bytes) {
-                    Ok(bytes) => Ok(Found::new(path.display().to_string(), bytes, Some(path))),
+                    Ok(bytes) => Ok(FoundScript::new(path.display().to_string(), bytes, Some(path))),
                     Err(error) => Err(NotFound::Unreadable(path, error)),
                 };
             }
@@ -102,7 +102,7 @@ pub fn find(name: &str, beside: Option<&Path>) -> Result<Found, NotFound> {
     }
     match (personality(name), in_the_way) {
         (Some((name, text)), _) => {
-            Ok(Found { name: format!("{name} (shipped)"), text: text.to_owned(), utf8: true, path: None })
+            Ok(FoundScript { name: format!("{name} (shipped)"), text: text.to_owned(), utf8: true, path: None })
         }
         (None, Some(unreadable)) => Err(unreadable),
         (None, None) => Err(NotFound::Nowhere(crate::diag::nearest(stem(name), PERSONALITIES.iter().map(|(n, _)| *n)))),

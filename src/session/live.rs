@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::collector::Collector;
-use super::record::{self, Periodic, Timeline};
+use super::record::{self, Periodic, RunTimeline};
 use super::results::PATIENCE;
 use super::run::RunTime;
 use super::{Front, Session, Status, environment};
@@ -10,7 +10,7 @@ use crate::diag::Diagnostic;
 use crate::disk::Fileset;
 use crate::disk::prepare::Prepared;
 use crate::flowop::messages::Heard;
-use crate::model::{self, Expr, Stats, Value};
+use crate::model::{self, Expr, ModelValue, Stats};
 use crate::os::{Clock, limits, proc, schedule};
 use crate::plan::Plan;
 use crate::report::filebench;
@@ -32,18 +32,18 @@ pub(super) struct Ready {
     pub(super) as_is: bool,
     pub(super) dirty_before: u64,
     pub(super) cache: Cache,
-    pub(super) place: Place,
+    pub(super) place: FlowopPlace,
 }
 
 /// Where a run takes place, looked at before its threads start: afterwards nobody asks the file systems any more.
-pub(super) struct Place {
+pub(super) struct FlowopPlace {
     pub(super) environment: Environment,
     pub(super) run: RunEnvironment,
     /// The absolute root of each set.
     pub(super) roots: Vec<PathBuf>,
 }
 
-impl Place {
+impl FlowopPlace {
     /// The machine, and the mounts of these roots.
     pub(super) fn of(roots: &[PathBuf]) -> Self {
         let absolute = roots.iter().map(|root| record::absolute(root)).collect();
@@ -62,7 +62,7 @@ pub(super) struct Live {
     system: Option<f64>,
     started_at: String,
     requested: Option<f64>,
-    timeline: Timeline,
+    timeline: RunTimeline,
     /// The newest intervals, for the live view.
     recent: Vec<Interval>,
     /// What ended the processes while a command waited.
@@ -99,7 +99,7 @@ impl Session {
             let status = show_end(&ended, front);
             return status.max(self.part_with(running, &ready.plan, front));
         }
-        let timeline = Timeline::new(&running, self.settings.interval);
+        let timeline = RunTimeline::new(&running, self.settings.interval);
         self.live = Some(Live {
             running,
             ready,
@@ -216,7 +216,7 @@ impl Session {
             live.system = record::system_cpu();
             live.started_at = record::now();
             live.requested = None;
-            live.timeline = Timeline::new(&live.running, interval);
+            live.timeline = RunTimeline::new(&live.running, interval);
             live.recent.clear();
         }
     }
@@ -306,7 +306,7 @@ impl Session {
         let (period, reset) = match period {
             None => (PERIOD, false),
             Some(other) => match model::eval(other, &self.scope).map_err(Box::new)? {
-                Value::Int(n @ ..0) => (-(n as f64), true),
+                ModelValue::Int(n @ ..0) => (-(n as f64), true),
                 _ => (self.seconds(other)?, false),
             },
         };

@@ -47,7 +47,7 @@ use crate::disk::prepare::Prepared;
 use crate::disk::{Fileset, Stamp};
 use crate::flowop;
 use crate::model::{self, Command, CommandKind, Expr, Known, QuitMode, Scope, SetBy};
-use crate::output::{Appender, Place, Results};
+use crate::output::{Appender, ResultPlace, Results};
 use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::report::json;
 use crate::result::Document;
@@ -136,7 +136,7 @@ pub struct Session {
     /// Where what the script writes goes.
     results: Results,
     /// What `stats directory` said.
-    stats_dir: Option<Place>,
+    stats_dir: Option<ResultPlace>,
     trace: Option<Appender>,
     /// Operations of a thread that there is memory to trace.
     most_traced: usize,
@@ -428,7 +428,7 @@ impl Session {
             }
         };
         self.scope.renew_budget();
-        let options = plan::Options { mode: self.mode, event_rate };
+        let options = plan::CompileOptions { mode: self.mode, event_rate };
         match plan::compile(&self.definitions, &self.scope, &self.table, options) {
             Ok((plan, warnings)) => {
                 // A script that makes its files before it runs has two plans, and one doubt.

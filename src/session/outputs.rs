@@ -7,7 +7,7 @@ use super::results::{ANSWER, NO_ANSWER, answer};
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
 use crate::model::Expr;
-use crate::output::{Appender, FileId, Place, Placed, Target, file_id};
+use crate::output::{Appender, FileIdentity, Placed, ResultPlace, Target, file_id};
 use crate::report::{filebench, json};
 use crate::source::Spanned;
 use std::io::{self, ErrorKind};
@@ -17,7 +17,7 @@ impl Session {
     /// Opens the outputs that the command line names: before anything is made, so that a bad path costs nothing. `scripts` are
     /// files that are read.
     pub fn open_outputs(&mut self, scripts: &[PathBuf], front: &mut dyn Front) -> Status {
-        let read: Vec<FileId> = scripts.iter().filter_map(|path| file_id(path)).collect();
+        let read: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
         let refused = |front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str| {
             let help = format!("give `{option}` another path");
             front.error(None, &format!("the {what} {} can't be written: {e}", path.display()), Some(&help));
@@ -108,7 +108,7 @@ impl Session {
 
     /// Where the script's files lie now: that of `stats directory`, else the results directory.
     pub(super) fn results_dir(&self) -> PathBuf {
-        let dir = self.stats_dir.as_ref().map_or_else(|| self.results.base().to_owned(), Place::path);
+        let dir = self.stats_dir.as_ref().map_or_else(|| self.results.base().to_owned(), ResultPlace::path);
         // That of `--results` is made with the first file in it.
         if dir.is_dir() { dir } else { PathBuf::from(".") }
     }
@@ -177,7 +177,14 @@ impl Session {
     }
 
     /// Whoever looks for a file where the script says is told where it is.
-    fn warn_if_mapped(&self, wanted: &str, at: &Spanned<Expr>, place: &Place, path: &Path, front: &mut dyn Front) {
+    fn warn_if_mapped(
+        &self,
+        wanted: &str,
+        at: &Spanned<Expr>,
+        place: &ResultPlace,
+        path: &Path,
+        front: &mut dyn Front,
+    ) {
         if !place.mapped {
             return;
         }

@@ -5,7 +5,7 @@
 //! placeholder stands for the same text in all of a session. Absent: what a script prints to the terminal of its own messages.
 
 use super::{Session, Settings};
-use crate::result::texts::Field;
+use crate::result::texts::TextField;
 use crate::result::{Environment, Run, Script};
 use std::path::Path;
 
@@ -79,7 +79,7 @@ impl Redaction {
     fn environment(&mut self, environment: &mut Environment) {
         self.host.clone_from(&environment.uname.nodename);
         environment.texts_mut(&mut |field, text| {
-            if field == Field::Host {
+            if field == TextField::Host {
                 "(host)".clone_into(text);
             }
         });
@@ -87,13 +87,13 @@ impl Redaction {
 
     fn run(&mut self, run: &mut Run) {
         run.texts_mut(&mut |field, text| match field {
-            Field::MountPoint | Field::MountSource if text.starts_with('(') => {}
-            Field::MountPoint => *text = format!("(mount {})", number(&mut self.mounts, text)),
-            Field::MountSource => *text = format!("(source {})", number(&mut self.sources, text)),
-            Field::MountOptions => *text = text.split(',').map(option).collect::<Vec<_>>().join(","),
-            Field::Path if !text.starts_with('(') => *text = self.path(text),
-            Field::Value if self.paths.contains(text) => *text = self.path(text),
-            Field::Value | Field::Words | Field::Name => *text = self.scrubbed(text),
+            TextField::MountPoint | TextField::MountSource if text.starts_with('(') => {}
+            TextField::MountPoint => *text = format!("(mount {})", number(&mut self.mounts, text)),
+            TextField::MountSource => *text = format!("(source {})", number(&mut self.sources, text)),
+            TextField::MountOptions => *text = text.split(',').map(option).collect::<Vec<_>>().join(","),
+            TextField::Path if !text.starts_with('(') => *text = self.path(text),
+            TextField::Value if self.paths.contains(text) => *text = self.path(text),
+            TextField::Value | TextField::Words | TextField::Name => *text = self.scrubbed(text),
             _ => {}
         });
     }
@@ -190,8 +190,12 @@ impl Session {
         let secrets = self.secrets();
         if !secrets.is_empty() {
             run.texts_mut(&mut |field, text| {
-                if matches!(field, Field::Name | Field::Path | Field::Value | Field::Words | Field::MountPoint) {
-                    *text = without_environment(text, &secrets, matches!(field, Field::Words | Field::MountPoint));
+                if matches!(
+                    field,
+                    TextField::Name | TextField::Path | TextField::Value | TextField::Words | TextField::MountPoint
+                ) {
+                    *text =
+                        without_environment(text, &secrets, matches!(field, TextField::Words | TextField::MountPoint));
                 }
             });
             for set in &mut run.filesets {

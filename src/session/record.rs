@@ -5,11 +5,12 @@ use super::live::Ready;
 use super::{Session, Status, run_notes};
 use crate::engine::Asynchronous;
 use crate::os::{Clock, errno_name, limits};
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
 use crate::result::{
-    Class, DirtyBytes, Failure, Fileset, Flowop, Interval, OpenLoop, Repaired, Run, State, Straggler, timeline,
+    DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, Interval, OpenLoop, Repaired, Run, RunState,
+    Straggler, timeline,
 };
 use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
 use crate::spec::Way;
@@ -86,12 +87,12 @@ const RECENT: usize = 512;
 
 /// The time series of a measurement, and its newest intervals for whoever watches the run.
 #[derive(Clone)]
-pub(super) struct Timeline {
+pub(super) struct RunTimeline {
     series: timeline::Timeline,
     shortest_ns: u64,
 }
 
-impl Timeline {
+impl RunTimeline {
     /// Of a measurement that has just begun: nothing is counted yet.
     pub(super) fn new(running: &Running, interval: Duration) -> Self {
         let shortest_ns = (interval.as_nanos() as u64 / 2).min(timeline::SHORT_NS);
@@ -254,15 +255,15 @@ impl Session {
         }
     }
 
-    fn identity(&self, plan: &Plan, id: usize) -> Flowop {
+    fn identity(&self, plan: &Plan, id: usize) -> FlowopResult {
         let info = &plan.flowops[id];
         let process = &plan.processes[info.process];
-        Flowop {
+        FlowopResult {
             class: match info.class {
-                crate::spec::Class::Io => Class::Io,
-                crate::spec::Class::Aio => Class::Aio,
-                crate::spec::Class::Sync => Class::Sync,
-                crate::spec::Class::Other => Class::Other,
+                crate::spec::Class::Io => FlowopClass::Io,
+                crate::spec::Class::Aio => FlowopClass::Aio,
+                crate::spec::Class::Sync => FlowopClass::Sync,
+                crate::spec::Class::Other => FlowopClass::Other,
             },
             reads: info.way == Way::Read,
             writes: info.way == Way::Write,
@@ -329,27 +330,27 @@ impl Session {
     /// State and reason of the end.
     fn end(&self, run: &mut Run, plan: &Plan, ended: &Ended) -> Status {
         let (state, by, status) = match ended {
-            Ended::Time => (State::Complete, "time".to_owned(), Status::Done),
-            Ended::AllDone => (State::Complete, "all threads done".to_owned(), Status::Done),
-            Ended::FirstDone => (State::Complete, "first thread done".to_owned(), Status::Done),
-            Ended::Finished => (State::Complete, "count reached".to_owned(), Status::Done),
+            Ended::Time => (RunState::Complete, "time".to_owned(), Status::Done),
+            Ended::AllDone => (RunState::Complete, "all threads done".to_owned(), Status::Done),
+            Ended::FirstDone => (RunState::Complete, "first thread done".to_owned(), Status::Done),
+            Ended::Finished => (RunState::Complete, "count reached".to_owned(), Status::Done),
             Ended::Interrupted(signal) => {
-                (State::Interrupted, crate::os::signal_name(*signal as i32), Status::Interrupted(*signal as u8))
+                (RunState::Interrupted, crate::os::signal_name(*signal as i32), Status::Interrupted(*signal as u8))
             }
-            Ended::Asked => (State::Interrupted, "request".to_owned(), Status::Done),
+            Ended::Asked => (RunState::Interrupted, "request".to_owned(), Status::Done),
             Ended::Fault(fault) => self.fault(run, plan, fault),
         };
         (run.state, run.ended_by) = (state, by);
         // Live processes can be looked at before they have had any time.
         let had_time = *ended != Ended::Time || run.requested_seconds.is_some();
-        if state == State::Complete && had_time && nothing_done(run, plan) {
-            run.state = State::NothingDone;
+        if state == RunState::Complete && had_time && nothing_done(run, plan) {
+            run.state = RunState::NothingDone;
             return Status::Failed;
         }
         status
     }
 
-    fn fault(&self, run: &mut Run, plan: &Plan, fault: &Fault) -> (State, String, Status) {
+    fn fault(&self, run: &mut Run, plan: &Plan, fault: &Fault) -> (RunState, String, Status) {
         let line = fault.flowop.map(|id| u64::from(self.map.line(plan.flowops[id].span)));
         let place = fault.flowop.map(|id| place(plan, id));
         let by = place.as_ref().map_or_else(|| fault.what.clone(), |place| format!("{place}: {}", fault.what));
@@ -362,9 +363,9 @@ impl Session {
             help: fault.help.clone(),
         });
         let state = match fault.kind {
-            FaultKind::Operation | FaultKind::Foreign | FaultKind::Setup | FaultKind::Panic => State::Failed,
-            FaultKind::Stuck => State::Stuck,
-            FaultKind::LowSpace => State::LowSpace,
+            FaultKind::Operation | FaultKind::Foreign | FaultKind::Setup | FaultKind::Panic => RunState::Failed,
+            FaultKind::Stuck => RunState::Stuck,
+            FaultKind::LowSpace => RunState::LowSpace,
         };
         (state, by, status_of(fault.kind))
     }
@@ -398,7 +399,8 @@ impl Session {
 /// Whether no operation was done, though the script asks for some.
 fn nothing_done(run: &Run, plan: &Plan) -> bool {
     let is_asked = |(process, thread): (&crate::plan::Process, &crate::plan::Thread)| {
-        let is_op = |step: &Step| matches!(step, Step::Op { iters, .. } if !matches!(iters, Quantity::Const(0)));
+        let is_op =
+            |step: &PlanStep| matches!(step, PlanStep::Op { iters, .. } if !matches!(iters, Quantity::Const(0)));
         process.instances > 0 && thread.steps.iter().any(is_op)
     };
     run.flowops.iter().all(|flowop| flowop.ops == 0) && plan.threads().any(is_asked)
@@ -456,11 +458,11 @@ fn fileset(
     set: &crate::disk::Fileset,
     prepared: Option<&crate::disk::prepare::Prepared>,
     root: Option<&PathBuf>,
-) -> Fileset {
+) -> FilesetResult {
     let spec = &set.spec;
     let number =
         |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
-    Fileset {
+    FilesetResult {
         name: spec.name.clone(),
         path: root.map_or_else(|| absolute(&spec.root()), Clone::clone).display().to_string(),
         layout: BTreeMap::from([
@@ -485,7 +487,7 @@ fn fileset(
             directories_removed: p.repairs.directories_removed,
         }),
         sync_seconds: prepared.filter(|p| !p.unchanged || p.quiesced.is_some()).map(|p| p.sync_seconds),
-        ..Fileset::default()
+        ..FilesetResult::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A measured run: file sets, processes, the wait, the result.
 
 use super::leftovers::{self, Leftover};
-use super::live::{Place, Ready};
+use super::live::{FlowopPlace, Ready};
 use super::results::ended_otherwise;
 use super::ticker::Ticker;
 use super::watch::Stage;
@@ -44,7 +44,7 @@ const GRACE: Duration = Duration::from_millis(300);
 /// How a measurement ended, and what was noted of it on the way.
 struct End {
     waited: Waited,
-    timeline: record::Timeline,
+    timeline: record::RunTimeline,
     cpu: CpuTime,
 }
 
@@ -127,7 +127,7 @@ impl Session {
         let cache = self.bring_caches(&sets, front)?;
         let dirty_before = quiesce::dirty_bytes();
         self.wrote |= plan.writes();
-        let place = Place::of(if self.settings.engine.real() { &roots } else { &[] });
+        let place = FlowopPlace::of(if self.settings.engine.real() { &roots } else { &[] });
         Ok(Ready { plan, sets, prepared, as_is, dirty_before, cache, place })
     }
 
@@ -282,7 +282,7 @@ impl Session {
         run.started_at = record::now();
         if let Err(ended) = opened {
             let waited = Waited { ended, tick: running.from() };
-            let timeline = record::Timeline::new(&running, self.settings.interval);
+            let timeline = record::RunTimeline::new(&running, self.settings.interval);
             return self.conclude(ready, running, run, End { waited, timeline, cpu: CpuTime::default() }, front);
         }
         front.run_started(&self.document, &run, limit);
@@ -293,7 +293,7 @@ impl Session {
                     code: "ended_in_warmup".to_owned(),
                     message: "the run ended while it was warmed up: the figures are of the warm-up".to_owned(),
                 });
-                let timeline = record::Timeline::new(&running, self.settings.interval);
+                let timeline = record::RunTimeline::new(&running, self.settings.interval);
                 return self.conclude(ready, running, run, End { waited, timeline, cpu: CpuTime::default() }, front);
             }
             if run.cache_state == CacheState::Cold {
@@ -315,7 +315,7 @@ impl Session {
         }
         let cpu = proc::cpu_times();
         let system = record::system_cpu();
-        let mut timeline = record::Timeline::new(&running, self.settings.interval);
+        let mut timeline = record::RunTimeline::new(&running, self.settings.interval);
         let (document, started) = (&self.document, self.started);
         let waited = {
             let mut ticker = Ticker::new(self.settings.interval, periodic.as_ref().map(record::Periodic::period));
@@ -362,7 +362,7 @@ impl Session {
         let streams = self.take_streams(&running, front);
         run.digest = self.digest(&streams, &running, front);
         // A thread that is late on a busy disk is no sign that the result's file system does not answer.
-        let held = run.state == crate::result::State::Stuck;
+        let held = run.state == crate::result::RunState::Stuck;
         self.publish_run(&mut run);
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);

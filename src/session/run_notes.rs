@@ -6,14 +6,14 @@
 use super::record::place;
 use crate::model::QuitMode;
 use crate::plan::Plan;
-use crate::result::{Flowop, Note};
+use crate::result::{FlowopResult, Note};
 use crate::runtime::{Ended, Running};
 use crate::util::count::count;
 use crate::util::duration;
 use std::time::Duration;
 
 /// Threads that waited for others all the time, and threads for which no file was left.
-pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended, figures: &[Flowop]) -> Vec<Note> {
+pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended, figures: &[FlowopResult]) -> Vec<Note> {
     let mut notes = Vec::new();
     if *ended == Ended::Time {
         for (flowop, threads) in running.held() {

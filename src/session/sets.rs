@@ -7,7 +7,7 @@
 use super::watch::{Stage, Watched};
 use super::{Front, ReadySet, Session, Status, machine};
 use crate::disk::prepare::{self, Prepared, Repairs};
-use crate::disk::{Error, Existing, Fileset, Start};
+use crate::disk::{Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
 use crate::model::SetBy;
 use crate::os::limits;
@@ -143,7 +143,7 @@ impl Session {
             Some(data) if *data == data_of(spec) => Existing::Repair,
             _ => Existing::Replace,
         };
-        let start = Start { tree, known, changes };
+        let start = StartState { tree, known, changes };
         match before {
             Some(ready) => Ok(ready.set.again(start)),
             None => Ok(Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt)?.with_start(start)),
@@ -180,12 +180,12 @@ impl Session {
             return Ok(Vec::new());
         }
         limits::raise_descriptors(super::machine::MOST_DESCRIPTORS);
-        let options = prepare::Options {
+        let options = prepare::PrepareOptions {
             threads: self.settings.populate_threads,
             quiesce: self.settings.quiesce && (self.wrote || sets.iter().any(|set| !set.is_known())),
             adopt: self.settings.adopt,
             data_seed: self.settings.seed,
-            ..prepare::Options::default()
+            ..prepare::PrepareOptions::default()
         };
         let watch = std::sync::Arc::clone(&self.watch);
         let progress = Watched { watch: &watch, progress: front.progress() };

@@ -7,7 +7,7 @@ use super::results::{LAST, NO_ANSWER, answer};
 use super::{Front, Session};
 use crate::disk::Fileset;
 use crate::flowop::slots::FileRef;
-use crate::flowop::stream::{Entry, Wanted};
+use crate::flowop::stream::{Entry, WantedStream};
 use crate::os::limits;
 use crate::plan::{FlowopInfo, Plan};
 use crate::random;
@@ -20,10 +20,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 impl Session {
     /// What every thread is to remember, if anything.
-    pub(super) fn stream_wanted(&self) -> Option<Wanted> {
+    pub(super) fn stream_wanted(&self) -> Option<WantedStream> {
         let (hashed, kept) = (self.settings.digest, self.settings.trace.as_ref().map(|(_, n)| *n));
         let kept = kept.map(|kept| kept.min(self.most_traced));
-        (hashed.is_some() || kept.is_some()).then(|| Wanted { hashed: hashed.unwrap_or(0), kept: kept.unwrap_or(0) })
+        (hashed.is_some() || kept.is_some())
+            .then(|| WantedStream { hashed: hashed.unwrap_or(0), kept: kept.unwrap_or(0) })
     }
 
     /// Before a run of so many threads: a trace takes at most a quarter of the memory that can be had.

@@ -1,6 +1,6 @@
 //! The commands of scripts and of the prompt.
 
-use super::{Command, Origin};
+use super::{CommandSpec, Origin};
 
 const fn command(
     name: &'static str,
@@ -8,14 +8,14 @@ const fn command(
     origin: Origin,
     doc: &'static str,
     example: &'static str,
-) -> Command {
-    Command { name, form, origin, doc, example }
+) -> CommandSpec {
+    CommandSpec { name, form, origin, doc, example }
 }
 
 use Origin::{Both, Fsl, Sun};
 
 /// All commands that stand in scripts.
-pub const COMMANDS: &[Command] = &[
+pub const COMMANDS: &[CommandSpec] = &[
     command(
         "set",
         "set $name = VALUE",

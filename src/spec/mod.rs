@@ -149,7 +149,7 @@ pub struct Flowop {
 
 /// One command.
 #[derive(Clone, Copy, Debug)]
-pub struct Command {
+pub struct CommandSpec {
     /// Its word.
     pub name: &'static str,
     /// How it is written.

@@ -1,13 +1,13 @@
 //! The commands that only a prompt has. They end with their line, and what follows the word is taken as it stands.
 
-use super::{Command, Origin};
+use super::{CommandSpec, Origin};
 
-const fn command(name: &'static str, form: &'static str, doc: &'static str, example: &'static str) -> Command {
-    Command { name, form, origin: Origin::Ours, doc, example }
+const fn command(name: &'static str, form: &'static str, doc: &'static str, example: &'static str) -> CommandSpec {
+    CommandSpec { name, form, origin: Origin::Ours, doc, example }
 }
 
 /// All of them, in the order in which `help` shows them.
-pub const PROMPT: &[Command] = &[
+pub const PROMPT: &[CommandSpec] = &[
     command(
         "help",
         "help [TOPIC]",
@@ -37,7 +37,7 @@ pub const PROMPT: &[Command] = &[
 /// The command that a line is, if it is one of a prompt's own, and what follows its word.
 ///
 /// `stats` alone is one; `stats clear` is a command of the language.
-pub fn prompt_command(line: &str) -> Option<(&'static Command, &str)> {
+pub fn prompt_command(line: &str) -> Option<(&'static CommandSpec, &str)> {
     let line = line.trim();
     let end = line.find(|c: char| c.is_whitespace() || c == '#').unwrap_or(line.len());
     let (word, rest) = line.split_at(end);

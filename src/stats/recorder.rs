@@ -101,7 +101,7 @@ pub struct Cell {
     // What every operation touches comes first: one line of 64 bytes.
     ops: AtomicU64,
     bytes: AtomicU64,
-    latency: Live,
+    latency: LiveCounters,
     tool_ns: AtomicU64,
     starved_ns: AtomicU64,
     calls: AtomicU64,
@@ -109,21 +109,21 @@ pub struct Cell {
     open_ns: AtomicU64,
     late_ops: AtomicU64,
     late_bytes: AtomicU64,
-    open_loop: OnceLock<Box<OpenLoop>>,
+    open_loop: OnceLock<Box<OpenLoopCells>>,
     errors: Mutex<BTreeMap<i32, u64>>,
 }
 
 /// The second and third distribution of a flowop with intended start times.
 #[derive(Debug)]
-struct OpenLoop {
-    response: Live,
-    lateness: Live,
+struct OpenLoopCells {
+    response: LiveCounters,
+    lateness: LiveCounters,
 }
 
 /// A distribution being recorded.
 #[derive(Debug)]
 #[repr(C)]
-struct Live {
+struct LiveCounters {
     sum: AtomicU64,
     min: AtomicU64,
     max: AtomicU64,
@@ -156,7 +156,7 @@ impl Cell {
         Self {
             ops: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
-            latency: Live::new(counts),
+            latency: LiveCounters::new(counts),
             tool_ns: AtomicU64::new(0),
             starved_ns: AtomicU64::new(0),
             calls: AtomicU64::new(0),
@@ -236,7 +236,7 @@ impl Cell {
     /// it started. The first call maps memory.
     #[inline]
     pub fn record_response(&self, response_ns: u64, lateness_ns: u64) {
-        let open_loop = self.open_loop.get_or_init(|| Box::new(OpenLoop::new()));
+        let open_loop = self.open_loop.get_or_init(|| Box::new(OpenLoopCells::new()));
         open_loop.response.record(response_ns);
         open_loop.lateness.record(lateness_ns);
     }
@@ -269,19 +269,21 @@ impl Cell {
     }
 }
 
-impl OpenLoop {
+impl OpenLoopCells {
     #[cold]
     fn new() -> Self {
         let mut shares = Counters::new(2, layout::LEN).unwrap_or_default().into_iter();
         match (shares.next(), shares.next()) {
-            (Some(response), Some(lateness)) => Self { response: Live::new(response), lateness: Live::new(lateness) },
+            (Some(response), Some(lateness)) => {
+                Self { response: LiveCounters::new(response), lateness: LiveCounters::new(lateness) }
+            }
             // As when any allocation of Rust's fails.
             _ => std::alloc::handle_alloc_error(std::alloc::Layout::new::<[[u64; layout::LEN]; 2]>()),
         }
     }
 }
 
-impl Live {
+impl LiveCounters {
     fn new(counts: Counters) -> Self {
         Self {
             sum: AtomicU64::new(0),
@@ -407,7 +409,7 @@ mod tests {
 
     #[test]
     fn the_counters_of_an_operation_are_one_cache_line() {
-        assert_eq!(std::mem::offset_of!(Cell, latency) + std::mem::offset_of!(super::Live, counts) + 16, 56);
+        assert_eq!(std::mem::offset_of!(Cell, latency) + std::mem::offset_of!(super::LiveCounters, counts) + 16, 56);
         assert_eq!(align_of::<Cell>(), 128);
     }
 

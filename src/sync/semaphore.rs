@@ -26,21 +26,21 @@ const SINCE: u32 = 1 << 31;
 /// A counting semaphore.
 #[derive(Debug)]
 pub struct Semaphore {
-    state: CachePadded<State>,
+    state: CachePadded<SemaphoreState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SemaphoreState {
     count: AtomicU32,
     /// How many are being woken, or were and have not looked yet, or fewer; and [`SINCE`].
     on_their_way: AtomicU32,
-    /// A [`Row`].
+    /// A [`WaitRow`].
     row: AtomicU64,
 }
 
 /// Those who wait.
 #[derive(Clone, Copy)]
-struct Row {
+struct WaitRow {
     sleepers: u32,
     /// The least that one of them needs, or of those who came since somebody last found the row empty.
     needed: u32,
@@ -48,7 +48,7 @@ struct Row {
     mixed: bool,
 }
 
-impl Row {
+impl WaitRow {
     fn of(word: u64) -> Self {
         let high = (word >> 32) as u32;
         Self { sleepers: word as u32, needed: high & !(1 << 31), mixed: high >> 31 != 0 }
@@ -82,7 +82,7 @@ impl Row {
 impl Semaphore {
     /// A semaphore that holds `count`.
     pub fn new(count: u32) -> Self {
-        let state = State {
+        let state = SemaphoreState {
             count: AtomicU32::new(count.min(CLOSED - 1)),
             on_their_way: AtomicU32::new(0),
             row: AtomicU64::new(0),
@@ -117,14 +117,14 @@ impl Semaphore {
     }
 
     #[inline]
-    fn row(&self) -> Row {
-        Row::of(self.state.row.load(SeqCst))
+    fn row(&self) -> WaitRow {
+        WaitRow::of(self.state.row.load(SeqCst))
     }
 
-    fn change_row(&self, change: impl Fn(Row) -> Row) {
+    fn change_row(&self, change: impl Fn(WaitRow) -> WaitRow) {
         let mut old = self.state.row.load(SeqCst);
         loop {
-            let new = change(Row::of(old));
+            let new = change(WaitRow::of(old));
             match self.state.row.compare_exchange(old, new.word(), SeqCst, SeqCst) {
                 Ok(_) => return,
                 Err(now) => old = now,
@@ -244,7 +244,7 @@ impl Semaphore {
                 self.arrived();
             }
         };
-        self.change_row(Row::with_one_less);
+        self.change_row(WaitRow::with_one_less);
         if result.is_ok() {
             self.wake_next(self.count());
         }

@@ -52,7 +52,7 @@ struct Sign {
 }
 
 /// The signs of a script.
-struct Signs<'a> {
+struct DialectSigns<'a> {
     found: Vec<Sign>,
     /// How many there were of each dialect, unsure and sure.
     counts: [usize; 4],
@@ -60,7 +60,7 @@ struct Signs<'a> {
     numbers: HashSet<&'a str>,
 }
 
-impl Signs<'_> {
+impl DialectSigns<'_> {
     fn push(&mut self, sign: Sign) {
         // The first few of each kind decide, and are shown.
         let known = usize::from(sign.sure) + 2 * usize::from(sign.dialect == Dialect::Sun);
@@ -99,8 +99,11 @@ pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
         }
         None => {}
     }
-    let mut signs =
-        Signs { numbers: ast.statements.iter().filter_map(number_set).collect(), found: Vec::new(), counts: [0; 4] };
+    let mut signs = DialectSigns {
+        numbers: ast.statements.iter().filter_map(number_set).collect(),
+        found: Vec::new(),
+        counts: [0; 4],
+    };
     for statement in &ast.statements {
         of_statement(statement, &mut signs);
     }
@@ -160,7 +163,7 @@ fn header(map: &SourceMap, ast: &Ast) -> Option<(Result<Dialect, String>, Span)>
     None
 }
 
-fn of_statement(statement: &Statement, signs: &mut Signs<'_>) {
+fn of_statement(statement: &Statement, signs: &mut DialectSigns<'_>) {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return };
     let mut sign = |dialect, span, what: String| signs.push(Sign { dialect, span, what, sure: word.node != "psrun" });
     let command = word.node.as_str();
@@ -185,7 +188,7 @@ fn of_statement(statement: &Statement, signs: &mut Signs<'_>) {
     }
 }
 
-fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut Signs<'_>) {
+fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut DialectSigns<'_>) {
     let mut attribute = |name: &str, span: Span| {
         let is_file = command == "define" && matches!(object, Some("file" | "files"));
         let has_attributes = matches!(command, "define" | "thread" | "flowop");
@@ -221,7 +224,7 @@ fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut Signs<'_>)
     }
 }
 
-fn of_value(value: &Value, span: Span, signs: &mut Signs<'_>) {
+fn of_value(value: &Value, span: Span, signs: &mut DialectSigns<'_>) {
     match value {
         Value::Word(_) | Value::Number(_) | Value::Table(_) => {}
         Value::Text(parts) => {
@@ -250,7 +253,7 @@ fn of_value(value: &Value, span: Span, signs: &mut Signs<'_>) {
 }
 
 /// `$dir/$sub` and `$dir/2` may be paths; `$total/$n` and `$dir / $n` are none.
-fn may_be_path(left: &Spanned<Value>, right: &Spanned<Value>, signs: &Signs<'_>) -> bool {
+fn may_be_path(left: &Spanned<Value>, right: &Spanned<Value>, signs: &DialectSigns<'_>) -> bool {
     let Value::Variable(one) = &left.node else { return false };
     let path = match &right.node {
         Value::Variable(_) => one.name == "dir" || !signs.numbers.contains(one.name.as_str()),
@@ -260,7 +263,7 @@ fn may_be_path(left: &Spanned<Value>, right: &Spanned<Value>, signs: &Signs<'_>)
     path && left.span.end + 1 == right.span.start
 }
 
-fn of_variable(variable: &Variable, span: Span, signs: &mut Signs<'_>) {
+fn of_variable(variable: &Variable, span: Span, signs: &mut DialectSigns<'_>) {
     let what = match (variable.form, &variable.field) {
         (VariableForm::Plain, Some(field)) => format!("`${}.{field}`", variable.name),
         (VariableForm::Plain, None) => return,

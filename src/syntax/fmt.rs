@@ -34,10 +34,10 @@ pub fn format(map: &SourceMap, file: FileId) -> Result<String, Vec<Diagnostic>> 
     errors.extend(nest(&ast).1);
     drop(ast);
     errors.retain(|d| d.severity == Severity::Error);
-    if errors.is_empty() { Ok(Layout::new(text, &tokens, &comments).run()) } else { Err(errors) }
+    if errors.is_empty() { Ok(Formatter::new(text, &tokens, &comments).run()) } else { Err(errors) }
 }
 
-struct Layout<'a> {
+struct Formatter<'a> {
     text: &'a str,
     tokens: &'a [(Token, Span)],
     comments: &'a [Span],
@@ -55,7 +55,7 @@ struct Layout<'a> {
     end: usize,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> Formatter<'a> {
     fn new(text: &'a str, tokens: &'a [(Token, Span)], comments: &'a [Span]) -> Self {
         let out = String::with_capacity(text.len() + 64);
         Self { text, tokens, comments, out, column: 0, depth: 0, tables: 0, full: false, opened: false, end: 0 }

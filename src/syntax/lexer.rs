@@ -7,7 +7,7 @@
 //! a signed number (anywhere else), because words hold both signs.
 
 use super::ast::{Number, Operator, TextPart, Variable, VariableForm};
-use super::number::{self, Fault};
+use super::number::{self, NumberFault};
 use super::token::Token;
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
@@ -242,7 +242,7 @@ impl Lexer<'_> {
         if let Some(fault) = fault {
             let units = "sizes take one of the units k, m, g, t, and times are plain seconds";
             let diagnostic = match fault {
-                Fault::Unit(at) => {
+                NumberFault::Unit(at) => {
                     let unit = &self.text[digits + at..end];
                     let message = format!("`{unit}` in `{written}` is no unit");
                     let diagnostic = Diagnostic::error(Code::BadNumber, self.span(digits + at, end), message);
@@ -264,12 +264,12 @@ impl Lexer<'_> {
                         }
                     }
                 }
-                Fault::Point(at) => {
+                NumberFault::Point(at) => {
                     let message = format!("`{written}` has a point without digits behind it");
                     let at = self.span(digits + at, digits + at + 1);
                     Diagnostic::error(Code::BadNumber, at, message).help("write `1.5` or `1`")
                 }
-                Fault::TooLarge => Diagnostic::error(Code::BadNumber, whole, format!("`{written}` is too large"))
+                NumberFault::TooLarge => Diagnostic::error(Code::BadNumber, whole, format!("`{written}` is too large"))
                     .label("does not fit 64 bits")
                     .help("the largest number is 9223372036854775807, which is just below `8388608t`"),
             };

@@ -4,7 +4,7 @@ use super::ast::Number;
 
 /// What is wrong with a number. Positions are bytes from its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fault {
+pub(super) enum NumberFault {
     /// Something follows the digits that is no unit; it starts here.
     Unit(usize),
     /// 2⁶³ or more.
@@ -15,14 +15,14 @@ pub(super) enum Fault {
 
 /// Reads the digits, point and unit that `text` consists of, without a sign. On a fault the number is the best guess, so that
 /// what depends on it need not be reported too.
-pub(super) fn read(text: &str) -> (Number, Option<Fault>) {
+pub(super) fn read(text: &str) -> (Number, Option<NumberFault>) {
     let whole_end = digits(text, 0);
     let mut end = whole_end;
     let mut fraction = "";
     if text[end..].starts_with('.') {
         let fraction_end = digits(text, end + 1);
         if fraction_end == end + 1 {
-            return (integer(&text[..whole_end], 1).unwrap_or(Number::Int(i64::MAX)), Some(Fault::Point(end)));
+            return (integer(&text[..whole_end], 1).unwrap_or(Number::Int(i64::MAX)), Some(NumberFault::Point(end)));
         }
         fraction = text[end + 1..fraction_end].trim_end_matches('0');
         end = fraction_end;
@@ -36,7 +36,7 @@ pub(super) fn read(text: &str) -> (Number, Option<Fault>) {
     };
     let rest = if unit == 1 { end } else { end + 1 };
     // Of `10mb` the unit as written is `mb`, not `b`.
-    let fault = (rest < text.len()).then_some(Fault::Unit(end));
+    let fault = (rest < text.len()).then_some(NumberFault::Unit(end));
     let number = if fraction.is_empty() {
         integer(&text[..whole_end], unit)
     } else {
@@ -44,7 +44,7 @@ pub(super) fn read(text: &str) -> (Number, Option<Fault>) {
     };
     match number {
         Some(number) => (number, fault),
-        None => (Number::Int(i64::MAX), Some(fault.unwrap_or(Fault::TooLarge))),
+        None => (Number::Int(i64::MAX), Some(fault.unwrap_or(NumberFault::TooLarge))),
     }
 }
 
@@ -74,7 +74,7 @@ fn fractional(whole: &str, fraction: &str, unit: i64) -> Option<Number> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, read};
+    use super::{NumberFault, read};
     use crate::syntax::ast::Number::{Float, Int};
 
     #[test]
@@ -100,12 +100,12 @@ mod tests {
 
     #[test]
     fn faults_are_told_apart() {
-        assert_eq!(read("10q"), (Int(10), Some(Fault::Unit(2))));
-        assert_eq!(read("10mb"), (Int(10 << 20), Some(Fault::Unit(2))));
-        assert_eq!(read("0x10"), (Int(0), Some(Fault::Unit(1))));
-        assert_eq!(read("1."), (Int(1), Some(Fault::Point(1))));
-        assert_eq!(read("99999999t"), (Int(i64::MAX), Some(Fault::TooLarge)));
-        assert_eq!(read("9223372036854775808"), (Int(i64::MAX), Some(Fault::TooLarge)));
-        assert_eq!(read("99999999.5t"), (Int(i64::MAX), Some(Fault::TooLarge)));
+        assert_eq!(read("10q"), (Int(10), Some(NumberFault::Unit(2))));
+        assert_eq!(read("10mb"), (Int(10 << 20), Some(NumberFault::Unit(2))));
+        assert_eq!(read("0x10"), (Int(0), Some(NumberFault::Unit(1))));
+        assert_eq!(read("1."), (Int(1), Some(NumberFault::Point(1))));
+        assert_eq!(read("99999999t"), (Int(i64::MAX), Some(NumberFault::TooLarge)));
+        assert_eq!(read("9223372036854775808"), (Int(i64::MAX), Some(NumberFault::TooLarge)));
+        assert_eq!(read("99999999.5t"), (Int(i64::MAX), Some(NumberFault::TooLarge)));
     }
 }

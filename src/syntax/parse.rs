@@ -146,9 +146,9 @@ pub fn without_follow_ons(ast: &Ast, reported: &[Diagnostic], later: Vec<Diagnos
     later.into_iter().filter(|d| !follows(d)).collect()
 }
 
-type Fault = ParseError<usize, Token, ()>;
+type ParseFault = ParseError<usize, Token, ()>;
 
-fn error_span(builder: &Builder<'_>, error: &Fault) -> Span {
+fn error_span(builder: &Builder<'_>, error: &ParseFault) -> Span {
     match error {
         ParseError::UnrecognizedToken { token: (l, _, r), .. } | ParseError::ExtraToken { token: (l, _, r) } => {
             builder.span(*l, *r)
@@ -175,7 +175,7 @@ fn recovered(builder: &mut Builder<'_>, recovery: &ErrorRecovery<usize, Token, (
     Statement { span: Span { start, end: end.max(start), ..span }, kind: StatementKind::Error }
 }
 
-fn describe(builder: &Builder<'_>, error: &Fault, span: Span) -> Diagnostic {
+fn describe(builder: &Builder<'_>, error: &ParseFault, span: Span) -> Diagnostic {
     let (token, expected) = match error {
         ParseError::UnrecognizedToken { token: (_, token, _), expected } => (Some(token), expected.as_slice()),
         ParseError::ExtraToken { token: (_, token, _) } => (Some(token), &[][..]),

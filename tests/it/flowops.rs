@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use wml::result::Flowop;
+use wml::result::FlowopResult;
 use wml::session::Status;
 
 /// Nothing here is measured: a bound, so that a mistake does not hang.
@@ -41,7 +41,7 @@ fn done(text: &str, dir: &Path) -> Outcome {
     outcome
 }
 
-fn named<'a>(outcome: &'a Outcome, name: &str) -> &'a Flowop {
+fn named<'a>(outcome: &'a Outcome, name: &str) -> &'a FlowopResult {
     outcome.run().flowops.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no flowop {name}"))
 }
 

@@ -69,3 +69,4 @@ mod tidy;
 mod variables;
 mod vectors_14;
 mod vectors_15;
+mod words;

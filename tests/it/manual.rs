@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use wml::diag::Code;
 use wml::flowop::TABLE;
 use wml::model::lint;
-use wml::random::{DISTRIBUTIONS, Place};
+use wml::random::{DISTRIBUTIONS, UsableIn};
 use wml::session::library::{PERSONALITIES, about};
 use wml::spec::{Attr, Kind, attrs, commands::COMMANDS};
 
@@ -77,7 +77,7 @@ fn distributions() -> String {
         &["Distribution", "Law", "Parameters", "Written"],
         DISTRIBUTIONS.iter().map(|d| {
             let name = match d.place {
-                Place::Both => format!("`{0}`, `cvar-{0}`", d.name),
+                UsableIn::Both => format!("`{0}`, `cvar-{0}`", d.name),
                 _ => code(d.name),
             };
             let parameters: Vec<String> = d

@@ -57,7 +57,7 @@ fn a_panic_in_a_thread_fails_the_run_and_names_it() {
         assert_eq!(session.read("x.wml", script, &mut Silent), Status::Done);
         let mut plan = session.plan(&mut Silent).unwrap();
         let thread = plan.processes[0].threads.iter_mut().find(|thread| thread.name == "breaks").unwrap();
-        let wml::plan::Step::Op { op, .. } = &mut thread.steps[0] else { panic!("no flowop") };
+        let wml::plan::PlanStep::Op { op, .. } = &mut thread.steps[0] else { panic!("no flowop") };
         *op = Arc::new(Broken { at_once });
         let options = runtime::Options {
             engine: wml::engine::find("null").unwrap(),

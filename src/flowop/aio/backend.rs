@@ -2,7 +2,7 @@
 //!
 //! All answer with the same [`AioCompletion`]. A back end knows neither flowops nor counters.
 
-use super::pool::{Job, Pool};
+use super::pool::{AioJob, Pool};
 use crate::engine::{Engine, Handle};
 use crate::os::map::MapSlice;
 use crate::os::uring::{Completion, Request, Ring};
@@ -17,7 +17,7 @@ const FILES: u32 = 256;
 
 /// What is to be started.
 #[derive(Debug)]
-pub(super) struct Start {
+pub(super) struct AioStart {
     /// Tells it apart from the others that are out; below the depth.
     pub(super) tag: u32,
     pub(super) file: Handle,
@@ -49,7 +49,7 @@ pub(super) enum Backend {
     AtOnce { engine: &'static dyn Engine, completions: VecDeque<AioCompletion> },
     /// By the workers of the process.
     Pool {
-        jobs: Sender<Job>,
+        jobs: Sender<AioJob>,
         answer: Sender<AioCompletion>,
         completions: Receiver<AioCompletion>,
         seen: VecDeque<AioCompletion>,
@@ -74,10 +74,10 @@ impl Backend {
     }
 
     /// Starts an operation.
-    pub(super) fn start(&mut self, clock: &Clock, start: Start) -> Result<(), Errno> {
+    pub(super) fn start(&mut self, clock: &Clock, start: AioStart) -> Result<(), Errno> {
         match self {
             Self::AtOnce { engine, completions } => {
-                let Start { tag, mut file, mut buf, offset, len, write, .. } = start;
+                let AioStart { tag, mut file, mut buf, offset, len, write, .. } = start;
                 let submitted = clock.raw();
                 let data = &mut buf[..len];
                 let result =
@@ -86,9 +86,9 @@ impl Backend {
                 Ok(())
             }
             Self::Pool { jobs, answer, seen, .. } => {
-                let Start { tag, file, buf, offset, len, write, .. } = start;
+                let AioStart { tag, file, buf, offset, len, write, .. } = start;
                 let submitted = clock.raw();
-                let job = Job { tag, file, buf, offset, len, write, submitted, answer: answer.clone() };
+                let job = AioJob { tag, file, buf, offset, len, write, submitted, answer: answer.clone() };
                 // It comes back only if all workers have gone, which they do not as long as there is a thread.
                 if let Err(SendError(job)) = jobs.send(job) {
                     seen.push_back(AioCompletion {
@@ -155,11 +155,11 @@ pub(super) struct RingBackend {
     files: Vec<(u64, bool)>,
     /// One that could not be queued.
     refused: Option<AioCompletion>,
-    watched: Option<Watched>,
+    watched: Option<WatchedRing>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedRing {
     seen: Receiver<Seen>,
     /// The one that a wait has found.
     next: Option<Seen>,
@@ -186,7 +186,7 @@ impl RingBackend {
                 while watcher.wait(&mut each) {}
             };
             let thread = std::thread::Builder::new().name("aio".to_owned()).stack_size(super::STACK).spawn(work);
-            thread.map(|thread| Watched { seen, next: None, thread: Some(thread) })
+            thread.map(|thread| WatchedRing { seen, next: None, thread: Some(thread) })
         });
         let watched = watched.transpose().map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::AGAIN))?;
         Ok(Self {
@@ -203,8 +203,8 @@ impl RingBackend {
         self.ring.register(slice);
     }
 
-    fn start(&mut self, clock: &Clock, start: Start) -> Result<(), Errno> {
-        let Start { tag, file, opening: (slot, opening), buf, offset, len, write, last } = start;
+    fn start(&mut self, clock: &Clock, start: AioStart) -> Result<(), Errno> {
+        let AioStart { tag, file, opening: (slot, opening), buf, offset, len, write, last } = start;
         let registered = self.registered(slot, opening, file);
         let submitted = clock.raw();
         self.submitted[tag as usize] = submitted;

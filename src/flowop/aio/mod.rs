@@ -8,13 +8,13 @@ mod backend;
 mod outstanding;
 mod pool;
 
-pub use outstanding::{How, Outstanding};
+pub use outstanding::{AioHow, Outstanding};
 pub use pool::Pool;
 
 pub(super) use outstanding::let_go;
 
 use super::args::Args;
-use super::transfer::{FileUse, Offsets, Place, exactly, largest, units, workingset};
+use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, units, workingset};
 use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::{self, Quantity};
@@ -74,7 +74,7 @@ fn lower_aio(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
     Ok(Arc::new(Submit {
         file: FileUse::new(args, true)?,
         iosize: args.need_iosize()?,
-        place: Place::new(args)?,
+        place: OffsetSource::new(args)?,
         workingset: workingset(args)?,
         write: args.spec.name == "aiowrite",
         depth,
@@ -129,7 +129,7 @@ const DEEPEST: u64 = 32_768;
 struct Submit {
     file: FileUse,
     iosize: Quantity,
-    place: Place,
+    place: OffsetSource,
     workingset: Quantity,
     write: bool,
     depth: u64,

@@ -1,6 +1,6 @@
 //! What a thread has out: buffers, bounds, and what becomes of completions.
 
-use super::backend::{AioCompletion, Backend, Start};
+use super::backend::{AioCompletion, AioStart, Backend};
 use super::pool::Pool;
 use super::{Aio, drain};
 use crate::engine::{Engine, Handle};
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// How a thread's asynchronous operations are to run.
 #[derive(Clone, Copy, Debug)]
-pub enum How<'a> {
+pub enum AioHow<'a> {
     /// In the kernel. `alone`: the thread does nothing but asynchronous I/O.
     Ring {
         /// Whether it is there to take its completions at any time.
@@ -71,7 +71,7 @@ impl Outstanding {
     /// Nothing out yet. Makes room for all that `aio` may have out; buffers that are sure to be used are filled.
     pub fn new(
         aio: Aio,
-        how: How<'_>,
+        how: AioHow<'_>,
         engine: &'static dyn Engine,
         stamper: Stamper,
         seed: u64,
@@ -81,9 +81,9 @@ impl Outstanding {
         let slices = MapSlice::cut(depth, aio.size as usize)?;
         let backend = match how {
             // What is only a bound is not pinned in memory.
-            How::Ring { alone } => Backend::ring(depth, !alone, if aio.bounded { &slices[..] } else { &[] })?,
-            How::Pool(pool) => Backend::pool(pool, depth),
-            How::AtOnce => Backend::at_once(engine, depth),
+            AioHow::Ring { alone } => Backend::ring(depth, !alone, if aio.bounded { &slices[..] } else { &[] })?,
+            AioHow::Pool(pool) => Backend::pool(pool, depth),
+            AioHow::AtOnce => Backend::at_once(engine, depth),
         };
         let mut new = Self {
             backend,
@@ -144,7 +144,7 @@ impl Outstanding {
             intended: (cx.intended, cx.lateness),
         };
         let opening = (slot, cx.slots.get(slot).opening);
-        let start = Start { tag, file, opening, buf, offset, len, write, last: full };
+        let start = AioStart { tag, file, opening, buf, offset, len, write, last: full };
         self.backend.start(cx.clock, start).map_err(|errno| cx.failed("starting asynchronous I/O failed", errno, of))
     }
 

@@ -18,7 +18,7 @@ const QUEUE: usize = 4096;
 
 /// An operation that is out.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct AioJob {
     pub(super) tag: u32,
     pub(super) file: Handle,
     pub(super) buf: MapSlice,
@@ -33,14 +33,14 @@ pub(super) struct Job {
 /// thread can start anything any more.
 #[derive(Debug)]
 pub struct Pool {
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<AioJob>>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Pool {
     /// Starts the workers, in the descriptor table of the calling thread.
     pub fn start(engine: &'static dyn Engine) -> std::io::Result<Self> {
-        let (jobs, queue) = bounded::<Job>(QUEUE);
+        let (jobs, queue) = bounded::<AioJob>(QUEUE);
         let mut pool = Self { jobs: Some(jobs), workers: Vec::new() };
         for _ in 0..WORKERS {
             let queue = queue.clone();
@@ -51,7 +51,7 @@ impl Pool {
     }
 
     /// Where jobs go.
-    pub(super) fn jobs(&self) -> Sender<Job> {
+    pub(super) fn jobs(&self) -> Sender<AioJob> {
         // Only a pool that is being dropped has none.
         self.jobs.clone().unwrap_or_else(|| bounded(0).0)
     }
@@ -64,10 +64,10 @@ impl Drop for Pool {
     }
 }
 
-fn work(engine: &'static dyn Engine, queue: &Receiver<Job>) {
+fn work(engine: &'static dyn Engine, queue: &Receiver<AioJob>) {
     let clock = Clock::get();
     while let Ok(job) = queue.recv() {
-        let Job { tag, mut file, mut buf, offset, len, write, submitted, answer } = job;
+        let AioJob { tag, mut file, mut buf, offset, len, write, submitted, answer } = job;
         let data = &mut buf[..len];
         let result = if write { engine.pwrite(&mut file, data, offset) } else { engine.pread(&mut file, data, offset) };
         // A thread that has gone needs no notice.

@@ -13,7 +13,7 @@ use super::buffer::IoBuffer;
 use super::messages::Messages;
 use super::slots::{FileRef, Slots};
 use super::stream::Stream;
-use super::{Failure, Outcome};
+use super::{OpFailure, Outcome};
 use crate::disk::Fileset;
 use crate::disk::dirs::{Dirs, ThreadDirs};
 use crate::engine::{Engine, Handle};
@@ -342,7 +342,7 @@ impl<'r> OpCx<'r> {
         self.restamp();
         self.last = self.clock.raw();
         let root = file.map(|f| self.views[f.set].set.spec.root());
-        Outcome::Failed(Box::new(Failure {
+        Outcome::Failed(Box::new(OpFailure {
             what: format!("{what}: {}{}", errno_text(number), root.map_or_else(String::new, |at| room(errno, &at))),
             path: file.map(|f| self.path(f)),
             errno: Some(number),
@@ -355,7 +355,7 @@ impl<'r> OpCx<'r> {
     #[cold]
     pub fn misuse(&mut self, what: impl Into<String>, help: &str) -> Outcome {
         self.cell().error(0);
-        Outcome::Failed(Box::new(Failure {
+        Outcome::Failed(Box::new(OpFailure {
             what: what.into(),
             path: None,
             errno: None,
@@ -481,7 +481,7 @@ impl<'r> OpCx<'r> {
     }
 
     /// Waits for what is out and closes whatever is open: the thread ends. What fails is counted, and the first failure is returned.
-    pub fn close_all(&mut self) -> Option<Failure> {
+    pub fn close_all(&mut self) -> Option<OpFailure> {
         let mut outcomes = vec![self.drain()];
         self.aio = None;
         for slot in 0..self.slots.len() {

@@ -9,7 +9,7 @@ use super::OpCx;
 use crate::disk::Foreign;
 use crate::engine::Handle;
 use crate::flowop::slots::FileRef;
-use crate::flowop::{Failure, Outcome};
+use crate::flowop::{OpFailure, Outcome};
 use crate::os::{Errno, Fd, fd};
 use rustix::fs::OFlags;
 use std::ffi::CStr;
@@ -152,7 +152,7 @@ impl OpCx<'_> {
         self.cell().error(0);
         self.restamp();
         self.last = self.clock.raw();
-        Outcome::Refused(Box::new(Failure {
+        Outcome::Refused(Box::new(OpFailure {
             what: format!("refused: this is not part of the file set: {what}"),
             path: Some(path.to_owned()),
             errno: None,

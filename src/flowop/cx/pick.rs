@@ -6,7 +6,7 @@
 use super::{OpCx, View};
 use crate::fileset::{How, Members, Picked, Want};
 use crate::flowop::slots::FileRef;
-use crate::flowop::{Failure, Kind, Outcome};
+use crate::flowop::{OpFailure, Outcome, UnitKind};
 use crate::random;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
@@ -21,8 +21,8 @@ pub struct Makers {
 }
 
 /// The place of a state in [`Makers`].
-pub fn maker(kind: Kind, want: Want) -> usize {
-    usize::from(kind == Kind::LeafDir) * 2 + usize::from(want == Want::Absent)
+pub fn maker(kind: UnitKind, want: Want) -> usize {
+    usize::from(kind == UnitKind::LeafDir) * 2 + usize::from(want == Want::Absent)
 }
 
 /// A thread's part in making files, to be taken out of the count while it starves and when it ends.
@@ -138,7 +138,7 @@ impl OpCx<'_> {
     #[inline(never)]
     fn pick_around(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
         let (around, by) = self.around(set, by);
-        self.seek(around, Kind::File, |cx, part| cx.look(part, want, by, hold))
+        self.seek(around, UnitKind::File, |cx, part| cx.look(part, want, by, hold))
     }
 
     /// Picks and holds a file that does not exist and one of the same part that does: never waits for one while it holds the
@@ -146,7 +146,7 @@ impl OpCx<'_> {
     pub fn pick_both(&mut self, set: usize) -> Result<(FileRef, FileRef), Outcome> {
         self.restamp();
         let (around, by) = self.around(set, PickBy::Rotate);
-        self.seek(around, Kind::File, |cx, part| {
+        self.seek(around, UnitKind::File, |cx, part| {
             // Before anything is held: what is taken and given back again is a change, which wakes everybody who waits here.
             if cx.views[part].set.state.files.n_existing() == 0 {
                 return Look::Lacks(Want::Existing);
@@ -170,7 +170,7 @@ impl OpCx<'_> {
     pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<FileRef, Outcome> {
         self.restamp();
         let (around, _) = self.around(set, PickBy::Rotate);
-        let found = self.seek(around, Kind::LeafDir, |cx, part| {
+        let found = self.seek(around, UnitKind::LeafDir, |cx, part| {
             let how = How::Rotate(&mut cx.leaf_rotors[part]);
             Look::at(part, want, cx.views[part].set.state.leafdirs.pick(want, how, true))
         })?;
@@ -220,7 +220,7 @@ impl OpCx<'_> {
     fn seek<T>(
         &mut self,
         around: Around,
-        kind: Kind,
+        kind: UnitKind,
         mut look: impl FnMut(&mut Self, usize) -> Look<T>,
     ) -> Result<T, Outcome> {
         for part in around.order() {
@@ -235,14 +235,14 @@ impl OpCx<'_> {
     fn seek_on<T>(
         &mut self,
         around: Around,
-        kind: Kind,
+        kind: UnitKind,
         mut look: impl FnMut(&mut Self, usize) -> Look<T>,
     ) -> Result<T, Outcome> {
         let since = self.clock.raw();
         let views = self.views;
         let members = |part: usize| -> &Members {
             let state = &views[part].set.state;
-            if kind == Kind::File { &state.files } else { &state.leafdirs }
+            if kind == UnitKind::File { &state.files } else { &state.leafdirs }
         };
         let epochs = || around.order().fold(0, |sum: u32, part| sum.wrapping_add(members(part).epoch()));
         let nap = if around.parts == 1 { LOOK } else { LOOK_AROUND };
@@ -297,14 +297,14 @@ impl OpCx<'_> {
         result
     }
 
-    fn starved_out(&self, set: usize, want: Want, kind: Kind) -> Failure {
+    fn starved_out(&self, set: usize, want: Want, kind: UnitKind) -> OpFailure {
         let name = &self.views[set].set.spec.name;
-        let thing = if kind == Kind::File { "file" } else { "directory" };
+        let thing = if kind == UnitKind::File { "file" } else { "directory" };
         let (state, other) = match want {
             Want::Existing => ("existing", "make"),
             Want::Absent => ("free", "remove"),
         };
-        Failure {
+        OpFailure {
             what: format!(
                 "file set `{name}` has no {state} {thing} left, and every thread that could {other} one waits itself"
             ),

@@ -67,7 +67,7 @@ pub(super) fn exhausted(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if bodies.iter().any(|(_, body)| body.iter().any(unknown)) {
         return;
     }
-    let index = Index::new(&bodies);
+    let index = SetIndex::new(&bodies);
     for set in &subject.filesets {
         let Some(name) = super::text(&set.attrs, "name", &subject.scope) else { continue };
         for trade in [&FILES, &DIRECTORIES] {
@@ -77,7 +77,7 @@ pub(super) fn exhausted(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// The flowops of all threads by the file set that they work on.
-struct Index<'b> {
+struct SetIndex<'b> {
     bodies: &'b [(bool, Vec<Use<'b>>)],
     /// By set: body and flowop, in order.
     of: HashMap<String, Vec<(usize, &'b Use<'b>)>>,
@@ -85,7 +85,7 @@ struct Index<'b> {
     by_slot: BTreeMap<usize, &'b Use<'b>>,
 }
 
-impl<'b> Index<'b> {
+impl<'b> SetIndex<'b> {
     fn new(bodies: &'b [(bool, Vec<Use<'b>>)]) -> Self {
         let (mut of, mut by_slot) = (HashMap::<String, Vec<_>>::new(), BTreeMap::new());
         for (b, (_, body)) in bodies.iter().enumerate() {
@@ -106,7 +106,7 @@ fn one(
     set: &FilesetDef,
     name: &str,
     trade: &Trade,
-    index: &Index<'_>,
+    index: &SetIndex<'_>,
     found: &mut Vec<Diagnostic>,
 ) {
     let works = index.of.get(name).map_or(&[][..], Vec::as_slice);

@@ -16,7 +16,7 @@ mod variables;
 
 pub(crate) use variables::read_beside_load;
 
-use super::expr::{Lookup, Value, eval};
+use super::expr::{Lookup, ModelValue, eval};
 use super::{
     Attrs, Command, CommandKind, CompositeDef, FilesetDef, FlowopDef, Locals, Model, ProcessDef, QuitMode, Scope,
     SetBy, ThreadDef,
@@ -249,7 +249,7 @@ struct Use<'a> {
     /// How often in a row, if that is certain.
     iters: Option<u64>,
     /// Its attributes with their values; `None`: one that can't be told.
-    values: Vec<(&'static str, Option<Value>, Span)>,
+    values: Vec<(&'static str, Option<ModelValue>, Span)>,
 }
 
 impl<'a> Use<'a> {
@@ -272,7 +272,7 @@ impl<'a> Use<'a> {
         self.values.iter().any(|(n, _, _)| *n == attr)
     }
 
-    fn value(&self, attr: &str) -> Option<&Value> {
+    fn value(&self, attr: &str) -> Option<&ModelValue> {
         self.values.iter().rev().find(|(n, _, _)| *n == attr)?.1.as_ref()
     }
 
@@ -288,15 +288,15 @@ impl<'a> Use<'a> {
     fn flag(&self, attr: &str) -> bool {
         match self.value(attr) {
             None => self.has(attr),
-            Some(Value::Bool(on)) => *on,
-            Some(Value::Int(n)) => *n != 0,
-            Some(Value::Text(word)) => super::fit::switch(word).unwrap_or(true),
+            Some(ModelValue::Bool(on)) => *on,
+            Some(ModelValue::Int(n)) => *n != 0,
+            Some(ModelValue::Text(word)) => super::fit::switch(word).unwrap_or(true),
             Some(_) => true,
         }
     }
 
     fn text(&self, attr: &str) -> Option<String> {
-        self.value(attr).map(Value::print)
+        self.value(attr).map(ModelValue::print)
     }
 
     /// How a message calls it.
@@ -305,10 +305,10 @@ impl<'a> Use<'a> {
     }
 }
 
-fn whole(value: &Value) -> Option<u64> {
+fn whole(value: &ModelValue) -> Option<u64> {
     match value {
-        Value::Int(n) => u64::try_from(*n).ok(),
-        Value::Bool(on) => Some(u64::from(*on)),
+        ModelValue::Int(n) => u64::try_from(*n).ok(),
+        ModelValue::Bool(on) => Some(u64::from(*on)),
         _ => None,
     }
 }

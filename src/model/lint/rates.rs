@@ -2,12 +2,12 @@
 
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{CommandKind, Value, eval};
+use crate::model::{CommandKind, ModelValue, eval};
 
 pub(super) fn too_high(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (_, thread) in subject.threads() {
         let Some(used) = thread.attrs.get("rate") else { continue };
-        let Some(rate) = eval(&used.value, &subject.scope).ok().as_ref().and_then(Value::as_f64) else { continue };
+        let Some(rate) = eval(&used.value, &subject.scope).ok().as_ref().and_then(ModelValue::as_f64) else { continue };
         let Some(seconds) = sleeps(&subject.body(thread), thread.attrs.get("mix").is_some()) else { continue };
         if rate > 0.0 && seconds as f64 * rate > 1.0 {
             found.push(
@@ -39,7 +39,7 @@ fn events(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         _ => None,
     });
     let Some(rate) = rate else { return };
-    let Some(wanted) = eval(rate, &subject.scope).ok().as_ref().and_then(Value::as_f64) else { return };
+    let Some(wanted) = eval(rate, &subject.scope).ok().as_ref().and_then(ModelValue::as_f64) else { return };
     let mut most = 0.0;
     for (process, thread) in subject.threads() {
         let body = subject.body(thread);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// A slot as far as it is known.
 #[derive(Clone)]
-enum Slot {
+enum SlotUse {
     /// Open, with a file of that set (if it can be told), since there.
     Open(Option<String>, Span),
     /// Closed; the set of its last file.
@@ -50,35 +50,35 @@ pub(super) fn misused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if body.iter().any(|u| u.has("fd") && u.int("fd").is_none()) {
             continue;
         }
-        let mut slots: HashMap<u64, Slot> = HashMap::new();
+        let mut slots: HashMap<u64, SlotUse> = HashMap::new();
         for round in 0..2 {
             for used in &body {
                 if let Some(d) = step(used, &mut slots, round) {
                     found.push(d);
                     // What follows from a mistake is none of its own.
-                    slots.insert(used.int("fd").unwrap_or(0), Slot::Unknown);
+                    slots.insert(used.int("fd").unwrap_or(0), SlotUse::Unknown);
                 }
             }
         }
     }
 }
 
-fn step(used: &Use<'_>, slots: &mut HashMap<u64, Slot>, round: u32) -> Option<Diagnostic> {
+fn step(used: &Use<'_>, slots: &mut HashMap<u64, SlotUse>, round: u32) -> Option<Diagnostic> {
     let fd = used.int("fd").unwrap_or(0);
     let certain = used.times.is_some() && !used.flag("opennext");
-    let slot = slots.entry(fd).or_insert(Slot::Closed(None));
+    let slot = slots.entry(fd).or_insert(SlotUse::Closed(None));
     if fd == 0 || used.times == Some(0) {
         return None;
     }
     if !certain {
-        *slot = Slot::Unknown;
+        *slot = SlotUse::Unknown;
         return None;
     }
     let set = used.text("filesetname");
     let warn = |message: String| Diagnostic::warning(Code::SlotUse, used.flowop.span, message);
     match (used.kind(), slot.clone()) {
-        (_, Slot::Unknown) => {}
-        ("openfile" | "createfile", Slot::Open(_, since)) => {
+        (_, SlotUse::Unknown) => {}
+        ("openfile" | "createfile", SlotUse::Open(_, since)) => {
             let again = if round == 0 { "is still open" } else { "is still open from the round before" };
             return Some(
                 warn(format!("`{}` opens slot {fd}, which {again}", used.label()))
@@ -86,27 +86,27 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, Slot>, round: u32) -> Option<Di
                     .help("close it first, or use another `fd=`"),
             );
         }
-        ("openfile" | "createfile", Slot::Closed(_)) => {
+        ("openfile" | "createfile", SlotUse::Closed(_)) => {
             if used.iters > Some(1) {
                 let message = format!("`{}` opens slot {fd} several times in a row", used.label());
                 return Some(warn(message).help("close it in between, or use `opennext`"));
             }
-            *slot = Slot::Open(set, used.flowop.span);
+            *slot = SlotUse::Open(set, used.flowop.span);
         }
-        ("closefile", Slot::Closed(_)) => {
+        ("closefile", SlotUse::Closed(_)) => {
             let message = format!("`{}` closes slot {fd}, which is not open", used.label());
             return Some(
                 warn(message).help("open it first: a `closefile` needs an `openfile` or `createfile` before it"),
             );
         }
-        ("closefile", Slot::Open(held, _)) => {
-            *slot = Slot::Closed(held);
+        ("closefile", SlotUse::Open(held, _)) => {
+            *slot = SlotUse::Closed(held);
             if used.iters > Some(1) {
                 let message = format!("`{}` closes slot {fd} several times in a row", used.label());
                 return Some(warn(message).help("leave `iters=` out"));
             }
         }
-        (kind, Slot::Open(held, since)) if ON_FILES.contains(&kind) => {
+        (kind, SlotUse::Open(held, since)) if ON_FILES.contains(&kind) => {
             if let (Some(held), Some(wanted)) = (held, set)
                 && held != wanted
             {
@@ -117,7 +117,7 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, Slot>, round: u32) -> Option<Di
                 );
             }
         }
-        (kind, Slot::Closed(held)) if ON_FILES.contains(&kind) => {
+        (kind, SlotUse::Closed(held)) if ON_FILES.contains(&kind) => {
             let Some(wanted) = set else {
                 let message = format!("`{}` works on slot {fd}, which is not open", used.label());
                 return Some(warn(message).help("open it first, or add `filesetname=`"));
@@ -127,15 +127,15 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, Slot>, round: u32) -> Option<Di
                     format!("`{}` works on `{wanted}`, and slot {fd} is that of a file of `{held}`", used.label());
                 return Some(warn(message).help("use another `fd=` for each file set"));
             }
-            *slot = Slot::Open(Some(wanted), used.flowop.span);
+            *slot = SlotUse::Open(Some(wanted), used.flowop.span);
         }
-        ("fsync" | "fdatasync", Slot::Closed(_)) => {
+        ("fsync" | "fdatasync", SlotUse::Closed(_)) => {
             let message = format!("`{}` works on slot {fd}, which is not open", used.label());
             return Some(warn(message).help("open or write the file first"));
         }
         // `deletefile` forgets the file of its slot.
-        ("deletefile", Slot::Closed(_)) => *slot = Slot::Closed(None),
-        ("deletefile", Slot::Open(_, since)) => *slot = Slot::Open(None, since),
+        ("deletefile", SlotUse::Closed(_)) => *slot = SlotUse::Closed(None),
+        ("deletefile", SlotUse::Open(_, since)) => *slot = SlotUse::Open(None, since),
         _ => {}
     }
     None
