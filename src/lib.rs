@@ -25,5 +25,6 @@ pub mod output;
 pub mod result;
 pub mod report;
 pub mod session;
+pub mod batch;
 pub mod repl;
 pub mod cli;

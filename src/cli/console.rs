@@ -20,11 +20,6 @@ pub(super) fn error(text: &str, help: Option<&str>) {
     coded_error(None, text, help);
 }
 
-/// Prints a warning, and what to do about it.
-pub(super) fn warning(text: &str, help: &str) {
-    notice(&format!("warning: {text}\n  = help: {help}"));
-}
-
 fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
     let code = code.map_or(String::new(), |c| format!("[{c}]"));
     notice(&format!("error{code}: {}", printable::short(text, MESSAGE)));
@@ -103,14 +98,6 @@ impl Console {
         Self { taken, ..self }
     }
 
-    pub(super) fn begin(&self, document: &Document) {
-        self.report(&mut |report, out| report.begin(document, out));
-    }
-
-    pub(super) fn end(&self, document: &Document) {
-        self.report(&mut |report, out| report.end(document, out));
-    }
-
     /// A part of the report, in one go.
     fn report(&self, write: &mut dyn FnMut(&dyn Report, &mut dyn Write) -> std::io::Result<()>) {
         let out: &mut dyn Write = if self.taken { &mut std::io::stderr() } else { &mut Stdout };
@@ -154,6 +141,18 @@ impl Front for Console {
         self.progress.finish();
         self.live.clear();
         coded_error(code, text, help);
+    }
+
+    fn warning(&mut self, text: &str, help: &str) {
+        notice(&format!("warning: {text}\n  = help: {help}"));
+    }
+
+    fn begin(&mut self, document: &Document) {
+        self.report(&mut |report, out| report.begin(document, out));
+    }
+
+    fn end(&mut self, document: &Document) {
+        self.report(&mut |report, out| report.end(document, out));
     }
 
     fn run_started(&mut self, document: &Document, run: &Run, seconds: Option<f64>) {

@@ -5,7 +5,6 @@
 
 mod args;
 mod bars;
-mod batch;
 mod console;
 mod info;
 mod live;
@@ -13,10 +12,11 @@ mod stages;
 mod stdout;
 mod watchdog;
 
+use crate::batch;
 use crate::engine;
 use crate::os::signals;
 use crate::report;
-use crate::session::{Session, Settings, Status, library};
+use crate::session::{Front, Session, Settings, Status, library};
 use crate::spec::Dialect;
 use crate::util::duration;
 use args::{CliCommand, RunArgs};
@@ -126,9 +126,31 @@ fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
     if stdout_taken(&settings).is_none() {
         return 2;
     }
-    // It is the same for each of the workloads.
-    let console = || console_for(&settings, format, args.quiet).unwrap_or_else(|| Console::new(format, args.quiet));
-    batch::batch(profile, &settings, &signals::listen().0, console)
+    let mut around = Around { settings: &settings, format, quiet: args.quiet, interrupt: signals::listen().0 };
+    batch::run(profile, &settings, &mut around)
+}
+
+/// The terminal and the watchdog that a batch has around it.
+struct Around<'a> {
+    settings: &'a Settings,
+    format: &'static dyn report::Report,
+    quiet: bool,
+    interrupt: Arc<AtomicUsize>,
+}
+
+impl batch::Around for Around<'_> {
+    fn front(&mut self) -> Box<dyn Front> {
+        let console = console_for(self.settings, self.format, self.quiet);
+        Box::new(console.unwrap_or_else(|| Console::new(self.format, self.quiet)))
+    }
+
+    fn session(&mut self, settings: Settings) -> Session {
+        watched(settings, &self.interrupt, false)
+    }
+
+    fn interrupt(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.interrupt)
+    }
 }
 
 /// Whether an output goes to standard output, so that the report can't; `None` if two of them do.

@@ -20,6 +20,12 @@ pub trait Front {
     fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]);
     /// What the environment refused, or what failed: `error: …` and a help line.
     fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>);
+    /// A warning that is about no script, and what to do about it.
+    fn warning(&mut self, _text: &str, _help: &str) {}
+    /// A report begins: nothing has run yet.
+    fn begin(&mut self, _document: &Document) {}
+    /// A report ends, after the last run.
+    fn end(&mut self, _document: &Document) {}
     /// A run begins: its entry so far, and how long it is to take.
     fn run_started(&mut self, _document: &Document, _run: &Run, _seconds: Option<f64>) {}
     /// A live run, each interval: the timeline's newest piece is the last of `run.intervals`.

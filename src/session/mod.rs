@@ -23,7 +23,6 @@ mod publish;
 mod machine;
 mod record;
 mod run_notes;
-pub mod profile;
 mod results;
 mod run;
 mod script;

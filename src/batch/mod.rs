@@ -1,18 +1,19 @@
 //! `wmlrun batch`: every workload of a Filebench profile, each with its directory of results, and a page over all.
 //!
 //! What runs is a script that is written first, `thisrun.f` beside a copy of its personality, so that each workload can be
-//! run again without the profile.
+//! run again without the profile. Deliberately absent: the command line and the terminal, which [`Around`] stands for.
 
-use super::console::{self, Console};
+mod profile;
+
 use crate::diag::{self, Diagnostic, has_errors};
 use crate::flowop;
 use crate::model::{self, Known};
 use crate::output::{self, FileIdentity, Results, file_id};
 use crate::report::{index, json};
 use crate::result::{Document, Run};
-use crate::session::profile::{self, Config, Profile};
 use crate::session::{Front, Session, Settings, Status, library};
 use crate::source::SourceMap;
+use profile::{Config, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -37,17 +38,23 @@ struct Done<'a> {
     status: Status,
 }
 
-/// Runs a profile. `settings` are those of the command line, for each of the workloads.
-pub(super) fn batch(
-    path: &Path,
-    settings: &Settings,
-    interrupt: &Arc<AtomicUsize>,
-    mut console: impl FnMut() -> Console,
-) -> u8 {
+/// What a batch is given by the command line.
+pub trait Around {
+    /// A front end: for what is said of the batch, and one for each workload.
+    fn front(&mut self) -> Box<dyn Front>;
+    /// A session in which a workload runs.
+    fn session(&mut self, settings: Settings) -> Session;
+    /// Where signals leave their number.
+    fn interrupt(&self) -> Arc<AtomicUsize>;
+}
+
+/// Runs a profile. `settings` are those of the command line, for each of the workloads. Returns the exit status.
+pub fn run(path: &Path, settings: &Settings, around: &mut dyn Around) -> u8 {
+    let front = &mut *around.front();
     let text = match read(path) {
         Ok(text) => text,
         Err(e) => {
-            console::error(&format!("{} can't be read: {e}", path.display()), Some("name a profile of Filebench's"));
+            front.error(None, &format!("{} can't be read: {e}", path.display()), Some("name a profile of Filebench's"));
             return 2;
         }
     };
@@ -59,15 +66,15 @@ pub(super) fn batch(
         let variables: Vec<Vec<String>> = jobs.iter().map(|j| j.variables.clone()).collect();
         found.extend(profile.unknown_keys(&variables));
     }
-    console::diagnostics(&map, &found);
-    if has_errors(&found) || !settings_fit(settings, &jobs) {
+    front.diagnostics(&map, &found);
+    if has_errors(&found) || !settings_fit(settings, &jobs, front) {
         return 2;
     }
     for job in &jobs {
-        let status = check(job, &profile, path, settings, interrupt, &mut console());
+        let status = check(job, &profile, path, settings, &around.interrupt(), front);
         if status != Status::Done {
             let name = &job.config.name.node;
-            console::error(&format!("`CONFIG {name}` can't run, so that none was begun"), None);
+            front.error(None, &format!("`CONFIG {name}` can't run, so that none was begun"), None);
             return status.code();
         }
     }
@@ -77,7 +84,7 @@ pub(super) fn batch(
     let mut writer = match settings.json.as_deref().map(create).transpose() {
         Ok(writer) => writer,
         Err(e) => {
-            console::error(&format!("the result file can't be written: {e}"), Some("give `--json` another path"));
+            front.error(None, &format!("the result file can't be written: {e}"), Some("give `--json` another path"));
             return 3;
         }
     };
@@ -86,24 +93,24 @@ pub(super) fn batch(
             if let Some(wanted) = mapped {
                 let text =
                     format!("`stats = {wanted};` is outside of the results directory: see {}", results_dir.display());
-                console::warning(&text, &format!("`--allow-write {wanted}` lets the profile write there"));
+                front.warning(&text, &format!("`--allow-write {wanted}` lets the profile write there"));
             }
             results_dir
         }
         Err((results_dir, e)) => {
             let help = "name another directory in `stats = …;`";
-            console::error(&format!("{} can't be made: {e}", results_dir.display()), Some(help));
+            front.error(None, &format!("{} can't be made: {e}", results_dir.display()), Some(help));
             return 3;
         }
     };
     let mut all: Vec<Done<'_>> = Vec::new();
     for job in &jobs {
-        let mut console = console();
-        console.note(&format!("workload {} ({})", job.config.name.node, job.found.name));
-        let done = match run(job, &profile, path, &results_dir, settings, interrupt, &mut console) {
+        let workload = &mut *around.front();
+        workload.note(&format!("workload {} ({})", job.config.name.node, job.found.name));
+        let done = match run_one(job, &profile, path, &results_dir, settings, around, workload) {
             Ok(done) => done,
             Err(e) => {
-                console::error(&format!("the results of `{}` can't be written: {e}", job.config.name.node), None);
+                front.error(None, &format!("the results of `{}` can't be written: {e}", job.config.name.node), None);
                 return 1;
             }
         };
@@ -113,7 +120,7 @@ pub(super) fn batch(
         let written = page(&results_dir, &profile, &all)
             .and_then(|page| output::replace(&index, &mut |out| out.write_all(page.as_bytes())));
         if let Err(e) = written {
-            console::error(&format!("the page of the batch can't be written: {e}"), None);
+            front.error(None, &format!("the page of the batch can't be written: {e}"), None);
             return 1;
         }
         if stop {
@@ -125,13 +132,14 @@ pub(super) fn batch(
         && let Err(e) = writer.finish(&joined(path, &text, &all, settings.redact))
     {
         let results_dir = results_dir.display();
-        console::error(
+        front.error(
+            None,
             &format!("the result file can't be written: {e}"),
             Some(&format!("the results are in {results_dir}")),
         );
         status = status.max(Status::Failed);
     }
-    console().note(&format!("the results are in {}", results_dir.display()));
+    front.note(&format!("the results are in {}", results_dir.display()));
     status.code()
 }
 
@@ -204,13 +212,13 @@ fn jobs<'a>(
 }
 
 /// Whether every `--set` changes something in some workload; if not, it is told.
-fn settings_fit(settings: &Settings, jobs: &[Job<'_>]) -> bool {
+fn settings_fit(settings: &Settings, jobs: &[Job<'_>], front: &mut dyn Front) -> bool {
     let names: Vec<&str> = jobs.iter().flat_map(|j| j.variables.iter().map(String::as_str)).collect();
     let mut fit = true;
     for (name, value) in &settings.sets {
         if !names.contains(&name.as_str()) {
             let help = diag::nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-            console::error(&format!("no personality of the profile uses `${name}` (`{value}`)"), help.as_deref());
+            front.error(None, &format!("no personality of the profile uses `${name}` (`{value}`)"), help.as_deref());
             fit = false;
         }
     }
@@ -244,7 +252,7 @@ fn check(
     path: &Path,
     settings: &Settings,
     interrupt: &Arc<AtomicUsize>,
-    console: &mut Console,
+    front: &mut dyn Front,
 ) -> Status {
     let name = job.found.path.as_ref().map_or_else(
         || job.found.name.trim_end_matches(" (shipped)").to_owned(),
@@ -258,9 +266,9 @@ fn check(
     let mut session = Session::new(settings, Arc::clone(interrupt));
     // What lies beside the profile is its own.
     let shown = path.with_file_name(format!("{} of the profile", job.config.name.node.replace('/', "_")));
-    let status = session.read(&shown.display().to_string(), &script, console);
+    let status = session.read(&shown.display().to_string(), &script, front);
     match status {
-        Status::Done if session.plan(console).is_none() => Status::Script,
+        Status::Done if session.plan(front).is_none() => Status::Script,
         status => status,
     }
 }
@@ -297,14 +305,14 @@ fn results_dir(
 }
 
 /// Runs one workload. An error is one of its directory's.
-fn run<'a>(
+fn run_one<'a>(
     job: &Job<'a>,
     profile: &'a Profile,
     path: &Path,
     results_dir: &Path,
     settings: &Settings,
-    interrupt: &Arc<AtomicUsize>,
-    console: &mut Console,
+    around: &mut dyn Around,
+    front: &mut dyn Front,
 ) -> std::io::Result<Done<'a>> {
     let name = &job.config.name.node;
     let dir = results_dir.join(name);
@@ -328,16 +336,16 @@ fn run<'a>(
         sets: settings.sets.iter().filter(|(name, _)| job.variables.contains(name)).cloned().collect(),
         ..settings.clone()
     };
-    let mut session = super::watched(settings, interrupt, false);
-    let mut status = session.open_outputs(std::slice::from_ref(&script_path), console);
+    let mut session = around.session(settings);
+    let mut status = session.open_outputs(std::slice::from_ref(&script_path), front);
     if status == Status::Done {
-        console.begin(&session.document);
-        status = session.script(&script_path.display().to_string(), &script, console);
-        console.end(&session.document);
+        front.begin(&session.document);
+        status = session.script(&script_path.display().to_string(), &script, front);
+        front.end(&session.document);
     }
     let document = session.document.clone();
     session.note_status(status);
-    status = session.finish(console).max(status);
+    status = session.finish(front).max(status);
     Ok(Done { config: job.config, personality: personality.to_owned(), document, status })
 }
 
