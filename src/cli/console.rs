@@ -207,14 +207,14 @@ impl Front for Console {
             let path = s.path.as_ref().map_or(String::new(), |path| format!(" on {}", printable::line(path)));
             let place = s.wait_channel.as_ref().map_or(String::new(), |w| format!(", in the kernel at {w}"));
             notice(&format!(
-                "note: {} (process {}, thread {}) has not come back from its call{path}{place}",
+                "note: {} (process {}, thread {}) is still in a call{path}{place}",
                 printable::line(&s.flowop),
                 s.instance + 1,
                 s.thread + 1
             ));
         }
         if let Some(more @ 1..) = run.stragglers.len().checked_sub(STRAGGLERS) {
-            notice(&format!("note: nor have {}", count::count(more as u64, "other thread")));
+            notice(&format!("note: so are {}", count::count(more as u64, "other thread")));
         }
     }
 

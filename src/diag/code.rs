@@ -63,9 +63,9 @@ codes! {
     BadArgument = "E0206", "a command with an argument that it does not take",
         "docs/language.md shows the form of each command.";
     Duplicate = "E0207", "a name that is defined twice",
-        "File sets, processes, and threads of a process need names of their own: results are told apart by them.";
+        "File sets, processes, and threads of a process need names of their own: results are reported by name.";
     ContainsItself = "E0208", "a flowop that contains itself",
-        "A flowop of `define flowop` is replaced by the flowops in its block. One that stands in its own block, or in that of a flowop which it holds, would never come to an end. To repeat flowops, give the outer one `iters=`.";
+        "A flowop of `define flowop` is replaced by the flowops in its block. A flowop that contains itself, directly or through another flowop, would never end. To repeat flowops, give the outer one `iters=`.";
     BadName = "E0209", "a name or path with a control character",
         "Names of processes, threads, flowops and file sets stand in results, in tables and on terminals, where a control character (a newline, an escape sequence, a NUL, a mark that changes the direction of writing) would look like something else. They are refused wherever a name comes from: a word, a string, a variable or the command line. A path may have them, but no NUL; where a path is shown they are written as `\\x1b`.";
     UnknownFileset = "E0301", "a file set that is not defined",
@@ -91,12 +91,12 @@ codes! {
     Ignored = "W0402", "something that is accepted and has no effect",
         "The message says why, and what happens instead.";
     DirectoryWidth = "W0403", "a file set without a directory width",
-        "Without `dirwidth=` Filebench puts each file into a directory of its own; so do we.";
+        "Without `dirwidth=` Filebench puts each file into a directory of its own, and so does wmlrun.";
     UnusedVariable = "W0404", "a variable that nothing reads",
         "Setting it changes nothing. Often its name is misspelt.";
     ExhaustedFileset = "W0405", "a file set that must run dry",
         "Steps take files (or make them) faster than anything gives them back. The run ends when none is left.";
-    DeadSemaphore = "W0406", "a semaphore that nobody posts",
+    DeadSemaphore = "W0406", "a semaphore without a `sempost`",
         "A `semblock` waits for `sempost` with its name as `target=`. Without one its thread waits to the end of the run.";
     SmallFile = "W0407", "random I/O that does not fit its file",
         "A random read or write needs a file (or `workingset`) at least as large as one I/O.";
@@ -115,13 +115,13 @@ codes! {
     NoInstances = "W0414", "a thread or process that is to have no instances",
         "`instances=0` means different things to the two, as in Filebench: of a thread one is started all the same, of a process none. To leave a thread out, delete its block; to leave out a process, 0 is right.";
     RunsShell = "W0415", "a script that runs a command of the shell",
-        "`system` and `stats command` hand their text to `/bin/sh`, as whoever runs the script. A run refuses that before anything is made, unless it is given `--allow-system`.";
+        "`system` and `stats command` hand their text to `/bin/sh`, with the rights of the user who runs the script. A run without `--allow-system` refuses it before it creates anything.";
     LoadsElsewhere = "W0416", "a script that loads a file from outside its folder",
         "What `load` names lies neither in the script's own folder nor among the shipped personalities. Messages about such a file say where a mistake is, but quote nothing of it.";
     WritesFile = "W0417", "a script that writes a file",
         "What a script writes (`stats dump`, `xmldump`, `multidump`, `stats directory`) lies in the results directory: that of `--results`, else the current one. A path that leads elsewhere is mapped below it, unless `--allow-write PATH` allows that place. No link is followed, and a file that the same command did not write is not replaced: the next free NAME.1, NAME.2, … is taken.";
     UnsetInText = "W0420", "a text that shows a variable which nothing sets",
-        "`echo`, `log` and `usage` show a variable that nothing sets as it is written, as Filebench does. Often its name is misspelt; a dollar sign that is meant stands as `\\$`.";
+        "`echo`, `log` and `usage` show a variable that nothing sets as it is written, as Filebench does. Often its name is misspelt; write a literal dollar sign as `\\$`.";
     Internal = "E9999", "a mistake of wmlrun itself",
         "This is a bug in wmlrun, not in the script. Please report it with the script.";
 }

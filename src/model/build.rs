@@ -168,7 +168,7 @@ impl ModelBuilder<'_> {
                 let place = if word.node == "thread" { "`define process`" } else { "`thread` or `define flowop`" };
                 self.error(
                     Diagnostic::error(Code::Misplaced, word.span, format!("`{}` outside of a block", word.node))
-                        .help(format!("it stands in a {place} block")),
+                        .help(format!("write it in a {place} block")),
                 );
                 return None;
             }
@@ -419,7 +419,7 @@ impl ModelBuilder<'_> {
         if word.node != "thread" {
             self.error(
                 Diagnostic::error(Code::Misplaced, word.span, format!("`{}` in a `define process` block", word.node))
-                    .help("only `thread` stands directly in a process"),
+                    .help("only `thread` is allowed directly in a process"),
             );
             return None;
         }
@@ -440,7 +440,7 @@ impl ModelBuilder<'_> {
         if word.node != "flowop" {
             self.error(
                 Diagnostic::error(Code::Misplaced, word.span, format!("`{}` among flowops", word.node))
-                    .help("only `flowop` stands in a thread or a `define flowop` block"),
+                    .help("only `flowop` is allowed in a thread or a `define flowop` block"),
             );
             return None;
         }

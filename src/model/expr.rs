@@ -309,7 +309,7 @@ fn arithmetic(left: &ModelValue, op: Operator, right: &ModelValue, span: Span) -
     let (Some(a), Some(b)) = (left.as_f64(), right.as_f64()) else {
         let odd = if left.as_f64().is_none() { left } else { right };
         let help = match left {
-            ModelValue::Text(_) => "both sides must be numbers; a path or name stands in quotes: `\"$dir/01\"`",
+            ModelValue::Text(_) => "both sides must be numbers; put a path or name in quotes: `\"$dir/01\"`",
             _ => "both sides must be numbers",
         };
         return Err(bad(format!("arithmetic with {}", odd.kind())).help(help));

@@ -89,7 +89,7 @@ impl Clock {
         if self.counter { "tsc" } else { "monotonic" }
     }
 
-    /// What one reading costs, in nanoseconds: the least of a few rounds.
+    /// What one reading costs, in nanoseconds: the least of a few iterations.
     pub fn cost_ns(&self) -> f64 {
         const ROUNDS: u32 = 2000;
         (0..8)

@@ -109,7 +109,7 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
         for thread in &process.threads {
             let memsize = if thread.memsize > 0 { thread.memsize } else { thread.effects.buffer };
             let pace = thread.pace.map_or(String::new(), |pace| {
-                format!(", {} rounds/s{}", pace.rate, if pace.poisson { " (poisson)" } else { "" })
+                format!(", {} requests/s{}", pace.rate, if pace.poisson { " (poisson)" } else { "" })
             });
             writeln!(out, "  thread {} × {}, buffer {}{pace}", thread.name, thread.instances, size::format(memsize))?;
             steps(out, plan, thread)?;

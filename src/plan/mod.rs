@@ -92,7 +92,7 @@ pub struct Thread {
     pub memsize: u64,
     /// Best-effort I/O priority, if it is to be set.
     pub ioprio: Option<u8>,
-    /// When its rounds start, if not each when the one before has ended.
+    /// When its iterations start, if not each when the one before has ended.
     pub pace: Option<Pace>,
     /// Its loop.
     pub steps: Vec<PlanStep>,
@@ -104,10 +104,10 @@ pub struct Thread {
     pub effects: Effects,
 }
 
-/// An open loop: rounds start by the clock, and one that is late does not put off the next.
+/// An open loop: iterations start by the clock, and one that is late does not put off the next.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pace {
-    /// Rounds a second of each thread; above 0.
+    /// Iterations a second of each thread; above 0.
     pub rate: f64,
     /// Starts are a Poisson process; else they are evenly spaced.
     pub poisson: bool,

@@ -60,7 +60,7 @@ impl<'a> Unroller<'a> {
         self.exhausted
     }
 
-    /// The body of a thread; with `mix`, one flowop of it is drawn each round.
+    /// The body of a thread; with `mix`, one flowop of it is drawn each iteration.
     pub(super) fn thread(
         &mut self,
         flowops: &[FlowopDef],

@@ -234,9 +234,9 @@ fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 /// Response times, which a closed loop does not have.
 fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let Some(open) = &run.open_loop else { return Ok(()) };
-    writeln!(out, "\noffered {} rounds/s, achieved {}", measured(open.offered_per_s), measured(open.achieved_per_s))?;
+    writeln!(out, "\noffered {} requests/s, achieved {}", measured(open.offered_per_s), measured(open.achieved_per_s))?;
     if open.backlog > 0 {
-        let (behind, oldest) = (count(open.backlog, "round"), latency(open.backlog_oldest_seconds * 1e9));
+        let (behind, oldest) = (count(open.backlog, "request"), latency(open.backlog_oldest_seconds * 1e9));
         writeln!(out, "{behind} behind at the end, the oldest overdue for {oldest}")?;
     }
     let names = FlowopLabels::of(run);

@@ -204,7 +204,7 @@ pub struct Run {
     pub cache_state: CacheState,
     /// Dirty pages of the machine.
     pub dirty_bytes: Option<DirtyBytes>,
-    /// Whether earlier writes were waited for before the start; false after `--no-quiesce`.
+    /// Whether the disks were idle at the start, after earlier writes; false after `--no-quiesce`.
     pub quiesced: Option<bool>,
     /// Of a run with intended start times (`rate=`).
     pub open_loop: Option<OpenLoop>,
@@ -221,7 +221,7 @@ pub struct Run {
     pub failure: Option<Failure>,
     /// A digest of what the threads did, if asked for (`--digest`).
     pub digest: Option<Digest>,
-    /// Threads that had not come back from a call when the result was written.
+    /// Threads that were still in a call when the result was written.
     pub stragglers: Vec<Straggler>,
     /// What a reader of the numbers should know.
     pub warnings: Vec<Note>,
@@ -247,7 +247,7 @@ pub struct Failure {
     pub flowop: Option<String>,
     /// Its line in the script.
     pub line: Option<u64>,
-    /// What was tried, and what came of it.
+    /// The operation that failed, and its error.
     pub what: String,
     /// The file.
     pub path: Option<String>,
@@ -257,7 +257,7 @@ pub struct Failure {
     pub help: String,
 }
 
-/// A thread that had not come back from a call.
+/// A thread that was still in a call when the result was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Straggler {
@@ -307,11 +307,11 @@ pub struct OpenLoop {
     pub backlog: u64,
     /// How long the oldest of those was overdue.
     pub backlog_oldest_seconds: f64,
-    /// How late rounds began that a thread slept for: being woken, and getting a processor. Null if there were none.
+    /// Mean wake-up latency: the delay between the intended and the actual start of requests for which a thread slept. Null if there were none.
     pub wakeup_latency_ns_mean: Option<f64>,
-    /// The part that this is of the responses of all rounds together, 0 to 1. Null if no round ended.
+    /// The share of wake-up latency in all response times, 0 to 1. Null if no request ended.
     pub wakeup_latency_share: Option<f64>,
-    /// How long threads waited awake for starts too near to sleep. It is processor time of the program, but no work.
+    /// Time that threads spent busy-waiting for the next start. It is processor time of the program, but no work.
     pub spin_seconds: f64,
 }
 
@@ -497,7 +497,7 @@ pub struct FilesetResult {
     pub resident_after_interval: Option<[f64; 2]>,
     /// What the run's operations moved of its files.
     pub asked_bytes: DeviceBytes,
-    /// What the bottom devices moved while the run went on, for whomever; null if that cannot be told.
+    /// Bytes that the bottom devices moved during the run, for all programs; null if unknown.
     pub device_bytes: Option<DeviceBytes>,
     /// Where the bytes were that the run asked for (reads, or writes if it had none): `asked_bytes` of all sets on the same
     /// devices held against `device_bytes`. Null without such bytes, or if that cannot be told.

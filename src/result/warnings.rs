@@ -107,7 +107,7 @@ pub enum Warning {
     },
     /// Waking a thread is a large part of the response.
     WakeupLatency {
-        /// How late rounds began that were slept for, on average.
+        /// How late iterations began that were slept for, on average.
         late_ns: f64,
         /// The part of all responses that this is, 0 … 1.
         share: f64,
@@ -237,7 +237,7 @@ impl Warning {
                 format!("{of} ({share:.2} x), cache {}: {reads} may be served from memory", cache_state.name())
             }
             Self::CacheUnknown { device } => {
-                format!("what the cache below `{device}` holds cannot be told: reads may not reach the disk")
+                format!("the state of the cache below `{device}` is unknown: reads may not reach the disk")
             }
             Self::NotQuiesced { dirty } => {
                 format!("{} of earlier writes were not yet on the device at the start", size::format(*dirty))
@@ -264,7 +264,7 @@ impl Warning {
                 format!("`{flowop}` waited {:.1} % of its time for a file that it could use", share * 100.0)
             }
             Self::Unstable { offered_per_s, achieved_per_s } => format!(
-                "unstable: {} rounds a second were offered, {} achieved",
+                "unstable: {} requests a second were offered, {} were achieved",
                 measured(*offered_per_s),
                 measured(*achieved_per_s)
             ),

@@ -73,7 +73,7 @@ impl Signs {
             thread_slots.iter().filter(|(_, _, held)| *held).max_by_key(|(_, idle, _)| *idle)?;
         let thread = &shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
         let what = format!(
-            "{held} of {} did not come back from a call; the longest has been in it for {}",
+            "{held} of {} are stuck in a call, the longest for {}",
             count::count(shared.thread_slots.len() as u64, "thread"),
             duration::seconds(*idle as f64 / 1e9)
         );

@@ -1,8 +1,8 @@
-//! Open loops: when the rounds of a thread are to start, and how far it is behind.
+//! Open loops: when the iterations of a thread are to start, and how far it is behind.
 //!
-//! A thread with `rate=` has a timetable that owes nothing to how fast its rounds are. A round whose time has not come is waited
+//! A thread with `rate=` has a timetable that owes nothing to how fast its iterations are. An iteration whose time has not come is waited
 //! for; one whose time has passed starts at once, and those behind it keep their own times. The response of an operation counts
-//! from the intended start of its round, so that what waited in the queue is seen, as a user of the application would see it.
+//! from the intended start of its iteration, so that what waited in the queue is seen, as a user of the application would see it.
 
 use super::shared::Shared;
 use crate::flowop::OpCx;
@@ -15,26 +15,26 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// processor, and ends some 15 to 40 µs after it was to.
 const NEAR_NS: u64 = 25_000;
 
-/// What others see of a thread's rounds. The thread is the only writer.
+/// What others see of a thread's iterations. The thread is the only writer.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     begun: AtomicU64,
     ended: AtomicU64,
-    /// When the first round is to start, in ticks.
+    /// When the first iteration is to start, in ticks.
     first: AtomicU64,
-    /// When the next round is to start, in ticks; 0: there is none.
+    /// When the next iteration is to start, in ticks; 0: there is none.
     next: AtomicU64,
     /// Arrivals that the thread slept for.
     slept: AtomicU64,
     /// How late those began, together, in nanoseconds.
     wakeup_latency_ns: AtomicU64,
-    /// From the intended start to the end, of all rounds that have ended, together, in nanoseconds.
+    /// From the intended start to the end, of all iterations that have ended, together, in nanoseconds.
     response_ns: AtomicU64,
     /// How long the thread has waited awake, in nanoseconds.
     spin_ns: AtomicU64,
 }
 
-/// The rounds of all threads at one time.
+/// The iterations of all threads at one time.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ArrivalProgress {
     /// Intended starts.
@@ -50,7 +50,7 @@ pub struct ArrivalProgress {
     pub slept: u64,
     /// How late those began, together, in nanoseconds: nothing but being woken and getting a processor held them up.
     pub wakeup_latency_ns: u64,
-    /// From the intended start to the end, of all rounds that have ended, together, in nanoseconds.
+    /// From the intended start to the end, of all iterations that have ended, together, in nanoseconds.
     pub response_ns: u64,
     /// How long threads have waited awake, together, in nanoseconds.
     pub spin_ns: u64,
@@ -82,7 +82,7 @@ impl ArrivalProgress {
         let next = arrivals.next.load(Relaxed);
         if next > 0 && next < tick {
             let since = |start: u64| 1 + (clock.ns(start, tick) as f64 * pace.rate / 1e9) as u64;
-            // Evenly spaced rounds are counted by the schedule alone: the thread may be about to begin one just now.
+            // Evenly spaced iterations are counted by the schedule alone: the thread may be about to begin one just now.
             let first = arrivals.first.load(Relaxed);
             let behind = if pace.poisson { since(next) } else { since(first).saturating_sub(begun) };
             self.backlog += behind;
@@ -92,7 +92,7 @@ impl ArrivalProgress {
     }
 }
 
-/// The rounds of all open loops of a run; `None` if it has none.
+/// The iterations of all open loops of a run; `None` if it has none.
 pub(super) fn progress(shared: &Shared, tick: u64) -> Option<ArrivalProgress> {
     let mut progress = None;
     for thread_slot in &shared.thread_slots {
@@ -109,14 +109,14 @@ pub(super) struct Timetable {
     rng: Rng,
     /// When the gate opened, in ticks.
     start: u64,
-    /// When the next round is to start, in nanoseconds after that.
+    /// When the next iteration is to start, in nanoseconds after that.
     next_ns: f64,
     /// How near a start is that is waited for awake, in ticks; 0: all are slept to.
     near: u64,
 }
 
 impl Timetable {
-    /// The timetable of one thread. Evenly spaced rounds of threads alike begin at moments drawn from the first interval: all at
+    /// The timetable of one thread. Evenly spaced iterations of threads alike begin at moments drawn from the first interval: all at
     /// once would be a burst that nobody asked for.
     ///
     /// `spare_cpus`: there are more processors than threads. Elsewhere who waits awake takes the processor from one who has work.
@@ -139,14 +139,14 @@ impl Timetable {
         self.start.saturating_add(clock.ticks(self.next_ns as u64))
     }
 
-    /// Nanoseconds to the round after.
+    /// Nanoseconds to the iteration after.
     fn gap(&mut self) -> f64 {
         let mean = 1e9 / self.pace.rate;
         // 1 − u is never 0.
         if self.pace.poisson { -(1.0 - random::unit(&mut self.rng)).ln() * mean } else { mean }
     }
 
-    /// Waits for the next round and begins it: its intended start, in ticks. `None`: the run has ended.
+    /// Waits for the next iteration and begins it: its intended start, in ticks. `None`: the run has ended.
     pub(super) fn begin(&mut self, cx: &mut OpCx<'_>, arrivals: &Arrivals) -> Option<u64> {
         let intended = self.next_tick(cx.clock);
         let now = cx.clock.raw();
@@ -177,13 +177,13 @@ impl Timetable {
         Some(intended)
     }
 
-    /// A round has ended that was to start at some tick.
+    /// An iteration has ended that was to start at some tick.
     pub(super) fn end(arrivals: &Arrivals, intended: u64, cx: &OpCx<'_>) {
         add(&arrivals.ended, 1);
         add(&arrivals.response_ns, cx.clock.ns(intended, cx.last()));
     }
 
-    /// The thread has nothing left to do: it has no further rounds.
+    /// The thread has nothing left to do: it has no further iterations.
     pub(super) fn close(arrivals: &Arrivals) {
         arrivals.next.store(0, Relaxed);
     }
@@ -252,7 +252,7 @@ mod tests {
         assert!(distance(&mut even, 1e6) * root > 2.23, "the test tells another law");
     }
 
-    /// How many rounds of a timetable are to start within some time.
+    /// How many iterations of a timetable are to start within some time.
     fn offered(pace: Pace, seed: u64, seconds: f64) -> f64 {
         let mut table = Timetable::new(pace, seed, false);
         let mut n = 0;

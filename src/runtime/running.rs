@@ -42,7 +42,7 @@ pub struct Running {
     from: u64,
     /// What the counters showed then.
     baseline: Option<Vec<Snapshot>>,
-    /// The rounds of open loops then.
+    /// The iterations of open loops then.
     rounds_before: ArrivalProgress,
     signs: Mutex<Signs>,
     /// For how long the program was stopped since the gate opened, in nanoseconds, as far as it was seen.
@@ -211,7 +211,7 @@ impl Running {
                         ..Fault::plain(
                             FaultKind::Stuck,
                             "every thread that is left waits to be posted to or woken",
-                            "let somebody post to the end, or give the run a time (`--runtime`)",
+                            "add a `sempost` that runs to the end, or give the run a time (`--runtime`)",
                         )
                     };
                     return Waited { ended: Ended::Fault(fault), tick: now };
@@ -382,7 +382,7 @@ impl Running {
         sample
     }
 
-    /// The rounds of open loops from the beginning of the measurement up to `tick`; `None` if there are no open loops.
+    /// The iterations of open loops from the beginning of the measurement up to `tick`; `None` if there are no open loops.
     pub fn open_loop(&self, tick: u64) -> Option<ArrivalProgress> {
         pace::progress(&self.shared, tick).map(|now| now.since(self.rounds_before))
     }

@@ -77,7 +77,7 @@ pub(super) struct ThreadSlot {
     pub(super) done: AtomicBool,
     /// It ended because no file was left for the flowop that it was at.
     pub(super) exhausted: AtomicBool,
-    /// Its rounds, in an open loop.
+    /// Its iterations, in an open loop.
     pub(super) arrivals: Arrivals,
     /// The tick at which it ended: nothing of it was out any more, and nothing open.
     pub(super) ended: AtomicU64,

@@ -30,7 +30,7 @@ const LOOK_EVERY: u64 = 1 << 9;
 /// The kind is a byte of its own, looked at for each step, and not hidden in what the step holds.
 #[repr(u8)]
 enum ThreadStep<'r> {
-    /// A flowop that is done once a round: nearly all are.
+    /// A flowop that is done once an iteration: nearly all are.
     Once(Doing<'r>),
     Many(Doing<'r>, Quantity),
     Enter {
@@ -337,10 +337,10 @@ fn instantiate<'r>(
     }
 }
 
-/// The loop. Every step that does something looks at the deadline itself; so does the end of each round, for programs whose
+/// The loop. Every step that does something looks at the deadline itself; so does the end of each iteration, for programs whose
 /// steps all do nothing.
 ///
-/// With a timetable each round begins at its time, or as soon after it as the round before has ended.
+/// With a timetable each iteration begins at its time, or as soon after it as the iteration before has ended.
 #[inline(never)]
 fn iterate<'r>(
     steps: &mut [ThreadStep<'r>],
@@ -425,7 +425,7 @@ fn iterate<'r>(
     }
 }
 
-/// Steps that are done once, one after another, round after round: what most programs are, and nothing more than they need.
+/// Steps that are done once, one after another, iteration after iteration: what most programs are, and nothing more than they need.
 /// Returns at a step of another kind, at one that did not end well, and when the run has stopped: the place, and what came of
 /// the step there.
 #[inline(never)]

@@ -78,9 +78,8 @@ impl Cache {
     pub(super) fn conclude(&self, run: &mut Run, plan: &Plan, sets: &[Arc<Fileset>], seed: u64, held: bool) {
         let resident = if self.sets.is_empty() { Some(Vec::new()) } else { resident(sets, seed, held) };
         if resident.is_none() {
-            let why =
-                if held { "threads have not come back from their calls" } else { "the file system did not answer" };
-            let message = format!("what is in memory after the run was not looked at: {why}");
+            let why = if held { "threads are still in a call" } else { "the file system did not answer" };
+            let message = format!("the page cache after the run was not measured: {why}");
             run.warnings.push(Note { code: "not_looked_at".to_owned(), message });
         }
         let moved: Vec<Option<Moved>> =

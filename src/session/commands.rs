@@ -307,7 +307,7 @@ impl Session {
             Ok(None) => return Ok(Status::Interrupted(self.signal())),
             Ok(Some(status)) if status.success() => return Ok(Status::Done),
             Ok(Some(status)) => {
-                let help = "what it printed stands above; if that is no reason to end the script: `COMMAND || true`";
+                let help = "its output is above; if the script should go on after a failure: `COMMAND || true`";
                 front.error(None, &format!("`{command}` ended with {status}"), Some(help));
             }
             Err(e) => {

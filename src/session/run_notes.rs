@@ -47,7 +47,7 @@ pub(super) fn on_waits(running: &Running) -> Vec<Note> {
         notes.push(Note { code: "stopped".to_owned(), message });
     }
     if running.waits_for_room(ANSWER) {
-        let message = "how much room is left was not looked at: the file system did not answer in 5 s".to_owned();
+        let message = "the free space was not checked: the file system did not answer within 5 s".to_owned();
         notes.push(Note { code: "not_looked_at".to_owned(), message });
     }
     notes

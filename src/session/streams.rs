@@ -52,13 +52,14 @@ impl Session {
         let streams = running.take_streams();
         let missing = running.n_threads() - streams.len();
         if missing > 0 {
-            front
-                .note(&format!("{missing} threads have not come back: their operations are in no digest and no trace"));
+            front.note(&format!(
+                "{missing} threads are still in a call: their operations are in no digest and no trace"
+            ));
         }
         streams
     }
 
-    /// Writes the trace, after the report: its file system may not answer. `held`: threads have not come back from their calls.
+    /// Writes the trace, after the report: its file system may not answer. `held`: threads are still in a call.
     pub(super) fn write_trace(&mut self, ready: &Ready, streams: Vec<ThreadStream>, held: bool, front: &mut dyn Front) {
         let Some(mut out) = self.trace.take() else { return };
         self.traced += 1;

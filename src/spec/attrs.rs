@@ -73,8 +73,20 @@ pub const THREAD: &[Attr] = &[
     attr("useism", Bool, "false", Both, "accepted; the buffer is ordinary memory"),
     attr("ioprio", Int, "8", Fsl, "0 to 7: best-effort I/O priority; above: untouched"),
     attr("procname", Name, "", Sun, "accepted, without effect, as in Filebench"),
-    attr("mix", Bool, "false", Ours, "each round one flowop is drawn, by `weight=`, instead of all in order"),
-    attr("rate", Real, "", Ours, "rounds a second, as an open loop: a late round does not put off the next; 0: none"),
+    attr(
+        "mix",
+        Bool,
+        "false",
+        Ours,
+        "each iteration runs one flowop, drawn by `weight=`, instead of all flowops in order",
+    ),
+    attr(
+        "rate",
+        Real,
+        "",
+        Ours,
+        "iterations a second in an open loop: a late iteration does not delay the next; 0: closed loop",
+    ),
     attr("arrival", Choice(&["constant", "poisson"]), "constant", Ours, "how the starts of an open loop are spaced"),
 ];
 

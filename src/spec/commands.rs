@@ -91,7 +91,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         "warmup",
         "warmup SECONDS",
         Sun,
-        "the next run is warmed up for so long, which is not counted; with live processes, waits",
+        "warm-up of the next run, not measured; with live processes, waits",
         "warmup 5",
     ),
     command(

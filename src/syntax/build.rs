@@ -202,7 +202,7 @@ impl<'a> Builder<'a> {
                 let left = self.slice(first.span);
                 Diagnostic::error(Code::UnexpectedToken, second.span, format!("a second value behind `{left}`"))
                     .label("not expected")
-                    .help("a value with a blank in it stands in quotes")
+                    .help("put a value with a blank in quotes")
             }
             _ => Diagnostic::error(Code::UnexpectedToken, second.span, "a second assignment in one `set`")
                 .label("not expected")

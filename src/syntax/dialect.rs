@@ -120,7 +120,7 @@ pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
     let (dialect, reason) = match (of(Dialect::Sun).next(), of(Dialect::Fsl).next()) {
         (Some(sun), None) => (Dialect::Sun, line(sun)),
         (None, Some(fsl)) => (Dialect::Fsl, line(fsl)),
-        (None, None) => (Dialect::Fsl, "nothing in it tells the dialects apart".to_owned()),
+        (None, None) => (Dialect::Fsl, "no construct in it belongs to one dialect only".to_owned()),
         (Some(sun), Some(fsl)) => {
             let reason = format!("both: {} is of sun, {} is of fsl", line(sun), line(fsl));
             if let Some(matter) = ast.statements.iter().find_map(differs) {

@@ -201,7 +201,7 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
         for straggler in run.iter().flat_map(|run| run["stragglers"].as_array().cloned().unwrap_or_default()) {
             let path = straggler["path"].as_str().unwrap_or_default().to_owned();
             assert!(path.contains(&at), "{call:?} at {moment:?}: {path} is not the file\n{shown}");
-            assert!(shown.contains("has not come back from its call") && shown.contains(&path), "{shown}");
+            assert!(shown.contains("is still in a call") && shown.contains(&path), "{shown}");
         }
         if state == "stuck" {
             assert_eq!(output.code(), 1, "{shown}");

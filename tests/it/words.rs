@@ -161,8 +161,11 @@ fn definitions_have_the_fields_words() {
     for (file, text) in texts("src", "rs") {
         let stem = Path::new(&file).file_stem().unwrap().to_str().unwrap();
         found.extend(better(stem).map(|word| format!("{file}: the file's own name; {word}")));
+        let mut in_parameters = false;
         for (line, text) in (1..).zip(text.lines()) {
-            let Some((kind, name)) = definition(text) else { continue };
+            in_parameters &= !text.trim_start().starts_with(')');
+            let Some((kind, name)) = definition(text).filter(|_| !in_parameters) else { continue };
+            in_parameters = kind == "fn" && text.ends_with('(');
             if let Some(word) = better(name).filter(|_| !stays(&file, name)) {
                 found.push(format!("{file}:{line}: {kind} {name}; {word}"));
             }

@@ -54,7 +54,7 @@ pub(super) const FAMILY: Family = Family {
             way: Way::None,
             uses: &[],
             origin: Origin::Both,
-            doc: "waits for half of the asynchronous operations that are out",
+            doc: "waits for half of the asynchronous operations in flight",
             example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait",
         },
     ],

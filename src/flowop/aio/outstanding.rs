@@ -45,7 +45,7 @@ struct InFlight {
     len: usize,
     /// The slot and the offset of a read in order that is not at the start of its file.
     on: Option<(usize, u64)>,
-    /// The intended start of its round and how late that began, in an open loop; else 0.
+    /// The intended start of its iteration and how late that began, in an open loop; else 0.
     intended: (u64, u64),
 }
 

@@ -85,7 +85,7 @@ pub struct OpCx<'r> {
     located: Option<FileRef>,
     /// The counters of the flowop that is running.
     cell: &'r Cell,
-    /// In an open loop, while an I/O flowop runs: the intended start of its round, in ticks; else 0. See [`OpCx::intend`].
+    /// In an open loop, while an I/O flowop runs: the intended start of its iteration, in ticks; else 0. See [`OpCx::intend`].
     pub intended: u64,
     /// How long after that the round began, in nanoseconds.
     pub lateness: u64,

@@ -192,7 +192,7 @@ fn uneven(name: &str, trade: &Trade, (mix, body): &(bool, Vec<Use<'_>>), found: 
             Diagnostic::warning(
                 Code::ExhaustedFileset,
                 used.flowop.span,
-                format!("each round makes {made} and removes {removed} of the files of `{name}`: it {more} more"),
+                format!("each iteration creates {made} and removes {removed} of the files of `{name}`: it {more} more"),
             )
             .help("make as many as are removed, or end the run by `finishoncount` or `set mode quit alldone`"),
         );

@@ -184,7 +184,7 @@ impl<'a> Subject<'a> {
         self.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (&***p, t)))
     }
 
-    /// The flowops of a thread in the order of its loop, composites unrolled; how often each is done in a round, where that is
+    /// The flowops of a thread in the order of its loop, composites unrolled; how often each is done in an iteration, where that is
     /// certain.
     fn body(&self, thread: &'a ThreadDef) -> Vec<Use<'a>> {
         let mut uses = Vec::new();
@@ -244,7 +244,7 @@ struct Use<'a> {
     flowop: &'a FlowopDef,
     /// Its name in results, if that can be told.
     name: Option<String>,
-    /// How often in a round, if that is certain.
+    /// How often in an iteration, if that is certain.
     times: Option<u64>,
     /// How often in a row, if that is certain.
     iters: Option<u64>,

@@ -14,7 +14,7 @@ pub(super) fn too_high(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 Diagnostic::warning(
                     Code::RateTooHigh,
                     used.value.span,
-                    format!("{rate} rounds a second of a thread that sleeps {seconds} s in each"),
+                    format!("`rate={rate}`, but each iteration of the thread sleeps {seconds} s"),
                 )
                 .help("lower the rate, start more threads, or leave the `delay` out: `rate=` waits by itself"),
             );
@@ -23,7 +23,7 @@ pub(super) fn too_high(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     events(subject, found);
 }
 
-/// Seconds that a round sleeps at least.
+/// Seconds that an iteration sleeps at least.
 fn sleeps(body: &[Use<'_>], mix: bool) -> Option<u64> {
     if mix {
         return None;

@@ -1,4 +1,4 @@
-//! Slots that are opened twice, closed without being open, or used for two file sets: two rounds of each loop are gone
+//! Slots that are opened twice, closed without being open, or used for two file sets: two iterations of each loop are gone
 //! through, and what fails there fails in every run.
 
 use super::{Subject, Use};
@@ -79,7 +79,7 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, SlotUse>, round: u32) -> Option
     match (used.kind(), slot.clone()) {
         (_, SlotUse::Unknown) => {}
         ("openfile" | "createfile", SlotUse::Open(_, since)) => {
-            let again = if round == 0 { "is still open" } else { "is still open from the round before" };
+            let again = if round == 0 { "is still open" } else { "is still open from the previous iteration" };
             return Some(
                 warn(format!("`{}` opens slot {fd}, which {again}", used.label()))
                     .also(since, "opened here")
