@@ -1,7 +1,7 @@
 //! `wmlrun batch`: every workload of a Filebench profile, each with its directory of results, and a page over all.
 //!
 //! What runs is a script that is written first, `thisrun.f` beside a copy of its personality, so that each workload can be
-//! run again without the profile. Deliberately absent: the command line and the terminal, which [`Around`] stands for.
+//! run again without the profile. Deliberately absent: the command line and the terminal, which [`BatchHost`] stands for.
 
 mod profile;
 
@@ -39,7 +39,7 @@ struct Done<'a> {
 }
 
 /// What a batch is given by the command line.
-pub trait Around {
+pub trait BatchHost {
     /// A front end: for what is said of the batch, and one for each workload.
     fn front(&mut self) -> Box<dyn Front>;
     /// A session in which a workload runs.
@@ -49,8 +49,8 @@ pub trait Around {
 }
 
 /// Runs a profile. `settings` are those of the command line, for each of the workloads. Returns the exit status.
-pub fn run(path: &Path, settings: &Settings, around: &mut dyn Around) -> u8 {
-    let front = &mut *around.front();
+pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
+    let front = &mut *host.front();
     let text = match read(path) {
         Ok(text) => text,
         Err(e) => {
@@ -71,7 +71,7 @@ pub fn run(path: &Path, settings: &Settings, around: &mut dyn Around) -> u8 {
         return 2;
     }
     for job in &jobs {
-        let status = check(job, &profile, path, settings, &around.interrupt(), front);
+        let status = check(job, &profile, path, settings, &host.interrupt(), front);
         if status != Status::Done {
             let name = &job.config.name.node;
             front.error(None, &format!("`CONFIG {name}` can't run, so that none was begun"), None);
@@ -105,9 +105,9 @@ pub fn run(path: &Path, settings: &Settings, around: &mut dyn Around) -> u8 {
     };
     let mut all: Vec<Done<'_>> = Vec::new();
     for job in &jobs {
-        let workload = &mut *around.front();
+        let workload = &mut *host.front();
         workload.note(&format!("workload {} ({})", job.config.name.node, job.found.name));
-        let done = match run_one(job, &profile, path, &results_dir, settings, around, workload) {
+        let done = match run_one(job, &profile, path, &results_dir, settings, host, workload) {
             Ok(done) => done,
             Err(e) => {
                 front.error(None, &format!("the results of `{}` can't be written: {e}", job.config.name.node), None);
@@ -311,7 +311,7 @@ fn run_one<'a>(
     path: &Path,
     results_dir: &Path,
     settings: &Settings,
-    around: &mut dyn Around,
+    host: &mut dyn BatchHost,
     front: &mut dyn Front,
 ) -> std::io::Result<Done<'a>> {
     let name = &job.config.name.node;
@@ -336,7 +336,7 @@ fn run_one<'a>(
         sets: settings.sets.iter().filter(|(name, _)| job.variables.contains(name)).cloned().collect(),
         ..settings.clone()
     };
-    let mut session = around.session(settings);
+    let mut session = host.session(settings);
     let mut status = session.open_outputs(std::slice::from_ref(&script_path), front);
     if status == Status::Done {
         front.begin(&session.document);

@@ -126,19 +126,19 @@ fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
     if stdout_taken(&settings).is_none() {
         return 2;
     }
-    let mut around = Around { settings: &settings, format, quiet: args.quiet, interrupt: signals::listen().0 };
-    batch::run(profile, &settings, &mut around)
+    let mut host = TerminalHost { settings: &settings, format, quiet: args.quiet, interrupt: signals::listen().0 };
+    batch::run(profile, &settings, &mut host)
 }
 
 /// The terminal and the watchdog that a batch has around it.
-struct Around<'a> {
+struct TerminalHost<'a> {
     settings: &'a Settings,
     format: &'static dyn report::Report,
     quiet: bool,
     interrupt: Arc<AtomicUsize>,
 }
 
-impl batch::Around for Around<'_> {
+impl batch::BatchHost for TerminalHost<'_> {
     fn front(&mut self) -> Box<dyn Front> {
         let console = console_for(self.settings, self.format, self.quiet);
         Box::new(console.unwrap_or_else(|| Console::new(self.format, self.quiet)))

@@ -72,13 +72,13 @@ const STUCK: Duration = Duration::from_millis(200);
 
 /// The parts of a set, from one of them on, round and round. A set that lies in one directory is its only part.
 #[derive(Clone, Copy)]
-struct Around {
+struct PartRotation {
     first: usize,
     parts: usize,
     from: usize,
 }
 
-impl Around {
+impl PartRotation {
     #[inline]
     fn order(self) -> impl Iterator<Item = usize> {
         let turn = move |k| if k < self.parts { k } else { k - self.parts };
@@ -137,16 +137,16 @@ impl OpCx<'_> {
 
     #[inline(never)]
     fn pick_around(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
-        let (around, by) = self.around(set, by);
-        self.seek(around, UnitKind::File, |cx, part| cx.look(part, want, by, hold))
+        let (rotation, by) = self.rotation(set, by);
+        self.seek(rotation, UnitKind::File, |cx, part| cx.look(part, want, by, hold))
     }
 
     /// Picks and holds a file that does not exist and one of the same part that does: never waits for one while it holds the
     /// other, so that two threads can't wait for one another.
     pub fn pick_both(&mut self, set: usize) -> Result<(FileRef, FileRef), Outcome> {
         self.restamp();
-        let (around, by) = self.around(set, PickBy::Rotate);
-        self.seek(around, UnitKind::File, |cx, part| {
+        let (rotation, by) = self.rotation(set, PickBy::Rotate);
+        self.seek(rotation, UnitKind::File, |cx, part| {
             // Before anything is held: what is taken and given back again is a change, which wakes everybody who waits here.
             if cx.views[part].set.state.files.n_existing() == 0 {
                 return Look::Lacks(Want::Existing);
@@ -169,8 +169,8 @@ impl OpCx<'_> {
     /// Picks and holds an empty directory of a set, in the same way.
     pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<FileRef, Outcome> {
         self.restamp();
-        let (around, _) = self.around(set, PickBy::Rotate);
-        let found = self.seek(around, UnitKind::LeafDir, |cx, part| {
+        let (rotation, _) = self.rotation(set, PickBy::Rotate);
+        let found = self.seek(rotation, UnitKind::LeafDir, |cx, part| {
             let how = How::Rotate(&mut cx.leaf_rotors[part]);
             Look::at(part, want, cx.views[part].set.state.leafdirs.pick(want, how, true))
         })?;
@@ -189,17 +189,17 @@ impl OpCx<'_> {
 
     /// Where to look first, and how to pick there.
     #[inline]
-    fn around(&mut self, set: usize, by: PickBy) -> (Around, PickBy) {
+    fn rotation(&mut self, set: usize, by: PickBy) -> (PartRotation, PickBy) {
         let parts = self.views[set].parts;
         if parts == 1 {
-            return (Around { first: set, parts, from: 0 }, by);
+            return (PartRotation { first: set, parts, from: 0 }, by);
         }
         match by {
             // Files are numbered across the parts: 0 in the first, 1 in the second, and round again.
             PickBy::Index(n) => {
-                (Around { first: set, parts, from: n as usize % parts }, PickBy::Index(n / parts as u64))
+                (PartRotation { first: set, parts, from: n as usize % parts }, PickBy::Index(n / parts as u64))
             }
-            _ => (Around { first: set, parts, from: self.any_part(set) - set }, by),
+            _ => (PartRotation { first: set, parts, from: self.any_part(set) - set }, by),
         }
     }
 
@@ -219,22 +219,22 @@ impl OpCx<'_> {
     #[inline]
     fn seek<T>(
         &mut self,
-        around: Around,
+        rotation: PartRotation,
         kind: UnitKind,
         mut look: impl FnMut(&mut Self, usize) -> Look<T>,
     ) -> Result<T, Outcome> {
-        for part in around.order() {
+        for part in rotation.order() {
             if let Look::Found(found) = look(self, part) {
                 return Ok(found);
             }
         }
-        self.seek_on(around, kind, look)
+        self.seek_on(rotation, kind, look)
     }
 
     #[cold]
     fn seek_on<T>(
         &mut self,
-        around: Around,
+        rotation: PartRotation,
         kind: UnitKind,
         mut look: impl FnMut(&mut Self, usize) -> Look<T>,
     ) -> Result<T, Outcome> {
@@ -244,17 +244,17 @@ impl OpCx<'_> {
             let state = &views[part].set.state;
             if kind == UnitKind::File { &state.files } else { &state.leafdirs }
         };
-        let epochs = || around.order().fold(0, |sum: u32, part| sum.wrapping_add(members(part).epoch()));
-        let nap = if around.parts == 1 { LOOK } else { LOOK_AROUND };
+        let epochs = || rotation.order().fold(0, |sum: u32, part| sum.wrapping_add(members(part).epoch()));
+        let nap = if rotation.parts == 1 { LOOK } else { LOOK_AROUND };
         let mut starving = false;
         // How long nobody has been left to make one, and nothing has changed.
         let mut alone = Duration::ZERO;
         let result = 'found: loop {
             // Before the looks, so that a change behind one of them ends the sleep.
-            let (epoch, all) = (members(around.first).epoch(), epochs());
-            let mut lacking = (around.first, Want::Existing);
+            let (epoch, all) = (members(rotation.first).epoch(), epochs());
+            let mut lacking = (rotation.first, Want::Existing);
             let (mut busy, mut hope, mut live) = (false, false, false);
-            for part in around.order() {
+            for part in rotation.order() {
                 match look(self, part) {
                     Look::Found(found) => break 'found Ok(found),
                     Look::Busy => busy = true,
@@ -276,7 +276,7 @@ impl OpCx<'_> {
                     starving = true;
                     self.starvation.leave(views);
                 }
-                members(around.first).wait_change(epoch, nap);
+                members(rotation.first).wait_change(epoch, nap);
                 // A maker whose own wait has just ended counts as waiting until it runs: only if nothing changes for some time
                 // is nobody left.
                 alone = if live || epochs() != all { Duration::ZERO } else { alone + nap };
