@@ -58,8 +58,8 @@ fn lex(path: &Path) -> datatest_stable::Result<()> {
 fn parse(path: &Path) -> datatest_stable::Result<()> {
     golden(path, |map, file| {
         let (ast, mut diagnostics) = syntax::parse(map, file);
-        let structure = syntax::nest(&ast).1;
-        diagnostics.extend(syntax::without_follow_ons(&ast, &diagnostics, structure));
+        let structure = syntax::nest(ast.clone()).1;
+        diagnostics.extend(syntax::without_follow_ons(&ast.spans(), &diagnostics, structure));
         let detected = syntax::dialect::detect(map, &ast);
         diagnostics.extend(detected.diagnostics);
         let out = format!("{}--- {} ({})\n", syntax::print(&ast), detected.dialect, detected.reason);

@@ -16,7 +16,6 @@ pub use scope::{Locals, Scope, SetBy};
 use crate::diag::{self, Diagnostic};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::{Attr, Dialect, SpecTable};
-use crate::syntax::ast::StatementKind;
 use std::sync::Arc;
 
 /// A source text, checked.
@@ -267,7 +266,7 @@ pub fn check(
     dialect: Option<Dialect>,
     known: &Known,
 ) -> (Model, Vec<Diagnostic>) {
-    let (mut ast, mut found) = crate::syntax::parse(map, file);
+    let (ast, mut found) = crate::syntax::parse(map, file);
     let detected = crate::syntax::dialect::detect(map, &ast);
     let (dialect, reason) = if let Some(d) = dialect {
         (d, "given on the command line".to_owned())
@@ -275,16 +274,16 @@ pub fn check(
         detected.diagnostics.into_iter().for_each(|d| diag::push(&mut found, d));
         (detected.dialect, detected.reason)
     };
-    let (nodes, nesting) = crate::syntax::nest(&ast);
+    // For what follows from a mistake only the spans of the statements count.
+    let spans = ast.spans();
+    let (nodes, nesting) = crate::syntax::nest(ast);
     nesting.into_iter().for_each(|d| diag::push(&mut found, d));
-    // From here on only the places of the statements count.
-    ast.statements.iter_mut().for_each(|statement| statement.kind = StatementKind::Error);
     let mut later = Vec::new();
     let commands = build::build(&nodes, table, dialect, known, &mut later);
     drop(nodes);
     let model = Model { file, dialect, dialect_reason: reason, commands };
     check::check(&model, table, known, &mut later);
-    let later = crate::syntax::without_follow_ons(&ast, &found, later);
+    let later = crate::syntax::without_follow_ons(&spans, &found, later);
     found.extend(later);
     found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
     (model, found)

@@ -17,6 +17,14 @@ pub struct Ast {
     pub statements: Vec<Statement>,
 }
 
+impl Ast {
+    /// The spans of its statements, in order.
+    #[must_use]
+    pub fn spans(&self) -> Vec<Span> {
+        self.statements.iter().map(|statement| statement.span).collect()
+    }
+}
+
 /// One statement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Statement {

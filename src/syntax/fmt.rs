@@ -31,8 +31,7 @@ pub fn format(map: &SourceMap, file: FileId) -> Result<String, Vec<Diagnostic>> 
     let placed = lay_out(file, text, lexed.tokens);
     let tokens = placed.tokens.clone();
     let (ast, mut errors) = parse_placed(file, text, placed, lexed.diagnostics);
-    errors.extend(nest(&ast).1);
-    drop(ast);
+    errors.extend(nest(ast).1);
     errors.retain(|d| d.severity == Severity::Error);
     if errors.is_empty() { Ok(Formatter::new(text, &tokens, &comments).run()) } else { Err(errors) }
 }

@@ -111,8 +111,8 @@ struct Nester {
     closed: Option<Span>,
 }
 
-/// Matches the braces of a script.
-pub fn nest(ast: &Ast) -> (Vec<Node>, Vec<Diagnostic>) {
+/// Matches the braces of a script. The statements become the nodes: two copies of them would be half of the memory of a check.
+pub fn nest(ast: Ast) -> (Vec<Node>, Vec<Diagnostic>) {
     let opens =
         ast.statements.iter().filter(|s| matches!(s.kind, StatementKind::Command { open: Some(_), .. })).count();
     let closes = ast.statements.iter().filter(|s| s.kind == StatementKind::Close).count();
@@ -124,11 +124,12 @@ pub fn nest(ast: &Ast) -> (Vec<Node>, Vec<Diagnostic>) {
         lacking: closes.saturating_sub(opens),
         closed: None,
     };
-    for (i, statement) in ast.statements.iter().enumerate() {
+    let mut statements = ast.statements.into_iter().peekable();
+    while let Some(statement) = statements.next() {
         match &statement.kind {
             StatementKind::Close => nester.close(statement.span),
-            StatementKind::Error => nester.leaf(statement.clone()),
-            StatementKind::Command { .. } => nester.command(statement, ast.statements.get(i + 1)),
+            StatementKind::Error => nester.leaf(statement),
+            StatementKind::Command { .. } => nester.command(statement, statements.peek()),
         }
     }
     while !nester.open.is_empty() {
@@ -152,34 +153,34 @@ impl Nester {
         self.sink().push(Node { statement, children: Vec::new(), close: None });
     }
 
-    fn command(&mut self, statement: &Statement, next: Option<&Statement>) {
+    fn command(&mut self, statement: Statement, next: Option<&Statement>) {
         let StatementKind::Command { open, word, .. } = &statement.kind else { return };
         self.leave_for(&word.node, statement.span);
-        let block = block(statement);
+        let block = block(&statement);
         match (*open, block) {
             (Some(brace), block) => {
-                if block.is_none() && has_no_block(statement) {
-                    let message = format!("`{}` opens no block", shown(statement));
+                if block.is_none() && has_no_block(&statement) {
+                    let message = format!("`{}` opens no block", shown(&statement));
                     let diagnostic = Diagnostic::error(Code::UnexpectedToken, brace, message);
                     let help = "`define process`, `define flowop`, `thread` and `foreach` do";
                     diag::push(&mut self.diagnostics, diagnostic.help(help));
                 }
-                self.enter(statement.clone(), block.unwrap_or(Block::Other), brace);
+                self.enter(statement, block.unwrap_or(Block::Other), brace);
             }
-            (None, None) => self.leaf(statement.clone()),
+            (None, None) => self.leaf(statement),
             (None, Some(block)) => {
                 let end = Span { start: statement.span.end, ..statement.span };
                 let diagnostic =
-                    Diagnostic::error(Code::UnexpectedToken, end, format!("`{}` lacks its block", shown(statement)))
+                    Diagnostic::error(Code::UnexpectedToken, end, format!("`{}` lacks its block", shown(&statement)))
                         .label("expected `{`")
                         .help("put a `{` here, what belongs into the block behind it, and a `}` at its end");
                 diag::push(&mut self.diagnostics, diagnostic);
                 let child = next.and_then(self::word).is_some_and(|next| belongs(next, block));
                 if child && self.lacking > 0 {
                     self.lacking -= 1;
-                    self.enter(statement.clone(), block, end);
+                    self.enter(statement, block, end);
                 } else {
-                    self.leaf(statement.clone());
+                    self.leaf(statement);
                 }
             }
         }
@@ -232,6 +233,7 @@ impl Nester {
     fn close(&mut self, span: Span) {
         if let Some(mut open) = self.open.pop() {
             open.node.close = Some(span);
+            open.node.children.shrink_to_fit();
             self.closed = Some(span);
             return self.sink().push(open.node);
         }

@@ -129,19 +129,21 @@ fn first_of_each(
 }
 
 /// Of what later stages found, drops what lies in a statement that has a reported error already: its node holds guesses.
+/// `statements` are the spans of the file's statements, in order.
 #[must_use]
-pub fn without_follow_ons(ast: &Ast, reported: &[Diagnostic], later: Vec<Diagnostic>) -> Vec<Diagnostic> {
+pub fn without_follow_ons(statements: &[Span], reported: &[Diagnostic], later: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let statement_of = |span: Span| {
-        let at = ast.statements.partition_point(|s| s.span.start <= span.start);
-        at.checked_sub(1).filter(|&at| span.start < ast.statements[at].span.end.max(ast.statements[at].span.start + 1))
+        let at = statements.partition_point(|s| s.start <= span.start);
+        at.checked_sub(1).filter(|&at| span.start < statements[at].end.max(statements[at].start + 1))
     };
+    let same_file = |span: Span| statements.first().is_some_and(|statement| statement.file == span.file);
     let broken: BTreeSet<usize> = reported
         .iter()
-        .filter(|d| d.severity == Severity::Error && d.primary.span.file == ast.file)
+        .filter(|d| d.severity == Severity::Error && same_file(d.primary.span))
         .filter_map(|d| statement_of(d.primary.span))
         .collect();
     let follows = |d: &Diagnostic| {
-        d.primary.span.file == ast.file && statement_of(d.primary.span).is_some_and(|at| broken.contains(&at))
+        same_file(d.primary.span) && statement_of(d.primary.span).is_some_and(|at| broken.contains(&at))
     };
     later.into_iter().filter(|d| !follows(d)).collect()
 }

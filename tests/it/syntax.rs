@@ -401,8 +401,8 @@ fn survives(text: &str) -> Result<(), TestCaseError> {
     for pair in ast.statements.windows(2) {
         prop_assert!(pair[0].span.start <= pair[1].span.start, "statements out of order in {text:?}");
     }
-    let (_, structure) = syntax::nest(&ast);
-    diagnostics.extend(syntax::without_follow_ons(&ast, &diagnostics, structure.clone()));
+    let (_, structure) = syntax::nest(ast.clone());
+    diagnostics.extend(syntax::without_follow_ons(&ast.spans(), &diagnostics, structure.clone()));
     diagnostics.extend(dialect::detect(&map, &ast).diagnostics);
     prop_assert!(diagnostics.iter().all(|d| d.code != diag::Code::Internal), "{text:?}: {diagnostics:?}");
     for d in &diagnostics {
@@ -492,8 +492,8 @@ fn survives_long(text: &str) {
     let mut map = SourceMap::new();
     let file = map.add("x.wml", text);
     let (ast, diagnostics) = syntax::parse(&map, file);
-    let (nodes, structure) = syntax::nest(&ast);
-    let later = syntax::without_follow_ons(&ast, &diagnostics, structure);
+    let (nodes, structure) = syntax::nest(ast.clone());
+    let later = syntax::without_follow_ons(&ast.spans(), &diagnostics, structure);
     let shown: Vec<_> = diagnostics.iter().take(3).chain(later.iter().take(3)).cloned().collect();
     assert!(!diag::render(&map, &shown, Style::Plain).is_empty() || shown.is_empty());
     assert!(syntax::print(&ast).len() < 100 * text.len() + 100);
@@ -595,8 +595,8 @@ fn one_mistake_is_one_error() {
         let mut map = SourceMap::new();
         let file = map.add("x.wml", &bad);
         let (ast, mut diagnostics) = syntax::parse(&map, file);
-        let structure = syntax::nest(&ast).1;
-        diagnostics.extend(syntax::without_follow_ons(&ast, &diagnostics, structure));
+        let structure = syntax::nest(ast.clone()).1;
+        diagnostics.extend(syntax::without_follow_ons(&ast.spans(), &diagnostics, structure));
         // `size` alone is a switch, which only `model` knows to be wrong.
         let expected = usize::from(to != "size");
         let drawn = diag::render(&map, &diagnostics, Style::Plain);

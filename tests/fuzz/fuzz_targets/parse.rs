@@ -12,7 +12,7 @@ fuzz_target!(|text: &str| {
     let file = map.add("fuzz.wml", text);
     let (ast, found) = syntax::parse(&map, file);
     let _ = diag::render(&map, &found, Style::Plain);
-    let _ = syntax::nest(&ast);
+    let _ = syntax::nest(ast.clone());
     let _ = syntax::dialect::detect(&map, &ast);
     if found.is_empty() {
         let printed = syntax::print(&ast);
