@@ -123,7 +123,7 @@ pub trait Stateless: Send + Sync + std::fmt::Debug {
     fn effects(&self) -> Effects {
         Effects::default()
     }
-    /// See [`Op::brief`].
+    /// See [`Op::non_blocking`].
     fn non_blocking(&self) -> bool {
         false
     }

@@ -68,7 +68,7 @@ impl Backend {
         Self::Pool { jobs: pool.jobs(), answer, completions, seen: VecDeque::with_capacity(1) }
     }
 
-    /// `watched`: see [`RingBack`].
+    /// `watched`: see [`RingBackend`].
     pub(super) fn ring(depth: usize, watched: bool, buffers: &[MapSlice]) -> Result<Self, Errno> {
         Ok(Self::Ring(Box::new(RingBackend::new(depth, watched, buffers)?)))
     }
