@@ -14,6 +14,7 @@ use crate::session::Front;
 use crate::source::SourceMap;
 use crate::util::{count, printable, size};
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
 
 /// Prints an error, and what to do about it.
 pub(super) fn error(text: &str, help: Option<&str>) {
@@ -155,7 +156,7 @@ impl Front for Console {
         self.report(&mut |report, out| report.end(document, out));
     }
 
-    fn run_started(&mut self, document: &Document, run: &Run, seconds: Option<f64>) {
+    fn run_started(&mut self, document: &Document, run: &Run, length: Option<Duration>) {
         self.progress.finish();
         if self.quiet {
             return;
@@ -164,7 +165,7 @@ impl Front for Console {
         let bytes: u64 = run.filesets.iter().map(|f| f.bytes).sum();
         let place = places(&run.environment.mounts);
         let multiple = if memory > 0 { bytes as f64 / memory as f64 } else { 0.0 };
-        let time = seconds.map_or("until it is done".to_owned(), |s| format!("for {s} s"));
+        let time = length.map_or("until it is done".to_owned(), |length| format!("for {} s", length.as_secs_f64()));
         notice(&format!(
             "running {time}: {}, {} on {place}, {} = {multiple:.2} × memory",
             count::count(run.processes, "process"),

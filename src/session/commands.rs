@@ -92,11 +92,11 @@ impl Session {
             }
             CommandKind::Sleep(seconds) => return Ok(self.sleep(self.seconds(seconds)?, front)),
             CommandKind::Warmup(seconds) => {
-                let seconds = self.seconds(seconds)?;
+                let length = self.seconds(seconds)?;
                 if self.live.is_some() {
-                    return Ok(self.sleep(seconds, front));
+                    return Ok(self.sleep(length, front));
                 }
-                self.warm_next = Some(seconds);
+                self.warm_next = Some(length);
             }
             CommandKind::System(text) => return self.system(text, span, front),
             CommandKind::Echo(text) | CommandKind::Log(text) => {
@@ -198,9 +198,10 @@ impl Session {
         Ok(Status::Done)
     }
 
-    pub(super) fn seconds(&self, seconds: &Spanned<Expr>) -> Result<f64, Box<Diagnostic>> {
+    /// A length of time that a script gives in seconds: 0 to 10⁹.
+    pub(super) fn seconds(&self, seconds: &Spanned<Expr>) -> Result<Duration, Box<Diagnostic>> {
         let value = model::eval(seconds, &self.scope).map_err(Box::new)?;
-        value.as_f64().filter(|s| (0.0..=1e9).contains(s)).ok_or_else(|| {
+        value.as_f64().filter(|s| (0.0..=1e9).contains(s)).map(Duration::from_secs_f64).ok_or_else(|| {
             Box::new(
                 Diagnostic::error(
                     Code::WrongType,
@@ -229,12 +230,11 @@ impl Session {
         span: Span,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
-        let asked = seconds;
-        let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
-        if self.only_loaded("run", asked, front) {
+        let length = seconds.map(|s| self.seconds(s)).transpose()?.filter(|length| !length.is_zero());
+        if self.only_loaded("run", seconds, front) {
             return Ok(Status::Done);
         }
-        Ok(self.run_with(RunTime { seconds, as_is }, None, span, front))
+        Ok(self.run_with(RunTime { length, as_is }, None, span, front))
     }
 
     /// Whether the command stands in a text that is only loaded: then its time becomes the default.
@@ -243,25 +243,21 @@ impl Session {
             return false;
         }
         if let Some(asked) = seconds
-            && let Ok(seconds) = self.seconds(asked)
-            && seconds > 0.0
+            && let Ok(length) = self.seconds(asked)
+            && !length.is_zero()
         {
+            let seconds = length.as_secs_f64();
             self.default_seconds = Some(asked.clone());
             front.note(&format!("`{word}` of {seconds} s in a loaded text: that is now the default run time"));
         }
         true
     }
 
-    /// A run from the prompt, or of a script.
-    pub fn run_now(&mut self, seconds: Option<f64>, front: &mut dyn Front) -> Status {
-        self.run(seconds, Span::default(), front)
-    }
-
-    fn sleep(&mut self, seconds: f64, front: &mut dyn Front) -> Status {
+    fn sleep(&mut self, length: Duration, front: &mut dyn Front) -> Status {
         if self.live.is_some() {
-            return self.sleep_live(seconds, front);
+            return self.sleep_live(length, front);
         }
-        let until = Instant::now() + Duration::from_secs_f64(seconds);
+        let until = Instant::now() + length;
         while Instant::now() < until {
             let signal = self.interrupt.load(SeqCst);
             if signal != 0 {

@@ -5,6 +5,7 @@ use crate::disk::prepare::{Progress, Quiet};
 use crate::result::{Document, Run};
 use crate::runtime::Tick;
 use crate::source::SourceMap;
+use std::time::Duration;
 
 /// The front end. All of it is a courtesy: a silent one loses no result, and what it does not take up is not shown.
 pub trait Front {
@@ -27,7 +28,7 @@ pub trait Front {
     /// A report ends, after the last run.
     fn end(&mut self, _document: &Document) {}
     /// A run begins: its entry so far, and how long it is to take.
-    fn run_started(&mut self, _document: &Document, _run: &Run, _seconds: Option<f64>) {}
+    fn run_started(&mut self, _document: &Document, _run: &Run, _length: Option<Duration>) {}
     /// A live run, each interval: the timeline's newest piece is the last of `run.intervals`.
     fn run_ticks(&mut self, _run: &Run, _tick: &Tick<'_>) {}
     /// A run has ended; it is the last of the document.

@@ -61,7 +61,7 @@ pub(super) struct Live {
     cpu: (u64, u64),
     system: Option<f64>,
     started_at: String,
-    requested: Option<f64>,
+    requested: Option<Duration>,
     timeline: RunTimeline,
     /// The newest intervals, for the live view.
     recent: Vec<Interval>,
@@ -118,29 +118,25 @@ impl Session {
 
     /// `sleep` while processes live. Between `stats clear` and `stats snap` it is the measured time, which the command line
     /// may replace.
-    pub(super) fn sleep_live(&mut self, seconds: f64, front: &mut dyn Front) -> Status {
+    pub(super) fn sleep_live(&mut self, length: Duration, front: &mut dyn Front) -> Status {
         let Some(mut live) = self.live.take() else { return Status::Done };
-        let seconds = match self.settings.runtime {
-            Some(runtime) if live.measuring => runtime.as_secs_f64(),
-            _ => seconds,
-        };
-        let mut run = self.new_run(&live.ready, &live.running, live.measuring.then_some(seconds));
+        let length = self.settings.runtime.filter(|_| live.measuring).unwrap_or(length);
+        let mut run = self.new_run(&live.ready, &live.running, live.measuring.then_some(length));
         run.intervals = std::mem::take(&mut live.recent);
         if live.measuring {
-            live.requested = Some(live.requested.unwrap_or(0.0) + seconds);
-            front.run_started(&self.document, &run, Some(seconds));
+            live.requested = Some(live.requested.unwrap_or_default() + length);
+            front.run_started(&self.document, &run, Some(length));
         }
         let running = &live.running;
         let elapsed = Duration::from_nanos(running.ns(running.from(), Clock::get().raw()));
         let (heard, timeline) = (&live.heard, &mut live.timeline);
-        let waited =
-            running.wait(Some(elapsed + Duration::from_secs_f64(seconds)), self.settings.interval, &mut |tick| {
-                heard.show(&mut |message| front.note(message));
-                if timeline.look(tick.running, &mut run.intervals) {
-                    front.run_ticks(&run, tick);
-                }
-                true
-            });
+        let waited = running.wait(Some(elapsed + length), self.settings.interval, &mut |tick| {
+            heard.show(&mut |message| front.note(message));
+            if timeline.look(tick.running, &mut run.intervals) {
+                front.run_ticks(&run, tick);
+            }
+            true
+        });
         live.recent = run.intervals;
         let status = match &waited.ended {
             Ended::Time => Status::Done,
@@ -302,20 +298,20 @@ impl Session {
         span: Span,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
-        const PERIOD: f64 = 10.0;
+        const PERIOD: Duration = Duration::from_secs(10);
         let (period, reset) = match period {
             None => (PERIOD, false),
             Some(other) => match model::eval(other, &self.scope).map_err(Box::new)? {
-                ModelValue::Int(n @ ..0) => (-(n as f64), true),
+                ModelValue::Int(n @ ..0) => (Duration::from_secs(n.unsigned_abs().min(1_000_000_000)), true),
                 _ => (self.seconds(other)?, false),
             },
         };
         if self.only_loaded("psrun", seconds, front) {
             return Ok(Status::Done);
         }
-        let seconds = seconds.map(|s| self.seconds(s)).transpose()?.filter(|s| *s > 0.0);
-        let periodic = Periodic::new(if period > 0.0 { period } else { PERIOD }, reset);
-        let time = RunTime { seconds, as_is };
+        let length = seconds.map(|s| self.seconds(s)).transpose()?.filter(|length| !length.is_zero());
+        let periodic = Periodic::new(if period.is_zero() { PERIOD } else { period }, reset);
+        let time = RunTime { length, as_is };
         Ok(self.run_with(time, Some(periodic), span, front))
     }
 }

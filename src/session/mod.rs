@@ -58,7 +58,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How a command ended; the worst of all is the exit status.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -117,7 +117,7 @@ pub struct Session {
     load_cost: usize,
     /// The time of a `run N` in a text that was only loaded.
     default_seconds: Option<Spanned<Expr>>,
-    warm_next: Option<f64>,
+    warm_next: Option<Duration>,
     /// A run has been made: a script without any gets one.
     has_run: bool,
     quit: bool,

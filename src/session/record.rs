@@ -135,9 +135,9 @@ pub(super) struct Periodic {
 }
 
 impl Periodic {
-    /// Each `seconds`; with `reset` for its own period only.
-    pub(super) fn new(seconds: f64, reset: bool) -> Self {
-        let period_ns = ((seconds * 1e9) as u64).max(1);
+    /// Each `period`; with `reset` for its own period only.
+    pub(super) fn new(period: Duration, reset: bool) -> Self {
+        let period_ns = (period.as_nanos() as u64).max(1);
         Self { period_ns, next_ns: period_ns, reset, last: None }
     }
 
@@ -197,7 +197,7 @@ fn fill_figures(run: &mut Run, snapshots: &[Snapshot], seconds: f64, cpu: CpuTim
 
 impl Session {
     /// The entry of a run before it begins: what is asked for, and where.
-    pub(super) fn new_run(&mut self, ready: &Ready, running: &Running, seconds: Option<f64>) -> Run {
+    pub(super) fn new_run(&mut self, ready: &Ready, running: &Running, length: Option<Duration>) -> Run {
         let real = self.settings.engine.real();
         let paths: Vec<_> = ready.sets.iter().map(|s| s.spec.root()).collect();
         self.learn_paths(&paths);
@@ -214,7 +214,7 @@ impl Session {
             variables.entry(name).and_modify(|value| *value = super::publish::ENVIRONMENT.into());
         }
         let mut run = Run {
-            requested_seconds: seconds,
+            requested_seconds: length.map(|length| length.as_secs_f64()),
             environment: ready.place.run.clone(),
             as_is: ready.as_is,
             variables,

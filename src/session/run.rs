@@ -27,13 +27,13 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RunTime {
     /// As the command says; `None` if it says nothing.
-    pub(super) seconds: Option<f64>,
+    pub(super) length: Option<Duration>,
     /// It goes on from the files that are there.
     pub(super) as_is: bool,
 }
 
-/// Seconds of a run whose script and command line say nothing.
-const DEFAULT_SECONDS: f64 = 60.0;
+/// How long a run takes whose script and command line say nothing.
+const DEFAULT: Duration = Duration::from_mins(1);
 
 /// Bytes of the stack of the thread that passes signals on.
 const WATCHER_STACK: usize = 64 << 10;
@@ -51,25 +51,20 @@ struct End {
 impl Session {
     /// How long a run is to take: the command line's time, else the script's, else 60 s; and for scripts that end by
     /// themselves no limit.
-    fn limit(&self, seconds: Option<f64>, front: &mut dyn Front) -> Option<f64> {
-        if let Some(runtime) = self.settings.runtime {
-            return Some(runtime.as_secs_f64());
-        }
+    fn limit(&self, length: Option<Duration>, front: &mut dyn Front) -> Option<Duration> {
         // A default of a loaded text is worth what its variables are worth now.
-        let default = || self.default_seconds.as_ref().and_then(|s| self.seconds(s).ok()).filter(|s| *s > 0.0);
-        if let Some(seconds) = seconds.or_else(default) {
-            return Some(seconds);
+        let default = || self.default_seconds.as_ref().and_then(|s| self.seconds(s).ok()).filter(|s| !s.is_zero());
+        let given = self.settings.runtime.or(length).or_else(default);
+        if given.is_some() || self.mode != crate::model::QuitMode::Timeout {
+            return given;
         }
-        if self.mode != crate::model::QuitMode::Timeout {
-            return None;
-        }
-        front.note(&format!("no run time is given: {DEFAULT_SECONDS} s (`--runtime` changes it)"));
-        Some(DEFAULT_SECONDS)
+        front.note(&format!("no run time is given: {} s (`--runtime` changes it)", DEFAULT.as_secs()));
+        Some(DEFAULT)
     }
 
     /// A run from start to end.
-    pub(super) fn run(&mut self, seconds: Option<f64>, span: Span, front: &mut dyn Front) -> Status {
-        self.run_with(RunTime { seconds, as_is: false }, None, span, front)
+    pub(super) fn run(&mut self, length: Option<Duration>, span: Span, front: &mut dyn Front) -> Status {
+        self.run_with(RunTime { length, as_is: false }, None, span, front)
     }
 
     pub(super) fn run_with(
@@ -88,7 +83,7 @@ impl Session {
         let status = match self.get_ready(time.as_is, span, front) {
             Ok(mut ready) => {
                 self.bound_trace(ready.plan.n_threads(), front);
-                let limit = self.limit(time.seconds, front);
+                let limit = self.limit(time.length, front);
                 self.measure(&mut ready, limit, report, front)
             }
             Err(status) => status,
@@ -266,7 +261,7 @@ impl Session {
     fn measure(
         &mut self,
         ready: &mut Ready,
-        limit: Option<f64>,
+        length: Option<Duration>,
         mut periodic: Option<record::Periodic>,
         front: &mut dyn Front,
     ) -> Status {
@@ -274,9 +269,8 @@ impl Session {
             Ok(started) => started,
             Err(status) => return status,
         };
-        let warmup = self.warm_next.take().map_or(self.settings.warmup, Duration::from_secs_f64);
-        let length = limit.map(Duration::from_secs_f64);
-        let mut run = self.new_run(ready, &running, limit);
+        let warmup = self.warm_next.take().unwrap_or(self.settings.warmup);
+        let mut run = self.new_run(ready, &running, length);
         ready.cache.start_counting();
         let opened = running.open(length.map(|l| l + warmup));
         run.started_at = record::now();
@@ -285,7 +279,7 @@ impl Session {
             let timeline = record::RunTimeline::new(&running, self.settings.interval);
             return self.conclude(ready, running, run, End { waited, timeline, cpu: CpuTime::default() }, front);
         }
-        front.run_started(&self.document, &run, limit);
+        front.run_started(&self.document, &run, length);
         if !warmup.is_zero() {
             let waited = running.wait(Some(warmup), self.settings.interval, &mut |_| true);
             if waited.ended != Ended::Time {

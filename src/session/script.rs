@@ -288,7 +288,7 @@ impl Session {
         }
         let default = self.default_seconds.as_ref().map(|s| spelled(&self.map, s));
         let last = self.shell.last_run;
-        let seconds = last.and_then(|run| run.seconds).map(|s| s.to_string()).or(default);
+        let seconds = last.and_then(|run| run.length).map(|length| length.as_secs_f64().to_string()).or(default);
         let as_is = if last.is_some_and(|run| run.as_is) { " as-is" } else { "" };
         if let Some(seconds) = seconds.filter(|_| !d.processes.is_empty()) {
             out.push(format!("\nrun {seconds}{as_is}\n"));

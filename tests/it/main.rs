@@ -45,6 +45,7 @@ mod mutants;
 mod outputs;
 mod ownership;
 mod panics;
+mod paths;
 mod promises;
 mod rates;
 mod repl;
