@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::cmd::{Wml, binary, count, flowops, has, skip};
 
 /// The function whose instructions are counted, with all that it calls.
-const LOOP: &str = "*worker::turn*";
+const LOOP: &str = "*worker::iterate";
 
 /// Whether there is a release build to count in, and something to count with.
 fn available(test: &str) -> bool {
