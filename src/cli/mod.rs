@@ -78,7 +78,7 @@ fn find(name: &str) -> Option<library::FoundScript> {
             }
         };
     }
-    match library::find(name, None) {
+    match library::find_named(name) {
         Ok(found) => Some(found),
         Err(library::NotFound::Unreadable(path, e)) => {
             console::error(&format!("{} can't be read: {e}", path.display()), Some(library::help(&e)));

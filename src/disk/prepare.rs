@@ -234,7 +234,8 @@ pub fn prepare(
     match done {
         Ok(quiesced) => Ok(works.into_iter().map(|work| work.finish(quiesced)).collect()),
         Err(e) => {
-            for work in works {
+            // Backwards: what one made may lie in what another made before.
+            for work in works.into_iter().rev() {
                 if work.begun { work.root.close() } else { work.root.give_up() }
             }
             Err(e)

@@ -42,6 +42,8 @@ pub(super) struct Root {
     pub(super) fresh: bool,
     /// What is to be said about its place.
     pub(super) note: Option<String>,
+    /// Directories above it that this very call made, the lowest first.
+    above: Vec<PathBuf>,
 }
 
 /// Which marker it is, and when it was last written or touched: as long as that is the same, nobody else has changed the tree.
@@ -70,24 +72,64 @@ pub(super) struct Unmarked {
 /// Opens, makes or marks the root of a set.
 pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
     let (above_path, name) = spec.place().ok_or_else(|| Error::Name { set: spec.name.clone() })?;
-    let path = spec.root();
-    std::fs::create_dir_all(&above_path)
-        .map_err(|e| Error::call(&spec.name, "make", &above_path, Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
     let name = CString::new(name).map_err(|_| Error::Name { set: spec.name.clone() })?;
+    let mut made = Vec::new();
+    let taken = make_all(&above_path, &mut made)
+        .map_err(|e| Error::call(&spec.name, "make", &above_path, Errno::from_io_error(&e).unwrap_or(Errno::IO)))
+        .and_then(|()| take_in(spec, &above_path, &name));
+    match taken {
+        Ok(Taken::Ours(mut root)) => {
+            root.above = made;
+            Ok(Taken::Ours(root))
+        }
+        Ok(unmarked) => Ok(unmarked),
+        Err(e) => {
+            remove_empty(&made);
+            Err(e)
+        }
+    }
+}
+
+/// Makes a directory and those above it that are not there; adds what it makes to `made`, the lowest first.
+fn make_all(dir: &Path, made: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
+    for dir in missing.into_iter().rev() {
+        match std::fs::create_dir(dir) {
+            Ok(()) => made.insert(0, dir.to_owned()),
+            // Somebody else has made it meanwhile.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+            Err(e) => {
+                remove_empty(made);
+                made.clear();
+                return Err(e);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes directories, up to the first that is not empty.
+fn remove_empty(dirs: &[PathBuf]) {
+    let _ = dirs.iter().try_for_each(std::fs::remove_dir);
+}
+
+/// The same in the directory above it.
+fn take_in(spec: &FilesetSpec, above_path: &Path, name: &std::ffi::CStr) -> Result<Taken, Error> {
+    let path = spec.root();
     let call = |call, e| Error::call(&spec.name, call, &path, e);
-    let above = fd::open_path(&above_path, PLACE, Mode::empty()).map_err(|e| call("open", e))?;
+    let above = fd::open_path(above_path, PLACE, Mode::empty()).map_err(|e| call("open", e))?;
     let above = walk::Closing(above);
-    let _lock = ParentLock::take(&above_path);
-    let made_root = match fd::mkdir_at(above.0, &name, DIR_MODE) {
+    let _lock = ParentLock::take(above_path);
+    let made_root = match fd::mkdir_at(above.0, name, DIR_MODE) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(e) => return Err(call("make", e)),
     };
     let taken =
-        open_root(&spec.name, &path, above.0, &name).and_then(|root| take_open(&spec.name, path, root, made_root));
+        open_root(&spec.name, &path, above.0, name).and_then(|root| take_open(&spec.name, path, root, made_root));
     if taken.is_err() && made_root {
         // Fails, and should, if anything is in it.
-        let _ = fd::rmdir_at(above.0, &name);
+        let _ = fd::rmdir_at(above.0, name);
     }
     taken
 }
@@ -192,6 +234,7 @@ fn write_marker(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bo
                 marker,
                 fresh: true,
                 note: None,
+                above: Vec::new(),
             })
         }
         Err(e) => {
@@ -276,7 +319,17 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
     match read() {
         Ok((marker, note)) => {
             let (set, path) = (marker.set.clone(), path.to_owned());
-            Ok(Some(Root { set, path, device: device(root), fd: root, lock, marker, fresh: false, note }))
+            Ok(Some(Root {
+                set,
+                path,
+                device: device(root),
+                fd: root,
+                lock,
+                marker,
+                fresh: false,
+                note,
+                above: Vec::new(),
+            }))
         }
         Err(e) => {
             fd::unlock(lock);
@@ -347,12 +400,14 @@ impl Root {
     }
 
     /// Undoes what [`take`] did, where it made or marked something and nothing came of it.
-    pub(super) fn give_up(self) {
+    pub(super) fn give_up(mut self) {
+        let above = std::mem::take(&mut self.above);
         if self.fresh {
             self.unmark();
         } else {
             self.close();
         }
+        remove_empty(&above);
     }
 
     /// Takes the marker away, and the root directory too if it was ours and is empty. Returns whether it is gone.

@@ -91,12 +91,18 @@ impl Group {
         }
     }
 
-    /// Ends the whole group: asks it to, and after `patience` does it.
-    pub fn end(&mut self, patience: Duration) {
+    /// Ends the whole group: asks it to, and after `patience` does it. False if the kernel holds the command in a wait that can't be
+    /// killed: it ends when that does.
+    pub fn end(&mut self, patience: Duration) -> bool {
         signal(self.id, libc::SIGTERM);
         let _ = self.wait(patience);
         signal(self.id, libc::SIGKILL);
-        let _ = self.child.wait();
+        !matches!(self.wait(patience), Ok(None))
+    }
+
+    /// The number of the command's process, which is that of the group.
+    pub fn id(&self) -> i32 {
+        self.id
     }
 }
 
@@ -186,7 +192,7 @@ mod tests {
         }
         assert_eq!(group.wait(Duration::ZERO).unwrap(), None);
         let sleeper: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
-        group.end(Duration::from_secs(5));
+        assert!(group.end(Duration::from_secs(5)));
         let gone = || std::fs::read_to_string(format!("/proc/{sleeper}/stat")).map_or(true, |s| s.contains(") Z"));
         while !gone() {
             assert!(start.elapsed() < Duration::from_secs(20), "the child of the command lives");

@@ -121,12 +121,26 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
         match fs::read_link(&path) {
+            Ok(_) if is_planted(&path)? => {
+                let message = format!("`{}` is a link that somebody else put into a shared directory", path.display());
+                return Err(io::Error::new(ErrorKind::PermissionDenied, message));
+            }
             Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
             Err(_) => return Ok(path),
         }
     }
     // A circle: the system finds the word for it.
     fs::metadata(&path).map(|_| path)
+}
+
+/// Whether a link is one that the kernel does not follow either, if `fs.protected_symlinks` is set: in a directory where anybody may
+/// write (`/tmp`), it is neither this user's nor that of the directory's owner.
+fn is_planted(link: &Path) -> io::Result<bool> {
+    const STICKY_AND_WRITABLE: u32 = 0o1002;
+    let above = link.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (link, above) = (fs::symlink_metadata(link)?, fs::metadata(above)?);
+    let own = [rustix::process::geteuid().as_raw(), above.uid()].contains(&link.uid());
+    Ok(above.mode() & STICKY_AND_WRITABLE == STICKY_AND_WRITABLE && !own)
 }
 
 /// Opens a pipe or a device. Without a reader a named pipe would wait for one for ever.

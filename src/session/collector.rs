@@ -3,6 +3,7 @@
 //! It is started in a process group of its own, and that group is all that is ended: Filebench 1.4 ended every process of the
 //! user.
 
+use super::{Front, Session};
 use crate::os::child::Group;
 use std::io;
 use std::path::Path;
@@ -25,9 +26,17 @@ impl Collector {
     }
 }
 
-/// Ends it and whatever it has started.
-impl Drop for Collector {
-    fn drop(&mut self) {
-        self.group.end(PATIENCE);
+/// What is said of a command that can't be ended.
+pub(super) fn left_behind(process: i32) -> String {
+    format!("process {process} is still in a call that can't be ended, and is left behind")
+}
+
+impl Session {
+    /// Ends the collector, if there is one, and whatever it has started.
+    pub(super) fn end_collector(&mut self, front: &mut dyn Front) {
+        let Some(mut collector) = self.collector.take() else { return };
+        if !collector.group.end(PATIENCE) {
+            front.note(&left_behind(collector.group.id()));
+        }
     }
 }

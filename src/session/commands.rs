@@ -21,9 +21,13 @@ const LOAD: usize = 4096;
 const MOST_LOADED: usize = 64 << 20;
 
 impl Session {
-    /// Does commands in order, until one fails or says `quit`.
+    /// Does commands in order, until one fails or says `quit`, or a signal comes.
     pub fn commands(&mut self, commands: &[Command], front: &mut dyn Front) -> Status {
         for command in commands {
+            // Loops of commands that wait for nothing would never see it.
+            if self.signal() != 0 {
+                return Status::Interrupted(self.signal());
+            }
             let status = self.command(command, front);
             if status != Status::Done || self.quit {
                 return status;
@@ -299,7 +303,7 @@ impl Session {
         let command = self.text(text)?;
         // It may have done anything to the trees, and mounted others.
         self.distrust_sets();
-        match self.run_to_end(&command) {
+        match self.run_to_end(&command, front) {
             Ok(None) => return Ok(Status::Interrupted(self.signal())),
             Ok(Some(status)) if status.success() => return Ok(Status::Done),
             Ok(Some(status)) => {
@@ -315,7 +319,7 @@ impl Session {
     }
 
     /// Runs a command to its end, or to the first signal, which ends it too: then `None`.
-    fn run_to_end(&self, command: &str) -> std::io::Result<Option<std::process::ExitStatus>> {
+    fn run_to_end(&self, command: &str, front: &mut dyn Front) -> std::io::Result<Option<std::process::ExitStatus>> {
         const LOOK: Duration = Duration::from_millis(50);
         const PATIENCE: Duration = Duration::from_secs(1);
         let mut group = Group::start(command, false, None)?;
@@ -324,7 +328,9 @@ impl Session {
                 return Ok(Some(status));
             }
             if self.signal() != 0 {
-                group.end(PATIENCE);
+                if !group.end(PATIENCE) {
+                    front.note(&super::collector::left_behind(group.id()));
+                }
                 return Ok(None);
             }
         }

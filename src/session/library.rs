@@ -85,11 +85,20 @@ fn stem(name: &str) -> &str {
 /// Finds a script: a file of that name first (as given, then with `.wml` and `.f`), in `beside` and as a path; then a
 /// shipped personality.
 pub fn find(name: &str, beside: Option<&Path>) -> Result<FoundScript, NotFound> {
+    find_in(name, beside, false)
+}
+
+/// The same of a name that the command line gives: it may be a pipe, and whoever gives one waits for its writer.
+pub fn find_named(name: &str) -> Result<FoundScript, NotFound> {
+    find_in(name, None, true)
+}
+
+fn find_in(name: &str, beside: Option<&Path>, pipes: bool) -> Result<FoundScript, NotFound> {
     let candidates = [name.to_owned(), format!("{name}.wml"), format!("{name}.f")];
     let places = beside.map(|dir| candidates.iter().map(|c| dir.join(c)).collect::<Vec<_>>()).unwrap_or_default();
     let mut in_the_way = None;
     for path in places.into_iter().chain(candidates.iter().map(PathBuf::from)) {
-        match script_at(&path) {
+        match script_at(&path, pipes) {
             Ok(true) => {
                 return match std::fs::File::open(&path).and_then(read_bytes) {
                     Ok(bytes) => Ok(FoundScript::new(path.display().to_string(), bytes, Some(path))),
@@ -127,9 +136,9 @@ pub fn is_elsewhere(name: &str, beside: Option<&Path>) -> bool {
 }
 
 /// Whether there is a script at a path; an error if something else is, or if nobody may look.
-fn script_at(path: &Path) -> io::Result<bool> {
+fn script_at(path: &Path, pipes: bool) -> io::Result<bool> {
     match std::fs::metadata(path) {
-        Ok(meta) if meta.is_file() || meta.file_type().is_fifo() => Ok(true),
+        Ok(meta) if meta.is_file() || (pipes && meta.file_type().is_fifo()) => Ok(true),
         Ok(meta) if meta.is_dir() => Err(ErrorKind::IsADirectory.into()),
         Ok(_) => Err(io::Error::new(ErrorKind::InvalidInput, "it is no file")),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),

@@ -191,7 +191,7 @@ impl Session {
                 }
                 let command = self.text(command)?;
                 // Only one at a time, as in Filebench.
-                self.collector = None;
+                self.end_collector(front);
                 match Collector::start(&command, &self.results_dir()) {
                     Ok(collector) => self.collector = Some(collector),
                     Err(e) => front.note(&format!("`{command}` can't be started: {e}")),
@@ -219,7 +219,7 @@ impl Session {
 
     /// `stats snap`: the measurement so far becomes a run of the result.
     fn snap(&mut self, front: &mut dyn Front) -> Status {
-        self.collector = None;
+        self.end_collector(front);
         let Some(mut live) = self.live.take() else {
             front.note("no processes live: `stats snap` has nothing to show");
             return Status::Done;

@@ -7,7 +7,7 @@
 use super::{Session, Settings};
 use crate::result::texts::TextField;
 use crate::result::{Environment, Run, Script};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// Stands for what is made of the environment.
 pub(super) const ENVIRONMENT: &str = "(environment)";
@@ -33,6 +33,24 @@ pub(super) fn without_environment(text: &str, values: &[String], prose: bool) ->
         }
     }
     out
+}
+
+/// What becomes of a value in a path: without doubled and closing slashes and `.`; and without `..`.
+fn as_paths(value: &str) -> Vec<String> {
+    if !value.contains('/') {
+        return Vec::new();
+    }
+    let parts = Path::new(value).components();
+    let mut resolved = PathBuf::new();
+    for part in parts.clone() {
+        match part {
+            Component::ParentDir => drop(resolved.pop()),
+            Component::CurDir => {}
+            part => resolved.push(part),
+        }
+    }
+    let clean: PathBuf = parts.collect();
+    [clean, resolved].iter().map(|path| path.display().to_string()).filter(|path| path != value).collect()
 }
 
 /// Replaces a text where it is a word or several: no letter or digit touches it.
@@ -171,6 +189,7 @@ impl Session {
             return Vec::new();
         }
         let mut values = self.scope.environment();
+        values.extend(values.clone().iter().flat_map(|value| as_paths(value)));
         values.retain(|value| !value.is_empty() && !ENVIRONMENT.contains(value.as_str()));
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         values
@@ -258,7 +277,7 @@ pub fn sha256(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{absolute_paths_replaced, option, without_environment, words_replaced};
+    use super::{absolute_paths_replaced, as_paths, option, without_environment, words_replaced};
 
     #[test]
     fn values_of_the_environment_are_replaced() {
@@ -270,6 +289,14 @@ mod tests {
         );
         assert_eq!(without_environment("8080 files of ab", &values, true), "8080 files of ab");
         assert_eq!(words_replaced("aa a", "a", "b"), "aa b");
+    }
+
+    #[test]
+    fn a_value_is_known_as_it_stands_in_a_path() {
+        assert_eq!(as_paths("a//b/./c/"), ["a/b/c", "a/b/c"]);
+        assert_eq!(as_paths("../a/../secret"), ["secret"]);
+        assert_eq!(as_paths("/a/../secret/"), ["/a/../secret", "/secret"]);
+        assert!(as_paths("/a/b").is_empty() && as_paths("..").is_empty());
     }
 
     #[test]

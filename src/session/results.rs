@@ -60,7 +60,7 @@ impl Session {
     /// The session ends: live processes are stopped, directories of its own removed, the result written for good.
     pub fn finish(mut self, front: &mut dyn Front) -> Status {
         let mut status = self.shutdown_processes(front);
-        self.collector = None;
+        self.end_collector(front);
         self.note_status(status);
         // Before the trees: their file system may not answer.
         status = status.max(self.finish_json(front));

@@ -391,6 +391,21 @@ fn values_of_the_environment_are_in_no_result() {
     assert!(output.stdout.contains(SECRET), "{}", output.stdout);
 }
 
+/// A path has no doubled slashes, and where it leads is written without `..`.
+#[test]
+fn values_of_the_environment_are_masked_as_they_stand_in_paths() {
+    for value in ["s3cr3t//0f/./the-env/", "../files/s3cr3t-0f-the-env"] {
+        let script = named("s", "p", "t", "f").replace("path=$dir", "path=\"$dir/$(SECRET)\"");
+        let call = Wml::new().file("x.wml", &script).folder("files").env("SECRET", value);
+        let call = call.args(["x.wml", "--no-quiesce", "--dir", "files", "--trace", "trace.txt:5"]);
+        let output = call.result().run().exits(0);
+        for file in ["result.json", "trace.txt"] {
+            let text = fs::read_to_string(output.dir().join(file)).unwrap();
+            assert!(!text.contains("s3cr3t") && text.contains("(environment)"), "{value}: {file}\n{text}");
+        }
+    }
+}
+
 #[test]
 fn a_redacted_result_names_no_machine_and_no_path() {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cmd::{Output, Wml};
+use crate::cmd::{Output, Wml, skip, tool};
 use crate::mounts::{Fs, Mount, available};
 use crate::tree::tree;
 
@@ -447,4 +448,37 @@ fn what_is_no_profile_is_refused_at_once() {
     let call = Wml::new().args(["batch", "big.prof"]);
     fs::File::create(call.dir().join("big.prof")).unwrap().set_len((64 << 20) + 1).unwrap();
     assert!(call.run().exits(2).stderr.contains("more than 64 MiB"));
+}
+
+/// As the kernel has it with `fs.protected_symlinks`: elsewhere a user's own link is followed.
+#[test]
+fn a_link_that_somebody_else_put_into_a_shared_directory_is_not_followed() {
+    if !rustix::process::geteuid().is_root() {
+        return skip(
+            "a_link_that_somebody_else_put_into_a_shared_directory_is_not_followed",
+            "only root gives links away",
+        );
+    }
+    for (owner, mode, code) in [(65534, 0o1777, 3), (0, 0o1777, 0), (65534, 0o755, 0)] {
+        for option in [["--json", "shared/out"], ["--trace", "shared/out:5"]] {
+            let call = Wml::new().file("s.wml", DEFINED).file("precious", "mine").folder("shared");
+            let shared = call.dir().join("shared");
+            fs::set_permissions(&shared, fs::Permissions::from_mode(mode)).unwrap();
+            symlink("../precious", shared.join("out")).unwrap();
+            std::os::unix::fs::lchown(shared.join("out"), Some(owner), None).unwrap();
+            let call = call.args(["s.wml", "--engine", "null", "--runtime", "0.1"]).args(option);
+            let output = call.run().exits(code);
+            assert_eq!(text(&output.dir().join("precious")) == "mine", code == 3, "{option:?}\n{}", output.shown());
+        }
+    }
+}
+
+#[test]
+fn a_pipe_is_no_script_to_load() {
+    for stage in [&["check"][..], &["plan"], &[]] {
+        let call = Wml::new().file("s.wml", "load \"./pipe\"\nrun 1\n");
+        tool("mkfifo", &[call.dir().join("pipe").to_str().unwrap()]);
+        let output = call.args(stage).args(["s.wml"]).timeout(Duration::from_secs(30)).run().exits(2);
+        assert!(output.stderr.contains("it is no file"), "{}", output.shown());
+    }
 }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::cmd::{Running, Wml, binary, memory, number, short_or_long};
+use crate::cmd::{Running, Wml, binary, has, memory, number, short_or_long, tool};
+use crate::mounts::{self, Fs, Mount};
 
 /// Whether a process is there that is no zombie.
 fn lives(pid: &str) -> bool {
@@ -242,4 +243,64 @@ fn whenever_it_is_killed_nothing_foreign_changes_and_the_next_run_works() {
             assert!(whole.is_ok(), "half a result\n{}", shown(&first));
         }
     }
+}
+
+/// Thaws a file system when a test ends.
+struct Thaw(String);
+
+impl Drop for Thaw {
+    fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").args(["--unfreeze", &self.0]).output();
+    }
+}
+
+/// A command that writes to a frozen file system can't be killed. The program ends without it, and with its result.
+#[test]
+fn a_command_that_the_kernel_holds_is_left_behind() {
+    const TEST: &str = "a_command_that_the_kernel_holds_is_left_behind";
+    if !mounts::available(TEST, &[Fs::Ext4]) || !has("fsfreeze") {
+        return;
+    }
+    let mount = Mount::new(Fs::Ext4, 64 << 20);
+    let at = mount.dir().to_str().unwrap().to_owned();
+    let command = format!("echo \\$\\$ > new; mv new pid; echo text > {at}/x");
+    let live =
+        "define process name=p { thread name=t { flowop delay name=d,value=0.001 } }\ncreate processes\nstats clear\n";
+    for script in
+        [format!("system \"{command}\"\n"), format!("{live}stats command \"{command}\"\nsleep 60\nstats snap\n")]
+    {
+        let wml = Wml::new().file("x.wml", &script);
+        let pid = wml.dir().join("pid");
+        let thaw = Thaw(at.clone());
+        tool("fsfreeze", &["--freeze", &at]);
+        let running = wml.args(["x.wml", "--allow-system"]).result().start();
+        wait_for("the command", || pid.exists());
+        let pid = fs::read_to_string(&pid).unwrap().trim().to_owned();
+        let held = || fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") D"));
+        wait_for("the call", held);
+        running.signal(Signal::INT);
+        // The command keeps the pipes of the output: it is not waited for them.
+        wait_for("the end of the program", || !lives(&running.pid().to_string()));
+        assert!(held(), "the command was not held to the end");
+        drop(thaw);
+        let output = running.wait().exits(130);
+        assert!(output.stderr.contains(&format!("process {pid} is still in a call")), "{}", output.shown());
+        assert!(output.dir().join("result.json").exists());
+        wait_for("the end of the command", || !lives(&pid));
+    }
+}
+
+/// Commands that wait for nothing are asked for the end between them.
+#[test]
+fn a_loop_of_commands_ends_with_the_first_signal() {
+    let values = (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let heads: String =
+        ["a", "b", "c", "d", "e"].iter().map(|name| format!("foreach ${name} in {values} {{\n")).collect();
+    let wml = Wml::new().file("x.wml", &format!("{heads}echo \"$a\"\n{}run 1\n", "}\n".repeat(5)));
+    let seen = wml.dir().join("seen");
+    let out = format!("exec \"$0\" \"$@\" > {}", seen.display());
+    let running = wml.under(["sh", "-c", &out]).args(["x.wml", "--quiet"]).start();
+    wait_for("the loop", || fs::metadata(&seen).is_ok_and(|meta| meta.len() > 100));
+    running.signal(Signal::INT);
+    running.wait().exits(130);
 }

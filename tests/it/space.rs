@@ -187,3 +187,20 @@ fn it_is_watched_while_processes_live() {
     assert_eq!(output.only_run()["state"], "low_space", "{}", output.shown());
     small.assert_clean();
 }
+
+/// Neither the roots nor the directories that lead to them.
+#[test]
+fn a_refusal_leaves_no_directory_that_it_made() {
+    let set = |name: &str, path: &str, size: &str| {
+        format!("define fileset name={name},path=\"$dir/{path}\",size={size},entries=1000,dirwidth=20,prealloc\n")
+    };
+    let script = set("first", "x/y", "4k")
+        + &set("second", "x/y/z", "4k")
+        + &set("large", "x/v", "1t")
+        + "define process name=p { thread name=t { flowop statfile name=s,filesetname=first } }\n";
+    let call = Wml::new().file("w.wml", &script).folder("here/x").args(["w.wml", "--runtime", "1", "--dir", "here"]);
+    let output = call.run().exits(3);
+    assert!(output.stderr.contains("not enough room"), "{}", output.shown());
+    let names: Vec<_> = fs::read_dir(output.dir().join("here/x")).unwrap().collect();
+    assert!(names.is_empty(), "{names:?}");
+}
