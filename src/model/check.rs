@@ -6,6 +6,7 @@ use crate::diag::{self, Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::{Kind, SpecTable};
 use crate::syntax::ast::{Variable, VariableForm};
+use indexmap::IndexSet;
 use std::collections::{HashMap, HashSet};
 
 /// Reports what the names of a model lack.
@@ -162,9 +163,9 @@ fn of_flowop(flowop: &FlowopDef, each: &mut dyn FnMut(&str)) {
 
 #[derive(Default)]
 struct DefinedNames {
-    filesets: HashSet<String>,
-    targets: HashSet<String>,
-    variables: HashSet<String>,
+    filesets: IndexSet<String>,
+    targets: IndexSet<String>,
+    variables: IndexSet<String>,
     loads: bool,
     /// A name is given by a variable: it can't be told which names there are.
     open_filesets: bool,
@@ -374,15 +375,13 @@ impl Checker<'_> {
     }
 }
 
-/// The nearest name; of several that are equally near the first in the alphabet.
+/// The nearest name, for the first misspelt ones.
 fn near<'a>(compared: &mut u32, name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     *compared += 1;
     if *compared > MOST_COMPARED {
         return None;
     }
-    let mut sorted: Vec<&str> = known.collect();
-    sorted.sort_unstable();
-    diag::nearest(name, sorted)
+    diag::nearest(name, known)
 }
 
 /// File sets, processes, and threads of a process, need names of their own.

@@ -7,9 +7,10 @@ use super::expr::{self, Expr, Lookup, ModelValue, RandomCall, RandomExpr};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{TextPart, Variable, VariableForm};
+use indexmap::IndexMap;
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// Who set a variable; a later one of these wins.
@@ -72,8 +73,8 @@ impl Binding {
 pub struct Scope {
     /// By the order of their first setting.
     bindings: BTreeMap<u64, Binding>,
-    /// Where each name stands in that order.
-    order: HashMap<String, u64>,
+    /// Where each name stands in that order. An index map keeps the hashes: growing to 800,000 names reads no name again.
+    order: IndexMap<String, u64>,
     next: u64,
     /// `${rate}`, `${stats.iocount}` and the like.
     internal: BTreeMap<String, String>,
@@ -145,7 +146,7 @@ impl Scope {
             (binding.value, binding.by) = (value, by);
         } else {
             self.bindings.remove(&at);
-            self.order.remove(name);
+            self.order.swap_remove(name);
         }
         Some(self.bindings.get(&at))
     }
@@ -205,7 +206,7 @@ impl Scope {
             return HashSet::new();
         }
         let mut made = self.of_environment.clone();
-        let mut readers: HashMap<&str, Vec<&str>> = HashMap::new();
+        let mut readers: IndexMap<&str, Vec<&str>> = IndexMap::new();
         for binding in self.bindings() {
             expr::variables(&binding.value, &mut |v, _| {
                 if self.is_of_environment(v) {
@@ -356,9 +357,9 @@ const MOST_NEAR: u32 = 100;
 /// Values that are known, and what they were made of.
 #[derive(Clone, Default, Debug)]
 struct ScopeValues {
-    known: HashMap<Variable, Result<ModelValue, Box<Diagnostic>>>,
+    known: IndexMap<Variable, Result<ModelValue, Box<Diagnostic>>>,
     /// By name: the variables whose values depend on it.
-    readers: HashMap<String, Vec<Variable>>,
+    readers: IndexMap<String, Vec<Variable>>,
     steps: u64,
     text: u64,
     near: u32,
@@ -381,8 +382,8 @@ impl ScopeValues {
     fn forget(&mut self, name: &str) {
         let mut names = vec![name.to_owned()];
         while let Some(name) = names.pop() {
-            for reader in self.readers.remove(&name).unwrap_or_default() {
-                if self.known.remove(&reader).is_some() {
+            for reader in self.readers.swap_remove(&name).unwrap_or_default() {
+                if self.known.swap_remove(&reader).is_some() {
                     names.push(reader.name);
                 }
             }

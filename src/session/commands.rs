@@ -110,7 +110,7 @@ impl Session {
             CommandKind::Usage(text) => self.usage.push(text.clone()),
             CommandKind::Help => self.help(front),
             CommandKind::Vars => {
-                front.line(&self.script_variables.names().iter().fold(" ".to_owned(), |all, v| all + v + "  "));
+                front.line(&self.script_variables.names().fold(" ".to_owned(), |all, v| all + v + "  "));
             }
             CommandKind::Version => front.line(&format!("wmlrun {}", env!("CARGO_PKG_VERSION"))),
             CommandKind::EventGen(rate) => {

@@ -16,7 +16,7 @@ impl Session {
             if used.contains(name) {
                 continue;
             }
-            let names: Vec<&str> = used.names().iter().map(String::as_str).collect();
+            let names: Vec<&str> = used.names().collect();
             if name == "dir" {
                 let paths: Vec<String> = self.paths(model);
                 problems.push((

@@ -10,6 +10,7 @@ use super::ast::{
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::dialect::Dialect;
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 /// How many signs of each kind a warning marks.
@@ -56,11 +57,16 @@ struct DialectSigns<'a> {
     found: Vec<Sign>,
     /// How many there were of each dialect, unsure and sure.
     counts: [usize; 4],
-    /// Variables that the script sets to numbers.
-    numbers: HashSet<&'a str>,
+    statements: &'a [Statement],
+    /// Variables that the script sets to numbers, once asked for.
+    numbers: OnceCell<HashSet<&'a str>>,
 }
 
 impl DialectSigns<'_> {
+    fn is_number(&self, variable: &str) -> bool {
+        self.numbers.get_or_init(|| self.statements.iter().filter_map(number_set).collect()).contains(variable)
+    }
+
     fn push(&mut self, sign: Sign) {
         // The first few of each kind decide, and are shown.
         let known = usize::from(sign.sure) + 2 * usize::from(sign.dialect == Dialect::Sun);
@@ -99,11 +105,8 @@ pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
         }
         None => {}
     }
-    let mut signs = DialectSigns {
-        numbers: ast.statements.iter().filter_map(number_set).collect(),
-        found: Vec::new(),
-        counts: [0; 4],
-    };
+    let mut signs =
+        DialectSigns { statements: &ast.statements, numbers: OnceCell::new(), found: Vec::new(), counts: [0; 4] };
     for statement in &ast.statements {
         of_statement(statement, &mut signs);
     }
@@ -256,7 +259,7 @@ fn of_value(value: &Value, span: Span, signs: &mut DialectSigns<'_>) {
 fn may_be_path(left: &Spanned<Value>, right: &Spanned<Value>, signs: &DialectSigns<'_>) -> bool {
     let Value::Variable(one) = &left.node else { return false };
     let path = match &right.node {
-        Value::Variable(_) => one.name == "dir" || !signs.numbers.contains(one.name.as_str()),
+        Value::Variable(_) => one.name == "dir" || !signs.is_number(&one.name),
         Value::Number(_) => one.name == "dir",
         _ => false,
     };

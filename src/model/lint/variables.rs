@@ -5,7 +5,8 @@ use crate::diag::{self, Code, Diagnostic};
 use crate::model::expr::{self, Expr};
 use crate::model::{Attrs, Command, CommandKind, FlowopDef, Stats};
 use crate::source::{Span, Spanned};
-use std::collections::{HashMap, HashSet};
+use indexmap::{IndexMap, IndexSet};
+use std::collections::HashSet;
 
 /// Names that are compared with those that are read.
 const NEAR_MISSES: usize = 100;
@@ -18,20 +19,17 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if subject.loads {
         return;
     }
-    let (mut set, mut read) = (Vec::new(), HashSet::new());
+    let (mut set, mut read) = (Vec::new(), IndexSet::new());
     gather(subject.commands, &mut set, &mut read);
-    let names: HashSet<&str> = read.iter().copied().collect();
-    let mut sorted: Vec<&str> = names.iter().copied().collect();
-    sorted.sort_unstable();
-    let mut reported = HashSet::new();
+    let mut reported = IndexSet::new();
     for (name, span) in set {
         if found.len() >= diag::MOST {
             break;
         }
-        if FOR_OTHERS.contains(&name) || names.contains(name) || !reported.insert(name) {
+        if FOR_OTHERS.contains(&name) || read.contains(name) || !reported.insert(name) {
             continue;
         }
-        let near = if found.len() < NEAR_MISSES { sorted.as_slice() } else { &[] };
+        let near = if found.len() < NEAR_MISSES { read.as_slice() } else { Default::default() };
         let d = Diagnostic::warning(Code::UnusedVariable, span, format!("nothing reads `${name}`"))
             .near_variable(name, near.iter().copied());
         diag::push(found, if d.help.is_empty() { d.help("leave it out, or use it") } else { d });
@@ -42,16 +40,19 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 /// `None` if it loads none or several.
 pub(crate) fn read_beside_load(commands: &[Command]) -> Option<HashSet<String>> {
     let loads = commands.iter().filter(|c| matches!(c.kind, CommandKind::Load(_))).count();
-    let mut read = HashSet::new();
+    let mut read = IndexSet::new();
     gather(commands, &mut Vec::new(), &mut read);
     (loads == 1).then(|| read.into_iter().chain(FOR_OTHERS.iter().copied()).map(str::to_owned).collect())
 }
 
 /// Warns of each parameter of a composite that has the name of a variable.
 pub(super) fn shadowed(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let (mut set, mut read) = (Vec::new(), HashSet::new());
+    if subject.composites.iter().all(|composite| composite.parameters.is_empty()) {
+        return;
+    }
+    let (mut set, mut read) = (Vec::new(), IndexSet::new());
     gather(subject.commands, &mut set, &mut read);
-    let mut first_of = HashMap::new();
+    let mut first_of = IndexMap::new();
     for (name, span) in set {
         first_of.entry(name).or_insert(span);
     }
@@ -75,7 +76,7 @@ pub(super) fn shadowed(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-type Reads<'a> = HashSet<&'a str>;
+type Reads<'a> = IndexSet<&'a str>;
 
 /// What commands set, with its place, and what they read.
 fn gather<'a>(commands: &'a [Command], set: &mut Vec<(&'a str, Span)>, read: &mut Reads<'a>) {
