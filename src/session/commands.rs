@@ -1,6 +1,7 @@
 //! What each command does.
 
 use super::run::RunTime;
+use super::watch::Stage;
 use super::{Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{self, Command, CommandKind, Expr, ModelValue, Object, SetBy, Stats};
@@ -378,7 +379,10 @@ impl Session {
 
     fn load_command(&mut self, name: &Spanned<Expr>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let wanted = self.text(name)?;
-        let found = match library::find(&wanted, self.beside.as_deref()) {
+        let reading = self.watch.begin(Stage::Prepare, "reading a script to load", Vec::new(), self.worst.code());
+        let found = library::find(&wanted, self.beside.as_deref());
+        drop(reading);
+        let found = match found {
             Ok(found) => found,
             Err(library::NotFound::Unreadable(path, e)) => {
                 let d =
@@ -484,6 +488,8 @@ impl Session {
             return Ok(made);
         }
         let (path, wanted) = (self.text(path)?, self.text(fstype)?);
+        let here = std::path::absolute(&path).into_iter().collect();
+        let _looking = self.watch.begin(Stage::Prepare, "looking what a path lies on", here, self.worst.code());
         if !std::path::Path::new(&path).exists() {
             front.error(None, &format!("{path} does not exist"), Some("the script's `fscheck` asks what it lies on"));
             return Ok(Status::Refused);

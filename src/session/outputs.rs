@@ -4,6 +4,7 @@
 
 use super::bounded::bounded;
 use super::results::{ANSWER, NO_ANSWER, answer};
+use super::watch::Stage;
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
 use crate::model::Expr;
@@ -17,6 +18,9 @@ impl Session {
     /// Opens the outputs that the command line names: before anything is made, so that a bad path costs nothing. `scripts` are
     /// files that are read.
     pub fn open_outputs(&mut self, scripts: &[PathBuf], front: &mut dyn Front) -> Status {
+        let named = self.settings.json.iter().chain(self.settings.trace.iter().map(|(path, _)| path));
+        let places = named.chain([&self.settings.results]).filter_map(|path| std::path::absolute(path).ok()).collect();
+        let _looking = self.watch.begin(Stage::Prepare, "looking at the outputs", places, self.worst.code());
         let read: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
         let refused = |front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str| {
             let help = format!("give `{option}` another path");

@@ -421,6 +421,28 @@ fn a_frozen_file_system_ends_the_run_with_its_report() {
     assert!(last.contains("is still in its call on") && last.contains(&at), "the last line is {last}");
 }
 
+/// Before anything is made, an output's file system is waited for as that of the file sets is.
+#[test]
+fn an_output_whose_file_system_is_frozen_is_given_up_before_the_run() {
+    const TEST: &str = "an_output_whose_file_system_is_frozen_is_given_up_before_the_run";
+    if !mounts::available(TEST, &[Fs::Ext4]) || !has("fsfreeze") {
+        return;
+    }
+    let mount = Mount::new(Fs::Ext4, 64 << 20);
+    let at = mount.dir().to_str().unwrap().to_owned();
+    for (option, name) in [("--json", "out"), ("--trace", "out:5")] {
+        let out = format!("{at}/{name}");
+        let call = Wml::new().args(["randomread", "--engine", "null", "--prepare-timeout", "1", option, &out]);
+        let thaw = Thaw(at.clone());
+        tool("fsfreeze", &["--freeze", &at]);
+        let running = call.start();
+        wait_until(&running, "the end", || false);
+        drop(thaw);
+        let output = running.wait().exits(3);
+        assert!(output.stderr.contains("looking at the outputs") && output.stderr.contains(&at), "{}", output.shown());
+    }
+}
+
 /// Thaws what may be frozen when a test ends.
 struct Thaw(String);
 
