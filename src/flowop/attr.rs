@@ -4,11 +4,10 @@ use super::args::Args;
 use super::meta::{by_name, named_file, open_slot};
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest};
-use super::{Effects, Family, Op, OpCx, Outcome, Stateless};
-use crate::diag::Diagnostic;
+use super::{Build, Built, Effects, FlowopEntry, OpCx, Outcome, Stateless};
 use crate::os::Errno;
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -21,63 +20,86 @@ const XATTR: &CStr = c"user.wmlrun";
 /// Bytes of an extended attribute whose flowop gives no `iosize`.
 const XATTR_SIZE: u64 = 64;
 
-const fn ours(name: &'static str, uses: &'static [&'static str], doc: &'static str, example: &'static str) -> Flowop {
-    Flowop { name, class: Class::Io, way: Way::None, uses, origin: Origin::Ours, doc, example }
+const fn ours(
+    name: &'static str,
+    roles: &'static [Role],
+    build: Build,
+    uses: &'static [&'static str],
+    doc: &'static str,
+    example: &'static str,
+) -> FlowopEntry {
+    let spec = Flowop { name, class: Class::Io, way: Way::None, roles, uses, origin: Origin::Ours, doc, example };
+    FlowopEntry { spec, build }
 }
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        ours(
-            "access",
-            NAMED,
-            "asks whether a file of the set may be read (`faccessat`)",
-            "flowop access name=ac,filesetname=data",
-        ),
-        ours(
-            "setattr",
-            &["filesetname", "fd", "indexed"],
-            "sets a file's times to now: of the open file in the slot, else of a file of the set (`utimensat`)",
-            "flowop setattr name=sa,filesetname=data",
-        ),
-        ours(
-            "statfs",
-            &["filesetname"],
-            "asks for the room on the set's file system",
-            "flowop statfs name=fs,filesetname=data",
-        ),
-        ours(
-            "setxattr",
-            SLOT,
-            "sets the extended attribute `user.wmlrun` of the file in the slot to `iosize` bytes, 64 if it is not given",
-            "flowop setxattr name=sx,filesetname=data,iosize=100",
-        ),
-        ours(
-            "getxattr",
-            SLOT,
-            "reads the extended attribute `user.wmlrun` of the file in the slot; that there is none counts as an answer",
-            "flowop setxattr name=sx,filesetname=data\nflowop getxattr name=gx,filesetname=data",
-        ),
-    ],
-    lower: lower_attr,
-};
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    ours(
+        "access",
+        &[Role::NeedsFile],
+        Access::build,
+        NAMED,
+        "asks whether a file of the set may be read (`faccessat`)",
+        "flowop access name=ac,filesetname=data",
+    ),
+    ours(
+        "setattr",
+        &[Role::NeedsFile],
+        SetAttr::build,
+        &["filesetname", "fd", "indexed"],
+        "sets a file's times to now: of the open file in the slot, else of a file of the set (`utimensat`)",
+        "flowop setattr name=sa,filesetname=data",
+    ),
+    ours(
+        "statfs",
+        &[],
+        StatFs::build,
+        &["filesetname"],
+        "asks for the room on the set's file system",
+        "flowop statfs name=fs,filesetname=data",
+    ),
+    ours(
+        "setxattr",
+        &[Role::UsesSlot, Role::NeedsFile],
+        |args| Xattr::build(args, true),
+        SLOT,
+        "sets the extended attribute `user.wmlrun` of the file in the slot to `iosize` bytes, 64 if it is not given",
+        "flowop setxattr name=sx,filesetname=data,iosize=100",
+    ),
+    ours(
+        "getxattr",
+        &[Role::UsesSlot, Role::NeedsFile],
+        |args| Xattr::build(args, false),
+        SLOT,
+        "reads the extended attribute `user.wmlrun` of the file in the slot; that there is none counts as an answer",
+        "flowop setxattr name=sx,filesetname=data\nflowop getxattr name=gx,filesetname=data",
+    ),
+];
 
-fn lower_attr(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    Ok(match args.spec.name {
-        "access" => {
-            args.need_fileset()?;
-            Arc::new(Access { file: FileUse::new(args, false)? })
-        }
-        "setattr" => Arc::new(SetAttr { file: named_file(args)? }),
-        "statfs" => {
-            let set = args.need_fileset()?;
-            Arc::new(StatFs { set: set.id, name: set.name })
-        }
-        word => Arc::new(Xattr {
-            file: FileUse::new(args, true)?,
-            size: args.quantity_or("iosize", XATTR_SIZE)?,
-            set: word == "setxattr",
-        }),
-    })
+impl Access {
+    fn build(args: &Args<'_>) -> Built {
+        args.need_fileset()?;
+        Ok(Arc::new(Self { file: FileUse::new(args, false)? }))
+    }
+}
+
+impl SetAttr {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { file: named_file(args)? }))
+    }
+}
+
+impl StatFs {
+    fn build(args: &Args<'_>) -> Built {
+        let set = args.need_fileset()?;
+        Ok(Arc::new(Self { set: set.id, name: set.name }))
+    }
+}
+
+impl Xattr {
+    fn build(args: &Args<'_>, set: bool) -> Built {
+        let size = args.quantity_or("iosize", XATTR_SIZE)?;
+        Ok(Arc::new(Self { file: FileUse::new(args, true)?, size, set }))
+    }
 }
 
 #[derive(Debug)]

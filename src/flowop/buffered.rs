@@ -8,50 +8,56 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest};
-use super::{Effects, Family, Op, OpCx, Outcome, Stateless};
-use crate::diag::Diagnostic;
+use super::{Built, Effects, FlowopEntry, OpCx, Outcome, Stateless};
 use crate::engine::{Engine, Handle};
 use crate::os::map::Map;
 use crate::os::{Errno, NOTHING_WRITTEN};
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of a buffer.
 const SIZE: usize = 4096;
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "bufread",
             class: Class::Io,
             way: Way::Read,
             uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "directio", "noreadahead"],
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Ours,
             doc: "reads on through a buffer of the program, as `fread`; starts over at the end of the file",
             example: "flowop bufread name=rd,filename=data,iosize=100,iters=50",
         },
-        Flowop {
+        build: |args| Buffered::build(args, false),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "bufwrite",
             class: Class::Io,
             way: Way::Write,
             uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "directio", "dsync", "wrap"],
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Ours,
             doc: "writes on through a buffer of the program, as `fwrite`; makes its file longer, unless `wrap=` bounds it",
             example: "flowop bufwrite name=wr,filename=data,fd=1,iosize=100,iters=50\nflowop closefile name=cl,fd=1",
         },
-    ],
-    lower: lower_buffered,
-};
+        build: |args| Buffered::build(args, true),
+    },
+];
 
-fn lower_buffered(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    Ok(Arc::new(Buffered {
-        file: FileUse::new(args, true)?,
-        iosize: args.need_iosize()?,
-        write: args.spec.name == "bufwrite",
-        wrap: args.int("wrap", 0)?,
-    }))
+impl Buffered {
+    fn build(args: &Args<'_>, write: bool) -> Built {
+        Ok(Arc::new(Self {
+            file: FileUse::new(args, true)?,
+            iosize: args.need_iosize()?,
+            write,
+            wrap: args.int("wrap", 0)?,
+        }))
+    }
 }
 
 /// The buffer of one slot.

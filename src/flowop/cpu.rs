@@ -1,40 +1,66 @@
 //! `hog`, `delay`, `print`, `testrandvar`: what an application does besides I/O.
 
 use super::args::Args;
-use super::{At, Family, Op, OpCx, Outcome, Stateless, Step};
-use crate::diag::Diagnostic;
+use super::{At, Build, Built, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
 
-const fn other(name: &'static str, doc: &'static str, example: &'static str) -> Flowop {
-    Flowop { name, class: Class::Other, way: Way::None, uses: &["value"], origin: Origin::Both, doc, example }
+const fn other(
+    name: &'static str,
+    roles: &'static [Role],
+    build: Build,
+    doc: &'static str,
+    example: &'static str,
+) -> FlowopEntry {
+    let spec = Flowop {
+        name,
+        class: Class::Other,
+        way: Way::None,
+        roles,
+        uses: &["value"],
+        origin: Origin::Both,
+        doc,
+        example,
+    };
+    FlowopEntry { spec, build }
 }
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        other("hog", "burns CPU: `value` stores of one byte each", "flowop hog name=burn,value=1000"),
-        other("delay", "sleeps `value` seconds", "flowop delay name=pause,value=1"),
-        other(
-            "print",
-            "prints `value` as a message",
-            "flowop print name=say,value=\"hello\"\nflowop delay name=pause,value=1",
-        ),
-        other("testrandvar", "draws `value`, for the look of a distribution", "flowop testrandvar name=test,value=10"),
-    ],
-    lower: lower_cpu,
-};
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    other("hog", &[], Hog::build, "burns CPU: `value` stores of one byte each", "flowop hog name=burn,value=1000"),
+    other("delay", &[Role::Sleeps], Delay::build, "sleeps `value` seconds", "flowop delay name=pause,value=1"),
+    other(
+        "print",
+        &[],
+        |args| Ok(Arc::new(Print { text: args.text("value").unwrap_or_default() })),
+        "prints `value` as a message",
+        "flowop print name=say,value=\"hello\"\nflowop delay name=pause,value=1",
+    ),
+    other(
+        "testrandvar",
+        &[],
+        TestRandvar::build,
+        "draws `value`, for the look of a distribution",
+        "flowop testrandvar name=test,value=10",
+    ),
+];
 
-fn lower_cpu(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    if args.spec.name == "print" {
-        return Ok(Arc::new(Print { text: args.text("value").unwrap_or_default() }));
+impl Hog {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { value: args.quantity_or("value", 0)? }))
     }
-    let value = args.quantity_or("value", 0)?;
-    Ok(match args.spec.name {
-        "hog" => Arc::new(Hog { value }),
-        "delay" => Arc::new(Delay { value, fraction_ns: fraction_ns(args) }),
-        _ => Arc::new(TestRandvar { value }),
-    })
+}
+
+impl Delay {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { value: args.quantity_or("value", 0)?, fraction_ns: fraction_ns(args) }))
+    }
+}
+
+impl TestRandvar {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { value: args.quantity_or("value", 0)? }))
+    }
 }
 
 #[derive(Clone, Debug)]

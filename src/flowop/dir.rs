@@ -2,62 +2,78 @@
 
 use super::args::Args;
 use super::slots::FileRef;
-use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step, UnitKind};
-use crate::diag::Diagnostic;
+use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step, UnitKind};
 use crate::fileset::Want;
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "makedir",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname"],
+            roles: &[Role::MakesDirectory],
             origin: Origin::Both,
             doc: "makes one of the set's `leafdirs`",
             example: "flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves",
         },
-        Flowop {
+        build: |args| Leaf::build(args, true),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "removedir",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname"],
+            roles: &[Role::RemovesDirectory],
             origin: Origin::Both,
             doc: "removes one of the set's `leafdirs`",
             example: "flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves",
         },
-        Flowop {
+        build: |args| Leaf::build(args, false),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "listdir",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname"],
+            roles: &[],
             origin: Origin::Both,
             doc: "reads all names of a directory of the set, one directory after another",
             example: "flowop listdir name=ls,filesetname=data",
         },
-        Flowop {
+        build: |args| List::build(args, false),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "listdirplus",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname"],
+            roles: &[],
             origin: Origin::Ours,
             doc: "as `listdir`, and asks for the attributes of each name, as `ls -l` and NFS's READDIRPLUS do",
             example: "flowop listdirplus name=ll,filesetname=data",
         },
-    ],
-    lower: lower_dir,
-};
+        build: |args| List::build(args, true),
+    },
+];
 
-fn lower_dir(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    let set = args.need_fileset()?;
-    Ok(match args.spec.name {
-        "listdir" | "listdirplus" => {
-            Arc::new(List { set: set.id, name: set.name, plus: args.spec.name == "listdirplus" })
-        }
-        word => Arc::new(Leaf { set: set.id, name: set.name, make: word == "makedir" }),
-    })
+impl List {
+    fn build(args: &Args<'_>, plus: bool) -> Built {
+        let set = args.need_fileset()?;
+        Ok(Arc::new(Self { set: set.id, name: set.name, plus }))
+    }
+}
+
+impl Leaf {
+    fn build(args: &Args<'_>, make: bool) -> Built {
+        let set = args.need_fileset()?;
+        Ok(Arc::new(Self { set: set.id, name: set.name, make }))
+    }
 }
 
 #[derive(Debug)]

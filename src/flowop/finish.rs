@@ -1,39 +1,45 @@
 //! `finishoncount`, `finishonbytes`: a thread ends when enough is done; and the counters that they and the limiters look at.
 
 use super::args::Args;
-use super::{At, Effects, Family, Op, OpCx, Outcome, Peer, Step};
+use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Peer, Step};
 use crate::diag::{Code, Diagnostic};
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "finishoncount",
             class: Class::Other,
             way: Way::None,
             uses: &["value", "target"],
+            roles: &[Role::Finishes],
             origin: Origin::Both,
             doc: "ends when `target`, or else the whole process, has done `value` operations",
             example: "flowop statfile name=st,filesetname=data\nflowop finishoncount name=end,value=10,target=st",
         },
-        Flowop {
+        build: |args| Finish::build(args, false),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "finishonbytes",
             class: Class::Other,
             way: Way::None,
             uses: &["value", "target"],
+            roles: &[Role::Finishes],
             origin: Origin::Both,
             doc: "ends when `target`, or else the whole process, has moved more than `value` bytes",
             example: "flowop read name=rd,filename=data,iosize=4k,random\nflowop finishonbytes name=end,value=64k",
         },
-    ],
-    lower: lower_finish,
-};
+        build: |args| Finish::build(args, true),
+    },
+];
 
-fn lower_finish(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    let value = args.int("value", 0)?;
-    let bytes = args.spec.name == "finishonbytes";
-    Ok(Arc::new(Finish { value, bytes, counter: Counter::new(args, false)?, target: args.text("target") }))
+impl Finish {
+    fn build(args: &Args<'_>, bytes: bool) -> Built {
+        let value = args.int("value", 0)?;
+        Ok(Arc::new(Self { value, bytes, counter: Counter::new(args, false)?, target: args.text("target") }))
+    }
 }
 
 #[derive(Clone, Debug)]

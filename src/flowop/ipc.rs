@@ -5,71 +5,93 @@
 //! slowest. See `sync::Semaphore` for the protocol.
 
 use super::args::Args;
-use super::{At, Effects, Family, Op, OpCx, Outcome, SemPair, Step};
+use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, SemPair, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use crate::sync::{Latch, Stopped};
 use std::sync::Arc;
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "semblock",
             class: Class::Sync,
             way: Way::None,
             uses: &["value", "highwater", "blocking"],
+            roles: &[Role::WaitsFor { kind: "sempost", verb: "posts to" }],
             origin: Origin::Both,
             doc: "waits for `value` posts; lets posts run ahead by `highwater`",
             example: "flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1",
         },
-        Flowop {
+        build: SemBlockOp::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "sempost",
             class: Class::Sync,
             way: Way::None,
             uses: &["value", "target", "blocking"],
+            roles: &[],
             origin: Origin::Both,
             doc: "posts `value` to every instance of `target`; with `blocking` waits while one is too far behind",
             example: "flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1",
         },
-        Flowop {
+        build: Post::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "block",
             class: Class::Sync,
             way: Way::None,
             uses: &[],
+            roles: &[Role::WaitsFor { kind: "wakeup", verb: "wakes" }],
             origin: Origin::Both,
             doc: "waits for a `wakeup`; one that came before is kept",
             example: "flowop wakeup name=wake,target=sleep\nflowop block name=sleep",
         },
-        Flowop {
+        build: |args| Ok(Arc::new(Sleep { id: args.id })),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "wakeup",
             class: Class::Sync,
             way: Way::None,
             uses: &["target"],
+            roles: &[],
             origin: Origin::Both,
             doc: "wakes every instance of `target`",
             example: "flowop wakeup name=wake,target=sleep\nflowop block name=sleep",
         },
-    ],
-    lower: lower_ipc,
-};
+        build: Wake::build,
+    },
+];
 
-fn lower_ipc(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    Ok(match args.spec.name {
-        "semblock" => Arc::new(SemBlockOp {
+impl SemBlockOp {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self {
             id: args.id,
             value: args.quantity_or("value", 0)?,
             highwater: args.int("highwater", 1)?.min(i32::MAX as u64) as u32,
-        }),
-        "sempost" => Arc::new(Post {
+        }))
+    }
+}
+
+impl Post {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self {
             value: args.quantity_or("value", 0)?,
             blocking: args.flag("blocking")?,
             target: args.text("target").unwrap_or_default(),
             targets: partners(args, "semblock")?,
-        }),
-        "block" => Arc::new(Sleep { id: args.id }),
-        _ => Arc::new(Wake { target: args.text("target").unwrap_or_default(), targets: partners(args, "block")? }),
-    })
+        }))
+    }
+}
+
+impl Wake {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { target: args.text("target").unwrap_or_default(), targets: partners(args, "block")? }))
+    }
 }
 
 /// The targets, all of which must be of this type.

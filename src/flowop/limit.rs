@@ -5,64 +5,72 @@
 
 use super::args::Args;
 use super::finish::Counter;
-use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step};
-use crate::diag::Diagnostic;
-use crate::spec::{Class, Flowop, Origin, Way};
+use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use crate::sync::Claim;
 use std::sync::Arc;
 
 const EXAMPLE: &str = "flowop read name=rd,filename=data,iosize=4k,random\nflowop iopslimit name=limit,target=rd";
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "eventlimit",
             class: Class::Other,
             way: Way::None,
             uses: &[],
+            roles: &[Role::TakesEvent],
             origin: Origin::Both,
             doc: "takes one event, waiting for it if there is none",
             example: "flowop eventlimit name=limit",
         },
-        Flowop {
+        build: |_| Ok(Arc::new(EventLimit)),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "iopslimit",
             class: Class::Other,
             way: Way::None,
             uses: &["target"],
+            roles: &[Role::TakesEvents],
             origin: Origin::Both,
             doc: "takes an event for each read or write since its last turn",
             example: EXAMPLE,
         },
-        Flowop {
+        build: |args| Limit::build(args, LimitUnit::Io),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "opslimit",
             class: Class::Other,
             way: Way::None,
             uses: &["target"],
+            roles: &[Role::TakesEvents],
             origin: Origin::Both,
             doc: "takes an event for each operation since its last turn",
             example: "flowop statfile name=st,filesetname=data\nflowop opslimit name=limit",
         },
-        Flowop {
+        build: |args| Limit::build(args, LimitUnit::Op),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "bwlimit",
             class: Class::Other,
             way: Way::None,
             uses: &["target"],
+            roles: &[Role::TakesEvents],
             origin: Origin::Both,
             doc: "takes an event for each MiB moved since its last turn",
             example: "flowop read name=rd,filename=data,iosize=4k,random\nflowop bwlimit name=limit,target=rd",
         },
-    ],
-    lower: lower_limit,
-};
+        build: |args| Limit::build(args, LimitUnit::MiB),
+    },
+];
 
-fn lower_limit(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    let unit = match args.spec.name {
-        "eventlimit" => return Ok(Arc::new(EventLimit)),
-        "iopslimit" => LimitUnit::Io,
-        "opslimit" => LimitUnit::Op,
-        _ => LimitUnit::MiB,
-    };
-    Ok(Arc::new(Limit { unit, counter: Counter::new(args, unit != LimitUnit::Op)?, target: args.text("target") }))
+impl Limit {
+    fn build(args: &Args<'_>, unit: LimitUnit) -> Built {
+        Ok(Arc::new(Self { unit, counter: Counter::new(args, unit != LimitUnit::Op)?, target: args.text("target") }))
+    }
 }
 
 #[derive(Debug)]

@@ -8,12 +8,12 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step};
+use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::os::Errno;
 use crate::os::mapped::FileMap;
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,47 +31,53 @@ const USES: &[&str] = &[
     "reoffset",
 ];
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "mmapread",
             class: Class::Io,
             way: Way::Read,
             uses: USES,
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Ours,
             doc: "copies `iosize` bytes out of the mapped file",
             example: "flowop mmapread name=rd,filename=data,iosize=4k,random",
         },
-        Flowop {
+        build: |args| Mapped::build(args, false),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "mmapwrite",
             class: Class::Io,
             way: Way::Write,
             uses: USES,
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Ours,
             doc: "copies `iosize` bytes into the mapped file",
             example: "flowop mmapwrite name=wr,filename=data,iosize=4k,random",
         },
-    ],
-    lower: lower_mapped,
-};
+        build: |args| Mapped::build(args, true),
+    },
+];
 
-fn lower_mapped(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    let file = FileUse::new(args, true)?;
-    let write = args.spec.name == "mmapwrite";
-    // The kernel maps only what is open for reading, and to be written for both.
-    if let Some(set) = file.set.as_ref().filter(|set| set.writeonly || (write && set.readonly)) {
-        let word = if set.writeonly { "writeonly" } else { "readonly" };
-        let message = format!("flowop `{}` maps files of `{}`, which is `{word}`", args.name, set.name);
-        return Err(Diagnostic::error(Code::OutOfRange, args.at("filesetname"), message)
-            .help(format!("leave `{word}` of the file set out")));
+impl Mapped {
+    fn build(args: &Args<'_>, write: bool) -> Built {
+        let file = FileUse::new(args, true)?;
+        // The kernel maps only what is open for reading, and to be written for both.
+        if let Some(set) = file.set.as_ref().filter(|set| set.writeonly || (write && set.readonly)) {
+            let word = if set.writeonly { "writeonly" } else { "readonly" };
+            let message = format!("flowop `{}` maps files of `{}`, which is `{word}`", args.name, set.name);
+            return Err(Diagnostic::error(Code::OutOfRange, args.at("filesetname"), message)
+                .help(format!("leave `{word}` of the file set out")));
+        }
+        Ok(Arc::new(Self {
+            file,
+            iosize: args.need_iosize()?,
+            place: OffsetSource::with_offset(args)?,
+            workingset: workingset(args)?,
+            write,
+        }))
     }
-    Ok(Arc::new(Mapped {
-        file,
-        iosize: args.need_iosize()?,
-        place: OffsetSource::with_offset(args)?,
-        workingset: workingset(args)?,
-        write,
-    }))
 }
 
 #[derive(Debug)]

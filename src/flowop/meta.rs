@@ -3,43 +3,55 @@
 use super::args::Args;
 use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{Effects, Family, Op, OpCx, Outcome, Stateless, UnitKind};
+use super::{Built, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
 use crate::fileset::{Name, Want};
 use crate::os::{Errno, Fd};
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use rustix::fs::FileType;
 use std::ffi::CStr;
 use std::sync::Arc;
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "deletefile",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname", "fd", "indexed"],
+            roles: &[Role::RemovesFile, Role::FreesSlot],
             origin: Origin::Both,
             doc: "removes a file of the set, or the one in the slot; who has it open keeps it",
             example: "flowop deletefile name=rm,filesetname=spare\nflowop createfile name=cr,filesetname=spare,fd=1\nflowop closefile name=cl,fd=1",
         },
-        Flowop {
+        build: Delete::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "statfile",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname", "fd", "indexed"],
+            roles: &[Role::NeedsFile],
             origin: Origin::Both,
             doc: "asks for a file's attributes: of the open file in the slot, else of a file of the set",
             example: "flowop statfile name=st,filesetname=data",
         },
-    ],
-    lower: lower_meta,
-};
+        build: StatFile::build,
+    },
+];
 
-fn lower_meta(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    let file = named_file(args)?;
-    Ok(if args.spec.name == "deletefile" { Arc::new(Delete { file }) } else { Arc::new(StatFile { file }) })
+impl Delete {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { file: named_file(args)? }))
+    }
+}
+
+impl StatFile {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { file: named_file(args)? }))
+    }
 }
 
 /// The file of a flowop that works on the file in a slot or on one of a set, and needs to be told of one of them.

@@ -1,7 +1,7 @@
 //! One file for each family of flowops, and the table of them all.
 //!
-//! A family file holds the descriptors of its flowops, the step from attributes to an operation ([`Lower`]), and the operation
-//! itself. A new flowop is an entry in its family's file; a new family is one line in [`TABLE`] more.
+//! A family file holds an entry for each of its flowops ([`FlowopEntry`]: descriptor and constructor), and the operations
+//! themselves. A new flowop is an entry in its family's file; a new family is one line in [`FAMILIES`] more.
 //! Deliberately absent: threads, and how flowops follow one another. An operation meets its thread in [`OpCx`].
 //!
 //! Nothing in `run` allocates, locks, formats or looks up a name; the first error may.
@@ -36,7 +36,7 @@ mod write;
 pub use args::{Args, SetInfo, TargetInfo, World};
 pub use cx::{OpCx, Starvation, View};
 
-use crate::diag::Diagnostic;
+use crate::diag::{Code, Diagnostic};
 use crate::fileset::Want;
 use crate::random::Quantity;
 use crate::spec::{Flowop, SpecTable};
@@ -44,47 +44,61 @@ use crate::stats::recorder::ThreadStats;
 use crate::sync::{Latch, Semaphore};
 use std::sync::Arc;
 
-/// One family: its descriptors, and how each is lowered.
-#[derive(Clone, Copy)]
-pub struct Family {
-    /// The flowops of the family.
-    pub specs: &'static [Flowop],
-    /// Checked attributes to an operation.
-    pub lower: Lower,
+/// One flowop: what it is, and how an operation is made of its attributes.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowopEntry {
+    /// What it is: all that checks, lints, completion and the manual know of it.
+    pub spec: Flowop,
+    /// Its constructor.
+    pub build: Build,
 }
 
-/// From attributes to an operation, or why not.
-pub type Lower = fn(&Args<'_>) -> Result<Arc<dyn Op>, Diagnostic>;
+/// Checked attributes to an operation.
+pub type Build = fn(&Args<'_>) -> Built;
+
+/// An operation, or why there is none.
+pub type Built = Result<Arc<dyn Op>, Diagnostic>;
 
 /// All families.
-pub const TABLE: &[Family] = &[
-    open::FAMILY,
-    read::FAMILY,
-    write::FAMILY,
-    whole::FAMILY,
-    buffered::FAMILY,
-    mapped::FAMILY,
-    aio::FAMILY,
-    sync::FAMILY,
-    meta::FAMILY,
-    attr::FAMILY,
-    names::FAMILY,
-    space::FAMILY,
-    dir::FAMILY,
-    ipc::FAMILY,
-    limit::FAMILY,
-    finish::FAMILY,
-    cpu::FAMILY,
+const FAMILIES: &[&[FlowopEntry]] = &[
+    open::FLOWOPS,
+    read::FLOWOPS,
+    write::FLOWOPS,
+    whole::FLOWOPS,
+    buffered::FLOWOPS,
+    mapped::FLOWOPS,
+    aio::FLOWOPS,
+    sync::FLOWOPS,
+    meta::FLOWOPS,
+    attr::FLOWOPS,
+    names::FLOWOPS,
+    space::FLOWOPS,
+    dir::FLOWOPS,
+    ipc::FLOWOPS,
+    limit::FLOWOPS,
+    finish::FLOWOPS,
+    cpu::FLOWOPS,
 ];
+
+/// All flowops, family by family.
+pub fn entries() -> impl Iterator<Item = &'static FlowopEntry> {
+    FAMILIES.iter().copied().flatten()
+}
 
 /// The descriptors of all flowops.
 pub fn spec_table() -> SpecTable {
-    SpecTable { flowops: TABLE.iter().flat_map(|family| family.specs).collect() }
+    SpecTable { flowops: entries().map(|entry| &entry.spec).collect() }
 }
 
-/// The lowering of the flowop of that name.
-pub fn lower(name: &str) -> Option<Lower> {
-    TABLE.iter().find(|family| family.specs.iter().any(|f| f.name == name)).map(|family| family.lower)
+/// The operation that a flowop with these attributes is. Its descriptor is one of [`spec_table`].
+pub fn build(args: &Args<'_>) -> Built {
+    match entries().find(|entry| entry.spec.name == args.spec.name) {
+        Some(entry) => (entry.build)(args),
+        None => {
+            let message = format!("flowop type `{}` has no constructor", args.spec.name);
+            Err(Diagnostic::error(Code::Internal, args.span, message))
+        }
+    }
 }
 
 /// An operation as the plan holds it: parameters, no state.

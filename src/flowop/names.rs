@@ -10,55 +10,78 @@ use super::cx::PickBy;
 use super::meta::by_name;
 use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{Effects, Family, Op, OpCx, Outcome, Stateless, UnitKind};
-use crate::diag::Diagnostic;
+use super::{Build, Built, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
 use crate::fileset::Want;
 use crate::os::Errno;
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
 
-const fn ours(name: &'static str, uses: &'static [&'static str], doc: &'static str, example: &'static str) -> Flowop {
-    Flowop { name, class: Class::Io, way: Way::None, uses, origin: Origin::Ours, doc, example }
+const fn ours(
+    name: &'static str,
+    roles: &'static [Role],
+    build: Build,
+    uses: &'static [&'static str],
+    doc: &'static str,
+    example: &'static str,
+) -> FlowopEntry {
+    let spec = Flowop { name, class: Class::Io, way: Way::None, roles, uses, origin: Origin::Ours, doc, example };
+    FlowopEntry { spec, build }
 }
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        ours(
-            "rename",
-            &["filesetname"],
-            "gives an existing file of the set the name of one that does not exist",
-            "flowop rename name=mv,filesetname=spare",
-        ),
-        ours(
-            "link",
-            &["filesetname"],
-            "makes a file of the set that does not exist a hard link to one that does, with that one's size",
-            "flowop link name=ln,filesetname=spare\nflowop deletefile name=rm,filesetname=spare",
-        ),
-        ours(
-            "symlink",
-            &["filesetname"],
-            "makes a file of the set that does not exist a symbolic link",
-            "flowop symlink name=ln,filesetname=links\nflowop deletefile name=rm,filesetname=links",
-        ),
-        ours(
-            "readlink",
-            &["filesetname", "indexed"],
-            "reads a symbolic link of the set; on a file the call says EINVAL, which counts as an answer",
-            "flowop symlink name=ln,filesetname=links\nflowop readlink name=rl,filesetname=links\nflowop deletefile name=rm,filesetname=links",
-        ),
-    ],
-    lower: lower_names,
-};
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    ours(
+        "rename",
+        &[Role::NeedsFile],
+        |args| Move::build(args, false),
+        &["filesetname"],
+        "gives an existing file of the set the name of one that does not exist",
+        "flowop rename name=mv,filesetname=spare",
+    ),
+    ours(
+        "link",
+        &[Role::MakesFile, Role::NeedsFile],
+        |args| Move::build(args, true),
+        &["filesetname"],
+        "makes a file of the set that does not exist a hard link to one that does, with that one's size",
+        "flowop link name=ln,filesetname=spare\nflowop deletefile name=rm,filesetname=spare",
+    ),
+    ours(
+        "symlink",
+        &[Role::MakesFile],
+        Symlink::build,
+        &["filesetname"],
+        "makes a file of the set that does not exist a symbolic link",
+        "flowop symlink name=ln,filesetname=links\nflowop deletefile name=rm,filesetname=links",
+    ),
+    ours(
+        "readlink",
+        &[Role::NeedsFile],
+        ReadLink::build,
+        &["filesetname", "indexed"],
+        "reads a symbolic link of the set; on a file the call says EINVAL, which counts as an answer",
+        "flowop symlink name=ln,filesetname=links\nflowop readlink name=rl,filesetname=links\nflowop deletefile name=rm,filesetname=links",
+    ),
+];
 
-fn lower_names(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    let set = args.need_fileset()?;
-    Ok(match args.spec.name {
-        "rename" => Arc::new(Move { set: set.id, name: set.name, link: false }),
-        "link" => Arc::new(Move { set: set.id, name: set.name, link: true }),
-        "symlink" => Arc::new(Symlink { set: set.id, name: set.name }),
-        _ => Arc::new(ReadLink { file: FileUse::new(args, false)? }),
-    })
+impl Move {
+    fn build(args: &Args<'_>, link: bool) -> Built {
+        let set = args.need_fileset()?;
+        Ok(Arc::new(Self { set: set.id, name: set.name, link }))
+    }
+}
+
+impl Symlink {
+    fn build(args: &Args<'_>) -> Built {
+        let set = args.need_fileset()?;
+        Ok(Arc::new(Self { set: set.id, name: set.name }))
+    }
+}
+
+impl ReadLink {
+    fn build(args: &Args<'_>) -> Built {
+        args.need_fileset()?;
+        Ok(Arc::new(Self { file: FileUse::new(args, false)? }))
+    }
 }
 
 /// `rename` and `link`: a free name and one that is taken.

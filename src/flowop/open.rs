@@ -2,56 +2,67 @@
 
 use super::args::Args;
 use super::transfer::FileUse;
-use super::{Effects, Family, Op, OpCx, Outcome, Stateless, UnitKind};
-use crate::diag::Diagnostic;
+use super::{Built, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
 use crate::fileset::Want;
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use rustix::fs::OFlags;
 use std::sync::Arc;
 
 const OPEN: &[&str] = &["filesetname", "fd", "opennext", "indexed", "directio", "dsync", "noreadahead"];
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "openfile",
             class: Class::Io,
             way: Way::None,
             uses: OPEN,
+            roles: &[Role::OpensSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "opens a file of the set that exists",
             example: "flowop openfile name=op,filesetname=data,fd=1\nflowop closefile name=cl,fd=1",
         },
-        Flowop {
+        build: |args| OpenOp::build(args, false),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "createfile",
             class: Class::Io,
             way: Way::None,
             uses: OPEN,
+            roles: &[Role::OpensSlot, Role::MakesFile],
             origin: Origin::Both,
             doc: "makes and opens a file of the set that does not exist",
             example: "flowop createfile name=cr,filesetname=spare,fd=1\nflowop closefile name=cl,fd=1\nflowop deletefile name=rm,filesetname=spare",
         },
-        Flowop {
+        build: |args| OpenOp::build(args, true),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "closefile",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname", "fd"],
+            roles: &[Role::ClosesSlot],
             origin: Origin::Both,
             doc: "closes a slot",
             example: "flowop openfile name=op,filesetname=data,fd=1\nflowop closefile name=cl,fd=1",
         },
-    ],
-    lower: lower_open,
-};
+        build: Close::build,
+    },
+];
 
-fn lower_open(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    let io = args.spec.name == "openfile";
-    Ok(if args.spec.name == "closefile" {
-        Arc::new(Close { file: FileUse::new(args, false)? })
-    } else {
+impl OpenOp {
+    fn build(args: &Args<'_>, create: bool) -> Built {
         let set = args.need_fileset()?.id;
-        Arc::new(OpenOp { file: FileUse::new(args, io)?, set, create: !io })
-    })
+        Ok(Arc::new(Self { file: FileUse::new(args, !create)?, set, create }))
+    }
+}
+
+impl Close {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { file: FileUse::new(args, false)? }))
+    }
 }
 
 #[derive(Debug)]

@@ -2,16 +2,15 @@
 
 use super::args::Args;
 use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step, short};
-use crate::diag::Diagnostic;
+use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Step, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
+    spec: Flowop {
         name: "read",
         class: Class::Io,
         way: Way::Read,
@@ -31,20 +30,23 @@ pub(super) const FAMILY: Family = Family {
             "backward",
             "reoffset",
         ],
+        roles: &[Role::UsesSlot, Role::NeedsFile],
         origin: Origin::Both,
         doc: "one read; sequential reads start over at the end of the file",
         example: "flowop read name=rd,filename=data,iosize=8k,random",
-    }],
-    lower: lower_read,
-};
+    },
+    build: Read::build,
+}];
 
-fn lower_read(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    Ok(Arc::new(Read {
-        file: FileUse::new(args, true)?,
-        iosize: args.need_iosize()?,
-        place: OffsetSource::new(args)?,
-        workingset: workingset(args)?,
-    }))
+impl Read {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self {
+            file: FileUse::new(args, true)?,
+            iosize: args.need_iosize()?,
+            place: OffsetSource::new(args)?,
+            workingset: workingset(args)?,
+        }))
+    }
 }
 
 #[derive(Clone, Debug)]

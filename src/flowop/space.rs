@@ -3,10 +3,10 @@
 use super::args::Args;
 use super::sync::on_handle;
 use super::transfer::{FileUse, OffsetSource, Offsets, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, Build, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
 
 const FILE_RANGE: &[&str] = &[
@@ -25,87 +25,103 @@ const FILE_RANGE: &[&str] = &[
 
 const fn ours(
     name: &'static str,
+    roles: &'static [Role],
+    build: Build,
     way: Way,
     uses: &'static [&'static str],
     doc: &'static str,
     example: &'static str,
-) -> Flowop {
-    Flowop { name, class: Class::Io, way, uses, origin: Origin::Ours, doc, example }
+) -> FlowopEntry {
+    let spec = Flowop { name, class: Class::Io, way, roles, uses, origin: Origin::Ours, doc, example };
+    FlowopEntry { spec, build }
 }
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        ours(
-            "truncate",
-            Way::None,
-            &["filesetname", "fd", "value", "opennext", "indexed"],
-            "gives the file in the slot the size `value`, 0 if it is not given",
-            "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
-        ),
-        ours(
-            "fallocate",
-            Way::None,
-            FILE_RANGE,
-            "allocates `iosize` bytes of the file in the slot, in order or where `random` says",
-            "flowop fallocate name=al,filesetname=data,iosize=16k",
-        ),
-        ours(
-            "punchhole",
-            Way::None,
-            FILE_RANGE,
-            "gives back `iosize` bytes of the file in the slot, which read as zeros then",
-            "flowop punchhole name=ph,filename=data,iosize=4k,random",
-        ),
-        ours(
-            "copyrange",
-            Way::Write,
-            &[
-                "filesetname",
-                "fd",
-                "srcfd",
-                "iosize",
-                "random",
-                "workingset",
-                "opennext",
-                "align",
-                "stride",
-                "backward",
-                "reoffset",
-            ],
-            "copies `iosize` bytes, or all, of the file in slot `srcfd` to the same place of the one in `fd`, inside the kernel",
-            "flowop openfile name=op,filesetname=data,fd=1\nflowop copyrange name=cp,srcfd=1,filesetname=big,fd=2\nflowop closefile name=c1,fd=1\nflowop closefile name=c2,fd=2",
-        ),
-    ],
-    lower: lower_space,
-};
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    ours(
+        "truncate",
+        &[Role::UsesSlot, Role::NeedsFile],
+        Truncate::build,
+        Way::None,
+        &["filesetname", "fd", "value", "opennext", "indexed"],
+        "gives the file in the slot the size `value`, 0 if it is not given",
+        "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
+    ),
+    ours(
+        "fallocate",
+        &[Role::UsesSlot, Role::NeedsFile],
+        |args| FileRange::build(args, false),
+        Way::None,
+        FILE_RANGE,
+        "allocates `iosize` bytes of the file in the slot, in order or where `random` says",
+        "flowop fallocate name=al,filesetname=data,iosize=16k",
+    ),
+    ours(
+        "punchhole",
+        &[Role::UsesSlot, Role::NeedsFile],
+        |args| FileRange::build(args, true),
+        Way::None,
+        FILE_RANGE,
+        "gives back `iosize` bytes of the file in the slot, which read as zeros then",
+        "flowop punchhole name=ph,filename=data,iosize=4k,random",
+    ),
+    ours(
+        "copyrange",
+        &[Role::UsesSlot, Role::NeedsFile],
+        CopyRange::build,
+        Way::Write,
+        &[
+            "filesetname",
+            "fd",
+            "srcfd",
+            "iosize",
+            "random",
+            "workingset",
+            "opennext",
+            "align",
+            "stride",
+            "backward",
+            "reoffset",
+        ],
+        "copies `iosize` bytes, or all, of the file in slot `srcfd` to the same place of the one in `fd`, inside the kernel",
+        "flowop openfile name=op,filesetname=data,fd=1\nflowop copyrange name=cp,srcfd=1,filesetname=big,fd=2\nflowop closefile name=c1,fd=1\nflowop closefile name=c2,fd=2",
+    ),
+];
 
-fn lower_space(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    let file = FileUse::new(args, true)?;
-    Ok(match args.spec.name {
-        "truncate" => Arc::new(Truncate { file, size: args.quantity_or("value", 0)? }),
-        "copyrange" => {
-            let source = args.slot_number("srcfd")?;
-            if source == 0 || source == file.slot.fd {
-                let message = format!("flowop `{}` copies from no slot but its own", args.name);
-                return Err(Diagnostic::error(Code::MissingAttribute, args.at("srcfd"), message)
-                    .help("name the slot of the file to copy with `srcfd=`, and another one with `fd=`"));
-            }
-            Arc::new(CopyRange {
-                file,
-                source,
-                size: args.quantity_or("iosize", 0)?,
-                place: OffsetSource::with_offset(args)?,
-                workingset: workingset(args)?,
-            })
-        }
-        word => Arc::new(FileRange {
-            file,
+impl Truncate {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { file: FileUse::new(args, true)?, size: args.quantity_or("value", 0)? }))
+    }
+}
+
+impl FileRange {
+    fn build(args: &Args<'_>, punch: bool) -> Built {
+        Ok(Arc::new(Self {
+            file: FileUse::new(args, true)?,
             size: args.need_iosize()?,
             place: OffsetSource::with_offset(args)?,
             workingset: workingset(args)?,
-            punch: word == "punchhole",
-        }),
-    })
+            punch,
+        }))
+    }
+}
+
+impl CopyRange {
+    fn build(args: &Args<'_>) -> Built {
+        let file = FileUse::new(args, true)?;
+        let source = args.slot_number("srcfd")?;
+        if source == 0 || source == file.slot.fd {
+            let message = format!("flowop `{}` copies from no slot but its own", args.name);
+            return Err(Diagnostic::error(Code::MissingAttribute, args.at("srcfd"), message)
+                .help("name the slot of the file to copy with `srcfd=`, and another one with `fd=`"));
+        }
+        Ok(Arc::new(Self {
+            file,
+            source,
+            size: args.quantity_or("iosize", 0)?,
+            place: OffsetSource::with_offset(args)?,
+            workingset: workingset(args)?,
+        }))
+    }
 }
 
 #[derive(Debug)]

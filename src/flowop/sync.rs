@@ -2,62 +2,84 @@
 
 use super::args::Args;
 use super::transfer::FileUse;
-use super::{Effects, Family, Op, OpCx, Outcome, Stateless};
-use crate::diag::Diagnostic;
+use super::{Built, Effects, FlowopEntry, OpCx, Outcome, Stateless};
 use crate::engine::{Engine, Handle};
 use crate::os::Errno;
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "fsync",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname", "fd"],
+            roles: &[Role::NeedsSlot],
             origin: Origin::Both,
             doc: "forces the file in the slot down to the device",
             example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fsync name=fs,filename=data",
         },
-        Flowop {
+        build: |args| Sync::build(args, SyncKind::All),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "fdatasync",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname", "fd"],
+            roles: &[Role::NeedsSlot],
             origin: Origin::Ours,
             doc: "as `fsync`, without what only describes the file, such as its times",
             example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fdatasync name=fs,filename=data",
         },
-        Flowop {
+        build: |args| Sync::build(args, SyncKind::Data),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "fsyncset",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname"],
+            roles: &[],
             origin: Origin::Both,
             doc: "forces every open file of the set down to the device; one operation each",
             example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fsyncset name=fs,filesetname=data",
         },
-        Flowop {
+        build: FsyncSet::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "syncfs",
             class: Class::Io,
             way: Way::None,
             uses: &["filesetname", "fd"],
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Ours,
             doc: "forces the whole file system of the file in the slot down to the device; opens a file if none is open",
             example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop syncfs name=sy,filename=data",
         },
-    ],
-    lower: lower_sync,
-};
+        build: SyncFs::build,
+    },
+];
 
-fn lower_sync(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    Ok(match args.spec.name {
-        "fsync" => Arc::new(Sync { file: FileUse::new(args, false)?, kind: SyncKind::All }),
-        "fdatasync" => Arc::new(Sync { file: FileUse::new(args, false)?, kind: SyncKind::Data }),
-        "syncfs" => Arc::new(SyncFs { file: FileUse::new(args, false)? }),
-        _ => Arc::new(FsyncSet { set: args.need_fileset()?.id, name: args.need_fileset()?.name }),
-    })
+impl Sync {
+    fn build(args: &Args<'_>, kind: SyncKind) -> Built {
+        Ok(Arc::new(Self { file: FileUse::new(args, false)?, kind }))
+    }
+}
+
+impl SyncFs {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { file: FileUse::new(args, false)? }))
+    }
+}
+
+impl FsyncSet {
+    fn build(args: &Args<'_>) -> Built {
+        let set = args.need_fileset()?;
+        Ok(Arc::new(Self { set: set.id, name: set.name }))
+    }
 }
 
 /// What of a file is forced down.

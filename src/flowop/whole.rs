@@ -3,43 +3,55 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step, Unit, write};
-use crate::diag::Diagnostic;
+use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step, Unit, write};
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "readwholefile",
             class: Class::Io,
             way: Way::Read,
             uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "directio"],
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "reads a file from start to end, `iosize` bytes at a time",
             example: "flowop readwholefile name=rd,filesetname=data,iosize=1m",
         },
-        Flowop {
+        build: ReadWhole::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "writewholefile",
             class: Class::Io,
             way: Way::Write,
             uses: &["filesetname", "fd", "srcfd", "iosize", "workingset", "opennext", "indexed", "directio", "dsync"],
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "writes a whole file's size from the current position on, `iosize` bytes at a time",
             example: "flowop writewholefile name=wr,filesetname=data,iosize=1m",
         },
-    ],
-    lower: lower_whole,
-};
+        build: WriteWhole::build,
+    },
+];
 
-fn lower_whole(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    let file = FileUse::new(args, true)?;
-    let iosize = args.quantity_or("iosize", 0)?;
-    Ok(match args.spec.name {
-        "readwholefile" => Arc::new(ReadWhole { file, iosize }),
-        _ => Arc::new(WriteWhole { file, iosize, source: args.slot_number("srcfd")?, workingset: workingset(args)? }),
-    })
+impl ReadWhole {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self { file: FileUse::new(args, true)?, iosize: args.quantity_or("iosize", 0)? }))
+    }
+}
+
+impl WriteWhole {
+    fn build(args: &Args<'_>) -> Built {
+        Ok(Arc::new(Self {
+            file: FileUse::new(args, true)?,
+            iosize: args.quantity_or("iosize", 0)?,
+            source: args.slot_number("srcfd")?,
+            workingset: workingset(args)?,
+        }))
+    }
 }
 
 /// The buffer that a whole-file operation needs: its chunk, or, without a chunk, some file's size; it grows if that is short.

@@ -3,20 +3,19 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Step, Unit, short};
-use crate::diag::Diagnostic;
+use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Step, Unit, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::ops::Range;
 use std::sync::Arc;
 
 const APPEND: &[&str] =
     &["filesetname", "fd", "iosize", "opennext", "indexed", "directio", "dsync", "wrap", "fsyncevery"];
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "write",
             class: Class::Io,
             way: Way::Write,
@@ -37,47 +36,53 @@ pub(super) const FAMILY: Family = Family {
                 "reoffset",
                 "fsyncevery",
             ],
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "one write; a sequential writer makes its file longer and longer, unless `wrap=` bounds it",
             example: "flowop write name=wr,filename=data,iosize=8k,random",
         },
-        Flowop {
+        build: |args| Write::build(args, WriteEnd::No),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "appendfile",
             class: Class::Io,
             way: Way::Write,
             uses: APPEND,
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "one write at the end of the file",
             example: "flowop appendfile name=ap,filename=data,iosize=8k,wrap=1m",
         },
-        Flowop {
+        build: |args| Write::build(args, WriteEnd::Whole),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "appendfilerand",
             class: Class::Io,
             way: Way::Write,
             uses: APPEND,
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "one write at the end of the file, of a random size below `iosize`",
             example: "flowop appendfilerand name=ap,filename=data,iosize=16k,wrap=1m",
         },
-    ],
-    lower: lower_write,
-};
+        build: |args| Write::build(args, WriteEnd::Random),
+    },
+];
 
-fn lower_write(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    let end = match args.spec.name {
-        "write" => WriteEnd::No,
-        "appendfile" => WriteEnd::Whole,
-        _ => WriteEnd::Random,
-    };
-    Ok(Arc::new(Write {
-        file: FileUse::new(args, true)?,
-        iosize: args.need_iosize()?,
-        place: OffsetSource::new(args)?,
-        workingset: workingset(args)?,
-        end,
-        wrap: args.int("wrap", 0)?,
-        fsync_every: args.int("fsyncevery", 0)?,
-    }))
+impl Write {
+    fn build(args: &Args<'_>, end: WriteEnd) -> Built {
+        Ok(Arc::new(Self {
+            file: FileUse::new(args, true)?,
+            iosize: args.need_iosize()?,
+            place: OffsetSource::new(args)?,
+            workingset: workingset(args)?,
+            end,
+            wrap: args.int("wrap", 0)?,
+            fsync_every: args.int("fsyncevery", 0)?,
+        }))
+    }
 }
 
 /// Whether the write goes to the end of the file.

@@ -451,7 +451,8 @@ impl ModelBuilder<'_> {
         };
         let kind = Spanned::new(kind.to_owned(), args[0].span);
         let composite = self.composites.contains(&kind.node);
-        if !composite && self.table.flowop(&kind.node).is_none() {
+        let spec = self.table.flowop(&kind.node);
+        if !composite && spec.is_none() {
             let mut names: Vec<&str> = self.table.flowops.iter().map(|f| f.name).collect();
             if !self.is_full() {
                 let mut composites: Vec<&str> = self.composites.iter().map(String::as_str).collect();
@@ -464,7 +465,7 @@ impl ModelBuilder<'_> {
             self.error(d);
         }
         let (locals, plain) = self.split_locals(&args[1..]);
-        if let Some(local) = locals.first().filter(|_| !composite && self.table.flowop(&kind.node).is_some()) {
+        if let Some(local) = locals.first().filter(|_| !composite && spec.is_some()) {
             let message = format!("`{}` takes no parameter `${}`", kind.node, local.name.node);
             let at = local.name.span;
             self.error(
@@ -474,7 +475,7 @@ impl ModelBuilder<'_> {
         }
         let attrs = self.attrs(&plain, attrs::FLOWOP, &format!("flowop `{}`", kind.node), true);
         self.need(&attrs, "name", span, &format!("flowop `{}`", kind.node));
-        Some(FlowopDef { kind, attrs, locals, span })
+        Some(FlowopDef { kind, spec, attrs, locals, span })
     }
 
     fn split_locals(&mut self, args: &[Arg]) -> (Vec<Local>, Vec<Arg>) {

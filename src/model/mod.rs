@@ -15,7 +15,7 @@ pub use scope::{Locals, Scope, SetBy};
 
 use crate::diag::{self, Diagnostic};
 use crate::source::{FileId, SourceMap, Span, Spanned};
-use crate::spec::{Attr, Dialect, SpecTable};
+use crate::spec::{Attr, Dialect, Flowop, SpecTable};
 use std::sync::Arc;
 
 /// A source text, checked.
@@ -211,6 +211,8 @@ pub struct ThreadDef {
 pub struct FlowopDef {
     /// Its type: a built-in flowop, or a composite.
     pub kind: Spanned<String>,
+    /// The descriptor of a built-in flowop.
+    pub spec: Option<&'static Flowop>,
     /// What was written.
     pub attrs: Attrs,
     /// `$p=v` and `$p`, for composites.

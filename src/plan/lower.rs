@@ -187,9 +187,8 @@ fn lower_thread(
             values: pending.values.values,
             world: names,
         };
-        let op = flowop::lower(pending.spec.name).map(|lower| lower(&args));
-        match op {
-            Some(Ok(op)) => {
+        match flowop::build(&args) {
+            Ok(op) => {
                 let one = spread(op.effects(), names.filesets);
                 if one.exact_buffer > LARGEST_IO {
                     let message = format!("an I/O of {} bytes", one.exact_buffer);
@@ -201,12 +200,8 @@ fn lower_thread(
                 together.join(one);
                 ops.push(Some(op));
             }
-            Some(Err(d)) => {
+            Err(d) => {
                 diag::push(found, d);
-                own.push((Vec::new(), 0));
-                ops.push(None);
-            }
-            None => {
                 own.push((Vec::new(), 0));
                 ops.push(None);
             }

@@ -153,7 +153,7 @@ impl<'a> Unroller<'a> {
                 return;
             }
         };
-        if let Some(spec) = self.table.flowop(&flowop.kind.node) {
+        if let Some(spec) = flowop.spec {
             let local = self.pending.len();
             self.pending.push(Pending { name, spec, values, span: flowop.span });
             self.drafts.push(Draft::Op { local, iters });

@@ -128,6 +128,46 @@ pub enum Way {
     Write,
 }
 
+/// What a flowop does to files, slots and the loop of its thread, as far as it is looked at before a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Makes a file of its set exist.
+    MakesFile,
+    /// Removes a file of its set.
+    RemovesFile,
+    /// Works on a file of its set that exists.
+    NeedsFile,
+    /// Makes an empty directory of its set.
+    MakesDirectory,
+    /// Removes an empty directory of its set.
+    RemovesDirectory,
+    /// Opens a file into a slot that is closed.
+    OpensSlot,
+    /// Closes a slot that is open.
+    ClosesSlot,
+    /// Works on the file in its slot; opens a file of its set there if the slot is closed.
+    UsesSlot,
+    /// Works on the file in its slot, which is open.
+    NeedsSlot,
+    /// The slot has no file of its own afterwards.
+    FreesSlot,
+    /// Waits until a flowop of type `kind` with `target=` does what the verb says.
+    WaitsFor {
+        /// The type of the other flowop.
+        kind: &'static str,
+        /// What the other one does to this one: `posts to`.
+        verb: &'static str,
+    },
+    /// Sleeps `value` seconds.
+    Sleeps,
+    /// Takes one event of the generator.
+    TakesEvent,
+    /// Takes as many events as other flowops have done operations.
+    TakesEvents,
+    /// Ends its thread, or the run, by what was done.
+    Finishes,
+}
+
 /// One flowop.
 #[derive(Clone, Copy, Debug)]
 pub struct Flowop {
@@ -139,12 +179,21 @@ pub struct Flowop {
     pub way: Way,
     /// The attributes that mean something to it, besides `name` and `iters`. Others of Filebench's common list are accepted.
     pub uses: &'static [&'static str],
+    /// What it does besides its calls.
+    pub roles: &'static [Role],
     /// Where it comes from.
     pub origin: Origin,
     /// One line.
     pub doc: &'static str,
     /// A use of it that can be checked and run.
     pub example: &'static str,
+}
+
+impl Flowop {
+    /// Whether it has that role.
+    pub fn is(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
 }
 
 /// One command.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use wml::flowop::TABLE;
+use wml::flowop;
 use wml::random::DISTRIBUTIONS;
 use wml::spec::{Attr, attrs, commands::COMMANDS};
 
@@ -15,7 +15,7 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     let names = |list: &'static [Attr]| list.iter().map(|a| a.name).collect();
     vec![
         ("command", "commands", COMMANDS.iter().map(|c| c.name).collect()),
-        ("flowop", "flowops", TABLE.iter().flat_map(|family| family.specs).map(|f| f.name).collect()),
+        ("flowop", "flowops", flowop::entries().map(|entry| &entry.spec).map(|f| f.name).collect()),
         ("attribute", "attributes of flowops", names(attrs::FLOWOP)),
         ("thread", "attributes of threads", names(attrs::THREAD)),
         ("process", "attributes of processes", names(attrs::PROCESS)),

@@ -1,7 +1,7 @@
 //! The uses that the tables show are real ones: each is checked, and run on the null engine and on a real file system.
 
 use crate::support::{self, Outcome};
-use wml::flowop::TABLE;
+use wml::flowop;
 use wml::session::Status;
 use wml::spec::{Flowop, commands::COMMANDS};
 
@@ -9,7 +9,7 @@ use wml::spec::{Flowop, commands::COMMANDS};
 const COUNT_NOTHING: &[&str] = &["print"];
 
 fn flowops() -> impl Iterator<Item = &'static Flowop> {
-    TABLE.iter().flat_map(|family| family.specs)
+    flowop::entries().map(|entry| &entry.spec)
 }
 
 /// The longest that a use may take, in milliseconds: nothing is measured, so that it never matters how fast it is.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wml::diag::Code;
-use wml::flowop::TABLE;
+use wml::flowop;
 use wml::model::lint;
 use wml::random::{DISTRIBUTIONS, UsableIn};
 use wml::session::library::{PERSONALITIES, about};
@@ -65,7 +65,7 @@ fn attributes(list: &[Attr]) -> String {
 fn flowops() -> String {
     table(
         &["Flowop", "Counts as", "From", "What it does", "Attributes besides `name` and `iters`"],
-        TABLE.iter().flat_map(|family| family.specs).map(|f| {
+        flowop::entries().map(|entry| &entry.spec).map(|f| {
             let uses: Vec<String> = f.uses.iter().map(|name| code(name)).collect();
             vec![code(f.name), f.class.name().to_owned(), f.origin.label().to_owned(), f.doc.to_owned(), uses.join(" ")]
         }),

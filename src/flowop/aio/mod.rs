@@ -15,10 +15,10 @@ pub(super) use outstanding::let_go;
 
 use super::args::Args;
 use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, units, workingset};
-use super::{At, Effects, Family, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Way};
+use crate::spec::{Class, Flowop, Origin, Role, Way};
 use outstanding::Wanted;
 use std::sync::Arc;
 
@@ -28,57 +28,65 @@ const STACK: usize = 64 << 10;
 const IO: &[&str] =
     &["filesetname", "fd", "iosize", "random", "workingset", "opennext", "indexed", "directio", "dsync", "iodepth"];
 
-pub(super) const FAMILY: Family = Family {
-    specs: &[
-        Flowop {
+pub(super) const FLOWOPS: &[FlowopEntry] = &[
+    FlowopEntry {
+        spec: Flowop {
             name: "aiowrite",
             class: Class::Aio,
             way: Way::Write,
             uses: IO,
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "starts a write; its time runs to its completion",
             example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait",
         },
-        Flowop {
+        build: |args| Submit::build(args, true),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "aioread",
             class: Class::Aio,
             way: Way::Read,
             uses: IO,
+            roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Ours,
             doc: "starts a read; its time runs to its completion",
             example: "flowop aioread name=rd,filename=data,iosize=4k,random\nflowop aiowait name=wait",
         },
-        Flowop {
+        build: |args| Submit::build(args, false),
+    },
+    FlowopEntry {
+        spec: Flowop {
             name: "aiowait",
             class: Class::Aio,
             way: Way::None,
             uses: &[],
+            roles: &[],
             origin: Origin::Both,
             doc: "waits for half of the asynchronous operations in flight",
             example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait",
         },
-    ],
-    lower: lower_aio,
-};
+        build: |_| Ok(Arc::new(Wait)),
+    },
+];
 
-fn lower_aio(args: &Args<'_>) -> Result<Arc<dyn Op>, Diagnostic> {
-    if args.spec.name == "aiowait" {
-        return Ok(Arc::new(Wait));
+impl Submit {
+    fn build(args: &Args<'_>, write: bool) -> Built {
+        let depth = args.int("iodepth", 0)?;
+        if depth > DEEPEST {
+            let message = format!("`iodepth` of flowop `{}` is {depth}", args.name);
+            return Err(Diagnostic::error(Code::OutOfRange, args.at("iodepth"), message)
+                .help(format!("a thread can have up to {DEEPEST} operations out")));
+        }
+        Ok(Arc::new(Self {
+            file: FileUse::new(args, true)?,
+            iosize: args.need_iosize()?,
+            place: OffsetSource::new(args)?,
+            workingset: workingset(args)?,
+            write,
+            depth,
+        }))
     }
-    let depth = args.int("iodepth", 0)?;
-    if depth > DEEPEST {
-        let message = format!("`iodepth` of flowop `{}` is {depth}", args.name);
-        return Err(Diagnostic::error(Code::OutOfRange, args.at("iodepth"), message)
-            .help(format!("a thread can have up to {DEEPEST} operations out")));
-    }
-    Ok(Arc::new(Submit {
-        file: FileUse::new(args, true)?,
-        iosize: args.need_iosize()?,
-        place: OffsetSource::new(args)?,
-        workingset: workingset(args)?,
-        write: args.spec.name == "aiowrite",
-        depth,
-    }))
 }
 
 /// What the asynchronous operations of a thread need.

@@ -5,56 +5,41 @@
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
 use crate::model::FilesetDef;
-use crate::spec::Dialect;
+use crate::spec::{Dialect, Role};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What flowops do to the files of a set, or to its empty directories.
 struct Trade {
-    makes: &'static [&'static str],
-    removes: &'static [&'static str],
-    needs: &'static [&'static str],
+    makes: Role,
+    removes: Role,
+    needs: Option<Role>,
     thing: &'static str,
     /// The attribute that says how many a set has.
     counted: &'static str,
 }
 
+impl Trade {
+    /// Whether the flowop makes or removes one.
+    fn is_of(&self, used: &Use<'_>) -> bool {
+        used.is(self.makes) || used.is(self.removes)
+    }
+}
+
 const FILES: Trade = Trade {
-    makes: &["createfile", "link", "symlink"],
-    removes: &["deletefile"],
-    needs: &[
-        "openfile",
-        "read",
-        "readwholefile",
-        "write",
-        "writewholefile",
-        "appendfile",
-        "appendfilerand",
-        "statfile",
-        "aioread",
-        "aiowrite",
-        "bufread",
-        "bufwrite",
-        "mmapread",
-        "mmapwrite",
-        "copyrange",
-        "setxattr",
-        "getxattr",
-        "syncfs",
-        "access",
-        "setattr",
-        "readlink",
-        "rename",
-        "link",
-        "truncate",
-        "fallocate",
-        "punchhole",
-    ],
+    makes: Role::MakesFile,
+    removes: Role::RemovesFile,
+    needs: Some(Role::NeedsFile),
     thing: "file",
     counted: "entries",
 };
 
-const DIRECTORIES: Trade =
-    Trade { makes: &["makedir"], removes: &["removedir"], needs: &[], thing: "leaf directory", counted: "leafdirs" };
+const DIRECTORIES: Trade = Trade {
+    makes: Role::MakesDirectory,
+    removes: Role::RemovesDirectory,
+    needs: None,
+    thing: "leaf directory",
+    counted: "leafdirs",
+};
 
 pub(super) fn exhausted(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if subject.loads {
@@ -92,7 +77,7 @@ impl<'b> SetIndex<'b> {
             for used in body {
                 match used.text("filesetname") {
                     Some(set) => of.entry(set).or_default().push((b, used)),
-                    None if used.kind() == "deletefile" => drop(by_slot.entry(b).or_insert(used)),
+                    None if used.is(Role::RemovesFile) => drop(by_slot.entry(b).or_insert(used)),
                     None => {}
                 }
             }
@@ -110,11 +95,11 @@ fn one(
     found: &mut Vec<Diagnostic>,
 ) {
     let works = index.of.get(name).map_or(&[][..], Vec::as_slice);
-    let of = |kinds: &'static [&'static str]| works.iter().map(|(_, u)| *u).find(move |u| kinds.contains(&u.kind()));
+    let of = |role: Role| works.iter().map(|(_, u)| *u).find(move |u| u.is(role));
     // Whose files a `deletefile` by slot removes can't be told.
-    let by_slot = if trade.removes.contains(&"deletefile") { index.by_slot.first_key_value() } else { None };
+    let by_slot = if trade.removes == Role::RemovesFile { index.by_slot.first_key_value() } else { None };
     let by_slot = by_slot.map(|(_, used)| *used);
-    let (maker, named, needer) = (of(trade.makes), of(trade.removes), of(trade.needs));
+    let (maker, named, needer) = (of(trade.makes), of(trade.removes), trade.needs.and_then(of));
     let remover = by_slot.or(named);
     let warn = |used: &Use<'_>, message: String, help: &str| {
         Diagnostic::warning(Code::ExhaustedFileset, used.flowop.span, message).help(help)
@@ -138,8 +123,7 @@ fn one(
         return;
     }
     // A thread that has nothing left to do is done; the run goes on while there are others.
-    let trades = |u: &Use<'_>| trade.makes.contains(&u.kind()) || trade.removes.contains(&u.kind());
-    let mut at_work: BTreeSet<usize> = works.iter().filter(|(_, u)| trades(u)).map(|(b, _)| *b).collect();
+    let mut at_work: BTreeSet<usize> = works.iter().filter(|(_, u)| trade.is_of(u)).map(|(b, _)| *b).collect();
     let slots = if by_slot.is_some() { index.by_slot.len() } else { 0 };
     let apart = at_work.iter().filter(|b| slots == 0 || !index.by_slot.contains_key(b)).count();
     let others = apart + slots < index.bodies.len();
@@ -174,20 +158,17 @@ fn uneven(name: &str, trade: &Trade, (mix, body): &(bool, Vec<Use<'_>>), found: 
     if *mix {
         return;
     }
-    let trades = |u: &&Use<'_>| {
-        (trade.makes.contains(&u.kind()) || trade.removes.contains(&u.kind()))
-            && u.text("filesetname").as_deref() == Some(name)
-    };
-    let count = |kinds: &[&str]| {
-        let times = body.iter().filter(trades).filter(|u| kinds.contains(&u.kind())).map(|u| u.times);
+    let trades = |u: &&Use<'_>| trade.is_of(u) && u.text("filesetname").as_deref() == Some(name);
+    let count = |role: Role| {
+        let times = body.iter().filter(trades).filter(|u| u.is(role)).map(|u| u.times);
         times.into_iter().try_fold(0_u64, |sum, one| sum.checked_add(one?))
     };
     let (Some(made), Some(removed)) = (count(trade.makes), count(trade.removes)) else { return };
     if made == removed {
         return;
     }
-    let (more, kinds) = if made > removed { ("makes", trade.makes) } else { ("removes", trade.removes) };
-    if let Some(used) = body.iter().filter(trades).find(|u| kinds.contains(&u.kind())) {
+    let (more, role) = if made > removed { ("makes", trade.makes) } else { ("removes", trade.removes) };
+    if let Some(used) = body.iter().filter(trades).find(|u| u.is(role)) {
         found.push(
             Diagnostic::warning(
                 Code::ExhaustedFileset,

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::Span;
+use crate::spec::Role;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -232,7 +233,7 @@ impl<'a> Subject<'a> {
 
     /// Whether anything ends a run, or a thread, by what was done.
     fn ends_by_itself(&self) -> bool {
-        let finishes = |f: &FlowopDef| f.kind.node.starts_with("finishon");
+        let finishes = |f: &FlowopDef| f.spec.is_some_and(|spec| spec.is(Role::Finishes));
         self.mode != QuitMode::Timeout
             || self.threads().any(|(_, t)| t.flowops.iter().any(finishes))
             || self.composites.iter().any(|c| c.flowops.iter().any(finishes))
@@ -266,6 +267,11 @@ impl<'a> Use<'a> {
 
     fn kind(&self) -> &'a str {
         &self.flowop.kind.node
+    }
+
+    /// Whether its flowop has that role.
+    fn is(&self, role: Role) -> bool {
+        self.flowop.spec.is_some_and(|spec| spec.is(role))
     }
 
     fn has(&self, attr: &str) -> bool {

@@ -3,6 +3,7 @@
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{CommandKind, ModelValue, eval};
+use crate::spec::Role;
 
 pub(super) fn too_high(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (_, thread) in subject.threads() {
@@ -28,7 +29,7 @@ fn sleeps(body: &[Use<'_>], mix: bool) -> Option<u64> {
     if mix {
         return None;
     }
-    let delays = body.iter().filter(|u| u.kind() == "delay");
+    let delays = body.iter().filter(|u| u.is(Role::Sleeps));
     delays.map(|u| u.times?.checked_mul(u.int("value")?)).try_fold(0_u64, |sum, one| sum.checked_add(one?))
 }
 
@@ -43,13 +44,13 @@ fn events(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let mut most = 0.0;
     for (process, thread) in subject.threads() {
         let body = subject.body(thread);
-        if body.iter().any(|u| u.kind() != "eventlimit" && u.kind().ends_with("limit")) {
+        if body.iter().any(|u| u.is(Role::TakesEvents)) {
             // Others take as many events as there were operations.
             return;
         }
         let taken: Option<u64> = body
             .iter()
-            .filter(|u| u.kind() == "eventlimit")
+            .filter(|u| u.is(Role::TakesEvent))
             .map(|u| u.times)
             .try_fold(0, |sum: u64, one| sum.checked_add(one?));
         let number = |attrs: &crate::model::Attrs| match attrs.get("instances") {

@@ -1,8 +1,9 @@
 //! A `semblock` that nobody posts to, a `block` that nobody wakes: their threads wait to the end of the run.
 
-use super::Subject;
+use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
-use std::collections::HashSet;
+use crate::spec::Role;
+use std::collections::{HashMap, HashSet};
 
 pub(super) fn dead(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let bodies: Vec<_> = subject.threads().map(|(_, thread)| subject.body(thread)).collect();
@@ -11,26 +12,38 @@ pub(super) fn dead(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if subject.loads || all().any(|u| (u.has("target") && u.text("target").is_none()) || u.name.is_none()) {
         return;
     }
-    for (waits, wakes, what) in [("semblock", "sempost", "posts to"), ("block", "wakeup", "wakes")] {
-        let targets: HashSet<String> = all().filter(|u| u.kind() == wakes).filter_map(|u| u.text("target")).collect();
-        for waiting in all().filter(|u| u.kind() == waits) {
-            let name = waiting.label();
-            let inner = name.rsplit('.').next();
-            if targets.contains(&name) || inner.is_some_and(|inner| targets.contains(inner)) {
-                continue;
-            }
-            // Without a number of posts to wait for there is nothing to wait for.
-            if waits == "semblock" && waiting.int("value").unwrap_or(u64::from(waiting.has("value"))) == 0 {
-                continue;
-            }
-            found.push(
-                Diagnostic::warning(
-                    Code::DeadSemaphore,
-                    waiting.flowop.span,
-                    format!("nothing {what} `{name}`, so that its thread waits to the end of the run"),
-                )
-                .help(format!("add a `flowop {wakes} name=…,target={name}` to another thread")),
-            );
-        }
+    let mut targets: HashMap<&str, HashSet<String>> = HashMap::new();
+    for used in all() {
+        targets.entry(used.kind()).or_default().extend(used.text("target"));
     }
+    for waiting in all() {
+        let Some((kind, verb)) = awaited(waiting) else { continue };
+        let name = waiting.label();
+        let inner = name.rsplit('.').next();
+        let is_target = |name: &str| targets.get(kind).is_some_and(|names| names.contains(name));
+        if is_target(&name) || inner.is_some_and(is_target) {
+            continue;
+        }
+        found.push(
+            Diagnostic::warning(
+                Code::DeadSemaphore,
+                waiting.flowop.span,
+                format!("nothing {verb} `{name}`, so that its thread waits to the end of the run"),
+            )
+            .help(format!("add a `flowop {kind} name=…,target={name}` to another thread")),
+        );
+    }
+}
+
+/// The type of flowop that this one waits for, and what that does to it.
+fn awaited(used: &Use<'_>) -> Option<(&'static str, &'static str)> {
+    let spec = used.flowop.spec?;
+    // Without a number of posts to wait for there is nothing to wait for.
+    if spec.uses.contains(&"value") && used.int("value").unwrap_or(u64::from(used.has("value"))) == 0 {
+        return None;
+    }
+    spec.roles.iter().find_map(|role| match role {
+        Role::WaitsFor { kind, verb } => Some((*kind, *verb)),
+        _ => None,
+    })
 }

@@ -4,6 +4,7 @@
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
 use crate::source::Span;
+use crate::spec::Role;
 use std::collections::HashMap;
 
 /// A slot as far as it is known.
@@ -16,29 +17,6 @@ enum SlotUse {
     /// Something that can't be told has happened to it.
     Unknown,
 }
-
-/// Flowops that work on the file in a slot, and open one of their set if it is closed.
-const ON_FILES: &[&str] = &[
-    "read",
-    "write",
-    "readwholefile",
-    "writewholefile",
-    "appendfile",
-    "appendfilerand",
-    "aioread",
-    "aiowrite",
-    "bufread",
-    "bufwrite",
-    "mmapread",
-    "mmapwrite",
-    "truncate",
-    "fallocate",
-    "punchhole",
-    "copyrange",
-    "setxattr",
-    "getxattr",
-    "syncfs",
-];
 
 pub(super) fn misused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (_, thread) in subject.threads() {
@@ -76,9 +54,9 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, SlotUse>, round: u32) -> Option
     }
     let set = used.text("filesetname");
     let warn = |message: String| Diagnostic::warning(Code::SlotUse, used.flowop.span, message);
-    match (used.kind(), slot.clone()) {
-        (_, SlotUse::Unknown) => {}
-        ("openfile" | "createfile", SlotUse::Open(_, since)) => {
+    match slot.clone() {
+        SlotUse::Unknown => {}
+        SlotUse::Open(_, since) if used.is(Role::OpensSlot) => {
             let again = if round == 0 { "is still open" } else { "is still open from the previous iteration" };
             return Some(
                 warn(format!("`{}` opens slot {fd}, which {again}", used.label()))
@@ -86,27 +64,27 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, SlotUse>, round: u32) -> Option
                     .help("close it first, or use another `fd=`"),
             );
         }
-        ("openfile" | "createfile", SlotUse::Closed(_)) => {
+        SlotUse::Closed(_) if used.is(Role::OpensSlot) => {
             if used.iters > Some(1) {
                 let message = format!("`{}` opens slot {fd} several times in a row", used.label());
                 return Some(warn(message).help("close it in between, or use `opennext`"));
             }
             *slot = SlotUse::Open(set, used.flowop.span);
         }
-        ("closefile", SlotUse::Closed(_)) => {
+        SlotUse::Closed(_) if used.is(Role::ClosesSlot) => {
             let message = format!("`{}` closes slot {fd}, which is not open", used.label());
             return Some(
                 warn(message).help("open it first: a `closefile` needs an `openfile` or `createfile` before it"),
             );
         }
-        ("closefile", SlotUse::Open(held, _)) => {
+        SlotUse::Open(held, _) if used.is(Role::ClosesSlot) => {
             *slot = SlotUse::Closed(held);
             if used.iters > Some(1) {
                 let message = format!("`{}` closes slot {fd} several times in a row", used.label());
                 return Some(warn(message).help("leave `iters=` out"));
             }
         }
-        (kind, SlotUse::Open(held, since)) if ON_FILES.contains(&kind) => {
+        SlotUse::Open(held, since) if used.is(Role::UsesSlot) => {
             if let (Some(held), Some(wanted)) = (held, set)
                 && held != wanted
             {
@@ -117,7 +95,7 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, SlotUse>, round: u32) -> Option
                 );
             }
         }
-        (kind, SlotUse::Closed(held)) if ON_FILES.contains(&kind) => {
+        SlotUse::Closed(held) if used.is(Role::UsesSlot) => {
             let Some(wanted) = set else {
                 let message = format!("`{}` works on slot {fd}, which is not open", used.label());
                 return Some(warn(message).help("open it first, or add `filesetname=`"));
@@ -129,14 +107,13 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, SlotUse>, round: u32) -> Option
             }
             *slot = SlotUse::Open(Some(wanted), used.flowop.span);
         }
-        ("fsync" | "fdatasync", SlotUse::Closed(_)) => {
+        SlotUse::Closed(_) if used.is(Role::NeedsSlot) => {
             let message = format!("`{}` works on slot {fd}, which is not open", used.label());
             return Some(warn(message).help("open or write the file first"));
         }
-        // `deletefile` forgets the file of its slot.
-        ("deletefile", SlotUse::Closed(_)) => *slot = SlotUse::Closed(None),
-        ("deletefile", SlotUse::Open(_, since)) => *slot = SlotUse::Open(None, since),
-        _ => {}
+        SlotUse::Closed(_) if used.is(Role::FreesSlot) => *slot = SlotUse::Closed(None),
+        SlotUse::Open(_, since) if used.is(Role::FreesSlot) => *slot = SlotUse::Open(None, since),
+        SlotUse::Open(..) | SlotUse::Closed(_) => {}
     }
     None
 }
