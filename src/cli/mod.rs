@@ -209,7 +209,7 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
     }
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let script = found.as_ref().map(|f| (f.name.as_str(), f.text.as_str()));
-    let status = crate::repl::run(session, script, terminal, crate::repl::Signals { armed }, &mut console);
+    let status = crate::prompt::run(session, script, terminal, crate::prompt::Signals { armed }, &mut console);
     watchdog::end(&watch, status.code())
 }
 

@@ -3,12 +3,12 @@
 //!
 //! Deliberately absent: how a file is evicted or looked at (`disk::cache`), and words about it (`report`).
 
-use super::bounded::bounded;
-use super::watch::Watched;
 use super::{Front, Session, Status};
 use crate::disk::cache::{self, Residency};
 use crate::disk::prepare::{Phase, Progress as _};
 use crate::disk::{Error, Fileset, quiesce};
+use crate::measure::bounded::bounded;
+use crate::measure::watch::Watched;
 use crate::os::device::{self, Bottom, Moved};
 use crate::plan::Plan;
 use crate::result::{self, CacheState, DeviceBytes, Note, Run, Verdict};

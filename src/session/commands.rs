@@ -330,7 +330,7 @@ impl Session {
             }
             if self.signal() != 0 {
                 if !group.end(PATIENCE) {
-                    front.note(&super::collector::left_behind(group.id()));
+                    front.note(&crate::measure::collector::left_behind(group.id()));
                 }
                 return Ok(None);
             }
@@ -460,7 +460,7 @@ impl Session {
         }
         self.describe_script(file, &model);
         self.usage.clear();
-        self.shell.loaded(name, file);
+        self.texts.push((name.to_owned(), file));
         self.nested += 1;
         let status = if self.definitions_only {
             self.commands(&super::definitions_of(&model.commands), front)
@@ -494,7 +494,7 @@ impl Session {
             front.error(None, &format!("{path} does not exist"), Some("the script's `fscheck` asks what it lies on"));
             return Ok(Status::Refused);
         }
-        let kind = super::environment::mount(path.as_ref()).map_or("unknown".to_owned(), |m| m.kind);
+        let kind = crate::measure::environment::mount(path.as_ref()).map_or("unknown".to_owned(), |m| m.kind);
         if kind == wanted {
             return Ok(Status::Done);
         }

@@ -1,15 +1,16 @@
 //! Processes that live from `create processes` to `shutdown processes`, and what a script measures of them in between.
 
 use super::cache::Cache;
-use super::collector::Collector;
 use super::record::{self, Periodic, RunTimeline};
 use super::results::PATIENCE;
 use super::run::RunTime;
-use super::{Front, Session, Status, environment};
+use super::{Front, Session, Status};
 use crate::diag::Diagnostic;
 use crate::disk::Fileset;
 use crate::disk::prepare::Prepared;
 use crate::flowop::messages::Heard;
+use crate::measure::collector::Collector;
+use crate::measure::environment;
 use crate::model::{self, Expr, ModelValue, Stats};
 use crate::os::{Clock, limits, proc, schedule};
 use crate::plan::Plan;
@@ -70,6 +71,13 @@ pub(super) struct Live {
 }
 
 impl Session {
+    /// Ends the collector, if there is one.
+    pub(super) fn end_collector(&mut self, front: &mut dyn Front) {
+        if let Some(text) = self.collector.take().and_then(Collector::end) {
+            front.note(&text);
+        }
+    }
+
     /// `create processes`: they start at once, and go on while the commands do.
     pub(super) fn create_processes(&mut self, front: &mut dyn Front) -> Status {
         let status = self.shutdown_processes(front);
@@ -258,7 +266,7 @@ impl Session {
     }
 
     /// `shutdown processes`, and whatever else ends them.
-    pub(super) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
+    pub(crate) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
         let Some(live) = self.live.take() else { return Status::Done };
         // A fault that no `sleep` or `stats snap` has heard of is told now.
         let mut status = Status::Done;

@@ -4,47 +4,35 @@
 //! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
 //! Deliberately absent: the command line, terminals, formats of reports.
 
-mod ticker;
 mod provenance;
-mod bounded;
 mod cache;
-mod collector;
+mod checked;
 mod commands;
-mod compare;
 mod direct;
-mod environment;
-mod front;
-mod help;
-mod leftovers;
+mod doubts;
 pub mod library;
 mod live;
 mod outputs;
 mod publish;
-mod machine;
 mod record;
-mod run_notes;
 mod results;
+mod run_notes;
 mod run;
-mod script;
 mod sets;
-mod settings;
-mod shell;
 mod streams;
 mod unused;
-mod values;
-mod watch;
 
-pub use environment::file_system;
-pub use front::Front;
+pub use crate::measure::{Front, Settings, Stage, Status, Waiting, Watch, file_system};
 pub use publish::{redact_script, sha256};
 pub use record::day_and_time;
-pub use settings::Settings;
-pub use watch::{Stage, Waiting, Watch};
+use run::RunTime;
 
 use crate::diag::{Code, Diagnostic, Severity, has_errors};
 use crate::disk::prepare::Prepared;
 use crate::disk::{Fileset, Stamp};
 use crate::flowop;
+use crate::measure::collector::Collector;
+use crate::measure::leftovers::Leftover;
 use crate::model::{self, Command, CommandKind, Expr, Known, QuitMode, Scope, SetBy};
 use crate::output::{Appender, ResultPlace, Results};
 use crate::plan::{self, Definitions, FRESH, Plan};
@@ -60,35 +48,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-/// How a command ended; the worst of all is the exit status.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Status {
-    /// As it should.
-    #[default]
-    Done,
-    /// A run failed or got stuck.
-    Failed,
-    /// The script is wrong.
-    Script,
-    /// The environment refused.
-    Refused,
-    /// A signal came, by its number.
-    Interrupted(u8),
-}
-
-impl Status {
-    /// The process's exit status.
-    pub fn code(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::Failed => 1,
-            Self::Script => 2,
-            Self::Refused => 3,
-            Self::Interrupted(signal) => 128 + signal,
-        }
-    }
-}
-
 /// A session.
 pub struct Session {
     /// All texts so far.
@@ -101,73 +60,78 @@ pub struct Session {
     pub settings: Settings,
     /// The result so far.
     pub document: Document,
-    table: SpecTable,
-    started: Instant,
-    interrupt: Arc<AtomicUsize>,
-    mode: QuitMode,
-    event_rate: Option<Spanned<Expr>>,
+    pub(crate) table: SpecTable,
+    pub(crate) started: Instant,
+    pub(crate) interrupt: Arc<AtomicUsize>,
+    pub(crate) mode: QuitMode,
+    pub(crate) event_rate: Option<Spanned<Expr>>,
     /// What the last plan was warned of.
-    doubts: Vec<Diagnostic>,
-    lathist: bool,
-    dialect: Dialect,
-    usage: Vec<Spanned<Expr>>,
+    pub(crate) doubts: Vec<Diagnostic>,
+    pub(crate) lathist: bool,
+    pub(crate) dialect: Dialect,
+    pub(crate) usage: Vec<Spanned<Expr>>,
     /// Variables that loaded scripts set, in order: what `vars` of 1.4 prints.
-    script_variables: Ordered,
+    pub(crate) script_variables: Ordered,
     /// What the texts that were loaded have cost: bytes, and a charge for each.
-    load_cost: usize,
+    pub(crate) load_cost: usize,
     /// The time of a `run N` in a text that was only loaded.
-    default_seconds: Option<Spanned<Expr>>,
-    warm_next: Option<Duration>,
+    pub(crate) default_seconds: Option<Spanned<Expr>>,
+    pub(crate) warm_next: Option<Duration>,
     /// A run has been made: a script without any gets one.
-    has_run: bool,
-    quit: bool,
-    nested: usize,
-    sets: Vec<ReadySet>,
+    pub(crate) has_run: bool,
+    pub(crate) quit: bool,
+    pub(crate) nested: usize,
+    pub(crate) sets: Vec<ReadySet>,
     /// Roots of trees that this session has made or brought to their definition, with what their data is like.
-    roots: BTreeMap<PathBuf, String>,
+    pub(crate) roots: BTreeMap<PathBuf, String>,
     /// A run has written since the disks were quiesced.
-    wrote: bool,
-    fresh: Option<PathBuf>,
+    pub(crate) wrote: bool,
+    pub(crate) fresh: Option<PathBuf>,
     /// Where there were to be trees: the directories of their roots.
-    places: BTreeSet<PathBuf>,
+    pub(crate) places: BTreeSet<PathBuf>,
     live: Option<live::Live>,
-    json: Option<json::Writer>,
+    pub(crate) json: Option<json::Writer>,
     /// Where what the script writes goes.
-    results: Results,
+    pub(crate) results: Results,
     /// What `stats directory` said.
-    stats_dir: Option<ResultPlace>,
-    trace: Option<Appender>,
+    pub(crate) stats_dir: Option<ResultPlace>,
+    pub(crate) trace: Option<Appender>,
     /// Operations of a thread that there is memory to trace.
-    most_traced: usize,
+    pub(crate) most_traced: usize,
     /// Nothing is run: of loaded scripts only what they define and set is done.
-    definitions_only: bool,
+    pub(crate) definitions_only: bool,
     /// A script is checked: what loaded ones would do besides is reported, not refused.
-    checking: bool,
-    collector: Option<collector::Collector>,
+    pub(crate) checking: bool,
+    pub(crate) collector: Option<Collector>,
     /// Where the script lies: what it loads is sought there first.
-    beside: Option<PathBuf>,
+    pub(crate) beside: Option<PathBuf>,
     /// A whole script is run: what it loads does not take its place in the result.
-    whole: bool,
+    pub(crate) whole: bool,
     /// Runs whose operations are in the trace file.
-    traced: usize,
+    pub(crate) traced: usize,
     /// Placeholders of what the result leaves out.
     redaction: publish::Redaction,
     /// Trees that were let go and stay where they are.
-    leftovers: Vec<leftovers::Leftover>,
+    pub(crate) leftovers: Vec<Leftover>,
     /// What a whole script reads that loads one text; `None` if it loads none or several, and what those read is not known.
-    reads: Option<std::collections::HashSet<String>>,
-    shell: shell::Shell,
-    watch: Arc<Watch>,
+    pub(crate) reads: Option<std::collections::HashSet<String>>,
+    /// A statement of a prompt is being done.
+    pub(crate) typing: bool,
+    /// Names and texts of what was loaded, in order.
+    pub(crate) texts: Vec<(String, FileId)>,
+    /// The time of the last run, as it was asked for; `None` before there was one.
+    pub(crate) last_run: Option<RunTime>,
+    pub(crate) watch: Arc<Watch>,
     /// How what was done so far has ended.
-    worst: Status,
+    pub(crate) worst: Status,
     /// Threads of a run are left behind in their calls.
-    stalled: bool,
+    pub(crate) stalled: bool,
     /// The result file could not be written, and the result went elsewhere.
-    result_lost: bool,
+    pub(crate) result_lost: bool,
 }
 
 /// A file set that is on the disk.
-struct ReadySet {
+pub(crate) struct ReadySet {
     set: Arc<Fileset>,
     prepared: Prepared,
     /// What it was made from, in its printed form.
@@ -242,7 +206,9 @@ impl Session {
             redaction: publish::Redaction::default(),
             leftovers: Vec::new(),
             reads: None,
-            shell: shell::Shell::default(),
+            typing: false,
+            texts: Vec::new(),
+            last_run: None,
             watch: Arc::default(),
             worst: Status::Done,
             stalled: false,

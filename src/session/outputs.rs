@@ -2,11 +2,11 @@
 //!
 //! Deliberately absent: how files are opened and replaced (`output`), and their forms (`report`).
 
-use super::bounded::bounded;
 use super::results::{ANSWER, NO_ANSWER, answer};
 use super::watch::Stage;
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
+use crate::measure::bounded::bounded;
 use crate::model::Expr;
 use crate::output::{Appender, FileIdentity, Placed, ResultPlace, Target, file_id};
 use crate::report::{filebench, json};

@@ -126,7 +126,7 @@ impl RunTimeline {
 }
 
 /// Reports while the run goes on: `psrun`.
-pub(super) struct Periodic {
+pub(crate) struct Periodic {
     period_ns: u64,
     next_ns: u64,
     /// Each report stands for itself: the counters seem to start anew.

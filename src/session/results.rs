@@ -3,9 +3,9 @@
 //! From the opened gate to the end of the report the session makes no call on a file system that is measured: such a call might
 //! never come back, and the report with it.
 
-use super::bounded::bounded;
-use super::watch::{Entered, Stage, Watch};
 use super::{Front, Session, Status};
+use crate::measure::bounded::bounded;
+use crate::measure::watch::{Entered, Stage, Watch};
 use crate::plan::Plan;
 use crate::runtime::{Ended, Running, Waited};
 use std::path::PathBuf;

@@ -1,16 +1,17 @@
 //! A measured run: file sets, processes, the wait, the result.
 
-use super::leftovers::{self, Leftover};
 use super::live::{FlowopPlace, Ready};
 use super::results::ended_otherwise;
-use super::ticker::Ticker;
-use super::watch::Stage;
-use super::{Front, ReadySet, Session, Status, machine, record};
+use super::{Front, ReadySet, Session, Status, record};
 use crate::diag::{Code, Diagnostic};
 use crate::disk::prepare;
 use crate::disk::quiesce;
 use crate::engine::Asynchronous;
 use crate::flowop::messages::{self, Heard};
+use crate::measure::leftovers::{self, Leftover};
+use crate::measure::machine;
+use crate::measure::ticker::Ticker;
+use crate::measure::watch::Stage;
 use crate::os::{limits, proc};
 use crate::plan;
 use crate::result::build::CpuTime;
@@ -25,11 +26,11 @@ use std::time::Duration;
 
 /// How long a run is to take, and from what it starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct RunTime {
+pub(crate) struct RunTime {
     /// As the command says; `None` if it says nothing.
-    pub(super) length: Option<Duration>,
+    pub(crate) length: Option<Duration>,
     /// It goes on from the files that are there.
-    pub(super) as_is: bool,
+    pub(crate) as_is: bool,
 }
 
 /// How long a run takes whose script and command line say nothing.
@@ -67,7 +68,7 @@ impl Session {
         self.run_with(RunTime { length, as_is: false }, None, span, front)
     }
 
-    pub(super) fn run_with(
+    pub(crate) fn run_with(
         &mut self,
         time: RunTime,
         report: Option<record::Periodic>,
@@ -75,7 +76,7 @@ impl Session {
         front: &mut dyn Front,
     ) -> Status {
         self.has_run = true;
-        self.shell.last_run = Some(time);
+        self.last_run = Some(time);
         let status = self.shutdown_processes(front);
         if status != Status::Done {
             return status;

@@ -13,7 +13,7 @@ use crate::util::duration;
 use std::time::Duration;
 
 /// Threads that waited for others all the time, and threads for which no file was left.
-pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended, figures: &[FlowopResult]) -> Vec<Note> {
+pub(crate) fn on_threads(plan: &Plan, running: &Running, ended: &Ended, figures: &[FlowopResult]) -> Vec<Note> {
     let mut notes = Vec::new();
     if *ended == Ended::Time {
         for (flowop, threads) in running.held() {
@@ -35,7 +35,7 @@ pub(super) fn on_threads(plan: &Plan, running: &Running, ended: &Ended, figures:
 }
 
 /// Time in which the program did not run, and what could not be looked at.
-pub(super) fn on_waits(running: &Running) -> Vec<Note> {
+pub(crate) fn on_waits(running: &Running) -> Vec<Note> {
     const ANSWER: Duration = Duration::from_secs(5);
     let mut notes = Vec::new();
     let stopped = running.stopped();

@@ -4,11 +4,12 @@
 //! its tree is known; where no run has changed it since, which the plan's operations and the marker's stamp tell, nothing is
 //! looked at. Deliberately absent: how trees are made, repaired and removed (`fileset`), and when they go (`run`).
 
-use super::watch::{Stage, Watched};
-use super::{Front, ReadySet, Session, Status, machine};
+use super::{Front, ReadySet, Session, Status};
 use crate::disk::prepare::{self, Prepared, Repairs};
 use crate::disk::{Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
+use crate::measure::machine;
+use crate::measure::watch::{Stage, Watched};
 use crate::model::SetBy;
 use crate::os::limits;
 use crate::plan::Plan;
@@ -179,7 +180,7 @@ impl Session {
         if sets.is_empty() {
             return Ok(Vec::new());
         }
-        limits::raise_descriptors(super::machine::MOST_DESCRIPTORS);
+        limits::raise_descriptors(crate::measure::machine::MOST_DESCRIPTORS);
         let options = prepare::PrepareOptions {
             threads: self.settings.populate_threads,
             quiesce: self.settings.quiesce && (self.wrote || sets.iter().any(|set| !set.is_known())),

@@ -1,6 +1,5 @@
 //! What the threads of a run did, operation by operation: its digest, and the trace file.
 
-use super::bounded::bounded_between_steps;
 use super::live::Ready;
 use super::publish::without_environment;
 use super::results::{LAST, NO_ANSWER, answer};
@@ -8,6 +7,7 @@ use super::{Front, Session};
 use crate::disk::Fileset;
 use crate::flowop::slots::FileRef;
 use crate::flowop::stream::{Entry, WantedStream};
+use crate::measure::bounded::bounded_between_steps;
 use crate::os::limits;
 use crate::plan::{FlowopInfo, Plan};
 use crate::random;

@@ -16,7 +16,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("clap_complete", &["cli/args.rs"]),
     ("clap_mangen", &["cli/args.rs"]),
     ("terminal", &["cli/live.rs"]),
-    ("rustyline", &["repl/"]),
+    ("rustyline", &["prompt/"]),
     ("indicatif", &["cli/", "report/"]),
     ("io_uring", &["os/uring.rs"]),
 ];

@@ -9,18 +9,18 @@ const MOST_COUNTED: u64 = 100_000;
 
 /// A tree that was let go and stays where it is.
 #[derive(Debug)]
-pub(super) struct Leftover {
-    pub(super) root: PathBuf,
+pub(crate) struct Leftover {
+    pub(crate) root: PathBuf,
     /// Its bytes as it was made.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Files that were there at last, as far as they were counted.
-    pub(super) files: u64,
+    pub(crate) files: u64,
     /// It was somebody else's, and adopted.
-    pub(super) adopted: bool,
+    pub(crate) adopted: bool,
 }
 
 /// What to tell of the trees that stay: those that wmlrun made, and those that it never removes.
-pub(super) fn lines(stay: Vec<Leftover>) -> Vec<String> {
+pub(crate) fn lines(stay: Vec<Leftover>) -> Vec<String> {
     let (adopted, made): (Vec<Leftover>, Vec<Leftover>) = stay.into_iter().partition(|left| left.adopted);
     message(&made).into_iter().chain(adopted.iter().map(|left| given_back(&left.root))).collect()
 }

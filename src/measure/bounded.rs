@@ -6,12 +6,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 /// What the work came to; `None` if that takes longer. Then it goes on by itself, and what it owns is its own.
-pub(super) fn bounded<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub(crate) fn bounded<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     bounded_between_steps(limit, |_| work())
 }
 
 /// The same for work of any length, which counts its steps: none of them may take longer.
-pub(super) fn bounded_between_steps<T: Send + 'static>(
+pub(crate) fn bounded_between_steps<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce(&AtomicU64) -> T + Send + 'static,
 ) -> Option<T> {

@@ -2,11 +2,15 @@
 //!
 //! In: lines. Out: what a session does with them. On a terminal a line ends a statement unless more must follow; a pipe or file is
 //! one text in which a statement ends where the next begins, or where the writer pauses. Deliberately absent: what any command
-//! does (`session`).
+//! does (`session`), except for those that only a prompt has.
 
+mod compare;
 mod complete;
 mod editor;
+mod help;
 mod input;
+mod script;
+mod shell;
 
 use crate::session::{Front, Session, Status};
 use crate::syntax::{Splitter, StatementText};
@@ -22,9 +26,18 @@ pub struct Signals {
 
 const SIGINT: usize = 2;
 
-/// A session with someone, or something, in front of it.
-struct PromptLoop<'a> {
+/// A session, and what a prompt remembers of it.
+struct Prompt {
     session: Session,
+    /// Every statement, in order.
+    history: Vec<String>,
+    /// Files that are being sourced.
+    sourcing: usize,
+}
+
+/// A prompt with someone, or something, in front of it.
+struct PromptLoop<'a> {
+    prompt: Prompt,
     front: &'a mut dyn Front,
     signals: Signals,
     worst: Status,
@@ -49,14 +62,15 @@ pub fn run(
     {
         worst = session.load(name, text, front);
     }
-    let mut shell = PromptLoop { session, front, signals, worst, terminal, stopped: false };
+    let prompt = Prompt { session, history: Vec::new(), sourcing: 0 };
+    let mut shell = PromptLoop { prompt, front, signals, worst, terminal, stopped: false };
     if terminal {
         editor::run(&mut shell);
     } else {
         input::run(&mut shell);
     }
-    let PromptLoop { session, front, worst, .. } = shell;
-    let last = session.finish(front);
+    let PromptLoop { prompt, front, worst, .. } = shell;
+    let last = prompt.session.finish(front);
     match worst {
         Status::Interrupted(_) => last.max(worst),
         _ if terminal => last,
@@ -67,21 +81,21 @@ pub fn run(
 impl PromptLoop<'_> {
     /// Does a statement. False if the shell is to end.
     fn does(&mut self, name: &str, text: &StatementText) -> bool {
-        let status = self.session.typed(name, text, self.front);
-        self.stopped = self.terminal && self.session.interrupted() == SIGINT;
+        let status = self.prompt.typed(name, text, self.front);
+        self.stopped = self.terminal && self.prompt.session.interrupted() == SIGINT;
         if self.stopped {
             // It has done its work: the run has ended, the shell goes on.
-            self.session.clear_interrupt();
+            self.prompt.session.clear_interrupt();
             self.signals.armed.store(false, SeqCst);
         } else {
             self.worst = self.worst.max(status);
         }
-        !self.session.has_quit() && !self.ended()
+        !self.prompt.session.has_quit() && !self.ended()
     }
 
     /// A signal has come that ends the shell.
     fn ended(&mut self) -> bool {
-        let signal = self.session.interrupted();
+        let signal = self.prompt.session.interrupted();
         if signal != 0 {
             self.worst = self.worst.max(Status::Interrupted(signal as u8));
         }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What a run finds: the mounts are those of the given paths.
-pub(super) fn of_run(paths: &[PathBuf]) -> RunEnvironment {
+pub(crate) fn of_run(paths: &[PathBuf]) -> RunEnvironment {
     let mut mounts: Vec<MountInfo> = Vec::new();
     for mount in paths.iter().filter_map(|p| mount(p)) {
         if !mounts.iter().any(|m| m.path == mount.path) {
@@ -20,7 +20,7 @@ pub(super) fn of_run(paths: &[PathBuf]) -> RunEnvironment {
 }
 
 /// What is known of the machine.
-pub(super) fn environment() -> Environment {
+pub(crate) fn environment() -> Environment {
     let uname = rustix::system::uname();
     let text = |c: &std::ffi::CStr| c.to_string_lossy().into_owned();
     let (total, available) = limits::memory();
@@ -69,7 +69,7 @@ pub fn file_system(path: &Path) -> Option<String> {
 }
 
 /// The mount that a path lies on, with all devices below; the path itself need not be there yet.
-pub(super) fn mount(path: &Path) -> Option<MountInfo> {
+pub(crate) fn mount(path: &Path) -> Option<MountInfo> {
     let there = path.ancestors().find(|p| p.exists()).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let found = device::mount_of(there)?;
     let layers = device::below(there).map(|bottom| bottom.layers).unwrap_or_default();

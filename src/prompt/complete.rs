@@ -1,7 +1,8 @@
 //! What can stand where the cursor is, and what a line is the beginning of. Knows nothing of terminals.
 
+use super::Prompt;
 use crate::flowop;
-use crate::session::{Session, library};
+use crate::session::library;
 use crate::spec::attrs::{self, COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
 use crate::spec::commands::COMMANDS;
 use crate::spec::prompt::PROMPT;
@@ -18,10 +19,10 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The names of a session.
-    pub(super) fn of(session: &Session) -> Self {
-        let known = session.known(true);
-        let variables = session.variables();
+    /// The names of a prompt's session.
+    pub(super) fn of(prompt: &Prompt) -> Self {
+        let known = prompt.session.known(true);
+        let variables = prompt.variables();
         Self { variables, filesets: known.filesets, targets: known.targets, composites: known.composites }
     }
 }

@@ -1,8 +1,9 @@
 //! `help`: what the tables of `spec` and the loaded script say of a word.
 
-use super::{Front, Session, Status, library, script};
+use super::{Prompt, script};
 use crate::diag::{self, Code, Diagnostic};
 use crate::random;
+use crate::session::{Front, Status, library};
 use crate::source::Spanned;
 use crate::spec::attrs::{COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
 use crate::spec::commands::COMMANDS;
@@ -21,7 +22,7 @@ const ATTRIBUTES: &[(&str, &[Attr])] = &[
     ("cvar", CVAR),
 ];
 
-impl Session {
+impl Prompt {
     /// `help` and `help TOPIC`.
     pub(super) fn help_on(&self, topic: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         if topic.node.is_empty() {
@@ -30,13 +31,13 @@ impl Session {
         }
         let word = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut said = Vec::new();
-        if word.starts_with('$') || self.scope.binding(&word).is_some() {
+        if word.starts_with('$') || self.session.scope.binding(&word).is_some() {
             said.extend(self.on_variable(word.trim_start_matches('$')));
         }
         let commands =
             PROMPT.iter().chain(COMMANDS).filter(|c| c.name == word || c.name.split(' ').next() == Some(&word));
         said.extend(commands.map(on_command));
-        said.extend(self.table.flowop(&word).map(on_flowop));
+        said.extend(self.session.table.flowop(&word).map(on_flowop));
         let attributes = ATTRIBUTES.iter().flat_map(|(of, list)| list.iter().map(move |attr| (*of, attr)));
         said.extend(
             attributes
@@ -60,8 +61,9 @@ impl Session {
     fn no_help(&self, word: &str, topic: Spanned<&str>) -> Box<Diagnostic> {
         let d = Diagnostic::error(Code::BadArgument, topic.span, format!("there is no help on `{word}`"));
         let bare = word.trim_start_matches('$');
-        let variables = self.scope.bindings().map(|b| b.name.as_str());
-        let topics = PROMPT.iter().chain(COMMANDS).map(|c| c.name).chain(self.table.flowops.iter().map(|f| f.name));
+        let variables = self.session.scope.bindings().map(|b| b.name.as_str());
+        let topics =
+            PROMPT.iter().chain(COMMANDS).map(|c| c.name).chain(self.session.table.flowops.iter().map(|f| f.name));
         let attributes = ATTRIBUTES.iter().flat_map(|(_, list)| list.iter().map(|a| a.name));
         let near = if bare.len() < word.len() {
             diag::nearest(bare, variables).map(|near| format!("${near}"))
@@ -76,10 +78,10 @@ impl Session {
     }
 
     fn help_at_prompt(&self, front: &mut dyn Front) {
-        for line in self.usage_lines() {
+        for line in self.session.usage_lines() {
             front.script_line(&line);
         }
-        if !self.usage.is_empty() {
+        if !self.session.usage.is_empty() {
             front.line("");
         }
         let mut table = Table::new([("", Align::Left), ("", Align::Left)]);
@@ -102,16 +104,17 @@ impl Session {
         let shown = format!("${name}");
         let ends = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let usage = self
+            .session
             .usage_lines()
             .into_iter()
             .filter(|line| line.match_indices(&shown).any(|(at, _)| ends(&line[at + shown.len()..])));
         let mut said: Vec<String> = usage.map(|line| format!("  {}", line.trim())).collect();
-        let binding = self.scope.binding(name);
+        let binding = self.session.scope.binding(name);
         if said.is_empty() && binding.is_none() {
             return None;
         }
         let head = match binding {
-            Some(binding) => format!("{shown} is {}", script::spelled(&self.map, &binding.value)),
+            Some(binding) => format!("{shown} is {}", script::spelled(&self.session.map, &binding.value)),
             None => format!("{shown} is not set"),
         };
         said.insert(0, head);

@@ -49,7 +49,7 @@ impl Watch {
     }
 
     /// Threads are left behind in their calls there.
-    pub(super) fn leave(&self, roots: impl IntoIterator<Item = PathBuf>) {
+    pub(crate) fn leave(&self, roots: impl IntoIterator<Item = PathBuf>) {
         self.leftovers.lock().extend(roots);
     }
 
@@ -59,7 +59,7 @@ impl Watch {
     }
 
     /// From now on until the guard is dropped, this is waited for.
-    pub(super) fn begin(self: &Arc<Self>, stage: Stage, what: &str, paths: Vec<PathBuf>, status: u8) -> Entered {
+    pub(crate) fn begin(self: &Arc<Self>, stage: Stage, what: &str, paths: Vec<PathBuf>, status: u8) -> Entered {
         let number = self.now.lock().as_ref().map_or(0, |now| now.number) + 1;
         let new = Waiting { stage, what: what.to_owned(), paths, number, is_quiescing: false, status };
         steps::count();
@@ -77,7 +77,7 @@ impl Watch {
 }
 
 /// Something is waited for as long as this lives.
-pub(super) struct Entered {
+pub(crate) struct Entered {
     watch: Arc<Watch>,
     before: Option<Waiting>,
 }
@@ -89,9 +89,9 @@ impl Drop for Entered {
 }
 
 /// Progress that is shown to the watchdog on its way to the front end.
-pub(super) struct Watched<'a> {
-    pub(super) watch: &'a Watch,
-    pub(super) progress: &'a dyn Progress,
+pub(crate) struct Watched<'a> {
+    pub(crate) watch: &'a Watch,
+    pub(crate) progress: &'a dyn Progress,
 }
 
 impl Progress for Watched<'_> {

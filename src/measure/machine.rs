@@ -27,10 +27,10 @@ const HELPERS: u64 = 4;
 const STANDARD_STREAMS: u64 = 3;
 
 /// The limit of open files that is asked for where it may be raised.
-pub(super) const MOST_DESCRIPTORS: u64 = 1 << 20;
+pub(crate) const MOST_DESCRIPTORS: u64 = 1 << 20;
 
 /// Refuses a run that this process could not finish for want of memory, threads, descriptors or the size of a file.
-pub(super) fn check(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
+pub(crate) fn check(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
     let refusals = [memory(plan, sets), address_space(plan, sets), threads(plan), file_size(sets)];
     let Some((what, help)) = refusals.into_iter().flatten().next() else { return Ok(()) };
     front.error(None, &what, Some(help));
@@ -38,7 +38,7 @@ pub(super) fn check(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -
 }
 
 /// The same for descriptors, of which an engine that makes no calls needs none. The limit is raised as far as it may be.
-pub(super) fn check_descriptors(plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+pub(crate) fn check_descriptors(plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
     let Some((what, help)) = descriptors(plan) else { return Ok(()) };
     front.error(None, &what, Some(help));
     Err(Status::Refused)

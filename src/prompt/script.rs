@@ -1,29 +1,15 @@
 //! The script as it stands: definitions as they were written, variables with the values that they have now.
 
-use super::{Front, Session, Settings, Status, shell};
+use super::{Prompt, shell};
 use crate::diag::{self, Code, Diagnostic, Severity};
-use crate::model::{self, Command, CommandKind, Expr, Known, RandomCall, SetBy};
-use crate::plan::{Definitions, FRESH};
+use crate::model::{self, Expr, Known, RandomCall, SetBy};
+use crate::session::{Front, Session, Settings, Status};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::Dialect;
 use crate::syntax::ast::{Operator, TextPart};
 use crate::syntax::{self, Token};
 use std::fmt::Write as _;
 use std::sync::Arc;
-
-/// The variables that definitions read.
-pub(super) fn variables(definitions: &Definitions) -> Vec<String> {
-    let kinds = definitions
-        .filesets
-        .iter()
-        .map(|d| CommandKind::DefineFileset(Arc::clone(d)))
-        .chain(definitions.processes.iter().map(|d| CommandKind::DefineProcess(Arc::clone(d))))
-        .chain(definitions.composites.iter().map(|d| CommandKind::DefineFlowop(Arc::clone(d))));
-    let commands: Vec<Command> = kinds.map(|kind| Command { span: Span::default(), kind }).collect();
-    let mut names = Vec::new();
-    model::check::each_variable(&commands, &mut |name| names.push(name.to_owned()));
-    names
-}
 
 /// An expression as it was written, if that still is what it is; else spelt out.
 pub(super) fn spelled(map: &SourceMap, expr: &Spanned<Expr>) -> String {
@@ -166,14 +152,7 @@ fn mistakes(text: &str) -> Vec<usize> {
     errors.map(|d| if d.primary.span.file == file { d.primary.span.start as usize } else { usize::MAX }).collect()
 }
 
-impl Session {
-    /// `$dir` is the fresh directory, made or yet to be made.
-    pub(super) fn set_default_dir(&mut self, path: Option<&str>) {
-        let text = Expr::Text(vec![TextPart::Text(path.unwrap_or(FRESH).to_owned())]);
-        // A literal can't fail to be set.
-        let _ = self.scope.set("dir", Spanned::new(text, Span::default()), SetBy::Default);
-    }
-
+impl Prompt {
     /// `show` and `show NAME`.
     pub(super) fn show(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         if argument.node.is_empty() {
@@ -182,16 +161,17 @@ impl Session {
             return Ok(Status::Done);
         }
         let name = argument.node.trim_start_matches('$');
-        if let Some(binding) = self.scope.binding(name) {
-            front.line(&format!("set ${name} = {}", spelled(&self.map, &binding.value)));
+        if let Some(binding) = self.session.scope.binding(name) {
+            front.line(&format!("set ${name} = {}", spelled(&self.session.map, &binding.value)));
             return Ok(Status::Done);
         }
         let named = self.named_definitions();
         if let Some((_, span, block)) = named.iter().find(|(n, ..)| n == name) {
-            front.line(definition(&self.map, *span, *block));
+            front.line(definition(&self.session.map, *span, *block));
             return Ok(Status::Done);
         }
-        let known = named.iter().map(|(n, ..)| n.as_str()).chain(self.scope.bindings().map(|b| b.name.as_str()));
+        let known =
+            named.iter().map(|(n, ..)| n.as_str()).chain(self.session.scope.bindings().map(|b| b.name.as_str()));
         let d = Diagnostic::error(Code::BadArgument, argument.span, format!("nothing here is called `{name}`"));
         Err(Box::new(match diag::nearest(name, known) {
             Some(near) => d.help(format!("did you mean `{near}`?")),
@@ -201,7 +181,7 @@ impl Session {
 
     /// Name and place of each definition, and whether it has a block.
     fn named_definitions(&self) -> Vec<(String, Span, bool)> {
-        let d = &self.definitions;
+        let d = &self.session.definitions;
         let filesets = d.filesets.iter().map(|f| (&f.attrs, f.span, false));
         let processes = d.processes.iter().map(|p| (&p.attrs, p.span, true));
         let composites = d.composites.iter().map(|c| (c.name.node.clone(), c.span, true));
@@ -255,39 +235,39 @@ impl Session {
             ));
         }
         let mut head = format!("{}.\n#\n", shell::SAVED);
-        let seed = self.settings.seed;
-        let layout = match self.settings.layout_seed {
+        let seed = self.session.settings.seed;
+        let layout = match self.session.settings.layout_seed {
             1 => String::new(),
             other => format!(" --layout-seed {other}"),
         };
         let _ = writeln!(head, "# `wmlrun --seed {seed}{layout} FILE` does what the session did.");
         let _ = writeln!(head, "#\n# dialect: {dialect}\n");
         let mut out = vec![head];
-        if self.mode != model::QuitMode::default() {
-            out.push(format!("set mode quit {}\n", self.mode.name()));
+        if self.session.mode != model::QuitMode::default() {
+            out.push(format!("set mode quit {}\n", self.session.mode.name()));
         }
-        for binding in self.scope.bindings().filter(|b| b.by != SetBy::Default) {
-            out.push(format!("set ${}={}\n", binding.name, spelled(&self.map, &binding.value)));
+        for binding in self.session.scope.bindings().filter(|b| b.by != SetBy::Default) {
+            out.push(format!("set ${}={}\n", binding.name, spelled(&self.session.map, &binding.value)));
         }
-        let d = &self.definitions;
+        let d = &self.session.definitions;
         // What is used stands before its use.
         let filesets = d.filesets.iter().map(|f| (f.span, false));
         let blocks =
             d.composites.iter().map(|c| c.span).chain(d.processes.iter().map(|p| p.span)).map(|span| (span, true));
         for (span, block) in filesets.chain(blocks) {
-            out.push(format!("\n{}\n", definition(&self.map, span, block)));
+            out.push(format!("\n{}\n", definition(&self.session.map, span, block)));
         }
-        if let Some(rate) = &self.event_rate {
-            out.push(format!("\neventgen rate={}\n", spelled(&self.map, rate)));
+        if let Some(rate) = &self.session.event_rate {
+            out.push(format!("\neventgen rate={}\n", spelled(&self.session.map, rate)));
         }
-        if self.lathist {
+        if self.session.lathist {
             out.push("\nenable lathist\n".to_owned());
         }
-        for usage in &self.usage {
+        for usage in &self.session.usage {
             out.push(format!("\nusage {}\n", written(&usage.node)));
         }
-        let default = self.default_seconds.as_ref().map(|s| spelled(&self.map, s));
-        let last = self.shell.last_run;
+        let default = self.session.default_seconds.as_ref().map(|s| spelled(&self.session.map, s));
+        let last = self.session.last_run;
         let seconds = last.and_then(|run| run.length).map(|length| length.as_secs_f64().to_string()).or(default);
         let as_is = if last.is_some_and(|run| run.as_is) { " as-is" } else { "" };
         if let Some(seconds) = seconds.filter(|_| !d.processes.is_empty()) {
@@ -298,10 +278,10 @@ impl Session {
 
     /// The dialect of most weight, and whether the definitions have more than one.
     fn dialects(&self) -> (Dialect, bool) {
-        let d = &self.definitions;
+        let d = &self.session.definitions;
         let all: Vec<Dialect> =
             d.filesets.iter().map(|f| f.dialect).chain(d.processes.iter().map(|p| p.dialect)).collect();
-        let first = all.first().copied().unwrap_or(self.dialect);
+        let first = all.first().copied().unwrap_or(self.session.dialect);
         (first, all.iter().any(|other| *other != first))
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
     let mut line_number = 1;
     loop {
         if let Some(keys) = editor.helper_mut() {
-            keys.names = Names::of(&shell.session);
+            keys.names = Names::of(&shell.prompt);
         }
         waiting.flag.store(true, SeqCst);
         let read = editor.readline(PROMPT);
@@ -114,7 +114,7 @@ impl PromptWait {
     fn watch(shell: &mut PromptLoop<'_>) -> Self {
         let waiting = Self { flag: Arc::default(), over: Arc::default() };
         let (flag, over) = (Arc::clone(&waiting.flag), Arc::clone(&waiting.over));
-        let number = shell.session.interrupt();
+        let number = shell.prompt.session.interrupt();
         let watch = move || {
             while !over.load(SeqCst) {
                 if number.load(SeqCst) != 0 && flag.load(SeqCst) {

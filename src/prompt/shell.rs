@@ -1,14 +1,14 @@
 //! What only a prompt can ask for: a look at the session, changes of mind, and runs held against each other.
 //!
-//! The table of these commands is [`crate::spec::prompt`]. Deliberately absent: lines, keys and colours (`repl`).
+//! The table of these commands is [`crate::spec::prompt`]. Deliberately absent: lines, keys and colours (`editor`).
 
-use super::run::RunTime;
-use super::{Front, Session, Status, library, listed, script};
+use super::{Prompt, script};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::{self, Expr, SetBy};
 use crate::output;
 use crate::plan::{self, Definitions, FRESH};
 use crate::report::json;
+use crate::session::{Front, Status, library};
 use crate::source::{FileId, Span, Spanned};
 use crate::spec::prompt::{PROMPT, prompt_command};
 use crate::spec::words::STATEMENT_WORDS;
@@ -16,8 +16,6 @@ use crate::syntax::{StatementText, statements};
 use crate::util::table::{Align, Table};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// Files that `source` files that `source` files: more is a circle.
 const DEEPEST: usize = 16;
@@ -25,85 +23,41 @@ const DEEPEST: usize = 16;
 /// The first words of a file that `save` may write over.
 pub(super) const SAVED: &str = "# Saved by wmlrun";
 
-/// What a prompt remembers.
-#[derive(Default)]
-pub(super) struct Shell {
-    /// Every statement, in order.
-    history: Vec<String>,
-    /// A statement of the prompt is being done.
-    typing: bool,
-    /// Files that are being sourced.
-    sourcing: usize,
-    /// Names and texts of what was loaded, in order.
-    loaded: Vec<(String, FileId)>,
-    /// The time of the last run, as it was asked for; `None` before there was one.
-    pub(super) last_run: Option<RunTime>,
-}
-
-impl Shell {
-    /// A text has been loaded.
-    pub(super) fn loaded(&mut self, name: &str, file: FileId) {
-        self.loaded.push((name.to_owned(), file));
-    }
-
-    fn has_loaded(&self) -> bool {
-        !self.loaded.is_empty()
-    }
-
-    fn is_loaded(&self, file: FileId) -> bool {
-        self.loaded.iter().any(|(_, f)| *f == file)
-    }
-}
-
-impl Session {
+impl Prompt {
     /// A statement from the prompt, a pipe or a sourced file of that name.
-    pub fn typed(&mut self, name: &str, text: &StatementText, front: &mut dyn Front) -> Status {
-        self.shell.history.push(text.text.trim_end().to_owned());
-        let file = self.map.add_part(name, &text.text, text.line);
+    pub(super) fn typed(&mut self, name: &str, text: &StatementText, front: &mut dyn Front) -> Status {
+        self.history.push(text.text.trim_end().to_owned());
+        let file = self.session.map.add_part(name, &text.text, text.line);
         if let Some((command, rest)) = prompt_command(&text.text) {
             let start = text.text.find(rest).unwrap_or(0);
             let argument = Spanned::new(rest, Span::new(file, start, start + rest.len()));
             return match self.prompt_command(command.name, argument, front) {
                 Ok(status) => status,
                 Err(d) => {
-                    front.diagnostics(&self.map, &[*d]);
+                    front.diagnostics(&self.session.map, &[*d]);
                     Status::Script
                 }
             };
         }
-        let dialect = self.settings.dialect.or(Some(self.dialect));
-        let (model, mut found) = model::check(&self.map, file, &self.table, dialect, &self.known(true));
+        let dialect = self.session.settings.dialect.or(Some(self.session.dialect));
+        let (model, mut found) =
+            model::check(&self.session.map, file, &self.session.table, dialect, &self.session.known(true));
         found.iter_mut().for_each(|d| self.suggest(d));
         if !found.is_empty() {
-            front.diagnostics(&self.map, &found);
+            front.diagnostics(&self.session.map, &found);
         }
         if diag::has_errors(&found) {
             return Status::Script;
         }
-        let outer = std::mem::replace(&mut self.shell.typing, true);
-        let status = self.commands(&model.commands, front);
-        self.shell.typing = outer;
+        let outer = std::mem::replace(&mut self.session.typing, true);
+        let status = self.session.commands(&model.commands, front);
+        self.session.typing = outer;
         status
     }
 
-    /// Forgets a signal that has done its work, so that the next run is not ended by it.
-    pub fn clear_interrupt(&self) {
-        self.interrupt.store(0, SeqCst);
-    }
-
-    /// The signal that has come, by its number; 0 if none.
-    pub fn interrupted(&self) -> usize {
-        self.interrupt.load(SeqCst)
-    }
-
-    /// Where signals leave their number.
-    pub fn interrupt(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.interrupt)
-    }
-
     /// All variables with their values, as written.
-    pub fn variables(&self) -> Vec<(String, String)> {
-        self.scope.bindings().map(|b| (b.name.clone(), script::spelled(&self.map, &b.value))).collect()
+    pub(super) fn variables(&self) -> Vec<(String, String)> {
+        self.session.scope.bindings().map(|b| (b.name.clone(), script::spelled(&self.session.map, &b.value))).collect()
     }
 
     /// A word that is near one of the prompt's own is told so.
@@ -111,82 +65,13 @@ impl Session {
         if d.code != Code::UnknownCommand {
             return;
         }
-        let word = self.map.slice(d.primary.span);
+        let word = self.session.map.slice(d.primary.span);
         let words = PROMPT.iter().map(|c| c.name).chain(STATEMENT_WORDS.iter().map(|w| w.name));
         let help = match diag::nearest(word, words) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`help` shows all commands".to_owned(),
         };
         d.help = vec![help];
-    }
-
-    /// Who a `set` that is being done speaks for.
-    pub(super) fn set_by(&self) -> SetBy {
-        if self.shell.typing && self.nested == 0 { SetBy::Prompt } else { SetBy::Script }
-    }
-
-    /// After a `set` at the prompt, or in a script that has loaded another: a word where it changes nothing. `new` variables are
-    /// those most likely misspelt.
-    pub(super) fn doubt_setting(&self, name: &Spanned<String>, new: bool, front: &mut dyn Front) {
-        /// Of shorter names each is near the other.
-        const LONG_ENOUGH: usize = 3;
-        let typed = self.set_by() == SetBy::Prompt;
-        let reads = self.reads.as_ref();
-        if !typed && (self.nested > 0 || !self.shell.has_loaded() || reads.is_none_or(|r| r.contains(&name.node))) {
-            return;
-        }
-        let Some(binding) = self.scope.binding(&name.node) else { return };
-        if binding.by == SetBy::CommandLine {
-            if !typed {
-                return;
-            }
-            let message = format!("`${}` keeps the value that the command line gave it", name.node);
-            let d = Diagnostic::warning(Code::Ignored, name.span, message);
-            front.diagnostics(&self.map, &[d.help(format!("`unset ${}` takes that value back", name.node))]);
-            return;
-        }
-        if !new || self.definitions.processes.is_empty() {
-            return;
-        }
-        let used = self.variables_in_use();
-        if used.contains(&name.node) {
-            return;
-        }
-        let message = format!("nothing that is defined uses `${}`", name.node);
-        let d = Diagnostic::warning(Code::UnusedVariable, name.span, message);
-        let near = diag::nearest(&name.node, used.iter().map(String::as_str)).filter(|n| n.len() >= LONG_ENOUGH);
-        let all = || match typed {
-            true => "`vars` shows the variables".to_owned(),
-            false => format!("what was loaded uses `${}`", used.join("`, `$")),
-        };
-        let help = near.map_or_else(all, |near| format!("did you mean `${near}`?"));
-        front.diagnostics(&self.map, &[d.help(help)]);
-    }
-
-    /// The variables that definitions and other variables read.
-    fn variables_in_use(&self) -> Vec<String> {
-        let mut names = script::variables(&self.definitions);
-        let others = self.scope.bindings().map(|b| &b.value);
-        for expr in others.chain(&self.event_rate).chain(&self.default_seconds) {
-            model::expr::variables(expr, &mut |v, _| names.push(v.name.clone()));
-        }
-        names.sort_unstable();
-        names.dedup();
-        names
-    }
-
-    /// Before a text is loaded at the prompt: what is defined stays defined, and runs too.
-    pub(super) fn tell_of_others(&self, front: &mut dyn Front) {
-        if self.shell.typing && self.nested == 0 && !self.definitions.processes.is_empty() {
-            let names: Vec<String> = self
-                .definitions
-                .processes
-                .iter()
-                .filter_map(|p| p.attrs.constant_text("name"))
-                .map(|n| n.node)
-                .collect();
-            front.note(&format!("processes defined so far stay defined: {} (`clear` forgets them)", listed(&names)));
-        }
     }
 
     fn prompt_command(
@@ -217,22 +102,22 @@ impl Session {
             "check" => {
                 bare("check")?;
                 self.something_defined(argument.span)?;
-                if self.plan(front).is_none() {
+                if self.session.plan(front).is_none() {
                     return Ok(Status::Script);
                 }
                 front.line("no mistakes");
             }
             "repeat" => return self.repeat(argument, front),
-            "stats" => match self.document.runs.is_empty() {
+            "stats" => match self.session.document.runs.is_empty() {
                 true => front.note("nothing was measured yet"),
-                false => front.run_ended(&self.document),
+                false => front.run_ended(&self.session.document),
             },
             "compare" => return self.compare(argument, front),
             "save" => return self.save(argument, front),
             "source" => return self.source(argument, front),
             "history" => {
                 bare("history")?;
-                for (n, text) in self.shell.history.iter().enumerate() {
+                for (n, text) in self.history.iter().enumerate() {
                     front.line(&format!("{:>4}  {}", n + 1, text.replace('\n', "\n      ")));
                 }
             }
@@ -247,7 +132,7 @@ impl Session {
     }
 
     fn something_defined(&self, span: Span) -> Result<(), Box<Diagnostic>> {
-        if self.definitions.processes.is_empty() && self.definitions.filesets.is_empty() {
+        if self.session.definitions.processes.is_empty() && self.session.definitions.filesets.is_empty() {
             let d = Diagnostic::error(Code::NothingToRun, span, "nothing is defined");
             return Err(Box::new(d.help("define something, or `load` a personality")));
         }
@@ -255,8 +140,8 @@ impl Session {
     }
 
     fn show_plan(&mut self, front: &mut dyn Front) -> Status {
-        let Some(plan) = self.plan(front) else { return Status::Script };
-        let Some(sets) = self.trees(&plan, front) else { return Status::Refused };
+        let Some(plan) = self.session.plan(front) else { return Status::Script };
+        let Some(sets) = self.session.trees(&plan, front) else { return Status::Refused };
         front.line(plan::dump(&plan, &sets).trim_end());
         Status::Done
     }
@@ -265,16 +150,16 @@ impl Session {
         let columns =
             [("name", Align::Left), ("value", Align::Left), ("set by", Align::Left), ("otherwise", Align::Left)];
         let mut table = Table::new(columns);
-        for binding in self.scope.bindings() {
+        for binding in self.session.scope.bindings() {
             let mut value = match binding.by {
                 // Nobody wrote it.
                 SetBy::Default => {
-                    self.scope.value(&binding.name).and_then(Result::ok).map_or(String::new(), |v| v.print())
+                    self.session.scope.value(&binding.name).and_then(Result::ok).map_or(String::new(), |v| v.print())
                 }
-                _ => script::spelled(&self.map, &binding.value),
+                _ => script::spelled(&self.session.map, &binding.value),
             };
             if matches!(binding.value.node, Expr::Var(_) | Expr::Binary(_)) {
-                let now = self.scope.value(&binding.name).and_then(Result::ok);
+                let now = self.session.scope.value(&binding.name).and_then(Result::ok);
                 value.push_str(&now.map_or(String::new(), |now| format!(" = {}", now.print())));
             }
             let by = match binding.by {
@@ -282,11 +167,11 @@ impl Session {
                 SetBy::CommandLine => "command line".to_owned(),
                 SetBy::Script | SetBy::Prompt => {
                     let span = binding.value.span;
-                    format!("{}:{}", self.map.file(span.file).name, self.map.line(span))
+                    format!("{}:{}", self.session.map.file(span.file).name, self.session.map.line(span))
                 }
             };
             let otherwise = match binding.without_setting().filter(|_| binding.by > SetBy::Script) {
-                Some(value) => script::spelled(&self.map, value),
+                Some(value) => script::spelled(&self.session.map, value),
                 None => String::new(),
             };
             table.row([format!("${}", binding.name), value, by, otherwise]);
@@ -299,10 +184,10 @@ impl Session {
         if name.is_empty() {
             return Err(bad(argument.span, "unset $NAME"));
         }
-        let fresh = self.fresh.as_ref().map(|dir| dir.display().to_string());
-        let now = match self.scope.unset(name) {
+        let fresh = self.session.fresh.as_ref().map(|dir| dir.display().to_string());
+        let now = match self.session.scope.unset(name) {
             None => {
-                let names: Vec<&str> = self.scope.bindings().map(|b| b.name.as_str()).collect();
+                let names: Vec<&str> = self.session.scope.bindings().map(|b| b.name.as_str()).collect();
                 let message = format!("there is no variable `${name}`");
                 let d = Diagnostic::error(Code::UndefinedVariable, argument.span, message);
                 return Err(Box::new(match diag::nearest(name, names) {
@@ -310,9 +195,9 @@ impl Session {
                     None => d.help("`vars` shows the variables"),
                 }));
             }
-            Some(Some(binding)) => Some(script::spelled(&self.map, &binding.value)),
+            Some(Some(binding)) => Some(script::spelled(&self.session.map, &binding.value)),
             Some(None) if name == "dir" => {
-                self.set_default_dir(fresh.as_deref());
+                self.session.set_default_dir(fresh.as_deref());
                 fresh.or_else(|| Some(FRESH.to_owned()))
             }
             Some(None) => None,
@@ -326,7 +211,7 @@ impl Session {
 
     /// Reads what was loaded again, with the words of the prompt kept. What can't be read leaves everything as it was.
     fn reload(&mut self, front: &mut dyn Front) -> Status {
-        let names: Vec<String> = self.shell.loaded.iter().map(|(name, _)| name.clone()).collect();
+        let names: Vec<String> = self.session.texts.iter().map(|(name, _)| name.clone()).collect();
         if names.is_empty() {
             front.error(None, "nothing was loaded yet", Some("`load NAME` loads a script or a personality"));
             return Status::Script;
@@ -341,26 +226,32 @@ impl Session {
                 }
             }
         }
-        let before = (self.scope.clone(), self.definitions.clone(), self.usage.clone(), self.shell.loaded.clone());
+        let before = (
+            self.session.scope.clone(),
+            self.session.definitions.clone(),
+            self.session.usage.clone(),
+            self.session.texts.clone(),
+        );
         self.forget_loaded();
         let typed: Vec<(String, Spanned<Expr>)> = self
+            .session
             .scope
             .bindings()
             .filter(|b| b.by == SetBy::Prompt)
             .map(|b| (b.name.clone(), b.value.clone()))
             .collect();
-        self.shell.loaded.clear();
+        self.session.texts.clear();
         for found in texts {
-            let status = self.load(&found.name, &found.text, front);
+            let status = self.session.load(&found.name, &found.text, front);
             if status != Status::Done {
-                (self.scope, self.definitions, self.usage, self.shell.loaded) = before;
+                (self.session.scope, self.session.definitions, self.session.usage, self.session.texts) = before;
                 front.note("everything stays as it was");
                 return status;
             }
         }
         for (name, value) in typed {
-            if let Err(d) = self.scope.set(&name, value, SetBy::Prompt) {
-                front.diagnostics(&self.map, &[d]);
+            if let Err(d) = self.session.scope.set(&name, value, SetBy::Prompt) {
+                front.diagnostics(&self.session.map, &[d]);
             }
         }
         Status::Done
@@ -368,24 +259,26 @@ impl Session {
 
     /// Forgets what loaded texts define and set.
     fn forget_loaded(&mut self) {
-        let shell = &self.shell;
-        self.definitions.filesets.retain(|d| !shell.is_loaded(d.span.file));
-        self.definitions.processes.retain(|d| !shell.is_loaded(d.span.file));
-        self.definitions.composites.retain(|d| !shell.is_loaded(d.span.file));
+        let texts = &self.session.texts;
+        let is_loaded = |file: FileId| texts.iter().any(|(_, loaded)| *loaded == file);
+        self.session.definitions.filesets.retain(|d| !is_loaded(d.span.file));
+        self.session.definitions.processes.retain(|d| !is_loaded(d.span.file));
+        self.session.definitions.composites.retain(|d| !is_loaded(d.span.file));
         let set: Vec<String> = self
+            .session
             .scope
             .bindings()
-            .filter(|b| b.by == SetBy::Script && shell.is_loaded(b.value.span.file))
+            .filter(|b| b.by == SetBy::Script && is_loaded(b.value.span.file))
             .map(|b| b.name.clone())
             .collect();
         for name in set {
-            self.scope.unset(&name);
+            self.session.scope.unset(&name);
         }
     }
 
     fn repeat(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let times = count(argument, 1, "repeat [TIMES]")?;
-        let Some(time) = self.shell.last_run else {
+        let Some(time) = self.session.last_run else {
             front.error(None, "there was no run yet", Some("`run SECONDS` makes one"));
             return Ok(Status::Script);
         };
@@ -393,7 +286,7 @@ impl Session {
             if times > 1 {
                 front.note(&format!("run {n} of {times}"));
             }
-            let status = self.run_with(time, None, argument.span, front);
+            let status = self.session.run_with(time, None, argument.span, front);
             if status != Status::Done {
                 return Ok(status);
             }
@@ -409,7 +302,7 @@ impl Session {
             (&path, (|head: &[u8]| head.starts_with(SAVED.as_bytes())) as fn(&[u8]) -> bool),
             (&results, json::is_result),
         ];
-        for (path, known) in ours.iter().take(if self.document.runs.is_empty() { 1 } else { 2 }) {
+        for (path, known) in ours.iter().take(if self.session.document.runs.is_empty() { 1 } else { 2 }) {
             if !is_absent(path) && !begins(path, *known) {
                 let message = format!("{} is there already, and `save` did not write it", path.display());
                 let d = Diagnostic::error(Code::Refused, argument.span, message);
@@ -425,8 +318,8 @@ impl Session {
             output::replace(&there, write).map_err(|e| (path.to_owned(), e))
         };
         let mut written = replace(&path, &mut |out| out.write_all(text.as_bytes()));
-        if written.is_ok() && !self.document.runs.is_empty() {
-            written = replace(&results, &mut |out| json::serialize(&self.document, out));
+        if written.is_ok() && !self.session.document.runs.is_empty() {
+            written = replace(&results, &mut |out| json::serialize(&self.session.document, out));
         }
         if let Err((path, e)) = written {
             front.error(None, &format!("{} can't be written: {e}", path.display()), Some("name another file"));
@@ -435,7 +328,7 @@ impl Session {
         for statement in left_out {
             front.note(&format!("left out, since it would be refused: `{statement}`"));
         }
-        let runs = self.document.runs.len() as u64;
+        let runs = self.session.document.runs.len() as u64;
         let beside = match runs {
             0 => "there are no results yet".to_owned(),
             n => format!("{} in {}", crate::util::count::count(n, "run"), results.display()),
@@ -452,48 +345,49 @@ impl Session {
         let wrong = |message: String, help: &str| {
             Box::new(Diagnostic::error(Code::BadArgument, argument.span, message).help(help))
         };
-        if self.shell.sourcing >= DEEPEST {
+        if self.sourcing >= DEEPEST {
             return Err(wrong("files that source one another in a circle".to_owned(), "break the circle"));
         }
         let bytes = std::fs::read(name).map_err(|e| {
             wrong(format!("{name} can't be read: {e}"), "name a file of commands; `load` takes a script")
         })?;
-        self.shell.sourcing += 1;
+        self.sourcing += 1;
         let mut worst = Status::Done;
         for text in statements(&String::from_utf8_lossy(&bytes)) {
             worst = worst.max(self.typed(name, &text, front));
-            if self.quit || self.interrupted() != 0 {
+            if self.session.quit || self.session.interrupted() != 0 {
                 break;
             }
         }
-        self.shell.sourcing -= 1;
+        self.sourcing -= 1;
         Ok(worst)
     }
 
     fn clear(&mut self, front: &mut dyn Front) -> Status {
         // The trees stay for what is defined next; the next run lets go of those that it does not need.
-        let status = self.shutdown_processes(front);
-        self.definitions = Definitions::default();
-        let names: Vec<(String, SetBy)> = self.scope.bindings().map(|b| (b.name.clone(), b.by)).collect();
+        let status = self.session.shutdown_processes(front);
+        self.session.definitions = Definitions::default();
+        let names: Vec<(String, SetBy)> = self.session.scope.bindings().map(|b| (b.name.clone(), b.by)).collect();
         for (name, by) in names.into_iter().filter(|(_, by)| *by != SetBy::Default) {
-            let given = self.scope.binding(&name).map(|b| b.value.clone()).filter(|_| by == SetBy::CommandLine);
-            while self.scope.binding(&name).is_some_and(|b| b.by != SetBy::Default) {
-                self.scope.unset(&name);
+            let given = self.session.scope.binding(&name).map(|b| b.value.clone()).filter(|_| by == SetBy::CommandLine);
+            while self.session.scope.binding(&name).is_some_and(|b| b.by != SetBy::Default) {
+                self.session.scope.unset(&name);
             }
             if let Some(value) = given {
                 // It was evaluated when it was given; a value that needs nothing else can't fail.
-                let _ = self.scope.set(&name, value, SetBy::CommandLine);
+                let _ = self.session.scope.set(&name, value, SetBy::CommandLine);
             }
         }
-        if self.scope.binding("dir").is_none() {
-            let fresh = self.fresh.as_ref().map(|dir| dir.display().to_string());
-            self.set_default_dir(fresh.as_deref());
+        if self.session.scope.binding("dir").is_none() {
+            let fresh = self.session.fresh.as_ref().map(|dir| dir.display().to_string());
+            self.session.set_default_dir(fresh.as_deref());
         }
-        self.mode = model::QuitMode::default();
-        (self.event_rate, self.default_seconds, self.warm_next, self.lathist) = (None, None, None, false);
-        self.usage.clear();
-        self.script_variables = crate::util::ordered::Ordered::default();
-        self.shell.loaded.clear();
+        self.session.mode = model::QuitMode::default();
+        (self.session.event_rate, self.session.default_seconds, self.session.warm_next, self.session.lathist) =
+            (None, None, None, false);
+        self.session.usage.clear();
+        self.session.script_variables = crate::util::ordered::Ordered::default();
+        self.session.texts.clear();
         status
     }
 }

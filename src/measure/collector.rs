@@ -3,7 +3,6 @@
 //! It is started in a process group of its own, and that group is all that is ended: Filebench 1.4 ended every process of the
 //! user.
 
-use super::{Front, Session};
 use crate::os::child::Group;
 use std::io;
 use std::path::Path;
@@ -14,29 +13,24 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A command that runs.
 #[derive(Debug)]
-pub(super) struct Collector {
+pub(crate) struct Collector {
     group: Group,
 }
 
 impl Collector {
     /// Starts it by the shell in the directory where results lie, as Filebench's `stats directory` has it. What it prints goes to
     /// standard error, beside the results.
-    pub(super) fn start(command: &str, dir: &Path) -> io::Result<Self> {
+    pub(crate) fn start(command: &str, dir: &Path) -> io::Result<Self> {
         Ok(Self { group: Group::start(command, true, Some(dir))? })
+    }
+
+    /// Ends it and whatever it has started. If that can't be ended: what to say of it.
+    pub(crate) fn end(mut self) -> Option<String> {
+        (!self.group.end(PATIENCE)).then(|| left_behind(self.group.id()))
     }
 }
 
 /// What is said of a command that can't be ended.
-pub(super) fn left_behind(process: i32) -> String {
+pub(crate) fn left_behind(process: i32) -> String {
     format!("process {process} is still in a call that can't be ended, and is left behind")
-}
-
-impl Session {
-    /// Ends the collector, if there is one, and whatever it has started.
-    pub(super) fn end_collector(&mut self, front: &mut dyn Front) {
-        let Some(mut collector) = self.collector.take() else { return };
-        if !collector.group.end(PATIENCE) {
-            front.note(&left_behind(collector.group.id()));
-        }
-    }
 }

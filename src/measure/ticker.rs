@@ -8,7 +8,7 @@ const PUNCTUAL: Duration = Duration::from_millis(100);
 
 /// How often to look, and which looks end a piece.
 #[derive(Debug)]
-pub(super) struct Ticker {
+pub(crate) struct Ticker {
     look: Duration,
     interval_ns: u64,
     next_ns: u64,
@@ -16,7 +16,7 @@ pub(super) struct Ticker {
 
 impl Ticker {
     /// For pieces of `interval`, and reports each `period`.
-    pub(super) fn new(interval: Duration, period: Option<Duration>) -> Self {
+    pub(crate) fn new(interval: Duration, period: Option<Duration>) -> Self {
         let interval_ns = (interval.as_nanos() as u64).max(1);
         let wanted = period.map_or(interval, |period| interval.min(period.max(Duration::from_millis(1))).min(PUNCTUAL));
         // A whole number of looks to each piece: however often it is looked, the pieces are as long as was asked for.
@@ -25,12 +25,12 @@ impl Ticker {
     }
 
     /// Between two looks.
-    pub(super) fn look(&self) -> Duration {
+    pub(crate) fn look(&self) -> Duration {
         self.look
     }
 
     /// Whether a piece ends with the look at this time. Looks may fall out, and come a little early by rounding.
-    pub(super) fn ends_interval(&mut self, elapsed_ns: u64) -> bool {
+    pub(crate) fn ends_interval(&mut self, elapsed_ns: u64) -> bool {
         let about = elapsed_ns + self.look.as_nanos() as u64 / 2;
         let ends = about >= self.next_ns;
         if ends {

@@ -1,8 +1,9 @@
 //! `compare`: the last runs side by side, what was set differently first, then what came of it.
 
-use super::{Front, Session, Status, shell};
+use super::{Prompt, shell};
 use crate::diag::Diagnostic;
 use crate::result::{FlowopResult, Run, RunState};
+use crate::session::{Front, Status};
 use crate::source::Spanned;
 use crate::util::count::measured;
 use crate::util::duration::latency;
@@ -12,10 +13,10 @@ use std::collections::BTreeSet;
 /// More columns than this are not read.
 const MOST: usize = 8;
 
-impl Session {
+impl Prompt {
     /// `compare` and `compare COUNT`.
     pub(super) fn compare(&self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
-        let runs = &self.document.runs;
+        let runs = &self.session.document.runs;
         let wanted = shell::count(argument, 2, "compare [COUNT]")?.clamp(2, MOST);
         if runs.len() < 2 {
             front.note(&format!("two runs are needed, and there have been {}", runs.len()));

@@ -1,0 +1,117 @@
+//! Settings that change nothing, and texts that are loaded beside others: what to say of them while commands are done.
+
+use super::{Front, Session, listed};
+use crate::diag::{self, Code, Diagnostic};
+use crate::model::{self, Command, CommandKind, Expr, SetBy};
+use crate::plan::{Definitions, FRESH};
+use crate::source::{Span, Spanned};
+use crate::syntax::ast::TextPart;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// The variables that definitions read.
+fn variables(definitions: &Definitions) -> Vec<String> {
+    let kinds = definitions
+        .filesets
+        .iter()
+        .map(|d| CommandKind::DefineFileset(Arc::clone(d)))
+        .chain(definitions.processes.iter().map(|d| CommandKind::DefineProcess(Arc::clone(d))))
+        .chain(definitions.composites.iter().map(|d| CommandKind::DefineFlowop(Arc::clone(d))));
+    let commands: Vec<Command> = kinds.map(|kind| Command { span: Span::default(), kind }).collect();
+    let mut names = Vec::new();
+    model::check::each_variable(&commands, &mut |name| names.push(name.to_owned()));
+    names
+}
+
+impl Session {
+    /// Forgets a signal that has done its work, so that the next run is not ended by it.
+    pub fn clear_interrupt(&self) {
+        self.interrupt.store(0, SeqCst);
+    }
+
+    /// The signal that has come, by its number; 0 if none.
+    pub fn interrupted(&self) -> usize {
+        self.interrupt.load(SeqCst)
+    }
+
+    /// Where signals leave their number.
+    pub fn interrupt(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.interrupt)
+    }
+
+    /// `$dir` is the fresh directory, made or yet to be made.
+    pub(crate) fn set_default_dir(&mut self, path: Option<&str>) {
+        let text = Expr::Text(vec![TextPart::Text(path.unwrap_or(FRESH).to_owned())]);
+        // A literal can't fail to be set.
+        let _ = self.scope.set("dir", Spanned::new(text, Span::default()), SetBy::Default);
+    }
+
+    /// Who a `set` that is being done speaks for.
+    pub(super) fn set_by(&self) -> SetBy {
+        if self.typing && self.nested == 0 { SetBy::Prompt } else { SetBy::Script }
+    }
+
+    /// After a `set` at the prompt, or in a script that has loaded another: a word where it changes nothing. `new` variables are
+    /// those most likely misspelt.
+    pub(super) fn doubt_setting(&self, name: &Spanned<String>, new: bool, front: &mut dyn Front) {
+        /// Of shorter names each is near the other.
+        const LONG_ENOUGH: usize = 3;
+        let typed = self.set_by() == SetBy::Prompt;
+        let reads = self.reads.as_ref();
+        if !typed && (self.nested > 0 || self.texts.is_empty() || reads.is_none_or(|r| r.contains(&name.node))) {
+            return;
+        }
+        let Some(binding) = self.scope.binding(&name.node) else { return };
+        if binding.by == SetBy::CommandLine {
+            if !typed {
+                return;
+            }
+            let message = format!("`${}` keeps the value that the command line gave it", name.node);
+            let d = Diagnostic::warning(Code::Ignored, name.span, message);
+            front.diagnostics(&self.map, &[d.help(format!("`unset ${}` takes that value back", name.node))]);
+            return;
+        }
+        if !new || self.definitions.processes.is_empty() {
+            return;
+        }
+        let used = self.variables_in_use();
+        if used.contains(&name.node) {
+            return;
+        }
+        let message = format!("nothing that is defined uses `${}`", name.node);
+        let d = Diagnostic::warning(Code::UnusedVariable, name.span, message);
+        let near = diag::nearest(&name.node, used.iter().map(String::as_str)).filter(|n| n.len() >= LONG_ENOUGH);
+        let all = || match typed {
+            true => "`vars` shows the variables".to_owned(),
+            false => format!("what was loaded uses `${}`", used.join("`, `$")),
+        };
+        let help = near.map_or_else(all, |near| format!("did you mean `${near}`?"));
+        front.diagnostics(&self.map, &[d.help(help)]);
+    }
+
+    /// The variables that definitions and other variables read.
+    fn variables_in_use(&self) -> Vec<String> {
+        let mut names = variables(&self.definitions);
+        let others = self.scope.bindings().map(|b| &b.value);
+        for expr in others.chain(&self.event_rate).chain(&self.default_seconds) {
+            model::expr::variables(expr, &mut |v, _| names.push(v.name.clone()));
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Before a text is loaded at the prompt: what is defined stays defined, and runs too.
+    pub(super) fn tell_of_others(&self, front: &mut dyn Front) {
+        if self.typing && self.nested == 0 && !self.definitions.processes.is_empty() {
+            let names: Vec<String> = self
+                .definitions
+                .processes
+                .iter()
+                .filter_map(|p| p.attrs.constant_text("name"))
+                .map(|n| n.node)
+                .collect();
+            front.note(&format!("processes defined so far stay defined: {} (`clear` forgets them)", listed(&names)));
+        }
+    }
+}
