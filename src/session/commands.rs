@@ -1,9 +1,9 @@
 //! What each command does.
 
 use super::run::RunTime;
-use super::watch::Stage;
 use super::{Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
+use crate::measure::Stage;
 use crate::model::{self, Command, CommandKind, Expr, ModelValue, Object, SetBy, Stats};
 use crate::os::child::Group;
 use crate::plan::FRESH;

@@ -3,9 +3,9 @@
 //! Deliberately absent: how files are opened and replaced (`output`), and their forms (`report`).
 
 use super::results::{ANSWER, NO_ANSWER, answer};
-use super::watch::Stage;
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
+use crate::measure::Stage;
 use crate::measure::bounded::bounded;
 use crate::model::Expr;
 use crate::output::{Appender, FileIdentity, Placed, ResultPlace, Target, file_id};
