@@ -1,12 +1,19 @@
 //! The command line's form. The only file that knows the argument parser.
 
+use super::info;
 use super::stdout::Stdout;
-use crate::util::printable;
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
+use crate::engine::{self, Engine};
+use crate::report::{self, Report};
+use crate::spec::Dialect;
+use crate::util::{duration, printable};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::aot::{Shell, generate};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Runs file-system workloads that are written in WML, and says how fast they went.
-#[derive(Parser, Debug)]
+#[derive(Parser)]
 #[command(
     name = "wmlrun",
     version,
@@ -31,14 +38,14 @@ pub(super) struct Cli {
 }
 
 /// Options of whatever runs a script.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Clone)]
 pub(super) struct RunArgs {
     /// How long each run takes: seconds, or `10m`, `1h30m`
-    #[arg(long, value_name = "TIME")]
-    pub(super) runtime: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = run_time)]
+    pub(super) runtime: Option<Duration>,
     /// Gives a variable a value, over every `set` of the script
-    #[arg(long = "set", value_name = "NAME=VALUE")]
-    pub(super) set: Vec<String>,
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(super) set: Vec<(String, String)>,
     /// Where the file sets lie: the same as `--set dir=DIR`
     #[arg(long, value_name = "DIR")]
     pub(super) dir: Option<String>,
@@ -49,16 +56,16 @@ pub(super) struct RunArgs {
     #[arg(long, default_value_t = 1)]
     pub(super) layout_seed: u64,
     /// Run so long before measuring
-    #[arg(long, value_name = "TIME")]
-    pub(super) warmup: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) warmup: Option<Duration>,
     /// Hash the first N operations of each thread (flowop, file, offset, size). Equal runs of one thread have equal
     /// digests; of several that share files, if they take them in the same order
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
     pub(super) digest: Option<u64>,
     /// Write the first N operations of each thread to a file, a line each: process, its instance, thread, its instance,
     /// flowop, file, offset, size
-    #[arg(long, value_name = "FILE:N", allow_hyphen_values = true)]
-    pub(super) trace: Option<String>,
+    #[arg(long, value_name = "FILE:N", allow_hyphen_values = true, value_parser = file_and_count)]
+    pub(super) trace: Option<(PathBuf, usize)>,
     /// Write the result as JSON; `-` is standard output, and then the report goes to standard error
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
@@ -68,19 +75,18 @@ pub(super) struct RunArgs {
     /// Let the script write below this path too, where it says
     #[arg(long, value_name = "PATH")]
     pub(super) allow_write: Vec<PathBuf>,
-    /// The report: text, filebench, filebench-1.4, csv, json or none
-    #[arg(long, default_value = "text", value_name = "FORMAT")]
-    pub(super) format: String,
+    /// The report
+    #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
+    pub(super) format: Format,
     /// The step of the timeline
-    #[arg(long, value_name = "TIME")]
-    pub(super) interval: Option<String>,
-    /// What the words of the script mean: sun (Filebench 1.1 to 1.4) or fsl (1.5)
-    #[arg(long, value_name = "DIALECT")]
-    pub(super) dialect: Option<String>,
-    /// What makes the calls: uring or posix, which differ in asynchronous I/O, or null for no I/O at all; default: uring where the
-    /// kernel allows it
-    #[arg(long, value_name = "ENGINE")]
-    pub(super) engine: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub(super) interval: Option<Duration>,
+    /// What the words of the script mean
+    #[arg(long, value_name = "DIALECT", value_parser = dialect_parser())]
+    pub(super) dialect: Option<Dialect>,
+    /// What makes the calls; default: uring where the kernel allows it, else posix
+    #[arg(long, value_name = "ENGINE", value_parser = engine_parser())]
+    pub(super) engine: Option<EngineChoice>,
     /// Threads that make files, 1 to 1024; default: one for each processor
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) populate_threads: Option<u16>,
@@ -100,8 +106,8 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) as_is: bool,
     /// End with status 3 when the making of files stands still for so long; 0 waits for ever. Default: 10m
-    #[arg(long, value_name = "TIME")]
-    pub(super) prepare_timeout: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) prepare_timeout: Option<Duration>,
     /// Keep the fresh directory
     #[arg(long, conflicts_with = "clean")]
     pub(super) keep: bool,
@@ -112,8 +118,8 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) adopt: bool,
     /// At the first error of an operation stop, or count it and go on
-    #[arg(long, default_value = "stop", value_name = "stop|count")]
-    pub(super) on_error: String,
+    #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "ACTION")]
+    pub(super) on_error: OnError,
     /// Let the script run shell commands
     #[arg(long)]
     pub(super) allow_system: bool,
@@ -138,7 +144,7 @@ pub(super) struct RunArgs {
 }
 
 /// What else there is to do.
-#[derive(Subcommand, Debug)]
+#[derive(Subcommand)]
 pub(super) enum CliCommand {
     /// The interactive shell
     Repl {
@@ -152,12 +158,12 @@ pub(super) enum CliCommand {
         /// Files or names of personalities
         #[arg(required = true, value_name = "SCRIPT")]
         scripts: Vec<String>,
-        /// Print a stage instead: tokens, ast
-        #[arg(long, value_name = "STAGE")]
-        dump: Option<String>,
-        /// What the words mean: sun or fsl
-        #[arg(long)]
-        dialect: Option<String>,
+        /// Print a stage instead
+        #[arg(long, value_enum, value_name = "STAGE")]
+        dump: Option<DumpStage>,
+        /// What the words mean
+        #[arg(long, value_parser = dialect_parser())]
+        dialect: Option<Dialect>,
     },
     /// Lay scripts out: to standard output, or in place
     Fmt {
@@ -189,10 +195,10 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         run: Box<RunArgs>,
     },
-    /// List personalities, flowops, distributions, commands, attributes, engines, formats or codes
+    /// List what there is of a kind
     List {
         /// What to list
-        #[arg(default_value = "personalities")]
+        #[arg(default_value = info::LISTS[0].name, value_parser = list_parser())]
         what: String,
     },
     /// Print a shipped personality
@@ -213,7 +219,8 @@ pub(super) enum CliCommand {
     },
     /// Print completions for a shell
     Completions {
-        /// bash, zsh or fish
+        /// The shell
+        #[arg(value_parser = PossibleValuesParser::new(SHELLS.map(|(name, _)| name)))]
         shell: String,
     },
     /// Write the manual pages: one for wmlrun, one for each command
@@ -223,21 +230,92 @@ pub(super) enum CliCommand {
     },
 }
 
-/// The shells that completions are made for.
-pub(super) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+/// What an error of an operation does to its run.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(super) enum OnError {
+    /// The first one ends the run
+    Stop,
+    /// It is counted, and the run goes on
+    Count,
+}
 
-/// The completions for a shell; `None` if it is none of [`SHELLS`].
-pub(super) fn completions(shell: &str) -> Option<Vec<u8>> {
-    use clap_complete::aot::{Shell, generate};
-    let shell = match shell {
-        "bash" => Shell::Bash,
-        "zsh" => Shell::Zsh,
-        "fish" => Shell::Fish,
-        _ => return None,
-    };
+/// A stage that can be printed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(super) enum DumpStage {
+    /// The tokens of the text
+    Tokens,
+    /// Its statements
+    Ast,
+}
+
+/// A format of [`report::TABLE`].
+pub(super) type Format = &'static dyn Report;
+
+/// An engine of [`engine::TABLE`].
+pub(super) type EngineChoice = &'static dyn Engine;
+
+/// A choice among the rows of a table, each with its name and what it is.
+fn choice<T: Clone + Send + Sync + 'static>(
+    rows: impl IntoIterator<Item = (&'static str, &'static str)>,
+    find: impl Fn(&str) -> Option<T> + Clone + Send + Sync + 'static,
+) -> impl TypedValueParser<Value = T> {
+    let values = rows.into_iter().map(|(name, about)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(values).try_map(move |name| find(&name).ok_or("not in the table"))
+}
+
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    choice(report::TABLE.iter().map(|report| (report.name(), report.about())), report::find)
+}
+
+fn engine_parser() -> impl TypedValueParser<Value = EngineChoice> {
+    choice(engine::TABLE.iter().map(|(name, about, _)| (*name, *about)), engine::find)
+}
+
+fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {
+    choice(Dialect::ALL.map(|dialect| (dialect.name(), dialect.about())), Dialect::from_name)
+}
+
+fn list_parser() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(info::LISTS.iter().map(|list| list.name))
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    duration::parse(text).map_err(|e| format!("{e}; give seconds, or a time such as `10m`"))
+}
+
+fn run_time(text: &str) -> Result<Duration, String> {
+    let time = time(text)?;
+    if time.is_zero() { Err("a run time of 0; give more time".to_owned()) } else { Ok(time) }
+}
+
+/// The shortest step of the timeline.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let time = time(text)?;
+    if time < SHORTEST_INTERVAL { Err("an interval below 10 ms; give more time".to_owned()) } else { Ok(time) }
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("no assignment; write `--set NAME=VALUE`")?;
+    Ok((name.trim_start_matches('$').to_owned(), value.to_owned()))
+}
+
+fn file_and_count(text: &str) -> Result<(PathBuf, usize), String> {
+    let parts = text.rsplit_once(':').and_then(|(file, n)| Some((file.into(), n.parse().ok()?)));
+    parts.ok_or_else(|| "no file and number; write `--trace FILE:N`, such as `--trace ops.txt:1000`".to_owned())
+}
+
+/// The shells that completions are made for.
+const SHELLS: [(&str, Shell); 3] = [("bash", Shell::Bash), ("zsh", Shell::Zsh), ("fish", Shell::Fish)];
+
+/// The completions for a shell that has some.
+pub(super) fn completions(shell: &str) -> Vec<u8> {
     let mut text = Vec::new();
-    generate(shell, &mut Cli::command(), "wmlrun", &mut text);
-    Some(text)
+    if let Some((_, shell)) = SHELLS.iter().find(|(name, _)| *name == shell) {
+        generate(*shell, &mut Cli::command(), "wmlrun", &mut text);
+    }
+    text
 }
 
 /// Writes `wmlrun.1`, `wmlrun-plan.1` and so on into a directory.

@@ -14,57 +14,82 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Lists what there is of a kind.
-pub(super) fn list(what: &str) -> u8 {
-    let rows: Vec<[String; 3]> = match what {
-        "personalities" => library::PERSONALITIES
-            .iter()
-            .map(|(name, text)| [(*name).to_owned(), String::new(), library::about(text).to_owned()])
-            .collect(),
-        "flowops" => flowop::spec_table()
-            .flowops
-            .iter()
-            .map(|f| [f.name.to_owned(), f.origin.label().to_owned(), f.doc.to_owned()])
-            .collect(),
-        "distributions" => random::DISTRIBUTIONS
-            .iter()
-            .map(|d| {
-                let parameters: Vec<&str> = d.parameters.iter().map(|p| p.name).collect();
-                [d.name.to_owned(), parameters.join(" "), d.doc.to_owned()]
-            })
-            .collect(),
-        "commands" => commands::COMMANDS
-            .iter()
-            .chain(prompt::PROMPT)
-            .map(|c| [c.form.to_owned(), c.origin.label().to_owned(), c.doc.to_owned()])
-            .collect(),
-        "attributes" => [
-            ("fileset", attrs::FILESET),
-            ("process", attrs::PROCESS),
-            ("thread", attrs::THREAD),
-            ("flowop", attrs::FLOWOP),
-        ]
+/// A kind of thing that `wmlrun list` shows.
+pub(super) struct Listing {
+    /// What the command line calls it.
+    pub(super) name: &'static str,
+    rows: fn() -> Vec<[String; 3]>,
+}
+
+/// All of them; the first is the default.
+pub(super) const LISTS: &[Listing] = &[
+    Listing { name: "personalities", rows: personalities },
+    Listing { name: "flowops", rows: flowops },
+    Listing { name: "distributions", rows: distributions },
+    Listing { name: "commands", rows: commands },
+    Listing { name: "attributes", rows: attributes },
+    Listing { name: "engines", rows: engines },
+    Listing { name: "formats", rows: formats },
+    Listing { name: "codes", rows: titles },
+];
+
+fn personalities() -> Vec<[String; 3]> {
+    library::PERSONALITIES
+        .iter()
+        .map(|(name, text)| [(*name).to_owned(), String::new(), library::about(text).to_owned()])
+        .collect()
+}
+
+fn flowops() -> Vec<[String; 3]> {
+    flowop::spec_table()
+        .flowops
+        .iter()
+        .map(|f| [f.name.to_owned(), f.origin.label().to_owned(), f.doc.to_owned()])
+        .collect()
+}
+
+fn distributions() -> Vec<[String; 3]> {
+    random::DISTRIBUTIONS
+        .iter()
+        .map(|d| {
+            let parameters: Vec<&str> = d.parameters.iter().map(|p| p.name).collect();
+            [d.name.to_owned(), parameters.join(" "), d.doc.to_owned()]
+        })
+        .collect()
+}
+
+fn commands() -> Vec<[String; 3]> {
+    commands::COMMANDS
+        .iter()
+        .chain(prompt::PROMPT)
+        .map(|c| [c.form.to_owned(), c.origin.label().to_owned(), c.doc.to_owned()])
+        .collect()
+}
+
+fn attributes() -> Vec<[String; 3]> {
+    [("fileset", attrs::FILESET), ("process", attrs::PROCESS), ("thread", attrs::THREAD), ("flowop", attrs::FLOWOP)]
         .iter()
         .flat_map(|(of, list)| {
             list.iter().map(move |a| [a.name.to_owned(), format!("{of}, {}", a.origin.label()), a.doc.to_owned()])
         })
-        .collect(),
-        "engines" => {
-            engine::TABLE.iter().map(|(n, about, _)| [(*n).to_owned(), String::new(), (*about).to_owned()]).collect()
-        }
-        "formats" => report::TABLE.iter().map(|r| [r.name().to_owned(), String::new(), r.about().to_owned()]).collect(),
-        "codes" => codes().map(|(number, title, _)| [number.to_owned(), String::new(), title.to_owned()]).collect(),
-        other => {
-            const KINDS: [&str; 8] =
-                ["personalities", "flowops", "distributions", "commands", "attributes", "engines", "formats", "codes"];
-            let help = match diag::nearest(other, KINDS) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are lists of {}", KINDS.join(", ")),
-            };
-            console::error(&format!("there is no list of `{other}`"), Some(&help));
-            return 2;
-        }
-    };
+        .collect()
+}
+
+fn engines() -> Vec<[String; 3]> {
+    engine::TABLE.iter().map(|(n, about, _)| [(*n).to_owned(), String::new(), (*about).to_owned()]).collect()
+}
+
+fn formats() -> Vec<[String; 3]> {
+    report::TABLE.iter().map(|r| [r.name().to_owned(), String::new(), r.about().to_owned()]).collect()
+}
+
+fn titles() -> Vec<[String; 3]> {
+    codes().map(|(number, title, _)| [number.to_owned(), String::new(), title.to_owned()]).collect()
+}
+
+/// Lists what there is of a kind.
+pub(super) fn list(what: &str) -> u8 {
+    let rows = LISTS.iter().find(|list| list.name == what).map_or_else(Vec::new, |list| (list.rows)());
     let three = rows.iter().any(|[_, middle, _]| !middle.is_empty());
     let columns: &[(&str, Align)] = if three {
         &[("", Align::Left), ("", Align::Left), ("", Align::Left)]
@@ -200,14 +225,7 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
 
 /// Prints completions for a shell.
 pub(super) fn completions(shell: &str) -> u8 {
-    let Some(text) = args::completions(shell) else {
-        console::error(
-            &format!("there are no completions for `{shell}`"),
-            Some(&format!("the shells are {}", args::SHELLS.join(", "))),
-        );
-        return 2;
-    };
-    let _ = Stdout.write_all(&text);
+    let _ = Stdout.write_all(&args::completions(shell));
     0
 }
 

@@ -17,16 +17,13 @@ use crate::engine;
 use crate::os::signals;
 use crate::report;
 use crate::session::{Front, Session, Settings, Status, library};
-use crate::spec::Dialect;
-use crate::util::duration;
-use args::{CliCommand, RunArgs};
+use args::{CliCommand, OnError, RunArgs};
 use console::Console;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
 
 /// Runs the command line that the process was started with.
 pub fn main() -> ExitCode {
@@ -51,9 +48,7 @@ fn dispatch(cli: args::Cli) -> u8 {
         },
         (Some(command), _) => match command {
             CliCommand::Repl { script, run } => repl(script.as_deref(), &run),
-            CliCommand::Check { scripts, dump, dialect } => {
-                stages::check(&scripts, dump.as_deref(), dialect.as_deref())
-            }
+            CliCommand::Check { scripts, dump, dialect } => stages::check(&scripts, dump, dialect),
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
             CliCommand::Plan { script, list, run } => plan(&script, list, &run),
             CliCommand::Batch { profile, run } => run_batch(&profile, &run),
@@ -94,10 +89,9 @@ fn find(name: &str) -> Option<library::FoundScript> {
 }
 
 fn run(found: &library::FoundScript, args: &RunArgs) -> u8 {
-    let Some(settings) = settings(args) else { return 2 };
-    let Some(format) = format(&args.format) else { return 2 };
+    let settings = settings(args);
     let (interrupt, _) = signals::listen();
-    let Some(mut console) = console_for(&settings, format, args.quiet) else { return 2 };
+    let Some(mut console) = console_for(&settings, args.format, args.quiet) else { return 2 };
     let mut session = watched(settings, &interrupt, args.quiet);
     let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
     let mut status = session.open_outputs(&scripts, &mut console);
@@ -121,12 +115,12 @@ fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Ses
 }
 
 fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
-    let Some(settings) = settings(args) else { return 2 };
-    let Some(format) = format(&args.format) else { return 2 };
+    let settings = settings(args);
     if stdout_taken(&settings).is_none() {
         return 2;
     }
-    let mut host = TerminalHost { settings: &settings, format, quiet: args.quiet, interrupt: signals::listen().0 };
+    let mut host =
+        TerminalHost { settings: &settings, format: args.format, quiet: args.quiet, interrupt: signals::listen().0 };
     batch::run(profile, &settings, &mut host)
 }
 
@@ -175,7 +169,7 @@ fn console_for(settings: &Settings, format: &'static dyn report::Report, quiet: 
 }
 
 fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
-    let Some(settings) = settings(args) else { return 2 };
+    let settings = settings(args);
     let Some(found) = find(script) else { return 2 };
     let mut console = Console::new(report::TABLE[0], args.quiet);
     let mut session = Session::new(settings, signals::listen().0);
@@ -191,14 +185,13 @@ fn nothing_to_run() -> u8 {
 }
 
 fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
-    let Some(settings) = settings(args) else { return 2 };
-    let Some(format) = format(&args.format) else { return 2 };
+    let settings = settings(args);
     let found = match script.map(find) {
         Some(None) => return 2,
         Some(found) => found,
         None => None,
     };
-    let Some(mut console) = console_for(&settings, format, args.quiet) else { return 2 };
+    let Some(mut console) = console_for(&settings, args.format, args.quiet) else { return 2 };
     let (number, armed) = signals::listen();
     let mut session = watched(settings, &number, args.quiet);
     let watch = session.watch();
@@ -213,109 +206,37 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
     watchdog::end(&watch, status.code())
 }
 
-fn format(name: &str) -> Option<&'static dyn report::Report> {
-    let format = report::find(name);
-    if format.is_none() {
-        let names: Vec<&str> = report::TABLE.iter().map(|r| r.name()).collect();
-        console::error(&format!("there is no format `{name}`"), Some(&format!("the formats are {}", names.join(", "))));
-    }
-    format
-}
-
-/// The options, resolved; what is wrong with them is told.
-fn settings(args: &RunArgs) -> Option<Settings> {
-    let time = |what: &str, text: &Option<String>| -> Result<Option<Duration>, ()> {
-        text.as_deref()
-            .map(duration::parse)
-            .transpose()
-            .map_err(|e| console::error(&format!("`--{what}`: {e}"), Some("give seconds, or a time such as `10m`")))
-    };
-    let runtime = time("runtime", &args.runtime).ok()?;
-    let warmup = time("warmup", &args.warmup).ok()?;
-    let interval = time("interval", &args.interval).ok()?;
-    let prepare_timeout = time("prepare-timeout", &args.prepare_timeout).ok()?;
-    if runtime.is_some_and(|t| t.is_zero()) || interval.is_some_and(|t| t < Duration::from_millis(10)) {
-        console::error("a run time of 0, or an interval below 10 ms", Some("give more time"));
-        return None;
-    }
-    let name = args.engine.as_deref();
-    let Some(engine) = name.map_or(Some(engine::DEFAULT), engine::find) else {
-        let names: Vec<&str> = engine::TABLE.iter().map(|(n, _, _)| *n).collect();
-        console::error(
-            &format!("there is no engine `{}`", name.unwrap_or_default()),
-            Some(&format!("the engines are {}", names.join(", "))),
-        );
-        return None;
-    };
-    let dialect = match args.dialect.as_deref() {
-        None => None,
-        Some(name) => {
-            if let Some(dialect) = Dialect::from_name(name) {
-                Some(dialect)
-            } else {
-                console::error(&format!("there is no dialect `{name}`"), Some("it is `sun` or `fsl`"));
-                return None;
-            }
-        }
-    };
-    let count_errors = match args.on_error.as_str() {
-        "stop" => false,
-        "count" => true,
-        other => {
-            console::error(&format!("`--on-error {other}`"), Some("it is `stop` or `count`"));
-            return None;
-        }
-    };
-    let trace = match args.trace.as_deref() {
-        None => None,
-        Some(text) => {
-            let parts = text.rsplit_once(':').and_then(|(file, n)| Some((file.into(), n.parse().ok()?)));
-            if parts.is_none() {
-                console::error(
-                    &format!("`--trace {text}`"),
-                    Some("write `--trace FILE:N`, such as `--trace ops.txt:1000`"),
-                );
-                return None;
-            }
-            parts
-        }
-    };
-    let mut sets = Vec::new();
-    for set in &args.set {
-        let Some((name, value)) = set.split_once('=') else {
-            console::error(&format!("`--set {set}` is no assignment"), Some("write `--set NAME=VALUE`"));
-            return None;
-        };
-        sets.push((name.trim_start_matches('$').to_owned(), value.to_owned()));
-    }
+/// The options, resolved.
+fn settings(args: &RunArgs) -> Settings {
+    let mut sets = args.set.clone();
     if let Some(dir) = &args.dir {
         sets.push(("dir".to_owned(), dir.clone()));
     }
     let defaults = Settings::default();
-    Some(Settings {
-        runtime,
+    Settings {
+        runtime: args.runtime,
         sets,
         seed: args.seed.unwrap_or_else(fresh_seed),
         layout_seed: args.layout_seed,
-        warmup: warmup.unwrap_or_default(),
-        interval: interval.unwrap_or(defaults.interval),
-        dialect,
-        engine,
+        warmup: args.warmup.unwrap_or_default(),
+        interval: args.interval.unwrap_or(defaults.interval),
+        dialect: args.dialect,
+        engine: args.engine.unwrap_or(engine::DEFAULT),
         populate_threads: args.populate_threads.map_or(defaults.populate_threads, usize::from),
         pin: args.pin,
         cold: args.cold,
         quiesce: !args.no_quiesce,
         mkdir: args.mkdir,
         as_is: args.as_is,
-        prepare_timeout: prepare_timeout.map_or(defaults.prepare_timeout, |t| Some(t).filter(|t| !t.is_zero())),
+        prepare_timeout: args.prepare_timeout.map_or(defaults.prepare_timeout, |t| Some(t).filter(|t| !t.is_zero())),
         keep: args.keep,
         clean: args.clean,
         adopt: args.adopt,
-        count_errors,
+        count_errors: args.on_error == OnError::Count,
         allow_system: args.allow_system,
         allow_device: args.allow_device.clone(),
         digest: args.digest,
-        trace,
+        trace: args.trace.clone(),
         json: args.json.clone(),
         record_env: args.record_env,
         redact: args.redact,
@@ -323,7 +244,7 @@ fn settings(args: &RunArgs) -> Option<Settings> {
         allow_write: args.allow_write.clone(),
         allow_drop_caches: args.allow_drop_caches,
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-    })
+    }
 }
 
 /// A seed that no other run has: small enough to be typed again.

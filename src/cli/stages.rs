@@ -1,5 +1,6 @@
 //! `wmlrun check`, `fmt` and `plan`: a script as far as a stage, without running it.
 
+use super::args::DumpStage;
 use super::console::{self, Console, say};
 use super::find;
 use super::stdout::Stdout;
@@ -22,16 +23,9 @@ use std::os::unix::fs::OpenOptionsExt;
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 
 /// Shows all errors and warnings of scripts.
-pub(super) fn check(scripts: &[String], dump: Option<&str>, dialect: Option<&str>) -> u8 {
+pub(super) fn check(scripts: &[String], dump: Option<DumpStage>, dialect: Option<Dialect>) -> u8 {
     let mut worst = 0;
     let table = flowop::spec_table();
-    let dialect = match dialect.map(|name| (name, Dialect::from_name(name))) {
-        Some((name, None)) => {
-            console::error(&format!("there is no dialect `{name}`"), Some("it is `sun` or `fsl`"));
-            return 2;
-        }
-        other => other.and_then(|(_, d)| d),
-    };
     for script in scripts {
         let Some(found) = find(script) else {
             worst = 2;
@@ -40,12 +34,8 @@ pub(super) fn check(scripts: &[String], dump: Option<&str>, dialect: Option<&str
         let mut map = SourceMap::new();
         let file = map.add(&found.name, &found.text);
         match dump {
-            Some("tokens") => say(&syntax::print_tokens(&map, &syntax::lex(file, &found.text))),
-            Some("ast") => say(&syntax::print(&syntax::parse(&map, file).0)),
-            Some(other) => {
-                console::error(&format!("there is no stage `{other}`"), Some("it is `tokens` or `ast`"));
-                return 2;
-            }
+            Some(DumpStage::Tokens) => say(&syntax::print_tokens(&map, &syntax::lex(file, &found.text))),
+            Some(DumpStage::Ast) => say(&syntax::print(&syntax::parse(&map, file).0)),
             None => {}
         }
         // `$dir` is predefined.

@@ -4,7 +4,7 @@ use super::args::Args;
 use super::meta::{by_name, named_file, open_slot};
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest};
-use super::{Build, Built, Effects, FlowopEntry, OpCx, Outcome, Stateless};
+use super::{Build, BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless};
 use crate::os::Errno;
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -76,27 +76,27 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Access {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         args.need_fileset()?;
         Ok(Arc::new(Self { file: FileUse::new(args, false)? }))
     }
 }
 
 impl SetAttr {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { file: named_file(args)? }))
     }
 }
 
 impl StatFs {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         let set = args.need_fileset()?;
         Ok(Arc::new(Self { set: set.id, name: set.name }))
     }
 }
 
 impl Xattr {
-    fn build(args: &Args<'_>, set: bool) -> Built {
+    fn build(args: &Args<'_>, set: bool) -> BuiltOp {
         let size = args.quantity_or("iosize", XATTR_SIZE)?;
         Ok(Arc::new(Self { file: FileUse::new(args, true)?, size, set }))
     }

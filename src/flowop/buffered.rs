@@ -8,7 +8,7 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest};
-use super::{Built, Effects, FlowopEntry, OpCx, Outcome, Stateless};
+use super::{BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless};
 use crate::engine::{Engine, Handle};
 use crate::os::map::Map;
 use crate::os::{Errno, NOTHING_WRITTEN};
@@ -50,7 +50,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Buffered {
-    fn build(args: &Args<'_>, write: bool) -> Built {
+    fn build(args: &Args<'_>, write: bool) -> BuiltOp {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             iosize: args.need_iosize()?,

@@ -1,7 +1,7 @@
 //! `hog`, `delay`, `print`, `testrandvar`: what an application does besides I/O.
 
 use super::args::Args;
-use super::{At, Build, Built, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, Build, BuiltOp, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -46,19 +46,19 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Hog {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { value: args.quantity_or("value", 0)? }))
     }
 }
 
 impl Delay {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { value: args.quantity_or("value", 0)?, fraction_ns: fraction_ns(args) }))
     }
 }
 
 impl TestRandvar {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { value: args.quantity_or("value", 0)? }))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::slots::FileRef;
-use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step, UnitKind};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step, UnitKind};
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -63,14 +63,14 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl List {
-    fn build(args: &Args<'_>, plus: bool) -> Built {
+    fn build(args: &Args<'_>, plus: bool) -> BuiltOp {
         let set = args.need_fileset()?;
         Ok(Arc::new(Self { set: set.id, name: set.name, plus }))
     }
 }
 
 impl Leaf {
-    fn build(args: &Args<'_>, make: bool) -> Built {
+    fn build(args: &Args<'_>, make: bool) -> BuiltOp {
         let set = args.need_fileset()?;
         Ok(Arc::new(Self { set: set.id, name: set.name, make }))
     }

@@ -1,7 +1,7 @@
 //! `finishoncount`, `finishonbytes`: a thread ends when enough is done; and the counters that they and the limiters look at.
 
 use super::args::Args;
-use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Peer, Step};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Peer, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Finish {
-    fn build(args: &Args<'_>, bytes: bool) -> Built {
+    fn build(args: &Args<'_>, bytes: bool) -> BuiltOp {
         let value = args.int("value", 0)?;
         Ok(Arc::new(Self { value, bytes, counter: Counter::new(args, false)?, target: args.text("target") }))
     }

@@ -5,7 +5,7 @@
 //! slowest. See `sync::Semaphore` for the protocol.
 
 use super::args::Args;
-use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, SemPair, Step};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, SemPair, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -68,7 +68,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl SemBlockOp {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self {
             id: args.id,
             value: args.quantity_or("value", 0)?,
@@ -78,7 +78,7 @@ impl SemBlockOp {
 }
 
 impl Post {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self {
             value: args.quantity_or("value", 0)?,
             blocking: args.flag("blocking")?,
@@ -89,7 +89,7 @@ impl Post {
 }
 
 impl Wake {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { target: args.text("target").unwrap_or_default(), targets: partners(args, "block")? }))
     }
 }

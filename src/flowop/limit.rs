@@ -5,7 +5,7 @@
 
 use super::args::Args;
 use super::finish::Counter;
-use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use crate::sync::Claim;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Limit {
-    fn build(args: &Args<'_>, unit: LimitUnit) -> Built {
+    fn build(args: &Args<'_>, unit: LimitUnit) -> BuiltOp {
         Ok(Arc::new(Self { unit, counter: Counter::new(args, unit != LimitUnit::Op)?, target: args.text("target") }))
     }
 }

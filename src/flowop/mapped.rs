@@ -8,7 +8,7 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, workingset};
-use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Step};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::os::Errno;
 use crate::os::mapped::FileMap;
@@ -61,7 +61,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Mapped {
-    fn build(args: &Args<'_>, write: bool) -> Built {
+    fn build(args: &Args<'_>, write: bool) -> BuiltOp {
         let file = FileUse::new(args, true)?;
         // The kernel maps only what is open for reading, and to be written for both.
         if let Some(set) = file.set.as_ref().filter(|set| set.writeonly || (write && set.readonly)) {

@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{Built, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
+use super::{BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
 use crate::fileset::{Name, Want};
@@ -43,13 +43,13 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Delete {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { file: named_file(args)? }))
     }
 }
 
 impl StatFile {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { file: named_file(args)? }))
     }
 }

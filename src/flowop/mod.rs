@@ -54,10 +54,10 @@ pub struct FlowopEntry {
 }
 
 /// Checked attributes to an operation.
-pub type Build = fn(&Args<'_>) -> Built;
+pub type Build = fn(&Args<'_>) -> BuiltOp;
 
 /// An operation, or why there is none.
-pub type Built = Result<Arc<dyn Op>, Diagnostic>;
+pub type BuiltOp = Result<Arc<dyn Op>, Diagnostic>;
 
 /// All families.
 const FAMILIES: &[&[FlowopEntry]] = &[
@@ -91,7 +91,7 @@ pub fn spec_table() -> SpecTable {
 }
 
 /// The operation that a flowop with these attributes is. Its descriptor is one of [`spec_table`].
-pub fn build(args: &Args<'_>) -> Built {
+pub fn build(args: &Args<'_>) -> BuiltOp {
     match entries().find(|entry| entry.spec.name == args.spec.name) {
         Some(entry) => (entry.build)(args),
         None => {

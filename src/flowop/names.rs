@@ -10,7 +10,7 @@ use super::cx::PickBy;
 use super::meta::by_name;
 use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{Build, Built, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
+use super::{Build, BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
 use crate::fileset::Want;
 use crate::os::Errno;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -64,21 +64,21 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Move {
-    fn build(args: &Args<'_>, link: bool) -> Built {
+    fn build(args: &Args<'_>, link: bool) -> BuiltOp {
         let set = args.need_fileset()?;
         Ok(Arc::new(Self { set: set.id, name: set.name, link }))
     }
 }
 
 impl Symlink {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         let set = args.need_fileset()?;
         Ok(Arc::new(Self { set: set.id, name: set.name }))
     }
 }
 
 impl ReadLink {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         args.need_fileset()?;
         Ok(Arc::new(Self { file: FileUse::new(args, false)? }))
     }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::transfer::FileUse;
-use super::{Built, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
+use super::{BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use rustix::fs::OFlags;
@@ -53,14 +53,14 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl OpenOp {
-    fn build(args: &Args<'_>, create: bool) -> Built {
+    fn build(args: &Args<'_>, create: bool) -> BuiltOp {
         let set = args.need_fileset()?.id;
         Ok(Arc::new(Self { file: FileUse::new(args, !create)?, set, create }))
     }
 }
 
 impl Close {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { file: FileUse::new(args, false)? }))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
-use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Step, short};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Step, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -39,7 +39,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
 }];
 
 impl Read {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             iosize: args.need_iosize()?,

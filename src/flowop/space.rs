@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::sync::on_handle;
 use super::transfer::{FileUse, OffsetSource, Offsets, workingset};
-use super::{At, Build, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, Build, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -88,13 +88,13 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Truncate {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { file: FileUse::new(args, true)?, size: args.quantity_or("value", 0)? }))
     }
 }
 
 impl FileRange {
-    fn build(args: &Args<'_>, punch: bool) -> Built {
+    fn build(args: &Args<'_>, punch: bool) -> BuiltOp {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             size: args.need_iosize()?,
@@ -106,7 +106,7 @@ impl FileRange {
 }
 
 impl CopyRange {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         let file = FileUse::new(args, true)?;
         let source = args.slot_number("srcfd")?;
         if source == 0 || source == file.slot.fd {

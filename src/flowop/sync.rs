@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::transfer::FileUse;
-use super::{Built, Effects, FlowopEntry, OpCx, Outcome, Stateless};
+use super::{BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless};
 use crate::engine::{Engine, Handle};
 use crate::os::Errno;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -64,19 +64,19 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Sync {
-    fn build(args: &Args<'_>, kind: SyncKind) -> Built {
+    fn build(args: &Args<'_>, kind: SyncKind) -> BuiltOp {
         Ok(Arc::new(Self { file: FileUse::new(args, false)?, kind }))
     }
 }
 
 impl SyncFs {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { file: FileUse::new(args, false)? }))
     }
 }
 
 impl FsyncSet {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         let set = args.need_fileset()?;
         Ok(Arc::new(Self { set: set.id, name: set.name }))
     }

@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest, workingset};
-use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step, Unit, write};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step, Unit, write};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -38,13 +38,13 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl ReadWhole {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { file: FileUse::new(args, true)?, iosize: args.quantity_or("iosize", 0)? }))
     }
 }
 
 impl WriteWhole {
-    fn build(args: &Args<'_>) -> Built {
+    fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             iosize: args.quantity_or("iosize", 0)?,

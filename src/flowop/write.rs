@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
-use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Step, Unit, short};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Step, Unit, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -72,7 +72,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Write {
-    fn build(args: &Args<'_>, end: WriteEnd) -> Built {
+    fn build(args: &Args<'_>, end: WriteEnd) -> BuiltOp {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             iosize: args.need_iosize()?,

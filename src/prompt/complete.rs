@@ -4,7 +4,7 @@ use super::Prompt;
 use crate::flowop;
 use crate::session::library;
 use crate::spec::attrs::{self, COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
-use crate::spec::commands::COMMANDS;
+use crate::spec::commands::{COMMANDS, words_after};
 use crate::spec::prompt::PROMPT;
 use crate::spec::{Attr, CommandSpec, Kind, find_attr};
 
@@ -77,7 +77,7 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
             words.push("mode".to_owned());
             (words, false)
         }
-        ("set", Some("mode")) => (owned(&["quit", "timeout", "alldone", "firstdone"]), false),
+        ("set", Some("mode")) => (owned(&words_after("set mode")), false),
         ("unset" | "show", None) => {
             let mut words: Vec<String> = names.variables.iter().map(|(n, _)| format!("${n}")).collect();
             if first == "show" {
@@ -95,12 +95,6 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
         }
         ("load", None) => (personalities().collect(), true),
         ("save" | "source", _) => (Vec::new(), true),
-        ("define", None) => (owned(&["fileset", "file", "process", "flowop", "randvar"]), false),
-        ("create", None) => (owned(&["files", "filesets", "processes"]), false),
-        ("shutdown", None) => (owned(&["processes", "files", "filesets"]), false),
-        ("list", None) => (owned(&["fileset", "flowop"]), false),
-        ("enable", None) => (owned(&["lathist", "multi"]), false),
-        ("stats", None) => (owned(&["clear", "snap", "dump", "xmldump", "multidump", "directory", "command"]), false),
         ("flowop", None) => {
             let mut words: Vec<String> = flowop::spec_table().flowops.iter().map(|f| f.name.to_owned()).collect();
             words.extend(names.composites.iter().cloned());
@@ -110,6 +104,7 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
             let one = |a: &Attr| if a.kind == Kind::Bool { a.name.to_owned() } else { format!("{}=", a.name) };
             (list.iter().map(one).collect(), false)
         }
+        (first, None) => (owned(&words_after(first)), false),
         _ => (Vec::new(), false),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A new attribute is one line here and its use where it means something; the grammar knows none of them.
 
-use super::{Attr, Kind, Origin};
+use super::{Attr, Kind, Origin, find_attr};
 
 const fn attr(name: &'static str, kind: Kind, default: &'static str, origin: Origin, doc: &'static str) -> Attr {
     Attr { name, aliases: &[], kind, random: false, default, origin, doc }
@@ -168,3 +168,15 @@ pub const CVAR: &[Attr] = &[
     attr("max", Real, "", Fsl, "results above become this"),
     attr("round", Real, "0", Fsl, "the result is the nearest multiple of this"),
 ];
+
+/// Where an attribute of file sets, processes, threads or flowops comes from.
+pub fn origin(name: &str) -> Option<Origin> {
+    let lists = [FILESET, PROCESS, THREAD, FLOWOP];
+    lists.iter().find_map(|list| find_attr(list, name)).map(|attr| attr.origin)
+}
+
+/// The attributes of a random variable that `$rv.field` may name, as far as Filebench knows them.
+pub fn fields() -> impl Iterator<Item = &'static str> {
+    let is_field = |attr: &&Attr| attr.origin != Ours && !matches!(attr.kind, Variable | Text);
+    RANDVAR.iter().filter(is_field).map(|attr| attr.name)
+}

@@ -169,3 +169,49 @@ pub const COMMANDS: &[CommandSpec] = &[
     command("quit", "quit", Both, "ends the script", "quit"),
     command("exit", "exit", Sun, "the same as quit", "exit"),
 ];
+
+/// The command with that word and, if there is one of two words, that object.
+pub fn find(word: &str, object: Option<&str>) -> Option<&'static CommandSpec> {
+    let is_both = |c: &&CommandSpec| object.is_some_and(|object| c.name.split_once(' ') == Some((word, object)));
+    COMMANDS.iter().find(is_both).or_else(|| COMMANDS.iter().find(|c| c.name == word))
+}
+
+/// The plain words that may stand directly behind these: `files` and others behind `create`, `fileset` and others behind `define`.
+pub fn words_after(words: &str) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for command in COMMANDS {
+        if let Some(rest) = command.name.strip_prefix(words).and_then(|rest| rest.strip_prefix(' ')) {
+            found.push(rest);
+        } else if command.name == words {
+            let form = command.form[words.len()..].split_whitespace();
+            let choices = form.map(|word| word.trim_matches(['[', ']']).split('|'));
+            let plain = |word: &&str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase());
+            found.extend(choices.take_while(|words| words.clone().all(|word| plain(&word))).flatten());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{find, words_after};
+
+    #[test]
+    fn words_come_from_names_and_forms() {
+        assert_eq!(words_after("create"), ["files", "filesets", "processes"]);
+        assert_eq!(words_after("define"), ["fileset", "file", "process", "flowop", "randvar"]);
+        assert_eq!(words_after("set mode"), ["quit", "timeout", "alldone", "firstdone"]);
+        assert_eq!(words_after("list"), ["fileset", "flowop"]);
+        for none in ["run", "psrun", "foreach", "load", "debug", "fscheck"] {
+            assert!(words_after(none).is_empty(), "{none}");
+        }
+    }
+
+    #[test]
+    fn an_object_is_a_part_of_some_names() {
+        let name = |word, object| find(word, object).map(|c| c.name);
+        assert_eq!(name("define", Some("randvar")), Some("define randvar"));
+        assert_eq!(name("shutdown", Some("files")), Some("shutdown"));
+        assert_eq!(name("define", None), None);
+    }
+}

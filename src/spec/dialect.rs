@@ -22,6 +22,14 @@ impl Dialect {
         }
     }
 
+    /// What it is, in a line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Sun => "Filebench 1.1 to 1.4",
+            Self::Fsl => "Filebench 1.5, and scripts of ours",
+        }
+    }
+
     /// The dialect of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)

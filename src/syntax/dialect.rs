@@ -9,7 +9,7 @@ use super::ast::{
 };
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::{SourceMap, Span, Spanned};
-use crate::spec::dialect::Dialect;
+use crate::spec::{Dialect, Origin, attrs, commands};
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
@@ -19,16 +19,9 @@ const SHOWN: usize = 3;
 /// How many signs of each kind are kept.
 const MOST_SIGNS: usize = 16;
 
-/// Statements that 1.5 does not have.
-const SUN_COMMANDS: &[&str] =
-    &["usage", "load", "help", "vars", "log", "foreach", "warmup", "fscheck", "fsflush", "stats", "shutdown", "exit"];
-/// Attributes that 1.5 does not have.
-const SUN_ATTRIBUTES: &[&str] = &["filesizegamma", "cached", "namelength", "procname"];
 /// Attributes that only a file set has in 1.5, and a file too before.
 const SUN_FILE_ATTRIBUTES: &[&str] = &["entries", "dirwidth", "dirgamma", "dirdepthrv", "leafdirs"];
-/// Attributes that came with 1.5.
-const FSL_ATTRIBUTES: &[&str] = &["writeonly", "ioprio", "noreadahead"];
-/// Attributes that only `wmlrun` has.
+/// Attributes that only `wmlrun` has and that are signs of fsl; the others stand in scripts of either dialect.
 const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "iodepth"];
 
 /// The dialect of a script, and why.
@@ -179,12 +172,16 @@ fn of_statement(statement: &Statement, signs: &mut DialectSigns<'_>) {
         ("psrun", _) => sign(Dialect::Fsl, word.span, "`psrun`".to_owned()),
         // Without a word it is a mistake in both.
         ("shutdown", None) => {}
-        (command, _) if SUN_COMMANDS.contains(&command) => sign(Dialect::Sun, word.span, format!("`{command}`")),
-        ("define", Some("randvar")) => sign(Dialect::Sun, head, "`define randvar`".to_owned()),
         ("create", Some(object)) if object != "files" => sign(Dialect::Sun, head, format!("`create {object}`")),
         ("enable", Some("lathist")) => sign(Dialect::Fsl, head, "`enable lathist`".to_owned()),
         ("list", None) => sign(Dialect::Sun, word.span, "`list` alone".to_owned()),
-        _ => {}
+        _ => match commands::find(command, object) {
+            Some(spec) if spec.origin == Origin::Sun => {
+                let span = if spec.name == command { word.span } else { head };
+                sign(Dialect::Sun, span, format!("`{}`", spec.name));
+            }
+            _ => {}
+        },
     }
     for arg in args {
         of_arg(command, object, arg, signs);
@@ -195,17 +192,13 @@ fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut DialectSig
     let mut attribute = |name: &str, span: Span| {
         let is_file = command == "define" && matches!(object, Some("file" | "files"));
         let has_attributes = matches!(command, "define" | "thread" | "flowop");
-        let dialect = if !has_attributes {
-            return;
-        } else if SUN_ATTRIBUTES.contains(&name) || (is_file && SUN_FILE_ATTRIBUTES.contains(&name)) {
-            Dialect::Sun
-        } else if FSL_ATTRIBUTES.contains(&name)
-            || OUR_ATTRIBUTES.contains(&name)
-            || (command == "thread" && name == "rate")
-        {
-            Dialect::Fsl
-        } else {
-            return;
+        let origin = attrs::origin(name).filter(|_| has_attributes);
+        let dialect = match origin {
+            Some(Origin::Sun) => Dialect::Sun,
+            Some(Origin::Fsl) => Dialect::Fsl,
+            Some(_) if is_file && SUN_FILE_ATTRIBUTES.contains(&name) => Dialect::Sun,
+            Some(_) if OUR_ATTRIBUTES.contains(&name) || (command == "thread" && name == "rate") => Dialect::Fsl,
+            _ => return,
         };
         signs.push(Sign { dialect, span, what: format!("`{name}`"), sure: true });
     };
@@ -305,7 +298,7 @@ fn differs(statement: &Statement) -> Option<&'static str> {
         }
         ("define", object) if object.starts_with("fileset") => Some("sizes and directory widths of file sets"),
         ("define", "file" | "files") if !has("size") && !has("filesize") => Some("default sizes"),
-        ("flowop", "finishoncount" | "finishonbytes") => Some("the ends of runs by `finishon…`"),
+        ("flowop", kind) if kind.starts_with("finishon") => Some("the ends of runs by `finishon…`"),
         ("flowop", _) if has("indexed") => Some("the files that `indexed` picks"),
         _ => None,
     }

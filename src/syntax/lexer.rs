@@ -11,10 +11,8 @@ use super::number::{self, NumberFault};
 use super::token::Token;
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
+use crate::spec::attrs;
 use crate::spec::words::statement_word;
-
-/// What can be read of a random variable: `$rv.mean`.
-pub const FIELDS: &[&str] = &["type", "randsrc", "seed", "gamma", "mean", "min", "round"];
 
 /// How far an unclosed `${` is followed, in bytes; no name is that long, and scanning further would be quadratic.
 const BRACKET_REACH: usize = 128;
@@ -505,7 +503,7 @@ fn read_variable(text: &str, at: usize) -> Result<(Variable, usize), usize> {
             let end = name_end(start, in_name);
             let name = text[start..end].to_owned();
             let dotted = text[end..].strip_prefix('.').map(|_| &text[end + 1..name_end(end + 1, in_name)]);
-            let field = dotted.filter(|field| FIELDS.contains(field)).map(str::to_owned);
+            let field = dotted.filter(|field| attrs::fields().any(|known| known == *field)).map(str::to_owned);
             let end = end + field.as_ref().map_or(0, |field| field.len() + 1);
             return Ok((Variable { form: VariableForm::Plain, name, field }, end));
         }

@@ -21,7 +21,7 @@ mod split;
 mod token;
 
 pub use fmt::format;
-pub use lexer::{FIELDS, Lexed, lex};
+pub use lexer::{Lexed, lex};
 pub use nest::{Node, nest};
 pub use parse::{parse, without_follow_ons};
 pub use print::{print, print_tokens};

@@ -100,7 +100,10 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 fn variable() -> impl Strategy<Value = Variable> {
-    let plain = ("[a-z_][a-z0-9_]{0,5}", prop::option::weighted(0.1, prop::sample::select(syntax::FIELDS)))
+    let plain = (
+        "[a-z_][a-z0-9_]{0,5}",
+        prop::option::weighted(0.1, prop::sample::select(wml::spec::attrs::fields().collect::<Vec<_>>())),
+    )
         .prop_map(|(name, field)| Variable { form: VariableForm::Plain, name, field: field.map(str::to_owned) });
     let form = |form, name: &'static str| name.prop_map(move |name| Variable { form, name, field: None });
     prop_oneof![

@@ -15,7 +15,7 @@ pub(super) use outstanding::let_go;
 
 use super::args::Args;
 use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, units, workingset};
-use super::{At, Built, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -71,7 +71,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 impl Submit {
-    fn build(args: &Args<'_>, write: bool) -> Built {
+    fn build(args: &Args<'_>, write: bool) -> BuiltOp {
         let depth = args.int("iodepth", 0)?;
         if depth > DEEPEST {
             let message = format!("`iodepth` of flowop `{}` is {depth}", args.name);
