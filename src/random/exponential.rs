@@ -1,6 +1,6 @@
 //! Exponential, and Weibull, which is its power.
 
-use super::sampler::{Built, ParameterValues, Sampler, SamplerBuilder, ShortNumber, same};
+use super::sampler::{BuiltSampler, ParameterValues, Sampler, SamplerBuilder, ShortNumber, same};
 use super::stream::unit_above_zero;
 use super::{Distribution, Parameter, Rng, UsableIn};
 use std::fmt;
@@ -34,11 +34,11 @@ struct Weibull {
     power: f64,
 }
 
-fn exponential(values: &ParameterValues<'_>) -> Built {
+fn exponential(values: &ParameterValues<'_>) -> BuiltSampler {
     Ok((Box::new(Weibull { scale: values.not_negative("mean")?, shape: 1.0, power: 1.0 }), Vec::new()))
 }
 
-fn weibull(values: &ParameterValues<'_>) -> Built {
+fn weibull(values: &ParameterValues<'_>) -> BuiltSampler {
     let (scale, shape) = (values.not_negative("scale")?, values.above_zero("shape")?);
     Ok((Box::new(Weibull { scale, shape, power: 1.0 / shape }), Vec::new()))
 }

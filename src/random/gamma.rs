@@ -1,6 +1,6 @@
 //! Gamma, and Erlang, which is gamma with a whole shape: many small values and a few large ones, as file sizes are.
 
-use super::sampler::{Built, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
+use super::sampler::{BuiltSampler, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
 use super::{BadDistribution, Distribution, Parameter, RandvarParams, Rng, UsableIn, VariableNote};
 use rand_distr::Distribution as _;
 use std::fmt;
@@ -63,7 +63,7 @@ fn sampler(min: f64, mean: f64, shape: f64) -> Result<Box<dyn Sampler>, BadDistr
     Ok(Box::new(Gamma { min, above, shape, standard }))
 }
 
-fn randvar(params: &RandvarParams) -> Built {
+fn randvar(params: &RandvarParams) -> BuiltSampler {
     let shape = params.gamma.map_or(1.5, |thousandths| thousandths as f64 / 1000.0);
     let min = params.min;
     let mut notes = Vec::new();
@@ -91,11 +91,11 @@ fn randvar(params: &RandvarParams) -> Built {
     Ok((sampler(min, mean, shape)?, notes))
 }
 
-fn cvar_gamma(values: &ParameterValues<'_>) -> Built {
+fn cvar_gamma(values: &ParameterValues<'_>) -> BuiltSampler {
     Ok((sampler(0.0, values.not_negative("mean")?, values.above_zero("gamma")?)?, Vec::new()))
 }
 
-fn cvar_erlang(values: &ParameterValues<'_>) -> Built {
+fn cvar_erlang(values: &ParameterValues<'_>) -> BuiltSampler {
     let given = values.above_zero("shape")?;
     let shape = given.trunc();
     if shape < 1.0 {

@@ -1,6 +1,6 @@
 //! Normal, and lognormal, which is its exponential.
 
-use super::sampler::{Built, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
+use super::sampler::{BuiltSampler, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
 use super::{Distribution, Parameter, Rng, UsableIn, VariableNote};
 use rand_distr::{Distribution as _, StandardNormal};
 use std::fmt;
@@ -35,11 +35,11 @@ struct Normal {
 #[derive(Debug)]
 struct LogNormal(Normal);
 
-fn normal(values: &ParameterValues<'_>) -> Built {
+fn normal(values: &ParameterValues<'_>) -> BuiltSampler {
     Ok((Box::new(Normal { mean: values.get("mean"), sigma: values.not_negative("sigma")? }), Vec::new()))
 }
 
-fn lognormal(values: &ParameterValues<'_>) -> Built {
+fn lognormal(values: &ParameterValues<'_>) -> BuiltSampler {
     let sampler = LogNormal(Normal { mean: values.get("scale"), sigma: values.not_negative("shape")? });
     let mut notes = Vec::new();
     // e^44 is beyond any file: whoever writes 16384 here means the median itself and not its logarithm.

@@ -1,6 +1,6 @@
 //! Pareto: a heavy tail, or the rule that a fifth of the items gets four fifths of the requests. Ours; Filebench has neither.
 
-use super::sampler::{Built, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
+use super::sampler::{BuiltSampler, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
 use super::stream::{unit, unit_above_zero};
 use super::{Distribution, Parameter, Rng, UsableIn};
 use std::fmt;
@@ -38,7 +38,7 @@ struct Items {
     power: f64,
 }
 
-fn build(values: &ParameterValues<'_>) -> Built {
+fn build(values: &ParameterValues<'_>) -> BuiltSampler {
     let Some(h) = values.given("h") else {
         return Ok((
             Box::new(Tail { scale: values.above_zero("scale")?, shape: values.above_zero("shape")? }),

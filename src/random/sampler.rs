@@ -15,15 +15,15 @@ pub(super) trait Sampler: fmt::Debug + fmt::Display + Send + Sync {
 }
 
 /// A distribution, and what is worth saying about how it came to be.
-pub(super) type Built = Result<(Box<dyn Sampler>, Vec<VariableNote>), BadDistribution>;
+pub(super) type BuiltSampler = Result<(Box<dyn Sampler>, Vec<VariableNote>), BadDistribution>;
 
 /// From parameters to distribution.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SamplerBuilder {
     /// From Filebench's attributes of a random variable.
-    Randvar(fn(&RandvarParams) -> Built),
+    Randvar(fn(&RandvarParams) -> BuiltSampler),
     /// From named numbers.
-    Named(fn(&ParameterValues<'_>) -> Built),
+    Named(fn(&ParameterValues<'_>) -> BuiltSampler),
 }
 
 /// Named numbers, checked against the parameters that the distribution has.

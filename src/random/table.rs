@@ -1,6 +1,6 @@
 //! Tabular: a histogram, uniform within each row.
 
-use super::sampler::{Built, Constant, Sampler, SamplerBuilder, ShortNumber, same};
+use super::sampler::{BuiltSampler, Constant, Sampler, SamplerBuilder, ShortNumber, same};
 use super::stream::{below, unit};
 use super::{BadDistribution, Distribution, Parameter, RandvarParams, Rng, UsableIn, VariableNote};
 use std::fmt;
@@ -32,7 +32,7 @@ struct TableSampler {
     bounds: (f64, f64),
 }
 
-fn randvar(params: &RandvarParams) -> Built {
+fn randvar(params: &RandvarParams) -> BuiltSampler {
     let rows = &params.table;
     let total = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.0));
     if rows.is_empty() {

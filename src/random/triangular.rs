@@ -1,6 +1,6 @@
 //! Triangular: a range with a peak.
 
-use super::sampler::{Built, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
+use super::sampler::{BuiltSampler, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
 use super::stream::unit;
 use super::{Distribution, Parameter, Rng, UsableIn};
 use std::fmt;
@@ -25,7 +25,7 @@ struct Triangular {
     mode: f64,
 }
 
-fn build(values: &ParameterValues<'_>) -> Built {
+fn build(values: &ParameterValues<'_>) -> BuiltSampler {
     let (lower, upper) = (values.get("lower"), values.get("upper"));
     check("upper", upper, |upper| upper >= lower, "at least `lower`")?;
     let mode =

@@ -1,6 +1,6 @@
 //! Uniform: every value of a range is as likely.
 
-use super::sampler::{Built, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
+use super::sampler::{BuiltSampler, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
 use super::stream::unit;
 use super::{Distribution, Parameter, RandvarParams, Rng, UsableIn, VariableNote};
 use std::fmt;
@@ -37,7 +37,7 @@ struct Uniform {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "every builder has this form")]
-fn randvar(params: &RandvarParams) -> Built {
+fn randvar(params: &RandvarParams) -> BuiltSampler {
     let min = params.min;
     let mut notes = Vec::new();
     let mean = match params.mean {
@@ -62,7 +62,7 @@ fn randvar(params: &RandvarParams) -> Built {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "every builder has this form")]
-fn cvar(values: &ParameterValues<'_>) -> Built {
+fn cvar(values: &ParameterValues<'_>) -> BuiltSampler {
     let (lower, upper) = (values.get("lower"), values.get("upper"));
     let mut notes = Vec::new();
     if upper < lower {

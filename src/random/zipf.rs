@@ -1,6 +1,6 @@
 //! Zipf: a few items are asked for all the time, most hardly ever. Ours; Filebench has nothing like it.
 
-use super::sampler::{Built, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
+use super::sampler::{BuiltSampler, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
 use super::stream::mix;
 use super::{Distribution, Parameter, Rng, UsableIn};
 use rand_distr::Distribution as _;
@@ -35,7 +35,7 @@ struct Zipf {
     ranks: rand_distr::Zipf<f64>,
 }
 
-fn build(values: &ParameterValues<'_>) -> Built {
+fn build(values: &ParameterValues<'_>) -> BuiltSampler {
     // Ranks are drawn as floats: beyond 2^53 they would skip items.
     let range = "from 1 to 2^53";
     let items = check("items", values.get("items").trunc(), |n| (1.0..=9_007_199_254_740_992.0).contains(&n), range)?;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cmd::{Output, Wml, count, flowops, has, long, memory, number, scratch, short_or_long, skip, tool};
 use crate::mounts::{self, Fs, Mount};
 use crate::repl::says;
-use crate::scripts::{Script, examples, for_each, personalities, personality, side_by_side};
+use crate::scripts::{Script, for_each, personality, shipped_or_fifth, side_by_side};
 use crate::strace;
 
 /// Runs of each personality in a session.
@@ -45,13 +45,7 @@ fn amount(run: &Value) -> f64 {
 
 #[test]
 fn every_personality_runs_again_in_its_session() {
-    /// Every fifth script is run each day; the day says which of the five lots.
-    const SAMPLE: usize = 5;
-    let all: Vec<Script> = personalities().into_iter().chain(examples()).collect();
-    let today = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() / 86_400;
-    let first = today as usize % SAMPLE;
-    let some: Vec<Script> = if long() { all } else { all.into_iter().skip(first).step_by(SAMPLE).collect() };
-    for_each(&some, if long() { 1 } else { side_by_side() }, |script| {
+    for_each(&shipped_or_fifth(), if long() { 1 } else { side_by_side() }, |script| {
         let time = short_or_long("0.3", "2");
         let text = format!("load \"{}\"\nrun {time}\nrun {time}\nrun {time}\n", script.call);
         let call = Wml::below(&memory()).file("again.wml", &text).args(["again.wml", "--no-quiesce"]);

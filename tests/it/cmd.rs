@@ -25,6 +25,11 @@ pub(crate) fn binary() -> PathBuf {
     std::env::var_os("WMLRUN_BIN").map_or_else(|| env!("CARGO_BIN_EXE_wmlrun").into(), |other| root.join(other))
 }
 
+/// Whether the binary under test is the release build, or another that was named: what runs every script does so with that one.
+pub(crate) fn named_binary() -> bool {
+    std::env::var_os("WMLRUN_BIN").is_some()
+}
+
 /// Whether the tests take their full lengths and sizes (`WMLRUN_LONG=1`).
 pub(crate) fn long() -> bool {
     std::env::var_os("WMLRUN_LONG").is_some_and(|v| v == "1")

@@ -20,7 +20,7 @@ fn run(mount: &Mount, cached: &str, options: &[&str]) -> Value {
     let (size, blocks) = short_or_long(("64m", "64"), ("1g", "1024"));
     let call = Wml::new().file("w.wml", SCRIPT).args(["w.wml", "--runtime", "60", "--dir"]).args([mount.dir()]);
     let call = call.args(options.iter().copied()).sets(&[("size", size), ("blocks", blocks), ("cached", cached)]);
-    let mut run = call.result().run().exits(0).only_run();
+    let mut run = call.result().alone().run().exits(0).only_run();
     assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
     let set = run["filesets"][0].take();
     run["set"] = set;

@@ -162,7 +162,7 @@ fn a_limit_on_threads_of_the_user_is_refused_or_enough() {
     };
     let mut codes = Vec::new();
     for most in [1, 2, 3, 5, 8, 9, 10, 12, 14, 40] {
-        let output = run(most, &["../home/x.wml", "--runtime", "0.2", "--no-quiesce"], "");
+        let output = run(most, &["../home/x.wml", "--runtime", "0.5", "--no-quiesce"], "");
         let shown = place.assert_clean(&output);
         let code = output.status.code().unwrap();
         assert!(matches!(code, 0 | 3), "{most}: {code}\n{shown}");

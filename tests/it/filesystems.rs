@@ -1,25 +1,34 @@
 //! The personalities on real file systems, each on an image of its own, and two on memory for as long as Filebench dies there.
 //!
 //! Held are what no disk's speed changes: no operation fails, all flowops get their turns, in the script's ratio.
-//! Every day the first twelve run for two seconds; `WMLRUN_LONG=1` runs all, for ten.
+//! Every day each of the first twelve runs on one of the file systems for two seconds; `WMLRUN_LONG=1` runs all on all, for ten.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::cmd::{Wml, count, flowops, memory, number, short_or_long};
+use crate::cmd::{Wml, count, flowops, long, memory, number, short_or_long};
 use crate::mounts::{self, Fs, Mount};
-use crate::scripts::{Script, first_or_all, for_each, personality};
+use crate::scripts::{FIRST, Script, for_each, personalities, personality};
 
 const IMAGE: u64 = 8 << 30;
+
+/// A third of the first twelve personalities on each file system, another third each day; with `WMLRUN_LONG=1` all personalities.
+fn third_or_all(fs: Fs) -> Vec<Script> {
+    if long() {
+        return personalities();
+    }
+    let today = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / 86_400;
+    FIRST.iter().skip((today as usize + fs as usize) % 3).step_by(3).map(|name| personality(name)).collect()
+}
 
 fn all_on(fs: Fs) {
     if !mounts::available(&format!("personalities on {}", fs.name()), &[fs]) {
         return;
     }
     let mount = Mount::new(fs, IMAGE);
-    for_each(&first_or_all(), 1, |script| {
+    for_each(&third_or_all(fs), 1, |script| {
         // A database's writers get their first turns after thousands of posts.
         let seconds = short_or_long(if script.name.starts_with("oltp") { "6" } else { "2" }, "10");
         let call = Wml::below(mount.dir()).args([&script.call, "--runtime", seconds]).sets(&script.small());

@@ -179,6 +179,18 @@ pub(crate) fn first_or_all() -> Vec<Script> {
     if crate::cmd::long() { personalities() } else { FIRST.iter().map(|name| personality(name)).collect() }
 }
 
+/// All personalities and examples, if the binary is one that was named or with `WMLRUN_LONG=1`; else every fifth of them, another
+/// fifth each day. `.ci/run` runs all with the release build.
+pub(crate) fn shipped_or_fifth() -> Vec<Script> {
+    const PARTS: usize = 5;
+    let all = personalities().into_iter().chain(examples());
+    if crate::cmd::long() || crate::cmd::named_binary() {
+        return all.collect();
+    }
+    let today = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() / 86_400;
+    all.skip(today as usize % PARTS).step_by(PARTS).collect()
+}
+
 /// Does `work` with each script, several at a time; fails with all that went wrong, by script.
 #[track_caller]
 pub(crate) fn for_each(scripts: &[Script], at_once: usize, work: impl Fn(&Script) + Sync) {

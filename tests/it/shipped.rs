@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::cmd::{Wml, count, flowops, memory, number};
-use crate::scripts::{Script, examples, for_each, personalities, side_by_side};
+use crate::scripts::{Script, examples, for_each, personalities, shipped_or_fifth, side_by_side};
 use crate::sums::assert_adds_up;
 
 /// Scripts that can't be run in a second on small files, each with the reason. They are checked and planned like all others.
@@ -47,35 +47,46 @@ struct Line {
     silent: Vec<String>,
 }
 
+/// Runs a script for some seconds.
+fn line_of(script: &Script, values: &[(&str, &str)], seconds: &str) -> Line {
+    let call = Wml::below(&memory()).args([&script.call, "--runtime", seconds]).sets(values).result();
+    let output = call.timeout(Duration::from_mins(1)).run().exits(0);
+    let runs = output.result()["runs"].as_array().unwrap().clone();
+    assert!(!runs.is_empty(), "no run in the result");
+    let mut line = Line { name: script.name.clone(), ops: 0, flowops: 0, silent: Vec::new() };
+    for run in &runs {
+        assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
+        assert_adds_up(run);
+        assert!(number(run, &["summary", "ops"]) > 0.0, "no operation\n{}", output.shown());
+        line.ops += count(&run["summary"], "ops");
+        for f in flowops(run) {
+            assert_eq!(f["errors"], serde_json::json!({}), "{}", f["name"]);
+            if f["class"] == "io" || f["class"] == "aio" {
+                line.flowops += 1;
+                line.silent.extend((count(f, "ops") == 0).then(|| f["name"].as_str().unwrap().to_owned()));
+            }
+        }
+    }
+    assert_eq!(output.left(), [""; 0], "left behind");
+    line
+}
+
 #[test]
 fn all_run_and_every_io_flowop_works() {
     for (name, _) in NOT_RUN {
         assert!(all().iter().any(|s| s.name == *name), "{name} is not shipped");
     }
-    let run: Vec<_> = all().into_iter().filter(|s| NOT_RUN.iter().all(|(name, _)| *name != s.name)).collect();
+    let run: Vec<_> =
+        shipped_or_fifth().into_iter().filter(|s| NOT_RUN.iter().all(|(name, _)| *name != s.name)).collect();
     let lines = Mutex::new(Vec::new());
     for_each(&run, side_by_side(), |script| {
         let mut values = [script.small(), script.few_threads(), script.buffered()].concat();
         roomy(script, &mut values, "8000");
-        let call = Wml::below(&memory()).args([&script.call, "--runtime", "2"]).sets(&values).result();
-        let output = call.timeout(Duration::from_mins(1)).run().exits(0);
-        let runs = output.result()["runs"].as_array().unwrap().clone();
-        assert!(!runs.is_empty(), "no run in the result");
-        let mut line = Line { name: script.name.clone(), ops: 0, flowops: 0, silent: Vec::new() };
-        for run in &runs {
-            assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
-            assert_adds_up(run);
-            assert!(number(run, &["summary", "ops"]) > 0.0, "no operation\n{}", output.shown());
-            line.ops += count(&run["summary"], "ops");
-            for f in flowops(run) {
-                assert_eq!(f["errors"], serde_json::json!({}), "{}", f["name"]);
-                if f["class"] == "io" || f["class"] == "aio" {
-                    line.flowops += 1;
-                    line.silent.extend((count(f, "ops") == 0).then(|| f["name"].as_str().unwrap().to_owned()));
-                }
-            }
+        // On a busy machine the rare flowops of a mix may have no turn in two seconds.
+        let mut line = line_of(script, &values, "2");
+        if !line.silent.is_empty() {
+            line = line_of(script, &values, "20");
         }
-        assert_eq!(output.left(), [""; 0], "left behind");
         lines.lock().unwrap().push(line);
     });
     let mut lines = lines.into_inner().unwrap();
@@ -113,7 +124,7 @@ fn show(lines: &[Line]) {
 /// Without a disk: the whole way from text to report, and files of full size that nobody has to make.
 #[test]
 fn all_run_without_a_disk() {
-    for_each(&all(), side_by_side(), |script| {
+    for_each(&shipped_or_fifth(), side_by_side(), |script| {
         let mut values = [script.few_threads(), script.small()].concat();
         roomy(script, &mut values, "100000");
         let call = Wml::new().args([&script.call, "--runtime", "1", "--engine", "null"]).sets(&values).result();
