@@ -201,6 +201,7 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
     match clean(dir, crate::os::limits::processors(), &stop) {
         Ok(report) => {
             for removed in &report.removed {
+                removed.note.iter().for_each(|note| console::notice(&format!("note: {note}")));
                 let what = if removed.adopted { "let go (its files were there before)" } else { "removed" };
                 say(&format!(
                     "{} {what}: {}, {}",

@@ -412,7 +412,7 @@ impl Error {
             Self::NotADirectory { .. } => "move it away, or give another directory with `--dir`".into(),
             Self::InUse { .. } => "wait for the other wmlrun, or give another directory with `--dir`".into(),
             Self::OtherLayout { .. } => {
-                "leave out `reuse` to make the tree anew, or restore the old values (sizes may differ, the layout may not)".into()
+                "leave out `reuse` or `--as-is` to make the tree anew, or restore the old values (sizes may differ, the layout may not)".into()
             }
             Self::Marker { .. } => "remove the tree by hand if it is of no use, or give another directory with `--dir`".into(),
             Self::Copied { path, .. } => format!(
@@ -423,6 +423,12 @@ impl Error {
             Self::Space { .. } | Self::Inodes { .. } => "make the file sets smaller, or give another directory with `--dir`".into(),
             Self::Call { errno, .. } if *errno == libc::ENOSPC || *errno == libc::EDQUOT => {
                 "make the file sets smaller; `wmlrun clean DIR` removes what was made".into()
+            }
+            Self::Call { errno: libc::EROFS, .. } => {
+                "mount the file system read-write; a tree that is there already is read as it is with `--as-is`".into()
+            }
+            Self::Call { call: "remove", errno: libc::EPERM | libc::EBUSY, .. } => {
+                "`lsattr` and `findmnt` say what holds it; what was removed before it is gone".into()
             }
             Self::Memory { .. } => "make the file sets smaller".into(),
             Self::Overlap { .. } => "give each file set a name or path of its own".into(),

@@ -180,6 +180,11 @@ impl TreePlace {
     fn is(&self, here: &Self, kind: u64) -> bool {
         /// `statfs` of FUSE, CIFS and SMB2, whose servers may number a file anew at any time.
         const RENUMBERED: [u64; 3] = [0x6573_5546, 0xff53_4d42, 0xfe53_4d42];
+        /// `statfs` of btrfs, of which a snapshot keeps the numbers and times of its files; the file system's id is the subvolume's.
+        const SNAPSHOTS: u64 = 0x9123_683e;
+        if kind == SNAPSHOTS && self.file_system != here.file_system && self.path != here.path {
+            return false;
+        }
         let same_birth = self.born.is_none() || here.born.is_none() || self.born == here.born;
         let numbered = self.inode == here.inode && same_birth;
         numbered || (RENUMBERED.contains(&kind) && self.path == here.path)

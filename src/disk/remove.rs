@@ -35,6 +35,8 @@ pub struct Removed {
     pub root_removed: bool,
     /// Nothing was removed but the marker: the tree was adopted, its files were there before wmlrun.
     pub adopted: bool,
+    /// What there is to say of the marker.
+    pub note: Option<String>,
 }
 
 /// What `wmlrun clean` did.
@@ -125,7 +127,10 @@ fn remove_files(
             return Ok(());
         }
         for &serial in some {
-            unlink(fd, serial).map_err(|e| call("remove a file in", e))?;
+            unlink(fd, serial).map_err(|e| {
+                let name = Name::new(u64::from(serial));
+                Error::call(&root.set, "remove", &place(root, &chain).join(OsStr::from_bytes(name.digits())), e)
+            })?;
             worker.tally.add(1, 0);
         }
     }
@@ -188,6 +193,7 @@ fn remove_root(root: Root, threads: usize, stop: &AtomicBool) -> Result<Removed,
         directories: 0,
         root_removed: false,
         adopted: root.marker.adopted,
+        note: root.note.clone(),
     };
     if !removed.adopted {
         let scan = scan::scan(&root, stop);

@@ -297,7 +297,12 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
         Err(e) => return Err(call("look at", e)),
         Ok(info) => look(info)?,
     }
-    let lock = match fd::open_existing(root, MARKER_C, OFlags::RDWR) {
+    // On a file system that is mounted read-only a tree can be locked, and measured as it is.
+    let open = match fd::open_existing(root, MARKER_C, OFlags::RDWR) {
+        Err(Errno::ROFS) => fd::open_existing(root, MARKER_C, OFlags::RDONLY),
+        opened => opened,
+    };
+    let lock = match open {
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP) => return Err(Error::Link { set: set.to_owned(), path: at.clone() }),

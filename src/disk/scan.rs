@@ -62,6 +62,10 @@ struct OpenDir {
 
 /// Reads the tree of a marked root. The first thing ends it that its marker does not know.
 pub(super) fn scan(root: &Root, stop: &AtomicBool) -> Result<Scan, Error> {
+    // A name shows no mount on a file, and what is removed beside it would be gone before that name can't be.
+    if let Some(path) = crate::os::device::mounted_below(&root.path) {
+        return Err(Error::Foreign { set: root.set.clone(), path, what: Foreign::Mount });
+    }
     scan_for(&root.set, &root.path, root.fd, root.known(), stop)
 }
 

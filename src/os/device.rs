@@ -114,6 +114,14 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
     deepest(&mut all.iter().filter(|m| m.device == device).cloned()).or_else(|| deepest(&mut all.into_iter()))
 }
 
+/// Where something is mounted below a path: on a directory in it, or on a file. `None` also where it can't be told.
+pub fn mounted_below(path: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).ok()?;
+    let text = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let below = |mount: &Mount| mount.path != path && mount.path.starts_with(&path);
+    text.lines().filter_map(parse_mount).find(below).map(|mount| mount.path)
+}
+
 /// A line of `/proc/self/mountinfo` (proc(5)): `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
 fn parse_mount(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;

@@ -6,10 +6,16 @@ use super::child;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::low_level;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 /// Said by the second signal, which lets nobody clean up.
-const LAST_WORD: &[u8] = b"\nnote: ended at once; files that were made stay (`wmlrun clean DIR` removes them)\n";
+const LAST_WORD: &[u8] = b"\nnote: ended at once: what was measured is lost, and files that were made stay (`wmlrun clean DIR` removes them)\n";
+
+/// The same signal within so many milliseconds is the first one again: `timeout` sends it to its child and then to the group.
+const SAME_SIGNAL_MS: u64 = 300;
+
+/// The first signal, and when it came in milliseconds of the monotonic clock.
+static FIRST: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// How often the program was stopped and went on.
 static CONTINUED: AtomicUsize = AtomicUsize::new(0);
@@ -54,6 +60,12 @@ pub fn pending() -> Option<i32> {
     [SIGINT, SIGTERM, SIGHUP].into_iter().find(|signal| unsafe { libc::sigismember(&raw const set, *signal) } == 1)
 }
 
+/// Milliseconds of the monotonic clock. May be called in a signal handler.
+fn milliseconds() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
 /// Whether a signal is ignored now.
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero sigaction is a valid one, and the kernel fills it.
@@ -73,7 +85,11 @@ pub fn listen() -> (Arc<AtomicUsize>, Arc<AtomicBool>) {
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
         let (number, armed) = (Arc::clone(&number), Arc::clone(&armed));
         let heard = move || {
-            if armed.swap(true, SeqCst) {
+            let now = milliseconds();
+            if !armed.swap(true, SeqCst) {
+                FIRST[0].store(signal as u64, SeqCst);
+                FIRST[1].store(now, SeqCst);
+            } else if FIRST[0].load(SeqCst) != signal as u64 || now >= FIRST[1].load(SeqCst) + SAME_SIGNAL_MS {
                 // A reader that has gone is no reason to stay.
                 let _ = rustix::io::write(rustix::stdio::stderr(), LAST_WORD);
                 child::end_all();
@@ -81,7 +97,7 @@ pub fn listen() -> (Arc<AtomicUsize>, Arc<AtomicBool>) {
             }
             number.store(signal as usize, SeqCst);
         };
-        // SAFETY: the handler stores to atomics, writes and exits: all of that may be done in a signal handler.
+        // SAFETY: the handler stores to atomics, reads a clock, writes and exits: all of that may be done in a signal handler.
         //
         // A signal that can't be listened to keeps its default, which ends the process: nothing is lost by going on.
         let _ = unsafe { low_level::register(signal, heard) };

@@ -483,3 +483,57 @@ fn sizes_that_overflow_are_too_large() {
         }
     }
 }
+
+/// A snapshot keeps the numbers and times of all files, the marker's too.
+#[test]
+fn a_snapshot_of_a_tree_is_not_ours() {
+    if !mounts::available("a_snapshot_of_a_tree_is_not_ours", &[Fs::Btrfs]) {
+        return;
+    }
+    let mount = Mount::new(Fs::Btrfs, 512 << 20);
+    let (volume, snapshot) = (mount.dir().join("volume"), mount.dir().join("snapshot"));
+    tool("btrfs", &["subvolume", "create", text(&volume)]);
+    call(&volume, "", WRITE).run().exits(0);
+    tool("btrfs", &["subvolume", "snapshot", text(&volume), text(&snapshot)]);
+    let before = tree(&snapshot);
+    let output = Wml::new().args(["clean"]).args([&snapshot]).run().exits(3);
+    assert!(output.stderr.contains("snapshot/data/.wmlrun"), "{}", output.shown());
+    call(&snapshot, "", WRITE).run().exits(3);
+    assert_eq!(tree(&snapshot), before);
+    // The volume's own stays its own, under whatever name.
+    let renamed = mount.dir().join("renamed");
+    fs::rename(&volume, &renamed).unwrap();
+    Wml::new().args(["clean"]).args([&renamed]).run().exits(0);
+    assert!(!renamed.join("data").exists());
+}
+
+/// A mount on a file shows in no listing: it is looked for before the first file goes.
+#[test]
+fn a_mount_on_a_file_is_refused_before_anything_is_removed() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("a_mount_on_a_file_is_refused_before_anything_is_removed", "it needs root");
+    }
+    let dir = made();
+    let precious = dir.path().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    tool("mount", &["--bind", text(&precious), text(&dir.path().join(FILE))]);
+    let _undo = undo(&["umount", text(&dir.path().join(FILE))]);
+    let before = tree(&dir.path().join("data"));
+    for output in [call(dir.path(), "", WRITE).run(), Wml::new().args(["clean"]).args([dir.path()]).run()] {
+        assert!(output.exits(3).stderr.contains(FILE));
+        assert_eq!(tree(&dir.path().join("data")), before);
+    }
+}
+
+#[test]
+fn a_tree_on_a_read_only_file_system_is_measured_as_it_is() {
+    if !mounts::available("a_tree_on_a_read_only_file_system_is_measured_as_it_is", &[Fs::Ext4]) {
+        return;
+    }
+    let mount = Mount::new(Fs::Ext4, 128 << 20);
+    call(mount.dir(), "", WRITE).run().exits(0);
+    tool("mount", &["-o", "remount,ro", text(mount.dir())]);
+    call(mount.dir(), "", "flowop statfile name=s,filesetname=data\n").args(["--as-is"]).run().exits(0);
+    let output = call(mount.dir(), "", WRITE).run().exits(3);
+    assert!(output.stderr.contains("--as-is"), "{}", output.shown());
+}

@@ -63,6 +63,22 @@ define process name=p {
     assert_eq!(output.only_run()["state"], "interrupted");
 }
 
+/// `timeout` sends its signal to the program and then to the group that it is in.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let call = Wml::below(&memory()).args(["randomread", "--runtime", "60", "--no-quiesce"]);
+        let mut running = call.sets(&[("filesize", "1m")]).result().start();
+        running.wait_until_reading();
+        running.signal(signal);
+        sleep(Duration::from_millis(5));
+        running.signal(signal);
+        let output = running.wait().exits(128 + signal.as_raw());
+        assert_eq!(output.only_run()["state"], "interrupted");
+        assert_eq!(output.left(), [""; 0], "left behind");
+    }
+}
+
 /// The second one waits for nothing, and says what it leaves.
 #[test]
 fn a_second_interrupt_ends_it_at_once_with_a_word() {
@@ -78,5 +94,5 @@ fn a_second_interrupt_ends_it_at_once_with_a_word() {
     let output = running.wait();
     let code = output.status.code();
     assert!(code == Some(130) || code == Some(143), "{}", output.shown());
-    assert!(output.stderr.contains("ended at once; files that were made stay"), "{}", output.shown());
+    assert!(output.stderr.contains("ended at once: what was measured is lost"), "{}", output.shown());
 }
