@@ -66,7 +66,7 @@ codes! {
         "File sets, processes, and threads of a process need names of their own: results are reported by name.";
     ContainsItself = "E0208", "a flowop that contains itself",
         "A flowop of `define flowop` is replaced by the flowops in its block. A flowop that contains itself, directly or through another flowop, would never end. To repeat flowops, give the outer one `iters=`.";
-    BadName = "E0209", "a name or path with a control character",
+    BadName = "E0209", "a name with a control character, or a path with a NUL",
         "Names of processes, threads, flowops and file sets stand in results, in tables and on terminals, where a control character (a newline, an escape sequence, a NUL, a mark that changes the direction of writing) would look like something else. They are refused wherever a name comes from: a word, a string, a variable or the command line. A path may have them, but no NUL; where a path is shown they are written as `\\x1b`.";
     UnknownFileset = "E0301", "a file set that is not defined",
         "`filesetname=` and `filename=` name a file set or file of `define fileset` or `define file`.";

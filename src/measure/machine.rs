@@ -23,8 +23,11 @@ const SPARE_SPACE: u64 = 64 << 20;
 /// Threads besides those of the plan: those that make files or watch the run.
 const HELPERS: u64 = 4;
 
-/// Descriptors of standard input, output and error, which every table has.
-const STANDARD_STREAMS: u64 = 3;
+/// Descriptors besides those of steps and file sets: standard streams, outputs, signals, and a path to a file while files are made.
+const OWN_DESCRIPTORS: u64 = 24;
+
+/// Descriptors of a file set: its root and its marker in the program's table, its root in a process's.
+const SET_DESCRIPTORS: u64 = 3;
 
 /// The limit of open files that is asked for where it may be raised.
 pub(crate) const MOST_DESCRIPTORS: u64 = 1 << 20;
@@ -92,7 +95,7 @@ fn descriptors(plan: &Plan) -> Refusal {
     })
 }
 
-/// Standard streams, the root of each file set, and of each thread its slots and its ring.
+/// Those of the program and of each file set, and of each thread its slots and its ring.
 fn descriptors_of(process: &Process) -> u64 {
     let of_thread = |thread: &Thread| {
         let effects = &thread.effects;
@@ -104,7 +107,7 @@ fn descriptors_of(process: &Process) -> u64 {
     sets.sort_unstable();
     sets.dedup();
     let threads = process.threads.iter().map(of_thread).fold(0, u64::saturating_add);
-    threads.saturating_add(STANDARD_STREAMS + sets.len() as u64)
+    threads.saturating_add(OWN_DESCRIPTORS + SET_DESCRIPTORS * sets.len() as u64)
 }
 
 fn file_size(sets: &[Arc<Fileset>]) -> Refusal {

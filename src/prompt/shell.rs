@@ -309,6 +309,10 @@ impl Prompt {
                 return Err(Box::new(d.help("save to a file of another name")));
             }
         }
+        if self.session.definitions.processes.is_empty() {
+            let d = Diagnostic::error(Code::Refused, argument.span, "no process is defined: there is nothing to save");
+            return Err(Box::new(d.help("`load` a script, or define a process")));
+        }
         let Some((text, left_out)) = self.script_that_checks(front) else {
             let d = Diagnostic::error(Code::Refused, argument.span, "what is defined makes no script without mistakes");
             return Err(Box::new(d.help("`show` prints it, `check` says what is wrong")));

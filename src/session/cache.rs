@@ -100,6 +100,16 @@ impl Cache {
             let after = resident.as_ref().and_then(|all| *all.get(id)?);
             entry.resident_after = after.map(|r| r.part);
             entry.resident_after_interval = after.map(|r| [r.low, r.high]);
+            // What was in memory all the time was not read from the device, whatever that moved for others; direct I/O may
+            // have, which nobody can tell.
+            let in_memory = |share: Option<f64>| share.is_some_and(|share| share >= MOST);
+            if entry.asked_bytes.read > 0
+                && entry.verdict == Some(Verdict::Device)
+                && in_memory(entry.resident_before)
+                && in_memory(entry.resident_after)
+            {
+                entry.verdict = None;
+            }
         }
     }
 }

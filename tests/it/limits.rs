@@ -168,6 +168,23 @@ fn a_limit_on_open_files_is_held_against_the_plan_before_anything_is_made() {
         return skip(TEST, "it needs root and setpriv");
     }
     assert_refused(openers("--nofile=64:64").run(), &["descriptors", "64 are allowed", "ulimit -n"]);
+    // However low it is: refused before anything is made, or enough.
+    let threads = "define process name=p { thread name=t,instances=2 { flowop openfile name=o,filesetname=data,fd=1\n\
+        flowop write name=w,fd=1,iosize=4k\nflowop closefile name=c,fd=1 } }\n";
+    for most in [7, 10, 12, 14, 20, 28, 31, 32, 40] {
+        let call = call("entries=20,size=4k", threads, "").args(["--runtime", "0.3"]);
+        let output = call
+            .under([
+                "prlimit".to_owned(),
+                format!("--nofile={most}:{most}"),
+                "setpriv".into(),
+                "--bounding-set=-sys_resource".into(),
+            ])
+            .run();
+        let code = output.status.code().unwrap();
+        assert!(matches!(code, 0 | 3), "{most}: {code}\n{}", output.shown());
+        assert!(code == 0 || !output.shown().contains("making"), "{most}: {}", output.shown());
+    }
     // The soft limit is raised to the hard one.
     assert_clean(&openers("--nofile=64:2048").run().exits(0));
     // What makes no calls opens nothing.
