@@ -286,7 +286,7 @@ fn results_dir(
     let stats = value("stats").unwrap_or_else(|| "stats".to_owned());
     let set = settings.sets.iter().rev().find(|(name, _)| name == "dir").map(|(_, dir)| dir.clone());
     let dir = set.or_else(|| value("dir")).unwrap_or_else(|| ".".to_owned());
-    let kind = || crate::session::file_system(Path::new(&dir));
+    let kind = || crate::measure::file_system(Path::new(&dir));
     let filesystem = value("filesystem").or_else(kind).unwrap_or_else(|| "unknown".to_owned());
     let host = if settings.redact {
         "host".to_owned()
@@ -294,7 +294,7 @@ fn results_dir(
         rustix::system::uname().nodename().to_string_lossy().into_owned()
     };
     let stem = path.file_stem().map_or("profile".into(), |s| s.to_string_lossy());
-    let name = format!("{host}-{filesystem}-{stem}-{}", crate::session::day_and_time()).replace('/', "_");
+    let name = format!("{host}-{filesystem}-{stem}-{}", crate::measure::day_and_time()).replace('/', "_");
     let results = Results::new(&settings.results, &settings.allow_write);
     results.check().map_err(|e| (results.base().to_owned(), e))?;
     let mapped = results.place(Path::new(&stats)).mapped.then(|| stats.clone());
@@ -337,14 +337,14 @@ fn run_one<'a>(
         ..settings.clone()
     };
     let mut session = host.session(settings);
-    let mut status = session.open_outputs(std::slice::from_ref(&script_path), front);
+    let mut status = session.runner.open_outputs(std::slice::from_ref(&script_path), front);
     if status == Status::Done {
-        front.begin(&session.document);
+        front.begin(&session.runner.document);
         status = session.script(&script_path.display().to_string(), &script, front);
-        front.end(&session.document);
+        front.end(&session.runner.document);
     }
-    let document = session.document.clone();
-    session.note_status(status);
+    let document = session.runner.document.clone();
+    session.runner.note_status(status);
     status = session.finish(front).max(status);
     Ok(Done { config: job.config, personality: personality.to_owned(), document, status })
 }
@@ -447,9 +447,9 @@ fn joined(path: &Path, text: &str, all: &[Done<'_>], redact: bool) -> Document {
     let mut document = all.first().map(|d| d.document.clone()).unwrap_or_default();
     document.script.path = path.display().to_string();
     text.clone_into(&mut document.script.text);
-    document.script.sha256 = crate::session::sha256(text);
+    document.script.sha256 = crate::measure::sha256(text);
     if redact {
-        crate::session::redact_script(&mut document.script);
+        crate::measure::redact_script(&mut document.script);
     }
     document.runs = all.iter().flat_map(|d| d.document.runs.iter().cloned()).collect();
     document

@@ -94,13 +94,13 @@ fn run(found: &library::FoundScript, args: &RunArgs) -> u8 {
     let Some(mut console) = console_for(&settings, args.format, args.quiet) else { return 2 };
     let mut session = watched(settings, &interrupt, args.quiet);
     let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
-    let mut status = session.open_outputs(&scripts, &mut console);
+    let mut status = session.runner.open_outputs(&scripts, &mut console);
     if status == Status::Done {
-        console.begin(&session.document);
+        console.begin(&session.runner.document);
         status = session.script(&found.name, &found.text, &mut console);
-        console.end(&session.document);
+        console.end(&session.runner.document);
     }
-    session.note_status(status);
+    session.runner.note_status(status);
     let watch = session.watch();
     let status = session.finish(&mut console).max(status).code();
     watchdog::end(&watch, status)
@@ -196,7 +196,7 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
     let mut session = watched(settings, &number, args.quiet);
     let watch = session.watch();
     let scripts: Vec<PathBuf> = found.iter().filter_map(|f| f.path.clone()).collect();
-    let status = session.open_outputs(&scripts, &mut console);
+    let status = session.runner.open_outputs(&scripts, &mut console);
     if status != Status::Done {
         return status.code();
     }

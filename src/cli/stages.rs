@@ -148,7 +148,9 @@ pub(super) fn plan(session: &mut Session, found: &library::FoundScript, list: bo
         return status.code();
     }
     let Some(plan) = session.plan(console) else { return Status::Script.code() };
-    let Some(sets) = session.trees(&plan, console) else { return Status::Refused.code() };
+    let Some(sets) = crate::measure::trees(&plan, session.runner.settings.layout_seed, console) else {
+        return Status::Refused.code();
+    };
     if !list {
         let _ = Stdout.write_all(printable::lines(&plan::dump(&plan, &sets)).as_bytes());
         return 0;

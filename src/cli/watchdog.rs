@@ -6,8 +6,8 @@
 
 use super::console::{error, notice};
 use crate::disk::quiesce;
+use crate::measure::{Stage, Waiting, Watch};
 use crate::os::{blocked, signals, steps};
-use crate::session::{Stage, Waiting, Watch};
 use crate::util::duration;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Weak};

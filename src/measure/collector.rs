@@ -1,4 +1,4 @@
-//! `stats command`: a command that runs beside the measurement until the next `stats snap`.
+//! The command of `stats command`, which runs beside the measurement until the next `stats snap`.
 //!
 //! It is started in a process group of its own, and that group is all that is ended: Filebench 1.4 ended every process of the
 //! user.

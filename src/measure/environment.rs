@@ -63,6 +63,11 @@ fn settings() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
+/// The name of this machine.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// The type of the file system that a path lies on; the path need not be there yet.
 pub fn file_system(path: &Path) -> Option<String> {
     mount(path).map(|m| m.kind)
@@ -98,4 +103,9 @@ fn layer(layer: &device::Layer) -> Device {
         scheduler: traits.scheduler,
         direct_io: layer.direct_io,
     }
+}
+
+/// A path that says the same from any directory, without links as far as it is there: mounts are found by it.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,21 +1,49 @@
-//! One measurement: from a plan to a record of the result.
+//! Measurements: each from a plan to an entry of the result.
 //!
-//! In: a plan and settings. Out: an entry of the result document. Deliberately absent: the language, the command line, and in
-//! which order measurements are made (`session`).
+//! In: a plan and settings. Out: a run of the result document, and what is said of it to a [`Front`]. [`Runner::measure`] is one
+//! measurement. Deliberately absent: the language, the command line, and in which order measurements are made (`session`).
 
-pub(crate) mod bounded;
-pub(crate) mod collector;
-pub(crate) mod environment;
+mod bounded;
+mod cache;
+mod caches;
+mod collector;
+mod direct;
+mod environment;
 mod front;
-pub(crate) mod leftovers;
-pub(crate) mod machine;
+mod leftovers;
+mod live;
+mod machine;
+mod measurement;
+mod names;
+mod outputs;
+mod preparation;
+mod programs;
+mod publish;
+mod ready;
+mod record;
+mod redaction;
+mod removal;
+mod results;
+mod run_notes;
+mod runner;
+mod series;
 mod settings;
 mod status;
-pub(crate) mod ticker;
-pub(crate) mod watch;
+mod streams;
+mod ticker;
+mod trees;
+mod watch;
+mod writing;
 
-pub use environment::file_system;
+pub use environment::{file_system, hostname};
 pub use front::Front;
+pub use measurement::{Description, Length, Measurement, Record};
+pub use outputs::form_of;
+pub use record::{FIGURES, day_and_time, now};
+pub use redaction::{ENVIRONMENT, redact_script, secrets, sha256};
+pub use runner::Runner;
+pub use series::Periodic;
 pub use settings::Settings;
 pub use status::Status;
+pub use trees::trees;
 pub use watch::{Stage, Waiting, Watch};

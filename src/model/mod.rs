@@ -8,9 +8,12 @@ pub mod check;
 pub mod expr;
 pub mod fit;
 pub mod lint;
+mod provenance;
 pub mod scope;
 
+pub use crate::syntax::ast::TextPart;
 pub use expr::{Expr, Lookup, ModelValue, RandomCall, RandomExpr, eval};
+pub use provenance::with_provenance;
 pub use scope::{Locals, Scope, SetBy};
 
 use crate::diag::{self, Diagnostic};

@@ -16,7 +16,7 @@ const MOST: usize = 8;
 impl Prompt {
     /// `compare` and `compare COUNT`.
     pub(super) fn compare(&self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
-        let runs = &self.session.document.runs;
+        let runs = &self.session.runner.document.runs;
         let wanted = shell::count(argument, 2, "compare [COUNT]")?.clamp(2, MOST);
         if runs.len() < 2 {
             front.note(&format!("two runs are needed, and there have been {}", runs.len()));

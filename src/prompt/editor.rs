@@ -114,7 +114,7 @@ impl PromptWait {
     fn watch(shell: &mut PromptLoop<'_>) -> Self {
         let waiting = Self { flag: Arc::default(), over: Arc::default() };
         let (flag, over) = (Arc::clone(&waiting.flag), Arc::clone(&waiting.over));
-        let number = shell.prompt.session.interrupt();
+        let number = shell.prompt.session.runner.interrupt();
         let watch = move || {
             while !over.load(SeqCst) {
                 if number.load(SeqCst) != 0 && flag.load(SeqCst) {

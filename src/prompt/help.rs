@@ -81,7 +81,7 @@ impl Prompt {
         for line in self.session.usage_lines() {
             front.script_line(&line);
         }
-        if !self.session.usage.is_empty() {
+        if !self.session.loaded.usage.is_empty() {
             front.line("");
         }
         let mut table = Table::new([("", Align::Left), ("", Align::Left)]);

@@ -24,7 +24,7 @@ pub struct Signals {
     pub armed: Arc<AtomicBool>,
 }
 
-const SIGINT: usize = 2;
+const SIGINT: u8 = 2;
 
 /// A session, and what a prompt remembers of it.
 struct Prompt {
@@ -82,10 +82,10 @@ impl PromptLoop<'_> {
     /// Does a statement. False if the shell is to end.
     fn does(&mut self, name: &str, text: &StatementText) -> bool {
         let status = self.prompt.typed(name, text, self.front);
-        self.stopped = self.terminal && self.prompt.session.interrupted() == SIGINT;
+        self.stopped = self.terminal && self.prompt.session.runner.signal() == SIGINT;
         if self.stopped {
             // It has done its work: the run has ended, the shell goes on.
-            self.prompt.session.clear_interrupt();
+            self.prompt.session.runner.clear_interrupt();
             self.signals.armed.store(false, SeqCst);
         } else {
             self.worst = self.worst.max(status);
@@ -95,9 +95,9 @@ impl PromptLoop<'_> {
 
     /// A signal has come that ends the shell.
     fn ended(&mut self) -> bool {
-        let signal = self.prompt.session.interrupted();
+        let signal = self.prompt.session.runner.signal();
         if signal != 0 {
-            self.worst = self.worst.max(Status::Interrupted(signal as u8));
+            self.worst = self.worst.max(Status::Interrupted(signal));
         }
         signal != 0
     }

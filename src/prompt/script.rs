@@ -235,16 +235,16 @@ impl Prompt {
             ));
         }
         let mut head = format!("{}.\n#\n", shell::SAVED);
-        let seed = self.session.settings.seed;
-        let layout = match self.session.settings.layout_seed {
+        let seed = self.session.runner.settings.seed;
+        let layout = match self.session.runner.settings.layout_seed {
             1 => String::new(),
             other => format!(" --layout-seed {other}"),
         };
         let _ = writeln!(head, "# `wmlrun --seed {seed}{layout} FILE` does what the session did.");
         let _ = writeln!(head, "#\n# dialect: {dialect}\n");
         let mut out = vec![head];
-        if self.session.mode != model::QuitMode::default() {
-            out.push(format!("set mode quit {}\n", self.session.mode.name()));
+        if self.session.options.mode != model::QuitMode::default() {
+            out.push(format!("set mode quit {}\n", self.session.options.mode.name()));
         }
         for binding in self.session.scope.bindings().filter(|b| b.by != SetBy::Default) {
             out.push(format!("set ${}={}\n", binding.name, spelled(&self.session.map, &binding.value)));
@@ -257,17 +257,17 @@ impl Prompt {
         for (span, block) in filesets.chain(blocks) {
             out.push(format!("\n{}\n", definition(&self.session.map, span, block)));
         }
-        if let Some(rate) = &self.session.event_rate {
+        if let Some(rate) = &self.session.options.event_rate {
             out.push(format!("\neventgen rate={}\n", spelled(&self.session.map, rate)));
         }
-        if self.session.lathist {
+        if self.session.options.lathist {
             out.push("\nenable lathist\n".to_owned());
         }
-        for usage in &self.session.usage {
+        for usage in &self.session.loaded.usage {
             out.push(format!("\nusage {}\n", written(&usage.node)));
         }
-        let default = self.session.default_seconds.as_ref().map(|s| spelled(&self.session.map, s));
-        let last = self.session.last_run;
+        let default = self.session.options.default_seconds.as_ref().map(|s| spelled(&self.session.map, s));
+        let last = self.session.options.last;
         let seconds = last.and_then(|run| run.length).map(|length| length.as_secs_f64().to_string()).or(default);
         let as_is = if last.is_some_and(|run| run.as_is) { " as-is" } else { "" };
         if let Some(seconds) = seconds.filter(|_| !d.processes.is_empty()) {
@@ -281,7 +281,7 @@ impl Prompt {
         let d = &self.session.definitions;
         let all: Vec<Dialect> =
             d.filesets.iter().map(|f| f.dialect).chain(d.processes.iter().map(|p| p.dialect)).collect();
-        let first = all.first().copied().unwrap_or(self.session.dialect);
+        let first = all.first().copied().unwrap_or(self.session.loaded.dialect);
         (first, all.iter().any(|other| *other != first))
     }
 }

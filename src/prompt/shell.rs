@@ -39,7 +39,7 @@ impl Prompt {
                 }
             };
         }
-        let dialect = self.session.settings.dialect.or(Some(self.session.dialect));
+        let dialect = self.session.runner.settings.dialect.or(Some(self.session.loaded.dialect));
         let (model, mut found) =
             model::check(&self.session.map, file, &self.session.table, dialect, &self.session.known(true));
         found.iter_mut().for_each(|d| self.suggest(d));
@@ -49,9 +49,9 @@ impl Prompt {
         if diag::has_errors(&found) {
             return Status::Script;
         }
-        let outer = std::mem::replace(&mut self.session.typing, true);
+        let outer = std::mem::replace(&mut self.session.flow.typing, true);
         let status = self.session.commands(&model.commands, front);
-        self.session.typing = outer;
+        self.session.flow.typing = outer;
         status
     }
 
@@ -108,9 +108,9 @@ impl Prompt {
                 front.line("no mistakes");
             }
             "repeat" => return self.repeat(argument, front),
-            "stats" => match self.session.document.runs.is_empty() {
+            "stats" => match self.session.runner.document.runs.is_empty() {
                 true => front.note("nothing was measured yet"),
-                false => front.run_ended(&self.session.document),
+                false => front.run_ended(&self.session.runner.document),
             },
             "compare" => return self.compare(argument, front),
             "save" => return self.save(argument, front),
@@ -141,7 +141,9 @@ impl Prompt {
 
     fn show_plan(&mut self, front: &mut dyn Front) -> Status {
         let Some(plan) = self.session.plan(front) else { return Status::Script };
-        let Some(sets) = self.session.trees(&plan, front) else { return Status::Refused };
+        let Some(sets) = crate::measure::trees(&plan, self.session.runner.settings.layout_seed, front) else {
+            return Status::Refused;
+        };
         front.line(plan::dump(&plan, &sets).trim_end());
         Status::Done
     }
@@ -184,7 +186,7 @@ impl Prompt {
         if name.is_empty() {
             return Err(bad(argument.span, "unset $NAME"));
         }
-        let fresh = self.session.fresh.as_ref().map(|dir| dir.display().to_string());
+        let fresh = self.session.runner.fresh_dir();
         let now = match self.session.scope.unset(name) {
             None => {
                 let names: Vec<&str> = self.session.scope.bindings().map(|b| b.name.as_str()).collect();
@@ -197,7 +199,7 @@ impl Prompt {
             }
             Some(Some(binding)) => Some(script::spelled(&self.session.map, &binding.value)),
             Some(None) if name == "dir" => {
-                self.session.set_default_dir(fresh.as_deref());
+                self.session.set_default_dir(fresh.as_deref().unwrap_or(FRESH), Span::default());
                 fresh.or_else(|| Some(FRESH.to_owned()))
             }
             Some(None) => None,
@@ -211,7 +213,7 @@ impl Prompt {
 
     /// Reads what was loaded again, with the words of the prompt kept. What can't be read leaves everything as it was.
     fn reload(&mut self, front: &mut dyn Front) -> Status {
-        let names: Vec<String> = self.session.texts.iter().map(|(name, _)| name.clone()).collect();
+        let names: Vec<String> = self.session.loaded.texts.iter().map(|(name, _)| name.clone()).collect();
         if names.is_empty() {
             front.error(None, "nothing was loaded yet", Some("`load NAME` loads a script or a personality"));
             return Status::Script;
@@ -229,8 +231,8 @@ impl Prompt {
         let before = (
             self.session.scope.clone(),
             self.session.definitions.clone(),
-            self.session.usage.clone(),
-            self.session.texts.clone(),
+            self.session.loaded.usage.clone(),
+            self.session.loaded.texts.clone(),
         );
         self.forget_loaded();
         let typed: Vec<(String, Spanned<Expr>)> = self
@@ -240,11 +242,12 @@ impl Prompt {
             .filter(|b| b.by == SetBy::Prompt)
             .map(|b| (b.name.clone(), b.value.clone()))
             .collect();
-        self.session.texts.clear();
+        self.session.loaded.texts.clear();
         for found in texts {
             let status = self.session.load(&found.name, &found.text, front);
             if status != Status::Done {
-                (self.session.scope, self.session.definitions, self.session.usage, self.session.texts) = before;
+                (self.session.scope, self.session.definitions, self.session.loaded.usage, self.session.loaded.texts) =
+                    before;
                 front.note("everything stays as it was");
                 return status;
             }
@@ -259,7 +262,7 @@ impl Prompt {
 
     /// Forgets what loaded texts define and set.
     fn forget_loaded(&mut self) {
-        let texts = &self.session.texts;
+        let texts = &self.session.loaded.texts;
         let is_loaded = |file: FileId| texts.iter().any(|(_, loaded)| *loaded == file);
         self.session.definitions.filesets.retain(|d| !is_loaded(d.span.file));
         self.session.definitions.processes.retain(|d| !is_loaded(d.span.file));
@@ -278,7 +281,7 @@ impl Prompt {
 
     fn repeat(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let times = count(argument, 1, "repeat [TIMES]")?;
-        let Some(time) = self.session.last_run else {
+        let Some(time) = self.session.options.last else {
             front.error(None, "there was no run yet", Some("`run SECONDS` makes one"));
             return Ok(Status::Script);
         };
@@ -302,7 +305,7 @@ impl Prompt {
             (&path, (|head: &[u8]| head.starts_with(SAVED.as_bytes())) as fn(&[u8]) -> bool),
             (&results, json::is_result),
         ];
-        for (path, known) in ours.iter().take(if self.session.document.runs.is_empty() { 1 } else { 2 }) {
+        for (path, known) in ours.iter().take(if self.session.runner.document.runs.is_empty() { 1 } else { 2 }) {
             if !is_absent(path) && !begins(path, *known) {
                 let message = format!("{} is there already, and `save` did not write it", path.display());
                 let d = Diagnostic::error(Code::Refused, argument.span, message);
@@ -322,8 +325,8 @@ impl Prompt {
             output::replace(&there, write).map_err(|e| (path.to_owned(), e))
         };
         let mut written = replace(&path, &mut |out| out.write_all(text.as_bytes()));
-        if written.is_ok() && !self.session.document.runs.is_empty() {
-            written = replace(&results, &mut |out| json::serialize(&self.session.document, out));
+        if written.is_ok() && !self.session.runner.document.runs.is_empty() {
+            written = replace(&results, &mut |out| json::serialize(&self.session.runner.document, out));
         }
         if let Err((path, e)) = written {
             front.error(None, &format!("{} can't be written: {e}", path.display()), Some("name another file"));
@@ -332,7 +335,7 @@ impl Prompt {
         for statement in left_out {
             front.note(&format!("left out, since it would be refused: `{statement}`"));
         }
-        let runs = self.session.document.runs.len() as u64;
+        let runs = self.session.runner.document.runs.len() as u64;
         let beside = match runs {
             0 => "there are no results yet".to_owned(),
             n => format!("{} in {}", crate::util::count::count(n, "run"), results.display()),
@@ -359,7 +362,7 @@ impl Prompt {
         let mut worst = Status::Done;
         for text in statements(&String::from_utf8_lossy(&bytes)) {
             worst = worst.max(self.typed(name, &text, front));
-            if self.session.quit || self.session.interrupted() != 0 {
+            if self.session.flow.quit || self.session.runner.signal() != 0 {
                 break;
             }
         }
@@ -383,15 +386,19 @@ impl Prompt {
             }
         }
         if self.session.scope.binding("dir").is_none() {
-            let fresh = self.session.fresh.as_ref().map(|dir| dir.display().to_string());
-            self.session.set_default_dir(fresh.as_deref());
+            let fresh = self.session.runner.fresh_dir();
+            self.session.set_default_dir(fresh.as_deref().unwrap_or(FRESH), Span::default());
         }
-        self.session.mode = model::QuitMode::default();
-        (self.session.event_rate, self.session.default_seconds, self.session.warm_next, self.session.lathist) =
-            (None, None, None, false);
-        self.session.usage.clear();
-        self.session.script_variables = crate::util::ordered::Ordered::default();
-        self.session.texts.clear();
+        self.session.options.mode = model::QuitMode::default();
+        (
+            self.session.options.event_rate,
+            self.session.options.default_seconds,
+            self.session.options.warm_next,
+            self.session.options.lathist,
+        ) = (None, None, None, false);
+        self.session.loaded.usage.clear();
+        self.session.loaded.variables = crate::util::ordered::Ordered::default();
+        self.session.loaded.texts.clear();
         status
     }
 }

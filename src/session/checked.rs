@@ -1,6 +1,6 @@
 //! A script that is checked: its definitions are read and its plan is made, and nothing else is done.
 
-use super::{Front, Session, Status, definitions_of, library};
+use super::{Extent, Front, Session, Status, definitions_of, library};
 use crate::diag::Diagnostic;
 use crate::model;
 use crate::source::SourceMap;
@@ -8,7 +8,7 @@ use crate::source::SourceMap;
 impl Session {
     /// Where a script lies: what it loads is sought there first.
     pub(super) fn lies_in(&mut self, name: &str) {
-        self.beside = library::folder_of(name);
+        self.loaded.beside = library::folder_of(name);
     }
 
     /// What is wrong with the values of a checked script: its plan is made and thrown away.
@@ -22,10 +22,10 @@ impl Session {
             }
             fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
         }
-        (self.checking, self.definitions_only) = (true, true);
+        self.extent = Extent::Check;
         self.lies_in(name);
         let mut front = Silent(Vec::new());
-        self.reads = model::lint::read_beside_load(&model.commands);
+        self.loaded.reads = model::lint::read_beside_load(&model.commands);
         if self.commands(&definitions_of(&model.commands), &mut front) == Status::Done {
             self.plan(&mut front);
         }

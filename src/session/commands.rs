@@ -1,36 +1,23 @@
 //! What each command does.
 
 use super::run::RunTime;
-use super::{Front, Session, Status, library};
+use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
-use crate::measure::Stage;
-use crate::model::{self, Command, CommandKind, Expr, ModelValue, Object, SetBy, Stats};
-use crate::os::child::Group;
+use crate::model::{self, Command, CommandKind, Expr, Object, Stats, TextPart};
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
-use crate::syntax::ast::TextPart;
-use std::sync::atomic::Ordering::SeqCst;
-use std::time::{Duration, Instant};
-
-/// Texts that load texts that load texts: more is a circle.
-const DEEPEST: usize = 16;
-
-/// What loading a text costs, in bytes, besides those of the text.
-const LOAD: usize = 4096;
-
-/// Bytes of all texts that a session loads.
-const MOST_LOADED: usize = 64 << 20;
+use std::time::Duration;
 
 impl Session {
     /// Does commands in order, until one fails or says `quit`, or a signal comes.
     pub fn commands(&mut self, commands: &[Command], front: &mut dyn Front) -> Status {
         for command in commands {
             // Loops of commands that wait for nothing would never see it.
-            if self.signal() != 0 {
-                return Status::Interrupted(self.signal());
+            if self.runner.signal() != 0 {
+                return Status::Interrupted(self.runner.signal());
             }
             let status = self.command(command, front);
-            if status != Status::Done || self.quit {
+            if status != Status::Done || self.flow.quit {
                 return status;
             }
         }
@@ -39,14 +26,14 @@ impl Session {
 
     /// Whether `quit` was said.
     pub fn has_quit(&self) -> bool {
-        self.quit
+        self.flow.quit
     }
 
     fn command(&mut self, command: &Command, front: &mut dyn Front) -> Status {
         match self.try_command(command, front) {
             Ok(status) => status,
             Err(d) => {
-                front.diagnostics(&self.map, &self.blamed(vec![*d]));
+                front.diagnostics(&self.map, &self.values_named(vec![*d]));
                 Status::Script
             }
         }
@@ -55,12 +42,12 @@ impl Session {
     fn try_command(&mut self, command: &Command, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let span = command.span;
         if !super::only_defines(&command.kind) {
-            self.scope.set_internal("date", super::record::now());
+            self.scope.set_internal("date", crate::measure::now());
             self.scope.renew_budget();
         }
         match &command.kind {
             CommandKind::Set { name, value } => {
-                self.script_variables.add(&name.node);
+                self.loaded.variables.add(&name.node);
                 let new = self.scope.binding(&name.node).is_none();
                 self.scope.set(&name.node, value.clone(), self.set_by()).map_err(Box::new)?;
                 self.follow_event_rate();
@@ -77,7 +64,7 @@ impl Session {
                     return Err(Box::new(d));
                 }
             }
-            CommandKind::SetMode(mode) => self.mode = *mode,
+            CommandKind::SetMode(mode) => self.options.mode = *mode,
             // That they have no effect has been told when the text was checked.
             CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti | CommandKind::DoMultiSync => {}
             CommandKind::DefineFileset(def) => {
@@ -98,35 +85,35 @@ impl Session {
             CommandKind::Sleep(seconds) => return Ok(self.sleep(self.seconds(seconds)?, front)),
             CommandKind::Warmup(seconds) => {
                 let length = self.seconds(seconds)?;
-                if self.live.is_some() {
+                if self.runner.is_live() {
                     return Ok(self.sleep(length, front));
                 }
-                self.warm_next = Some(length);
+                self.options.warm_next = Some(length);
             }
             CommandKind::System(text) => return self.system(text, span, front),
             CommandKind::Echo(text) | CommandKind::Log(text) => {
                 let text = self.printed(text).map_err(Box::new)?;
                 front.script_line(&text);
             }
-            CommandKind::Usage(text) => self.usage.push(text.clone()),
+            CommandKind::Usage(text) => self.loaded.usage.push(text.clone()),
             CommandKind::Help => self.help(front),
             CommandKind::Vars => {
-                front.line(&self.script_variables.names().fold(" ".to_owned(), |all, v| all + v + "  "));
+                front.line(&self.loaded.variables.names().fold(" ".to_owned(), |all, v| all + v + "  "));
             }
             CommandKind::Version => front.line(&format!("wmlrun {}", env!("CARGO_PKG_VERSION"))),
             CommandKind::EventGen(rate) => {
                 if let Some(rate) = rate {
-                    self.event_rate = Some(rate.clone());
+                    self.options.event_rate = Some(rate.clone());
                     self.event_rate_now()?;
                     self.follow_event_rate();
                 }
             }
-            CommandKind::EnableLatHist => self.lathist = true,
+            CommandKind::EnableLatHist => self.options.lathist = true,
             CommandKind::List(object) => self.list(*object, front),
             CommandKind::Stats(stats) => return self.stats(stats, span, front),
             CommandKind::Shutdown(object) => {
                 // Whoever ends things has no run at the end of the script in mind.
-                self.has_run = true;
+                self.flow.has_run = true;
                 return Ok(match object {
                     Object::Processes => self.shutdown_processes(front),
                     _ => self.remove_trees(front),
@@ -143,14 +130,14 @@ impl Session {
                     }
                     self.scope.set(&name.node, literal, self.set_by()).map_err(Box::new)?;
                     let status = self.commands(body, front);
-                    if status != Status::Done || self.quit {
+                    if status != Status::Done || self.flow.quit {
                         return Ok(status);
                     }
                 }
             }
             CommandKind::FsCheck { path, fstype } => return self.fscheck(path.as_ref(), fstype.as_ref(), span, front),
-            CommandKind::FsFlush => return Ok(self.fsflush(front)),
-            CommandKind::Quit => self.quit = true,
+            CommandKind::FsFlush => return Ok(self.runner.fsflush(front)),
+            CommandKind::Quit => self.flow.quit = true,
         }
         Ok(Status::Done)
     }
@@ -220,11 +207,9 @@ impl Session {
 
     /// Live processes follow the event rate; nothing else that is set later reaches them.
     fn follow_event_rate(&mut self) {
-        let (Some(_), Ok(rate)) = (&self.event_rate, self.event_rate_now()) else { return };
+        let (Some(_), Ok(rate)) = (&self.options.event_rate, self.event_rate_now()) else { return };
         let rate = rate.unwrap_or(0);
-        if let Some(live) = &self.live {
-            live.running.set_rate(rate);
-        }
+        self.runner.set_rate(rate);
         self.scope.set_internal("rate", rate.to_string());
     }
 
@@ -244,7 +229,7 @@ impl Session {
 
     /// Whether the command stands in a text that is only loaded: then its time becomes the default.
     pub(super) fn only_loaded(&mut self, word: &str, seconds: Option<&Spanned<Expr>>, front: &mut dyn Front) -> bool {
-        if self.nested == 0 {
+        if self.loaded.depth == 0 {
             return false;
         }
         if let Some(asked) = seconds
@@ -252,25 +237,10 @@ impl Session {
             && !length.is_zero()
         {
             let seconds = length.as_secs_f64();
-            self.default_seconds = Some(asked.clone());
+            self.options.default_seconds = Some(asked.clone());
             front.note(&format!("`{word}` of {seconds} s in a loaded text: that is now the default run time"));
         }
         true
-    }
-
-    fn sleep(&mut self, length: Duration, front: &mut dyn Front) -> Status {
-        if self.live.is_some() {
-            return self.sleep_live(length, front);
-        }
-        let until = Instant::now() + length;
-        while Instant::now() < until {
-            let signal = self.interrupt.load(SeqCst);
-            if signal != 0 {
-                return Status::Interrupted(signal as u8);
-            }
-            std::thread::sleep((until - Instant::now()).min(Duration::from_millis(50)));
-        }
-        Status::Done
     }
 
     /// The first command of a script that starts a program of its own without leave: told before anything is made.
@@ -286,7 +256,7 @@ impl Session {
 
     /// Why a program is not started, if the script may start none.
     pub(super) fn refusal(&self, command: &str, span: Span) -> Option<Diagnostic> {
-        (!self.settings.allow_system).then(|| {
+        (!self.runner.settings.allow_system).then(|| {
             Diagnostic::error(Code::Refused, span, format!("`{command}` is not run: the script may run no commands"))
                 .help("look at what it does; then allow it with `--allow-system`")
         })
@@ -302,10 +272,8 @@ impl Session {
             return Ok(made);
         }
         let command = self.text(text)?;
-        // It may have done anything to the trees, and mounted others.
-        self.distrust_sets();
-        match self.run_to_end(&command, front) {
-            Ok(None) => return Ok(Status::Interrupted(self.signal())),
+        match self.runner.run_command(&command, front) {
+            Ok(None) => return Ok(Status::Interrupted(self.runner.signal())),
             Ok(Some(status)) if status.success() => return Ok(Status::Done),
             Ok(Some(status)) => {
                 let help = "its output is above; if the script should go on after a failure: `COMMAND || true`";
@@ -319,36 +287,18 @@ impl Session {
         Ok(Status::Failed)
     }
 
-    /// Runs a command to its end, or to the first signal, which ends it too: then `None`.
-    fn run_to_end(&self, command: &str, front: &mut dyn Front) -> std::io::Result<Option<std::process::ExitStatus>> {
-        const LOOK: Duration = Duration::from_millis(50);
-        const PATIENCE: Duration = Duration::from_secs(1);
-        let mut group = Group::start(command, false, None)?;
-        loop {
-            if let Some(status) = group.wait(LOOK)? {
-                return Ok(Some(status));
-            }
-            if self.signal() != 0 {
-                if !group.end(PATIENCE) {
-                    front.note(&crate::measure::collector::left_behind(group.id()));
-                }
-                return Ok(None);
-            }
-        }
-    }
-
     fn help(&self, front: &mut dyn Front) {
-        if self.usage.is_empty() {
+        if self.loaded.usage.is_empty() {
             front.line("load <personality> (`wmlrun list personalities` shows them)");
         }
-        for text in &self.usage {
+        for text in &self.loaded.usage {
             front.script_line(&self.text_or_written(text));
         }
     }
 
     /// The usage lines, variables filled in.
     pub fn usage_lines(&self) -> Vec<String> {
-        self.usage.iter().map(|text| self.text_or_written(text)).collect()
+        self.loaded.usage.iter().map(|text| self.text_or_written(text)).collect()
     }
 
     fn list(&self, object: Object, front: &mut dyn Front) {
@@ -377,101 +327,6 @@ impl Session {
         }
     }
 
-    fn load_command(&mut self, name: &Spanned<Expr>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
-        let wanted = self.text(name)?;
-        let reading = self.watch.begin(Stage::Prepare, "reading a script to load", Vec::new(), self.worst.code());
-        let found = library::find(&wanted, self.beside.as_deref());
-        drop(reading);
-        let found = match found {
-            Ok(found) => found,
-            Err(library::NotFound::Unreadable(path, e)) => {
-                let d =
-                    Diagnostic::error(Code::BadArgument, name.span, format!("{} can't be read: {e}", path.display()));
-                return Err(Box::new(d.help(library::help(&e))));
-            }
-            Err(library::NotFound::Nowhere(near)) => {
-                let d = Diagnostic::error(
-                    Code::BadArgument,
-                    name.span,
-                    format!("there is no script or personality `{wanted}`"),
-                );
-                return Err(Box::new(match near {
-                    Some(near) => d.help(format!("did you mean `{near}`?")),
-                    None => d.help("`wmlrun list personalities` shows what is shipped"),
-                }));
-            }
-        };
-        if self.nested >= DEEPEST {
-            let d = Diagnostic::error(Code::BadArgument, name.span, "texts that load one another in a circle");
-            return Err(Box::new(d.help("break the circle")));
-        }
-        let known = self.definitions.filesets.len() + self.definitions.processes.len() + self.scope.bindings().count();
-        self.load_cost += found.text.len() + LOAD + 64 * known;
-        if self.load_cost > MOST_LOADED {
-            let d = Diagnostic::error(Code::BadArgument, name.span, "texts are loaded again and again");
-            return Err(Box::new(d.help("load each text once; variables that are set later change what it does")));
-        }
-        if let Some(path) = found.path.as_deref().filter(|path| self.is_output(path)) {
-            let message = format!("{} is what `--json` or `--trace` would replace", path.display());
-            (self.json, self.trace) = (None, None);
-            let d = Diagnostic::error(Code::Refused, name.span, message);
-            return Err(Box::new(d.help("give the option another path")));
-        }
-        self.tell_of_others(front);
-        let elsewhere = self.set_by() != SetBy::Prompt && library::is_elsewhere(&found.name, self.beside.as_deref());
-        if elsewhere {
-            let d = Diagnostic::warning(
-                Code::LoadsElsewhere,
-                name.span,
-                format!("{} lies outside of the script's own folder", found.name),
-            );
-            front.diagnostics(
-                &self.map,
-                &[d.help("look at what it is; a script that is to be given away keeps what it loads beside it")],
-            );
-        }
-        Ok(self.load_text(&found.name, &found.text, elsewhere, front))
-    }
-
-    /// Reads definitions and settings from a text; a `run` in it is not done, but gives the default run time.
-    pub fn load(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
-        self.load_text(name, text, false, front)
-    }
-
-    /// The same; of a `hidden` text nothing is quoted in messages.
-    fn load_text(&mut self, name: &str, text: &str, hidden: bool, front: &mut dyn Front) -> Status {
-        let file = self.map.add(name, text);
-        if hidden {
-            self.map.hide(file);
-        }
-        let dialect = self.settings.dialect;
-        let (model, found) = model::check(&self.map, file, &self.table, dialect, &self.known(false));
-        if !found.is_empty() {
-            front.diagnostics(&self.map, &found);
-        }
-        if super::any_error(&found) {
-            return Status::Script;
-        }
-        if self.checking {
-            front.diagnostics(&self.map, &model::lint::effects(&model.commands, &self.scope));
-        } else if let Some(d) = self.refused(&model.commands) {
-            front.diagnostics(&self.map, &[d]);
-            return Status::Refused;
-        }
-        self.describe_script(file, &model);
-        self.usage.clear();
-        self.texts.push((name.to_owned(), file));
-        self.nested += 1;
-        let status = if self.definitions_only {
-            self.commands(&super::definitions_of(&model.commands), front)
-        } else {
-            self.commands(&model.commands, front)
-        };
-        self.nested -= 1;
-        self.quit = false;
-        status
-    }
-
     fn fscheck(
         &mut self,
         path: Option<&Spanned<Expr>>,
@@ -488,13 +343,12 @@ impl Session {
             return Ok(made);
         }
         let (path, wanted) = (self.text(path)?, self.text(fstype)?);
-        let here = std::path::absolute(&path).into_iter().collect();
-        let _looking = self.watch.begin(Stage::Prepare, "looking what a path lies on", here, self.worst.code());
+        let _looking = self.runner.looking("looking what a path lies on", Some(&path));
         if !std::path::Path::new(&path).exists() {
             front.error(None, &format!("{path} does not exist"), Some("the script's `fscheck` asks what it lies on"));
             return Ok(Status::Refused);
         }
-        let kind = crate::measure::environment::mount(path.as_ref()).map_or("unknown".to_owned(), |m| m.kind);
+        let kind = crate::measure::file_system(path.as_ref()).unwrap_or_else(|| "unknown".to_owned());
         if kind == wanted {
             return Ok(Status::Done);
         }
@@ -504,15 +358,5 @@ impl Session {
             Some("the script's `fscheck` asks for it"),
         );
         Ok(Status::Refused)
-    }
-}
-
-/// A variable's value as JSON.
-pub(super) fn as_json(value: &ModelValue) -> serde_json::Value {
-    match value {
-        ModelValue::Bool(b) => (*b).into(),
-        ModelValue::Int(n) => (*n).into(),
-        ModelValue::Float(x) => (*x).into(),
-        other => other.print().into(),
     }
 }

@@ -2,12 +2,10 @@
 
 use super::{Front, Session, listed};
 use crate::diag::{self, Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, SetBy};
-use crate::plan::{Definitions, FRESH};
+use crate::model::{self, Command, CommandKind, Expr, SetBy, TextPart};
+use crate::plan::Definitions;
 use crate::source::{Span, Spanned};
-use crate::syntax::ast::TextPart;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// The variables that definitions read.
 fn variables(definitions: &Definitions) -> Vec<String> {
@@ -24,31 +22,16 @@ fn variables(definitions: &Definitions) -> Vec<String> {
 }
 
 impl Session {
-    /// Forgets a signal that has done its work, so that the next run is not ended by it.
-    pub fn clear_interrupt(&self) {
-        self.interrupt.store(0, SeqCst);
-    }
-
-    /// The signal that has come, by its number; 0 if none.
-    pub fn interrupted(&self) -> usize {
-        self.interrupt.load(SeqCst)
-    }
-
-    /// Where signals leave their number.
-    pub fn interrupt(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.interrupt)
-    }
-
-    /// `$dir` is the fresh directory, made or yet to be made.
-    pub(crate) fn set_default_dir(&mut self, path: Option<&str>) {
-        let text = Expr::Text(vec![TextPart::Text(path.unwrap_or(FRESH).to_owned())]);
+    /// `$dir` is this directory, unless someone says otherwise.
+    pub(crate) fn set_default_dir(&mut self, path: &str, span: Span) {
+        let text = Expr::Text(vec![TextPart::Text(path.to_owned())]);
         // A literal can't fail to be set.
-        let _ = self.scope.set("dir", Spanned::new(text, Span::default()), SetBy::Default);
+        let _ = self.scope.set("dir", Spanned::new(text, span), SetBy::Default);
     }
 
     /// Who a `set` that is being done speaks for.
     pub(super) fn set_by(&self) -> SetBy {
-        if self.typing && self.nested == 0 { SetBy::Prompt } else { SetBy::Script }
+        if self.flow.typing && self.loaded.depth == 0 { SetBy::Prompt } else { SetBy::Script }
     }
 
     /// After a `set` at the prompt, or in a script that has loaded another: a word where it changes nothing. `new` variables are
@@ -57,8 +40,10 @@ impl Session {
         /// Of shorter names each is near the other.
         const LONG_ENOUGH: usize = 3;
         let typed = self.set_by() == SetBy::Prompt;
-        let reads = self.reads.as_ref();
-        if !typed && (self.nested > 0 || self.texts.is_empty() || reads.is_none_or(|r| r.contains(&name.node))) {
+        let reads = self.loaded.reads.as_ref();
+        if !typed
+            && (self.loaded.depth > 0 || self.loaded.texts.is_empty() || reads.is_none_or(|r| r.contains(&name.node)))
+        {
             return;
         }
         let Some(binding) = self.scope.binding(&name.node) else { return };
@@ -93,7 +78,7 @@ impl Session {
     fn variables_in_use(&self) -> Vec<String> {
         let mut names = variables(&self.definitions);
         let others = self.scope.bindings().map(|b| &b.value);
-        for expr in others.chain(&self.event_rate).chain(&self.default_seconds) {
+        for expr in others.chain(&self.options.event_rate).chain(&self.options.default_seconds) {
             model::expr::variables(expr, &mut |v, _| names.push(v.name.clone()));
         }
         names.sort_unstable();
@@ -103,7 +88,7 @@ impl Session {
 
     /// Before a text is loaded at the prompt: what is defined stays defined, and runs too.
     pub(super) fn tell_of_others(&self, front: &mut dyn Front) {
-        if self.typing && self.nested == 0 && !self.definitions.processes.is_empty() {
+        if self.flow.typing && self.loaded.depth == 0 && !self.definitions.processes.is_empty() {
             let names: Vec<String> = self
                 .definitions
                 .processes

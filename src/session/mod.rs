@@ -1,54 +1,56 @@
 //! Commands one after another: what a script, a profile or a prompt does.
 //!
-//! In: source texts and settings. Out: runs in a [`Document`], and words to a [`Front`]. A session keeps what was defined and
+//! In: source texts and settings. Out: runs in the document of a [`Runner`], and words to a [`Front`]. A session keeps what was defined and
 //! set; each run reads the variables as they are then. The script runner and the shell are two front ends of it.
 //! Deliberately absent: the command line, terminals, formats of reports.
 
-mod provenance;
-mod cache;
 mod checked;
 mod commands;
-mod direct;
 mod doubts;
 pub mod library;
-mod live;
-mod outputs;
-mod publish;
-mod record;
-mod results;
-mod run_notes;
+mod loading;
 mod run;
-mod sets;
-mod streams;
+mod stats;
 mod unused;
 
-pub use crate::measure::{Front, Settings, Stage, Status, Waiting, Watch, file_system};
-pub use publish::{redact_script, sha256};
-pub use record::day_and_time;
-use run::RunTime;
+pub use crate::measure::{Front, Settings, Status};
+pub(crate) use loading::Loaded;
+pub(crate) use run::RunOptions;
 
 use crate::diag::{Code, Diagnostic, Severity, has_errors};
-use crate::disk::prepare::Prepared;
-use crate::disk::{Fileset, Stamp};
 use crate::flowop;
-use crate::measure::collector::Collector;
-use crate::measure::leftovers::Leftover;
-use crate::model::{self, Command, CommandKind, Expr, Known, QuitMode, Scope, SetBy};
-use crate::output::{Appender, ResultPlace, Results};
+use crate::measure::{FIGURES, Runner, Watch};
+use crate::model::{self, Command, CommandKind, Expr, Known, Scope, SetBy, TextPart};
 use crate::plan::{self, Definitions, FRESH, Plan};
-use crate::report::json;
-use crate::result::Document;
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::{Dialect, SpecTable};
-use crate::syntax::ast::TextPart;
-use crate::util::ordered::Ordered;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::{Duration, Instant};
 
-/// A session.
+/// What of a text is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Extent {
+    /// All of it.
+    #[default]
+    Whole,
+    /// What it defines and sets.
+    Definitions,
+    /// The same, and what texts that it loads would do besides is reported.
+    Check,
+}
+
+/// Where the commands are.
+#[derive(Default)]
+pub(crate) struct Flow {
+    /// A run has been made: a script without any gets one.
+    has_run: bool,
+    /// `quit` was said.
+    pub(crate) quit: bool,
+    /// A statement of a prompt is being done.
+    pub(crate) typing: bool,
+}
+
+/// Commands one after another, and what they have defined and set.
 pub struct Session {
     /// All texts so far.
     pub map: SourceMap,
@@ -56,90 +58,15 @@ pub struct Session {
     pub scope: Scope,
     /// All definitions.
     pub definitions: Definitions,
-    /// What the command line decided.
-    pub settings: Settings,
-    /// The result so far.
-    pub document: Document,
+    /// What measures, with the settings of the command line and the result so far.
+    pub runner: Runner,
     pub(crate) table: SpecTable,
-    pub(crate) started: Instant,
-    pub(crate) interrupt: Arc<AtomicUsize>,
-    pub(crate) mode: QuitMode,
-    pub(crate) event_rate: Option<Spanned<Expr>>,
+    pub(crate) options: RunOptions,
+    pub(crate) loaded: Loaded,
+    pub(crate) flow: Flow,
+    extent: Extent,
     /// What the last plan was warned of.
-    pub(crate) doubts: Vec<Diagnostic>,
-    pub(crate) lathist: bool,
-    pub(crate) dialect: Dialect,
-    pub(crate) usage: Vec<Spanned<Expr>>,
-    /// Variables that loaded scripts set, in order: what `vars` of 1.4 prints.
-    pub(crate) script_variables: Ordered,
-    /// What the texts that were loaded have cost: bytes, and a charge for each.
-    pub(crate) load_cost: usize,
-    /// The time of a `run N` in a text that was only loaded.
-    pub(crate) default_seconds: Option<Spanned<Expr>>,
-    pub(crate) warm_next: Option<Duration>,
-    /// A run has been made: a script without any gets one.
-    pub(crate) has_run: bool,
-    pub(crate) quit: bool,
-    pub(crate) nested: usize,
-    pub(crate) sets: Vec<ReadySet>,
-    /// Roots of trees that this session has made or brought to their definition, with what their data is like.
-    pub(crate) roots: BTreeMap<PathBuf, String>,
-    /// A run has written since the disks were quiesced.
-    pub(crate) wrote: bool,
-    pub(crate) fresh: Option<PathBuf>,
-    /// Where there were to be trees: the directories of their roots.
-    pub(crate) places: BTreeSet<PathBuf>,
-    live: Option<live::Live>,
-    pub(crate) json: Option<json::Writer>,
-    /// Where what the script writes goes.
-    pub(crate) results: Results,
-    /// What `stats directory` said.
-    pub(crate) stats_dir: Option<ResultPlace>,
-    pub(crate) trace: Option<Appender>,
-    /// Operations of a thread that there is memory to trace.
-    pub(crate) most_traced: usize,
-    /// Nothing is run: of loaded scripts only what they define and set is done.
-    pub(crate) definitions_only: bool,
-    /// A script is checked: what loaded ones would do besides is reported, not refused.
-    pub(crate) checking: bool,
-    pub(crate) collector: Option<Collector>,
-    /// Where the script lies: what it loads is sought there first.
-    pub(crate) beside: Option<PathBuf>,
-    /// A whole script is run: what it loads does not take its place in the result.
-    pub(crate) whole: bool,
-    /// Runs whose operations are in the trace file.
-    pub(crate) traced: usize,
-    /// Placeholders of what the result leaves out.
-    redaction: publish::Redaction,
-    /// Trees that were let go and stay where they are.
-    pub(crate) leftovers: Vec<Leftover>,
-    /// What a whole script reads that loads one text; `None` if it loads none or several, and what those read is not known.
-    pub(crate) reads: Option<std::collections::HashSet<String>>,
-    /// A statement of a prompt is being done.
-    pub(crate) typing: bool,
-    /// Names and texts of what was loaded, in order.
-    pub(crate) texts: Vec<(String, FileId)>,
-    /// The time of the last run, as it was asked for; `None` before there was one.
-    pub(crate) last_run: Option<RunTime>,
-    pub(crate) watch: Arc<Watch>,
-    /// How what was done so far has ended.
-    pub(crate) worst: Status,
-    /// Threads of a run are left behind in their calls.
-    pub(crate) stalled: bool,
-    /// The result file could not be written, and the result went elsewhere.
-    pub(crate) result_lost: bool,
-}
-
-/// A file set that is on the disk.
-pub(crate) struct ReadySet {
-    set: Arc<Fileset>,
-    prepared: Prepared,
-    /// What it was made from, in its printed form.
-    made_from: String,
-    /// The tree may be another than the definition says.
-    changed: bool,
-    /// The marker's when the set was let go of after its last run; `None` where the tree may have been changed since.
-    stamp: Option<Stamp>,
+    doubts: Vec<Diagnostic>,
 }
 
 impl Session {
@@ -149,76 +76,34 @@ impl Session {
         let fresh = Expr::Text(vec![TextPart::Text(FRESH.to_owned())]);
         // A literal can't fail to be set.
         let _ = scope.set("dir", Spanned::new(fresh, Span::default()), SetBy::Default);
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        scope.set_internal("hostname", host);
+        scope.set_internal("hostname", crate::measure::hostname());
         // Before anything is measured, all is 0.
         scope.set_internal("rate", "0".to_owned());
-        for name in record::INTERNAL {
+        for name in FIGURES {
             scope.set_internal(&format!("stats.{name}"), "0".to_owned());
         }
-        let results = Results::new(&settings.results, &settings.allow_write);
-        let document = Document {
-            command_line: publish::command_line(&settings),
-            process_id: std::process::id(),
-            seed: settings.seed,
-            layout_seed: settings.layout_seed,
-            ..Document::default()
-        };
         Self {
             map: SourceMap::new(),
             scope,
             definitions: Definitions::default(),
-            settings,
-            document,
+            runner: Runner::new(settings, interrupt),
             table: flowop::spec_table(),
-            started: Instant::now(),
-            interrupt,
-            mode: QuitMode::default(),
-            event_rate: None,
+            options: RunOptions::default(),
+            loaded: Loaded::default(),
+            flow: Flow::default(),
+            extent: Extent::default(),
             doubts: Vec::new(),
-            lathist: false,
-            dialect: Dialect::default(),
-            usage: Vec::new(),
-            script_variables: Ordered::default(),
-            load_cost: 0,
-            default_seconds: None,
-            warm_next: None,
-            has_run: false,
-            quit: false,
-            nested: 0,
-            sets: Vec::new(),
-            roots: BTreeMap::new(),
-            wrote: false,
-            fresh: None,
-            places: BTreeSet::new(),
-            live: None,
-            json: None,
-            results,
-            stats_dir: None,
-            trace: None,
-            most_traced: usize::MAX,
-            definitions_only: false,
-            checking: false,
-            collector: None,
-            beside: None,
-            whole: false,
-            traced: 0,
-            redaction: publish::Redaction::default(),
-            leftovers: Vec::new(),
-            reads: None,
-            typing: false,
-            texts: Vec::new(),
-            last_run: None,
-            watch: Arc::default(),
-            worst: Status::Done,
-            stalled: false,
-            result_lost: false,
         }
+    }
+
+    /// What it waits for, for who watches that it goes on.
+    pub fn watch(&self) -> Arc<Watch> {
+        self.runner.watch()
     }
 
     /// The settings of the command line become variables that no `set` changes.
     pub fn apply_sets(&mut self, front: &mut dyn Front) -> Status {
-        for (name, value) in self.settings.sets.clone() {
+        for (name, value) in self.runner.settings.sets.clone() {
             let expr = match self.parse_value(&name, &value) {
                 Ok(expr) => expr,
                 Err(found) if found.is_empty() => {
@@ -285,7 +170,7 @@ impl Session {
 
     /// Checks a text; its commands, or `None` and the errors shown.
     pub fn check(&mut self, file: FileId, open: bool, front: &mut dyn Front) -> Option<model::Model> {
-        let dialect = self.settings.dialect.or(open.then_some(self.dialect));
+        let dialect = self.runner.settings.dialect.or(open.then_some(self.loaded.dialect));
         let (model, found) = model::check(&self.map, file, &self.table, dialect, &self.known(open));
         if !found.is_empty() {
             front.diagnostics(&self.map, &found);
@@ -298,7 +183,7 @@ impl Session {
         let file = self.map.add(name, text);
         let Some(model) = self.check(file, false, front) else { return Status::Script };
         self.describe_script(file, &model);
-        self.whole = true;
+        self.loaded.whole = true;
         if let Some(d) = self.refused(&model.commands) {
             front.diagnostics(&self.map, &[d]);
             return Status::Refused;
@@ -319,14 +204,14 @@ impl Session {
             );
             return Status::Script;
         }
-        self.reads = model::lint::read_beside_load(&model.commands);
+        self.loaded.reads = model::lint::read_beside_load(&model.commands);
         let doubts = model::lint::lint(&model, &self.scope, true);
         if !doubts.is_empty() {
             front.diagnostics(&self.map, &doubts);
         }
         let status = self.commands(&model.commands, front);
-        if status != Status::Done || self.quit || self.has_run || self.live.is_some() {
-            if status == Status::Done && self.has_run && self.document.runs.is_empty() {
+        if status != Status::Done || self.flow.quit || self.flow.has_run || self.runner.is_live() {
+            if status == Status::Done && self.flow.has_run && self.runner.document.runs.is_empty() {
                 front.note("nothing was measured: `run N`, or `stats snap` while processes live, makes it a result");
             }
             return status;
@@ -349,7 +234,7 @@ impl Session {
         let file = self.map.add(name, text);
         let Some(model) = self.check(file, false, front) else { return Status::Script };
         self.describe_script(file, &model);
-        self.beside = library::folder_of(name);
+        self.loaded.beside = library::folder_of(name);
         let applied = self.apply_sets(front);
         if applied != Status::Done {
             return applied;
@@ -359,28 +244,22 @@ impl Session {
             unused.iter().for_each(|(text, help)| front.error(None, text, Some(help)));
             return Status::Script;
         }
-        self.reads = model::lint::read_beside_load(&model.commands);
-        self.definitions_only = true;
+        self.loaded.reads = model::lint::read_beside_load(&model.commands);
+        self.extent = Extent::Definitions;
         self.lies_in(name);
         self.commands(&definitions_of(&model.commands), front)
     }
 
     fn describe_script(&mut self, file: FileId, model: &model::Model) {
         let source = self.map.file(file);
-        self.dialect = model.dialect;
-        if self.whole {
+        self.loaded.dialect = model.dialect;
+        if self.loaded.whole {
             return;
         }
-        let script = &mut self.document.script;
-        script.path.clone_from(&source.name);
-        script.text.clone_from(&source.text);
-        script.sha256 = sha256(&source.text);
-        script.dialect = model.dialect.name().to_owned();
-        script.dialect_reason.clone_from(&model.dialect_reason);
+        self.runner.describe_script(&source.name, &source.text, (model.dialect.name(), &model.dialect_reason));
         let base = source.name.rsplit('/').next().unwrap_or_default();
         let base = base.strip_suffix(".f").or_else(|| base.strip_suffix(".wml")).unwrap_or(base).to_owned();
         self.scope.set_internal("scriptname", base);
-        self.publish_script();
     }
 
     /// The plan of what is defined, with the variables as they are; `None` and the errors shown.
@@ -388,31 +267,36 @@ impl Session {
         let event_rate = match self.event_rate_now() {
             Ok(rate) => rate,
             Err(d) => {
-                front.diagnostics(&self.map, &self.blamed(vec![*d]));
+                front.diagnostics(&self.map, &self.values_named(vec![*d]));
                 return None;
             }
         };
         self.scope.renew_budget();
-        let options = plan::CompileOptions { mode: self.mode, event_rate };
+        let options = plan::CompileOptions { mode: self.options.mode, event_rate };
         match plan::compile(&self.definitions, &self.scope, &self.table, options) {
             Ok((plan, warnings)) => {
                 // A script that makes its files before it runs has two plans, and one doubt.
                 let new: Vec<Diagnostic> = warnings.iter().filter(|d| !self.doubts.contains(d)).cloned().collect();
                 self.doubts = warnings;
                 if !new.is_empty() {
-                    front.diagnostics(&self.map, &self.blamed(new));
+                    front.diagnostics(&self.map, &self.values_named(new));
                 }
                 Some(plan)
             }
             Err(found) => {
-                front.diagnostics(&self.map, &self.blamed(found));
+                front.diagnostics(&self.map, &self.values_named(found));
                 None
             }
         }
     }
 
+    /// Diagnostics about values, each with the place where the value was set.
+    fn values_named(&self, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        model::with_provenance(found, &self.scope, &self.map)
+    }
+
     fn event_rate_now(&self) -> Result<Option<u64>, Box<Diagnostic>> {
-        let Some(expr) = &self.event_rate else { return Ok(None) };
+        let Some(expr) = &self.options.event_rate else { return Ok(None) };
         let value = model::eval(expr, &self.scope).map_err(Box::new)?;
         match flowop::args::int(&value) {
             // 0 is no limit, not a standstill.
@@ -422,21 +306,6 @@ impl Session {
                     .help("give a number of events a second"),
             )),
         }
-    }
-
-    /// The file sets of a plan as trees, not yet on the disk.
-    pub fn trees(&self, plan: &Plan, front: &mut dyn Front) -> Option<Vec<Arc<Fileset>>> {
-        let mut sets = Vec::new();
-        for spec in &plan.filesets {
-            match Fileset::new(spec.clone(), self.settings.layout_seed) {
-                Ok(set) => sets.push(Arc::new(set)),
-                Err(e) => {
-                    front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                    return None;
-                }
-            }
-        }
-        Some(sets)
     }
 }
 

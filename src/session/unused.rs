@@ -12,7 +12,7 @@ impl Session {
             return Vec::new();
         }
         let mut problems = Vec::new();
-        for (name, value) in &self.settings.sets {
+        for (name, value) in &self.runner.settings.sets {
             if used.contains(name) {
                 continue;
             }

@@ -72,7 +72,7 @@ pub(crate) fn run(name: &str, text: &str, settings: Settings) -> Outcome {
     let mut front = Listener::default();
     let mut session = Session::new(settings, Arc::default());
     let status = session.script(name, text, &mut front);
-    let document = session.document.clone();
+    let document = session.runner.document.clone();
     let status = status.max(session.finish(&mut front));
     Outcome { status, document, said: front.0 }
 }
@@ -85,7 +85,10 @@ pub(crate) fn plan(name: &str, text: &str, settings: Settings) -> String {
     if session.read(name, text, &mut front) != Status::Done {
         return front.0;
     }
-    match session.plan(&mut front).and_then(|plan| Some((session.trees(&plan, &mut front)?, plan))) {
+    match session
+        .plan(&mut front)
+        .and_then(|plan| Some((wml::measure::trees(&plan, session.runner.settings.layout_seed, &mut front)?, plan)))
+    {
         Some((sets, plan)) => wml::plan::dump(&plan, &sets),
         None => front.0,
     }

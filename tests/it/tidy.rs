@@ -1,6 +1,6 @@
 //! The rules of the house, held by reading the source.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -102,6 +102,147 @@ fn modules_import_only_to_their_left() {
         for name in used(&code(&text)) {
             if place(&name).is_some_and(|other| other > own) {
                 wrong.push(format!("src/{path} uses {name}, which stands behind {module}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Rooms that `session` may import.
+const MOST_IMPORTS: usize = 8;
+/// Fields of its main type.
+const MOST_FIELDS: usize = 10;
+
+#[test]
+fn a_session_knows_few_rooms_and_has_few_fields() {
+    let sources: Vec<_> = sources().into_iter().filter(|(path, _)| path.starts_with("session/")).collect();
+    let rooms: BTreeSet<String> = sources.iter().flat_map(|(_, text)| used(&code(text))).collect();
+    assert!(rooms.contains("measure") && rooms.len() <= MOST_IMPORTS, "session imports {rooms:?}");
+    let texts: Vec<_> = sources.iter().filter_map(|(_, text)| text.split_once("pub struct Session {")).collect();
+    assert_eq!(texts.len(), 1, "the session is not where this test looks");
+    let body = code(texts[0].1.split_once("\n}").unwrap().0);
+    let fields: Vec<&str> = body.lines().filter_map(|line| Some(line.split_once(": ")?.0.trim())).collect();
+    assert!((1..=MOST_FIELDS).contains(&fields.len()), "a session has {} fields: {fields:?}", fields.len());
+}
+
+/// Files of a room that may need one another in a circle.
+const LONGEST_CYCLE: usize = 4;
+
+/// What a `use` in a room names of the room: paths below it, one name each, with everything in braces spelt out.
+fn names_used(code: &str, room: &str, is_root: bool) -> Vec<Vec<String>> {
+    let prefixes = [format!("use crate::{room}::"), if is_root { "use self::".into() } else { "use super::".into() }];
+    let mut found = Vec::new();
+    for statement in code.split(';') {
+        let Some(at) = statement.find("use ") else { continue };
+        let statement = statement[at..].split_whitespace().collect::<Vec<_>>().join(" ");
+        for rest in prefixes.iter().filter_map(|prefix| statement.strip_prefix(prefix.as_str())) {
+            spell_out(&mut Vec::new(), rest, &mut found);
+        }
+    }
+    found
+}
+
+/// The paths of a `use` tree below a path.
+fn spell_out(above: &mut Vec<String>, tree: &str, found: &mut Vec<Vec<String>>) {
+    let tree = tree.trim();
+    let inner = tree.strip_prefix('{').and_then(|tree| tree.strip_suffix('}'));
+    if let Some(inner) = inner {
+        let mut depth = 0;
+        let parts = inner.split(|c: char| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            c == ',' && depth == 0
+        });
+        parts.filter(|part| !part.trim().is_empty()).for_each(|part| spell_out(above, part, found));
+    } else if let Some((first, rest)) = tree.split_once("::") {
+        above.push(first.to_owned());
+        spell_out(above, rest, found);
+        above.pop();
+    } else {
+        let name = tree.split(" as ").next().unwrap_or(tree);
+        found
+            .push(above.iter().map(String::as_str).chain([name]).filter(|n| *n != "self").map(str::to_owned).collect());
+    }
+}
+
+/// Which file of a room uses which, by their names. A name that the room's `mod.rs` gets from a file counts as that file's.
+fn uses_in_room(room: &str, files: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
+    let is_file = |name: &str| files.iter().any(|(file, _)| file == name);
+    let mut given = BTreeMap::new();
+    if let Some((_, root)) = files.iter().find(|(file, _)| file == "mod") {
+        for statement in code(root).split(';').filter_map(|s| Some(s[s.find("use ")?..].to_owned())) {
+            let mut paths = Vec::new();
+            spell_out(&mut Vec::new(), statement.trim_start_matches("use ").trim(), &mut paths);
+            for path in paths.into_iter().filter(|path| path.len() > 1 && is_file(&path[0])) {
+                given.insert(path.last().unwrap().clone(), path[0].clone());
+            }
+        }
+    }
+    let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, text) in files {
+        let own = edges.entry(file.clone()).or_default();
+        // Tests see everything.
+        let text = text.split("#[cfg(test)]").next().unwrap();
+        for path in names_used(&code(text), room, file == "mod") {
+            let Some(first) = path.first() else { continue };
+            let to = if is_file(first) { first.clone() } else { given.get(first).cloned().unwrap_or("mod".into()) };
+            if to != *file {
+                own.insert(to);
+            }
+        }
+    }
+    edges
+}
+
+/// Groups of files that all need one another.
+fn circles(edges: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
+    let reached = |from: &String| {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+        while let Some(file) = next.pop() {
+            next.extend(edges.get(file).into_iter().flatten().filter(|to| seen.insert((*to).clone())));
+        }
+        seen
+    };
+    let all: BTreeMap<&String, BTreeSet<String>> = edges.keys().map(|file| (file, reached(file))).collect();
+    let circle = |file: &String| {
+        all[file].iter().filter(|to| all.get(to).is_some_and(|back| back.contains(file))).cloned().collect()
+    };
+    edges.keys().map(circle).filter(|circle: &Vec<String>| circle.len() > 1).collect()
+}
+
+#[test]
+fn circles_are_found() {
+    let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let files = [
+        file("mod", "mod a;\npub use b::{B, O};\npub struct Root;"),
+        file("a", "use super::{Root, B};\nuse crate::x::c::{self, C};"),
+        file("b", "use super::c::C;\n#[cfg(test)]\nmod tests { use super::a; }"),
+        file("c", "use super::{\n    d,\n    O,\n};"),
+        file("d", ""),
+    ];
+    let edges = uses_in_room("x", &files);
+    let of = |file: &str| edges[file].iter().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!((of("a"), of("b"), of("c")), (vec!["b", "c", "mod"], vec!["c"], vec!["b", "d"]));
+    assert_eq!(circles(&edges).into_iter().collect::<Vec<_>>(), [["b", "c"]]);
+}
+
+/// Files of a room that need one another are read together: there must be few of them.
+#[test]
+fn no_room_has_a_long_circle_of_files() {
+    let sources = sources();
+    let rooms: BTreeSet<&str> = sources.iter().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
+    let mut wrong = Vec::new();
+    for room in rooms {
+        let own = sources.iter().filter_map(|(path, text)| Some((path.strip_prefix(room)?.strip_prefix('/')?, text)));
+        // A folder in a room is one of its modules.
+        let mut files: BTreeMap<String, String> = BTreeMap::new();
+        for (path, text) in own {
+            let name = path.split(['/', '.']).next().unwrap().to_owned();
+            files.entry(name).or_default().push_str(if path.contains('/') { "" } else { text });
+        }
+        let files: Vec<_> = files.into_iter().collect();
+        for circle in circles(&uses_in_room(room, &files)) {
+            if circle.len() > LONGEST_CYCLE {
+                wrong.push(format!("{room}: {} files need one another: {}", circle.len(), circle.join(", ")));
             }
         }
     }

@@ -2,32 +2,36 @@
 //!
 //! Deliberately absent: how files are opened and replaced (`output`), and their forms (`report`).
 
+use super::bounded::bounded;
 use super::results::{ANSWER, NO_ANSWER, answer};
-use super::{Front, Session, Status};
+use super::watch::Stage;
+use super::{Front, Runner, Status};
 use crate::diag::{Code, Diagnostic};
-use crate::measure::Stage;
-use crate::measure::bounded::bounded;
-use crate::model::Expr;
 use crate::output::{Appender, FileIdentity, Placed, ResultPlace, Target, file_id};
 use crate::report::{filebench, json};
-use crate::source::Spanned;
+use crate::source::{SourceMap, Spanned};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-impl Session {
+impl Runner {
+    /// Gives up the files of `--json` and `--trace`, which stay as they are.
+    pub fn give_up_outputs(&mut self) {
+        (self.outputs.json, self.outputs.trace) = (None, None);
+    }
+
     /// Opens the outputs that the command line names: before anything is made, so that a bad path costs nothing. `scripts` are
     /// files that are read.
     pub fn open_outputs(&mut self, scripts: &[PathBuf], front: &mut dyn Front) -> Status {
         let named = self.settings.json.iter().chain(self.settings.trace.iter().map(|(path, _)| path));
         let places = named.chain([&self.settings.results]).filter_map(|path| std::path::absolute(path).ok()).collect();
-        let _looking = self.watch.begin(Stage::Prepare, "looking at the outputs", places, self.worst.code());
+        let _looking = self.begin(Stage::Prepare, "looking at the outputs", places);
         let read: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
         let refused = |front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str| {
             let help = format!("give `{option}` another path");
             front.error(None, &format!("the {what} {} can't be written: {e}", path.display()), Some(&help));
             Status::Refused
         };
-        if let Err(e) = self.results.check() {
+        if let Err(e) = self.outputs.results.check() {
             return refused(front, "results directory", &self.settings.results.clone(), &e, "--results");
         }
         if let (Some(json), Some((trace, _))) = (&self.settings.json, &self.settings.trace)
@@ -43,13 +47,13 @@ impl Session {
         }
         if let Some(path) = self.settings.json.clone() {
             match json::Writer::create(&path, &read) {
-                Ok(writer) => self.json = Some(writer),
+                Ok(writer) => self.outputs.json = Some(writer),
                 Err(e) => return refused(front, "result file", &path, &e, "--json"),
             }
         }
         if let Some((path, _)) = self.settings.trace.clone() {
             match Target::open(&path, &read) {
-                Ok(target) => self.trace = Some(Appender::new(target)),
+                Ok(target) => self.outputs.trace = Some(Appender::new(target)),
                 Err(e) => return refused(front, "trace", &path, &e, "--trace"),
             }
         }
@@ -57,18 +61,19 @@ impl Session {
     }
 
     /// Whether a file is one that this session replaces.
-    pub(super) fn is_output(&self, path: &Path) -> bool {
-        let outputs = [self.json.as_ref().and_then(json::Writer::id), self.trace.as_ref().and_then(Appender::id)];
+    pub fn is_output(&self, path: &Path) -> bool {
+        let outputs =
+            [self.outputs.json.as_ref().and_then(json::Writer::id), self.outputs.trace.as_ref().and_then(Appender::id)];
         file_id(path).is_some_and(|id| outputs.contains(&Some(id)))
     }
 
     /// The result's place did not take it: it goes to the results directory, should that be elsewhere.
-    pub(super) fn result_refused(&mut self, e: &io::Error, front: &mut dyn Front) {
+    pub(crate) fn result_refused(&mut self, e: &io::Error, front: &mut dyn Front) {
         if e.kind() == ErrorKind::BrokenPipe {
             front.note("the result was not read to its end");
             return;
         }
-        self.result_lost = true;
+        self.outputs.is_lost = true;
         let path = self.settings.json.clone().unwrap_or_default();
         let help = match self.result_in_results() {
             Some(kept) => format!("it is in {}", kept.display()),
@@ -78,10 +83,10 @@ impl Session {
     }
 
     /// Writes the result to the results directory, if that is another place than its own; where it is.
-    pub(super) fn result_in_results(&self) -> Option<PathBuf> {
+    pub(crate) fn result_in_results(&self) -> Option<PathBuf> {
         let path = self.settings.json.clone().unwrap_or_default();
         let name = path.file_name().filter(|name| *name != "-").unwrap_or("result.json".as_ref()).to_owned();
-        let (results, document) = (self.results.clone(), self.document.clone());
+        let (results, document) = (self.outputs.results.clone(), self.document.clone());
         // It may lie on a file system that does not answer.
         bounded(ANSWER, move || {
             let place = results.place(Path::new(&name));
@@ -96,12 +101,12 @@ impl Session {
     }
 
     /// A part of the trace could not be written. The measurement goes on.
-    pub(super) fn trace_lost(&mut self, why: &str, kind: ErrorKind, front: &mut dyn Front) {
+    pub(crate) fn trace_lost(&mut self, why: &str, kind: ErrorKind, front: &mut dyn Front) {
         if kind == ErrorKind::BrokenPipe {
             front.note("the trace was not read to its end");
             return;
         }
-        self.result_lost = true;
+        self.outputs.is_lost = true;
         let path = self.settings.trace.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
         front.error(
             None,
@@ -111,55 +116,51 @@ impl Session {
     }
 
     /// Where the script's files lie now: that of `stats directory`, else the results directory.
-    pub(super) fn results_dir(&self) -> PathBuf {
-        let dir = self.stats_dir.as_ref().map_or_else(|| self.results.base().to_owned(), ResultPlace::path);
+    pub(crate) fn results_dir(&self) -> PathBuf {
+        let dir =
+            self.outputs.stats_dir.as_ref().map_or_else(|| self.outputs.results.base().to_owned(), ResultPlace::path);
         // That of `--results` is made with the first file in it.
         if dir.is_dir() { dir } else { PathBuf::from(".") }
     }
 
     /// `stats directory`.
-    pub(super) fn results_directory(
-        &mut self,
-        dir: &Spanned<Expr>,
-        front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
-        let wanted = self.text(dir)?;
-        let place = self.results.place(Path::new(&wanted));
-        self.warn_if_mapped(&wanted, dir, &place, &place.path(), front);
-        let (results, made) = (self.results.clone(), place.clone());
-        let made = bounded(answer(self.stalled), move || results.make_dir(&made).map_err(|e| e.to_string()));
+    pub fn results_directory(&mut self, dir: &Spanned<String>, map: &SourceMap, front: &mut dyn Front) -> Status {
+        let place = self.outputs.results.place(Path::new(&dir.node));
+        warn_if_mapped(dir, &place, &place.path(), map, front);
+        let (results, made) = (self.outputs.results.clone(), place.clone());
+        let made = bounded(answer(self.trees.stalled), move || results.make_dir(&made).map_err(|e| e.to_string()));
         if let Err(e) = made.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
             let text = format!("{} can't be made: {e}", place.path().display());
             front.error(None, &text, Some("name another directory, or give `--results`"));
-            return Ok(Status::Refused);
+            return Status::Refused;
         }
-        self.stats_dir = Some(place);
-        Ok(Status::Done)
+        self.outputs.stats_dir = Some(place);
+        Status::Done
     }
 
     /// `stats dump`, `multidump` and `xmldump`.
-    pub(super) fn dump(
+    pub fn dump(
         &mut self,
-        file: &Spanned<Expr>,
+        file: &Spanned<String>,
         form: &'static filebench::File,
+        map: &SourceMap,
         front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
-        let wanted = self.text(file)?;
-        let place = match &self.stats_dir {
-            Some(dir) => self.results.place_in(dir, Path::new(&wanted)),
-            None => self.results.place(Path::new(&wanted)),
+    ) {
+        let place = match &self.outputs.stats_dir {
+            Some(dir) => self.outputs.results.place_in(dir, Path::new(&file.node)),
+            None => self.outputs.results.place(Path::new(&file.node)),
         };
         let Some(run) = self.document.runs.last() else {
             front.note(&format!("{} is not written: nothing was measured yet", place.path().display()));
-            return Ok(Status::Done);
+            return;
         };
-        let (results, run, to) = (self.results.clone(), run.clone(), place.clone());
-        let written = bounded(answer(self.stalled), move || {
+        let (results, run, to) = (self.outputs.results.clone(), run.clone(), place.clone());
+        let written = bounded(answer(self.trees.stalled), move || {
             results.write(&to, &form.ours, &mut |out| (form.write)(&run, out)).map_err(|e| e.to_string())
         });
         match written.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
             Ok(Placed { path, renamed }) => {
-                self.warn_if_mapped(&wanted, file, &place, &path, front);
+                warn_if_mapped(file, &place, &path, map, front);
                 if renamed {
                     let taken = place.path();
                     front.note(&format!(
@@ -171,31 +172,23 @@ impl Session {
                 }
             }
             Err(e) => {
-                self.result_lost = true;
+                self.outputs.is_lost = true;
                 let text = format!("{} can't be written: {e}", place.path().display());
                 // What comes after it may be measured all the same.
                 front.error(None, &text, Some("name another file, or give `--results`"));
             }
         }
-        Ok(Status::Done)
     }
+}
 
-    /// Whoever looks for a file where the script says is told where it is.
-    fn warn_if_mapped(
-        &self,
-        wanted: &str,
-        at: &Spanned<Expr>,
-        place: &ResultPlace,
-        path: &Path,
-        front: &mut dyn Front,
-    ) {
-        if !place.mapped {
-            return;
-        }
-        let message = format!("`{wanted}` is outside of the results directory: it is {} instead", path.display());
-        let d = Diagnostic::warning(Code::WritesFile, at.span, message);
-        let help =
-            format!("`--results DIR` names that directory; `--allow-write {}` allows this path", place.asked.display());
-        front.diagnostics(&self.map, &[d.help(help)]);
+/// Whoever looks for a file where the script says is told where it is.
+fn warn_if_mapped(asked: &Spanned<String>, place: &ResultPlace, path: &Path, map: &SourceMap, front: &mut dyn Front) {
+    if !place.mapped {
+        return;
     }
+    let message = format!("`{}` is outside of the results directory: it is {} instead", asked.node, path.display());
+    let d = Diagnostic::warning(Code::WritesFile, asked.span, message);
+    let help =
+        format!("`--results DIR` names that directory; `--allow-write {}` allows this path", place.asked.display());
+    front.diagnostics(map, &[d.help(help)]);
 }

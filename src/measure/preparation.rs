@@ -4,13 +4,13 @@
 //! its tree is known; where no run has changed it since, which the plan's operations and the marker's stamp tell, nothing is
 //! looked at. Deliberately absent: how trees are made, repaired and removed (`fileset`), and when they go (`run`).
 
-use super::{Front, ReadySet, Session, Status};
+use super::machine;
+use super::trees::{ReadySet, trees};
+use super::watch::{Stage, Watched};
+use super::{Front, Runner, Status};
 use crate::disk::prepare::{self, Prepared, Repairs};
 use crate::disk::{Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
-use crate::measure::machine;
-use crate::measure::watch::{Stage, Watched};
-use crate::model::SetBy;
 use crate::os::limits;
 use crate::plan::Plan;
 use crate::util::count::{count, grouped};
@@ -21,15 +21,14 @@ use std::sync::Arc;
 /// The sets of a plan, and how those that were made for it came about.
 type OnDisk = (Vec<Arc<Fileset>>, Vec<Option<Prepared>>);
 
-impl Session {
+impl Runner {
     /// The directory of the command line must be there: a slip in the name of a mount point would measure another file system.
     /// With `--mkdir` it is made.
-    pub(super) fn check_dir(&self, front: &mut dyn Front) -> Result<(), Status> {
-        let by_user = self.scope.binding("dir").is_some_and(|b| b.by == SetBy::CommandLine);
-        let Some(Ok(value)) = self.scope.value("dir").filter(|_| by_user && self.settings.engine.real()) else {
+    pub fn check_dir(&self, dir: &str, front: &mut dyn Front) -> Result<(), Status> {
+        if !self.settings.engine.real() {
             return Ok(());
-        };
-        for dir in directories(&value.print()) {
+        }
+        for dir in directories(dir) {
             let shown = dir.display();
             match std::fs::metadata(dir) {
                 Ok(meta) if meta.is_dir() => {}
@@ -60,9 +59,46 @@ impl Session {
         Ok(())
     }
 
+    /// Makes the fresh directory, if there is none yet and the engine makes files.
+    pub fn make_fresh_dir(&mut self, front: &mut dyn Front) -> Result<Option<PathBuf>, Status> {
+        if self.trees.fresh.is_some() || !self.settings.engine.real() {
+            return Ok(None);
+        }
+        let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        for n in 0..1000 {
+            let path = base.join(format!("wmlrun-{}-{n}", std::process::id()));
+            match std::fs::create_dir(&path) {
+                Ok(()) => {
+                    self.trees.fresh = Some(path.clone());
+                    return Ok(Some(path));
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => {
+                    front.error(
+                        None,
+                        &format!("no directory can be made in {}: {e}", base.display()),
+                        Some("give a directory with `--dir`"),
+                    );
+                    return Err(Status::Refused);
+                }
+            }
+        }
+        front.error(
+            None,
+            &format!("{} is full of directories of other runs", base.display()),
+            Some("`wmlrun clean` removes them"),
+        );
+        Err(Status::Refused)
+    }
+
+    /// The fresh directory, if it was made.
+    pub fn fresh_dir(&self) -> Option<String> {
+        self.trees.fresh.as_ref().map(|dir| dir.display().to_string())
+    }
+
     /// Brings the plan's sets to their definitions, or, `as_is`, takes their trees as they are. Trees that this session knows
     /// are repaired in place. `runs`: the plan is run afterwards, and may change them.
-    pub(super) fn prepare(
+    pub(crate) fn prepare(
         &mut self,
         plan: &Plan,
         as_is: bool,
@@ -70,7 +106,7 @@ impl Session {
         front: &mut dyn Front,
     ) -> Result<OnDisk, Status> {
         if !self.settings.engine.real() {
-            let sets = self.trees(plan, front).ok_or(Status::Refused)?;
+            let sets = trees(plan, self.settings.layout_seed, front).ok_or(Status::Refused)?;
             machine::check(plan, &sets, front)?;
             let nothing = sets.iter().map(|_| None).collect();
             return Ok((sets, nothing));
@@ -96,25 +132,25 @@ impl Session {
         for linked in plan.threads().flat_map(|(_, thread)| &thread.effects.links) {
             sets[*linked].allow_links();
         }
-        self.places.extend(sets.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
+        self.trees.places.extend(sets.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
         // What bears a marker already is not this session's to take away, if it can't be worked on.
-        let known = |root: &PathBuf| self.sets.iter().any(|r| r.set.spec.root() == *root);
+        let known = |root: &PathBuf| self.trees.sets.iter().any(|r| r.set.spec.root() == *root);
         let roots = sets.iter().map(|set| set.spec.root());
         let unmade: Vec<PathBuf> = roots.filter(|root| !known(root) && !prepare::is_marked(root)).collect();
         let prepared = match self.bring_to_disk(&sets, as_is, front) {
             Ok(prepared) => prepared,
             Err(status) => {
                 // What came of them is not known.
-                self.sets.iter_mut().for_each(|ready| ready.stamp = None);
+                self.trees.sets.iter_mut().for_each(|ready| ready.stamp = None);
                 self.leave_unfinished(unmade, front);
                 return Err(status);
             }
         };
-        self.sets = sets
+        self.trees.sets = sets
             .iter()
             .zip(prepared.iter().zip(keys).zip(changes))
             .map(|(set, ((prepared, made_from), changes))| {
-                self.roots.insert(set.spec.root(), data_of(&set.spec));
+                self.trees.roots.insert(set.spec.root(), data_of(&set.spec));
                 let changed = changes || (as_is && !prepared.unchanged);
                 let (set, prepared) = (Arc::clone(set), prepared.clone());
                 ReadySet { set, prepared, made_from, changed, stamp: None }
@@ -125,21 +161,21 @@ impl Session {
 
     /// Parts with sets that the plan does not have, or not as they were; a tree at the same place is looked at again.
     fn let_go_of_others(&mut self, plan: &Plan, keys: &[String], front: &mut dyn Front) {
-        for ready in std::mem::take(&mut self.sets) {
+        for ready in std::mem::take(&mut self.trees.sets) {
             if keys.contains(&ready.made_from) || plan.filesets.iter().any(|s| s.root() == ready.set.spec.root()) {
-                self.sets.push(ready);
+                self.trees.sets.push(ready);
             } else {
                 self.let_go(&ready, front);
             }
         }
-        self.leftovers.retain(|left| plan.filesets.iter().all(|s| s.root() != left.root));
+        self.trees.leftovers.retain(|left| plan.filesets.iter().all(|s| s.root() != left.root));
     }
 
     /// A set at the start of a run, by what is known of its tree.
     fn start_of(&self, spec: &FilesetSpec, key: &str, as_is: bool, changes: bool) -> Result<Fileset, Error> {
-        let before = self.sets.iter().find(|ready| ready.made_from == key);
+        let before = self.trees.sets.iter().find(|ready| ready.made_from == key);
         let known = before.and_then(|ready| ready.stamp.filter(|_| !ready.changed));
-        let tree = match self.roots.get(&spec.root()) {
+        let tree = match self.trees.roots.get(&spec.root()) {
             _ if as_is => Existing::Keep,
             Some(data) if *data == data_of(spec) => Existing::Repair,
             _ => Existing::Replace,
@@ -152,14 +188,14 @@ impl Session {
     }
 
     /// Lets go of the sets after a run: between runs nothing of them is open or locked.
-    pub(super) fn release_sets(&mut self) {
-        if self.stalled {
+    pub fn release_sets(&mut self) {
+        if self.trees.stalled {
             // Their file system does not answer.
             return;
         }
-        let roots = self.sets.iter().map(|ready| ready.set.spec.root()).collect();
-        let _releasing = self.watch.begin(Stage::CleanUp, "letting go of the file sets", roots, self.worst.code());
-        for ready in &mut self.sets {
+        let roots = self.trees.sets.iter().map(|ready| ready.set.spec.root()).collect();
+        let _releasing = self.begin(Stage::CleanUp, "letting go of the file sets", roots);
+        for ready in &mut self.trees.sets {
             if let Some(stamp) = ready.set.close() {
                 ready.stamp = Some(stamp);
             }
@@ -167,8 +203,8 @@ impl Session {
     }
 
     /// Something else may have changed the trees: the next run looks at them.
-    pub(super) fn distrust_sets(&mut self) {
-        self.sets.iter_mut().for_each(|ready| ready.stamp = None);
+    pub fn distrust_sets(&mut self) {
+        self.trees.sets.iter_mut().for_each(|ready| ready.stamp = None);
     }
 
     fn bring_to_disk(
@@ -180,10 +216,10 @@ impl Session {
         if sets.is_empty() {
             return Ok(Vec::new());
         }
-        limits::raise_descriptors(crate::measure::machine::MOST_DESCRIPTORS);
+        limits::raise_descriptors(super::machine::MOST_DESCRIPTORS);
         let options = prepare::PrepareOptions {
             threads: self.settings.populate_threads,
-            quiesce: self.settings.quiesce && (self.wrote || sets.iter().any(|set| !set.is_known())),
+            quiesce: self.settings.quiesce && (self.trees.wrote || sets.iter().any(|set| !set.is_known())),
             adopt: self.settings.adopt,
             data_seed: self.settings.seed,
             ..prepare::PrepareOptions::default()
@@ -192,7 +228,7 @@ impl Session {
         let progress = Watched { watch: &watch, progress: front.progress() };
         match self.interruptible(|stop| prepare::prepare(sets, &options, &progress, stop)) {
             Ok(prepared) => {
-                self.wrote &= !options.quiesce;
+                self.trees.wrote &= !options.quiesce;
                 prepared.iter().filter_map(|set| set.note.as_deref()).for_each(|note| front.note(note));
                 if let Some(line) = changes_line(&prepared, as_is) {
                     front.note(&line);

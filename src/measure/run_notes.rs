@@ -3,7 +3,7 @@
 //! In: a plan, and a run that has ended. Out: notes. Deliberately absent: doubts that can be found in a stored result
 //! (`result::warnings`), and whether the run as a whole went well (`record`).
 
-use super::record::place;
+use super::names::place;
 use crate::model::QuitMode;
 use crate::plan::Plan;
 use crate::result::{FlowopResult, Note};
@@ -67,6 +67,6 @@ fn exhausted(plan: &Plan, flowop: usize, threads: u64) -> String {
     } else {
         "give the set another `prealloc`; what a run before it left is there still, unless `shutdown filesets` removed it"
     };
-    let (threads, place) = (count(threads, "thread"), super::record::place(plan, flowop));
+    let (threads, place) = (count(threads, "thread"), super::names::place(plan, flowop));
     format!("{threads} ended early: `{place}` found no usable file{of}; {advice}")
 }

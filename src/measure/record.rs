@@ -1,26 +1,26 @@
 //! From a run's counters to its entry in the result.
 
-use super::commands::as_json;
-use super::live::Ready;
-use super::{Session, Status, run_notes};
+use super::environment::absolute;
+use super::names::{place, roots};
+use super::ready::Ready;
+use super::series::fill_figures;
+use super::{Description, Runner, Status, run_notes};
 use crate::engine::Asynchronous;
 use crate::os::{Clock, errno_name, limits};
 use crate::plan::{Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
 use crate::result::{
-    DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, Interval, OpenLoop, Repaired, Run, RunState,
-    Straggler, timeline,
+    DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, OpenLoop, Repaired, Run, RunState, Straggler,
 };
-use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Tick, Waited};
+use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Waited};
 use crate::spec::Way;
-use crate::stats::snapshot::Snapshot;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Now, as RFC 3339 in UTC.
-pub(super) fn now() -> String {
+pub fn now() -> String {
     let [year, month, day, hour, minute, second] = civil();
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
@@ -48,12 +48,12 @@ fn civil() -> [u64; 6] {
 }
 
 /// CPU seconds between two readings of user and system nanoseconds.
-pub(super) fn seconds_between(before: (u64, u64), after: (u64, u64)) -> f64 {
+pub(crate) fn seconds_between(before: (u64, u64), after: (u64, u64)) -> f64 {
     ((after.0 + after.1).saturating_sub(before.0 + before.1)) as f64 / 1e9
 }
 
 /// CPU seconds that the processors which this program may run on have been busy.
-pub(super) fn system_cpu() -> Option<f64> {
+pub(crate) fn system_cpu() -> Option<f64> {
     busy_seconds(&std::fs::read_to_string("/proc/stat").ok()?, &limits::allowed_processors())
 }
 
@@ -72,108 +72,9 @@ fn busy_seconds(stat: &str, processors: &[usize]) -> Option<f64> {
     (!processors.is_empty()).then(|| processors.iter().map(busy).sum())?
 }
 
-/// Operations of a sample that a summary counts.
-pub(super) fn io_ops(plan: &Plan, sample: &Sample) -> u64 {
-    plan.flowops.iter().zip(&sample.flowops).filter(|(f, _)| f.class.is_io()).map(|(_, s)| s.ops).sum()
-}
-
-/// Bytes of a sample that a summary counts.
-pub(super) fn io_bytes(plan: &Plan, sample: &Sample) -> u64 {
-    plan.flowops.iter().zip(&sample.flowops).filter(|(f, _)| f.class.is_io()).map(|(_, s)| s.bytes).sum()
-}
-
-/// Intervals that a live view is given at most: no terminal is wider.
-const RECENT: usize = 512;
-
-/// The time series of a measurement, and its newest intervals for whoever watches the run.
-#[derive(Clone)]
-pub(super) struct RunTimeline {
-    series: timeline::Timeline,
-    shortest_ns: u64,
-}
-
-impl RunTimeline {
-    /// Of a measurement that has just begun: nothing is counted yet.
-    pub(super) fn new(running: &Running, interval: Duration) -> Self {
-        let shortest_ns = (interval.as_nanos() as u64 / 2).min(timeline::SHORT_NS);
-        Self { series: timeline::Timeline::new(running.n_flowops()), shortest_ns }
-    }
-
-    /// An interval ends, unless the last one has only just ended. It is also added to `recent`, of which the oldest are dropped.
-    pub(super) fn look(&mut self, running: &Running, recent: &mut Vec<Interval>) -> bool {
-        let now = running.measured();
-        let now_ns = running.ns(running.from(), now.tick);
-        if now_ns.saturating_sub(self.series.last_ns()) < self.shortest_ns {
-            return false;
-        }
-        if recent.len() >= 2 * RECENT {
-            recent.drain(..RECENT);
-        }
-        recent.push(self.series.look(now_ns, now.flowops));
-        true
-    }
-
-    /// All intervals of a measurement that ended at a tick with these counters.
-    pub(super) fn concluded(mut self, running: &Running, end: u64, sample: &Sample) -> Vec<Interval> {
-        self.series.conclude(running.ns(running.from(), end), sample.flowops.clone());
-        self.series.intervals()
-    }
-
-    /// All intervals so far.
-    pub(super) fn intervals(&self) -> Vec<Interval> {
-        self.series.intervals()
-    }
-}
-
-/// Reports while the run goes on: `psrun`.
-pub(crate) struct Periodic {
-    period_ns: u64,
-    next_ns: u64,
-    /// Each report stands for itself: the counters seem to start anew.
-    reset: bool,
-    last: Option<(u64, Vec<Snapshot>)>,
-}
-
-impl Periodic {
-    /// Each `period`; with `reset` for its own period only.
-    pub(super) fn new(period: Duration, reset: bool) -> Self {
-        let period_ns = (period.as_nanos() as u64).max(1);
-        Self { period_ns, next_ns: period_ns, reset, last: None }
-    }
-
-    pub(super) fn period(&self) -> Duration {
-        Duration::from_nanos(self.period_ns)
-    }
-
-    /// Whether each report stands for itself.
-    pub(super) fn apart(&self) -> bool {
-        self.reset
-    }
-
-    pub(super) fn due(&self, elapsed_ns: u64) -> bool {
-        elapsed_ns >= self.next_ns
-    }
-
-    /// The run so far, or since the last report.
-    pub(super) fn report(&mut self, run: &Run, tick: &Tick<'_>) -> Run {
-        self.next_ns = (tick.elapsed_ns / self.period_ns + 1) * self.period_ns;
-        let now = tick.running.measured().flowops;
-        let (since, snapshots) = match self.last.as_ref().filter(|_| self.reset) {
-            Some((ns, before)) => (*ns, now.iter().zip(before).map(|(n, b)| n.minus(b)).collect()),
-            None => (0, now.clone()),
-        };
-        self.last = Some((tick.elapsed_ns, now));
-        let mut report = run.clone();
-        let seconds = (tick.elapsed_ns - since) as f64 / 1e9;
-        fill_figures(&mut report, &snapshots, seconds, CpuTime::default());
-        report.measured_seconds = seconds;
-        report
-    }
-}
-
 /// The figures of the last measurement that a script can read as `${stats.NAME}`, all whole numbers: operations, operations,
 /// reads and writes a second, MiB/s, and microseconds an operation.
-pub(super) const INTERNAL: [&str; 11] = [
+pub const FIGURES: [&str; 11] = [
     "iocount",
     "iorate",
     "ioreadrate",
@@ -187,50 +88,38 @@ pub(super) const INTERNAL: [&str; 11] = [
     "iocpusys",
 ];
 
-/// Flowops and summary out of snapshots.
-fn fill_figures(run: &mut Run, snapshots: &[Snapshot], seconds: f64, cpu: CpuTime) {
-    for (flowop, snapshot) in run.flowops.iter_mut().zip(snapshots) {
-        *flowop = build::flowop(flowop.clone(), snapshot, seconds);
-    }
-    run.summary = build::summary(run.flowops.iter().zip(snapshots), seconds, cpu);
-}
-
-impl Session {
+impl Runner {
     /// The entry of a run before it begins: what is asked for, and where.
-    pub(super) fn new_run(&mut self, ready: &Ready, running: &Running, length: Option<Duration>) -> Run {
+    pub(crate) fn new_run(
+        &mut self,
+        ready: &Ready,
+        running: &Running,
+        length: Option<Duration>,
+        about: &Description,
+    ) -> Run {
         let real = self.settings.engine.real();
         let paths: Vec<_> = ready.sets.iter().map(|s| s.spec.root()).collect();
         self.learn_paths(&paths);
         self.document.environment = self.publish_environment(ready.place.environment.clone());
         let plan = &ready.plan;
-        let mut variables = BTreeMap::new();
-        for binding in self.scope.bindings() {
-            if let Some(Ok(value)) = self.scope.value(&binding.name) {
-                variables.insert(binding.name.clone(), as_json(&value));
-            }
-        }
-        // Numbers that are made of it too.
-        for name in self.scope.made_of_environment().into_iter().filter(|_| !self.settings.record_env) {
-            variables.entry(name).and_modify(|value| *value = super::publish::ENVIRONMENT.into());
-        }
         let mut run = Run {
             requested_seconds: length.map(|length| length.as_secs_f64()),
             environment: ready.place.run.clone(),
             as_is: ready.as_is,
-            variables,
+            variables: about.variables.clone(),
             engine: self.engine_name(plan).to_owned(),
             processes: plan.n_processes(),
             threads: plan.n_threads(),
             pinned_processors: running.pinned_processors().map(|all| all.iter().map(|cpu| *cpu as u64).collect()),
             descriptor_tables: if real { running.tables() } else { "shared" }.to_owned(),
-            lathist: self.lathist,
+            lathist: about.lathist,
             quiesced: ready
                 .prepared
                 .iter()
                 .flatten()
                 .rfind(|p| !p.unchanged || p.quiesced.is_some())
                 .map(|p| p.quiesced.is_some_and(|s| !s.ran_out)),
-            flowops: plan.flowops.iter().enumerate().map(|(id, _)| self.identity(plan, id)).collect(),
+            flowops: plan.flowops.iter().enumerate().map(|(id, _)| identity(plan, id, ready.lines[id])).collect(),
             filesets: ready
                 .sets
                 .iter()
@@ -241,7 +130,7 @@ impl Session {
             ..Run::default()
         };
         ready.cache.describe(&mut run);
-        self.publish_run(&mut run);
+        self.publish_run(&mut run, &about.secrets);
         run
     }
 
@@ -255,26 +144,8 @@ impl Session {
         }
     }
 
-    fn identity(&self, plan: &Plan, id: usize) -> FlowopResult {
-        let info = &plan.flowops[id];
-        let process = &plan.processes[info.process];
-        FlowopResult {
-            class: match info.class {
-                crate::spec::Class::Io => FlowopClass::Io,
-                crate::spec::Class::Aio => FlowopClass::Aio,
-                crate::spec::Class::Sync => FlowopClass::Sync,
-                crate::spec::Class::Other => FlowopClass::Other,
-            },
-            reads: info.way == Way::Read,
-            writes: info.way == Way::Write,
-            line: u64::from(self.map.line(info.span)),
-            instances: plan.instances(id) as u64,
-            ..build::identity(&process.name, &process.threads[info.thread].name, info.index, &info.name, info.kind)
-        }
-    }
-
     /// The figures of a run that has ended, and what became of it.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         &mut self,
         run: &mut Run,
         ready: &Ready,
@@ -300,7 +171,7 @@ impl Session {
                 instance: s.instance as u64,
                 thread: s.number as u64,
                 wait_channel: s.wait_channel.clone(),
-                path: Some(s.path.clone().unwrap_or_else(|| super::results::roots(plan, s.flowop))),
+                path: Some(s.path.clone().unwrap_or_else(|| roots(plan, s.flowop))),
             })
             .collect();
         fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
@@ -321,79 +192,94 @@ impl Session {
         });
         run.overhead_ns_per_op = Some(overhead());
         ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, !out.is_empty());
-        self.internal_values(run);
         run.warnings.extend(run_notes::on_waits(running));
         run.warnings.extend(run_notes::on_threads(plan, running, &waited.ended, &run.flowops));
-        self.end(run, plan, &waited.ended)
+        end(run, ready, &waited.ended)
     }
+}
 
-    /// State and reason of the end.
-    fn end(&self, run: &mut Run, plan: &Plan, ended: &Ended) -> Status {
-        let (state, by, status) = match ended {
-            Ended::Time => (RunState::Complete, "time".to_owned(), Status::Done),
-            Ended::AllDone => (RunState::Complete, "all threads done".to_owned(), Status::Done),
-            Ended::FirstDone => (RunState::Complete, "first thread done".to_owned(), Status::Done),
-            Ended::Finished => (RunState::Complete, "count reached".to_owned(), Status::Done),
-            Ended::Interrupted(signal) => {
-                (RunState::Interrupted, crate::os::signal_name(*signal as i32), Status::Interrupted(*signal as u8))
-            }
-            Ended::Asked => (RunState::Interrupted, "request".to_owned(), Status::Done),
-            Ended::Fault(fault) => self.fault(run, plan, fault),
-        };
-        (run.state, run.ended_by) = (state, by);
-        // Live processes can be looked at before they have had any time.
-        let had_time = *ended != Ended::Time || run.requested_seconds.is_some();
-        if state == RunState::Complete && had_time && nothing_done(run, plan) {
-            run.state = RunState::NothingDone;
-            return Status::Failed;
+fn identity(plan: &Plan, id: usize, line: u64) -> FlowopResult {
+    let info = &plan.flowops[id];
+    let process = &plan.processes[info.process];
+    FlowopResult {
+        class: match info.class {
+            crate::spec::Class::Io => FlowopClass::Io,
+            crate::spec::Class::Aio => FlowopClass::Aio,
+            crate::spec::Class::Sync => FlowopClass::Sync,
+            crate::spec::Class::Other => FlowopClass::Other,
+        },
+        reads: info.way == Way::Read,
+        writes: info.way == Way::Write,
+        line,
+        instances: plan.instances(id) as u64,
+        ..build::identity(&process.name, &process.threads[info.thread].name, info.index, &info.name, info.kind)
+    }
+}
+
+/// State and reason of the end.
+fn end(run: &mut Run, ready: &Ready, ended: &Ended) -> Status {
+    let (state, by, status) = match ended {
+        Ended::Time => (RunState::Complete, "time".to_owned(), Status::Done),
+        Ended::AllDone => (RunState::Complete, "all threads done".to_owned(), Status::Done),
+        Ended::FirstDone => (RunState::Complete, "first thread done".to_owned(), Status::Done),
+        Ended::Finished => (RunState::Complete, "count reached".to_owned(), Status::Done),
+        Ended::Interrupted(signal) => {
+            (RunState::Interrupted, crate::os::signal_name(*signal as i32), Status::Interrupted(*signal as u8))
         }
-        status
+        Ended::Asked => (RunState::Interrupted, "request".to_owned(), Status::Done),
+        Ended::Fault(fault) => fault_of(run, ready, fault),
+    };
+    (run.state, run.ended_by) = (state, by);
+    // Live processes can be looked at before they have had any time.
+    let had_time = *ended != Ended::Time || run.requested_seconds.is_some();
+    if state == RunState::Complete && had_time && nothing_done(run, &ready.plan) {
+        run.state = RunState::NothingDone;
+        return Status::Failed;
     }
+    status
+}
 
-    fn fault(&self, run: &mut Run, plan: &Plan, fault: &Fault) -> (RunState, String, Status) {
-        let line = fault.flowop.map(|id| u64::from(self.map.line(plan.flowops[id].span)));
-        let place = fault.flowop.map(|id| place(plan, id));
-        let by = place.as_ref().map_or_else(|| fault.what.clone(), |place| format!("{place}: {}", fault.what));
-        run.failure = Some(Failure {
-            flowop: place,
-            line,
-            what: fault.what.clone(),
-            path: fault.path.clone(),
-            errno: fault.errno.map(errno_name),
-            help: fault.help.clone(),
-        });
-        let state = match fault.kind {
-            FaultKind::Operation | FaultKind::Foreign | FaultKind::Setup | FaultKind::Panic => RunState::Failed,
-            FaultKind::Stuck => RunState::Stuck,
-            FaultKind::LowSpace => RunState::LowSpace,
-        };
-        (state, by, status_of(fault.kind))
-    }
+fn fault_of(run: &mut Run, ready: &Ready, fault: &Fault) -> (RunState, String, Status) {
+    let line = fault.flowop.map(|id| ready.lines[id]);
+    let place = fault.flowop.map(|id| place(&ready.plan, id));
+    let by = place.as_ref().map_or_else(|| fault.what.clone(), |place| format!("{place}: {}", fault.what));
+    run.failure = Some(Failure {
+        flowop: place,
+        line,
+        what: fault.what.clone(),
+        path: fault.path.clone(),
+        errno: fault.errno.map(errno_name),
+        help: fault.help.clone(),
+    });
+    let state = match fault.kind {
+        FaultKind::Operation | FaultKind::Foreign | FaultKind::Setup | FaultKind::Panic => RunState::Failed,
+        FaultKind::Stuck => RunState::Stuck,
+        FaultKind::LowSpace => RunState::LowSpace,
+    };
+    (state, by, status_of(fault.kind))
+}
 
-    /// `${stats.iocount}` and its like.
-    fn internal_values(&mut self, run: &Run) {
-        let s = &run.summary;
-        let us = |x: Option<f64>| x.unwrap_or(0.0) as u64;
-        let latency = us(s.latency_ms.map(|ms| ms * 1000.0));
-        let (own, all) = (us(s.cpu_us_per_op), us(s.system_cpu_us_per_op));
-        let values = [
-            s.ops,
-            s.ops_per_s as u64,
-            s.reads_per_s as u64,
-            s.writes_per_s as u64,
-            s.mib_per_s as u64,
-            latency,
-            own,
-            // What the tool itself costs, in nanoseconds, is told in the result; it never makes a microsecond.
-            0,
-            latency,
-            all,
-            all.saturating_sub(own),
-        ];
-        for (name, value) in INTERNAL.iter().zip(values) {
-            self.scope.set_internal(&format!("stats.{name}"), value.to_string());
-        }
-    }
+/// The figures of a run that a script can read as `${stats.NAME}`.
+pub(crate) fn figures(run: &Run) -> Vec<(&'static str, u64)> {
+    let s = &run.summary;
+    let us = |x: Option<f64>| x.unwrap_or(0.0) as u64;
+    let latency = us(s.latency_ms.map(|ms| ms * 1000.0));
+    let (own, all) = (us(s.cpu_us_per_op), us(s.system_cpu_us_per_op));
+    let values = [
+        s.ops,
+        s.ops_per_s as u64,
+        s.reads_per_s as u64,
+        s.writes_per_s as u64,
+        s.mib_per_s as u64,
+        latency,
+        own,
+        // What the tool itself costs, in nanoseconds, is told in the result; it never makes a microsecond.
+        0,
+        latency,
+        all,
+        all.saturating_sub(own),
+    ];
+    FIGURES.into_iter().zip(values).collect()
 }
 
 /// Whether no operation was done, though the script asks for some.
@@ -407,18 +293,11 @@ fn nothing_done(run: &Run, plan: &Plan) -> bool {
 }
 
 /// What the command that ran it comes to: the environment refuses, or the run fails.
-pub(super) fn status_of(kind: FaultKind) -> Status {
+pub(crate) fn status_of(kind: FaultKind) -> Status {
     match kind {
         FaultKind::Operation | FaultKind::Stuck | FaultKind::Panic => Status::Failed,
         FaultKind::Foreign | FaultKind::Setup | FaultKind::LowSpace => Status::Refused,
     }
-}
-
-/// A flowop by its place: `process/thread/name`.
-pub(super) fn place(plan: &Plan, flowop: usize) -> String {
-    let info = &plan.flowops[flowop];
-    let process = &plan.processes[info.process];
-    format!("{}/{}/{}", process.name, process.threads[info.thread].name, info.name)
 }
 
 fn per_second(n: u64, seconds: f64) -> f64 {
@@ -426,7 +305,7 @@ fn per_second(n: u64, seconds: f64) -> f64 {
 }
 
 /// What the tool itself costs an operation: one reading of the clock, and counting. Calibrated once, on this machine.
-pub(super) fn overhead() -> f64 {
+pub(crate) fn overhead() -> f64 {
     use std::sync::OnceLock;
     static COST: OnceLock<f64> = OnceLock::new();
     *COST.get_or_init(|| {
@@ -446,11 +325,6 @@ pub(super) fn overhead() -> f64 {
             })
             .fold(f64::INFINITY, f64::min)
     })
-}
-
-/// A path that says the same from any directory, without links as far as it is there: mounts are found by it.
-pub(super) fn absolute(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// A file set's entry.

@@ -1,99 +1,55 @@
 //! Processes that live from `create processes` to `shutdown processes`, and what a script measures of them in between.
 
-use super::cache::Cache;
-use super::record::{self, Periodic, RunTimeline};
+use super::ready::Live;
+use super::record;
 use super::results::PATIENCE;
-use super::run::RunTime;
-use super::{Front, Session, Status};
-use crate::diag::Diagnostic;
-use crate::disk::Fileset;
-use crate::disk::prepare::Prepared;
-use crate::flowop::messages::Heard;
-use crate::measure::collector::Collector;
-use crate::measure::environment;
-use crate::model::{self, Expr, ModelValue, Stats};
+use super::series::RunTimeline;
+use super::{Description, Front, Measurement, Record, Runner, Status};
 use crate::os::{Clock, limits, proc, schedule};
-use crate::plan::Plan;
-use crate::report::filebench;
 use crate::result::build::CpuTime;
-use crate::result::{Environment, Interval, RunEnvironment};
-use crate::runtime::{Ended, FaultKind, Running, Waited};
-use crate::source::{Span, Spanned};
-use std::path::PathBuf;
+use crate::runtime::{Ended, FaultKind, Waited};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A plan whose file sets are on the disk.
-pub(super) struct Ready {
-    pub(super) plan: Arc<Plan>,
-    pub(super) sets: Vec<Arc<Fileset>>,
-    /// Of those that were made for this run.
-    pub(super) prepared: Vec<Option<Prepared>>,
-    /// The run goes on from the files that are there.
-    pub(super) as_is: bool,
-    pub(super) dirty_before: u64,
-    pub(super) cache: Cache,
-    pub(super) place: FlowopPlace,
-}
-
-/// Where a run takes place, looked at before its threads start: afterwards nobody asks the file systems any more.
-pub(super) struct FlowopPlace {
-    pub(super) environment: Environment,
-    pub(super) run: RunEnvironment,
-    /// The absolute root of each set.
-    pub(super) roots: Vec<PathBuf>,
-}
-
-impl FlowopPlace {
-    /// The machine, and the mounts of these roots.
-    pub(super) fn of(roots: &[PathBuf]) -> Self {
-        let absolute = roots.iter().map(|root| record::absolute(root)).collect();
-        Self { environment: environment::environment(), run: environment::of_run(roots), roots: absolute }
+impl Runner {
+    /// Whether processes live.
+    pub fn is_live(&self) -> bool {
+        self.live.is_some()
     }
-}
 
-/// Live processes.
-pub(super) struct Live {
-    pub(super) running: Running,
-    ready: Ready,
-    heard: Heard,
-    /// `stats clear` was said: the next `sleep` is measured time.
-    measuring: bool,
-    cpu: (u64, u64),
-    system: Option<f64>,
-    started_at: String,
-    requested: Option<Duration>,
-    timeline: RunTimeline,
-    /// The newest intervals, for the live view.
-    recent: Vec<Interval>,
-    /// What ended the processes while a command waited.
-    ended: Option<Waited>,
-}
-
-impl Session {
-    /// Ends the collector, if there is one.
-    pub(super) fn end_collector(&mut self, front: &mut dyn Front) {
-        if let Some(text) = self.collector.take().and_then(Collector::end) {
-            front.note(&text);
+    /// Live processes follow this event rate from now on.
+    pub fn set_rate(&self, rate: u64) {
+        if let Some(live) = &self.live {
+            live.running.set_rate(rate);
         }
+    }
+
+    /// Waits; while processes live, between `stats clear` and `stats snap`, it is the measured time.
+    pub fn sleep(&mut self, length: Duration, about: &Description, front: &mut dyn Front) -> Record {
+        if self.is_live() {
+            return self.sleep_live(length, about, front);
+        }
+        let until = Instant::now() + length;
+        while Instant::now() < until {
+            if self.signal() != 0 {
+                return Record::of(Status::Interrupted(self.signal()));
+            }
+            std::thread::sleep((until - Instant::now()).min(Duration::from_millis(50)));
+        }
+        Record::of(Status::Done)
     }
 
     /// `create processes`: they start at once, and go on while the commands do.
-    pub(super) fn create_processes(&mut self, front: &mut dyn Front) -> Status {
-        let status = self.shutdown_processes(front);
-        if status != Status::Done {
-            return status;
-        }
-        self.has_run = true;
-        let status = self.start_live(front);
+    pub fn create_processes(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Status {
+        let status = self.start_live(what, front);
         if self.live.is_none() {
             self.release_sets();
         }
         status
     }
 
-    fn start_live(&mut self, front: &mut dyn Front) -> Status {
-        let mut ready = match self.get_ready(false, Span::default(), front) {
+    fn start_live(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Status {
+        let mut ready = match self.get_ready(what, front) {
             Ok(ready) => ready,
             Err(status) => return status,
         };
@@ -126,10 +82,10 @@ impl Session {
 
     /// `sleep` while processes live. Between `stats clear` and `stats snap` it is the measured time, which the command line
     /// may replace.
-    pub(super) fn sleep_live(&mut self, length: Duration, front: &mut dyn Front) -> Status {
-        let Some(mut live) = self.live.take() else { return Status::Done };
+    fn sleep_live(&mut self, length: Duration, about: &Description, front: &mut dyn Front) -> Record {
+        let Some(mut live) = self.live.take() else { return Record::of(Status::Done) };
         let length = self.settings.runtime.filter(|_| live.measuring).unwrap_or(length);
-        let mut run = self.new_run(&live.ready, &live.running, live.measuring.then_some(length));
+        let mut run = self.new_run(&live.ready, &live.running, live.measuring.then_some(length), about);
         run.intervals = std::mem::take(&mut live.recent);
         if live.measuring {
             live.requested = Some(live.requested.unwrap_or_default() + length);
@@ -158,58 +114,18 @@ impl Session {
         self.live = Some(live);
         if status != Status::Done {
             // What was measured is not thrown away.
-            self.snap(front);
+            let record = self.snap(about, front);
             if let (Status::Interrupted(_), Some(live)) = (status, &mut self.live) {
                 // A signal ends the wait; whether it ends the processes too is for the front end to say.
                 live.ended = None;
             }
-            return status;
+            return Record { status, ..record };
         }
-        Status::Done
+        Record::of(Status::Done)
     }
 
-    /// `stats …`.
-    pub(super) fn stats(
-        &mut self,
-        stats: &Stats,
-        span: Span,
-        front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
-        match stats {
-            Stats::Clear => self.clear_live(),
-            Stats::Snap => return Ok(self.snap(front)),
-            Stats::Dump(file) => return self.dump(file, &filebench::DUMP, front),
-            Stats::MultiDump(file) => return self.dump(file, &filebench::MULTIDUMP, front),
-            Stats::XmlDump(file) => return self.dump(file, &filebench::XMLDUMP, front),
-            Stats::Directory(path) => {
-                let made = self.make_dir_for(path, front)?;
-                if made != Status::Done {
-                    return Ok(made);
-                }
-                return self.results_directory(path, front);
-            }
-            Stats::Command(command) => {
-                if let Some(d) = self.refusal(&self.text(command)?, span) {
-                    front.diagnostics(&self.map, &[d]);
-                    return Ok(Status::Refused);
-                }
-                let made = self.make_dir_for(command, front)?;
-                if made != Status::Done {
-                    return Ok(made);
-                }
-                let command = self.text(command)?;
-                // Only one at a time, as in Filebench.
-                self.end_collector(front);
-                match Collector::start(&command, &self.results_dir()) {
-                    Ok(collector) => self.collector = Some(collector),
-                    Err(e) => front.note(&format!("`{command}` can't be started: {e}")),
-                }
-            }
-        }
-        Ok(Status::Done)
-    }
-
-    fn clear_live(&mut self) {
+    /// `stats clear`: the measurement of live processes begins anew.
+    pub fn clear_live(&mut self) {
         let interval = self.settings.interval;
         let _first = schedule::First::new();
         if let Some(live) = &mut self.live {
@@ -226,11 +142,11 @@ impl Session {
     }
 
     /// `stats snap`: the measurement so far becomes a run of the result.
-    fn snap(&mut self, front: &mut dyn Front) -> Status {
+    pub fn snap(&mut self, about: &Description, front: &mut dyn Front) -> Record {
         self.end_collector(front);
         let Some(mut live) = self.live.take() else {
             front.note("no processes live: `stats snap` has nothing to show");
-            return Status::Done;
+            return Record::of(Status::Done);
         };
         // Before all else: what is measured is what has passed until the counters are looked at.
         let first = schedule::First::new();
@@ -239,7 +155,7 @@ impl Session {
         drop(first);
         let waited = super::results::ended_otherwise(&live.running, waited);
         let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
-        let mut run = self.new_run(&live.ready, &live.running, live.requested);
+        let mut run = self.new_run(&live.ready, &live.running, live.requested, about);
         run.started_at.clone_from(&live.started_at);
         let cpu = CpuTime {
             own_seconds: Some(record::seconds_between(live.cpu, proc::cpu_times())),
@@ -257,16 +173,17 @@ impl Session {
         run.late_oldest_seconds = None;
         live.measuring = false;
         self.live = Some(live);
-        self.publish_run(&mut run);
+        self.publish_run(&mut run, &about.secrets);
+        let figures = record::figures(&run);
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
         self.write_json(is_stuck, front);
-        status
+        Record { status, figures }
     }
 
     /// `shutdown processes`, and whatever else ends them.
-    pub(crate) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
+    pub fn shutdown_processes(&mut self, secrets: &[String], front: &mut dyn Front) -> Status {
         let Some(live) = self.live.take() else { return Status::Done };
         // A fault that no `sleep` or `stats snap` has heard of is told now.
         let mut status = Status::Done;
@@ -284,7 +201,7 @@ impl Session {
                 run.digest = digest;
                 self.write_json(false, front);
             }
-            self.write_trace(&live.ready, streams, false, front);
+            self.write_trace(&live.ready, streams, secrets, false, front);
         }
         let (plan, heard) = (Arc::clone(&live.ready.plan), live.heard);
         live.running.join_within(PATIENCE);
@@ -295,32 +212,6 @@ impl Session {
         heard.show(&mut |message| front.note(message));
         self.release_sets();
         status
-    }
-
-    /// `psrun [[-]PERIOD [SECONDS]] [as-is]`.
-    pub(super) fn psrun(
-        &mut self,
-        period: Option<&Spanned<Expr>>,
-        seconds: Option<&Spanned<Expr>>,
-        as_is: bool,
-        span: Span,
-        front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
-        const PERIOD: Duration = Duration::from_secs(10);
-        let (period, reset) = match period {
-            None => (PERIOD, false),
-            Some(other) => match model::eval(other, &self.scope).map_err(Box::new)? {
-                ModelValue::Int(n @ ..0) => (Duration::from_secs(n.unsigned_abs().min(1_000_000_000)), true),
-                _ => (self.seconds(other)?, false),
-            },
-        };
-        if self.only_loaded("psrun", seconds, front) {
-            return Ok(Status::Done);
-        }
-        let length = seconds.map(|s| self.seconds(s)).transpose()?.filter(|length| !length.is_zero());
-        let periodic = Periodic::new(if period.is_zero() { PERIOD } else { period }, reset);
-        let time = RunTime { length, as_is };
-        Ok(self.run_with(time, Some(periodic), span, front))
     }
 }
 

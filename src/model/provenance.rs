@@ -4,19 +4,29 @@
 //! line that place comes first, since the script is right without it.
 //! Deliberately absent: what is wrong. The session and the plan find that.
 
-use super::Session;
+use super::{Scope, SetBy, expr};
 use crate::diag::{Code, Diagnostic, Label};
-use crate::model::{SetBy, expr};
-use crate::source::Span;
+use crate::source::{SourceMap, Span};
 use crate::syntax::ast::TextPart;
 use crate::syntax::{self, Token};
 
 /// How many variables deep a value is followed.
 const DEEPEST: usize = 16;
 
-impl Session {
+/// The variables, and the texts in which they were set.
+struct Values<'a> {
+    scope: &'a Scope,
+    map: &'a SourceMap,
+}
+
+/// Diagnostics about values, each with the place where the value was set.
+pub fn with_provenance(found: Vec<Diagnostic>, scope: &Scope, map: &SourceMap) -> Vec<Diagnostic> {
+    Values { scope, map }.blamed(found)
+}
+
+impl Values<'_> {
     /// Diagnostics about values, each with the place where the value was set.
-    pub(super) fn blamed(&self, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    fn blamed(&self, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let mut blamed: Vec<Diagnostic> = Vec::with_capacity(found.len());
         for diagnostic in found {
             let diagnostic = self.provenance(diagnostic);

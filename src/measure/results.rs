@@ -3,9 +3,10 @@
 //! From the opened gate to the end of the report the session makes no call on a file system that is measured: such a call might
 //! never come back, and the report with it.
 
-use super::{Front, Session, Status};
-use crate::measure::bounded::bounded;
-use crate::measure::watch::{Entered, Stage, Watch};
+use super::bounded::bounded;
+use super::names::{place, roots};
+use super::watch::{Entered, Stage, Watch};
+use super::{Front, Runner, Status};
 use crate::plan::Plan;
 use crate::runtime::{Ended, Running, Waited};
 use std::path::PathBuf;
@@ -13,30 +14,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What the file system of the result file is given to take it. A disk that is busy with what a run wrote takes seconds.
-pub(super) const ANSWER: Duration = Duration::from_secs(30);
+pub(crate) const ANSWER: Duration = Duration::from_secs(30);
 
 /// The same if a file system is known not to answer, which may be this one: the result is wanted now.
 const ANSWER_STALLED: Duration = Duration::from_secs(1);
 
 /// What the file system of an output is given; `held` if one is known not to answer.
-pub(super) fn answer(held: bool) -> Duration {
+pub(crate) fn answer(held: bool) -> Duration {
     if held { ANSWER_STALLED } else { ANSWER }
 }
 
 /// What is said of an output that was not written within that.
-pub(super) const NO_ANSWER: &str = "its file system does not answer";
+pub(crate) const NO_ANSWER: &str = "its file system does not answer";
 
 /// What a pipe or device is given that takes the whole result at the end.
-pub(super) const LAST: Duration = Duration::from_mins(1);
+pub(crate) const LAST: Duration = Duration::from_mins(1);
 
 /// What threads in a call are given after the report.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many times that again where no call holds them: the machine is busy with others.
 const BUSY: u32 = 6;
 
 /// How a run ended, after all: a thread may have panicked, or a call may have held threads to the end.
-pub(super) fn ended_otherwise(running: &Running, waited: Waited) -> Waited {
+pub(crate) fn ended_otherwise(running: &Running, waited: Waited) -> Waited {
     if let Some(panic) = running.panic() {
         return Waited { ended: Ended::Fault(panic), ..waited };
     }
@@ -46,7 +47,7 @@ pub(super) fn ended_otherwise(running: &Running, waited: Waited) -> Waited {
     }
 }
 
-impl Session {
+impl Runner {
     /// What it waits for, for who watches that it goes on.
     pub fn watch(&self) -> Arc<Watch> {
         Arc::clone(&self.watch)
@@ -58,13 +59,13 @@ impl Session {
     }
 
     /// The session ends: live processes are stopped, directories of its own removed, the result written for good.
-    pub fn finish(mut self, front: &mut dyn Front) -> Status {
-        let mut status = self.shutdown_processes(front);
+    pub fn finish(mut self, secrets: &[String], front: &mut dyn Front) -> Status {
+        let mut status = self.shutdown_processes(secrets, front);
         self.end_collector(front);
         self.note_status(status);
         // Before the trees: their file system may not answer.
         status = status.max(self.finish_json(front));
-        if self.result_lost {
+        if self.outputs.is_lost {
             status = status.max(Status::Failed);
         }
         self.note_status(status);
@@ -73,8 +74,8 @@ impl Session {
 
     /// Writes what there is of the result; a failure is told once it matters, at the end. `held`: threads have not come back from
     /// their calls.
-    pub(super) fn write_json(&mut self, held: bool, front: &mut dyn Front) {
-        let Some(mut writer) = self.json.take() else { return };
+    pub(crate) fn write_json(&mut self, held: bool, front: &mut dyn Front) {
+        let Some(mut writer) = self.outputs.json.take() else { return };
         let document = self.document.clone();
         let written = bounded(answer(held), move || {
             let written = writer.write(&document);
@@ -82,7 +83,7 @@ impl Session {
         });
         match written {
             Some((writer, written)) => {
-                self.json = Some(writer);
+                self.outputs.json = Some(writer);
                 if let Err(e) = written {
                     front.note(&format!("the result file can't be written: {e}"));
                 }
@@ -92,8 +93,8 @@ impl Session {
     }
 
     /// Writes the result for the last time.
-    pub(super) fn finish_json(&mut self, front: &mut dyn Front) -> Status {
-        let Some(writer) = self.json.take() else { return Status::Done };
+    pub(crate) fn finish_json(&mut self, front: &mut dyn Front) -> Status {
+        let Some(writer) = self.outputs.json.take() else { return Status::Done };
         let document = self.document.clone();
         match bounded(LAST, move || writer.finish(&document)) {
             Some(Ok(())) => Status::Done,
@@ -123,11 +124,11 @@ impl Session {
         if kept.is_none() {
             front.result_aside(&self.document);
         }
-        self.result_lost = true;
+        self.outputs.is_lost = true;
     }
 
     /// Waits for threads that are still in a call, and parts with them if they do not come back.
-    pub(super) fn part_with(&mut self, running: Running, plan: &Plan, front: &mut dyn Front) -> Status {
+    pub(crate) fn part_with(&mut self, running: Running, plan: &Plan, front: &mut dyn Front) -> Status {
         let mut left = running.join_within(PATIENCE);
         for _ in 0..BUSY {
             if left > 0 && !running.is_held() {
@@ -139,7 +140,7 @@ impl Session {
             return Status::Done;
         }
         for thread in running.stragglers().iter().take(5) {
-            let place = super::record::place(plan, thread.flowop);
+            let place = place(plan, thread.flowop);
             let path = thread.path.clone().unwrap_or_else(|| roots(plan, thread.flowop));
             front.error(
                 None,
@@ -148,23 +149,23 @@ impl Session {
             );
         }
         running.join(Duration::ZERO);
-        self.stalled = true;
-        self.watch.leave(self.sets.iter().map(|ready| ready.set.spec.root()));
+        self.trees.stalled = true;
+        self.watch.leave(self.trees.sets.iter().map(|ready| ready.set.spec.root()));
         self.note_status(Status::Failed);
         Status::Failed
     }
 
     /// Trees are removed as long as this lives: the watchdog sees to it that the program ends.
-    pub(super) fn removing(&self) -> Entered {
-        let roots = self.sets.iter().map(|ready| ready.set.spec.root()).chain(self.fresh.clone()).collect();
-        self.watch.begin(Stage::CleanUp, "removing the file sets", roots, self.worst.code())
+    pub(crate) fn removing(&self) -> Entered {
+        let roots = self.trees.sets.iter().map(|ready| ready.set.spec.root()).chain(self.trees.fresh.clone()).collect();
+        self.begin(Stage::CleanUp, "removing the file sets", roots)
     }
 
     /// Threads are still in calls on the trees: those stay as they are, and nothing is asked of their file systems.
-    pub(super) fn leave_stalled(&mut self, front: &mut dyn Front) -> Status {
-        let sets = std::mem::take(&mut self.sets);
+    pub(crate) fn leave_stalled(&mut self, front: &mut dyn Front) -> Status {
+        let sets = std::mem::take(&mut self.trees.sets);
         let roots = sets.iter().map(|ready| ready.set.spec.root());
-        let places: Vec<PathBuf> = self.fresh.take().map_or_else(|| roots.collect(), |dir| vec![dir]);
+        let places: Vec<PathBuf> = self.trees.fresh.take().map_or_else(|| roots.collect(), |dir| vec![dir]);
         for place in places {
             let above = place.parent().filter(|_| !place.ends_with("wmlrun")).unwrap_or(&place).display().to_string();
             front.note(&format!(
@@ -174,14 +175,4 @@ impl Session {
         }
         Status::Failed
     }
-}
-
-/// The roots of the file sets of a flowop; of one that has none, those of its thread, which may be closing a file.
-pub(super) fn roots(plan: &Plan, flowop: usize) -> String {
-    let Some(info) = plan.flowops.get(flowop) else { return "a file".to_owned() };
-    let of_thread = &plan.processes[info.process].threads[info.thread].effects.sets;
-    let sets = if info.sets.is_empty() { of_thread } else { &info.sets };
-    let roots = sets.iter().filter_map(|set| plan.filesets.get(*set)).map(|set| set.root().display().to_string());
-    let roots: Vec<String> = roots.collect();
-    if roots.is_empty() { "a file".to_owned() } else { format!("a file of {}", roots.join(" or ")) }
 }

@@ -1,13 +1,13 @@
 //! What the threads of a run did, operation by operation: its digest, and the trace file.
 
-use super::live::Ready;
-use super::publish::without_environment;
+use super::bounded::bounded_between_steps;
+use super::ready::Ready;
+use super::redaction::without_environment;
 use super::results::{LAST, NO_ANSWER, answer};
-use super::{Front, Session};
+use super::{Front, Runner};
 use crate::disk::Fileset;
 use crate::flowop::slots::FileRef;
 use crate::flowop::stream::{Entry, WantedStream};
-use crate::measure::bounded::bounded_between_steps;
 use crate::os::limits;
 use crate::plan::{FlowopInfo, Plan};
 use crate::random;
@@ -18,24 +18,24 @@ use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-impl Session {
+impl Runner {
     /// What every thread is to remember, if anything.
-    pub(super) fn stream_wanted(&self) -> Option<WantedStream> {
+    pub(crate) fn stream_wanted(&self) -> Option<WantedStream> {
         let (hashed, kept) = (self.settings.digest, self.settings.trace.as_ref().map(|(_, n)| *n));
-        let kept = kept.map(|kept| kept.min(self.most_traced));
+        let kept = kept.map(|kept| kept.min(self.outputs.most_traced));
         (hashed.is_some() || kept.is_some())
             .then(|| WantedStream { hashed: hashed.unwrap_or(0), kept: kept.unwrap_or(0) })
     }
 
     /// Before a run of so many threads: a trace takes at most a quarter of the memory that can be had.
-    pub(super) fn bound_trace(&mut self, threads: u64, front: &mut dyn Front) {
+    pub(crate) fn bound_trace(&mut self, threads: u64, front: &mut dyn Front) {
         let Some((path, wanted)) = &self.settings.trace else { return };
         let (_, free) = limits::memory();
         // A list that grows is there twice for a moment.
         let entry = 2 * size_of::<Entry>() as u64;
         let most = if free == 0 { u64::MAX } else { (free / 4 / entry / threads.max(1)).max(1) };
-        self.most_traced = usize::try_from(most).unwrap_or(usize::MAX);
-        if *wanted > self.most_traced {
+        self.outputs.most_traced = usize::try_from(most).unwrap_or(usize::MAX);
+        if *wanted > self.outputs.most_traced {
             let (wanted, most) = (count::grouped(*wanted as u64), count::grouped(most));
             front.note(&format!(
                 "{} gets at most {most} operations of each thread: there is no memory for {wanted}",
@@ -45,7 +45,7 @@ impl Session {
     }
 
     /// Takes the streams of threads that have ended.
-    pub(super) fn take_streams(&self, running: &Running, front: &mut dyn Front) -> Vec<ThreadStream> {
+    pub(crate) fn take_streams(&self, running: &Running, front: &mut dyn Front) -> Vec<ThreadStream> {
         if self.stream_wanted().is_none() {
             return Vec::new();
         }
@@ -60,10 +60,17 @@ impl Session {
     }
 
     /// Writes the trace, after the report: its file system may not answer. `held`: threads are still in a call.
-    pub(super) fn write_trace(&mut self, ready: &Ready, streams: Vec<ThreadStream>, held: bool, front: &mut dyn Front) {
-        let Some(mut out) = self.trace.take() else { return };
-        self.traced += 1;
-        let (number, secrets) = (self.traced, self.secrets());
+    pub(crate) fn write_trace(
+        &mut self,
+        ready: &Ready,
+        streams: Vec<ThreadStream>,
+        secrets: &[String],
+        held: bool,
+        front: &mut dyn Front,
+    ) {
+        let Some(mut out) = self.outputs.trace.take() else { return };
+        self.outputs.traced += 1;
+        let (number, secrets) = (self.outputs.traced, secrets.to_vec());
         let (plan, sets) = (Arc::clone(&ready.plan), ready.sets.clone());
         let is_file = out.is_file();
         let written = bounded_between_steps(if is_file { answer(held) } else { LAST }, move |steps| {
@@ -77,7 +84,7 @@ impl Session {
         });
         match written {
             Some((out, written)) => {
-                self.trace = Some(out);
+                self.outputs.trace = Some(out);
                 if let Err(e) = written {
                     self.trace_lost(&e.to_string(), e.kind(), front);
                 }
@@ -88,7 +95,7 @@ impl Session {
     }
 
     /// The digest of all streams, if it is wanted.
-    pub(super) fn digest(&self, streams: &[ThreadStream], running: &Running, front: &mut dyn Front) -> Option<Digest> {
+    pub(crate) fn digest(&self, streams: &[ThreadStream], running: &Running, front: &mut dyn Front) -> Option<Digest> {
         let missing = running.n_threads() - streams.len();
         let operations = self.settings.digest?;
         let mut short_threads = missing as u64;

@@ -3,12 +3,9 @@
 //!
 //! Deliberately absent: how a file is evicted or looked at (`disk::cache`), and words about it (`report`).
 
-use super::{Front, Session, Status};
+use super::bounded::bounded;
 use crate::disk::cache::{self, Residency};
-use crate::disk::prepare::{Phase, Progress as _};
 use crate::disk::{Error, Fileset, quiesce};
-use crate::measure::bounded::bounded;
-use crate::measure::watch::Watched;
 use crate::os::device::{self, Bottom, Moved};
 use crate::plan::Plan;
 use crate::result::{self, CacheState, DeviceBytes, Note, Run, Verdict};
@@ -29,13 +26,13 @@ const MOST: f64 = 0.9;
 const LITTLE: f64 = 0.1;
 
 /// The caches of a run's file sets, as they were before it.
-pub(super) struct Cache {
-    pub(super) state: CacheState,
-    sets: Vec<SetCache>,
+pub(crate) struct Cache {
+    pub(crate) state: CacheState,
+    pub(crate) sets: Vec<SetCache>,
 }
 
 /// Those of one set.
-struct SetCache {
+pub(crate) struct SetCache {
     resident: Option<Residency>,
     /// It lies in memory: nothing is below.
     in_memory: bool,
@@ -53,19 +50,19 @@ impl SetCache {
 
 impl Cache {
     /// Of an engine that touches no file.
-    pub(super) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self { state: CacheState::AsIs, sets: Vec::new() }
     }
 
     /// The measurement begins now.
-    pub(super) fn start_counting(&mut self) {
+    pub(crate) fn start_counting(&mut self) {
         for set in &mut self.sets {
             set.moved = set.bottom.as_ref().and_then(Bottom::moved);
         }
     }
 
     /// What the look before the run found, for the run's entry.
-    pub(super) fn describe(&self, run: &mut Run) {
+    pub(crate) fn describe(&self, run: &mut Run) {
         run.cache_state = self.state;
         for (entry, set) in run.filesets.iter_mut().zip(&self.sets) {
             entry.resident_before = set.resident.map(|r| r.part);
@@ -75,7 +72,7 @@ impl Cache {
 
     /// What the devices moved since the measurement began, held against what was asked for; and what is in memory now.
     /// What a file system does not say soon is not waited for; where threads are held in their calls (`held`) nothing is asked.
-    pub(super) fn conclude(&self, run: &mut Run, plan: &Plan, sets: &[Arc<Fileset>], seed: u64, held: bool) {
+    pub(crate) fn conclude(&self, run: &mut Run, plan: &Plan, sets: &[Arc<Fileset>], seed: u64, held: bool) {
         let resident = if self.sets.is_empty() { Some(Vec::new()) } else { resident(sets, seed, held) };
         if resident.is_none() {
             let why = if held { "threads are still in a call" } else { "the file system did not answer" };
@@ -165,89 +162,8 @@ fn verdict(set: &SetCache, own: &DeviceBytes, sum: &DeviceBytes, moved: Option<M
     }
 }
 
-impl Session {
-    /// `fsflush`: Filebench calls a script of its own for each type of file system. Here the file sets are written back and go
-    /// from the page cache; that of the whole machine only where the user allows it.
-    pub(super) fn fsflush(&mut self, front: &mut dyn Front) -> Status {
-        let sets: Vec<Arc<Fileset>> = self.sets.iter().map(|ready| Arc::clone(&ready.set)).collect();
-        let threads = self.settings.populate_threads;
-        let dropped = self.interruptible(|stop| {
-            if self.settings.allow_drop_caches {
-                return cache::drop_all(&sets, stop);
-            }
-            sets.iter().try_for_each(|set| cache::evict(set, threads, stop, |_, _| ())).map(|()| true)
-        });
-        if !self.settings.allow_drop_caches {
-            front.note(
-                "`fsflush` evicts the file sets only; `--allow-drop-caches` lets it drop all caches of the machine",
-            );
-        }
-        match dropped {
-            Ok(true) => Status::Done,
-            Ok(false) => {
-                front.note("the caches of the machine can't be dropped: that needs root");
-                Status::Done
-            }
-            Err(_) if self.signal() != 0 => Status::Interrupted(self.signal()),
-            Err(e) => {
-                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                Status::Refused
-            }
-        }
-    }
-
-    /// Evicts what is to be cold, reads in what is to be warm, and looks at what came of it.
-    pub(super) fn bring_caches(&self, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<Cache, Status> {
-        if !self.settings.engine.real() {
-            return Ok(Cache::none());
-        }
-        let cold = self.settings.cold;
-        let wish = |set: &Fileset| if cold { Some(false) } else { set.spec.cached };
-        if cold && sets.iter().any(|set| set.spec.cached == Some(true)) {
-            front.note("`--cold` goes before the `cached` of the script");
-        }
-        for set in sets.iter().filter(|set| cold && quiesce::in_memory(&set.spec.root())) {
-            front.note(&format!("`--cold` does nothing to file set `{}`, which lies in memory", set.spec.name));
-        }
-        let threads = self.settings.populate_threads;
-        let done = self.interruptible(|stop| -> Result<_, Error> {
-            let progress = Watched { watch: &self.watch, progress: front.progress() };
-            let dropped = cold && cache::drop_all(sets, stop)?;
-            for set in sets.iter().filter(|set| wish(set) == Some(false) && !dropped) {
-                progress.started(&set.spec.name, Phase::Evict, set.state.files.n_existing(), 0);
-                cache::evict(set, threads, stop, |files, bytes| progress.advanced(files, bytes))?;
-            }
-            for set in sets.iter().filter(|set| wish(set) == Some(true)) {
-                progress.started(&set.spec.name, Phase::Warm, set.state.files.n_existing(), set.tree.bytes_at_start());
-                cache::warm(set, threads, stop, |files, bytes| progress.advanced(files, bytes))?;
-            }
-            let looked = sets.iter().map(|set| look(set, self.settings.seed)).collect::<Result<Vec<_>, _>>()?;
-            // The look itself has brought inodes back.
-            let dropped = dropped && cache::drop_all(sets, stop)?;
-            Ok((looked, dropped))
-        });
-        let (found, dropped) = match done {
-            Ok(done) => done,
-            Err(_) if self.signal() != 0 => return Err(Status::Interrupted(self.signal())),
-            Err(e) => {
-                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                return Err(Status::Refused);
-            }
-        };
-        if cold && !dropped {
-            front.note("only the files' data was dropped from memory: for directories and inodes root is needed");
-        }
-        for (set, looked) in sets.iter().zip(&found) {
-            if let Some(text) = missed(set, wish(set), looked) {
-                front.note(&text);
-            }
-        }
-        let state = all(sets.iter().zip(&found).filter_map(|(set, looked)| state(wish(set), looked)));
-        Ok(Cache { state, sets: found })
-    }
-}
-
-fn look(set: &Arc<Fileset>, seed: u64) -> Result<SetCache, Error> {
+/// The caches of a set as they are.
+pub(crate) fn look(set: &Arc<Fileset>, seed: u64) -> Result<SetCache, Error> {
     let root = set.spec.root();
     Ok(SetCache {
         resident: cache::residency(set, seed, BEFORE)?,
@@ -258,7 +174,7 @@ fn look(set: &Arc<Fileset>, seed: u64) -> Result<SetCache, Error> {
 }
 
 /// The state of one set; `None` for one that has nothing in it and of which nothing is asked.
-fn state(wish: Option<bool>, set: &SetCache) -> Option<CacheState> {
+pub(crate) fn state(wish: Option<bool>, set: &SetCache) -> Option<CacheState> {
     let part = set.resident.map(|r| r.part);
     Some(match (wish, part) {
         (None, None) => return None,
@@ -276,7 +192,7 @@ fn state(wish: Option<bool>, set: &SetCache) -> Option<CacheState> {
 }
 
 /// The state of all: what they have in common.
-fn all(mut states: impl Iterator<Item = CacheState>) -> CacheState {
+pub(crate) fn all(mut states: impl Iterator<Item = CacheState>) -> CacheState {
     use CacheState::{AsIs, Cold, UnknownBelow};
     let Some(first) = states.next() else { return AsIs };
     states.fold(first, |all, one| match (all, one) {
@@ -287,7 +203,7 @@ fn all(mut states: impl Iterator<Item = CacheState>) -> CacheState {
 }
 
 /// What to say of a set that is not in the state that was asked for. That tmpfs can't be cold is said elsewhere.
-fn missed(set: &Fileset, wish: Option<bool>, looked: &SetCache) -> Option<String> {
+pub(crate) fn missed(set: &Fileset, wish: Option<bool>, looked: &SetCache) -> Option<String> {
     let part = looked.resident?.part;
     let name = &set.spec.name;
     match wish {

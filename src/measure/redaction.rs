@@ -4,16 +4,16 @@
 //! Runs and environment are changed before they are part of the document, so that every format and every file has the same. A
 //! placeholder stands for the same text in all of a session. Absent: what a script prints to the terminal of its own messages.
 
-use super::{Session, Settings};
+use super::Settings;
 use crate::result::texts::TextField;
 use crate::result::{Environment, Run, Script};
 use std::path::{Component, Path, PathBuf};
 
 /// Stands for what is made of the environment.
-pub(super) const ENVIRONMENT: &str = "(environment)";
+pub const ENVIRONMENT: &str = "(environment)";
 
 /// The command line as the document has it.
-pub(super) fn command_line(settings: &Settings) -> Vec<String> {
+pub(crate) fn command_line(settings: &Settings) -> Vec<String> {
     if settings.redact { vec!["(command line)".to_owned()] } else { settings.command_line.clone() }
 }
 
@@ -22,7 +22,7 @@ const PATH: &str = "(path)";
 
 /// Replaces each value in a text. Values that could be anything (short ones, numbers) are replaced as whole words only, and not at
 /// all in `prose`.
-pub(super) fn without_environment(text: &str, values: &[String], prose: bool) -> String {
+pub(crate) fn without_environment(text: &str, values: &[String], prose: bool) -> String {
     let mut out = text.to_owned();
     for value in values {
         let common = value.chars().count() < 4 || value.parse::<f64>().is_ok();
@@ -53,6 +53,14 @@ fn as_paths(value: &str) -> Vec<String> {
     [clean, resolved].iter().map(|path| path.display().to_string()).filter(|path| path != value).collect()
 }
 
+/// Values of the environment that a result must not hold, in each form in which they may stand there; the longest first.
+pub fn secrets(mut values: Vec<String>) -> Vec<String> {
+    values.extend(values.clone().iter().flat_map(|value| as_paths(value)));
+    values.retain(|value| !value.is_empty() && !ENVIRONMENT.contains(value.as_str()));
+    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    values
+}
+
 /// Replaces a text where it is a word or several: no letter or digit touches it.
 fn words_replaced(text: &str, word: &str, by: &str) -> String {
     let mut out = String::new();
@@ -70,8 +78,8 @@ fn words_replaced(text: &str, word: &str, by: &str) -> String {
 
 /// Which placeholders stand for what.
 #[derive(Debug, Default)]
-pub(super) struct Redaction {
-    host: String,
+pub(crate) struct Redaction {
+    pub(crate) host: String,
     mounts: Vec<String>,
     sources: Vec<String>,
     paths: Vec<String>,
@@ -88,13 +96,13 @@ fn number(seen: &mut Vec<String>, text: &str) -> usize {
 
 impl Redaction {
     /// Takes note of a path that is to be recognised in texts.
-    fn learn(&mut self, path: &str) {
+    pub(crate) fn learn(&mut self, path: &str) {
         if path.chars().any(char::is_alphanumeric) {
             number(&mut self.paths, path);
         }
     }
 
-    fn environment(&mut self, environment: &mut Environment) {
+    pub(crate) fn environment(&mut self, environment: &mut Environment) {
         self.host.clone_from(&environment.uname.nodename);
         environment.texts_mut(&mut |field, text| {
             if field == TextField::Host {
@@ -103,7 +111,7 @@ impl Redaction {
         });
     }
 
-    fn run(&mut self, run: &mut Run) {
+    pub(crate) fn run(&mut self, run: &mut Run) {
         run.texts_mut(&mut |field, text| match field {
             TextField::MountPoint | TextField::MountSource if text.starts_with('(') => {}
             TextField::MountPoint => *text = format!("(mount {})", number(&mut self.mounts, text)),
@@ -116,7 +124,7 @@ impl Redaction {
         });
     }
 
-    fn script(&mut self, script: &mut Script) {
+    pub(crate) fn script(&mut self, script: &mut Script) {
         if !script.path.ends_with(" (shipped)") && !matches!(script.path.as_str(), "-" | "<stdin>" | "") {
             "(script)".clone_into(&mut script.path);
         }
@@ -180,83 +188,6 @@ fn absolute_paths_replaced(text: &str) -> String {
         rest = &rest[end.max(at + 1)..];
     }
     out + rest
-}
-
-impl Session {
-    /// Values of the environment that the script has read and that a result must not hold, the longest first.
-    pub(super) fn secrets(&self) -> Vec<String> {
-        if self.settings.record_env {
-            return Vec::new();
-        }
-        let mut values = self.scope.environment();
-        values.extend(values.clone().iter().flat_map(|value| as_paths(value)));
-        values.retain(|value| !value.is_empty() && !ENVIRONMENT.contains(value.as_str()));
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        values
-    }
-
-    /// The environment of a run as the document has it.
-    pub(super) fn publish_environment(&mut self, mut environment: Environment) -> Environment {
-        if self.settings.redact {
-            self.redaction.environment(&mut environment);
-            return environment;
-        }
-        environment
-    }
-
-    /// A run as the document has it. Texts that were changed before stay as they are.
-    pub(super) fn publish_run(&mut self, run: &mut Run) {
-        let secrets = self.secrets();
-        if !secrets.is_empty() {
-            run.texts_mut(&mut |field, text| {
-                if matches!(
-                    field,
-                    TextField::Name | TextField::Path | TextField::Value | TextField::Words | TextField::MountPoint
-                ) {
-                    *text =
-                        without_environment(text, &secrets, matches!(field, TextField::Words | TextField::MountPoint));
-                }
-            });
-            for set in &mut run.filesets {
-                // Reports find the mount of a set by its path.
-                if set.path.starts_with(ENVIRONMENT)
-                    && !run.environment.mounts.iter().any(|mount| set.path.starts_with(&mount.path))
-                    && let Some(root) = run.environment.mounts.iter().find(|mount| mount.path.starts_with('/'))
-                {
-                    set.path = format!("{}/{}", root.path.trim_end_matches('/'), set.path);
-                }
-            }
-        }
-        if self.settings.redact {
-            for (name, value) in &self.settings.sets {
-                if name == "dir" {
-                    self.redaction.learn(value);
-                }
-            }
-            if let Ok(here) = std::env::current_dir() {
-                self.redaction.learn(&here.display().to_string());
-            }
-            self.redaction.run(run);
-        }
-    }
-
-    /// The paths of a run's file sets as the script gives them: they are recognised in texts.
-    pub(super) fn learn_paths(&mut self, paths: &[std::path::PathBuf]) {
-        if self.settings.redact {
-            for path in paths {
-                self.redaction.learn(&path.display().to_string());
-                path.parent().into_iter().for_each(|above| self.redaction.learn(&above.display().to_string()));
-            }
-        }
-    }
-
-    /// The script as the document has it.
-    pub(super) fn publish_script(&mut self) {
-        if self.settings.redact {
-            self.redaction.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-            self.redaction.script(&mut self.document.script);
-        }
-    }
 }
 
 /// A script without what it says of the machine.

@@ -1,0 +1,91 @@
+//! `stats …`, `sleep` and `psrun`: what a script measures of live processes, and reports on the way.
+
+use super::run::RunTime;
+use super::{Front, Session, Status};
+use crate::diag::Diagnostic;
+use crate::measure::{Description, Periodic, form_of};
+use crate::model::{self, Expr, ModelValue, Stats};
+use crate::source::{Span, Spanned};
+use std::time::Duration;
+
+impl Session {
+    /// `stats …`.
+    pub(super) fn stats(
+        &mut self,
+        stats: &Stats,
+        span: Span,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        match stats {
+            Stats::Clear => self.runner.clear_live(),
+            Stats::Snap => return Ok(self.snap(front)),
+            Stats::Dump(file) | Stats::MultiDump(file) | Stats::XmlDump(file) => {
+                let file = Spanned::new(self.text(file)?, file.span);
+                if let Some(form) = form_of(stats) {
+                    self.runner.dump(&file, form, &self.map, front);
+                }
+            }
+            Stats::Directory(path) => {
+                let made = self.make_dir_for(path, front)?;
+                if made != Status::Done {
+                    return Ok(made);
+                }
+                let path = Spanned::new(self.text(path)?, path.span);
+                return Ok(self.runner.results_directory(&path, &self.map, front));
+            }
+            Stats::Command(command) => {
+                if let Some(d) = self.refusal(&self.text(command)?, span) {
+                    front.diagnostics(&self.map, &[d]);
+                    return Ok(Status::Refused);
+                }
+                let made = self.make_dir_for(command, front)?;
+                if made != Status::Done {
+                    return Ok(made);
+                }
+                let command = self.text(command)?;
+                self.runner.collect(&command, front);
+            }
+        }
+        Ok(Status::Done)
+    }
+
+    /// `stats snap`: the measurement so far becomes a run of the result.
+    fn snap(&mut self, front: &mut dyn Front) -> Status {
+        let about = self.description();
+        let record = self.runner.snap(&about, front);
+        self.measured(record)
+    }
+
+    /// `sleep`, and `warmup` while processes live.
+    pub(super) fn sleep(&mut self, length: Duration, front: &mut dyn Front) -> Status {
+        let about = if self.runner.is_live() { self.description() } else { Description::default() };
+        let record = self.runner.sleep(length, &about, front);
+        self.measured(record)
+    }
+
+    /// `psrun [[-]PERIOD [SECONDS]] [as-is]`.
+    pub(super) fn psrun(
+        &mut self,
+        period: Option<&Spanned<Expr>>,
+        seconds: Option<&Spanned<Expr>>,
+        as_is: bool,
+        span: Span,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        const PERIOD: Duration = Duration::from_secs(10);
+        let (period, reset) = match period {
+            None => (PERIOD, false),
+            Some(other) => match model::eval(other, &self.scope).map_err(Box::new)? {
+                ModelValue::Int(n @ ..0) => (Duration::from_secs(n.unsigned_abs().min(1_000_000_000)), true),
+                _ => (self.seconds(other)?, false),
+            },
+        };
+        if self.only_loaded("psrun", seconds, front) {
+            return Ok(Status::Done);
+        }
+        let length = seconds.map(|s| self.seconds(s)).transpose()?.filter(|length| !length.is_zero());
+        let periodic = Periodic::new(if period.is_zero() { PERIOD } else { period }, reset);
+        let time = RunTime { length, as_is };
+        Ok(self.run_with(time, Some(periodic), span, front))
+    }
+}
