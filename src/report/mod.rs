@@ -10,6 +10,7 @@ pub mod filebench;
 pub mod histogram;
 pub mod index;
 pub mod json;
+pub mod markdown;
 pub mod none;
 pub mod text;
 mod visible_json;
@@ -93,8 +94,15 @@ fn escape(_: TextField, text: &mut String) {
 }
 
 /// Every format.
-pub static TABLE: &[&dyn Report] =
-    &[&text::Text, &json::Json, &csv::Csv, &filebench::Filebench15, &filebench::Filebench14, &none::NoReport];
+pub static TABLE: &[&dyn Report] = &[
+    &text::Text,
+    &json::Json,
+    &csv::Csv,
+    &markdown::Markdown,
+    &filebench::Filebench15,
+    &filebench::Filebench14,
+    &none::NoReport,
+];
 
 /// The format of this name.
 pub fn find(name: &str) -> Option<&'static dyn Report> {

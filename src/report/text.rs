@@ -66,7 +66,7 @@ impl Report for Text {
     }
 }
 
-fn script(document: &Document) -> &str {
+pub(super) fn script(document: &Document) -> &str {
     match document.script.path.as_str() {
         "" => "run",
         "-" => "standard input",
@@ -190,7 +190,7 @@ impl FlowopLabels {
     }
 }
 
-fn figures(ops: u64, rate: f64, mb: f64, l: &Latency) -> Vec<String> {
+pub(super) fn figures(ops: u64, rate: f64, mb: f64, l: &Latency) -> Vec<String> {
     let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
     let mean = l.mean.map_or_else(|| "-".to_owned(), latency);
     let mb = if mb > 0.0 { measured(mb) } else { "-".to_owned() };

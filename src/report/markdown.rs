@@ -1,0 +1,111 @@
+//! The report as Markdown, for issues, pull requests and notes: a table of flowops, and the warnings.
+//!
+//! Tables are those of GitHub and CommonMark's extension (`| a | b |`). Names are escaped: markup in one stays text.
+
+use super::Report;
+use super::text::{figures, script};
+use crate::result::warnings::{self, Warning};
+use crate::result::{Document, FlowopResult, Run};
+use crate::util::duration::seconds;
+use crate::util::printable;
+use std::io::{self, Write};
+
+/// `--format markdown`.
+pub struct Markdown;
+
+/// The columns behind the flowop's name, as [`figures`] gives them.
+const COLUMNS: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
+
+impl Report for Markdown {
+    fn name(&self) -> &'static str {
+        "markdown"
+    }
+
+    fn about(&self) -> &'static str {
+        "a Markdown table of the flowops, and warnings, for issues and notes"
+    }
+
+    fn warns(&self) -> bool {
+        true
+    }
+
+    fn for_programs(&self) -> bool {
+        true
+    }
+
+    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = document.runs.get(index) else { return Ok(()) };
+        let state = run.state.name().replace('_', " ");
+        let of = if document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
+        writeln!(out, "### {}{of}: {state} after {}\n", escaped(script(document)), seconds(run.measured_seconds))?;
+        for set in &run.filesets {
+            let place = warnings::mount_of(run, &set.path).map_or(set.path.as_str(), |mount| &mount.kind);
+            writeln!(out, "- {} on {}", escaped(&set.name), escaped(place))?;
+        }
+        let (tool, kernel) = (&document.tool.version, &document.environment.uname.release);
+        writeln!(out, "- wmlrun {}, kernel {}, seed {}\n", escaped(tool), escaped(kernel), document.seed)?;
+        table(run, out)?;
+        let notes = run.warnings.iter().filter(|note| !warnings::is_ours(note)).map(|note| note.message.clone());
+        for message in warnings::of(document, run).iter().map(Warning::message).chain(notes) {
+            writeln!(out, "\n> **Warning:** {}", escaped(&message))?;
+        }
+        writeln!(out)
+    }
+}
+
+fn table(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    if run.flowops.is_empty() {
+        return writeln!(out, "No flowop was measured.");
+    }
+    writeln!(out, "| flowop | {} |", COLUMNS.join(" | "))?;
+    writeln!(out, "|---|{}", "---:|".repeat(COLUMNS.len()))?;
+    let name = |f: &FlowopResult| format!("{}/{}/{}", f.process, f.thread, f.name);
+    let (io, other): (Vec<_>, Vec<_>) = run.flowops.iter().partition(|f| f.class.is_io());
+    let row = |f: &FlowopResult| {
+        let cells = figures(f.ops, f.ops_per_s, f.mib_per_s, &f.latency_ns);
+        format!("| {} | {} |", escaped(&name(f)), cells.join(" | "))
+    };
+    for flowop in io {
+        writeln!(out, "{}", row(flowop))?;
+    }
+    let s = &run.summary;
+    writeln!(out, "| **all I/O** | {} |", figures(s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns).join(" | "))?;
+    for flowop in other {
+        writeln!(out, "{}", row(flowop))?;
+    }
+    Ok(())
+}
+
+/// A text in which nothing is markup, in one line.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in printable::line(text).chars() {
+        if r"\`*_{}[]<>()#+!|~&@".contains(letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Markdown, escaped};
+    use crate::report::to_string;
+    use crate::result::fixture::fixture;
+
+    #[test]
+    fn markup_in_a_name_is_text() {
+        assert_eq!(escaped("a|b\n<b>`x`"), r"a\|b\\n\<b\>\`x\`");
+    }
+
+    #[test]
+    fn every_row_has_all_columns() {
+        let mut document = fixture();
+        document.runs[0].flowops[0].name = "a|b".to_owned();
+        let text = to_string(&Markdown, &document);
+        let cells = |line: &str| line.replace(r"\|", "").matches('|').count();
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+        assert!(rows.len() > 3 && rows.iter().all(|row| cells(row) == 10), "{text}");
+    }
+}
