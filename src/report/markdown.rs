@@ -1,6 +1,6 @@
 //! The report as Markdown, for issues, pull requests and notes: a table of flowops, and the warnings.
 //!
-//! Tables are those of GitHub and CommonMark's extension (`| a | b |`). Names are escaped: markup in one stays text.
+//! Tables are in GitHub's form (`| a | b |`). Names are escaped: markup in one stays text.
 
 use super::Report;
 use super::text::{figures, script};

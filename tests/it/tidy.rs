@@ -314,3 +314,32 @@ fn golden_cases_are_whole() {
     }
     assert!(folders >= 3, "the golden cases are not where this test looks");
 }
+
+/// The index of the tests: `tests/it/README.md` has a line a file, its first sentence. `UPDATE_DOCS=1` writes it anew.
+#[test]
+fn the_index_of_the_tests_is_theirs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let mut names: Vec<String> = fs::read_dir(&root)
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok()?.strip_suffix(".rs").map(str::to_owned))
+        .filter(|name| name != "main")
+        .collect();
+    names.sort();
+    let mut index = "# Tests of the program\n\nOne binary; a file is a module. `cargo test --test it -- MODULE::` runs one of them.\n\n\
+        | module | what it holds |\n|---|---|\n"
+        .to_owned();
+    for name in names {
+        let text = fs::read_to_string(root.join(format!("{name}.rs"))).unwrap();
+        let head: Vec<_> = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
+        let first = head.iter().take_while(|line| !line.is_empty()).copied().collect::<Vec<_>>().join(" ");
+        assert!(!first.is_empty(), "{name}.rs says not what it is for");
+        let first = first.split_once(". ").map_or(first.as_str(), |(sentence, _)| sentence).trim_end_matches('.');
+        index += &format!("| `{name}` | {} |\n", first.replace('|', "\\|"));
+    }
+    let path = root.join("README.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(path, index).unwrap();
+    } else {
+        assert_eq!(fs::read_to_string(path).unwrap_or_default(), index, "run this test with UPDATE_DOCS=1");
+    }
+}
