@@ -40,7 +40,7 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// What the variable is without the prompt's and the command line's word; `None` if it is none then.
+    /// What the variable is without what was set at the prompt or on the command line; `None` if it is none then.
     pub fn without_setting(&self) -> Option<&Spanned<Expr>> {
         if self.by <= SetBy::Script {
             Some(&self.value)

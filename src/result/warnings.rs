@@ -288,7 +288,7 @@ impl Warning {
             Self::NoOperations { .. } => "run longer, or look whether threads wait for one another",
             Self::ShortRun { .. } => "take a minute at least (`--runtime 60`), with a warm-up (`--warmup 10`)",
             Self::FewOperations { .. } => "run longer: means and percentiles of so few scatter widely",
-            Self::FewForPercentiles { .. } => "run longer, or leave these percentiles aside",
+            Self::FewForPercentiles { .. } => "run longer, or ignore these percentiles",
             Self::MemoryFileSystem { .. } => "choose a directory on the file system in question (`--dir`)",
             Self::FitsInMemory { cold: true, .. } => "make the sets larger than memory, or read with `directio`",
             Self::FitsInMemory { .. } => "make the sets larger than memory, or start with `--cold` and a short run",
