@@ -15,7 +15,11 @@ const MOST: usize = 8;
 
 impl Prompt {
     /// `compare` and `compare COUNT`.
-    pub(super) fn compare(&self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn compare(
+        &mut self,
+        argument: Spanned<&str>,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
         let runs = &self.session.runner.document.runs;
         let wanted = shell::count(argument, 2, "compare [COUNT]")?.clamp(2, MOST);
         if runs.len() < 2 {
@@ -72,7 +76,7 @@ fn side_by_side(runs: &[Run], first: usize) -> String {
 }
 
 /// The variables that are not the same in all runs.
-fn differing(runs: &[Run]) -> Vec<&str> {
+pub(super) fn differing(runs: &[Run]) -> Vec<&str> {
     let names: BTreeSet<&str> = runs.iter().flat_map(|r| r.variables.keys()).map(String::as_str).collect();
     names.into_iter().filter(|n| runs.iter().any(|r| r.variables.get(*n) != runs[0].variables.get(*n))).collect()
 }

@@ -1,11 +1,11 @@
 //! What can stand where the cursor is, and what a line is the beginning of. Knows nothing of terminals.
 
 use super::Prompt;
+use super::table::{self, Argument, prompt_command};
 use crate::flowop;
 use crate::session::library;
 use crate::spec::attrs::{self, COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
 use crate::spec::commands::{COMMANDS, words_after};
-use crate::spec::prompt::PROMPT;
 use crate::spec::{Attr, CommandSpec, Kind, find_attr};
 
 /// What a session knows by name, as it was when the line was begun.
@@ -71,6 +71,7 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
         return value(statement, names);
     }
     let list = list_of(first, second, head);
+    let argument = prompt_command(statement).map(|(command, _)| command.argument);
     match (first, second) {
         ("set", None) => {
             let mut words: Vec<String> = names.variables.iter().map(|(n, _)| format!("${n}=")).collect();
@@ -78,14 +79,14 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
             (words, false)
         }
         ("set", Some("mode")) => (owned(&words_after("set mode")), false),
-        ("unset" | "show", None) => {
+        _ if matches!((argument, second), (Some(Argument::Variable | Argument::Name), None)) => {
             let mut words: Vec<String> = names.variables.iter().map(|(n, _)| format!("${n}")).collect();
-            if first == "show" {
+            if argument == Some(Argument::Name) {
                 words.extend(names.filesets.iter().chain(&names.composites).cloned());
             }
             (words, false)
         }
-        ("help", _) => {
+        _ if argument == Some(Argument::Topic) => {
             let mut words: Vec<String> = commands().map(|c| first_word(c.name).to_owned()).collect();
             words.extend(flowop::spec_table().flowops.iter().map(|f| f.name.to_owned()));
             words.extend([FILESET, PROCESS, THREAD, FLOWOP].into_iter().flatten().map(|a| a.name.to_owned()));
@@ -94,7 +95,7 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
             (words, false)
         }
         ("load", None) => (personalities().collect(), true),
-        ("save" | "source", _) => (Vec::new(), true),
+        _ if argument == Some(Argument::File) => (Vec::new(), true),
         ("flowop", None) => {
             let mut words: Vec<String> = flowop::spec_table().flowops.iter().map(|f| f.name.to_owned()).collect();
             words.extend(names.composites.iter().cloned());
@@ -171,7 +172,7 @@ fn statement(head: &str) -> &str {
 }
 
 fn commands() -> impl Iterator<Item = &'static CommandSpec> {
-    PROMPT.iter().chain(COMMANDS)
+    table::COMMANDS.iter().map(|command| &command.spec).chain(COMMANDS)
 }
 
 fn first_word(name: &str) -> &str {

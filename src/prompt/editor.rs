@@ -2,7 +2,7 @@
 
 use super::PromptLoop;
 use super::complete::{self, Names};
-use crate::spec::prompt::prompt_command;
+use super::table::prompt_command;
 use crate::syntax::is_incomplete;
 use crate::util::printable;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};

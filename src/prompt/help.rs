@@ -1,13 +1,12 @@
 //! `help`: what the tables of `spec` and the loaded script say of a word.
 
-use super::{Prompt, script};
+use super::{Prompt, script, table};
 use crate::diag::{self, Code, Diagnostic};
 use crate::random;
 use crate::session::{Front, Status, library};
 use crate::source::Spanned;
 use crate::spec::attrs::{COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
 use crate::spec::commands::COMMANDS;
-use crate::spec::prompt::PROMPT;
 use crate::spec::{Attr, CommandSpec, Flowop};
 use crate::util::table::{Align, Table};
 
@@ -24,7 +23,7 @@ const ATTRIBUTES: &[(&str, &[Attr])] = &[
 
 impl Prompt {
     /// `help` and `help TOPIC`.
-    pub(super) fn help_on(&self, topic: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn help_on(&mut self, topic: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         if topic.node.is_empty() {
             self.help_at_prompt(front);
             return Ok(Status::Done);
@@ -34,8 +33,7 @@ impl Prompt {
         if word.starts_with('$') || self.session.scope.binding(&word).is_some() {
             said.extend(self.on_variable(word.trim_start_matches('$')));
         }
-        let commands =
-            PROMPT.iter().chain(COMMANDS).filter(|c| c.name == word || c.name.split(' ').next() == Some(&word));
+        let commands = own().chain(COMMANDS).filter(|c| c.name == word || c.name.split(' ').next() == Some(&word));
         said.extend(commands.map(on_command));
         said.extend(self.session.table.flowop(&word).map(on_flowop));
         let attributes = ATTRIBUTES.iter().flat_map(|(of, list)| list.iter().map(move |attr| (*of, attr)));
@@ -62,8 +60,7 @@ impl Prompt {
         let d = Diagnostic::error(Code::BadArgument, topic.span, format!("there is no help on `{word}`"));
         let bare = word.trim_start_matches('$');
         let variables = self.session.scope.bindings().map(|b| b.name.as_str());
-        let topics =
-            PROMPT.iter().chain(COMMANDS).map(|c| c.name).chain(self.session.table.flowops.iter().map(|f| f.name));
+        let topics = own().chain(COMMANDS).map(|c| c.name).chain(self.session.table.flowops.iter().map(|f| f.name));
         let attributes = ATTRIBUTES.iter().flat_map(|(_, list)| list.iter().map(|a| a.name));
         let near = if bare.len() < word.len() {
             diag::nearest(bare, variables).map(|near| format!("${near}"))
@@ -85,7 +82,7 @@ impl Prompt {
             front.line("");
         }
         let mut table = Table::new([("", Align::Left), ("", Align::Left)]);
-        for command in PROMPT {
+        for command in own() {
             table.row([command.form, command.doc]);
         }
         for name in ["load", "set", "run", "define fileset", "define process", "list", "quit"] {
@@ -120,6 +117,11 @@ impl Prompt {
         said.insert(0, head);
         Some(said.join("\n"))
     }
+}
+
+/// The commands that only a prompt has.
+fn own() -> impl Iterator<Item = &'static CommandSpec> {
+    table::COMMANDS.iter().map(|command| &command.spec)
 }
 
 fn on_command(command: &CommandSpec) -> String {

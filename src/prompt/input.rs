@@ -1,8 +1,8 @@
 //! Standard input that is no terminal: one text, as it comes.
 
 use super::PromptLoop;
+use super::split::Splitter;
 use crate::session::Status;
-use crate::syntax::Splitter;
 use std::io::Read;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;

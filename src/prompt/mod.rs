@@ -10,10 +10,15 @@ mod editor;
 mod help;
 mod input;
 mod script;
+mod runs;
 mod shell;
+mod split;
+mod table;
+
+pub use table::{COMMANDS, PromptCommand};
 
 use crate::session::{Front, Session, Status};
-use crate::syntax::{Splitter, StatementText};
+use split::{Splitter, StatementText};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 

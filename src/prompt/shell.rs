@@ -1,7 +1,9 @@
 //! What only a prompt can ask for: a look at the session, changes of mind, and runs held against each other.
 //!
-//! The table of these commands is [`crate::spec::prompt`]. Deliberately absent: lines, keys and colours (`editor`).
+//! The table of these commands is [`super::table`]. Deliberately absent: lines, keys and colours (`editor`).
 
+use super::split::{StatementText, statements};
+use super::table::{Argument, COMMANDS, prompt_command};
 use super::{Prompt, script};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::{self, Expr, SetBy};
@@ -10,9 +12,7 @@ use crate::plan::{self, Definitions, FRESH};
 use crate::report::json;
 use crate::session::{Front, Status, library};
 use crate::source::{FileId, Span, Spanned};
-use crate::spec::prompt::{PROMPT, prompt_command};
 use crate::spec::words::STATEMENT_WORDS;
-use crate::syntax::{StatementText, statements};
 use crate::util::table::{Align, Table};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,13 @@ impl Prompt {
         if let Some((command, rest)) = prompt_command(&text.text) {
             let start = text.text.find(rest).unwrap_or(0);
             let argument = Spanned::new(rest, Span::new(file, start, start + rest.len()));
-            return match self.prompt_command(command.name, argument, front) {
+            let is_wrong = command.argument == Argument::Nothing && !rest.is_empty();
+            let done = if is_wrong {
+                Err(bad(argument.span, command.spec.form))
+            } else {
+                (command.run)(self, argument, front)
+            };
+            return match done {
                 Ok(status) => status,
                 Err(d) => {
                     front.diagnostics(&self.session.map, &[*d]);
@@ -66,7 +72,7 @@ impl Prompt {
             return;
         }
         let word = self.session.map.slice(d.primary.span);
-        let words = PROMPT.iter().map(|c| c.name).chain(STATEMENT_WORDS.iter().map(|w| w.name));
+        let words = COMMANDS.iter().map(|c| c.spec.name).chain(STATEMENT_WORDS.iter().map(|w| w.name));
         let help = match diag::nearest(word, words) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`help` shows all commands".to_owned(),
@@ -74,61 +80,31 @@ impl Prompt {
         d.help = vec![help];
     }
 
-    fn prompt_command(
-        &mut self,
-        word: &str,
-        argument: Spanned<&str>,
-        front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
-        let rest = argument.node;
-        let bare = |form: &str| if rest.is_empty() { Ok(()) } else { Err(bad(argument.span, form)) };
-        match word {
-            "help" => return self.help_on(argument, front),
-            "show" => return self.show(argument, front),
-            "vars" => {
-                bare("vars")?;
-                self.show_variables(front);
-            }
-            "unset" => return self.unset(argument, front),
-            "reload" => {
-                bare("reload")?;
-                return Ok(self.reload(front));
-            }
-            "plan" => {
-                bare("plan")?;
-                self.something_defined(argument.span)?;
-                return Ok(self.show_plan(front));
-            }
-            "check" => {
-                bare("check")?;
-                self.something_defined(argument.span)?;
-                if self.session.plan(front).is_none() {
-                    return Ok(Status::Script);
-                }
-                front.line("no mistakes");
-            }
-            "repeat" => return self.repeat(argument, front),
-            "stats" => match self.session.runner.document.runs.is_empty() {
-                true => front.note("nothing was measured yet"),
-                false => front.run_ended(&self.session.runner.document),
-            },
-            "compare" => return self.compare(argument, front),
-            "save" => return self.save(argument, front),
-            "source" => return self.source(argument, front),
-            "history" => {
-                bare("history")?;
-                for (n, text) in self.history.iter().enumerate() {
-                    front.line(&format!("{:>4}  {}", n + 1, text.replace('\n', "\n      ")));
-                }
-            }
-            "clear" => {
-                bare("clear")?;
-                return Ok(self.clear(front));
-            }
-            // The table and this list are held together by a test.
-            _ => {}
+    /// `check`.
+    pub(super) fn check(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        self.something_defined(argument.span)?;
+        if self.session.plan(front).is_none() {
+            return Ok(Status::Script);
         }
+        front.line("no mistakes");
         Ok(Status::Done)
+    }
+
+    /// `stats`.
+    pub(super) fn show_report(&self, front: &mut dyn Front) -> Status {
+        match self.session.runner.document.runs.is_empty() {
+            true => front.note("nothing was measured yet"),
+            false => front.run_ended(&self.session.runner.document),
+        }
+        Status::Done
+    }
+
+    /// `history`.
+    pub(super) fn show_history(&self, front: &mut dyn Front) -> Status {
+        for (n, text) in self.history.iter().enumerate() {
+            front.line(&format!("{:>4}  {}", n + 1, text.replace('\n', "\n      ")));
+        }
+        Status::Done
     }
 
     fn something_defined(&self, span: Span) -> Result<(), Box<Diagnostic>> {
@@ -139,16 +115,23 @@ impl Prompt {
         Ok(())
     }
 
-    fn show_plan(&mut self, front: &mut dyn Front) -> Status {
-        let Some(plan) = self.session.plan(front) else { return Status::Script };
+    /// `plan`.
+    pub(super) fn show_plan(
+        &mut self,
+        argument: Spanned<&str>,
+        front: &mut dyn Front,
+    ) -> Result<Status, Box<Diagnostic>> {
+        self.something_defined(argument.span)?;
+        let Some(plan) = self.session.plan(front) else { return Ok(Status::Script) };
         let Some(sets) = crate::measure::trees(&plan, self.session.runner.settings.layout_seed, front) else {
-            return Status::Refused;
+            return Ok(Status::Refused);
         };
         front.line(plan::dump(&plan, &sets).trim_end());
-        Status::Done
+        Ok(Status::Done)
     }
 
-    fn show_variables(&self, front: &mut dyn Front) {
+    /// `vars`.
+    pub(super) fn show_variables(&self, front: &mut dyn Front) -> Status {
         let columns =
             [("name", Align::Left), ("value", Align::Left), ("set by", Align::Left), ("otherwise", Align::Left)];
         let mut table = Table::new(columns);
@@ -179,9 +162,10 @@ impl Prompt {
             table.row([format!("${}", binding.name), value, by, otherwise]);
         }
         front.line(table.render().trim_end());
+        Status::Done
     }
 
-    fn unset(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn unset(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let name = argument.node.trim_start_matches('$');
         if name.is_empty() {
             return Err(bad(argument.span, "unset $NAME"));
@@ -212,7 +196,7 @@ impl Prompt {
     }
 
     /// Reads what was loaded again, with the words of the prompt kept. What can't be read leaves everything as it was.
-    fn reload(&mut self, front: &mut dyn Front) -> Status {
+    pub(super) fn reload(&mut self, front: &mut dyn Front) -> Status {
         let names: Vec<String> = self.session.loaded.texts.iter().map(|(name, _)| name.clone()).collect();
         if names.is_empty() {
             front.error(None, "nothing was loaded yet", Some("`load NAME` loads a script or a personality"));
@@ -279,7 +263,7 @@ impl Prompt {
         }
     }
 
-    fn repeat(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn repeat(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let times = count(argument, 1, "repeat [TIMES]")?;
         let Some(time) = self.session.options.last else {
             front.error(None, "there was no run yet", Some("`run SECONDS` makes one"));
@@ -297,7 +281,7 @@ impl Prompt {
         Ok(Status::Done)
     }
 
-    fn save(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn save(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let path = PathBuf::from(file_name(argument)?);
         let results = beside(&path);
         // What the command itself wrote may be replaced; behind a link the file that it names.
@@ -344,7 +328,7 @@ impl Prompt {
         Ok(Status::Done)
     }
 
-    fn source(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn source(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let name = unquoted(argument.node);
         if name.is_empty() {
             return Err(bad(argument.span, "source FILE"));
@@ -370,7 +354,7 @@ impl Prompt {
         Ok(worst)
     }
 
-    fn clear(&mut self, front: &mut dyn Front) -> Status {
+    pub(super) fn clear(&mut self, front: &mut dyn Front) -> Status {
         // The trees stay for what is defined next; the next run lets go of those that it does not need.
         let status = self.session.shutdown_processes(front);
         self.session.definitions = Definitions::default();

@@ -7,7 +7,6 @@
 pub mod attrs;
 pub mod commands;
 pub mod dialect;
-pub mod prompt;
 pub mod words;
 
 pub use dialect::Dialect;

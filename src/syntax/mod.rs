@@ -17,7 +17,6 @@ mod parse;
 mod layout;
 mod print;
 mod prompt;
-mod split;
 mod token;
 
 pub use fmt::format;
@@ -26,5 +25,4 @@ pub use nest::{Node, nest};
 pub use parse::{parse, without_follow_ons};
 pub use print::{print, print_tokens};
 pub use prompt::is_incomplete;
-pub use split::{Splitter, StatementText, statements};
 pub use token::Token;

@@ -61,7 +61,7 @@ impl Token {
     }
 
     /// Whether what follows it belongs to the same statement, whatever it is.
-    pub(super) fn joins(&self) -> bool {
+    pub(crate) fn joins(&self) -> bool {
         use Token::{Comma, Equals, Operator, ParenOpen, RowOpen, TableOpen};
         matches!(self, Equals | Comma | ParenOpen | Operator(_) | TableOpen | RowOpen)
     }

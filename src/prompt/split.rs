@@ -4,28 +4,26 @@
 //! inside of one. Where a brace or bracket is not closed, a word that can't stand there ends the statement: the rest of the text
 //! is not swallowed by it. Deliberately absent: what is right; that is for the parser.
 
-use super::lexer::lex;
-use super::prompt::is_incomplete;
-use super::token::Token;
+use super::table::prompt_command;
 use crate::source::FileId;
-use crate::spec::prompt::prompt_command;
 use crate::spec::words::statement_word;
+use crate::syntax::{Token, is_incomplete, lex};
 
 /// Words that are nothing without the word that follows, even on the next line.
 const HUNGRY: &[&str] = &["define", "load", "create", "shutdown", "set", "enable", "foreach"];
 
 /// A statement, or what looks like one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StatementText {
+pub(super) struct StatementText {
     /// Its lines.
-    pub text: String,
+    pub(super) text: String,
     /// The number of the first one, from 1.
-    pub line: u32,
+    pub(super) line: u32,
 }
 
 /// Cuts a text that comes line by line.
 #[derive(Debug, Default)]
-pub struct Splitter {
+pub(super) struct Splitter {
     /// Lines taken in so far.
     lines: u32,
     held: String,
@@ -43,12 +41,12 @@ pub struct Splitter {
 
 impl Splitter {
     /// One that has seen nothing.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::default()
     }
 
     /// Takes in a line, without its end. Returns what is known to be whole because of it: at most two pieces.
-    pub fn line(&mut self, line: &str) -> Vec<StatementText> {
+    pub(super) fn line(&mut self, line: &str) -> Vec<StatementText> {
         self.lines += 1;
         let mut whole = Vec::new();
         if self.open_string {
@@ -91,7 +89,7 @@ impl Splitter {
     }
 
     /// The rest of the text, whole or not.
-    pub fn finish(&mut self) -> Option<StatementText> {
+    pub(super) fn finish(&mut self) -> Option<StatementText> {
         let lines = self.lines;
         let Self { held, begins, .. } = std::mem::take(self);
         self.lines = lines;
@@ -99,7 +97,7 @@ impl Splitter {
     }
 
     /// Whether what is held could be run as it stands.
-    pub fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         !self.held.is_empty() && self.braces == 0 && !self.open_string && !is_incomplete(&self.held)
     }
 
@@ -171,7 +169,7 @@ impl Splitter {
 }
 
 /// The statements of a whole text.
-pub fn statements(text: &str) -> Vec<StatementText> {
+pub(super) fn statements(text: &str) -> Vec<StatementText> {
     let mut splitter = Splitter::new();
     let mut texts: Vec<StatementText> = text.lines().flat_map(|line| splitter.line(line)).collect();
     texts.extend(splitter.finish());

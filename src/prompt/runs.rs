@@ -1,0 +1,71 @@
+//! `runs`: every run of the session in a line, so that it is seen which ones to compare.
+
+use super::compare::differing;
+use super::table::{Argument, PromptCommand};
+use crate::result::Run;
+use crate::session::{Front, Status};
+use crate::util::count::measured;
+use crate::util::duration::latency;
+use crate::util::table::{Align, Table};
+
+pub(super) const RUNS: PromptCommand = PromptCommand::new(
+    ["runs", "runs", "lists the runs of this session: their results, and the variables that differ", "runs"],
+    Argument::Nothing,
+    |prompt, _, front| Ok(show(&prompt.session.runner.document.runs, front)),
+);
+
+fn show(runs: &[Run], front: &mut dyn Front) -> Status {
+    if runs.is_empty() {
+        front.note("nothing was measured yet");
+    } else {
+        front.line(&listed(runs));
+    }
+    Status::Done
+}
+
+fn listed(runs: &[Run]) -> String {
+    let figures = ["run", "ended", "seconds", "ops/s", "MiB/s", "mean latency", "p99"];
+    let names: Vec<String> = differing(runs).into_iter().map(|name| format!("${name}")).collect();
+    let columns = figures.iter().copied().chain(names.iter().map(String::as_str));
+    let mut table = Table::new(columns.map(|name| (name, Align::Right)));
+    for (n, run) in runs.iter().enumerate() {
+        let summary = &run.summary;
+        let cells = [
+            (n + 1).to_string(),
+            run.state.name().to_owned(),
+            format!("{:.1}", run.measured_seconds),
+            measured(summary.ops_per_s),
+            measured(summary.mib_per_s),
+            summary.latency_ns.mean.map_or("-".to_owned(), latency),
+            summary.latency_ns.p99.map_or("-".to_owned(), |ns| latency(ns as f64)),
+        ];
+        let values = names.iter().map(|name| match run.variables.get(&name[1..]) {
+            None => "-".to_owned(),
+            Some(value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        });
+        table.row(cells.into_iter().chain(values));
+    }
+    table.render().trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listed;
+    use crate::result::fixture::fixture;
+
+    #[test]
+    fn each_run_is_a_line_with_what_is_different_about_it() {
+        let mut first = fixture().runs.remove(0);
+        first.variables.insert("same".to_owned(), 1.into());
+        first.variables.insert("n".to_owned(), 7.into());
+        let mut second = first.clone();
+        second.variables.insert("n".to_owned(), 13.into());
+        second.summary.ops_per_s = 12345.0;
+        let text = listed(&[first, second]);
+        let lines: Vec<&str> = text.lines().filter(|line| line.chars().any(char::is_alphanumeric)).collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[0].ends_with("$n") && !text.contains("$same"), "{text}");
+        assert!(lines[1].trim_start().starts_with('1') && lines[1].ends_with(" 7"), "{text}");
+        assert!(lines[2].contains("12") && lines[2].ends_with("13"), "{text}");
+    }
+}
