@@ -18,6 +18,7 @@ pub mod stats;
 pub mod engine;
 pub mod fileset;
 pub mod disk;
+pub mod exec;
 pub mod flowop;
 pub mod plan;
 pub mod runtime;

@@ -1,7 +1,7 @@
 //! The attributes of one flowop with their values, as lowering asks for them.
 
 use crate::diag::{Code, Diagnostic};
-use crate::flowop::slots::{MAX_FD, SlotRule};
+use crate::exec::slots::{MAX_FD, SlotRule};
 use crate::model::ModelValue;
 use crate::random::Quantity;
 use crate::source::Span;

@@ -4,7 +4,8 @@ use super::args::Args;
 use super::meta::{by_name, named_file, open_slot};
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest};
-use super::{Build, BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless};
+use super::{Build, BuiltOp, Effects, FlowopEntry, Stateless};
+use crate::exec::{OpCx, Outcome};
 use crate::os::Errno;
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -152,7 +153,7 @@ impl Stateless for SetAttr {
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         if let Some((handle, file)) = open_slot(&self.file, cx) {
             cx.begin();
-            return match cx.engine.touch_open(&handle) {
+            return match cx.env.engine.touch_open(&handle) {
                 Ok(()) => cx.end(0),
                 Err(errno) => cx.failed("setting the times failed", errno, file),
             };
@@ -187,7 +188,7 @@ impl Stateless for StatFs {
         let set = cx.any_part(self.set);
         let result = cx.dir(set, 0).and_then(|root| {
             cx.begin();
-            cx.engine.statfs(root)
+            cx.env.engine.statfs(root)
         });
         match result {
             Ok(()) => cx.end(0),
@@ -223,21 +224,21 @@ impl Stateless for Xattr {
             Err(outcome) => return outcome,
         };
         let len = self.size.draw(&mut cx.rng);
-        let range = if self.set { cx.buffer.data(len) } else { cx.buffer.place(len) };
+        let range = if self.set { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
         let Some(range) = range else { return small_buffer(cx, len) };
         let Some(handle) = cx.handle(slot).copied() else { return Outcome::Over };
         cx.begin();
         let result = if self.set {
-            cx.engine.set_xattr(&handle, XATTR, cx.buffer.get(range)).map(|()| 0)
+            cx.env.engine.set_xattr(&handle, XATTR, cx.io.buffer.get(range)).map(|()| 0)
         } else {
-            cx.engine.get_xattr(&handle, XATTR, cx.buffer.get_mut(range))
+            cx.env.engine.get_xattr(&handle, XATTR, cx.io.buffer.get_mut(range))
         };
         match result {
             // Nor is it an error that there is none, or that the one there is does not fit.
             Ok(_) => cx.end(0),
             Err(Errno::NODATA | Errno::RANGE) if !self.set => cx.end(0),
             Err(errno) => {
-                let file = cx.slots.get(slot).file;
+                let file = cx.io.slots.get(slot).file;
                 cx.failed(if self.set { "setxattr failed" } else { "getxattr failed" }, errno, file)
             }
         }

@@ -1,7 +1,8 @@
 //! `hog`, `delay`, `print`, `testrandvar`: what an application does besides I/O.
 
 use super::args::Args;
-use super::{At, Build, BuiltOp, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, Build, BuiltOp, FlowopEntry, Op, Stateless, Step};
+use crate::exec::{OpCx, Outcome};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -95,7 +96,7 @@ impl Step for HogStep {
             let now = left.min(SLICE);
             crate::os::burn(&mut self.byte, now);
             left -= now;
-            if left > 0 && cx.gate.is_stopped() {
+            if left > 0 && cx.env.gate.is_stopped() {
                 return Outcome::Over;
             }
         }
@@ -132,8 +133,8 @@ impl Stateless for Delay {
         let seconds = self.value.draw(&mut cx.rng);
         cx.begin();
         let ns = seconds.saturating_mul(1_000_000_000).saturating_add(self.fraction_ns);
-        let until = cx.clock.raw().saturating_add(cx.clock.ticks(ns));
-        if cx.gate.sleep_until(cx.clock, until) { Outcome::Over } else { cx.end(0) }
+        let until = cx.env.clock.raw().saturating_add(cx.env.clock.ticks(ns));
+        if cx.env.gate.sleep_until(cx.env.clock, until) { Outcome::Over } else { cx.end(0) }
     }
 }
 

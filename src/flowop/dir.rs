@@ -1,8 +1,9 @@
 //! `makedir`, `removedir`, `listdir`, `listdirplus`: the set's empty directories, and the names in any directory.
 
 use super::args::Args;
-use super::slots::FileRef;
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step, UnitKind};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
+use crate::exec::slots::FileRef;
+use crate::exec::{OpCx, Outcome, UnitKind};
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -100,22 +101,22 @@ impl Stateless for Leaf {
             Ok(leaf) => leaf,
             Err(outcome) => return outcome,
         };
-        let tree = &cx.views[set].set.tree;
+        let tree = &cx.files.views[set].set.tree;
         let name = tree.leafdir_name(index);
         let above = tree.dir_of_leafdir(index);
         let result = cx.dir(set, above).and_then(|dir| {
             cx.begin();
-            if self.make { cx.engine.mkdir(dir, name.as_c()) } else { cx.engine.rmdir(dir, name.as_c()) }
+            if self.make { cx.env.engine.mkdir(dir, name.as_c()) } else { cx.env.engine.rmdir(dir, name.as_c()) }
         });
         match result {
             Ok(()) => {
                 let outcome = cx.end(0);
-                cx.views[set].set.state.leafdirs.set_exists(index, self.make);
+                cx.files.views[set].set.state.leafdirs.set_exists(index, self.make);
                 cx.restamp();
                 outcome
             }
             Err(errno) => {
-                cx.views[set].set.state.leafdirs.release(index);
+                cx.files.views[set].set.state.leafdirs.release(index);
                 cx.leaf_failed(if self.make { "mkdir failed" } else { "rmdir failed" }, errno, FileRef { set, index })
             }
         }
@@ -160,13 +161,13 @@ impl Step for ListStep {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         cx.restamp();
         let set = cx.any_part(self.set);
-        let dir = cx.views[set].set.state.next_dir();
+        let dir = cx.files.views[set].set.state.next_dir();
         let result = cx.dir(set, dir).and_then(|fd| {
             cx.begin();
             if self.plus {
-                cx.engine.list_plus(fd, c".", &mut self.buf)
+                cx.env.engine.list_plus(fd, c".", &mut self.buf)
             } else {
-                cx.engine.list(fd, c".", &mut self.buf)
+                cx.env.engine.list(fd, c".", &mut self.buf)
             }
         });
         match result {

@@ -1,8 +1,9 @@
 //! `finishoncount`, `finishonbytes`: a thread ends when enough is done; and the counters that they and the limiters look at.
 
 use super::args::Args;
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Peer, Step};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, Peer, Step};
 use crate::diag::{Code, Diagnostic};
+use crate::exec::{OpCx, Outcome};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
 
@@ -124,7 +125,7 @@ impl Counter {
 
     pub(super) fn ops(&self, cx: &OpCx<'_>) -> u64 {
         match self {
-            Self::Targets(cells) => cells.iter().map(|c| cx.stats.cell(*c).ops()).sum(),
+            Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).ops()).sum(),
             Self::Totals { io_only: true, peers } => {
                 peers.iter().map(|p| p.io.iter().map(|c| p.stats.cell(*c).ops()).sum::<u64>()).sum()
             }
@@ -134,7 +135,7 @@ impl Counter {
 
     pub(super) fn bytes(&self, cx: &OpCx<'_>) -> u64 {
         match self {
-            Self::Targets(cells) => cells.iter().map(|c| cx.stats.cell(*c).bytes()).sum(),
+            Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).bytes()).sum(),
             Self::Totals { peers, .. } => peers.iter().map(|p| p.stats.total_bytes()).sum(),
         }
     }

@@ -5,8 +5,9 @@
 //! slowest. See `sync::Semaphore` for the protocol.
 
 use super::args::Args;
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, SemPair, Step};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, SemPair, Step};
 use crate::diag::{Code, Diagnostic};
+use crate::exec::{OpCx, Outcome};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use crate::sync::{Latch, Stopped};

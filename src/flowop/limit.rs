@@ -5,7 +5,8 @@
 
 use super::args::Args;
 use super::finish::Counter;
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
+use crate::exec::{OpCx, Outcome};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use crate::sync::Claim;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl Stateless for EventLimit {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        if !cx.events.is_on() {
+        if !cx.env.events.is_on() {
             return Outcome::Ok;
         }
         pay(cx, 1)
@@ -92,7 +93,7 @@ impl Stateless for EventLimit {
 
 fn pay(cx: &mut OpCx<'_>, events: u64) -> Outcome {
     cx.begin();
-    match cx.events.claim(events) {
+    match cx.env.events.claim(events) {
         Claim::Paid => cx.end(0),
         Claim::Unlimited => Outcome::Ok,
         Claim::Stopped => Outcome::Over,
@@ -140,7 +141,7 @@ struct LimitStep {
 impl Step for LimitStep {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        if !cx.events.is_on() {
+        if !cx.env.events.is_on() {
             // What is done without a limit is never billed.
             self.seen = None;
             return Outcome::Ok;

@@ -8,8 +8,9 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, workingset};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Step};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step};
 use crate::diag::{Code, Diagnostic};
+use crate::exec::{OpCx, Outcome};
 use crate::os::Errno;
 use crate::os::mapped::FileMap;
 use crate::random::{self, Quantity};
@@ -135,7 +136,7 @@ impl Step for MappedStep<'_> {
             Ok(offset) => offset.unwrap_or(0),
             Err(outcome) => return outcome,
         };
-        let range = if self.op.write { cx.buffer.data(len) } else { cx.buffer.place(len) };
+        let range = if self.op.write { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
         let Some(range) = range else { return small_buffer(cx, len) };
         cx.begin();
         match self.copy(cx, slot, offset, range) {
@@ -143,7 +144,7 @@ impl Step for MappedStep<'_> {
             Err(errno) => {
                 // A page that was replaced by zeros must not be seen again.
                 self.map = None;
-                let file = cx.slots.get(slot).file;
+                let file = cx.io.slots.get(slot).file;
                 cx.failed(if self.op.write { "mapped write failed" } else { "mapped read failed" }, errno, file)
             }
         }
@@ -153,7 +154,7 @@ impl Step for MappedStep<'_> {
 impl MappedStep<'_> {
     #[inline]
     fn copy(&mut self, cx: &mut OpCx<'_>, slot: usize, offset: u64, range: Range<usize>) -> Result<u64, Errno> {
-        let opening = cx.slots.get(slot).opening;
+        let opening = cx.io.slots.get(slot).opening;
         let end = offset + range.len() as u64;
         let held = match self.map.take() {
             Some(held) if held.opening == opening && held.len >= end => held,
@@ -166,8 +167,8 @@ impl MappedStep<'_> {
         let n = range.len().min(held.len.saturating_sub(offset) as usize);
         let range = range.start..range.start + n;
         match &mut held.map {
-            Some(map) if self.op.write => map.write(offset, cx.buffer.get(range))?,
-            Some(map) => map.read(offset, cx.buffer.get_mut(range))?,
+            Some(map) if self.op.write => map.write(offset, cx.io.buffer.get(range))?,
+            Some(map) => map.read(offset, cx.io.buffer.get_mut(range))?,
             None => {}
         }
         Ok(n as u64)
@@ -176,8 +177,8 @@ impl MappedStep<'_> {
     /// Maps the file in the slot, for a write as long as it needs to be.
     #[cold]
     fn map(&self, cx: &mut OpCx<'_>, slot: usize, end: u64) -> Result<Held, Errno> {
-        let engine = cx.engine;
-        let (opening, nominal) = (cx.slots.get(slot).opening, cx.slots.get(slot).nominal);
+        let engine = cx.env.engine;
+        let (opening, nominal) = (cx.io.slots.get(slot).opening, cx.io.slots.get(slot).nominal);
         let handle = cx.handle(slot).ok_or(Errno::BADF)?;
         let mut len = engine.stat_open(handle)?.size;
         let mut calls = 2;

@@ -1,11 +1,12 @@
 //! `deletefile`, `statfile`: files by their names.
 
 use super::args::Args;
-use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
+use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
+use crate::exec::slots::FileRef;
+use crate::exec::{OpCx, Outcome, UnitKind};
 use crate::fileset::{Name, Want};
 use crate::os::{Errno, Fd};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -66,8 +67,8 @@ pub(super) fn named_file(args: &Args<'_>) -> Result<FileUse, Diagnostic> {
 
 /// The open file in the slot that a flowop names, if there is one.
 pub(super) fn open_slot(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
-    cx.slots.note(file.slot.fd);
-    let slot = cx.slots.get(file.slot.fd);
+    cx.io.slots.note(file.slot.fd);
+    let slot = cx.io.slots.get(file.slot.fd);
     slot.handle.filter(|_| file.slot.fd > 0).map(|handle| (handle, slot.file))
 }
 
@@ -93,17 +94,17 @@ pub(super) fn by_name<const CHANGES: bool>(
         Err(outcome) => outcome,
         Ok(dir) => {
             if CHANGES && let Err(outcome) = cx.own_name(file, dir, name.as_c()) {
-                cx.views[file.set].set.state.release(file.index);
+                cx.files.views[file.set].set.state.release(file.index);
                 return outcome;
             }
             cx.begin();
-            match call(cx.engine, dir, name.as_c()) {
+            match call(cx.env.engine, dir, name.as_c()) {
                 Ok(bytes) => cx.end_here(bytes),
                 Err(errno) => cx.failed(what, errno, Some(file)),
             }
         }
     };
-    cx.views[file.set].set.state.release(file.index);
+    cx.files.views[file.set].set.state.release(file.index);
     outcome
 }
 
@@ -127,20 +128,20 @@ impl Stateless for Delete {
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         // The slot's file, open or not, if a slot is named and remembers one.
-        let named = if self.file.slot.fd > 0 { cx.slots.get(self.file.slot.fd).file } else { None };
+        let named = if self.file.slot.fd > 0 { cx.io.slots.get(self.file.slot.fd).file } else { None };
         let held = match named.map(|f| cx.hold_existing(f)) {
             None => None,
             Some(Ok(true)) => named,
             Some(Ok(false)) => {
                 // Gone by another's hand: nothing is left to do, and no other file is to go instead.
-                cx.slots.get_mut(self.file.slot.fd).file = None;
+                cx.io.slots.get_mut(self.file.slot.fd).file = None;
                 return Outcome::Ok;
             }
             Some(Err(outcome)) => return outcome,
         };
         let file = if let Some(file) = held {
             cx.restamp();
-            cx.slots.get_mut(self.file.slot.fd).file = None;
+            cx.io.slots.get_mut(self.file.slot.fd).file = None;
             file
         } else {
             let Some(set) = &self.file.set else {
@@ -157,24 +158,24 @@ impl Stateless for Delete {
         let dir = match cx.locate_as(file, &mut name) {
             Ok(dir) => dir,
             Err(outcome) => {
-                cx.views[file.set].set.state.release(file.index);
+                cx.files.views[file.set].set.state.release(file.index);
                 return outcome;
             }
         };
         if let Err(outcome) = cx.own_name(file, dir, name.as_c()) {
-            cx.views[file.set].set.state.release(file.index);
+            cx.files.views[file.set].set.state.release(file.index);
             return outcome;
         }
         cx.begin();
-        match cx.engine.unlink(dir, name.as_c()) {
+        match cx.env.engine.unlink(dir, name.as_c()) {
             Ok(()) => {
                 let outcome = cx.end(0);
-                cx.views[file.set].set.state.set_exists(file.index, false);
+                cx.files.views[file.set].set.state.set_exists(file.index, false);
                 cx.restamp();
                 outcome
             }
             Err(errno) => {
-                cx.views[file.set].set.state.release(file.index);
+                cx.files.views[file.set].set.state.release(file.index);
                 cx.failed("unlink failed", errno, Some(file))
             }
         }
@@ -203,7 +204,7 @@ impl Stateless for StatFile {
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         if let Some((handle, file)) = open_slot(&self.file, cx) {
             cx.begin();
-            return match cx.engine.stat_open(&handle) {
+            return match cx.env.engine.stat_open(&handle) {
                 Ok(_) => cx.end(0),
                 Err(errno) => cx.failed("fstat failed", errno, file),
             };

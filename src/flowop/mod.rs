@@ -2,16 +2,12 @@
 //!
 //! A family file holds an entry for each of its flowops ([`FlowopEntry`]: descriptor and constructor), and the operations
 //! themselves. A new flowop is an entry in its family's file; a new family is one line in [`FAMILIES`] more.
-//! Deliberately absent: threads, and how flowops follow one another. An operation meets its thread in [`OpCx`].
+//! Deliberately absent: threads, and how flowops follow one another. An operation meets its thread in
+//! [`OpCx`].
 //!
 //! Nothing in `run` allocates, locks, formats or looks up a name; the first error may.
 
 pub mod args;
-pub mod buffer;
-pub mod cx;
-pub mod messages;
-pub mod slots;
-pub mod stream;
 
 mod aio;
 mod attr;
@@ -26,7 +22,6 @@ mod meta;
 mod names;
 mod open;
 mod read;
-mod short;
 mod space;
 mod sync;
 mod transfer;
@@ -34,9 +29,9 @@ mod whole;
 mod write;
 
 pub use args::{Args, SetInfo, TargetInfo, World};
-pub use cx::{OpCx, Starvation, View};
 
 use crate::diag::{Code, Diagnostic};
+use crate::exec::{Aio, OpCx, Outcome, UnitKind};
 use crate::fileset::Want;
 use crate::random::Quantity;
 use crate::spec::{Flowop, SpecTable};
@@ -178,40 +173,6 @@ impl<T: Stateless> Step for &T {
     }
 }
 
-/// What came of running a step.
-#[derive(Debug)]
-pub enum Outcome {
-    /// Done, counted, go on.
-    Ok,
-    /// The run is over: the step ended late, or gave up waiting.
-    Over,
-    /// No file is left that it could work on, and nothing in the plan makes one.
-    Exhausted,
-    /// All that is left are files that only starved threads could make.
-    Stuck(Box<OpFailure>),
-    /// A `finishoncount` or `finishonbytes` was reached.
-    Finished,
-    /// It failed.
-    Failed(Box<OpFailure>),
-    /// Something that is not the set's own stands where it would have worked: the run ends, however errors are taken.
-    Refused(Box<OpFailure>),
-}
-
-/// Why a step failed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OpFailure {
-    /// What was tried, with its outcome: `open failed`, `slot 3 is already open`.
-    pub what: String,
-    /// The file, if there was one.
-    pub path: Option<String>,
-    /// The error number, if a call gave one.
-    pub errno: Option<i32>,
-    /// What to do.
-    pub help: String,
-    /// Another flowop of the thread whose failure it is, by its place there: an asynchronous one that is heard of now.
-    pub of: Option<usize>,
-}
-
 /// What a thread's threads-to-be must know when a step is made for it.
 #[derive(Debug)]
 pub struct At<'a> {
@@ -244,8 +205,6 @@ pub struct SemPair {
     /// Posts that may still come before blocking ones wait.
     pub high: Semaphore,
 }
-
-pub use aio::{Aio, AioHow, Outstanding, Pool as AioPool};
 
 /// What a step needs from its thread, and what it does to file sets.
 #[derive(Clone, Debug, Default)]
@@ -291,13 +250,4 @@ pub enum Unit {
     FileSize,
     /// Nothing: it is any number of bytes.
     Byte,
-}
-
-/// Files, or the empty directories of `leafdirs`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum UnitKind {
-    /// Files.
-    File,
-    /// Empty directories.
-    LeafDir,
 }

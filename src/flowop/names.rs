@@ -6,11 +6,12 @@
 //! directory, so that a link in a tree of ours can be told from a stranger's; nothing here ever follows one.
 
 use super::args::Args;
-use super::cx::PickBy;
 use super::meta::by_name;
-use super::slots::FileRef;
 use super::transfer::FileUse;
-use super::{Build, BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
+use super::{Build, BuiltOp, Effects, FlowopEntry, Stateless};
+use crate::exec::PickBy;
+use crate::exec::slots::FileRef;
+use crate::exec::{OpCx, Outcome, UnitKind};
 use crate::fileset::Want;
 use crate::os::Errno;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -110,7 +111,7 @@ impl Stateless for Move {
             Err(outcome) => return outcome,
         };
         let done = self.call(cx, taken, free);
-        let state = &cx.views[free.set].set.state;
+        let state = &cx.files.views[free.set].set.state;
         if done.is_ok() {
             state.set_exists(free.index, true);
         } else {
@@ -132,7 +133,7 @@ impl Move {
     /// `Ok` if the names have changed.
     fn call(&self, cx: &mut OpCx<'_>, taken: FileRef, free: FileRef) -> Result<Outcome, Outcome> {
         let set = taken.set;
-        let tree = &cx.views[set].set.tree;
+        let tree = &cx.files.views[set].set.tree;
         let (old, new) = (tree.name(taken.index), tree.name(free.index));
         let (old_dir, new_dir) = (tree.dir_of(taken.index), tree.dir_of(free.index));
         let dirs = cx.dir_pair(set, old_dir, new_dir);
@@ -144,7 +145,7 @@ impl Move {
             return Err(outcome);
         }
         cx.begin();
-        let engine = cx.engine;
+        let engine = cx.env.engine;
         let done = if self.link {
             engine.link(from, old.as_c(), to, new.as_c())
         } else {
@@ -180,26 +181,26 @@ impl Stateless for Symlink {
             Ok(file) => file,
             Err(outcome) => return outcome,
         };
-        let tree = &cx.views[set].set.tree;
+        let tree = &cx.files.views[set].set.tree;
         let here = tree.files_in(tree.dir_of(index));
         let next = if index + 1 < here.end { index + 1 } else { here.start };
         let text = tree.name(next);
         let (dir, name) = match cx.locate(file) {
             Ok(found) => found,
             Err(outcome) => {
-                cx.views[set].set.state.release(index);
+                cx.files.views[set].set.state.release(index);
                 return outcome;
             }
         };
         cx.begin();
-        let outcome = match cx.engine.symlink(text.as_c(), dir, name.as_c()) {
+        let outcome = match cx.env.engine.symlink(text.as_c(), dir, name.as_c()) {
             Ok(()) => {
                 let outcome = cx.end(0);
-                cx.views[set].set.state.set_exists(index, true);
+                cx.files.views[set].set.state.set_exists(index, true);
                 outcome
             }
             Err(errno) => {
-                cx.views[set].set.state.release(index);
+                cx.files.views[set].set.state.release(index);
                 cx.failed("symlink failed", errno, Some(file))
             }
         };

@@ -2,7 +2,8 @@
 
 use super::args::Args;
 use super::transfer::FileUse;
-use super::{BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless, UnitKind};
+use super::{BuiltOp, Effects, FlowopEntry, Stateless};
+use crate::exec::{OpCx, Outcome, UnitKind};
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use rustix::fs::OFlags;
@@ -88,8 +89,8 @@ impl Stateless for OpenOp {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = cx.slots.choose(&self.file.slot);
-        if cx.slots.get(slot).handle.is_some() {
+        let slot = cx.io.slots.choose(&self.file.slot);
+        if cx.io.slots.get(slot).handle.is_some() {
             return cx.misuse(
                 format!("slot {slot} is opened without having been closed"),
                 "close it first, or use another `fd=`",
@@ -110,11 +111,11 @@ impl Stateless for OpenOp {
         let outcome = match opened {
             Ok(()) => cx.end(0),
             Err(outcome) => {
-                cx.views[file.set].set.state.release(file.index);
+                cx.files.views[file.set].set.state.release(file.index);
                 return outcome;
             }
         };
-        let state = &cx.views[file.set].set.state;
+        let state = &cx.files.views[file.set].set.state;
         if self.create {
             state.set_exists(file.index, true);
             cx.restamp();
@@ -145,26 +146,26 @@ impl Stateless for Close {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = cx.slots.choose(&self.file.slot);
+        let slot = cx.io.slots.choose(&self.file.slot);
         let mut drained = Ok(());
-        if cx.aio.is_some() {
+        if cx.io.aio.is_some() {
             // No operation may still be on its way to a descriptor that is closed. What went wrong with one does not keep it open.
             cx.restamp();
-            drained = super::aio::let_go(cx, slot);
+            drained = crate::exec::aio::let_go(cx, slot);
         }
         cx.begin();
-        if let Err(errno) = super::buffered::flush(cx, slot) {
-            let file = cx.slots.get(slot).file;
+        if let Err(errno) = cx.flush_buffer(slot) {
+            let file = cx.io.slots.get(slot).file;
             return cx.failed("write failed", errno, file);
         }
-        let Some(handle) = cx.slots.get_mut(slot).handle.take() else {
+        let Some(handle) = cx.io.slots.get_mut(slot).handle.take() else {
             return cx.misuse(
                 format!("slot {slot} is closed, and was closed before"),
                 "open it first: a `closefile` needs an `openfile` or `createfile` before it",
             );
         };
-        if let Err(errno) = cx.engine.close(handle) {
-            let file = cx.slots.get(slot).file;
+        if let Err(errno) = cx.env.engine.close(handle) {
+            let file = cx.io.slots.get(slot).file;
             return cx.failed("close failed", errno, file);
         }
         let closed = cx.end(0);

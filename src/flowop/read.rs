@@ -2,7 +2,8 @@
 
 use super::args::Args;
 use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Step, short};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step};
+use crate::exec::{OpCx, Outcome, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -103,10 +104,10 @@ impl ReadStep {
     fn again(&mut self, cx: &mut OpCx<'_>) -> Option<Outcome> {
         let known = self.target.known.as_mut()?;
         cx.begin();
-        let offset = known.aim(&mut cx.slots, &mut cx.rng)?;
-        let buf = cx.buffer.slice(known.len)?;
-        cx.last_offset = offset;
-        Some(match cx.engine.pread(&mut known.handle, buf, offset) {
+        let offset = known.aim(&mut cx.io.slots, &mut cx.rng)?;
+        let buf = cx.io.buffer.slice(known.len)?;
+        cx.io.last_offset = offset;
+        Some(match cx.env.engine.pread(&mut known.handle, buf, offset) {
             Ok(n) if n as u64 == known.len => cx.end_here(n as u64),
             Ok(n) => {
                 let (slot, len) = (known.slot, known.len);
@@ -122,15 +123,15 @@ impl ReadStep {
             Ok(aim) => aim,
             Err(outcome) => return outcome,
         };
-        let Some(range) = cx.buffer.place(len) else { return small_buffer(cx, len) };
+        let Some(range) = cx.io.buffer.place(len) else { return small_buffer(cx, len) };
         cx.begin();
-        let buf = cx.buffer.get_mut(range.clone());
-        let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+        let buf = cx.io.buffer.get_mut(range.clone());
+        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
         let result = match offset {
-            Some(offset) => cx.engine.pread(handle, buf, offset),
+            Some(offset) => cx.env.engine.pread(handle, buf, offset),
             None => {
-                cx.last_offset = handle.position;
-                cx.engine.read(handle, buf)
+                cx.io.last_offset = handle.position;
+                cx.env.engine.read(handle, buf)
             }
         };
         match result {
@@ -154,19 +155,19 @@ fn end_short(cx: &mut OpCx<'_>, slot: usize, len: u64, offset: Option<u64>, done
 /// At the end of the file: back to its start. The read that only found the end is no operation.
 #[cold]
 fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Outcome {
-    let engine = cx.engine;
+    let engine = cx.env.engine;
     let Some(handle) = cx.handle(slot) else { return Outcome::Over };
     if let Err(errno) = engine.seek(handle, 0) {
         return fail(cx, slot, errno);
     }
     cx.cell().add_calls(2);
-    cx.last_offset = 0;
+    cx.io.last_offset = 0;
     cx.restamp();
     cx.begin();
     let len = range.len() as u64;
-    let buf = cx.buffer.get_mut(range);
-    let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
-    cx.last_offset = 0;
+    let buf = cx.io.buffer.get_mut(range);
+    let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+    cx.io.last_offset = 0;
     match engine.read(handle, buf) {
         Ok(n) => end_short(cx, slot, len, None, n),
         Err(errno) => fail(cx, slot, errno),
@@ -175,7 +176,7 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Outco
 
 #[cold]
 fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Outcome {
-    let file = cx.slots.get(slot).file;
+    let file = cx.io.slots.get(slot).file;
     cx.failed("read failed", errno, file)
 }
 

@@ -3,8 +3,9 @@
 use super::args::Args;
 use super::sync::on_handle;
 use super::transfer::{FileUse, OffsetSource, Offsets, workingset};
-use super::{At, Build, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, Build, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
+use crate::exec::{OpCx, Outcome};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -230,7 +231,7 @@ struct CopyStep<'r> {
 
 impl Step for CopyStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let source = *cx.slots.get(self.op.source);
+        let source = *cx.io.slots.get(self.op.source);
         let Some(from) = source.handle else {
             let what = format!("slot {}, which is to be copied from, is closed", self.op.source);
             return cx.misuse(what, "open a file there first");
@@ -246,7 +247,7 @@ impl Step for CopyStep<'_> {
                 Err(outcome) => return outcome,
             },
         };
-        let engine = cx.engine;
+        let engine = cx.env.engine;
         cx.begin();
         let (mut done, mut calls) = (0, 0);
         while done < len {

@@ -2,8 +2,9 @@
 
 use super::args::Args;
 use super::transfer::FileUse;
-use super::{BuiltOp, Effects, FlowopEntry, OpCx, Outcome, Stateless};
+use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::engine::{Engine, Handle};
+use crate::exec::{OpCx, Outcome};
 use crate::os::Errno;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -110,8 +111,8 @@ impl Stateless for Sync {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = cx.slots.choose(&self.file.slot);
-        let engine = cx.engine;
+        let slot = cx.io.slots.choose(&self.file.slot);
+        let engine = cx.env.engine;
         cx.begin();
         let Some(handle) = cx.handle(slot) else {
             return cx.misuse(format!("fsync of slot {slot}, which is closed"), "open or write the file first");
@@ -123,7 +124,7 @@ impl Stateless for Sync {
         match result {
             Ok(()) => cx.end(0),
             Err(errno) => {
-                let file = cx.slots.get(slot).file;
+                let file = cx.io.slots.get(slot).file;
                 let what = if matches!(self.kind, SyncKind::All) { "fsync failed" } else { "fdatasync failed" };
                 cx.failed(what, errno, file)
             }
@@ -167,13 +168,13 @@ pub(super) fn on_handle(
     what: &str,
     call: impl FnOnce(&dyn Engine, &mut Handle) -> Result<u64, Errno>,
 ) -> Outcome {
-    let engine = cx.engine;
+    let engine = cx.env.engine;
     cx.begin();
     let Some(handle) = cx.handle(slot) else { return Outcome::Over };
     match call(engine, handle) {
         Ok(bytes) => cx.end(bytes),
         Err(errno) => {
-            let file = cx.slots.get(slot).file;
+            let file = cx.io.slots.get(slot).file;
             cx.failed(what, errno, file)
         }
     }
@@ -200,15 +201,15 @@ impl Stateless for FsyncSet {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let engine = cx.engine;
+        let engine = cx.env.engine;
         let mut any = false;
-        for slot in 0..cx.slots.len() {
-            let state = *cx.slots.get(slot);
-            if state.handle.is_none() || state.file.is_none_or(|f| cx.slots.set_of(f) != self.set) {
+        for slot in 0..cx.io.slots.len() {
+            let state = *cx.io.slots.get(slot);
+            if state.handle.is_none() || state.file.is_none_or(|f| cx.io.slots.set_of(f) != self.set) {
                 continue;
             }
             any = true;
-            cx.slots.note(slot);
+            cx.io.slots.note(slot);
             cx.begin();
             let Some(handle) = cx.handle(slot) else { continue };
             match engine.fsync(handle) {

@@ -1,11 +1,12 @@
 //! What all flowops on open files share: which slot, which file if the slot is closed, and where in the file.
 
 use super::args::{Args, SetInfo};
-use super::cx::PickBy;
-use super::slots::{SlotRule, Slots};
-use super::{Effects, OpCx, Outcome, Unit};
+use super::{Effects, Unit};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Handle;
+use crate::exec::PickBy;
+use crate::exec::slots::{SlotRule, Slots};
+use crate::exec::{OpCx, Outcome};
 use crate::fileset::Want;
 use crate::random::{self, Quantity, Rng};
 use rustix::fs::OFlags;
@@ -100,11 +101,13 @@ impl FileUse {
     /// The slot, opened if it was closed.
     #[inline]
     pub(super) fn ensure(&self, cx: &mut OpCx<'_>) -> Result<usize, Outcome> {
-        let slot = cx.slots.choose(&self.slot);
-        let state = cx.slots.get(slot);
+        let slot = cx.io.slots.choose(&self.slot);
+        let state = cx.io.slots.get(slot);
         if state.handle.is_none() {
             self.open_implicitly(cx, slot)?;
-        } else if self.slot.fd > 0 && self.slot.set.is_some() && state.file.map(|f| cx.slots.set_of(f)) != self.slot.set
+        } else if self.slot.fd > 0
+            && self.slot.set.is_some()
+            && state.file.map(|f| cx.io.slots.set_of(f)) != self.slot.set
         {
             return Err(self.conflict(cx, slot));
         }
@@ -116,20 +119,20 @@ impl FileUse {
             let what = format!("slot {slot} is closed, and the flowop names no file set to open a file of");
             return Err(cx.misuse(what, "open the slot first, or add `filesetname=`"));
         };
-        if self.slot.fd > 0 && cx.slots.get(slot).file.is_some_and(|f| cx.slots.set_of(f) != set.id) {
+        if self.slot.fd > 0 && cx.io.slots.get(slot).file.is_some_and(|f| cx.io.slots.set_of(f) != set.id) {
             return Err(self.conflict(cx, slot));
         }
         let by = self.pick.by(&mut cx.rng);
         let file = cx.pick(set.id, Want::Existing, by, true)?;
         let opened = cx.open(slot, file, self.flags, self.readahead);
-        cx.views[file.set].set.state.release(file.index);
+        cx.files.views[file.set].set.state.release(file.index);
         opened?;
         cx.end_open()
     }
 
     #[cold]
     fn conflict(&self, cx: &mut OpCx<'_>, slot: usize) -> Outcome {
-        let held = cx.slots.get(slot).file.map_or(String::new(), |f| cx.views[f.set].set.spec.name.clone());
+        let held = cx.io.slots.get(slot).file.map_or(String::new(), |f| cx.files.views[f.set].set.spec.name.clone());
         let wanted = self.set.as_ref().map_or("", |s| s.name.as_str());
         cx.misuse(
             format!("slot {slot} conflicts: it holds a file of `{held}`, and the flowop works on `{wanted}`"),
@@ -249,10 +252,10 @@ impl Offsets {
     /// An error if the I/O does not fit.
     #[inline]
     pub(super) fn next(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<Option<u64>, Outcome> {
-        let nominal = cx.slots.get(slot).nominal;
+        let nominal = cx.io.slots.get(slot).nominal;
         let offset = match self.place {
             OffsetSource::Sequential => {
-                cx.last_offset = cx.slots.get(slot).handle.map_or(0, |handle| handle.position);
+                cx.io.last_offset = cx.io.slots.get(slot).handle.map_or(0, |handle| handle.position);
                 return Ok(None);
             }
             OffsetSource::Random { align } => {
@@ -264,7 +267,7 @@ impl Offsets {
             }
             _ => self.walk(cx, slot, len, nominal),
         };
-        cx.last_offset = offset;
+        cx.io.last_offset = offset;
         Ok(Some(offset))
     }
 
@@ -284,7 +287,7 @@ impl Offsets {
     }
 
     fn walk(&self, cx: &mut OpCx<'_>, slot: usize, len: u64, nominal: u64) -> u64 {
-        let last = cx.last_offset;
+        let last = cx.io.last_offset;
         let end = if self.workingset > 0 { self.workingset.min(nominal) } else { nominal };
         let Some(handle) = cx.handle(slot) else { return 0 };
         match self.place {
@@ -399,9 +402,9 @@ impl TransferTarget {
     #[inline]
     pub(super) fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Outcome> {
         if let Some(known) = &mut self.known
-            && let Some(offset) = known.aim(&mut cx.slots, &mut cx.rng)
+            && let Some(offset) = known.aim(&mut cx.io.slots, &mut cx.rng)
         {
-            cx.last_offset = offset;
+            cx.io.last_offset = offset;
             return Ok(Aim { slot: known.slot, offset: Some(offset), len: known.len });
         }
         self.look(cx)
@@ -412,14 +415,14 @@ impl TransferTarget {
         let slot = self.file.ensure(cx)?;
         let len = self.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?;
-        let state = cx.slots.get(slot);
+        let state = cx.io.slots.get(slot);
         if let (OffsetSource::Random { align }, Quantity::Const(_), 0, Some(file), Some(handle)) =
             (&self.offsets.place, &self.iosize, self.file.slot.rotate, state.file, state.handle)
         {
             self.known = Some(KnownSize {
                 slot,
                 handle,
-                version: cx.slots.version(),
+                version: cx.io.slots.version(),
                 set: file.set,
                 nominal: state.nominal,
                 len,

@@ -3,7 +3,8 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest, workingset};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step, Unit, write};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, Unit, write};
+use crate::exec::{OpCx, Outcome};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -95,25 +96,25 @@ impl Stateless for ReadWhole {
             Err(outcome) => return outcome,
         };
         let chunk = match self.iosize.draw(&mut cx.rng) {
-            0 => cx.slots.get(slot).nominal.max(1),
+            0 => cx.io.slots.get(slot).nominal.max(1),
             n => n,
         };
-        let Some(range) = cx.buffer.place(chunk) else { return small_buffer(cx, chunk) };
-        let engine = cx.engine;
+        let Some(range) = cx.io.buffer.place(chunk) else { return small_buffer(cx, chunk) };
+        let engine = cx.env.engine;
         cx.begin();
         let mut calls = 0;
-        let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
         if handle.position != 0 {
             if let Err(errno) = engine.seek(handle, 0) {
                 return fail(cx, slot, errno);
             }
             calls += 1;
         }
-        cx.last_offset = 0;
+        cx.io.last_offset = 0;
         let mut bytes = 0;
         loop {
-            let buf = cx.buffer.get_mut(range.clone());
-            let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+            let buf = cx.io.buffer.get_mut(range.clone());
+            let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
             match engine.read(handle, buf) {
                 Ok(n) => {
                     bytes += n as u64;
@@ -143,7 +144,7 @@ impl Stateless for ReadWhole {
 
 #[cold]
 fn fail(cx: &mut OpCx<'_>, slot: usize, errno: crate::os::Errno) -> Outcome {
-    let file = cx.slots.get(slot).file;
+    let file = cx.io.slots.get(slot).file;
     cx.failed("read failed", errno, file)
 }
 
@@ -198,7 +199,7 @@ impl Step for WriteWholeStep<'_> {
             n => n.min(size),
         };
         if size == 0 {
-            cx.last_offset = cx.handle(slot).map_or(0, |h| h.position);
+            cx.io.last_offset = cx.handle(slot).map_or(0, |h| h.position);
             cx.begin();
             return cx.end(0);
         }
@@ -207,7 +208,7 @@ impl Step for WriteWholeStep<'_> {
         let start = cx.handle(slot).map_or(0, |h| h.position);
         let (mut bytes, mut calls) = (0, 0);
         for done in 0..chunks {
-            let Some(range) = cx.buffer.data(chunk) else { return small_buffer(cx, chunk) };
+            let Some(range) = cx.io.buffer.data(chunk) else { return small_buffer(cx, chunk) };
             if done == 0 {
                 if chunk > write::CHEAP_FILL {
                     cx.restamp();
@@ -231,7 +232,7 @@ impl Step for WriteWholeStep<'_> {
         if calls > 1 {
             cx.cell().add_calls(calls - 1);
         }
-        cx.last_offset = start;
+        cx.io.last_offset = start;
         cx.end(bytes)
     }
 }
@@ -240,16 +241,16 @@ impl WriteWholeStep<'_> {
     /// How much to write: the size of the file in the source slot, else of the working set, else of the file itself.
     fn size(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Outcome> {
         if self.op.source > 0 {
-            let source = cx.slots.get(self.op.source);
+            let source = cx.io.slots.get(self.op.source);
             if source.file.is_none() {
                 let what = format!("slot {}, which is to give the size, holds no file", self.op.source);
                 return Err(cx.misuse(what, "open a file there first, or leave `srcfd=` out"));
             }
             return Ok(source.nominal);
         }
-        if slot != 0 && cx.slots.get(0).handle.is_some() {
-            return Ok(cx.slots.get(0).nominal);
+        if slot != 0 && cx.io.slots.get(0).handle.is_some() {
+            return Ok(cx.io.slots.get(0).nominal);
         }
-        Ok(if self.workingset > 0 { self.workingset } else { cx.slots.get(slot).nominal })
+        Ok(if self.workingset > 0 { self.workingset } else { cx.io.slots.get(slot).nominal })
     }
 }

@@ -3,7 +3,8 @@
 use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Step, Unit, short};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step, Unit};
+use crate::exec::{OpCx, Outcome, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -154,7 +155,7 @@ impl Step for WriteStep<'_> {
             Ok(aim) => aim,
             Err(outcome) => return outcome,
         };
-        let Some(range) = cx.buffer.data(len) else { return small_buffer(cx, len) };
+        let Some(range) = cx.io.buffer.data(len) else { return small_buffer(cx, len) };
         if len > CHEAP_FILL {
             cx.restamp();
         }
@@ -166,12 +167,12 @@ impl Step for WriteStep<'_> {
         }
         cx.begin();
         if op.end != WriteEnd::No {
-            let engine = cx.engine;
+            let engine = cx.env.engine;
             let Some(handle) = cx.handle(slot) else { return Outcome::Over };
             if let Err(errno) = engine.seek_end(handle) {
                 return fail(cx, slot, errno);
             }
-            cx.last_offset = handle.position;
+            cx.io.last_offset = handle.position;
             cx.cell().add_calls(1);
         }
         match put(cx, slot, range, offset) {
@@ -201,7 +202,7 @@ impl WriteStep<'_> {
         self.unsynced += len;
         if self.unsynced >= self.op.fsync_every {
             self.unsynced = 0;
-            let engine = cx.engine;
+            let engine = cx.env.engine;
             let Some(handle) = cx.handle(slot) else { return Outcome::Over };
             if let Err(errno) = engine.fsync(handle) {
                 cx.moved(len);
@@ -216,13 +217,13 @@ impl WriteStep<'_> {
 /// Writes a slice; what a short write leaves is written by further calls. Returns the bytes that went out.
 #[inline]
 pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: Option<u64>) -> Result<u64, Errno> {
-    let buf = cx.buffer.get(range.clone());
-    let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
+    let buf = cx.io.buffer.get(range.clone());
+    let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
     let n = match offset {
-        Some(offset) => cx.engine.pwrite(handle, buf, offset)?,
+        Some(offset) => cx.env.engine.pwrite(handle, buf, offset)?,
         None => {
-            cx.last_offset = handle.position;
-            cx.engine.write(handle, buf)?
+            cx.io.last_offset = handle.position;
+            cx.env.engine.write(handle, buf)?
         }
     };
     if n == range.len() { Ok(n as u64) } else { short::write_rest(cx, slot, range, offset, n) }
@@ -232,7 +233,7 @@ pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: O
 /// the bound. Not part of the operation: neither timed nor counted as one.
 #[inline]
 fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: WriteEnd) -> Result<(), Outcome> {
-    let engine = cx.engine;
+    let engine = cx.env.engine;
     let Some(handle) = cx.handle(slot) else { return Err(Outcome::Over) };
     let reach = if end == WriteEnd::No { handle.position } else { handle.size };
     if reach + len <= wrap {
@@ -261,6 +262,6 @@ fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: WriteEnd
 
 #[cold]
 pub(super) fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Outcome {
-    let file = cx.slots.get(slot).file;
+    let file = cx.io.slots.get(slot).file;
     cx.failed("write failed", errno, file)
 }

@@ -5,7 +5,7 @@ use super::environment;
 use super::series::RunTimeline;
 use crate::disk::Fileset;
 use crate::disk::prepare::Prepared;
-use crate::flowop::messages::Heard;
+use crate::exec::messages::Heard;
 use crate::plan::Plan;
 use crate::result::{Environment, Interval, RunEnvironment};
 use crate::runtime::{Running, Waited};

@@ -2,7 +2,7 @@
 
 use super::{Plan, PlanStep, Thread};
 use crate::disk::Fileset;
-use crate::flowop::Aio;
+use crate::exec::Aio;
 use crate::util::count::{count, grouped};
 use crate::util::{printable, size};
 use std::fmt::Write as _;

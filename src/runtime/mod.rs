@@ -21,8 +21,8 @@ pub use shared::{Fault, FaultKind};
 
 use crate::disk::Fileset;
 use crate::engine::{Asynchronous, Engine};
-use crate::flowop::messages::Messages;
-use crate::flowop::stream::WantedStream;
+use crate::exec::messages::Messages;
+use crate::exec::trace::WantedStream;
 use crate::os::futex;
 use crate::plan::Plan;
 use shared::Shared;

@@ -5,7 +5,7 @@
 //! from the intended start of its iteration, so that what waited in the queue is seen, as a user of the application would see it.
 
 use super::shared::Shared;
-use crate::flowop::OpCx;
+use crate::exec::OpCx;
 use crate::os::{Clock, proc};
 use crate::plan::Pace;
 use crate::random::{self, Rng};
@@ -130,9 +130,9 @@ impl Timetable {
 
     /// The gate has opened.
     pub(super) fn go(&mut self, cx: &OpCx<'_>, arrivals: &Arrivals) {
-        self.start = cx.gate.opened();
-        arrivals.first.store(self.next_tick(cx.clock), Relaxed);
-        arrivals.next.store(self.next_tick(cx.clock), Relaxed);
+        self.start = cx.env.gate.opened();
+        arrivals.first.store(self.next_tick(cx.env.clock), Relaxed);
+        arrivals.next.store(self.next_tick(cx.env.clock), Relaxed);
     }
 
     fn next_tick(&self, clock: &Clock) -> u64 {
@@ -148,31 +148,31 @@ impl Timetable {
 
     /// Waits for the next iteration and begins it: its intended start, in ticks. `None`: the run has ended.
     pub(super) fn begin(&mut self, cx: &mut OpCx<'_>, arrivals: &Arrivals) -> Option<u64> {
-        let intended = self.next_tick(cx.clock);
-        let now = cx.clock.raw();
+        let intended = self.next_tick(cx.env.clock);
+        let now = cx.env.clock.raw();
         let early = intended.saturating_sub(now);
         let sleeps = early > self.near;
-        if sleeps && cx.gate.sleep_until(cx.clock, intended) {
+        if sleeps && cx.env.gate.sleep_until(cx.env.clock, intended) {
             return None;
         }
         if !sleeps && early > 0 {
             // No look at whether the run has stopped: that comes next.
-            while cx.clock.raw() < intended {
+            while cx.env.clock.raw() < intended {
                 std::hint::spin_loop();
             }
-            add(&arrivals.spin_ns, cx.clock.ns(now, intended));
+            add(&arrivals.spin_ns, cx.env.clock.ns(now, intended));
         }
         if cx.expired() {
             return None;
         }
         self.next_ns += self.gap();
         add(&arrivals.begun, 1);
-        arrivals.next.store(self.next_tick(cx.clock), Relaxed);
+        arrivals.next.store(self.next_tick(cx.env.clock), Relaxed);
         cx.go();
-        cx.lateness = cx.clock.ns(intended, cx.last());
+        cx.account.lateness = cx.env.clock.ns(intended, cx.last());
         if sleeps {
             add(&arrivals.slept, 1);
-            add(&arrivals.wakeup_latency_ns, cx.lateness);
+            add(&arrivals.wakeup_latency_ns, cx.account.lateness);
         }
         Some(intended)
     }
@@ -180,7 +180,7 @@ impl Timetable {
     /// An iteration has ended that was to start at some tick.
     pub(super) fn end(arrivals: &Arrivals, intended: u64, cx: &OpCx<'_>) {
         add(&arrivals.ended, 1);
-        add(&arrivals.response_ns, cx.clock.ns(intended, cx.last()));
+        add(&arrivals.response_ns, cx.env.clock.ns(intended, cx.last()));
     }
 
     /// The thread has nothing left to do: it has no further iterations.

@@ -4,7 +4,7 @@ use super::guard;
 use super::hang::Signs;
 use super::pace::{self, ArrivalProgress};
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
-use crate::flowop::stream::Stream;
+use crate::exec::trace::Stream;
 use crate::os::{blocked, proc, schedule, signals};
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;

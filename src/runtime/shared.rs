@@ -3,9 +3,9 @@
 use super::Options;
 use super::pace::Arrivals;
 use crate::disk::Fileset;
-use crate::flowop::cx::{Makers, maker};
-use crate::flowop::stream::Stream;
-use crate::flowop::{OpFailure, SemPair, View};
+use crate::exec::trace::Stream;
+use crate::exec::{Makers, OpFailure, View, maker};
+use crate::flowop::SemPair;
 use crate::os::{Clock, limits};
 use crate::plan::{self, Plan, Process, Thread};
 use crate::stats::recorder::ThreadStats;

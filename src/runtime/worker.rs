@@ -4,12 +4,14 @@ use super::pace::Timetable;
 use super::process::ProcessContext;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot, panicked};
 use crate::engine::Asynchronous;
+use crate::exec::buffer::IoBuffer;
+use crate::exec::slots::Slots;
+use crate::exec::trace::{Stream, StreamShape};
+use crate::exec::{
+    Account, Aio, AioHow, OpCx, OpFailure, Outcome, Outstanding, RunEnv, Starvation, ThreadFiles, ThreadIo, View, maker,
+};
 use crate::fileset::content::Stamper;
-use crate::flowop::buffer::IoBuffer;
-use crate::flowop::cx::{Parts, maker};
-use crate::flowop::slots::Slots;
-use crate::flowop::stream::{Stream, StreamShape};
-use crate::flowop::{self, Aio, AioHow, At, OpCx, Outcome, Outstanding, Starvation, View};
+use crate::flowop::{self, At};
 use crate::model::QuitMode;
 use crate::os::proc;
 use crate::plan::{self, Thread};
@@ -111,10 +113,10 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
                 end = cx.drain().err().and_then(|outcome| ended(outcome, &mut cx, thread_slot, shared)).unwrap_or(end);
             }
             crate::os::annotate("thread done");
-            *thread_slot.stream.lock() = cx.stream.take();
+            *thread_slot.stream.lock() = cx.account.stream.take();
             thread_slot.exhausted.store(matches!(end, ThreadEnd::Done), SeqCst);
             report(context, end);
-            cx.starvation.leave(&shared.views);
+            cx.files.starvation.leave(&shared.views);
             if let Some(failure) = cx.close_all().filter(|_| !shared.options.count_errors) {
                 let at = flowop(shared, thread_slot, failure.of.unwrap_or_else(|| cx.current()));
                 shared.fail_at_close(Fault::of(FaultKind::Operation, at, failure));
@@ -238,21 +240,17 @@ fn prepare<'a>(
     let is_io = |local: usize| shared.plan.flowops[thread.first + local].class.is_io();
     let steps = thread.steps.iter().map(|step| instantiate(step, &at, stats, &is_io)).collect();
     let aio = effects.aio.map(|aio| outstanding(context, thread_slot, aio, index, !seed)).transpose()?;
-    let cx = OpCx::new(Parts {
+    let env = RunEnv {
         engine: shared.options.engine,
+        clock: shared.clock,
         gate: &shared.gate,
         events: &shared.events,
-        rng,
-        stats,
-        views: &shared.views,
-        dirs: context.dirs,
-        slots: Slots::new(effects.max_fd, shared.views.len()).with_parts(firsts(&shared.views)),
-        buffer,
-        starvation,
-        aio,
-        messages: shared.options.messages.clone(),
-        stream: shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread)))),
-    });
+        messages: shared.options.messages.as_ref(),
+    };
+    let files = ThreadFiles::new(&shared.views, context.dirs, starvation);
+    let slots = Slots::new(effects.max_fd, shared.views.len()).with_parts(firsts(&shared.views));
+    let stream = shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread))));
+    let cx = OpCx::new(env, files, ThreadIo::new(slots, buffer, aio), rng, Account::new(stats, stream));
     Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, shared.spare_cpus))))
 }
 
@@ -491,7 +489,7 @@ fn flowop(shared: &Shared, thread_slot: &ThreadSlot, local: usize) -> usize {
 #[cold]
 fn ended(outcome: Outcome, cx: &mut OpCx<'_>, thread_slot: &ThreadSlot, shared: &Shared) -> Option<ThreadEnd> {
     let current = cx.current();
-    let flowop = |failure: &flowop::OpFailure| flowop(shared, thread_slot, failure.of.unwrap_or(current));
+    let flowop = |failure: &OpFailure| flowop(shared, thread_slot, failure.of.unwrap_or(current));
     Some(match outcome {
         Outcome::Ok => return None,
         Outcome::Over => ThreadEnd::Over,

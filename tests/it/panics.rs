@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wml::flowop::{At, Op, OpCx, Outcome, Step};
+use wml::exec::{OpCx, Outcome};
+use wml::flowop::{At, Op, Step};
 use wml::runtime::{self, FaultKind};
 use wml::session::{Front, Session, Status};
 

@@ -4,17 +4,12 @@
 //! close together the end of the first serves as the start of the second, and one reading of the clock is saved; after
 //! anything dearer than a draw ([`OpCx::restamp`]) the clock is read again and the time between goes to the tool's account.
 
-mod own;
-mod pick;
-
-pub use pick::{Makers, PickBy, Starvation, maker};
-
 use super::buffer::IoBuffer;
 use super::messages::Messages;
 use super::slots::{FileRef, Slots};
-use super::stream::Stream;
-use super::{OpFailure, Outcome};
-use crate::disk::Fileset;
+use super::starvation::{Starvation, View};
+use super::trace::Stream;
+use super::{OpFailure, Outcome, Outstanding};
 use crate::disk::dirs::{Dirs, ThreadDirs};
 use crate::engine::{Engine, Handle};
 use crate::fileset::{Name, OwnRotor, Rotor};
@@ -23,26 +18,16 @@ use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
 use rustix::fs::OFlags;
-use std::sync::Arc;
 
 /// Directories that a thread keeps open of a set whose directories are too many for the process.
 const OWN_DIRS: usize = 64;
 
-/// A file set as one process sees it.
-#[derive(Clone, Debug)]
-pub struct View {
-    /// The set, shared by all.
-    pub set: Arc<Fileset>,
-    /// The live threads that bring about each state and are not starved themselves.
-    pub makers: Arc<Makers>,
-    /// Where the first part of its set is: the set itself, unless that lies in several directories.
-    pub first: usize,
-    /// How many parts the set has, if this is the first of them; else 1.
-    pub parts: usize,
-}
+/// The longest period for which a file that was looked at is not looked at again; it may be half as long.
+const PERIOD_NS: u64 = 1_000_000_000;
 
-/// What a thread's operations work with.
-pub struct OpCx<'r> {
+/// What all threads of a run have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct RunEnv<'r> {
     /// Makes the calls.
     pub engine: &'r dyn Engine,
     /// Tells the time.
@@ -51,155 +36,162 @@ pub struct OpCx<'r> {
     pub gate: &'r Gate,
     /// The event generator.
     pub events: &'r EventPool,
-    /// The thread's random numbers.
-    pub rng: Rng,
-    /// The thread's counters.
-    pub stats: &'r ThreadStats,
+    /// Where `print` goes.
+    pub messages: Option<&'r Messages>,
+}
+
+/// The file sets as a thread sees them: directories, rotors, what it makes.
+#[derive(Debug)]
+pub struct ThreadFiles<'r> {
     /// The file sets.
     pub views: &'r [View],
     /// The process's directory descriptors, for each set that it works on.
-    pub dirs: &'r [Option<Dirs>],
+    pub(super) dirs: &'r [Option<Dirs>],
     /// The thread's part of them.
-    pub thread_dirs: Vec<ThreadDirs>,
-    /// The thread's file slots.
-    pub slots: Slots,
-    /// The thread's I/O buffer.
-    pub buffer: IoBuffer,
+    thread_dirs: Vec<ThreadDirs>,
     /// The thread's hold on each set's shared rotors.
-    pub rotors: Vec<Rotor>,
+    pub(super) rotors: Vec<Rotor>,
     /// The same for leaf directories.
-    pub leaf_rotors: Vec<Rotor>,
+    pub(super) leaf_rotors: Vec<Rotor>,
     /// The thread's own rotors, for `opennext`.
-    pub own: Vec<OwnRotor>,
+    pub(super) own: Vec<OwnRotor>,
     /// What the thread makes.
     pub starvation: Starvation,
-    /// The asynchronous operations that the thread has out, if its program has any.
-    pub aio: Option<super::aio::Outstanding>,
-    /// Where `print` goes.
-    pub messages: Option<Messages>,
+    /// The file or directory that was looked up by name last.
+    pub(super) located: Option<FileRef>,
+    /// The engine works on files. One byte instead of a place in a list: an instruction fewer for each flowop of varmail on the null
+    /// engine.
+    pub(super) has_disk: bool,
+    /// Ticks are shifted by this much to make periods in which a file is looked at once.
+    pub(super) period_shift: u32,
+}
+
+impl<'r> ThreadFiles<'r> {
+    /// As a thread sees them before its first operation.
+    pub fn new(views: &'r [View], dirs: &'r [Option<Dirs>], starvation: Starvation) -> Self {
+        let places = |d: &Option<Dirs>| if d.as_ref().is_some_and(|d| !d.is_shared()) { OWN_DIRS } else { 0 };
+        Self {
+            views,
+            dirs,
+            thread_dirs: dirs.iter().map(|d| ThreadDirs::new(places(d))).collect(),
+            rotors: views.iter().map(|_| Rotor::default()).collect(),
+            leaf_rotors: views.iter().map(|_| Rotor::default()).collect(),
+            own: views.iter().map(|_| OwnRotor::default()).collect(),
+            starvation,
+            located: None,
+            has_disk: dirs.iter().any(Option::is_some),
+            period_shift: Clock::get().ticks(PERIOD_NS).max(1).ilog2(),
+        }
+    }
+}
+
+/// What a thread has open, and where its data is.
+#[derive(Debug)]
+pub struct ThreadIo {
+    /// The file slots.
+    pub slots: Slots,
+    /// The I/O buffer.
+    pub buffer: IoBuffer,
+    /// The asynchronous operations in flight, if the thread's program has any.
+    pub aio: Option<Outstanding>,
     /// The offset used last, for `reoffset`.
     pub last_offset: u64,
+}
+
+impl ThreadIo {
+    /// Nothing used yet.
+    pub fn new(slots: Slots, buffer: IoBuffer, aio: Option<Outstanding>) -> Self {
+        Self { slots, buffer, aio, last_offset: 0 }
+    }
+}
+
+/// What is counted and timed of a thread.
+#[derive(Debug)]
+pub struct Account<'r> {
+    /// The thread's counters.
+    pub stats: &'r ThreadStats,
     /// What the thread does, one operation after another, if somebody wants to know.
     pub stream: Option<Box<Stream>>,
-    /// The file or directory that was looked up by name last.
-    located: Option<FileRef>,
-    /// The counters of the flowop that is running.
-    cell: &'r Cell,
     /// In an open loop, while an I/O flowop runs: the intended start of its iteration, in ticks; else 0. See [`OpCx::intend`].
     pub intended: u64,
-    /// How long after that the round began, in nanoseconds.
+    /// How long after that the iteration began, in nanoseconds.
     pub lateness: u64,
+    /// The counters of the flowop that is running.
+    pub(super) cell: &'r Cell,
     /// When the last call ended; while one runs, when that started.
-    last: u64,
+    pub(super) last: u64,
     /// Whether `last` may serve as the start of the next call.
     fresh: bool,
     /// Whether the end of an operation is no more than a look at the processor's counter and the cell.
     plain: bool,
     /// Nanoseconds starved since `last`.
-    starved: u64,
+    pub(super) starved: u64,
     /// The clock's.
     scale: Scale,
-    /// The engine works on files. One byte instead of a place in a list: an instruction fewer for each flowop of varmail on the null
-    /// engine.
-    has_disk: bool,
-    /// Ticks are shifted by this much to make periods in which a file is looked at once.
-    period_shift: u32,
 }
 
-/// The parts of a context that are made before its thread runs.
-pub struct Parts<'r> {
-    /// See [`OpCx`].
-    pub engine: &'r dyn Engine,
-    /// See [`OpCx`].
-    pub gate: &'r Gate,
-    /// See [`OpCx`].
-    pub events: &'r EventPool,
-    /// See [`OpCx`].
-    pub rng: Rng,
-    /// See [`OpCx`].
-    pub stats: &'r ThreadStats,
-    /// See [`OpCx`].
-    pub views: &'r [View],
-    /// See [`OpCx`].
-    pub dirs: &'r [Option<Dirs>],
-    /// See [`OpCx`].
-    pub slots: Slots,
-    /// See [`OpCx`].
-    pub buffer: IoBuffer,
-    /// See [`OpCx`].
-    pub starvation: Starvation,
-    /// See [`OpCx`].
-    pub aio: Option<super::aio::Outstanding>,
-    /// See [`OpCx`].
-    pub messages: Option<Messages>,
-    /// See [`OpCx`].
-    pub stream: Option<Box<Stream>>,
-}
-
-impl<'r> OpCx<'r> {
-    /// A context, ready for [`OpCx::go`].
-    pub fn new(parts: Parts<'r>) -> Self {
-        let rotors = parts.views.iter().map(|_| Rotor::default()).collect();
-        let own = parts.views.iter().map(|_| OwnRotor::default()).collect();
-        let places = |d: &Option<Dirs>| if d.as_ref().is_some_and(|d| !d.is_shared()) { OWN_DIRS } else { 0 };
-        let thread_dirs = parts.dirs.iter().map(|d| ThreadDirs::new(places(d))).collect();
+impl<'r> Account<'r> {
+    /// Nothing counted yet.
+    pub fn new(stats: &'r ThreadStats, stream: Option<Box<Stream>>) -> Self {
         Self {
-            engine: parts.engine,
-            clock: Clock::get(),
-            gate: parts.gate,
-            events: parts.events,
-            rng: parts.rng,
-            stats: parts.stats,
-            views: parts.views,
-            dirs: parts.dirs,
-            thread_dirs,
-            slots: parts.slots,
-            buffer: parts.buffer,
-            rotors,
-            leaf_rotors: parts.views.iter().map(|_| Rotor::default()).collect(),
-            own,
-            starvation: parts.starvation,
-            aio: parts.aio,
-            messages: parts.messages,
-            last_offset: 0,
-            stream: parts.stream,
-            located: None,
-            cell: parts.stats.cell(0),
+            stats,
+            stream,
             intended: 0,
             lateness: 0,
+            cell: stats.cell(0),
             last: 0,
             fresh: false,
             plain: false,
             starved: 0,
             scale: Clock::get().scale(),
-            has_disk: parts.dirs.iter().any(Option::is_some),
-            period_shift: Clock::get().ticks(own::PERIOD_NS).max(1).ilog2(),
         }
+    }
+}
+
+/// What a thread's operations work with.
+#[derive(Debug)]
+pub struct OpCx<'r> {
+    /// What all threads have in common.
+    pub env: RunEnv<'r>,
+    /// The file sets as the thread sees them.
+    pub files: ThreadFiles<'r>,
+    /// What the thread has open, and its data.
+    pub io: ThreadIo,
+    /// The thread's random numbers.
+    pub rng: Rng,
+    /// What is counted and timed.
+    pub account: Account<'r>,
+}
+
+impl<'r> OpCx<'r> {
+    /// A context, ready for [`OpCx::go`].
+    pub fn new(env: RunEnv<'r>, files: ThreadFiles<'r>, io: ThreadIo, rng: Rng, account: Account<'r>) -> Self {
+        Self { env, files, io, rng, account }
     }
 
     /// The gate has opened.
     pub fn go(&mut self) {
-        self.last = self.clock.raw();
-        self.fresh = true;
+        self.account.last = self.env.clock.raw();
+        self.account.fresh = true;
         self.intend(0);
     }
 
     /// In an open loop: the operations that follow were to start at this tick; 0: they were to start at no special time.
     #[inline]
     pub fn intend(&mut self, tick: u64) {
-        self.intended = tick;
-        self.plain = tick == 0 && self.stream.is_none() && self.clock.is_counter();
+        self.account.intended = tick;
+        self.account.plain = tick == 0 && self.account.stream.is_none() && self.env.clock.is_counter();
     }
 
     /// When the last call ended, in ticks.
     pub fn last(&self) -> u64 {
-        self.last
+        self.account.last
     }
 
     /// The counters of the flowop that is running.
     #[inline]
     pub fn cell(&self) -> &'r Cell {
-        self.cell
+        self.account.cell
     }
 
     /// Another flowop runs from now on: the one with these counters. They are wanted when its call has ended; by then they are at
@@ -207,28 +199,28 @@ impl<'r> OpCx<'r> {
     #[inline]
     pub fn turn_to(&mut self, cell: &'r Cell) {
         os::cache_line(cell);
-        self.cell = cell;
+        self.account.cell = cell;
     }
 
     /// The place of the flowop that is running among the thread's.
     pub fn current(&self) -> usize {
-        self.stats.place_of(self.cell)
+        self.account.stats.place_of(self.account.cell)
     }
 
     /// A call starts.
     #[inline]
     pub fn begin(&mut self) {
-        if !self.fresh {
+        if !self.account.fresh {
             self.begin_now();
         }
     }
 
     #[inline(never)]
     fn begin_now(&mut self) {
-        let now = self.clock.raw();
-        let since = std::mem::replace(&mut self.last, now);
-        let starved = std::mem::take(&mut self.starved);
-        self.cell.tool(self.clock.ns(since, now).saturating_sub(starved));
+        let now = self.env.clock.raw();
+        let since = std::mem::replace(&mut self.account.last, now);
+        let starved = std::mem::take(&mut self.account.starved);
+        self.account.cell.tool(self.env.clock.ns(since, now).saturating_sub(starved));
     }
 
     /// The operation ends: it is counted, and so is what it moved.
@@ -240,37 +232,37 @@ impl<'r> OpCx<'r> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "that is what it is for")]
     pub fn end_here(&mut self, bytes: u64) -> Outcome {
-        if !self.plain {
+        if !self.account.plain {
             return self.end_any(bytes);
         }
-        let now = self.clock.counter();
-        let started = std::mem::replace(&mut self.last, now);
-        self.fresh = true;
-        if now > self.gate.deadline() {
+        let now = self.env.clock.counter();
+        let started = std::mem::replace(&mut self.account.last, now);
+        self.account.fresh = true;
+        if now > self.env.gate.deadline() {
             return self.end_late(bytes);
         }
-        self.cell.record(self.scale.ns(started, now), bytes);
+        self.account.cell.record(self.account.scale.ns(started, now), bytes);
         Outcome::Ok
     }
 
     #[cold]
     fn end_late(&self, bytes: u64) -> Outcome {
-        self.cell.record_late(bytes);
+        self.account.cell.record_late(bytes);
         Outcome::Over
     }
 
     /// The end of an operation in an open loop, or one whose stream is wanted, or by another clock.
     #[inline(never)]
     fn end_any(&mut self, bytes: u64) -> Outcome {
-        let now = self.clock.raw();
-        let started = std::mem::replace(&mut self.last, now);
-        self.fresh = true;
-        if now <= self.gate.deadline() {
-            self.cell().record(self.clock.ns(started, now), bytes);
-            if self.intended > 0 {
-                self.cell().record_response(self.clock.ns(self.intended, now), self.lateness);
+        let now = self.env.clock.raw();
+        let started = std::mem::replace(&mut self.account.last, now);
+        self.account.fresh = true;
+        if now <= self.env.gate.deadline() {
+            self.cell().record(self.env.clock.ns(started, now), bytes);
+            if self.account.intended > 0 {
+                self.cell().record_response(self.env.clock.ns(self.account.intended, now), self.account.lateness);
             }
-            if self.stream.is_some() {
+            if self.account.stream.is_some() {
                 self.note(bytes);
             }
             Outcome::Ok
@@ -282,10 +274,10 @@ impl<'r> OpCx<'r> {
     /// An operation becomes part of the thread's stream: when it is counted, or, if it is counted later, when it is submitted.
     #[cold]
     pub fn note(&mut self, bytes: u64) {
-        let slot = self.slots.take_last();
-        let file = self.located.take().or(slot);
-        if let Some(stream) = &mut self.stream {
-            stream.push(self.stats.place_of(self.cell), file, self.last_offset, bytes);
+        let slot = self.io.slots.take_last();
+        let file = self.files.located.take().or(slot);
+        if let Some(stream) = &mut self.account.stream {
+            stream.push(self.account.stats.place_of(self.account.cell), file, self.io.last_offset, bytes);
             self.restamp();
         }
     }
@@ -293,14 +285,14 @@ impl<'r> OpCx<'r> {
     /// The tool does something dearer than a draw: the next call's start is read from the clock.
     #[inline]
     pub fn restamp(&mut self) {
-        self.fresh = false;
+        self.account.fresh = false;
     }
 
     /// Nothing was done: neither counted nor timed. What follows starts anew.
     pub fn skip(&mut self) -> Outcome {
-        self.last = self.clock.raw();
-        self.fresh = true;
-        if self.last <= self.gate.deadline() { Outcome::Ok } else { Outcome::Over }
+        self.account.last = self.env.clock.raw();
+        self.account.fresh = true;
+        if self.account.last <= self.env.gate.deadline() { Outcome::Ok } else { Outcome::Over }
     }
 
     /// An operation failed, and errors are only counted: whether to go on.
@@ -312,16 +304,16 @@ impl<'r> OpCx<'r> {
     /// Whether the run is over: for steps of many calls, between them.
     #[inline]
     pub fn expired(&self) -> bool {
-        self.clock.raw() > self.gate.deadline()
+        self.env.clock.raw() > self.env.gate.deadline()
     }
 
     /// Bytes that the current operation has moved, though it is about to fail.
     #[cold]
     pub fn moved(&self, bytes: u64) {
         if self.expired() {
-            self.cell.add_late_bytes(bytes);
+            self.account.cell.add_late_bytes(bytes);
         } else {
-            self.cell.add_bytes(bytes);
+            self.account.cell.add_bytes(bytes);
         }
     }
 
@@ -338,10 +330,10 @@ impl<'r> OpCx<'r> {
     #[cold]
     pub fn failed_of(&mut self, flowop: usize, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
         let number = errno.raw_os_error();
-        self.stats.cell(flowop).error(number);
+        self.account.stats.cell(flowop).error(number);
         self.restamp();
-        self.last = self.clock.raw();
-        let root = file.map(|f| self.views[f.set].set.spec.root());
+        self.account.last = self.env.clock.raw();
+        let root = file.map(|f| self.files.views[f.set].set.spec.root());
         Outcome::Failed(Box::new(OpFailure {
             what: format!("{what}: {}{}", errno_text(number), root.map_or_else(String::new, |at| room(errno, &at))),
             path: file.map(|f| self.path(f)),
@@ -366,7 +358,7 @@ impl<'r> OpCx<'r> {
 
     /// The path of a file.
     pub fn path(&self, file: FileRef) -> String {
-        self.views[file.set].set.path_of(file.index).display().to_string()
+        self.files.views[file.set].set.path_of(file.index).display().to_string()
     }
 
     /// The directory descriptor and the last name of a file.
@@ -380,8 +372,8 @@ impl<'r> OpCx<'r> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the result is taken apart at once")]
     pub fn locate_as(&mut self, file: FileRef, name: &mut Name) -> Result<Fd, Outcome> {
-        self.located = Some(file);
-        let (dir, serial) = self.views[file.set].set.tree.place_of(file.index);
+        self.files.located = Some(file);
+        let (dir, serial) = self.files.views[file.set].set.tree.place_of(file.index);
         *name = Name::new(serial);
         match self.dir(file.set, dir) {
             Ok(fd) => Ok(fd),
@@ -392,8 +384,8 @@ impl<'r> OpCx<'r> {
     /// The descriptor of a directory of a set.
     #[inline]
     pub fn dir(&mut self, set: usize, dir: u64) -> Result<Fd, Errno> {
-        match &self.dirs[set] {
-            Some(dirs) => dirs.dir(dir, &mut self.thread_dirs[set]),
+        match &self.files.dirs[set] {
+            Some(dirs) => dirs.dir(dir, &mut self.files.thread_dirs[set]),
             None => Ok(crate::os::NONE),
         }
     }
@@ -418,29 +410,29 @@ impl<'r> OpCx<'r> {
 
     /// Whether the thread has directories of its own of that set, and not all of them at once.
     fn keeps_few(&self, set: usize) -> bool {
-        self.dirs[set].as_ref().is_some_and(|dirs| !dirs.is_shared())
+        self.files.dirs[set].as_ref().is_some_and(|dirs| !dirs.is_shared())
     }
 
     /// Opens a picked file into a slot. Time must be running. The pick is released by the caller.
     #[inline]
     pub fn open(&mut self, slot: usize, file: FileRef, flags: OFlags, readahead: bool) -> Result<(), Outcome> {
-        let nominal = self.views[file.set].set.tree.size_of(file.index);
+        let nominal = self.files.views[file.set].set.tree.size_of(file.index);
         let mut name = Name::default();
         let dir = self.locate_as(file, &mut name)?;
         self.begin();
-        let handle = match self.engine.open(dir, name.as_c(), flags, nominal) {
+        let handle = match self.env.engine.open(dir, name.as_c(), flags, nominal) {
             Ok(handle) => handle,
             Err(errno) => self.open_found(errno, dir, name.as_c(), flags, file)?,
         };
-        if self.has_disk
-            && let Some(dirs) = &self.dirs[file.set]
-            && (self.aio.is_some() || !dirs.looked().has(file.index, self.period()))
+        if self.files.has_disk
+            && let Some(dirs) = &self.files.dirs[file.set]
+            && (self.io.aio.is_some() || !dirs.looked().has(file.index, self.period()))
         {
             self.own_file(handle, file, flags)?;
         }
-        self.slots.fill(slot, handle, file, nominal);
+        self.io.slots.fill(slot, handle, file, nominal);
         if !readahead {
-            let _ = self.engine.no_readahead(&handle);
+            let _ = self.env.engine.no_readahead(&handle);
             self.cell().add_calls(1);
         }
         Ok(())
@@ -449,11 +441,11 @@ impl<'r> OpCx<'r> {
     /// An implicit open has ended: counted apart from the operation that caused it.
     #[inline]
     pub fn end_open(&mut self) -> Result<(), Outcome> {
-        let now = self.clock.raw();
-        let started = std::mem::replace(&mut self.last, now);
-        self.fresh = true;
-        if now <= self.gate.deadline() {
-            self.cell().record_open(self.clock.ns(started, now));
+        let now = self.env.clock.raw();
+        let started = std::mem::replace(&mut self.account.last, now);
+        self.account.fresh = true;
+        if now <= self.env.gate.deadline() {
+            self.cell().record_open(self.env.clock.ns(started, now));
             Ok(())
         } else {
             self.cell().record_late(0);
@@ -464,13 +456,13 @@ impl<'r> OpCx<'r> {
     /// The open file of a slot.
     #[inline]
     pub fn handle(&mut self, slot: usize) -> Option<&mut Handle> {
-        self.slots.get_mut(slot).handle.as_mut()
+        self.io.slots.get_mut(slot).handle.as_mut()
     }
 
     /// A message of `print`, on its way to whoever shows messages.
     #[cold]
     pub fn say(&self, ordinal: usize, text: &str) {
-        if let Some(messages) = &self.messages {
+        if let Some(messages) = &self.env.messages {
             messages.send(ordinal, text);
         }
     }
@@ -480,24 +472,30 @@ impl<'r> OpCx<'r> {
         super::aio::drain(self)
     }
 
+    /// Writes what is gathered for a slot, if anything is: it is about to be closed.
+    #[inline]
+    pub fn flush_buffer(&mut self, slot: usize) -> Result<(), Errno> {
+        super::buffered::flush(&mut self.io.slots, slot, self.env.engine, self.account.cell)
+    }
+
     /// Waits for what is out and closes whatever is open: the thread ends. What fails is counted, and the first failure is returned.
     pub fn close_all(&mut self) -> Option<OpFailure> {
         let mut outcomes = vec![self.drain()];
-        self.aio = None;
-        for slot in 0..self.slots.len() {
-            let file = self.slots.get(slot).file;
+        self.io.aio = None;
+        for slot in 0..self.io.slots.len() {
+            let file = self.io.slots.get(slot).file;
             // What a buffered writer still had is written, as by a program that ends; nobody counts it any more.
-            if let Err(errno) = super::buffered::flush(self, slot) {
+            if let Err(errno) = self.flush_buffer(slot) {
                 outcomes.push(Err(self.failed("write failed", errno, file)));
             }
-            if let Some(handle) = self.slots.get_mut(slot).handle.take()
-                && let Err(errno) = self.engine.close(handle)
+            if let Some(handle) = self.io.slots.get_mut(slot).handle.take()
+                && let Err(errno) = self.env.engine.close(handle)
             {
                 outcomes.push(Err(self.failed("close failed", errno, file)));
             }
         }
-        self.slots = Slots::new(0, 0);
-        self.thread_dirs.iter_mut().for_each(ThreadDirs::close_all);
+        self.io.slots = Slots::new(0, 0);
+        self.files.thread_dirs.iter_mut().for_each(ThreadDirs::close_all);
         outcomes.into_iter().find_map(|outcome| match outcome {
             Err(Outcome::Failed(failure)) => Some(*failure),
             _ => None,

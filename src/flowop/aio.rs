@@ -1,29 +1,18 @@
 //! `aiowrite`, `aioread`, `aiowait`: I/O that runs on while the thread goes on.
 //!
 //! An operation's latency runs from its submission to its completion, and it is counted when its thread takes notice, by the time
-//! at which it completed. Each one that is out has a buffer of its own. What runs them is in `back`: `io_uring`, or a pool of
-//! threads; here it is not known.
-
-mod backend;
-mod outstanding;
-mod pool;
-
-pub use outstanding::{AioHow, Outstanding};
-pub use pool::Pool;
-
-pub(super) use outstanding::let_go;
+//! at which it completed. Each one that is out has a buffer of its own. What runs them, `io_uring` or a pool
+//! of threads, is not known here (`exec::aio`).
 
 use super::args::Args;
 use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, units, workingset};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, OpCx, Outcome, Stateless, Step};
+use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
+use crate::exec::aio::{Aio, Outstanding, Wanted};
+use crate::exec::{OpCx, Outcome};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
-use outstanding::Wanted;
 use std::sync::Arc;
-
-/// Bytes of the stack of a thread that helps.
-const STACK: usize = 64 << 10;
 
 const IO: &[&str] =
     &["filesetname", "fd", "iosize", "random", "workingset", "opennext", "indexed", "directio", "dsync", "iodepth"];
@@ -87,42 +76,6 @@ impl Submit {
             depth,
         }))
     }
-}
-
-/// What the asynchronous operations of a thread need.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Aio {
-    /// So many may be out.
-    pub depth: u64,
-    /// Bytes of the largest, as far as that is known.
-    pub size: u64,
-    /// The script says how many are to be out; else the depth is only where it must end.
-    pub bounded: bool,
-}
-
-impl Aio {
-    /// What two flowops of a thread need.
-    #[must_use]
-    pub fn with(self, other: Self) -> Self {
-        Self {
-            depth: self.depth.max(other.depth),
-            size: self.size.max(other.size),
-            bounded: self.bounded && other.bounded,
-        }
-    }
-
-    /// Bytes of memory that are sure to be used.
-    pub fn memory(self) -> u64 {
-        if self.bounded { self.depth.saturating_mul(self.size.next_multiple_of(4096)) } else { self.size }
-    }
-}
-
-/// Waits for all that a thread has out: before it closes a file that an operation may still be on its way to, and at its end.
-pub(super) fn drain(cx: &mut OpCx<'_>) -> Result<(), Outcome> {
-    let Some(mut aio) = cx.aio.take() else { return Ok(()) };
-    let drained = aio.notice(cx, u64::MAX, true);
-    cx.aio = Some(aio);
-    drained
 }
 
 /// Without `iodepth=`, so many operations of a thread may be out, and so many bytes of them: what is more waits in memory that
@@ -200,9 +153,9 @@ impl Step for SubmitStep<'_> {
             Ok(offset) => offset,
             Err(outcome) => return outcome,
         };
-        let Some(mut aio) = cx.aio.take() else { return Outcome::Over };
+        let Some(mut aio) = cx.io.aio.take() else { return Outcome::Over };
         let outcome = self.submit(cx, &mut aio, slot, len, offset);
-        cx.aio = Some(aio);
+        cx.io.aio = Some(aio);
         outcome
     }
 }
@@ -228,8 +181,8 @@ impl SubmitStep<'_> {
             handle.size = handle.size.max(offset + len);
         }
         let wanted = Wanted { slot, file: *handle, offset, len: len as usize, write, in_order };
-        cx.last_offset = offset;
-        if cx.stream.is_some() {
+        cx.io.last_offset = offset;
+        if cx.account.stream.is_some() {
             cx.note(len);
         }
         let full = aio.in_flight() + 1 >= self.most;
@@ -263,9 +216,9 @@ impl Stateless for Wait {
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
         cx.begin();
-        let Some(mut aio) = cx.aio.take() else { return Outcome::Over };
+        let Some(mut aio) = cx.io.aio.take() else { return Outcome::Over };
         let noticed = aio.notice(cx, aio.in_flight().div_ceil(2), false);
-        cx.aio = Some(aio);
+        cx.io.aio = Some(aio);
         match noticed {
             // A wait that the end of the run has ended counts as late.
             Ok(()) | Err(Outcome::Over) => cx.end(0),

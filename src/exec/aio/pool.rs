@@ -32,12 +32,12 @@ pub(super) struct AioJob {
 /// The workers of one process instance. Dropped, it waits for them to go, which they do once all that is out is done and no
 /// thread can start anything any more.
 #[derive(Debug)]
-pub struct Pool {
+pub struct AioPool {
     jobs: Option<Sender<AioJob>>,
     workers: Vec<JoinHandle<()>>,
 }
 
-impl Pool {
+impl AioPool {
     /// Starts the workers, in the descriptor table of the calling thread.
     pub fn start(engine: &'static dyn Engine) -> std::io::Result<Self> {
         let (jobs, queue) = bounded::<AioJob>(QUEUE);
@@ -57,7 +57,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for AioPool {
     fn drop(&mut self) {
         self.jobs = None;
         self.workers.drain(..).for_each(|worker| drop(worker.join()));

@@ -3,34 +3,14 @@
 //! A thread that finds no file waits while another live thread that is not itself starved has a step that makes one. If none is
 //! left though the plan has makers, the run is stuck; if the plan has none, the thread is done.
 
-use super::{OpCx, View};
+use super::OpCx;
+use super::starvation::maker;
+use super::{OpFailure, Outcome, UnitKind};
+use crate::exec::slots::FileRef;
 use crate::fileset::{How, Members, Picked, Want};
-use crate::flowop::slots::FileRef;
-use crate::flowop::{OpFailure, Outcome, UnitKind};
 use crate::random;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-
-/// Who can end a wait for a file of one set.
-#[derive(Debug, Default)]
-pub struct Makers {
-    /// Whether the plan has a maker of existing files, absent files, existing and absent leaf directories.
-    pub planned: [bool; 4],
-    /// How many such threads live and are not starved.
-    pub live: [AtomicU32; 4],
-}
-
-/// The place of a state in [`Makers`].
-pub fn maker(kind: UnitKind, want: Want) -> usize {
-    usize::from(kind == UnitKind::LeafDir) * 2 + usize::from(want == Want::Absent)
-}
-
-/// A thread's part in making files, to be taken out of the count while it starves and when it ends.
-#[derive(Debug, Default)]
-pub struct Starvation {
-    /// Set and state that the thread makes.
-    pub makes: Vec<(usize, usize)>,
-}
 
 /// Which candidate to pick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,24 +21,6 @@ pub enum PickBy {
     Own,
     /// The one with this index, else the next.
     Index(u64),
-}
-
-impl Starvation {
-    /// The thread starves, or ends: it makes nothing any more. Whoever waits for it looks again.
-    pub fn leave(&self, views: &[View]) {
-        for (set, state) in &self.makes {
-            if views[*set].makers.live[*state].fetch_sub(1, SeqCst) == 1 {
-                views[*set].set.state.wake_all();
-            }
-        }
-    }
-
-    /// The thread lives, or has its file.
-    pub fn enter(&self, views: &[View]) {
-        for (set, state) in &self.makes {
-            views[*set].makers.live[*state].fetch_add(1, SeqCst);
-        }
-    }
 }
 
 /// A starving thread looks again so often, changed or not.
@@ -114,11 +76,11 @@ impl OpCx<'_> {
     #[expect(clippy::inline_always, reason = "what it does in most cases is less than a call")]
     pub fn pick(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
         self.restamp();
-        let view = &self.views[set];
+        let view = &self.files.views[set];
         if want == Want::Existing
             && by == PickBy::Rotate
             && view.parts == 1
-            && let Some(index) = view.set.state.files.next_of_all(&mut self.rotors[set])
+            && let Some(index) = view.set.state.files.next_of_all(&mut self.files.rotors[set])
         {
             return Ok(FileRef { set, index });
         }
@@ -127,7 +89,7 @@ impl OpCx<'_> {
 
     #[inline(never)]
     fn pick_any(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
-        if self.views[set].parts == 1
+        if self.files.views[set].parts == 1
             && let Look::Found(file) = self.look(set, want, by, hold)
         {
             return Ok(file);
@@ -148,7 +110,7 @@ impl OpCx<'_> {
         let (rotation, by) = self.rotation(set, PickBy::Rotate);
         self.seek(rotation, UnitKind::File, |cx, part| {
             // Before anything is held: what is taken and given back again is a change, which wakes everybody who waits here.
-            if cx.views[part].set.state.files.n_existing() == 0 {
+            if cx.files.views[part].set.state.files.n_existing() == 0 {
                 return Look::Lacks(Want::Existing);
             }
             let free = match cx.look(part, Want::Absent, by, true) {
@@ -161,7 +123,7 @@ impl OpCx<'_> {
                 Look::Busy => Look::Busy,
                 Look::Lacks(want) => Look::Lacks(want),
             };
-            cx.views[part].set.state.release(free.index);
+            cx.files.views[part].set.state.release(free.index);
             missing
         })
     }
@@ -171,17 +133,17 @@ impl OpCx<'_> {
         self.restamp();
         let (rotation, _) = self.rotation(set, PickBy::Rotate);
         let found = self.seek(rotation, UnitKind::LeafDir, |cx, part| {
-            let how = How::Rotate(&mut cx.leaf_rotors[part]);
-            Look::at(part, want, cx.views[part].set.state.leafdirs.pick(want, how, true))
+            let how = How::Rotate(&mut cx.files.leaf_rotors[part]);
+            Look::at(part, want, cx.files.views[part].set.state.leafdirs.pick(want, how, true))
         })?;
-        self.located = Some(found);
+        self.files.located = Some(found);
         Ok(found)
     }
 
     /// A part of a set, whatever is in it.
     #[inline]
     pub fn any_part(&mut self, set: usize) -> usize {
-        match self.views[set].parts {
+        match self.files.views[set].parts {
             1 => set,
             parts => set + random::below(&mut self.rng, parts as u64) as usize,
         }
@@ -190,7 +152,7 @@ impl OpCx<'_> {
     /// Where to look first, and how to pick there.
     #[inline]
     fn rotation(&mut self, set: usize, by: PickBy) -> (PartRotation, PickBy) {
-        let parts = self.views[set].parts;
+        let parts = self.files.views[set].parts;
         if parts == 1 {
             return (PartRotation { first: set, parts, from: 0 }, by);
         }
@@ -208,11 +170,11 @@ impl OpCx<'_> {
     #[expect(clippy::inline_always, reason = "called with constants")]
     fn look(&mut self, part: usize, want: Want, by: PickBy, hold: bool) -> Look<FileRef> {
         let how = match by {
-            PickBy::Rotate => How::Rotate(&mut self.rotors[part]),
-            PickBy::Own => How::Own(&mut self.own[part]),
+            PickBy::Rotate => How::Rotate(&mut self.files.rotors[part]),
+            PickBy::Own => How::Own(&mut self.files.own[part]),
             PickBy::Index(n) => How::Index(n),
         };
-        Look::at(part, want, self.views[part].set.state.pick(want, how, hold))
+        Look::at(part, want, self.files.views[part].set.state.pick(want, how, hold))
     }
 
     /// Looks at one part after the other until one has what is looked for.
@@ -238,8 +200,8 @@ impl OpCx<'_> {
         kind: UnitKind,
         mut look: impl FnMut(&mut Self, usize) -> Look<T>,
     ) -> Result<T, Outcome> {
-        let since = self.clock.raw();
-        let views = self.views;
+        let since = self.env.clock.raw();
+        let views = self.files.views;
         let members = |part: usize| -> &Members {
             let state = &views[part].set.state;
             if kind == UnitKind::File { &state.files } else { &state.leafdirs }
@@ -274,14 +236,14 @@ impl OpCx<'_> {
             } else {
                 if !starving {
                     starving = true;
-                    self.starvation.leave(views);
+                    self.files.starvation.leave(views);
                 }
                 members(rotation.first).wait_change(epoch, nap);
                 // A maker whose own wait has just ended counts as waiting until it runs: only if nothing changes for some time
                 // is nobody left.
                 alone = if live || epochs() != all { Duration::ZERO } else { alone + nap };
             }
-            if self.gate.is_stopped() || self.expired() {
+            if self.env.gate.is_stopped() || self.expired() {
                 break Err(Outcome::Over);
             }
             if alone > STUCK {
@@ -289,16 +251,16 @@ impl OpCx<'_> {
             }
         };
         if starving {
-            self.starvation.enter(views);
+            self.files.starvation.enter(views);
         }
-        let waited = self.clock.ns(since, self.clock.raw());
-        self.starved += waited;
+        let waited = self.env.clock.ns(since, self.env.clock.raw());
+        self.account.starved += waited;
         self.cell().starved(waited);
         result
     }
 
     fn starved_out(&self, set: usize, want: Want, kind: UnitKind) -> OpFailure {
-        let name = &self.views[set].set.spec.name;
+        let name = &self.files.views[set].set.spec.name;
         let thing = if kind == UnitKind::File { "file" } else { "directory" };
         let (state, other) = match want {
             Want::Existing => ("existing", "make"),
@@ -317,7 +279,7 @@ impl OpCx<'_> {
 
     /// Takes a file that exists, and no other; waits while someone else works on it. False if it does not exist.
     pub fn hold_existing(&self, file: FileRef) -> Result<bool, Outcome> {
-        let state = &self.views[file.set].set.state;
+        let state = &self.files.views[file.set].set.state;
         loop {
             match state.pick(Want::Existing, How::Index(file.index), true) {
                 Picked::File(index) if index == file.index => return Ok(true),
@@ -329,7 +291,7 @@ impl OpCx<'_> {
             if !state.files.exists(file.index) {
                 return Ok(false);
             }
-            if self.gate.is_stopped() || self.expired() {
+            if self.env.gate.is_stopped() || self.expired() {
                 return Err(Outcome::Over);
             }
             std::thread::yield_now();

@@ -52,7 +52,7 @@ pub struct SlotRule {
 pub struct Slots {
     table: Vec<Slot>,
     /// The buffers of `bufread` and `bufwrite`, by slot; none as long as no such flowop has run.
-    pub(super) streams: Vec<Option<Box<BufferedStream>>>,
+    pub(crate) streams: Vec<Option<Box<BufferedStream>>>,
     openings: u64,
     /// Changes with whatever may change in a slot.
     version: u64,

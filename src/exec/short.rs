@@ -17,7 +17,7 @@ fn is_end(errno: Errno) -> bool {
 
 /// Goes on with a write of a slice of which `done` bytes were taken. Returns the bytes written in all.
 #[cold]
-pub(super) fn write_rest(
+pub(crate) fn write_rest(
     cx: &mut OpCx<'_>,
     slot: usize,
     range: Range<usize>,
@@ -29,11 +29,11 @@ pub(super) fn write_rest(
     }
     let (mut calls, mut failed) = (0, Ok(()));
     while done < range.len() && (calls % LOOK != LOOK - 1 || !cx.expired()) {
-        let buf = cx.buffer.get(range.start + done..range.end);
-        let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
+        let buf = cx.io.buffer.get(range.start + done..range.end);
+        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
         let result = match offset {
-            Some(offset) => cx.engine.pwrite(handle, buf, offset + done as u64),
-            None => cx.engine.write(handle, buf),
+            Some(offset) => cx.env.engine.pwrite(handle, buf, offset + done as u64),
+            None => cx.env.engine.write(handle, buf),
         };
         match result {
             Ok(n) => (done, calls) = (done + n, calls + 1),
@@ -48,7 +48,7 @@ pub(super) fn write_rest(
 
 /// Goes on with a read of `len` bytes that brought `done`, if that was not all that the file has. Returns the bytes read in all.
 #[cold]
-pub(super) fn read_rest(
+pub(crate) fn read_rest(
     cx: &mut OpCx<'_>,
     slot: usize,
     len: u64,
@@ -57,15 +57,15 @@ pub(super) fn read_rest(
 ) -> Result<u64, Errno> {
     let (mut calls, mut failed) = (0, Ok(()));
     while done > 0 && (done as u64) < len && (calls % LOOK != LOOK - 1 || !cx.expired()) {
-        let Some(range) = cx.buffer.place(len - done as u64) else { break };
-        let buf = cx.buffer.get_mut(range);
-        let Some(handle) = cx.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
+        let Some(range) = cx.io.buffer.place(len - done as u64) else { break };
+        let buf = cx.io.buffer.get_mut(range);
+        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
         if offset.map_or(handle.position, |offset| offset + done as u64) >= handle.size {
             break;
         }
         let result = match offset {
-            Some(offset) => cx.engine.pread(handle, buf, offset + done as u64),
-            None => cx.engine.read(handle, buf),
+            Some(offset) => cx.env.engine.pread(handle, buf, offset + done as u64),
+            None => cx.env.engine.read(handle, buf),
         };
         match result {
             Ok(n) => (done, calls) = (done + n, calls + 1),

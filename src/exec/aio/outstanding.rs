@@ -1,12 +1,12 @@
 //! What a thread has out: buffers, bounds, and what becomes of completions.
 
 use super::backend::{AioCompletion, AioStart, Backend};
-use super::pool::Pool;
+use super::pool::AioPool;
 use super::{Aio, drain};
 use crate::engine::{Engine, Handle};
+use crate::exec::slots::FileRef;
+use crate::exec::{OpCx, Outcome};
 use crate::fileset::content::{self, Stamper};
-use crate::flowop::slots::FileRef;
-use crate::flowop::{OpCx, Outcome};
 use crate::os::map::MapSlice;
 use crate::os::{Errno, NOTHING_WRITTEN};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub enum AioHow<'a> {
         alone: bool,
     },
     /// By these workers.
-    Pool(&'a Pool),
+    Pool(&'a AioPool),
     /// At once: the engine makes no calls.
     AtOnce,
 }
@@ -112,12 +112,12 @@ impl Outstanding {
     }
 
     /// How many are out.
-    pub(super) fn in_flight(&self) -> u64 {
+    pub(crate) fn in_flight(&self) -> u64 {
         (self.operations.len() - self.free.len()) as u64
     }
 
     /// Starts an operation of `len` bytes. `full`: nothing more will be started before something has completed.
-    pub(super) fn start(&mut self, cx: &mut OpCx<'_>, what: &Wanted, full: bool) -> Result<(), Outcome> {
+    pub(crate) fn start(&mut self, cx: &mut OpCx<'_>, what: &Wanted, full: bool) -> Result<(), Outcome> {
         if self.free.last().is_none_or(|(_, buf)| buf.len() < what.len) {
             self.grow(cx, what.len)?;
         }
@@ -130,7 +130,7 @@ impl Outstanding {
         if what.write {
             self.stamper.stamp(&mut buf[..what.len]);
         }
-        let of = cx.slots.get(what.slot).file;
+        let of = cx.io.slots.get(what.slot).file;
         let Wanted { slot, file, offset, len, write, in_order } = *what;
         let on = (in_order && !write && offset > 0 && len > 0).then_some((slot, offset));
         self.operations[tag as usize] = InFlight {
@@ -141,11 +141,13 @@ impl Outstanding {
             offset,
             len,
             on,
-            intended: (cx.intended, cx.lateness),
+            intended: (cx.account.intended, cx.account.lateness),
         };
-        let opening = (slot, cx.slots.get(slot).opening);
+        let opening = (slot, cx.io.slots.get(slot).opening);
         let start = AioStart { tag, file, opening, buf, offset, len, write, last: full };
-        self.backend.start(cx.clock, start).map_err(|errno| cx.failed("starting asynchronous I/O failed", errno, of))
+        self.backend
+            .start(cx.env.clock, start)
+            .map_err(|errno| cx.failed("starting asynchronous I/O failed", errno, of))
     }
 
     /// A drawn size is larger than it was likely to be: all buffers are made anew.
@@ -166,10 +168,10 @@ impl Outstanding {
 
     /// Takes notice of all that has completed, waiting until that are at least `n`, or all. An error is the failure of the flowop
     /// that submitted the operation, whoever takes notice. The wait ends with the run, unless it is `to_the_end`.
-    pub(super) fn notice(&mut self, cx: &mut OpCx<'_>, n: u64, to_the_end: bool) -> Result<(), Outcome> {
+    pub(crate) fn notice(&mut self, cx: &mut OpCx<'_>, n: u64, to_the_end: bool) -> Result<(), Outcome> {
         let (mut seen, mut first, mut last) = (0, Ok(()), 0);
         loop {
-            while let Some(completion) = self.backend.next_completion(cx.clock) {
+            while let Some(completion) = self.backend.next_completion(cx.env.clock) {
                 (seen, last) = (seen + 1, completion.completed);
                 if let Err(failed) = self.account(cx, completion) {
                     first = first.and(Err(failed));
@@ -180,7 +182,7 @@ impl Outstanding {
             } else if first.is_err() {
                 return first;
             }
-            if !to_the_end && last > cx.gate.deadline() {
+            if !to_the_end && last > cx.env.gate.deadline() {
                 return Err(Outcome::Over);
             }
             if seen >= n || self.in_flight() == 0 {
@@ -188,15 +190,15 @@ impl Outstanding {
             }
             let mut limit = LOOK;
             if !to_the_end {
-                let (now, deadline) = (cx.clock.raw(), cx.gate.deadline());
+                let (now, deadline) = (cx.env.clock.raw(), cx.env.gate.deadline());
                 if now > deadline {
                     return Err(Outcome::Over);
                 }
-                let end = deadline.min(now.saturating_add(cx.clock.ticks(LOOK.as_nanos() as u64)));
-                limit = Duration::from_nanos(cx.clock.ns(now, end) + 1);
+                let end = deadline.min(now.saturating_add(cx.env.clock.ticks(LOOK.as_nanos() as u64)));
+                limit = Duration::from_nanos(cx.env.clock.ns(now, end) + 1);
             }
             self.backend
-                .wait(cx.clock, limit)
+                .wait(cx.env.clock, limit)
                 .map_err(|errno| cx.failed("waiting for asynchronous I/O failed", errno, None))?;
         }
     }
@@ -210,11 +212,11 @@ impl Outstanding {
             let further;
             (result, further) = rest(cx, &operation, &mut buf, result.unwrap_or_default());
             if further {
-                completed = cx.clock.raw();
+                completed = cx.env.clock.raw();
             }
         }
         self.free.push((tag, buf));
-        let counters = cx.stats.cell(cell);
+        let counters = cx.account.stats.cell(cell);
         if let (Ok(0), Some((slot, offset))) = (&result, on) {
             // The file is shorter than it was to be. A read that only finds the end is no operation; the next one starts
             // over, unless one that came back earlier has seen to that.
@@ -225,10 +227,10 @@ impl Outstanding {
             return Ok(());
         }
         match result {
-            Ok(n) if completed <= cx.gate.deadline() => {
-                counters.record(cx.clock.ns(submitted, completed), n as u64);
+            Ok(n) if completed <= cx.env.gate.deadline() => {
+                counters.record(cx.env.clock.ns(submitted, completed), n as u64);
                 if intended > 0 {
-                    counters.record_response(cx.clock.ns(intended, completed), lateness);
+                    counters.record_response(cx.env.clock.ns(intended, completed), lateness);
                 }
                 Ok(())
             }
@@ -248,7 +250,7 @@ impl Outstanding {
 #[cold]
 fn rest(cx: &mut OpCx<'_>, operation: &InFlight, buf: &mut MapSlice, mut done: usize) -> (Result<usize, Errno>, bool) {
     let Some(mut file) = operation.file else { return (Ok(done), false) };
-    let counters = cx.stats.cell(operation.cell);
+    let counters = cx.account.stats.cell(operation.cell);
     if operation.write && done == 0 {
         return (Err(NOTHING_WRITTEN), false);
     }
@@ -257,11 +259,11 @@ fn rest(cx: &mut OpCx<'_>, operation: &InFlight, buf: &mut MapSlice, mut done: u
         let at = operation.offset + done as u64;
         let data = &mut buf[done..operation.len];
         let result = if operation.write {
-            cx.engine.pwrite(&mut file, data, at)
+            cx.env.engine.pwrite(&mut file, data, at)
         } else if at >= file.size {
             break;
         } else {
-            cx.engine.pread(&mut file, data, at)
+            cx.env.engine.pread(&mut file, data, at)
         };
         match result {
             // Direct I/O that stopped between two blocks can't go on from there.
@@ -285,20 +287,20 @@ fn rest(cx: &mut OpCx<'_>, operation: &InFlight, buf: &mut MapSlice, mut done: u
 
 /// One operation that a flowop wants.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    pub(super) slot: usize,
-    pub(super) file: Handle,
-    pub(super) offset: u64,
-    pub(super) len: usize,
-    pub(super) write: bool,
+pub(crate) struct Wanted {
+    pub(crate) slot: usize,
+    pub(crate) file: Handle,
+    pub(crate) offset: u64,
+    pub(crate) len: usize,
+    pub(crate) write: bool,
     /// It goes on from the one before it.
-    pub(super) in_order: bool,
+    pub(crate) in_order: bool,
 }
 
 /// A file is about to be closed: no operation may still be on its way to it, and no ring keep it.
-pub(in crate::flowop) fn let_go(cx: &mut OpCx<'_>, slot: usize) -> Result<(), Outcome> {
+pub(crate) fn let_go(cx: &mut OpCx<'_>, slot: usize) -> Result<(), Outcome> {
     let drained = drain(cx);
-    if let Some(aio) = &mut cx.aio {
+    if let Some(aio) = &mut cx.io.aio {
         aio.backend.forget_file(slot);
     }
     drained

@@ -6,57 +6,54 @@
 //! is left as it is, and ends the run.
 
 use super::OpCx;
+use super::{OpFailure, Outcome};
 use crate::disk::Foreign;
 use crate::engine::Handle;
-use crate::flowop::slots::FileRef;
-use crate::flowop::{OpFailure, Outcome};
+use crate::exec::slots::FileRef;
 use crate::os::{Errno, Fd, fd};
 use rustix::fs::OFlags;
 use std::ffi::CStr;
-
-/// The longest period for which a file that was looked at is not looked at again; it may be half as long.
-pub(super) const PERIOD_NS: u64 = 1_000_000_000;
 
 impl OpCx<'_> {
     /// The present period, by the last reading of the clock.
     #[inline]
     pub(super) fn period(&self) -> u64 {
-        self.last >> self.period_shift
+        self.account.last >> self.files.period_shift
     }
 
     /// Looks at a file that was just opened; closes it if it is not the set's own. The time that takes is the tool's.
     #[inline(never)]
     pub(super) fn own_file(&mut self, handle: Handle, file: FileRef, flags: OFlags) -> Result<(), Outcome> {
-        let Some(dirs) = &self.dirs[file.set] else { return Ok(()) };
+        let Some(dirs) = &self.files.dirs[file.set] else { return Ok(()) };
         let period = self.period();
         // What the call has made is the set's own.
         if flags.contains(OFlags::EXCL) {
             dirs.looked().note(file.index, period);
             return Ok(());
         }
-        let start = self.clock.raw();
+        let start = self.env.clock.raw();
         if !dirs.looked().has(file.index, period) {
             let found = fd::file_info(handle.fd);
-            let what = found.map(|info| Foreign::of_file(&info, self.views[file.set].set.has_links()));
+            let what = found.map(|info| Foreign::of_file(&info, self.files.views[file.set].set.has_links()));
             match what {
                 Ok(None) => dirs.looked().note(file.index, period),
                 Ok(Some(what)) => {
-                    let _ = self.engine.close(handle);
+                    let _ = self.env.engine.close(handle);
                     return Err(self.foreign(what, &self.path(file)));
                 }
                 Err(errno) => {
-                    let _ = self.engine.close(handle);
+                    let _ = self.env.engine.close(handle);
                     return Err(self.failed("looking at the file failed", errno, Some(file)));
                 }
             }
         }
-        if self.aio.is_some() {
+        if self.io.aio.is_some() {
             // Some file systems fail an asynchronous operation on a file that must not wait, where it would have to.
             let _ = fd::set_blocking(handle.fd);
         }
-        let spent = self.clock.raw().saturating_sub(start);
-        self.last += spent;
-        self.cell.tool(self.clock.ns(0, spent));
+        let spent = self.env.clock.raw().saturating_sub(start);
+        self.account.last += spent;
+        self.account.cell.tool(self.env.clock.ns(0, spent));
         Ok(())
     }
 
@@ -75,8 +72,8 @@ impl OpCx<'_> {
             return Err(self.failed("open failed", errno, Some(file)));
         }
         let flags = flags - OFlags::CREATE - OFlags::EXCL;
-        let nominal = self.views[file.set].set.tree.size_of(file.index);
-        match self.engine.open(dir, name, flags, nominal) {
+        let nominal = self.files.views[file.set].set.tree.size_of(file.index);
+        match self.env.engine.open(dir, name, flags, nominal) {
             Ok(handle) => {
                 self.cell().add_calls(1);
                 self.own_file(handle, file, flags)?;
@@ -89,8 +86,8 @@ impl OpCx<'_> {
     /// Looks at a name that is to be removed, moved or changed. Before the time of the operation.
     #[inline]
     pub fn own_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Outcome> {
-        match &self.dirs[file.set] {
-            _ if !self.has_disk => Ok(()),
+        match &self.files.dirs[file.set] {
+            _ if !self.files.has_disk => Ok(()),
             Some(dirs) if !dirs.looked().has(file.index, self.period()) => self.look_at_name(file, dir, name),
             _ => Ok(()),
         }
@@ -99,12 +96,12 @@ impl OpCx<'_> {
     /// The same of one that ought to be free, and is taken by a call that replaces what is there.
     #[inline]
     pub fn free_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Outcome> {
-        if self.dirs[file.set].is_some() { self.look_at_name(file, dir, name) } else { Ok(()) }
+        if self.files.dirs[file.set].is_some() { self.look_at_name(file, dir, name) } else { Ok(()) }
     }
 
     #[inline(never)]
     fn look_at_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Outcome> {
-        match Foreign::of_name(dir, name, self.views[file.set].set.has_links()) {
+        match Foreign::of_name(dir, name, self.files.views[file.set].set.has_links()) {
             Ok(Some(what)) => Err(self.foreign(what, &self.path(file))),
             // That it is not there is for the operation to find.
             Ok(None) | Err(_) => Ok(()),
@@ -114,8 +111,8 @@ impl OpCx<'_> {
     /// A call on a file of a set failed: the refusal, if that is because something foreign stands in its place.
     #[cold]
     pub(super) fn foreign_in_the_way(&mut self, file: FileRef, errno: Errno) -> Option<Outcome> {
-        self.dirs[file.set].as_ref()?;
-        let set = std::sync::Arc::clone(&self.views[file.set].set);
+        self.files.dirs[file.set].as_ref()?;
+        let set = std::sync::Arc::clone(&self.files.views[file.set].set);
         let at = set.tree.dir_of(file.index);
         let name = set.tree.name(file.index);
         let (what, path) = match self.dir(file.set, at) {
@@ -134,13 +131,13 @@ impl OpCx<'_> {
     /// The same of a leaf directory.
     #[cold]
     pub fn leaf_failed(&mut self, what: &str, errno: Errno, leaf: FileRef) -> Outcome {
-        let set = &self.views[leaf.set].set;
+        let set = &self.files.views[leaf.set].set;
         let path = set.spec.root().join(set.tree.leafdir_rel_path(leaf.index));
         let found = match errno {
             Errno::EXIST if !std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir()) => Some(Foreign::Mixed),
             errno => Foreign::of_directory(&path, errno),
         };
-        match found.filter(|_| self.dirs[leaf.set].is_some()) {
+        match found.filter(|_| self.files.dirs[leaf.set].is_some()) {
             Some(foreign) => self.foreign(foreign, &path.display().to_string()),
             None => self.failed(what, errno, None),
         }
@@ -151,7 +148,7 @@ impl OpCx<'_> {
     fn foreign(&mut self, what: Foreign, path: &str) -> Outcome {
         self.cell().error(0);
         self.restamp();
-        self.last = self.clock.raw();
+        self.account.last = self.env.clock.raw();
         Outcome::Refused(Box::new(OpFailure {
             what: format!("refused: this is not part of the file set: {what}"),
             path: Some(path.to_owned()),

@@ -2,7 +2,7 @@
 //!
 //! All answer with the same [`AioCompletion`]. A back end knows neither flowops nor counters.
 
-use super::pool::{AioJob, Pool};
+use super::pool::{AioJob, AioPool};
 use crate::engine::{Engine, Handle};
 use crate::os::map::MapSlice;
 use crate::os::uring::{Completion, Request, Ring};
@@ -63,7 +63,7 @@ impl Backend {
         Self::AtOnce { engine, completions: VecDeque::with_capacity(depth) }
     }
 
-    pub(super) fn pool(pool: &Pool, depth: usize) -> Self {
+    pub(super) fn pool(pool: &AioPool, depth: usize) -> Self {
         let (answer, completions) = bounded(depth);
         Self::Pool { jobs: pool.jobs(), answer, completions, seen: VecDeque::with_capacity(1) }
     }
