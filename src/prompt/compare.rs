@@ -1,6 +1,7 @@
 //! `compare`: the last runs side by side, what was set differently first, then what came of it.
 
-use super::{Prompt, shell};
+use super::Prompt;
+use super::command::count;
 use crate::diag::Diagnostic;
 use crate::result::{FlowopResult, Run, RunState};
 use crate::session::{Front, Status};
@@ -21,7 +22,7 @@ impl Prompt {
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
         let runs = &self.session.runner.document.runs;
-        let wanted = shell::count(argument, 2, "compare [COUNT]")?.clamp(2, MOST);
+        let wanted = count(argument, 2, "compare [COUNT]")?.clamp(2, MOST);
         if runs.len() < 2 {
             front.note(&format!("two runs are needed, and there have been {}", runs.len()));
             return Ok(Status::Done);

@@ -1,7 +1,8 @@
 //! What can stand where the cursor is, and what a line is the beginning of. Knows nothing of terminals.
 
 use super::Prompt;
-use super::table::{self, Argument, prompt_command};
+use super::command::Argument;
+use super::table::{self, prompt_command};
 use crate::flowop;
 use crate::session::library;
 use crate::spec::attrs::{self, COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};

@@ -4,6 +4,7 @@
 //! one text in which a statement ends where the next begins, or where the writer pauses. Deliberately absent: what any command
 //! does (`session`), except for those that only a prompt has.
 
+mod command;
 mod compare;
 mod complete;
 mod editor;
@@ -15,7 +16,8 @@ mod shell;
 mod split;
 mod table;
 
-pub use table::{COMMANDS, PromptCommand};
+pub use command::PromptCommand;
+pub use table::COMMANDS;
 
 use crate::session::{Front, Session, Status};
 use split::{Splitter, StatementText};

@@ -1,7 +1,7 @@
 //! `runs`: every run of the session in a line, so that it is seen which ones to compare.
 
+use super::command::{Argument, PromptCommand};
 use super::compare::differing;
-use super::table::{Argument, PromptCommand};
 use crate::result::Run;
 use crate::session::{Front, Status};
 use crate::util::count::measured;

@@ -2,8 +2,9 @@
 //!
 //! The table of these commands is [`super::table`]. Deliberately absent: lines, keys and colours (`editor`).
 
+use super::command::{Argument, bad, count};
 use super::split::{StatementText, statements};
-use super::table::{Argument, COMMANDS, prompt_command};
+use super::table::{COMMANDS, prompt_command};
 use super::{Prompt, script};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::{self, Expr, SetBy};
@@ -384,20 +385,6 @@ impl Prompt {
         self.session.loaded.variables = crate::util::ordered::Ordered::default();
         self.session.loaded.texts.clear();
         status
-    }
-}
-
-/// The error for a command that is not written as it should be.
-pub(super) fn bad(span: Span, form: &str) -> Box<Diagnostic> {
-    let d = Diagnostic::error(Code::BadArgument, span, "this command is not written so");
-    Box::new(d.help(format!("write `{form}`")))
-}
-
-/// A number of times from 1, or what holds without one.
-pub(super) fn count(argument: Spanned<&str>, default: usize, form: &str) -> Result<usize, Box<Diagnostic>> {
-    match argument.node {
-        "" => Ok(default),
-        text => text.parse().ok().filter(|n| (1..=10_000).contains(n)).ok_or_else(|| bad(argument.span, form)),
     }
 }
 

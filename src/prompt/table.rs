@@ -1,49 +1,7 @@
 //! The commands that only a prompt has. They end with their line, and what follows the word is taken as it stands.
 
+use super::command::{Argument, PromptCommand};
 use super::{Prompt, runs};
-use crate::diag::Diagnostic;
-use crate::session::{Front, Status};
-use crate::source::Spanned;
-use crate::spec::{CommandSpec, Origin};
-
-/// What follows the word of a command.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Argument {
-    /// Nothing may.
-    Nothing,
-    /// A number.
-    Number,
-    /// A file.
-    File,
-    /// A variable.
-    Variable,
-    /// A variable or a definition.
-    Name,
-    /// Anything that there is help on.
-    Topic,
-}
-
-/// Does a command, given what follows its word.
-type RunCommand = fn(&mut Prompt, Spanned<&str>, &mut dyn Front) -> Result<Status, Box<Diagnostic>>;
-
-/// A command that only a prompt has.
-#[derive(Debug)]
-pub struct PromptCommand {
-    /// Its word, form, line of help and example.
-    pub spec: CommandSpec,
-    pub(super) argument: Argument,
-    pub(super) run: RunCommand,
-}
-
-impl PromptCommand {
-    pub(super) const fn new(
-        [name, form, doc, example]: [&'static str; 4],
-        argument: Argument,
-        run: RunCommand,
-    ) -> Self {
-        Self { spec: CommandSpec { name, form, origin: Origin::Ours, doc, example }, argument, run }
-    }
-}
 
 /// All of them, in the order in which `help` shows them.
 pub const COMMANDS: &[PromptCommand] = &[
