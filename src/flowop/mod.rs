@@ -1,7 +1,7 @@
 //! One file for each family of flowops, and the table of them all.
 //!
 //! A family file holds an entry for each of its flowops ([`FlowopEntry`]: descriptor and constructor), and the operations
-//! themselves. A new flowop is an entry in its family's file; a new family is one line in [`FAMILIES`] more.
+//! themselves. A new flowop is an entry in its family's file; a new family is one line in `FAMILIES` more.
 //! Deliberately absent: threads, and how flowops follow one another. An operation meets its thread in
 //! [`OpCx`].
 //!
