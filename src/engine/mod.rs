@@ -85,6 +85,8 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn allocate(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()>;
     /// Gives the room of a stretch of the file back.
     fn punch(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()>;
+    /// Has a range read into the cache, without waiting for it.
+    fn read_ahead(&self, file: &Handle, offset: u64, len: u64) -> Result<()>;
     /// Copies a stretch of one file to another; how many bytes of it.
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64>;
     /// Sets the times of a name to now.

@@ -180,6 +180,10 @@ impl Engine for Null {
         Ok(None)
     }
 
+    fn read_ahead(&self, _file: &Handle, _offset: u64, _len: u64) -> Result<()> {
+        Ok(())
+    }
+
     fn no_readahead(&self, _file: &Handle) -> Result<()> {
         Ok(())
     }

@@ -189,6 +189,10 @@ impl Engine for Posix {
         FileMap::new(file.fd, len as usize, write).map(Some)
     }
 
+    fn read_ahead(&self, file: &Handle, offset: u64, len: u64) -> Result<()> {
+        fd::read_ahead(file.fd, offset, len)
+    }
+
     fn no_readahead(&self, file: &Handle) -> Result<()> {
         fd::advise(file.fd, Advice::Random)
     }

@@ -1,4 +1,4 @@
-//! `truncate`, `fallocate`, `punchhole`, `copyrange`: the room that files take, and data that moves without being seen.
+//! `truncate`, `fallocate`, `punchhole`, `readahead`, `copyrange`: the room that files take, and data that moves inside the kernel.
 
 use super::args::Args;
 use super::sync::on_handle;
@@ -50,7 +50,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     ours(
         "fallocate",
         &[Role::UsesSlot, Role::NeedsFile],
-        |args| FileRange::build(args, false),
+        |args| FileRange::build(args, RangeCall::Allocate),
         Way::None,
         FILE_RANGE,
         "allocates `iosize` bytes of the file in the slot, in order or where `random` says",
@@ -59,11 +59,20 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     ours(
         "punchhole",
         &[Role::UsesSlot, Role::NeedsFile],
-        |args| FileRange::build(args, true),
+        |args| FileRange::build(args, RangeCall::PunchHole),
         Way::None,
         FILE_RANGE,
         "gives back `iosize` bytes of the file in the slot, which read as zeros then",
         "flowop punchhole name=ph,filename=data,iosize=4k,random",
+    ),
+    ours(
+        "readahead",
+        &[Role::UsesSlot, Role::NeedsFile],
+        |args| FileRange::build(args, RangeCall::ReadAhead),
+        Way::None,
+        FILE_RANGE,
+        "has the kernel read `iosize` bytes of the file in the slot into its cache, and does not wait for them",
+        "flowop readahead name=ra,filename=data,iosize=64k",
     ),
     ours(
         "copyrange",
@@ -95,13 +104,13 @@ impl Truncate {
 }
 
 impl FileRange {
-    fn build(args: &Args<'_>, punch: bool) -> BuiltOp {
+    fn build(args: &Args<'_>, call: RangeCall) -> BuiltOp {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             size: args.need_iosize()?,
             place: OffsetSource::with_offset(args)?,
             workingset: workingset(args)?,
-            punch,
+            call,
         }))
     }
 }
@@ -151,13 +160,21 @@ impl Stateless for Truncate {
     }
 }
 
+/// The call of a flowop on a range of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RangeCall {
+    Allocate,
+    PunchHole,
+    ReadAhead,
+}
+
 #[derive(Debug)]
 struct FileRange {
     file: FileUse,
     size: Quantity,
     place: OffsetSource,
     workingset: Quantity,
-    punch: bool,
+    call: RangeCall,
 }
 
 impl Op for FileRange {
@@ -168,6 +185,10 @@ impl Op for FileRange {
 
     fn describe(&self) -> String {
         format!("{} iosize={}{}", self.file.describe(), self.size, self.place.describe())
+    }
+
+    fn preserves(&self) -> bool {
+        self.call == RangeCall::ReadAhead
     }
 
     fn effects(&self) -> Effects {
@@ -191,11 +212,19 @@ impl Step for FileRangeStep<'_> {
             Ok(offset) => offset.unwrap_or(0),
             Err(outcome) => return outcome,
         };
-        if self.op.punch {
-            on_handle(cx, slot, "punching a hole failed", |engine, file| engine.punch(file, offset, len).map(|()| 0))
-        } else {
-            on_handle(cx, slot, "fallocate failed", |engine, file| engine.allocate(file, offset, len).map(|()| 0))
-        }
+        let what = match self.op.call {
+            RangeCall::Allocate => "fallocate failed",
+            RangeCall::PunchHole => "punching a hole failed",
+            RangeCall::ReadAhead => "reading ahead failed",
+        };
+        on_handle(cx, slot, what, |engine, file| {
+            match self.op.call {
+                RangeCall::Allocate => engine.allocate(file, offset, len),
+                RangeCall::PunchHole => engine.punch(file, offset, len),
+                RangeCall::ReadAhead => engine.read_ahead(file, offset, len),
+            }
+            .map(|()| 0)
+        })
     }
 }
 

@@ -397,6 +397,11 @@ pub fn get_xattr(fd: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
     rfs::fgetxattr(borrow(fd), name, buf)
 }
 
+/// Has the kernel read a range of a file into its cache; does not wait for it.
+pub fn read_ahead(fd: Fd, offset: u64, len: u64) -> Result<()> {
+    rfs::fadvise(borrow(fd), offset, std::num::NonZeroU64::new(len), rfs::Advice::WillNeed)
+}
+
 /// Tells the kernel how a file will be used.
 pub fn advise(fd: Fd, advice: rfs::Advice) -> Result<()> {
     rfs::fadvise(borrow(fd), 0, None, advice)
