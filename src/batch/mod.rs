@@ -3,7 +3,7 @@
 //! What runs is a script that is written first, `thisrun.f` beside a copy of its personality, so that each workload can be
 //! run again without the profile. Deliberately absent: the command line and the terminal, which [`BatchHost`] stands for.
 
-mod profile;
+pub mod profile;
 
 use crate::diag::{self, Diagnostic, has_errors};
 use crate::flowop;

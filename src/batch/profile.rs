@@ -16,31 +16,31 @@ const OWN_KEYS: [&str; 8] =
 
 /// A profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Profile {
+pub struct Profile {
     /// What holds for every workload that does not say otherwise.
-    pub(super) defaults: Vec<Assignment>,
+    pub defaults: Vec<Assignment>,
     /// The workloads, in order.
-    pub(super) configs: Vec<Config>,
+    pub configs: Vec<Config>,
     /// Lines of no known form.
     odd: Vec<Odd>,
 }
 
 /// One `key = value;`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Assignment {
+pub struct Assignment {
     /// Left of the sign.
-    pub(super) key: Spanned<String>,
+    pub key: Spanned<String>,
     /// Right of it, without quotes around it.
-    pub(super) value: Spanned<String>,
+    pub value: Spanned<String>,
 }
 
 /// One `CONFIG`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Config {
+pub struct Config {
     /// Its name: that of its directory of results.
-    pub(super) name: Spanned<String>,
+    pub name: Spanned<String>,
     /// Its own assignments.
-    pub(super) own: Vec<Assignment>,
+    pub own: Vec<Assignment>,
 }
 
 /// A line that is passed over.
@@ -52,7 +52,7 @@ struct Odd {
 }
 
 /// Reads a profile. Errors are what leaves nothing to run, or no telling where its results go.
-pub(super) fn parse(file: FileId, text: &str) -> (Profile, Vec<Diagnostic>) {
+pub fn parse(file: FileId, text: &str) -> (Profile, Vec<Diagnostic>) {
     let mut reader = Reader { file, profile: Profile::default(), section: None, waiting: None, found: Vec::new() };
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -246,7 +246,7 @@ fn assignment(file: FileId, bare: &str, start: usize) -> Option<Assignment> {
 
 impl Profile {
     /// What a key is worth in a workload: the last of its own assignments, else of the defaults.
-    pub(super) fn value<'a>(&'a self, config: &'a Config, key: &str) -> Option<&'a Spanned<String>> {
+    pub fn value<'a>(&'a self, config: &'a Config, key: &str) -> Option<&'a Spanned<String>> {
         let last = |list: &'_ [Assignment]| list.iter().rposition(|a| a.key.node == key);
         match last(&config.own) {
             Some(i) => Some(&config.own[i].value),
@@ -255,7 +255,7 @@ impl Profile {
     }
 
     /// All that holds for a workload: each key once, in the order of writing.
-    pub(super) fn values<'a>(&'a self, config: &'a Config) -> Vec<(&'a str, &'a str)> {
+    pub fn values<'a>(&'a self, config: &'a Config) -> Vec<(&'a str, &'a str)> {
         let mut all: Vec<(&str, &str)> = Vec::new();
         for a in self.defaults.iter().chain(&config.own) {
             match all.iter_mut().find(|(key, _)| *key == a.key.node) {
@@ -268,7 +268,7 @@ impl Profile {
 
     /// Warnings about what has no effect: lines of another form, and keys that no workload's personality has as a variable.
     /// `variables` holds those of each workload, in order.
-    pub(super) fn unknown_keys(&self, variables: &[Vec<String>]) -> Vec<Diagnostic> {
+    pub fn unknown_keys(&self, variables: &[Vec<String>]) -> Vec<Diagnostic> {
         let known = |key: &str, i: usize| {
             OWN_KEYS.contains(&key) || variables.get(i).is_some_and(|v| v.iter().any(|name| name == key))
         };

@@ -127,11 +127,6 @@ fn a_session_knows_few_rooms_and_has_few_fields() {
 
 /// Files of a room that may need one another in a circle.
 const LONGEST_CYCLE: usize = 4;
-/// Rooms with a longer one, each with the reason beside it.
-const MAY_HAVE_LONGER_CYCLES: &[&str] = &[
-    // The slots of a thread hold the buffers of `bufread`, which its own file works on.
-    "flowop",
-];
 
 /// What a `use` in a room names of the room: paths below it, one name each, with everything in braces spelt out.
 fn names_used(code: &str, room: &str, is_root: bool) -> Vec<Vec<String>> {
@@ -246,7 +241,7 @@ fn no_room_has_a_long_circle_of_files() {
         }
         let files: Vec<_> = files.into_iter().collect();
         for circle in circles(&uses_in_room(room, &files)) {
-            if circle.len() > LONGEST_CYCLE && !MAY_HAVE_LONGER_CYCLES.contains(&room) {
+            if circle.len() > LONGEST_CYCLE {
                 wrong.push(format!("{room}: {} files need one another: {}", circle.len(), circle.join(", ")));
             }
         }

@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
 use wml::diag::{self, Style};
-use wml::session::profile;
+use wml::batch::profile;
 use wml::source::SourceMap;
 
 fuzz_target!(|text: &str| {
