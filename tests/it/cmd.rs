@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -64,22 +64,29 @@ pub(crate) struct Wml {
     alone: bool,
 }
 
-/// Calls that run hold it for reading, one that runs alone for writing.
-static MACHINE: RwLock<()> = RwLock::new(());
+/// How many calls run, and whether one of them does so alone.
+static CALLS: Mutex<(usize, bool)> = Mutex::new((0, false));
+static CALLS_CHANGED: Condvar = Condvar::new();
 
-/// The machine, shared with other calls or for one alone.
-enum Hold {
-    Shared { _guard: RwLockReadGuard<'static, ()> },
-    Alone { _guard: RwLockWriteGuard<'static, ()> },
-}
+/// The machine, shared with other calls or for one alone. One that wants to be alone keeps nobody from coming before it: a test may
+/// start a call while it has another, and the first would not end before the second has run.
+struct Hold;
 
 impl Hold {
     fn take(alone: bool) -> Self {
-        if alone {
-            Self::Alone { _guard: MACHINE.write().unwrap_or_else(PoisonError::into_inner) }
-        } else {
-            Self::Shared { _guard: MACHINE.read().unwrap_or_else(PoisonError::into_inner) }
-        }
+        let calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = |calls: &mut (usize, bool)| calls.1 || alone && calls.0 > 0;
+        let mut calls = CALLS_CHANGED.wait_while(calls, busy).unwrap_or_else(PoisonError::into_inner);
+        *calls = (calls.0 + 1, alone);
+        Self
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
+        *calls = (calls.0 - 1, false);
+        CALLS_CHANGED.notify_all();
     }
 }
 
