@@ -192,7 +192,7 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
         None => None,
     };
     let Some(mut console) = console_for(&settings, args.format, args.quiet) else { return 2 };
-    let (number, armed) = signals::listen();
+    let (number, first) = signals::listen();
     let mut session = watched(settings, &number, args.quiet);
     let watch = session.watch();
     let scripts: Vec<PathBuf> = found.iter().filter_map(|f| f.path.clone()).collect();
@@ -202,7 +202,7 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
     }
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let script = found.as_ref().map(|f| (f.name.as_str(), f.text.as_str()));
-    let status = crate::prompt::run(session, script, terminal, crate::prompt::Signals { armed }, &mut console);
+    let status = crate::prompt::run(session, script, terminal, crate::prompt::Signals { first }, &mut console);
     watchdog::end(&watch, status.code())
 }
 

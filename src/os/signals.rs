@@ -6,7 +6,7 @@ use super::child;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::low_level;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 /// Said by the second signal, which lets nobody clean up.
 const LAST_WORD: &[u8] = b"\nnote: ended at once: what was measured is lost, and files that were made stay (`wmlrun clean DIR` removes them)\n";
@@ -14,8 +14,36 @@ const LAST_WORD: &[u8] = b"\nnote: ended at once: what was measured is lost, and
 /// The same signal within so many milliseconds is the first one again: `timeout` sends it to its child and then to the group.
 const SAME_SIGNAL_MS: u64 = 300;
 
-/// The first signal, and when it came in milliseconds of the monotonic clock.
-static FIRST: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// The first signal that came, and when; nothing while none has.
+#[derive(Default, Debug)]
+pub struct FirstSignal(AtomicU64);
+
+/// Which one a signal is.
+#[derive(PartialEq, Eq, Debug)]
+enum Order {
+    First,
+    /// The first, sent twice.
+    Repeated,
+    Second,
+}
+
+impl FirstSignal {
+    /// Forgets it: the next signal is a first one.
+    pub fn clear(&self) {
+        self.0.store(0, SeqCst);
+    }
+
+    /// Which one a signal is that comes at `now`, in milliseconds. Signal and time are one word, so that two threads that hear a
+    /// signal each at the same moment agree on which was first.
+    fn order(&self, signal: i32, now: u64) -> Order {
+        let (signal, bits) = (signal as u64, u8::BITS);
+        match self.0.compare_exchange(0, now << bits | signal, SeqCst, SeqCst) {
+            Ok(_) => Order::First,
+            Err(first) if first & 0xff == signal && now < (first >> bits) + SAME_SIGNAL_MS => Order::Repeated,
+            Err(_) => Order::Second,
+        }
+    }
+}
 
 /// How often the program was stopped and went on.
 static CONTINUED: AtomicUsize = AtomicUsize::new(0);
@@ -77,25 +105,24 @@ fn is_ignored(signal: i32) -> bool {
 
 /// Listens: a number that becomes the signal's when one comes, and what the first one arms. Lowered again, the next signal is
 /// a first one.
-pub fn listen() -> (Arc<AtomicUsize>, Arc<AtomicBool>) {
+pub fn listen() -> (Arc<AtomicUsize>, Arc<FirstSignal>) {
     let number = Arc::new(AtomicUsize::new(0));
-    let armed = Arc::new(AtomicBool::new(false));
+    let first = Arc::new(FirstSignal::default());
     // SAFETY: the handler stores to an atomic.
     let _ = unsafe { low_level::register(SIGCONT, || _ = CONTINUED.fetch_add(1, SeqCst)) };
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
-        let (number, armed) = (Arc::clone(&number), Arc::clone(&armed));
+        let (number, first) = (Arc::clone(&number), Arc::clone(&first));
         let heard = move || {
-            let now = milliseconds();
-            if !armed.swap(true, SeqCst) {
-                FIRST[0].store(signal as u64, SeqCst);
-                FIRST[1].store(now, SeqCst);
-            } else if FIRST[0].load(SeqCst) != signal as u64 || now >= FIRST[1].load(SeqCst) + SAME_SIGNAL_MS {
-                // A reader that has gone is no reason to stay.
-                let _ = rustix::io::write(rustix::stdio::stderr(), LAST_WORD);
-                child::end_all();
-                low_level::exit(128 + signal);
+            match first.order(signal, milliseconds()) {
+                Order::First => number.store(signal as usize, SeqCst),
+                Order::Repeated => {}
+                Order::Second => {
+                    // A reader that has gone is no reason to stay.
+                    let _ = rustix::io::write(rustix::stdio::stderr(), LAST_WORD);
+                    child::end_all();
+                    low_level::exit(128 + signal);
+                }
             }
-            number.store(signal as usize, SeqCst);
         };
         // SAFETY: the handler stores to atomics, reads a clock, writes and exits: all of that may be done in a signal handler.
         //
@@ -112,5 +139,22 @@ pub fn listen() -> (Arc<AtomicUsize>, Arc<AtomicBool>) {
         let _ = low_level::register(SIGXCPU, over);
         let _ = low_level::register(SIGXFSZ, || ());
     }
-    (number, armed)
+    (number, first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_signal_at_once_is_one() {
+        let first = FirstSignal::default();
+        assert_eq!(first.order(SIGTERM, 5), Order::First);
+        assert_eq!(first.order(SIGTERM, 5), Order::Repeated);
+        assert_eq!(first.order(SIGTERM, 4 + SAME_SIGNAL_MS), Order::Repeated);
+        assert_eq!(first.order(SIGINT, 5), Order::Second);
+        assert_eq!(first.order(SIGTERM, 5 + SAME_SIGNAL_MS), Order::Second);
+        first.clear();
+        assert_eq!(first.order(SIGINT, 9_000), Order::First);
+    }
 }

@@ -19,16 +19,16 @@ mod table;
 pub use command::PromptCommand;
 pub use table::COMMANDS;
 
+use crate::os::signals::FirstSignal;
 use crate::session::{Front, Session, Status};
 use split::{Splitter, StatementText};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// What signals do while a shell lives.
 #[derive(Clone, Default, Debug)]
 pub struct Signals {
-    /// Raised by the first signal; while it is, the next one ends the program at once.
-    pub armed: Arc<AtomicBool>,
+    /// While there is one, the next signal ends the program at once.
+    pub first: Arc<FirstSignal>,
 }
 
 const SIGINT: u8 = 2;
@@ -93,7 +93,7 @@ impl PromptLoop<'_> {
         if self.stopped {
             // It has done its work: the run has ended, the shell goes on.
             self.prompt.session.runner.clear_interrupt();
-            self.signals.armed.store(false, SeqCst);
+            self.signals.first.clear();
         } else {
             self.worst = self.worst.max(status);
         }

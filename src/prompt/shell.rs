@@ -382,7 +382,7 @@ impl Prompt {
             self.session.options.lathist,
         ) = (None, None, None, false);
         self.session.loaded.usage.clear();
-        self.session.loaded.variables = crate::util::ordered::Ordered::default();
+        self.session.loaded.variables = indexmap::IndexSet::new();
         self.session.loaded.texts.clear();
         status
     }
