@@ -6,7 +6,7 @@
 use super::{Front, Status};
 use crate::disk::Fileset;
 use crate::os::limits;
-use crate::plan::{self, Plan, Process, Thread};
+use crate::plan::{self, Plan, Process};
 use crate::util::count::count;
 use crate::util::size;
 use std::sync::Arc;
@@ -22,12 +22,6 @@ const SPARE_SPACE: u64 = 64 << 20;
 
 /// Threads besides those of the plan: those that make files or watch the run.
 const HELPERS: u64 = 4;
-
-/// Descriptors besides those of steps and file sets: standard streams, outputs, signals, and a path to a file while files are made.
-const OWN_DESCRIPTORS: u64 = 24;
-
-/// Descriptors of a file set: its root and its marker in the program's table, its root in a process's.
-const SET_DESCRIPTORS: u64 = 3;
 
 /// The limit of open files that is asked for where it may be raised.
 pub(crate) const MOST_DESCRIPTORS: u64 = 1 << 20;
@@ -87,27 +81,12 @@ fn threads(plan: &Plan) -> Refusal {
 
 /// Descriptors of the process that needs most: each process has a table of its own.
 fn descriptors(plan: &Plan) -> Refusal {
-    let needed = plan.processes.iter().map(descriptors_of).max()?;
+    let needed = plan.processes.iter().map(Process::descriptors).max()?;
     let most = limits::raise_descriptors(MOST_DESCRIPTORS);
     (needed > most).then(|| {
         let what = format!("the run keeps up to {} open at once, and {most} are allowed", count(needed, "descriptor"));
         (what, "raise the limit (`ulimit -n`), start fewer threads, or keep fewer files open in each")
     })
-}
-
-/// Those of the program and of each file set, and of each thread its slots and its ring.
-fn descriptors_of(process: &Process) -> u64 {
-    let of_thread = |thread: &Thread| {
-        let effects = &thread.effects;
-        // A flowop keeps one file open, unless it goes from slot to slot.
-        let slots = if effects.opennext { effects.max_fd + 1 } else { thread.count.min(effects.max_fd + 1) };
-        u64::from(thread.instances).saturating_mul(slots as u64 + u64::from(effects.aio.is_some()))
-    };
-    let mut sets: Vec<usize> = process.threads.iter().flat_map(|thread| thread.effects.sets.iter().copied()).collect();
-    sets.sort_unstable();
-    sets.dedup();
-    let threads = process.threads.iter().map(of_thread).fold(0, u64::saturating_add);
-    threads.saturating_add(OWN_DESCRIPTORS + SET_DESCRIPTORS * sets.len() as u64)
 }
 
 fn file_size(sets: &[Arc<Fileset>]) -> Refusal {

@@ -52,22 +52,13 @@ pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
         descriptors: 0,
     };
     for process in &plan.processes {
-        let mut slots = 0_u64;
-        let mut used: Vec<usize> = Vec::new();
         for thread in &process.threads {
             let n = u64::from(thread.instances);
             let each = buffer(thread).saturating_add(thread.count as u64 * COUNTERS + THREAD);
             totals.memory = totals.memory.saturating_add((u64::from(process.instances) * n).saturating_mul(each));
-            let ring = u64::from(thread.effects.aio.is_some());
-            slots = n
-                .saturating_mul(thread.effects.max_fd as u64 + 1 + thread.effects.sets.len() as u64 + ring)
-                .saturating_add(slots);
-            used.extend(&thread.effects.sets);
         }
-        used.sort_unstable();
-        used.dedup();
-        let dirs: u64 = used.iter().map(|s| sets.get(*s).map_or(0, |s| s.tree.n_dirs())).sum();
-        totals.descriptors = totals.descriptors.max(slots.saturating_add(dirs + 3));
+        let dirs: u64 = process.sets().into_iter().map(|s| sets.get(s).map_or(0, |s| s.tree.n_dirs())).sum();
+        totals.descriptors = totals.descriptors.max(process.descriptors().saturating_add(dirs));
     }
     totals
 }

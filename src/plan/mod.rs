@@ -28,6 +28,13 @@ use std::sync::Arc;
 /// What stands for the session's own directory, the value of `$dir` as long as nothing gives another, until it is made.
 pub const FRESH: &str = "(fresh directory)";
 
+/// Descriptors besides those of threads and file sets: standard streams, outputs, signals, and a path to a file while files
+/// are made.
+const OWN_DESCRIPTORS: u64 = 24;
+
+/// Descriptors of a file set: its root and its marker in the program's table, its root in a process's.
+const SET_DESCRIPTORS: u64 = 3;
+
 /// All that a run does.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -148,6 +155,38 @@ pub enum PlanStep {
     },
     /// The end of a stretch of [`PlanStep::Choose`].
     Jump(usize),
+}
+
+impl Process {
+    /// The file sets that its threads work on, in the order of definition.
+    pub fn sets(&self) -> Vec<usize> {
+        let mut sets: Vec<usize> = self.threads.iter().flat_map(|t| t.effects.sets.iter().copied()).collect();
+        sets.sort_unstable();
+        sets.dedup();
+        sets
+    }
+
+    /// Descriptors that its threads may keep open at once.
+    pub fn thread_descriptors(&self) -> u64 {
+        let each = self.threads.iter().map(|t| u64::from(t.instances).saturating_mul(t.descriptors()));
+        each.fold(0, u64::saturating_add)
+    }
+
+    /// Descriptors that it may keep open at once, without those of directories, which are fewer where the limit is low.
+    pub fn descriptors(&self) -> u64 {
+        let sets = SET_DESCRIPTORS.saturating_mul(self.sets().len() as u64);
+        self.thread_descriptors().saturating_add(OWN_DESCRIPTORS + sets)
+    }
+}
+
+impl Thread {
+    /// Descriptors that one of them may keep open at once: its slots, and its ring.
+    fn descriptors(&self) -> u64 {
+        // A flowop keeps one file open, unless it goes from slot to slot.
+        let slots = self.effects.max_fd + 1;
+        let slots = if self.effects.opennext { slots } else { self.count.min(slots) };
+        slots as u64 + u64::from(self.effects.aio.is_some())
+    }
 }
 
 impl Plan {

@@ -118,14 +118,9 @@ fn open_dirs(shared: &Shared, process: &Process, real: bool) -> Result<Vec<Optio
     if !real {
         return Ok(dirs);
     }
-    let mut used: Vec<usize> = process.threads.iter().flat_map(|t| t.effects.sets.iter().copied()).collect();
-    used.sort_unstable();
-    used.dedup();
+    let used = process.sets();
     let sets: Vec<_> = used.iter().map(|i| Arc::clone(&shared.views[*i].set)).collect();
-    // Each thread's slots, and its ring.
-    let own = |t: &crate::plan::Thread| t.effects.max_fd as u64 + 2 + u64::from(t.effects.aio.is_some());
-    let slots: u64 = process.threads.iter().map(|t| u64::from(t.instances) * own(t)).sum();
-    let budget = limits::descriptors().saturating_sub(RESERVE + slots);
+    let budget = limits::descriptors().saturating_sub(process.thread_descriptors() + RESERVE);
     let opened = Dirs::open_all(&sets, budget).map_err(|e| setup(e.to_string(), &e.help().unwrap_or_default()))?;
     for (i, own) in used.into_iter().zip(opened) {
         dirs[i] = Some(own);
