@@ -5,7 +5,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::model::{self, Expr, SetBy};
 use crate::source::{FileId, Spanned};
 use crate::spec::Dialect;
-use crate::util::ordered::Ordered;
+use indexmap::IndexSet;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub(crate) struct Loaded {
     pub(crate) dialect: Dialect,
     pub(crate) usage: Vec<Spanned<Expr>>,
     /// Variables that they set, in order: what `vars` of 1.4 prints.
-    pub(crate) variables: Ordered,
+    pub(crate) variables: IndexSet<String>,
     /// What they have cost: bytes, and a charge for each.
     pub(super) cost: usize,
     /// How many texts load one another now.

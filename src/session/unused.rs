@@ -2,7 +2,7 @@
 
 use super::{Session, listed};
 use crate::model::{self, Command, CommandKind};
-use crate::util::ordered::Ordered;
+use indexmap::IndexSet;
 
 impl Session {
     /// Settings of the command line that change nothing in this script: what is wrong, and what was perhaps meant.
@@ -16,7 +16,7 @@ impl Session {
             if used.contains(name) {
                 continue;
             }
-            let names: Vec<&str> = used.names().collect();
+            let names: Vec<&str> = used.iter().map(String::as_str).collect();
             if name == "dir" {
                 let paths: Vec<String> = self.paths(model);
                 problems.push((
@@ -52,8 +52,8 @@ impl Session {
 }
 
 /// Every variable that a script sets or reads.
-fn used_variables(commands: &[Command]) -> Ordered {
-    let mut names = Ordered::default();
-    model::check::each_variable(commands, &mut |name| names.add(name));
+fn used_variables(commands: &[Command]) -> IndexSet<String> {
+    let mut names = IndexSet::new();
+    model::check::each_variable(commands, &mut |name| _ = names.insert(name.to_owned()));
     names
 }

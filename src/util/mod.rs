@@ -5,7 +5,6 @@
 
 pub mod count;
 pub mod duration;
-pub mod ordered;
 pub mod printable;
 pub mod size;
 pub mod table;
