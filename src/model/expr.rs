@@ -7,7 +7,7 @@
 
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
-use crate::syntax::ast::{self, Number, Operator, TextPart, Variable, VariableForm};
+use crate::syntax::ast::{self, Number, Operator, TextPart, Variable};
 use std::sync::Arc;
 
 /// An expression.
@@ -282,13 +282,7 @@ fn undefined(variable: &Variable, span: Span, scope: &dyn Lookup) -> Diagnostic 
 
 /// The variable as it was written.
 pub fn show(variable: &Variable) -> String {
-    let name = &variable.name;
-    match (variable.form, &variable.field) {
-        (VariableForm::Plain, Some(field)) => format!("${name}.{field}"),
-        (VariableForm::Plain, None) => format!("${name}"),
-        (VariableForm::Paren, _) => format!("$({name})"),
-        (VariableForm::Brace, _) => format!("${{{name}}}"),
-    }
+    crate::syntax::print::variable(variable)
 }
 
 fn arithmetic(left: &ModelValue, op: Operator, right: &ModelValue, span: Span) -> Result<ModelValue, Diagnostic> {

@@ -8,6 +8,7 @@ use crate::session::{Front, Status};
 use crate::source::Spanned;
 use crate::util::count::measured;
 use crate::util::duration::latency;
+use crate::util::printable;
 use crate::util::table::{Align, Table};
 use std::collections::BTreeSet;
 
@@ -49,7 +50,7 @@ fn side_by_side(runs: &[Run], first: usize) -> String {
         table.row(std::iter::once(name).chain(cells).chain(std::iter::once(change)));
     };
     for name in differing(runs) {
-        let cells = runs.iter().map(|r| r.variables.get(name).map_or("-".to_owned(), shown)).collect();
+        let cells = runs.iter().map(|r| value_in(r, name)).collect();
         row(format!("${name}"), cells, &[]);
     }
     if runs.iter().any(|r| r.state != RunState::Complete) {
@@ -98,8 +99,10 @@ fn place(flowop: &FlowopResult) -> String {
     format!("{}/{}/{}", flowop.process, flowop.thread, flowop.name)
 }
 
-fn shown(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+/// The value of a variable in a run, in one line; `-` if the run has none.
+pub(super) fn value_in(run: &Run, name: &str) -> String {
+    let Some(value) = run.variables.get(name) else { return "-".to_owned() };
+    value.as_str().map_or_else(|| value.to_string(), |text| printable::line(text).into_owned())
 }
 
 #[cfg(test)]

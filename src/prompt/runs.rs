@@ -1,7 +1,7 @@
 //! `runs`: every run of the session in a line, so that it is seen which ones to compare.
 
 use super::command::{Argument, PromptCommand};
-use super::compare::differing;
+use super::compare::{differing, value_in};
 use crate::result::Run;
 use crate::session::{Front, Status};
 use crate::util::count::measured;
@@ -25,7 +25,8 @@ fn show(runs: &[Run], front: &mut dyn Front) -> Status {
 
 fn listed(runs: &[Run]) -> String {
     let figures = ["run", "ended", "seconds", "ops/s", "MiB/s", "mean latency", "p99"];
-    let names: Vec<String> = differing(runs).into_iter().map(|name| format!("${name}")).collect();
+    let differing = differing(runs);
+    let names: Vec<String> = differing.iter().map(|name| format!("${name}")).collect();
     let columns = figures.iter().copied().chain(names.iter().map(String::as_str));
     let mut table = Table::new(columns.map(|name| (name, Align::Right)));
     for (n, run) in runs.iter().enumerate() {
@@ -39,10 +40,7 @@ fn listed(runs: &[Run]) -> String {
             summary.latency_ns.mean.map_or("-".to_owned(), latency),
             summary.latency_ns.p99.map_or("-".to_owned(), |ns| latency(ns as f64)),
         ];
-        let values = names.iter().map(|name| match run.variables.get(&name[1..]) {
-            None => "-".to_owned(),
-            Some(value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
-        });
+        let values = differing.iter().map(|name| value_in(run, name));
         table.row(cells.into_iter().chain(values));
     }
     table.render().trim_end().to_owned()

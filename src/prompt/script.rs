@@ -6,7 +6,7 @@ use crate::model::{self, Expr, Known, RandomCall, SetBy};
 use crate::session::{Front, Session, Settings, Status};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::Dialect;
-use crate::syntax::ast::{Operator, TextPart};
+use crate::syntax::ast::Operator;
 use crate::syntax::{self, Token};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn written(expr: &Expr) -> String {
         Expr::Bool(b) => b.to_string(),
         Expr::Int(n) => n.to_string(),
         Expr::Float(x) => x.to_string(),
-        Expr::Text(parts) => text(parts),
+        Expr::Text(parts) => syntax::print::text(parts),
         Expr::Var(v) => model::expr::show(v),
         Expr::Binary(b) => {
             let sign = match b.1 {
@@ -81,29 +81,11 @@ fn field(expr: &Expr) -> String {
             && !matches!(text, "true" | "false")
     };
     match expr {
-        Expr::Text(parts) => model::expr::plain_text(parts).filter(|t| bare(t)).unwrap_or_else(|| text(parts)),
+        Expr::Text(parts) => {
+            model::expr::plain_text(parts).filter(|t| bare(t)).unwrap_or_else(|| syntax::print::text(parts))
+        }
         other => written(other),
     }
-}
-
-fn text(parts: &[TextPart]) -> String {
-    let mut out = String::from("\"");
-    for part in parts {
-        match part {
-            TextPart::Variable(v) => out.push_str(&model::expr::show(&v.node)),
-            TextPart::Text(text) => {
-                for c in text.chars() {
-                    match c {
-                        '\n' => out.push_str("\\n"),
-                        '"' | '\\' | '$' => out.extend(['\\', c]),
-                        c => out.push(c),
-                    }
-                }
-            }
-        }
-    }
-    out.push('"');
-    out
 }
 
 /// A definition as it was written, with its block if it has one.

@@ -15,7 +15,7 @@ mod nest;
 mod number;
 mod parse;
 mod layout;
-mod print;
+pub(crate) mod print;
 mod prompt;
 mod token;
 

@@ -112,6 +112,20 @@ fn print_number(out: &mut String, number: Number) {
     };
 }
 
+/// A text in quotes, as a script has it.
+pub(crate) fn text(parts: &[TextPart]) -> String {
+    let mut out = String::new();
+    print_text(&mut out, parts);
+    out
+}
+
+/// A variable, as a script has it.
+pub(crate) fn variable(variable: &Variable) -> String {
+    let mut out = String::new();
+    print_variable(&mut out, variable);
+    out
+}
+
 fn print_text(out: &mut String, parts: &[TextPart]) {
     out.push('"');
     for part in parts {
