@@ -93,20 +93,12 @@ impl Cache {
             });
             let entry = &mut run.filesets[id];
             entry.device_bytes = moved[id].map(|moved| DeviceBytes { read: moved.read, written: moved.written });
-            entry.verdict = verdict(set, &entry.asked_bytes, &sum, moved[id]);
             let after = resident.as_ref().and_then(|all| *all.get(id)?);
             entry.resident_after = after.map(|r| r.part);
             entry.resident_after_interval = after.map(|r| [r.low, r.high]);
-            // What was in memory all the time was not read from the device, whatever that moved for others; direct I/O may
-            // have, which nobody can tell.
-            let in_memory = |share: Option<f64>| share.is_some_and(|share| share >= MOST);
-            if entry.asked_bytes.read > 0
-                && entry.verdict == Some(Verdict::Device)
-                && in_memory(entry.resident_before)
-                && in_memory(entry.resident_after)
-            {
-                entry.verdict = None;
-            }
+            let stayed =
+                [entry.resident_before, entry.resident_after].iter().all(|part| part.is_some_and(|p| p >= MOST));
+            entry.verdict = verdict(set, &entry.asked_bytes, &sum, moved[id], stayed);
         }
     }
 }
@@ -137,8 +129,16 @@ fn asked(flowops: &[result::FlowopResult], plan: &Plan, set: usize) -> DeviceByt
 }
 
 /// Where the bytes were that a set was asked for: reads if there were any, else writes. `sum` is what all sets on its devices
-/// were asked for.
-fn verdict(set: &SetCache, own: &DeviceBytes, sum: &DeviceBytes, moved: Option<Moved>) -> Option<Verdict> {
+/// were asked for. Of a set that `stayed` in memory all the time nothing need have been read, whatever the devices moved for
+/// others; direct I/O may have, which nobody can tell.
+fn verdict(
+    set: &SetCache,
+    own: &DeviceBytes,
+    sum: &DeviceBytes,
+    moved: Option<Moved>,
+    stayed: bool,
+) -> Option<Verdict> {
+    let reads = own.read > 0;
     let (own, sum, moved) = match (own.read, own.written) {
         (0, 0) => return None,
         (0, _) => (own.written, sum.written, moved.map(|m| m.written)),
@@ -155,6 +155,7 @@ fn verdict(set: &SetCache, own: &DeviceBytes, sum: &DeviceBytes, moved: Option<M
     let (least, most) = (moved.saturating_sub(sum - own).min(own), moved.min(own));
     let share = |part: u64| part as f64 / own as f64;
     match () {
+        () if share(least) >= MOST && stayed && reads => None,
         () if share(least) >= MOST => Some(Verdict::Device),
         () if share(most) <= LITTLE => Some(Verdict::Memory),
         () if sum == own => Some(Verdict::Both),
@@ -260,7 +261,7 @@ mod tests {
     fn the_verdict_holds_bytes_asked_against_bytes_moved() {
         let set = disk(false, 0.0);
         let bytes = |read, written| DeviceBytes { read, written };
-        let of = |own: &DeviceBytes, moved| verdict(&set, own, own, Some(moved));
+        let of = |own: &DeviceBytes, moved| verdict(&set, own, own, Some(moved), false);
         let moved = |read, written| Moved { read, written };
         assert_eq!(of(&bytes(100, 0), moved(101, 7)), Some(Verdict::Device));
         assert_eq!(of(&bytes(100, 0), moved(3, 100)), Some(Verdict::Memory));
@@ -268,13 +269,16 @@ mod tests {
         assert_eq!(of(&bytes(0, 50), moved(0, 60)), Some(Verdict::Device), "writes only");
         assert_eq!(of(&bytes(0, 0), moved(9, 9)), None, "nothing was asked for");
         // Two sets on one device: what it moved may have been for either.
-        let beside = |read| verdict(&set, &bytes(100, 0), &bytes(1000, 0), Some(moved(read, 0)));
+        let beside = |read| verdict(&set, &bytes(100, 0), &bytes(1000, 0), Some(moved(read, 0)), false);
         assert_eq!(beside(100), None);
         assert_eq!(beside(5), Some(Verdict::Memory));
         assert_eq!(beside(1000), Some(Verdict::Device));
-        assert_eq!(verdict(&set, &bytes(100, 0), &bytes(100, 0), None), None, "a device that does not count");
+        assert_eq!(verdict(&set, &bytes(100, 0), &bytes(100, 0), None, false), None, "a device that does not count");
+        let stayed = |own: &DeviceBytes| verdict(&set, own, own, Some(moved(900, 900)), true);
+        assert_eq!(stayed(&bytes(100, 0)), None, "read by others, or by direct I/O");
+        assert_eq!(stayed(&bytes(0, 100)), Some(Verdict::Device), "what is written stays in memory too");
         assert_eq!(
-            verdict(&disk(true, 0.0), &bytes(1, 0), &bytes(1, 0), Some(moved(1, 0))),
+            verdict(&disk(true, 0.0), &bytes(1, 0), &bytes(1, 0), Some(moved(1, 0)), false),
             Some(Verdict::UnknownBelow)
         );
     }

@@ -230,16 +230,8 @@ impl Runner {
         let opened = running.open(length.map(|l| l + warmup));
         run.started_at = record::now();
         if let Err(ended) = opened {
-            let waited = Waited { ended, tick: running.from() };
-            let timeline = RunTimeline::new(&running, self.settings.interval);
-            return self.conclude(
-                ready,
-                running,
-                run,
-                End { waited, timeline, cpu: CpuTime::default() },
-                &about.secrets,
-                front,
-            );
+            let end = self.unmeasured(&running, Waited { ended, tick: running.from() });
+            return self.conclude(ready, running, run, end, &about.secrets, front);
         }
         front.run_started(&self.document, &run, length);
         if !warmup.is_zero() {
@@ -249,15 +241,8 @@ impl Runner {
                     code: "ended_in_warmup".to_owned(),
                     message: "the run ended while it was warmed up: the figures are of the warm-up".to_owned(),
                 });
-                let timeline = RunTimeline::new(&running, self.settings.interval);
-                return self.conclude(
-                    ready,
-                    running,
-                    run,
-                    End { waited, timeline, cpu: CpuTime::default() },
-                    &about.secrets,
-                    front,
-                );
+                let end = self.unmeasured(&running, waited);
+                return self.conclude(ready, running, run, end, &about.secrets, front);
             }
             if run.cache_state == CacheState::Cold {
                 run.warnings.push(Note {
@@ -308,6 +293,11 @@ impl Runner {
         running.join_within(GRACE);
         heard.show(&mut |message| front.note(message));
         self.conclude(ready, running, run, End { waited, timeline, cpu }, &about.secrets, front)
+    }
+
+    /// The end of a run that ended before it was measured.
+    fn unmeasured(&self, running: &Running, waited: Waited) -> End {
+        End { waited, timeline: RunTimeline::new(running, self.settings.interval), cpu: CpuTime::default() }
     }
 
     /// Writes the result, then waits for threads that are still in a call.

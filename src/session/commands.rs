@@ -47,7 +47,7 @@ impl Session {
         }
         match &command.kind {
             CommandKind::Set { name, value } => {
-                self.loaded.variables.add(&name.node);
+                self.loaded.variables.insert(name.node.clone());
                 let new = self.scope.binding(&name.node).is_none();
                 self.scope.set(&name.node, value.clone(), self.set_by()).map_err(Box::new)?;
                 self.follow_event_rate();
@@ -98,7 +98,7 @@ impl Session {
             CommandKind::Usage(text) => self.loaded.usage.push(text.clone()),
             CommandKind::Help => self.help(front),
             CommandKind::Vars => {
-                front.line(&self.loaded.variables.names().fold(" ".to_owned(), |all, v| all + v + "  "));
+                front.line(&self.loaded.variables.iter().fold(" ".to_owned(), |all, v| all + v + "  "));
             }
             CommandKind::Version => front.line(&format!("wmlrun {}", env!("CARGO_PKG_VERSION"))),
             CommandKind::EventGen(rate) => {

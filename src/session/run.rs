@@ -75,10 +75,7 @@ impl Session {
         }
         let plan = match self.checked_plan(span, front) {
             Ok(plan) => plan,
-            Err(status) => {
-                self.runner.release_sets();
-                return status;
-            }
+            Err(status) => return status,
         };
         let measurement = Measurement {
             plan,
@@ -145,10 +142,7 @@ impl Session {
         self.flow.has_run = true;
         let plan = match self.checked_plan(Span::default(), front) {
             Ok(plan) => plan,
-            Err(status) => {
-                self.runner.release_sets();
-                return status;
-            }
+            Err(status) => return status,
         };
         let measurement = Measurement {
             plan,
@@ -162,8 +156,12 @@ impl Session {
         self.runner.create_processes(&measurement, front)
     }
 
-    /// The plan of a run, once it is known that this machine can run it, with its directory made.
+    /// The plan of a run, once it is known that this machine can run it, with its directory made. Without one no file set is held.
     fn checked_plan(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Status> {
+        self.plan_that_fits(span, front).inspect_err(|_| self.runner.release_sets())
+    }
+
+    fn plan_that_fits(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Status> {
         if self.definitions.processes.is_empty() {
             let d = Diagnostic::error(Code::NothingToRun, span, "no process is defined")
                 .help("define one, or `load` a personality");
