@@ -194,7 +194,7 @@ fn never_more_are_out_than_iodepth_says() {
                      define process name=p {{ thread name=t {{\n\
                      flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth={depth}\n{also}}} }}\n"
                 );
-                let call = Wml::below(slow.dir()).file("x.wml", &script);
+                let call = Wml::below(slow.dir()).idle().file("x.wml", &script);
                 let args = ["x.wml", "--runtime", "1", "--no-quiesce", "--engine", engine];
                 let run = call.args(args).result().run().exits(0).only_run();
                 let most = slow.tally(Kind::Read).most;

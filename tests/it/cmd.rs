@@ -8,12 +8,14 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::hold::{Hold, Share};
 
 /// The result file's name in the working directory.
 const RESULT: &str = "result.json";
@@ -61,33 +63,7 @@ pub(crate) struct Wml {
     envs: Vec<(&'static str, OsString)>,
     timeout: Duration,
     result: bool,
-    alone: bool,
-}
-
-/// How many calls run, and whether one of them does so alone.
-static CALLS: Mutex<(usize, bool)> = Mutex::new((0, false));
-static CALLS_CHANGED: Condvar = Condvar::new();
-
-/// The machine, shared with other calls or for one alone. One that wants to be alone keeps nobody from coming before it: a test may
-/// start a call while it has another, and the first would not end before the second has run.
-struct Hold;
-
-impl Hold {
-    fn take(alone: bool) -> Self {
-        let calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
-        let busy = |calls: &mut (usize, bool)| calls.1 || alone && calls.0 > 0;
-        let mut calls = CALLS_CHANGED.wait_while(calls, busy).unwrap_or_else(PoisonError::into_inner);
-        *calls = (calls.0 + 1, alone);
-        Self
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
-        *calls = (calls.0 - 1, false);
-        CALLS_CHANGED.notify_all();
-    }
+    share: Share,
 }
 
 impl Wml {
@@ -106,7 +82,7 @@ impl Wml {
             envs: Vec::new(),
             timeout: Duration::from_mins(2),
             result: false,
-            alone: false,
+            share: Share::Place,
         }
     }
 
@@ -172,13 +148,19 @@ impl Wml {
 
     /// Lets no other call of the tests run at the same time: for what has a bound in time.
     pub(crate) fn alone(mut self) -> Self {
-        self.alone = true;
+        self.share = Share::Alone;
+        self
+    }
+
+    /// Lets any number of other calls run at the same time: for one that mostly waits.
+    pub(crate) fn idle(mut self) -> Self {
+        self.share = Share::Idle;
         self
     }
 
     /// Starts it and comes back at once.
     pub(crate) fn start(self) -> Running {
-        let hold = Hold::take(self.alone);
+        let hold = Hold::take(self.share);
         let mut words = self.before.clone();
         words.push(binary().into());
         words.extend(self.args.clone());

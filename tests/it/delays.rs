@@ -35,7 +35,7 @@ fn a_dear_pick_is_in_no_latency() {
     let script = "# dialect: fsl\nset $any=randvar(type=uniform,min=0,mean=300)\n\
         define fileset name=s,path=$dir,size=0,entries=600,dirwidth=3,dirgamma=0,prealloc\n\
         define process name=p { thread name=t { flowop statfile name=st,filesetname=s,indexed=$any } }\n";
-    let call = Wml::below(slow.dir()).file("x.wml", script).under(["prlimit", "--nofile=600:600"]);
+    let call = Wml::below(slow.dir()).idle().file("x.wml", script).under(["prlimit", "--nofile=600:600"]);
     let run = call.args(["x.wml", "--runtime", "3", "--no-quiesce"]).result().run().exits(0).only_run();
     let st = flowop(&run, "st");
     let (ops, tool) = (count(st, "ops") as f64, number(st, &["tool_ns_mean"]));
@@ -110,7 +110,8 @@ fn an_error_is_told_with_flowop_line_path_and_number() {
              flowop {flowop} name=rd,fd=1,iosize=4k,random\n\
              flowop closefile name=cl,fd=1\n}} }}\n"
         );
-        let call = Wml::below(slow.dir()).file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-quiesce"]);
+        let call =
+            Wml::below(slow.dir()).idle().file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-quiesce"]);
         let output = call.args(["--engine", engine]).result().run().exits(1);
         let run = output.only_run();
         assert_eq!(run["state"], "failed");
@@ -143,7 +144,8 @@ fn what_stalls_at_the_end_is_late_and_not_lost() {
         });
         let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
             define process name=p { thread name=t { flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth=3 } }\n";
-        let call = Wml::below(slow.dir()).file("x.wml", script).args(["x.wml", "--runtime", "1", "--no-quiesce"]);
+        let call =
+            Wml::below(slow.dir()).idle().file("x.wml", script).args(["x.wml", "--runtime", "1", "--no-quiesce"]);
         let output = call.args(["--engine", engine]).result().run().exits(0);
         let run = output.only_run();
         assert_eq!(run["state"], "complete");
@@ -185,7 +187,8 @@ fn what_is_out_when_a_thread_is_done_still_counts() {
                 )
             };
             let run = |mode: &str, args: &[&str]| {
-                let call = Wml::below(slow.dir()).file("x.wml", &script(mode)).args(["x.wml", "--runtime", "20"]);
+                let call =
+                    Wml::below(slow.dir()).idle().file("x.wml", &script(mode)).args(["x.wml", "--runtime", "20"]);
                 call.args(["--no-quiesce", "--engine", engine]).args(args).result().run()
             };
             if fails {
@@ -229,7 +232,8 @@ fn an_error_after_the_end_fails_nothing() {
              thread name=ends {{\nflowop deletefile name=del,filesetname=s\n{finish}}}\n\
              thread name=late {{ flowop read name=rd,filename=f,iosize=4k,random }}\n}}\n"
         );
-        let call = Wml::below(slow.dir()).file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-quiesce"]);
+        let call =
+            Wml::below(slow.dir()).idle().file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-quiesce"]);
         let run = call.result().run().exits(0).only_run();
         assert_eq!((&run["state"], &run["ended_by"]), (&"complete".into(), &end.into()), "{mode}");
         assert_eq!(count(flowop(&run, "rd"), "ops"), 0);

@@ -1,7 +1,7 @@
 //! The personalities on real file systems, each on an image of its own, and two on memory for as long as Filebench dies there.
 //!
 //! Held are what no disk's speed changes: no operation fails, all flowops get their turns, in the script's ratio.
-//! Every day each of the first twelve runs on one of the file systems for two seconds; `WMLRUN_LONG=1` runs all on all, for ten.
+//! Every day each of the first twelve runs on one of the file systems for a second; `WMLRUN_LONG=1` runs all on all, for ten.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,7 +30,7 @@ fn all_on(fs: Fs) {
     let mount = Mount::new(fs, IMAGE);
     for_each(&third_or_all(fs), 1, |script| {
         // A database's writers get their first turns after thousands of posts.
-        let seconds = short_or_long(if script.name.starts_with("oltp") { "6" } else { "2" }, "10");
+        let seconds = short_or_long(if script.name.starts_with("oltp") { "4" } else { "1" }, "10");
         let call = Wml::below(mount.dir()).args([&script.call, "--runtime", seconds]).sets(&script.small());
         let output = call.result().timeout(Duration::from_mins(5)).run().exits(0);
         let run = output.only_run();
@@ -104,7 +104,7 @@ fn on_btrfs() {
 #[test]
 fn small_file_sets_last_on_a_fast_file_system() {
     for_each(&[personality("varmail"), personality("fileserver")], 2, |script| {
-        let seconds = short_or_long("4", "30");
+        let seconds = short_or_long("3", "30");
         let call = Wml::below(&memory()).args([&script.call, "--runtime", seconds]).sets(&[("nfiles", "1000")]);
         let run = call.result().run().exits(0).only_run();
         assert_works(script, &run);

@@ -149,7 +149,7 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
         Kind::Unlink if moment == Moment::CleanUp => Act::After(Duration::from_millis(30)),
         _ => NO_TIME,
     });
-    let wml = Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--no-quiesce", "--clean"]);
+    let wml = Wml::new().idle().file("x.wml", &script(flowops)).args(["x.wml", "--no-quiesce", "--clean"]);
     let wml = if moment == Moment::Population { wml.args(["--prepare-timeout", "2"]) } else { wml };
     let wml =
         wml.args(["--engine", "posix", "--on-error", "count", "--populate-threads", "1", "--dir"]).args([slow.dir()]);
@@ -302,7 +302,7 @@ fn result_on_the_file_system_that_hangs(elsewhere: bool) {
     });
     let json = slow.dir().join("out.json");
     let trace = slow.dir().join("out.trace");
-    let wml = Wml::new().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
+    let wml = Wml::new().idle().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
     let wml = wml.args(["x.wml", "--no-quiesce", "--engine", "posix", "--json"]).args([&json]);
     let wml = wml.args(["--trace".to_owned(), format!("{}:1000", trace.display())]);
     let results = if elsewhere { Path::new(".") } else { slow.dir() };
@@ -345,6 +345,7 @@ fn a_trace_and_a_dump_on_another_file_system_that_hangs_are_given_up() {
         define process name=p { thread name=t { flowop read name=r,filesetname=data,iosize=4k,random } }\n\
         run 1\nstats dump out.txt\nrun 1\n";
     let mut running = Wml::new()
+        .idle()
         .file("x.wml", text)
         .args(["x.wml", "--no-quiesce", "--trace"])
         .args([format!("{}/out.trace:1000", slow.dir().display())])
@@ -374,7 +375,7 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
         return;
     }
     let slow = Slow::of_all(|kind, _, _| if kind == Kind::Write { Act::Hang } else { NO_TIME });
-    let wml = Wml::new().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
+    let wml = Wml::new().idle().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
     let running = wml.args(["x.wml", "--no-quiesce", "--dir"]).args([slow.dir()]).start();
     assert!(slow.wait_for_hang(Duration::from_mins(1)));
     running.signal(Signal::INT);
@@ -391,7 +392,8 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
 /// A run that writes and reads, on some file system; what has happened when nothing is left of it but what the kernel holds.
 fn run_on(dir: &std::path::Path, break_it: impl FnOnce()) -> (Running, std::path::PathBuf, f64) {
     let flowops = "flowop write name=x,filesetname=data,iosize=4k,random\nflowop fsync name=f,filesetname=data";
-    let wml = Wml::new().file("x.wml", &script(flowops)).args(["x.wml", "--no-quiesce", "--engine", "posix", "--dir"]);
+    let wml =
+        Wml::new().idle().file("x.wml", &script(flowops)).args(["x.wml", "--no-quiesce", "--engine", "posix", "--dir"]);
     let (result, wml) = (wml.dir().join("result.json"), wml.args([dir]).result().timeout(Duration::from_mins(6)));
     let mut running = wml.start();
     running.wait_until_reading();
@@ -432,7 +434,7 @@ fn an_output_whose_file_system_is_frozen_is_given_up_before_the_run() {
     let at = mount.dir().to_str().unwrap().to_owned();
     for (option, name) in [("--json", "out"), ("--trace", "out:5")] {
         let out = format!("{at}/{name}");
-        let call = Wml::new().args(["randomread", "--engine", "null", "--prepare-timeout", "1", option, &out]);
+        let call = Wml::new().idle().args(["randomread", "--engine", "null", "--prepare-timeout", "1", option, &out]);
         let thaw = Thaw(at.clone());
         tool("fsfreeze", &["--freeze", &at]);
         let running = call.start();

@@ -34,6 +34,7 @@ mod foreign;
 mod formats;
 mod generated;
 mod hangs;
+mod hold;
 mod interrupt;
 mod laddis;
 mod limits;

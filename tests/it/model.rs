@@ -22,6 +22,7 @@ mod latch;
 #[path = "../../src/sync/semaphore.rs"]
 mod semaphore;
 
+use crate::hold::{Hold, Share};
 use gate::Gate;
 use latch::Latch;
 use loom::sync::Arc;
@@ -174,6 +175,7 @@ fn every_order(body: impl Fn() + Sync + Send + 'static) {
 }
 
 fn every_order_with(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
+    let _place = Hold::take(Share::Place);
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(body);

@@ -62,7 +62,7 @@ fn a_collector_dies_with_the_program() {
              create processes\nstats command \"{}\"\nstats clear\nsleep 60\nstats snap\n",
             SLEEPS.replace('$', "\\$")
         );
-        let wml = Wml::new().file("x.wml", &script);
+        let wml = Wml::new().idle().file("x.wml", &script);
         let pids = wml.dir().join("pids");
         let running = wml.args(["x.wml", "--allow-system"]).start();
         wait_for("the collector", || pids.exists());
@@ -77,7 +77,7 @@ fn a_collector_dies_with_the_program() {
 #[test]
 fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let script = "define process name=p { thread name=t { flowop delay name=d,value=1 } }\n";
-    let wml = Wml::new().file("x.wml", script).under(["sh", "-c", "trap '' HUP INT; exec \"$0\" \"$@\""]);
+    let wml = Wml::new().idle().file("x.wml", script).under(["sh", "-c", "trap '' HUP INT; exec \"$0\" \"$@\""]);
     let running = wml.args(["x.wml", "--runtime", "3"]).result().start();
     // The shell has become the program when that has threads.
     wait_for("the run", || fs::read_dir(format!("/proc/{}/task", running.pid())).is_ok_and(|tasks| tasks.count() > 2));
@@ -114,8 +114,14 @@ fn of_starts_at_the_same_moment_exactly_one_wins() {
     for round in 0..short_or_long(4, 40) {
         let place = tempfile::Builder::new().prefix("wmlrun-").tempdir_in(crate::cmd::scratch()).unwrap();
         let start = || {
-            let wml =
-                Wml::new().file("x.wml", script).args(["x.wml", "--runtime", "2", "--no-quiesce", "--clean", "--dir"]);
+            let wml = Wml::new().idle().file("x.wml", script).args([
+                "x.wml",
+                "--runtime",
+                "2",
+                "--no-quiesce",
+                "--clean",
+                "--dir",
+            ]);
             wml.args([place.path()]).start()
         };
         let running: Vec<Running> = (0..4).map(|_| start()).collect();
@@ -269,7 +275,7 @@ fn a_command_that_the_kernel_holds_is_left_behind() {
     for script in
         [format!("system \"{command}\"\n"), format!("{live}stats command \"{command}\"\nsleep 60\nstats snap\n")]
     {
-        let wml = Wml::new().file("x.wml", &script);
+        let wml = Wml::new().idle().file("x.wml", &script);
         let pid = wml.dir().join("pid");
         let thaw = Thaw(at.clone());
         tool("fsfreeze", &["--freeze", &at]);

@@ -16,6 +16,8 @@ pub(crate) fn script(text: &str) -> Wml {
     let files = call.dir().join("files");
     fs::create_dir(&files).unwrap();
     let call = call.args(["script.f", "--no-quiesce"]);
+    let waits = ["eventgen rate=", "flowop delay"].iter().any(|word| text.contains(word));
+    let call = if waits { call.idle() } else { call };
     if text.contains("$dir") { call.args(["--dir".into(), files.into_os_string()]) } else { call }
 }
 
