@@ -139,7 +139,7 @@ fn what_stalls_at_the_end_is_late_and_not_lost() {
         }
         // The first ten are quick, what comes then takes longer than the run.
         let slow = Slow::new(|kind, _, number| match kind {
-            Kind::Read if number > 10 => Act::After(Duration::from_secs(3)),
+            Kind::Read if number > 10 => Act::After(Duration::from_secs(8)),
             _ => NO_TIME,
         });
         let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
@@ -152,7 +152,8 @@ fn what_stalls_at_the_end_is_late_and_not_lost() {
         assert_eq!((count(&run, "late_ops"), count(flowop(&run, "rd"), "ops")), (3, 10), "{engine}");
         assert!(number(&run, &["late_oldest_seconds"]) > 0.1);
         let (told, ended) = (output.reported.unwrap().as_secs_f64(), number(&run, &["finished_seconds"]));
-        assert!(told - ended <= 0.5, "the report came {:.2} s after the end", told - ended);
+        // Far less than the calls take that are still out, and enough for a busy machine.
+        assert!(told - ended <= 4.0, "the report came {:.2} s after the end", told - ended);
     }
 }
 
