@@ -99,7 +99,7 @@ impl Stateless for OpenOp {
         let by = self.file.pick.by(&mut cx.rng);
         let (want, flags) = if self.create {
             // Whatever has the name already is looked at before it is opened.
-            (Want::Absent, self.file.flags | OFlags::CREATE | OFlags::EXCL)
+            (Want::Absent, self.file.flags | OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC)
         } else {
             (Want::Existing, self.file.flags)
         };

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 const APPEND: &[&str] =
     &["filesetname", "fd", "iosize", "opennext", "indexed", "directio", "dsync", "wrap", "fsyncevery"];
+const APPEND_RANDOM: &[&str] =
+    &["filesetname", "fd", "iosize", "opennext", "indexed", "directio", "dsync", "wrap", "fsyncevery", "maxsize"];
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     FlowopEntry {
@@ -62,10 +64,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "appendfilerand",
             class: Class::Io,
             way: Way::Write,
-            uses: APPEND,
+            uses: APPEND_RANDOM,
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
-            doc: "one write at the end of the file, of a random size below `iosize`",
+            doc: "one write at the end of the file, of a random size below `iosize`; with `maxsize` writes of `iosize` that fill a random part of the room left",
             example: "flowop appendfilerand name=ap,filename=data,iosize=16k,wrap=1m",
         },
         build: |args| Write::build(args, WriteEnd::Random),
@@ -82,6 +84,7 @@ impl Write {
             end,
             wrap: args.int("wrap", 0)?,
             fsync_every: args.int("fsyncevery", 0)?,
+            max_size: if end == WriteEnd::Random { args.int("maxsize", 0)? } else { 0 },
         }))
     }
 }
@@ -106,6 +109,8 @@ struct Write {
     end: WriteEnd,
     wrap: u64,
     fsync_every: u64,
+    /// `maxsize=` of an append of random size; 0: none.
+    max_size: u64,
 }
 
 impl Op for Write {
@@ -118,7 +123,7 @@ impl Op for Write {
 
     fn describe(&self) -> String {
         let mut text = format!("{} iosize={}{}", self.file.describe(), self.iosize, self.place.describe());
-        for (word, n) in [("wrap", self.wrap), ("fsyncevery", self.fsync_every)] {
+        for (word, n) in [("wrap", self.wrap), ("fsyncevery", self.fsync_every), ("maxsize", self.max_size)] {
             if n > 0 {
                 text.push_str(&format!(" {word}={n}"));
             }
@@ -151,6 +156,9 @@ impl Step for WriteStep<'_> {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
         let op = self.op;
+        if op.max_size > 0 {
+            return self.fill(cx);
+        }
         let (slot, offset, len) = match self.aim(cx) {
             Ok(aim) => aim,
             Err(outcome) => return outcome,
@@ -189,12 +197,55 @@ impl WriteStep<'_> {
         let op = self.op;
         if op.end == WriteEnd::No {
             let Aim { slot, offset, len } = self.target.aim(cx)?;
-            return Ok((slot, offset, len));
+            // A write of drawn size ends where `fsyncevery=` wants its fsync.
+            let whole = op.fsync_every == 0 || matches!(op.iosize, Quantity::Const(_));
+            return Ok((slot, offset, if whole { len } else { len.min(op.fsync_every - self.unsynced) }));
         }
         let slot = op.file.ensure(cx)?;
         let len = op.iosize.draw(&mut cx.rng);
         let len = if op.end == WriteEnd::Random { random::below(&mut cx.rng, len) } else { len };
         Ok((slot, None, len))
+    }
+
+    /// `maxsize=`: writes of `iosize` that fill a random part of the room left; a file that has none gets nothing.
+    #[inline(never)]
+    fn fill(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+        let op = self.op;
+        let slot = match op.file.ensure(cx) {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
+        let chunk = op.iosize.draw(&mut cx.rng).max(1);
+        cx.begin();
+        let engine = cx.env.engine;
+        let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+        if let Err(errno) = engine.seek_end(handle) {
+            return fail(cx, slot, errno);
+        }
+        let start = handle.position;
+        cx.io.last_offset = start;
+        let room = op.max_size.saturating_sub(start);
+        let len = if room > 0 { 1 + random::below(&mut cx.rng, room) } else { 0 };
+        let (mut bytes, mut calls) = (0, 0);
+        while bytes < len {
+            let wanted = chunk.min(len - bytes);
+            let Some(range) = cx.io.buffer.data(wanted) else { return small_buffer(cx, wanted) };
+            match put(cx, slot, range, None) {
+                Ok(written) => bytes += written,
+                Err(errno) => {
+                    cx.cell().add_calls(calls);
+                    cx.moved(bytes);
+                    return fail(cx, slot, errno);
+                }
+            }
+            calls += 1;
+            if bytes < len && (!bytes.is_multiple_of(chunk) || cx.expired()) {
+                break;
+            }
+        }
+        cx.cell().add_calls(calls);
+        cx.io.last_offset = start;
+        if op.fsync_every == 0 { cx.end(bytes) } else { self.sync(cx, slot, bytes) }
     }
 
     /// The fsync of `fsyncevery=` belongs to the write that made it due.

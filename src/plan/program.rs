@@ -69,14 +69,23 @@ impl<'a> Unroller<'a> {
         found: &mut Vec<Diagnostic>,
     ) -> (Vec<Draft>, Vec<Pending>) {
         if mix {
-            self.mixed(flowops, scope, found);
+            self.mixed(flowops, "", scope, 0, found);
         } else {
             self.body(flowops, "", scope, 0, found);
         }
         (std::mem::take(&mut self.drafts), std::mem::take(&mut self.pending))
     }
 
-    fn mixed(&mut self, flowops: &[FlowopDef], scope: &dyn LookupDebug, found: &mut Vec<Diagnostic>) {
+    /// One flowop of these, drawn each time.
+    fn mixed(
+        &mut self,
+        flowops: &[FlowopDef],
+        prefix: &str,
+        scope: &dyn LookupDebug,
+        depth: usize,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let choose = self.drafts.len();
         self.drafts.push(Draft::Jump(0));
         let (mut upto, mut starts, mut jumps) = (Vec::new(), Vec::new(), Vec::new());
         let mut sum = 0.0;
@@ -94,7 +103,7 @@ impl<'a> Unroller<'a> {
             }
             upto.push(sum);
             starts.push(self.drafts.len());
-            self.body(std::slice::from_ref(flowop), "", scope, 0, found);
+            self.body(std::slice::from_ref(flowop), prefix, scope, depth, found);
             jumps.push(self.drafts.len());
             self.drafts.push(Draft::Jump(0));
         }
@@ -102,7 +111,7 @@ impl<'a> Unroller<'a> {
         for jump in jumps {
             self.drafts[jump] = Draft::Jump(end);
         }
-        self.drafts[0] = Draft::Choose { upto, starts, end };
+        self.drafts[choose] = Draft::Choose { upto, starts, end };
     }
 
     fn body(
@@ -182,13 +191,19 @@ impl<'a> Unroller<'a> {
         }
         let locals = arguments(flowop, composite, scope, found);
         let inner = Locals { values: locals, outer: scope };
-        let body_iters = match evaluate(&composite.attrs, &inner, found).get("iters") {
+        let own = evaluate(&composite.attrs, &inner, found);
+        let body_iters = match own.get("iters") {
             Some((v, span)) => super::values::quantity(v, span, &inner).map_err(|d| found.push(d)).ok(),
             None => None,
         };
         let enter = self.open(iters);
         let nested = body_iters.map(|iters| self.open(iters));
-        self.body(&composite.flowops, &format!("{name}."), &inner, depth + 1, found);
+        let prefix = format!("{name}.");
+        if own.flag("mix") {
+            self.mixed(&composite.flowops, &prefix, &inner, depth + 1, found);
+        } else {
+            self.body(&composite.flowops, &prefix, &inner, depth + 1, found);
+        }
         if let Some(nested) = nested {
             self.close(nested);
         }

@@ -110,13 +110,20 @@ pub const FLOWOP: &[Attr] = &[
     drawn("value", Text, "0", Both, "the flowop's number: posts, stores, seconds, operations, bytes"),
     attr("blocking", Bool, "false", Both, "a post waits while the other side is `highwater` behind"),
     attr("highwater", Int, "1", Both, "how far posts may run ahead of a `semblock`"),
-    attr("weight", Real, "1", Ours, "in a thread with `mix`: how often it is drawn, relative to the others"),
+    attr(
+        "weight",
+        Real,
+        "1",
+        Ours,
+        "in a thread or composite with `mix`: how often it is drawn, relative to the others",
+    ),
     attr("wrap", Size, "0", Ours, "a sequential writer starts over when its file would pass this size"),
     attr("align", Size, "iosize", Ours, "random offsets are multiples of this"),
     attr("stride", Size, "0", Ours, "bytes skipped after each sequential I/O"),
     attr("backward", Bool, "false", Ours, "sequential from the end of the file to its start"),
     attr("reoffset", Bool, "false", Ours, "at the offset that the thread used last"),
-    attr("fsyncevery", Size, "0", Ours, "fsync after so many bytes written"),
+    attr("maxsize", Size, "0", Ours, "an append of random size fills a part of what the file lacks of this"),
+    attr("fsyncevery", Size, "0", Ours, "fsync after so many bytes written; a write of drawn size ends there"),
     attr(
         "iodepth",
         Int,
@@ -130,6 +137,7 @@ pub const FLOWOP: &[Attr] = &[
 pub const COMPOSITE: &[Attr] = &[
     attr("name", Name, "", Both, "the new flowop's name"),
     drawn("iters", Int, "1", Both, "how often its body is done for each use"),
+    attr("mix", Bool, "false", Ours, "each time one flowop of its body, drawn by `weight=`, instead of all in order"),
 ];
 
 /// Of `define randvar`, `randvar(…)` and `$rv.field`.

@@ -226,6 +226,8 @@ impl<'a> Subject<'a> {
             let body =
                 if composite.attrs.get("iters").is_some() { int(&composite.attrs, "iters", &inner) } else { Some(1) };
             let times = times.zip(body).and_then(|(a, b)| a.checked_mul(b));
+            // Of a mix each flowop is done now and then.
+            let times = times.filter(|_| composite.attrs.get("mix").is_none());
             let prefix = format!("{}.", name.unwrap_or_default());
             self.unroll(&composite.flowops, &inner, times, &prefix, depth + 1, uses);
         }
