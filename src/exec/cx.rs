@@ -9,7 +9,7 @@ use super::messages::Messages;
 use super::slots::{FileRef, Slots};
 use super::starvation::{Starvation, View};
 use super::trace::Stream;
-use super::{OpFailure, Outcome, Outstanding};
+use super::{OpFailure, Outstanding, Stop, StopReason};
 use crate::disk::dirs::{Dirs, ThreadDirs};
 use crate::engine::{Engine, Handle};
 use crate::fileset::{Name, OwnRotor, Rotor};
@@ -224,14 +224,14 @@ impl<'r> OpCx<'r> {
     }
 
     /// The operation ends: it is counted, and so is what it moved.
-    pub fn end(&mut self, bytes: u64) -> Outcome {
+    pub fn end(&mut self, bytes: u64) -> Result<(), Stop> {
         self.end_here(bytes)
     }
 
     /// The same in place, for the shortest of the steps.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "that is what it is for")]
-    pub fn end_here(&mut self, bytes: u64) -> Outcome {
+    pub fn end_here(&mut self, bytes: u64) -> Result<(), Stop> {
         if !self.account.plain {
             return self.end_any(bytes);
         }
@@ -242,18 +242,18 @@ impl<'r> OpCx<'r> {
             return self.end_late(bytes);
         }
         self.account.cell.record(self.account.scale.ns(started, now), bytes);
-        Outcome::Ok
+        Ok(())
     }
 
     #[cold]
-    fn end_late(&self, bytes: u64) -> Outcome {
+    fn end_late(&self, bytes: u64) -> Result<(), Stop> {
         self.account.cell.record_late(bytes);
-        Outcome::Over
+        Err(Stop::over())
     }
 
     /// The end of an operation in an open loop, or one whose stream is wanted, or by another clock.
     #[inline(never)]
-    fn end_any(&mut self, bytes: u64) -> Outcome {
+    fn end_any(&mut self, bytes: u64) -> Result<(), Stop> {
         let now = self.env.clock.raw();
         let started = std::mem::replace(&mut self.account.last, now);
         self.account.fresh = true;
@@ -265,7 +265,7 @@ impl<'r> OpCx<'r> {
             if self.account.stream.is_some() {
                 self.note(bytes);
             }
-            Outcome::Ok
+            Ok(())
         } else {
             self.end_late(bytes)
         }
@@ -289,16 +289,16 @@ impl<'r> OpCx<'r> {
     }
 
     /// Nothing was done: neither counted nor timed. What follows starts anew.
-    pub fn skip(&mut self) -> Outcome {
+    pub fn skip(&mut self) -> Result<(), Stop> {
         self.account.last = self.env.clock.raw();
         self.account.fresh = true;
-        if self.account.last <= self.env.gate.deadline() { Outcome::Ok } else { Outcome::Over }
+        if self.account.last <= self.env.gate.deadline() { Ok(()) } else { Err(Stop::over()) }
     }
 
     /// An operation failed, and errors are only counted: whether to go on.
     #[cold]
     pub fn skip_after_error(&mut self) -> bool {
-        matches!(self.skip(), Outcome::Ok)
+        self.skip().is_ok()
     }
 
     /// Whether the run is over: for steps of many calls, between them.
@@ -319,7 +319,7 @@ impl<'r> OpCx<'r> {
 
     /// A call of the current operation failed.
     #[cold]
-    pub fn failed(&mut self, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
+    pub fn failed(&mut self, what: &str, errno: Errno, file: Option<FileRef>) -> Stop {
         if let Some(foreign) = file.and_then(|file| self.foreign_in_the_way(file, errno)) {
             return foreign;
         }
@@ -328,32 +328,28 @@ impl<'r> OpCx<'r> {
 
     /// A call failed that another flowop of the thread had made.
     #[cold]
-    pub fn failed_of(&mut self, flowop: usize, what: &str, errno: Errno, file: Option<FileRef>) -> Outcome {
+    pub fn failed_of(&mut self, flowop: usize, what: &str, errno: Errno, file: Option<FileRef>) -> Stop {
         let number = errno.raw_os_error();
         self.account.stats.cell(flowop).error(number);
         self.restamp();
         self.account.last = self.env.clock.raw();
         let root = file.map(|f| self.files.views[f.set].set.spec.root());
-        Outcome::Failed(Box::new(OpFailure {
+        StopReason::Failed(OpFailure {
             what: format!("{what}: {}{}", errno_text(number), root.map_or_else(String::new, |at| room(errno, &at))),
             path: file.map(|f| self.path(f)),
             errno: Some(number),
             help: advice(errno).to_owned(),
             of: Some(flowop),
-        }))
+        })
+        .into()
     }
 
     /// The operation can't be done as the script stands.
     #[cold]
-    pub fn misuse(&mut self, what: impl Into<String>, help: &str) -> Outcome {
+    pub fn misuse(&mut self, what: impl Into<String>, help: &str) -> Stop {
         self.cell().error(0);
-        Outcome::Failed(Box::new(OpFailure {
-            what: what.into(),
-            path: None,
-            errno: None,
-            help: help.to_owned(),
-            of: None,
-        }))
+        StopReason::Failed(OpFailure { what: what.into(), path: None, errno: None, help: help.to_owned(), of: None })
+            .into()
     }
 
     /// The path of a file.
@@ -363,7 +359,7 @@ impl<'r> OpCx<'r> {
 
     /// The directory descriptor and the last name of a file.
     #[inline]
-    pub fn locate(&mut self, file: FileRef) -> Result<(Fd, Name), Outcome> {
+    pub fn locate(&mut self, file: FileRef) -> Result<(Fd, Name), Stop> {
         let mut name = Name::default();
         self.locate_as(file, &mut name).map(|dir| (dir, name))
     }
@@ -371,7 +367,7 @@ impl<'r> OpCx<'r> {
     /// The same with the name put where it is used: on its way through results it would be copied again and again.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the result is taken apart at once")]
-    pub fn locate_as(&mut self, file: FileRef, name: &mut Name) -> Result<Fd, Outcome> {
+    pub fn locate_as(&mut self, file: FileRef, name: &mut Name) -> Result<Fd, Stop> {
         self.files.located = Some(file);
         let (dir, serial) = self.files.views[file.set].set.tree.place_of(file.index);
         *name = Name::new(serial);
@@ -415,7 +411,7 @@ impl<'r> OpCx<'r> {
 
     /// Opens a picked file into a slot. Time must be running. The pick is released by the caller.
     #[inline]
-    pub fn open(&mut self, slot: usize, file: FileRef, flags: OFlags, readahead: bool) -> Result<(), Outcome> {
+    pub fn open(&mut self, slot: usize, file: FileRef, flags: OFlags, readahead: bool) -> Result<(), Stop> {
         let nominal = self.files.views[file.set].set.tree.size_of(file.index);
         let mut name = Name::default();
         let dir = self.locate_as(file, &mut name)?;
@@ -440,7 +436,7 @@ impl<'r> OpCx<'r> {
 
     /// An implicit open has ended: counted apart from the operation that caused it.
     #[inline]
-    pub fn end_open(&mut self) -> Result<(), Outcome> {
+    pub fn end_open(&mut self) -> Result<(), Stop> {
         let now = self.env.clock.raw();
         let started = std::mem::replace(&mut self.account.last, now);
         self.account.fresh = true;
@@ -449,7 +445,7 @@ impl<'r> OpCx<'r> {
             Ok(())
         } else {
             self.cell().record_late(0);
-            Err(Outcome::Over)
+            Err(Stop::over())
         }
     }
 
@@ -468,7 +464,7 @@ impl<'r> OpCx<'r> {
     }
 
     /// Waits for what is out. An error is that of an operation which only now came to its end.
-    pub fn drain(&mut self) -> Result<(), Outcome> {
+    pub fn drain(&mut self) -> Result<(), Stop> {
         super::aio::drain(self)
     }
 
@@ -496,8 +492,8 @@ impl<'r> OpCx<'r> {
         }
         self.io.slots = Slots::new(0, 0);
         self.files.thread_dirs.iter_mut().for_each(ThreadDirs::close_all);
-        outcomes.into_iter().find_map(|outcome| match outcome {
-            Err(Outcome::Failed(failure)) => Some(*failure),
+        outcomes.into_iter().find_map(|outcome| match outcome.err()?.reason() {
+            StopReason::Failed(failure) => Some(failure),
             _ => None,
         })
     }

@@ -6,7 +6,7 @@
 //! is left as it is, and ends the run.
 
 use super::OpCx;
-use super::{OpFailure, Outcome};
+use super::{OpFailure, Stop, StopReason};
 use crate::disk::Foreign;
 use crate::engine::Handle;
 use crate::exec::slots::FileRef;
@@ -23,7 +23,7 @@ impl OpCx<'_> {
 
     /// Looks at a file that was just opened; closes it if it is not the set's own. The time that takes is the tool's.
     #[inline(never)]
-    pub(super) fn own_file(&mut self, handle: Handle, file: FileRef, flags: OFlags) -> Result<(), Outcome> {
+    pub(super) fn own_file(&mut self, handle: Handle, file: FileRef, flags: OFlags) -> Result<(), Stop> {
         let Some(dirs) = &self.files.dirs[file.set] else { return Ok(()) };
         let period = self.period();
         // What the call has made is the set's own.
@@ -67,7 +67,7 @@ impl OpCx<'_> {
         name: &CStr,
         flags: OFlags,
         file: FileRef,
-    ) -> Result<Handle, Outcome> {
+    ) -> Result<Handle, Stop> {
         if errno != Errno::EXIST || !flags.contains(OFlags::EXCL) {
             return Err(self.failed("open failed", errno, Some(file)));
         }
@@ -85,7 +85,7 @@ impl OpCx<'_> {
 
     /// Looks at a name that is to be removed, moved or changed. Before the time of the operation.
     #[inline]
-    pub fn own_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Outcome> {
+    pub fn own_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
         match &self.files.dirs[file.set] {
             _ if !self.files.has_disk => Ok(()),
             Some(dirs) if !dirs.looked().has(file.index, self.period()) => self.look_at_name(file, dir, name),
@@ -95,12 +95,12 @@ impl OpCx<'_> {
 
     /// The same of one that ought to be free, and is taken by a call that replaces what is there.
     #[inline]
-    pub fn free_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Outcome> {
+    pub fn free_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
         if self.files.dirs[file.set].is_some() { self.look_at_name(file, dir, name) } else { Ok(()) }
     }
 
     #[inline(never)]
-    fn look_at_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Outcome> {
+    fn look_at_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
         match Foreign::of_name(dir, name, self.files.views[file.set].set.has_links()) {
             Ok(Some(what)) => Err(self.foreign(what, &self.path(file))),
             // That it is not there is for the operation to find.
@@ -110,7 +110,7 @@ impl OpCx<'_> {
 
     /// A call on a file of a set failed: the refusal, if that is because something foreign stands in its place.
     #[cold]
-    pub(super) fn foreign_in_the_way(&mut self, file: FileRef, errno: Errno) -> Option<Outcome> {
+    pub(super) fn foreign_in_the_way(&mut self, file: FileRef, errno: Errno) -> Option<Stop> {
         self.files.dirs[file.set].as_ref()?;
         let set = std::sync::Arc::clone(&self.files.views[file.set].set);
         let at = set.tree.dir_of(file.index);
@@ -130,7 +130,7 @@ impl OpCx<'_> {
 
     /// The same of a leaf directory.
     #[cold]
-    pub fn leaf_failed(&mut self, what: &str, errno: Errno, leaf: FileRef) -> Outcome {
+    pub fn leaf_failed(&mut self, what: &str, errno: Errno, leaf: FileRef) -> Stop {
         let set = &self.files.views[leaf.set].set;
         let path = set.spec.root().join(set.tree.leafdir_rel_path(leaf.index));
         let found = match errno {
@@ -145,16 +145,17 @@ impl OpCx<'_> {
 
     /// The operation would have worked on something that is not the set's own.
     #[cold]
-    fn foreign(&mut self, what: Foreign, path: &str) -> Outcome {
+    fn foreign(&mut self, what: Foreign, path: &str) -> Stop {
         self.cell().error(0);
         self.restamp();
         self.account.last = self.env.clock.raw();
-        Outcome::Refused(Box::new(OpFailure {
+        StopReason::Refused(OpFailure {
             what: format!("refused: this is not part of the file set: {what}"),
             path: Some(path.to_owned()),
             errno: None,
             help: "nothing of it was changed; move it away and run again".to_owned(),
             of: None,
-        }))
+        })
+        .into()
     }
 }

@@ -5,7 +5,7 @@
 
 use super::OpCx;
 use super::starvation::maker;
-use super::{OpFailure, Outcome, UnitKind};
+use super::{OpFailure, Stop, StopReason, UnitKind};
 use crate::exec::slots::FileRef;
 use crate::fileset::{How, Members, Picked, Want};
 use crate::random;
@@ -74,7 +74,7 @@ impl OpCx<'_> {
     /// With `hold` the file stays busy until `State::release` or `State::set_exists`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "what it does in most cases is less than a call")]
-    pub fn pick(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
+    pub fn pick(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Stop> {
         self.restamp();
         let view = &self.files.views[set];
         if want == Want::Existing
@@ -88,7 +88,7 @@ impl OpCx<'_> {
     }
 
     #[inline(never)]
-    fn pick_any(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
+    fn pick_any(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Stop> {
         if self.files.views[set].parts == 1
             && let Look::Found(file) = self.look(set, want, by, hold)
         {
@@ -98,14 +98,14 @@ impl OpCx<'_> {
     }
 
     #[inline(never)]
-    fn pick_around(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Outcome> {
+    fn pick_around(&mut self, set: usize, want: Want, by: PickBy, hold: bool) -> Result<FileRef, Stop> {
         let (rotation, by) = self.rotation(set, by);
         self.seek(rotation, UnitKind::File, |cx, part| cx.look(part, want, by, hold))
     }
 
     /// Picks and holds a file that does not exist and one of the same part that does: never waits for one while it holds the
     /// other, so that two threads can't wait for one another.
-    pub fn pick_both(&mut self, set: usize) -> Result<(FileRef, FileRef), Outcome> {
+    pub fn pick_both(&mut self, set: usize) -> Result<(FileRef, FileRef), Stop> {
         self.restamp();
         let (rotation, by) = self.rotation(set, PickBy::Rotate);
         self.seek(rotation, UnitKind::File, |cx, part| {
@@ -129,7 +129,7 @@ impl OpCx<'_> {
     }
 
     /// Picks and holds an empty directory of a set, in the same way.
-    pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<FileRef, Outcome> {
+    pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<FileRef, Stop> {
         self.restamp();
         let (rotation, _) = self.rotation(set, PickBy::Rotate);
         let found = self.seek(rotation, UnitKind::LeafDir, |cx, part| {
@@ -184,7 +184,7 @@ impl OpCx<'_> {
         rotation: PartRotation,
         kind: UnitKind,
         mut look: impl FnMut(&mut Self, usize) -> Look<T>,
-    ) -> Result<T, Outcome> {
+    ) -> Result<T, Stop> {
         for part in rotation.order() {
             if let Look::Found(found) = look(self, part) {
                 return Ok(found);
@@ -199,7 +199,7 @@ impl OpCx<'_> {
         rotation: PartRotation,
         kind: UnitKind,
         mut look: impl FnMut(&mut Self, usize) -> Look<T>,
-    ) -> Result<T, Outcome> {
+    ) -> Result<T, Stop> {
         let since = self.env.clock.raw();
         let views = self.files.views;
         let members = |part: usize| -> &Members {
@@ -232,7 +232,7 @@ impl OpCx<'_> {
                 // Whoever holds them is in the middle of a call: its turn.
                 std::thread::yield_now();
             } else if !hope {
-                break Err(Outcome::Exhausted);
+                break Err(StopReason::Exhausted.into());
             } else {
                 if !starving {
                     starving = true;
@@ -244,10 +244,10 @@ impl OpCx<'_> {
                 alone = if live || epochs() != all { Duration::ZERO } else { alone + nap };
             }
             if self.env.gate.is_stopped() || self.expired() {
-                break Err(Outcome::Over);
+                break Err(Stop::over());
             }
             if alone > STUCK {
-                break Err(Outcome::Stuck(Box::new(self.starved_out(lacking.0, lacking.1, kind))));
+                break Err(StopReason::Stuck(self.starved_out(lacking.0, lacking.1, kind)).into());
             }
         };
         if starving {
@@ -278,7 +278,7 @@ impl OpCx<'_> {
     }
 
     /// Takes a file that exists, and no other; waits while someone else works on it. False if it does not exist.
-    pub fn hold_existing(&self, file: FileRef) -> Result<bool, Outcome> {
+    pub fn hold_existing(&self, file: FileRef) -> Result<bool, Stop> {
         let state = &self.files.views[file.set].set.state;
         loop {
             match state.pick(Want::Existing, How::Index(file.index), true) {
@@ -292,7 +292,7 @@ impl OpCx<'_> {
                 return Ok(false);
             }
             if self.env.gate.is_stopped() || self.expired() {
-                return Err(Outcome::Over);
+                return Err(Stop::over());
             }
             std::thread::yield_now();
         }

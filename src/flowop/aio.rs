@@ -9,7 +9,7 @@ use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, units, w
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::aio::{Aio, Outstanding, Wanted};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -143,17 +143,11 @@ struct SubmitStep<'r> {
 }
 
 impl Step for SubmitStep<'_> {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.op.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let slot = self.op.file.ensure(cx)?;
         let len = self.op.iosize.draw(&mut cx.rng);
-        let offset = match self.offsets.next(cx, slot, len) {
-            Ok(offset) => offset,
-            Err(outcome) => return outcome,
-        };
-        let Some(mut aio) = cx.io.aio.take() else { return Outcome::Over };
+        let offset = self.offsets.next(cx, slot, len)?;
+        let Some(mut aio) = cx.io.aio.take() else { return Err(Stop::over()) };
         let outcome = self.submit(cx, &mut aio, slot, len, offset);
         cx.io.aio = Some(aio);
         outcome
@@ -161,14 +155,19 @@ impl Step for SubmitStep<'_> {
 }
 
 impl SubmitStep<'_> {
-    fn submit(&self, cx: &mut OpCx<'_>, aio: &mut Outstanding, slot: usize, len: u64, offset: Option<u64>) -> Outcome {
+    fn submit(
+        &self,
+        cx: &mut OpCx<'_>,
+        aio: &mut Outstanding,
+        slot: usize,
+        len: u64,
+        offset: Option<u64>,
+    ) -> Result<(), Stop> {
         cx.restamp();
         // What has completed meanwhile makes room; the next one waits until there is some.
         let over = (aio.in_flight() + 1).saturating_sub(self.most);
-        if let Err(outcome) = aio.notice(cx, over, false) {
-            return outcome;
-        }
-        let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+        aio.notice(cx, over, false)?;
+        let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
         let write = self.op.write;
         // Reads in order start over at the end of the file, as far as this slot knows it.
         let in_order = offset.is_none();
@@ -188,7 +187,7 @@ impl SubmitStep<'_> {
         let full = aio.in_flight() + 1 >= self.most;
         match aio.start(cx, &wanted, full) {
             Ok(()) => cx.skip(),
-            Err(outcome) => outcome,
+            Err(stop) => Err(stop),
         }
     }
 }
@@ -214,15 +213,15 @@ impl Stateless for Wait {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.begin();
-        let Some(mut aio) = cx.io.aio.take() else { return Outcome::Over };
+        let Some(mut aio) = cx.io.aio.take() else { return Err(Stop::over()) };
         let noticed = aio.notice(cx, aio.in_flight().div_ceil(2), false);
         cx.io.aio = Some(aio);
         match noticed {
             // A wait that the end of the run has ended counts as late.
-            Ok(()) | Err(Outcome::Over) => cx.end(0),
-            Err(outcome) => outcome,
+            Err(stop) if !stop.is_over() => Err(stop),
+            _ => cx.end(0),
         }
     }
 }

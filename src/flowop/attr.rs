@@ -5,7 +5,7 @@ use super::meta::{by_name, named_file, open_slot};
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest};
 use super::{Build, BuiltOp, Effects, FlowopEntry, Stateless};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -122,7 +122,7 @@ impl Stateless for Access {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         by_name::<false>(&self.file, cx, "access failed", |engine, dir, name| match engine.access(dir, name) {
             // That it may not is an answer too.
             Ok(()) | Err(Errno::ACCESS) => Ok(0),
@@ -150,12 +150,12 @@ impl Stateless for SetAttr {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         if let Some((handle, file)) = open_slot(&self.file, cx) {
             cx.begin();
             return match cx.env.engine.touch_open(&handle) {
                 Ok(()) => cx.end(0),
-                Err(errno) => cx.failed("setting the times failed", errno, file),
+                Err(errno) => Err(cx.failed("setting the times failed", errno, file)),
             };
         }
         by_name::<true>(&self.file, cx, "setting the times failed", |engine, dir, name| {
@@ -184,7 +184,7 @@ impl Stateless for StatFs {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let set = cx.any_part(self.set);
         let result = cx.dir(set, 0).and_then(|root| {
             cx.begin();
@@ -192,7 +192,7 @@ impl Stateless for StatFs {
         });
         match result {
             Ok(()) => cx.end(0),
-            Err(errno) => cx.failed("statfs failed", errno, None),
+            Err(errno) => Err(cx.failed("statfs failed", errno, None)),
         }
     }
 }
@@ -218,15 +218,12 @@ impl Stateless for Xattr {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let slot = self.file.ensure(cx)?;
         let len = self.size.draw(&mut cx.rng);
         let range = if self.set { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
-        let Some(range) = range else { return small_buffer(cx, len) };
-        let Some(handle) = cx.handle(slot).copied() else { return Outcome::Over };
+        let Some(range) = range else { return Err(small_buffer(cx, len)) };
+        let Some(handle) = cx.handle(slot).copied() else { return Err(Stop::over()) };
         cx.begin();
         let result = if self.set {
             cx.env.engine.set_xattr(&handle, XATTR, cx.io.buffer.get(range)).map(|()| 0)
@@ -239,7 +236,7 @@ impl Stateless for Xattr {
             Err(Errno::NODATA | Errno::RANGE) if !self.set => cx.end(0),
             Err(errno) => {
                 let file = cx.io.slots.get(slot).file;
-                cx.failed(if self.set { "setxattr failed" } else { "getxattr failed" }, errno, file)
+                Err(cx.failed(if self.set { "setxattr failed" } else { "getxattr failed" }, errno, file))
             }
         }
     }

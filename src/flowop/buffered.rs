@@ -10,7 +10,7 @@ use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest};
 use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::exec::buffered::{BufferState, ready};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -80,19 +80,16 @@ impl Stateless for Buffered {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let slot = self.file.ensure(cx)?;
         let len = self.iosize.draw(&mut cx.rng);
         let range = if self.write { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
-        let Some(range) = range else { return small_buffer(cx, len) };
+        let Some(range) = range else { return Err(small_buffer(cx, len)) };
         match ready(&mut cx.io.slots, slot) {
             BufferState::Ready => {}
             BufferState::Made => cx.restamp(),
             BufferState::Missing => {
-                return cx.misuse("no memory for the buffer of a slot", "use fewer slots or threads");
+                return Err(cx.misuse("no memory for the buffer of a slot", "use fewer slots or threads"));
             }
         }
         cx.begin();
@@ -106,7 +103,7 @@ impl Stateless for Buffered {
             }
             Err(errno) => {
                 let file = cx.io.slots.get(slot).file;
-                cx.failed(if self.write { "write failed" } else { "read failed" }, errno, file)
+                Err(cx.failed(if self.write { "write failed" } else { "read failed" }, errno, file))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::{At, Build, BuiltOp, FlowopEntry, Op, Stateless, Step};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -89,7 +89,7 @@ struct HogStep {
 const SLICE: u64 = 1 << 15;
 
 impl Step for HogStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let mut left = self.value.draw(&mut cx.rng);
         cx.begin();
         while left > 0 {
@@ -97,7 +97,7 @@ impl Step for HogStep {
             crate::os::burn(&mut self.byte, now);
             left -= now;
             if left > 0 && cx.env.gate.is_stopped() {
-                return Outcome::Over;
+                return Err(Stop::over());
             }
         }
         cx.end(0)
@@ -129,12 +129,12 @@ impl Stateless for Delay {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let seconds = self.value.draw(&mut cx.rng);
         cx.begin();
         let ns = seconds.saturating_mul(1_000_000_000).saturating_add(self.fraction_ns);
         let until = cx.env.clock.raw().saturating_add(cx.env.clock.ticks(ns));
-        if cx.env.gate.sleep_until(cx.env.clock, until) { Outcome::Over } else { cx.end(0) }
+        if cx.env.gate.sleep_until(cx.env.clock, until) { Err(Stop::over()) } else { cx.end(0) }
     }
 }
 
@@ -159,7 +159,7 @@ struct PrintStep {
 }
 
 impl Step for PrintStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.restamp();
         cx.say(self.ordinal, &self.text);
         cx.skip()
@@ -177,7 +177,7 @@ impl Stateless for TestRandvar {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.begin();
         std::hint::black_box(self.value.draw(&mut cx.rng));
         cx.end(0)

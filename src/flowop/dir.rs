@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
 use crate::exec::slots::FileRef;
-use crate::exec::{OpCx, Outcome, UnitKind};
+use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -95,12 +95,9 @@ impl Stateless for Leaf {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let want = if self.make { Want::Absent } else { Want::Existing };
-        let FileRef { set, index } = match cx.pick_leaf(self.set, want) {
-            Ok(leaf) => leaf,
-            Err(outcome) => return outcome,
-        };
+        let FileRef { set, index } = cx.pick_leaf(self.set, want)?;
         let tree = &cx.files.views[set].set.tree;
         let name = tree.leafdir_name(index);
         let above = tree.dir_of_leafdir(index);
@@ -117,7 +114,11 @@ impl Stateless for Leaf {
             }
             Err(errno) => {
                 cx.files.views[set].set.state.leafdirs.release(index);
-                cx.leaf_failed(if self.make { "mkdir failed" } else { "rmdir failed" }, errno, FileRef { set, index })
+                Err(cx.leaf_failed(
+                    if self.make { "mkdir failed" } else { "rmdir failed" },
+                    errno,
+                    FileRef { set, index },
+                ))
             }
         }
     }
@@ -158,7 +159,7 @@ struct ListStep {
 }
 
 impl Step for ListStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.restamp();
         let set = cx.any_part(self.set);
         let dir = cx.files.views[set].set.state.next_dir();
@@ -175,7 +176,7 @@ impl Step for ListStep {
                 cx.cell().add_calls(calls.saturating_sub(1));
                 cx.end(bytes)
             }
-            Err(errno) => cx.failed("reading a directory failed", errno, None),
+            Err(errno) => Err(cx.failed("reading a directory failed", errno, None)),
         }
     }
 }

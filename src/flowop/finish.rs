@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Peer, Step};
 use crate::diag::{Code, Diagnostic};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop, StopReason};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
 
@@ -71,10 +71,10 @@ impl Op for Finish {
 }
 
 impl Step for Finish {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.begin();
         let reached = if self.bytes { self.counter.bytes(cx) > self.value } else { self.counter.ops(cx) >= self.value };
-        if reached { Outcome::Finished } else { cx.end(0) }
+        if reached { Err(StopReason::Finished.into()) } else { cx.end(0) }
     }
 }
 

@@ -7,7 +7,7 @@
 use super::args::Args;
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, SemPair, Step};
 use crate::diag::{Code, Diagnostic};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use crate::sync::{Latch, Stopped};
@@ -138,13 +138,13 @@ struct BlockStep {
 }
 
 impl Step for BlockStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let value = clip(self.value.draw(&mut cx.rng));
         cx.begin();
         self.pair.high.add(value);
         match self.pair.low.take(value) {
             Ok(_) => cx.end_here(0),
-            Err(_) => Outcome::Over,
+            Err(_) => Err(Stop::over()),
         }
     }
 }
@@ -185,13 +185,13 @@ struct PostStep<'r> {
 
 impl Step for PostStep<'_> {
     #[inline]
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let value = clip(self.op.value.draw(&mut cx.rng));
         cx.begin();
         if !self.op.blocking {
             self.pairs.iter().for_each(|pair| pair.low.add(value));
         } else if self.post_where_room_is(value).is_err() {
-            return Outcome::Over;
+            return Err(Stop::over());
         }
         cx.end_here(0)
     }
@@ -266,11 +266,11 @@ struct SleepStep {
 }
 
 impl Step for SleepStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.begin();
         match self.latch.pass() {
             Ok(()) => cx.end(0),
-            Err(_) => Outcome::Over,
+            Err(_) => Err(Stop::over()),
         }
     }
 }
@@ -297,7 +297,7 @@ struct WakeStep {
 }
 
 impl Step for WakeStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.begin();
         self.latches.iter().for_each(|latch| latch.raise());
         cx.end(0)

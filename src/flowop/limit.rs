@@ -6,7 +6,7 @@
 use super::args::Args;
 use super::finish::Counter;
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use crate::sync::Claim;
 use std::sync::Arc;
@@ -83,20 +83,20 @@ impl Stateless for EventLimit {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         if !cx.env.events.is_on() {
-            return Outcome::Ok;
+            return Ok(());
         }
         pay(cx, 1)
     }
 }
 
-fn pay(cx: &mut OpCx<'_>, events: u64) -> Outcome {
+fn pay(cx: &mut OpCx<'_>, events: u64) -> Result<(), Stop> {
     cx.begin();
     match cx.env.events.claim(events) {
         Claim::Paid => cx.end(0),
-        Claim::Unlimited => Outcome::Ok,
-        Claim::Stopped => Outcome::Over,
+        Claim::Unlimited => Ok(()),
+        Claim::Stopped => Err(Stop::over()),
     }
 }
 
@@ -140,14 +140,14 @@ struct LimitStep {
 
 impl Step for LimitStep {
     #[inline]
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         if !cx.env.events.is_on() {
             // What is done without a limit is never billed.
             self.seen = None;
-            return Outcome::Ok;
+            return Ok(());
         }
         let now = if self.unit == LimitUnit::MiB { self.counter.bytes(cx) } else { self.counter.ops(cx) };
-        let Some(seen) = self.seen.replace(now) else { return Outcome::Ok };
+        let Some(seen) = self.seen.replace(now) else { return Ok(()) };
         let moved = now.saturating_sub(seen);
         let events = if self.unit == LimitUnit::MiB { self.bytes_to_events(moved) } else { moved };
         if events == 0 {

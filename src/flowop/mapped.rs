@@ -10,7 +10,7 @@ use super::read::small_buffer;
 use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, workingset};
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step};
 use crate::diag::{Code, Diagnostic};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::os::mapped::FileMap;
 use crate::random::{self, Quantity};
@@ -126,18 +126,12 @@ struct Held {
 }
 
 impl Step for MappedStep<'_> {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.op.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let slot = self.op.file.ensure(cx)?;
         let len = self.op.iosize.draw(&mut cx.rng);
-        let offset = match self.offsets.next(cx, slot, len) {
-            Ok(offset) => offset.unwrap_or(0),
-            Err(outcome) => return outcome,
-        };
+        let offset = self.offsets.next(cx, slot, len)?.unwrap_or(0);
         let range = if self.op.write { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
-        let Some(range) = range else { return small_buffer(cx, len) };
+        let Some(range) = range else { return Err(small_buffer(cx, len)) };
         cx.begin();
         match self.copy(cx, slot, offset, range) {
             Ok(bytes) => cx.end(bytes),
@@ -145,7 +139,7 @@ impl Step for MappedStep<'_> {
                 // A page that was replaced by zeros must not be seen again.
                 self.map = None;
                 let file = cx.io.slots.get(slot).file;
-                cx.failed(if self.op.write { "mapped write failed" } else { "mapped read failed" }, errno, file)
+                Err(cx.failed(if self.op.write { "mapped write failed" } else { "mapped read failed" }, errno, file))
             }
         }
     }

@@ -6,7 +6,7 @@ use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
 use crate::exec::slots::FileRef;
-use crate::exec::{OpCx, Outcome, UnitKind};
+use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::{Name, Want};
 use crate::os::{Errno, Fd};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -79,28 +79,25 @@ pub(super) fn by_name<const CHANGES: bool>(
     cx: &mut OpCx<'_>,
     what: &str,
     call: impl FnOnce(&dyn Engine, Fd, &CStr) -> Result<u64, Errno>,
-) -> Outcome {
+) -> Result<(), Stop> {
     let Some(set) = &file.set else {
         let what = format!("slot {} is closed", file.slot.fd);
-        return cx.misuse(what, "open a file there first, or add `filesetname=`");
+        return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
     };
     let by = file.pick.by(&mut cx.rng);
-    let file = match cx.pick(set.id, Want::Existing, by, true) {
-        Ok(file) => file,
-        Err(outcome) => return outcome,
-    };
+    let file = cx.pick(set.id, Want::Existing, by, true)?;
     let mut name = Name::default();
     let outcome = match cx.locate_as(file, &mut name) {
-        Err(outcome) => outcome,
+        Err(stop) => Err(stop),
         Ok(dir) => {
-            if CHANGES && let Err(outcome) = cx.own_name(file, dir, name.as_c()) {
+            if CHANGES && let Err(stop) = cx.own_name(file, dir, name.as_c()) {
                 cx.files.views[file.set].set.state.release(file.index);
-                return outcome;
+                return Err(stop);
             }
             cx.begin();
             match call(cx.env.engine, dir, name.as_c()) {
                 Ok(bytes) => cx.end_here(bytes),
-                Err(errno) => cx.failed(what, errno, Some(file)),
+                Err(errno) => Err(cx.failed(what, errno, Some(file))),
             }
         }
     };
@@ -126,7 +123,7 @@ impl Stateless for Delete {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         // The slot's file, open or not, if a slot is named and remembers one.
         let named = if self.file.slot.fd > 0 { cx.io.slots.get(self.file.slot.fd).file } else { None };
         let held = match named.map(|f| cx.hold_existing(f)) {
@@ -135,9 +132,9 @@ impl Stateless for Delete {
             Some(Ok(false)) => {
                 // Gone by another's hand: nothing is left to do, and no other file is to go instead.
                 cx.io.slots.get_mut(self.file.slot.fd).file = None;
-                return Outcome::Ok;
+                return Ok(());
             }
-            Some(Err(outcome)) => return outcome,
+            Some(Err(stop)) => return Err(stop),
         };
         let file = if let Some(file) = held {
             cx.restamp();
@@ -146,25 +143,22 @@ impl Stateless for Delete {
         } else {
             let Some(set) = &self.file.set else {
                 let what = format!("slot {} has no file to remove", self.file.slot.fd);
-                return cx.misuse(what, "open a file there first, or add `filesetname=`");
+                return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
             };
             let by = self.file.pick.by(&mut cx.rng);
-            match cx.pick(set.id, Want::Existing, by, true) {
-                Ok(file) => file,
-                Err(outcome) => return outcome,
-            }
+            cx.pick(set.id, Want::Existing, by, true)?
         };
         let mut name = Name::default();
         let dir = match cx.locate_as(file, &mut name) {
             Ok(dir) => dir,
-            Err(outcome) => {
+            Err(stop) => {
                 cx.files.views[file.set].set.state.release(file.index);
-                return outcome;
+                return Err(stop);
             }
         };
-        if let Err(outcome) = cx.own_name(file, dir, name.as_c()) {
+        if let Err(stop) = cx.own_name(file, dir, name.as_c()) {
             cx.files.views[file.set].set.state.release(file.index);
-            return outcome;
+            return Err(stop);
         }
         cx.begin();
         match cx.env.engine.unlink(dir, name.as_c()) {
@@ -176,7 +170,7 @@ impl Stateless for Delete {
             }
             Err(errno) => {
                 cx.files.views[file.set].set.state.release(file.index);
-                cx.failed("unlink failed", errno, Some(file))
+                Err(cx.failed("unlink failed", errno, Some(file)))
             }
         }
     }
@@ -201,12 +195,12 @@ impl Stateless for StatFile {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         if let Some((handle, file)) = open_slot(&self.file, cx) {
             cx.begin();
             return match cx.env.engine.stat_open(&handle) {
                 Ok(_) => cx.end(0),
-                Err(errno) => cx.failed("fstat failed", errno, file),
+                Err(errno) => Err(cx.failed("fstat failed", errno, file)),
             };
         }
         by_name::<false>(&self.file, cx, "stat failed", |engine, dir, name| match engine.stat(dir, name)? {

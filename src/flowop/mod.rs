@@ -31,7 +31,7 @@ mod write;
 pub use args::{Args, SetInfo, TargetInfo, World};
 
 use crate::diag::{Code, Diagnostic};
-use crate::exec::{Aio, OpCx, Outcome, UnitKind};
+use crate::exec::{Aio, OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::random::Quantity;
 use crate::spec::{Flowop, SpecTable};
@@ -120,7 +120,7 @@ pub trait Op: Send + Sync + std::fmt::Debug {
 /// An operation in a thread.
 pub trait Step: Send {
     /// Does it once.
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome;
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop>;
 }
 
 /// An operation that keeps nothing from one time to the next: all threads do the one of the plan, so that its parameters are in
@@ -141,7 +141,7 @@ pub trait Stateless: Send + Sync + std::fmt::Debug {
         false
     }
     /// Does it once.
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome;
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop>;
 }
 
 impl<T: Stateless> Op for T {
@@ -168,7 +168,7 @@ impl<T: Stateless> Op for T {
 
 impl<T: Stateless> Step for &T {
     #[inline]
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         Stateless::run(*self, cx)
     }
 }

@@ -11,7 +11,7 @@ use super::transfer::FileUse;
 use super::{Build, BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::exec::PickBy;
 use crate::exec::slots::FileRef;
-use crate::exec::{OpCx, Outcome, UnitKind};
+use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::os::Errno;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -105,11 +105,8 @@ impl Stateless for Move {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let (free, taken) = match cx.pick_both(self.set) {
-            Ok(both) => both,
-            Err(outcome) => return outcome,
-        };
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let (free, taken) = cx.pick_both(self.set)?;
         let done = self.call(cx, taken, free);
         let state = &cx.files.views[free.set].set.state;
         if done.is_ok() {
@@ -123,15 +120,13 @@ impl Stateless for Move {
             state.release(taken.index);
         }
         cx.restamp();
-        match done {
-            Ok(outcome) | Err(outcome) => outcome,
-        }
+        done?
     }
 }
 
 impl Move {
     /// `Ok` if the names have changed.
-    fn call(&self, cx: &mut OpCx<'_>, taken: FileRef, free: FileRef) -> Result<Outcome, Outcome> {
+    fn call(&self, cx: &mut OpCx<'_>, taken: FileRef, free: FileRef) -> Result<Result<(), Stop>, Stop> {
         let set = taken.set;
         let tree = &cx.files.views[set].set.tree;
         let (old, new) = (tree.name(taken.index), tree.name(free.index));
@@ -140,9 +135,9 @@ impl Move {
         let (from, to) = dirs.map_err(|errno| cx.failed("opening the directory", errno, Some(taken)))?;
         let own = cx.own_name(taken, from, old.as_c());
         let own = own.and_then(|()| if self.link { Ok(()) } else { cx.free_name(free, to, new.as_c()) });
-        if let Err(outcome) = own {
+        if let Err(stop) = own {
             cx.close_pair(set, (from, to));
-            return Err(outcome);
+            return Err(stop);
         }
         cx.begin();
         let engine = cx.env.engine;
@@ -176,20 +171,17 @@ impl Stateless for Symlink {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let file @ FileRef { set, index } = match cx.pick(self.set, Want::Absent, PickBy::Rotate, true) {
-            Ok(file) => file,
-            Err(outcome) => return outcome,
-        };
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let file @ FileRef { set, index } = cx.pick(self.set, Want::Absent, PickBy::Rotate, true)?;
         let tree = &cx.files.views[set].set.tree;
         let here = tree.files_in(tree.dir_of(index));
         let next = if index + 1 < here.end { index + 1 } else { here.start };
         let text = tree.name(next);
         let (dir, name) = match cx.locate(file) {
             Ok(found) => found,
-            Err(outcome) => {
+            Err(stop) => {
                 cx.files.views[set].set.state.release(index);
-                return outcome;
+                return Err(stop);
             }
         };
         cx.begin();
@@ -201,7 +193,7 @@ impl Stateless for Symlink {
             }
             Err(errno) => {
                 cx.files.views[set].set.state.release(index);
-                cx.failed("symlink failed", errno, Some(file))
+                Err(cx.failed("symlink failed", errno, Some(file)))
             }
         };
         cx.restamp();
@@ -228,7 +220,7 @@ impl Stateless for ReadLink {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         // Our links hold one name; a longer one is cut off, as by any reader with a small buffer.
         let mut text = [0; 256];
         by_name::<false>(&self.file, cx, "readlink failed", |engine, dir, name| {

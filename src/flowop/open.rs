@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::transfer::FileUse;
 use super::{BuiltOp, Effects, FlowopEntry, Stateless};
-use crate::exec::{OpCx, Outcome, UnitKind};
+use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use rustix::fs::OFlags;
@@ -88,13 +88,13 @@ impl Stateless for OpenOp {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let slot = cx.io.slots.choose(&self.file.slot);
         if cx.io.slots.get(slot).handle.is_some() {
-            return cx.misuse(
+            return Err(cx.misuse(
                 format!("slot {slot} is opened without having been closed"),
                 "close it first, or use another `fd=`",
-            );
+            ));
         }
         let by = self.file.pick.by(&mut cx.rng);
         let (want, flags) = if self.create {
@@ -103,16 +103,13 @@ impl Stateless for OpenOp {
         } else {
             (Want::Existing, self.file.flags)
         };
-        let file = match cx.pick(self.set, want, by, true) {
-            Ok(file) => file,
-            Err(outcome) => return outcome,
-        };
+        let file = cx.pick(self.set, want, by, true)?;
         let opened = cx.open(slot, file, flags, self.file.readahead);
         let outcome = match opened {
             Ok(()) => cx.end(0),
-            Err(outcome) => {
+            Err(stop) => {
                 cx.files.views[file.set].set.state.release(file.index);
-                return outcome;
+                return Err(stop);
             }
         };
         let state = &cx.files.views[file.set].set.state;
@@ -145,7 +142,7 @@ impl Stateless for Close {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let slot = cx.io.slots.choose(&self.file.slot);
         let mut drained = Ok(());
         if cx.io.aio.is_some() {
@@ -156,19 +153,19 @@ impl Stateless for Close {
         cx.begin();
         if let Err(errno) = cx.flush_buffer(slot) {
             let file = cx.io.slots.get(slot).file;
-            return cx.failed("write failed", errno, file);
+            return Err(cx.failed("write failed", errno, file));
         }
         let Some(handle) = cx.io.slots.get_mut(slot).handle.take() else {
-            return cx.misuse(
+            return Err(cx.misuse(
                 format!("slot {slot} is closed, and was closed before"),
                 "open it first: a `closefile` needs an `openfile` or `createfile` before it",
-            );
+            ));
         };
         if let Err(errno) = cx.env.engine.close(handle) {
             let file = cx.io.slots.get(slot).file;
-            return cx.failed("close failed", errno, file);
+            return Err(cx.failed("close failed", errno, file));
         }
         let closed = cx.end(0);
-        drained.map_or_else(|outcome| outcome, |()| closed)
+        drained.and(closed)
     }
 }

@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step};
-use crate::exec::{OpCx, Outcome, short};
+use crate::exec::{OpCx, Stop, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -93,7 +93,7 @@ struct ReadStep {
 
 impl Step for ReadStep {
     #[inline]
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         if let Some(outcome) = self.again(cx) { outcome } else { self.anywhere(cx) }
     }
 }
@@ -101,7 +101,7 @@ impl Step for ReadStep {
 impl ReadStep {
     /// One more random read of the file that the last one was of. `None`: it is not that simple.
     #[inline]
-    fn again(&mut self, cx: &mut OpCx<'_>) -> Option<Outcome> {
+    fn again(&mut self, cx: &mut OpCx<'_>) -> Option<Result<(), Stop>> {
         let known = self.target.known.as_mut()?;
         cx.begin();
         let offset = known.aim(&mut cx.io.slots, &mut cx.rng)?;
@@ -113,20 +113,17 @@ impl ReadStep {
                 let (slot, len) = (known.slot, known.len);
                 end_short(cx, slot, len, Some(offset), n)
             }
-            Err(errno) => fail(cx, known.slot, errno),
+            Err(errno) => Err(fail(cx, known.slot, errno)),
         })
     }
 
     #[inline(never)]
-    fn anywhere(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let Aim { slot, offset, len } = match self.target.aim(cx) {
-            Ok(aim) => aim,
-            Err(outcome) => return outcome,
-        };
-        let Some(range) = cx.io.buffer.place(len) else { return small_buffer(cx, len) };
+    fn anywhere(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let Aim { slot, offset, len } = self.target.aim(cx)?;
+        let Some(range) = cx.io.buffer.place(len) else { return Err(small_buffer(cx, len)) };
         cx.begin();
         let buf = cx.io.buffer.get_mut(range.clone());
-        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
         let result = match offset {
             Some(offset) => cx.env.engine.pread(handle, buf, offset),
             None => {
@@ -138,27 +135,27 @@ impl ReadStep {
             Ok(n) if n as u64 == len => cx.end(n as u64),
             Ok(0) if offset.is_none() => rewind_and_read(cx, slot, range),
             Ok(n) => end_short(cx, slot, len, offset, n),
-            Err(errno) => fail(cx, slot, errno),
+            Err(errno) => Err(fail(cx, slot, errno)),
         }
     }
 }
 
 /// The end of a read that brought less than was asked for: at the end of the file that is all there is.
 #[cold]
-fn end_short(cx: &mut OpCx<'_>, slot: usize, len: u64, offset: Option<u64>, done: usize) -> Outcome {
+fn end_short(cx: &mut OpCx<'_>, slot: usize, len: u64, offset: Option<u64>, done: usize) -> Result<(), Stop> {
     match short::read_rest(cx, slot, len, offset, done) {
         Ok(bytes) => cx.end(bytes),
-        Err(errno) => fail(cx, slot, errno),
+        Err(errno) => Err(fail(cx, slot, errno)),
     }
 }
 
 /// At the end of the file: back to its start. The read that only found the end is no operation.
 #[cold]
-fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Outcome {
+fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Result<(), Stop> {
     let engine = cx.env.engine;
-    let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+    let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
     if let Err(errno) = engine.seek(handle, 0) {
-        return fail(cx, slot, errno);
+        return Err(fail(cx, slot, errno));
     }
     cx.cell().add_calls(2);
     cx.io.last_offset = 0;
@@ -166,23 +163,23 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Outco
     cx.begin();
     let len = range.len() as u64;
     let buf = cx.io.buffer.get_mut(range);
-    let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+    let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
     cx.io.last_offset = 0;
     match engine.read(handle, buf) {
         Ok(n) => end_short(cx, slot, len, None, n),
-        Err(errno) => fail(cx, slot, errno),
+        Err(errno) => Err(fail(cx, slot, errno)),
     }
 }
 
 #[cold]
-fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Outcome {
+fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Stop {
     let file = cx.io.slots.get(slot).file;
     cx.failed("read failed", errno, file)
 }
 
 /// The thread's `memsize` is smaller than an I/O.
 #[cold]
-pub(super) fn small_buffer(cx: &mut OpCx<'_>, len: u64) -> Outcome {
+pub(super) fn small_buffer(cx: &mut OpCx<'_>, len: u64) -> Stop {
     cx.misuse(
         format!("an I/O of {len} bytes is larger than the thread's `memsize`"),
         "make `memsize` at least as large as `iosize`",

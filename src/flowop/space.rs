@@ -5,7 +5,7 @@ use super::sync::on_handle;
 use super::transfer::{FileUse, OffsetSource, Offsets, workingset};
 use super::{At, Build, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -150,11 +150,8 @@ impl Stateless for Truncate {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let slot = self.file.ensure(cx)?;
         let size = self.size.draw(&mut cx.rng);
         on_handle(cx, slot, "truncate failed", |engine, handle| engine.truncate(handle, size).map(|()| 0))
     }
@@ -202,16 +199,10 @@ struct FileRangeStep<'r> {
 }
 
 impl Step for FileRangeStep<'_> {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.op.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let slot = self.op.file.ensure(cx)?;
         let len = self.op.size.draw(&mut cx.rng).max(1);
-        let offset = match self.offsets.next(cx, slot, len) {
-            Ok(offset) => offset.unwrap_or(0),
-            Err(outcome) => return outcome,
-        };
+        let offset = self.offsets.next(cx, slot, len)?.unwrap_or(0);
         let what = match self.op.call {
             RangeCall::Allocate => "fallocate failed",
             RangeCall::PunchHole => "punching a hole failed",
@@ -259,28 +250,22 @@ struct CopyStep<'r> {
 }
 
 impl Step for CopyStep<'_> {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let source = *cx.io.slots.get(self.op.source);
         let Some(from) = source.handle else {
             let what = format!("slot {}, which is to be copied from, is closed", self.op.source);
-            return cx.misuse(what, "open a file there first");
+            return Err(cx.misuse(what, "open a file there first"));
         };
-        let slot = match self.op.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
+        let slot = self.op.file.ensure(cx)?;
         let (offset, len) = match self.op.size.draw(&mut cx.rng) {
             0 => (0, source.nominal),
-            len => match self.offsets.next(cx, self.op.source, len) {
-                Ok(offset) => (offset.unwrap_or(0), len),
-                Err(outcome) => return outcome,
-            },
+            len => (self.offsets.next(cx, self.op.source, len)?.unwrap_or(0), len),
         };
         let engine = cx.env.engine;
         cx.begin();
         let (mut done, mut calls) = (0, 0);
         while done < len {
-            let Some(to) = cx.handle(slot) else { return Outcome::Over };
+            let Some(to) = cx.handle(slot) else { return Err(Stop::over()) };
             match engine.copy_range(&from, offset + done, to, offset + done, len - done) {
                 Ok(n) => {
                     calls += 1;
@@ -293,7 +278,7 @@ impl Step for CopyStep<'_> {
                 Err(errno) => {
                     cx.cell().add_calls(calls);
                     cx.moved(done);
-                    return cx.failed("copying a range failed", errno, source.file);
+                    return Err(cx.failed("copying a range failed", errno, source.file));
                 }
             }
             if done < len && cx.expired() {

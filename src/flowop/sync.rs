@@ -4,7 +4,7 @@ use super::args::Args;
 use super::transfer::FileUse;
 use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::engine::{Engine, Handle};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -110,12 +110,12 @@ impl Stateless for Sync {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let slot = cx.io.slots.choose(&self.file.slot);
         let engine = cx.env.engine;
         cx.begin();
         let Some(handle) = cx.handle(slot) else {
-            return cx.misuse(format!("fsync of slot {slot}, which is closed"), "open or write the file first");
+            return Err(cx.misuse(format!("fsync of slot {slot}, which is closed"), "open or write the file first"));
         };
         let result = match self.kind {
             SyncKind::All => engine.fsync(handle),
@@ -126,7 +126,7 @@ impl Stateless for Sync {
             Err(errno) => {
                 let file = cx.io.slots.get(slot).file;
                 let what = if matches!(self.kind, SyncKind::All) { "fsync failed" } else { "fdatasync failed" };
-                cx.failed(what, errno, file)
+                Err(cx.failed(what, errno, file))
             }
         }
     }
@@ -151,11 +151,8 @@ impl Stateless for SyncFs {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let slot = self.file.ensure(cx)?;
         on_handle(cx, slot, "syncfs failed", |engine, handle| engine.syncfs(handle).map(|()| 0))
     }
 }
@@ -167,15 +164,15 @@ pub(super) fn on_handle(
     slot: usize,
     what: &str,
     call: impl FnOnce(&dyn Engine, &mut Handle) -> Result<u64, Errno>,
-) -> Outcome {
+) -> Result<(), Stop> {
     let engine = cx.env.engine;
     cx.begin();
-    let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+    let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
     match call(engine, handle) {
         Ok(bytes) => cx.end(bytes),
         Err(errno) => {
             let file = cx.io.slots.get(slot).file;
-            cx.failed(what, errno, file)
+            Err(cx.failed(what, errno, file))
         }
     }
 }
@@ -200,7 +197,7 @@ impl Stateless for FsyncSet {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let engine = cx.env.engine;
         let mut any = false;
         for slot in 0..cx.io.slots.len() {
@@ -213,13 +210,10 @@ impl Stateless for FsyncSet {
             cx.begin();
             let Some(handle) = cx.handle(slot) else { continue };
             match engine.fsync(handle) {
-                Ok(()) => match cx.end(0) {
-                    Outcome::Ok => {}
-                    over => return over,
-                },
-                Err(errno) => return cx.failed("fsync failed", errno, state.file),
+                Ok(()) => cx.end(0)?,
+                Err(errno) => return Err(cx.failed("fsync failed", errno, state.file)),
             }
         }
-        if any { Outcome::Ok } else { cx.skip() }
+        if any { Ok(()) } else { cx.skip() }
     }
 }

@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::engine::Handle;
 use crate::exec::PickBy;
 use crate::exec::slots::{SlotRule, Slots};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::fileset::Want;
 use crate::random::{self, Quantity, Rng};
 use rustix::fs::OFlags;
@@ -100,7 +100,7 @@ impl FileUse {
 
     /// The slot, opened if it was closed.
     #[inline]
-    pub(super) fn ensure(&self, cx: &mut OpCx<'_>) -> Result<usize, Outcome> {
+    pub(super) fn ensure(&self, cx: &mut OpCx<'_>) -> Result<usize, Stop> {
         let slot = cx.io.slots.choose(&self.slot);
         let state = cx.io.slots.get(slot);
         if state.handle.is_none() {
@@ -114,7 +114,7 @@ impl FileUse {
         Ok(slot)
     }
 
-    fn open_implicitly(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<(), Outcome> {
+    fn open_implicitly(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<(), Stop> {
         let Some(set) = &self.set else {
             let what = format!("slot {slot} is closed, and the flowop names no file set to open a file of");
             return Err(cx.misuse(what, "open the slot first, or add `filesetname=`"));
@@ -131,7 +131,7 @@ impl FileUse {
     }
 
     #[cold]
-    fn conflict(&self, cx: &mut OpCx<'_>, slot: usize) -> Outcome {
+    fn conflict(&self, cx: &mut OpCx<'_>, slot: usize) -> Stop {
         let held = cx.io.slots.get(slot).file.map_or(String::new(), |f| cx.files.views[f.set].set.spec.name.clone());
         let wanted = self.set.as_ref().map_or("", |s| s.name.as_str());
         cx.misuse(
@@ -251,7 +251,7 @@ impl Offsets {
     /// The offset for `len` bytes in the file of `slot`; `None`: by the kernel's position.
     /// An error if the I/O does not fit.
     #[inline]
-    pub(super) fn next(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<Option<u64>, Outcome> {
+    pub(super) fn next(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<Option<u64>, Stop> {
         let nominal = cx.io.slots.get(slot).nominal;
         let offset = match self.place {
             OffsetSource::Sequential => {
@@ -273,7 +273,7 @@ impl Offsets {
 
     /// How many places there are for an I/O: the last one included, unlike in Filebench. It need not fit a file that is smaller
     /// than the working set: a read comes to its end, and a write makes it longer.
-    fn fit(&mut self, cx: &mut OpCx<'_>, nominal: u64, len: u64, align: u64) -> Result<(), Outcome> {
+    fn fit(&mut self, cx: &mut OpCx<'_>, nominal: u64, len: u64, align: u64) -> Result<(), Stop> {
         let bound = if self.workingset > 0 { self.workingset } else { nominal };
         if len > bound || len == 0 {
             let of = if self.workingset > 0 { "working set" } else { "file" };
@@ -400,7 +400,7 @@ impl TransferTarget {
 
     /// The next I/O; opens the file if need be.
     #[inline]
-    pub(super) fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Outcome> {
+    pub(super) fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Stop> {
         if let Some(known) = &mut self.known
             && let Some(offset) = known.aim(&mut cx.io.slots, &mut cx.rng)
         {
@@ -411,7 +411,7 @@ impl TransferTarget {
     }
 
     #[inline(never)]
-    fn look(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Outcome> {
+    fn look(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Stop> {
         let slot = self.file.ensure(cx)?;
         let len = self.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?;

@@ -4,7 +4,7 @@ use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{FileUse, exactly, largest, workingset};
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, Unit, write};
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
@@ -90,23 +90,20 @@ impl Stateless for ReadWhole {
     }
 
     #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let slot = self.file.ensure(cx)?;
         let chunk = match self.iosize.draw(&mut cx.rng) {
             0 => cx.io.slots.get(slot).nominal.max(1),
             n => n,
         };
-        let Some(range) = cx.io.buffer.place(chunk) else { return small_buffer(cx, chunk) };
+        let Some(range) = cx.io.buffer.place(chunk) else { return Err(small_buffer(cx, chunk)) };
         let engine = cx.env.engine;
         cx.begin();
         let mut calls = 0;
-        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
         if handle.position != 0 {
             if let Err(errno) = engine.seek(handle, 0) {
-                return fail(cx, slot, errno);
+                return Err(fail(cx, slot, errno));
             }
             calls += 1;
         }
@@ -114,7 +111,7 @@ impl Stateless for ReadWhole {
         let mut bytes = 0;
         loop {
             let buf = cx.io.buffer.get_mut(range.clone());
-            let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Outcome::Over };
+            let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
             match engine.read(handle, buf) {
                 Ok(n) => {
                     bytes += n as u64;
@@ -126,7 +123,7 @@ impl Stateless for ReadWhole {
                 Err(errno) => {
                     cx.cell().add_calls(calls);
                     cx.moved(bytes);
-                    return fail(cx, slot, errno);
+                    return Err(fail(cx, slot, errno));
                 }
             }
             // The last call is the operation's own: only those before it are counted here.
@@ -143,7 +140,7 @@ impl Stateless for ReadWhole {
 }
 
 #[cold]
-fn fail(cx: &mut OpCx<'_>, slot: usize, errno: crate::os::Errno) -> Outcome {
+fn fail(cx: &mut OpCx<'_>, slot: usize, errno: crate::os::Errno) -> Stop {
     let file = cx.io.slots.get(slot).file;
     cx.failed("read failed", errno, file)
 }
@@ -185,15 +182,9 @@ struct WriteWholeStep<'r> {
 }
 
 impl Step for WriteWholeStep<'_> {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
-        let slot = match self.op.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
-        let size = match self.size(cx, slot) {
-            Ok(size) => size,
-            Err(outcome) => return outcome,
-        };
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let slot = self.op.file.ensure(cx)?;
+        let size = self.size(cx, slot)?;
         let chunk = match self.op.iosize.draw(&mut cx.rng) {
             0 => size,
             n => n.min(size),
@@ -208,7 +199,7 @@ impl Step for WriteWholeStep<'_> {
         let start = cx.handle(slot).map_or(0, |h| h.position);
         let (mut bytes, mut calls) = (0, 0);
         for done in 0..chunks {
-            let Some(range) = cx.io.buffer.data(chunk) else { return small_buffer(cx, chunk) };
+            let Some(range) = cx.io.buffer.data(chunk) else { return Err(small_buffer(cx, chunk)) };
             if done == 0 {
                 if chunk > write::CHEAP_FILL {
                     cx.restamp();
@@ -220,7 +211,7 @@ impl Step for WriteWholeStep<'_> {
                 Err(errno) => {
                     cx.cell().add_calls(calls);
                     cx.moved(bytes);
-                    return write::fail(cx, slot, errno);
+                    return Err(write::fail(cx, slot, errno));
                 }
             }
             calls += 1;
@@ -239,7 +230,7 @@ impl Step for WriteWholeStep<'_> {
 
 impl WriteWholeStep<'_> {
     /// How much to write: the size of the file in the source slot, else of the working set, else of the file itself.
-    fn size(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Outcome> {
+    fn size(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
         if self.op.source > 0 {
             let source = cx.io.slots.get(self.op.source);
             if source.file.is_none() {

@@ -4,7 +4,7 @@ use super::args::Args;
 use super::read::small_buffer;
 use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step, Unit};
-use crate::exec::{OpCx, Outcome, short};
+use crate::exec::{OpCx, Stop, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -154,31 +154,25 @@ pub(super) const CHEAP_FILL: u64 = 64 << 10;
 
 impl Step for WriteStep<'_> {
     #[inline]
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let op = self.op;
         if op.max_size > 0 {
             return self.fill(cx);
         }
-        let (slot, offset, len) = match self.aim(cx) {
-            Ok(aim) => aim,
-            Err(outcome) => return outcome,
-        };
-        let Some(range) = cx.io.buffer.data(len) else { return small_buffer(cx, len) };
+        let (slot, offset, len) = self.aim(cx)?;
+        let Some(range) = cx.io.buffer.data(len) else { return Err(small_buffer(cx, len)) };
         if len > CHEAP_FILL {
             cx.restamp();
         }
-        if op.wrap > 0
-            && offset.is_none()
-            && let Err(outcome) = start_over(cx, slot, len, op.wrap, op.end)
-        {
-            return outcome;
+        if op.wrap > 0 && offset.is_none() {
+            start_over(cx, slot, len, op.wrap, op.end)?;
         }
         cx.begin();
         if op.end != WriteEnd::No {
             let engine = cx.env.engine;
-            let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+            let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
             if let Err(errno) = engine.seek_end(handle) {
-                return fail(cx, slot, errno);
+                return Err(fail(cx, slot, errno));
             }
             cx.io.last_offset = handle.position;
             cx.cell().add_calls(1);
@@ -186,14 +180,14 @@ impl Step for WriteStep<'_> {
         match put(cx, slot, range, offset) {
             Ok(written) if op.fsync_every == 0 => cx.end(written),
             Ok(written) => self.sync(cx, slot, written),
-            Err(errno) => fail(cx, slot, errno),
+            Err(errno) => Err(fail(cx, slot, errno)),
         }
     }
 }
 
 impl WriteStep<'_> {
     #[inline]
-    fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<(usize, Option<u64>, u64), Outcome> {
+    fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<(usize, Option<u64>, u64), Stop> {
         let op = self.op;
         if op.end == WriteEnd::No {
             let Aim { slot, offset, len } = self.target.aim(cx)?;
@@ -209,18 +203,15 @@ impl WriteStep<'_> {
 
     /// `maxsize=`: writes of `iosize` that fill a random part of the room left; a file that has none gets nothing.
     #[inline(never)]
-    fn fill(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn fill(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let op = self.op;
-        let slot = match op.file.ensure(cx) {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
+        let slot = op.file.ensure(cx)?;
         let chunk = op.iosize.draw(&mut cx.rng).max(1);
         cx.begin();
         let engine = cx.env.engine;
-        let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+        let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
         if let Err(errno) = engine.seek_end(handle) {
-            return fail(cx, slot, errno);
+            return Err(fail(cx, slot, errno));
         }
         let start = handle.position;
         cx.io.last_offset = start;
@@ -229,13 +220,13 @@ impl WriteStep<'_> {
         let (mut bytes, mut calls) = (0, 0);
         while bytes < len {
             let wanted = chunk.min(len - bytes);
-            let Some(range) = cx.io.buffer.data(wanted) else { return small_buffer(cx, wanted) };
+            let Some(range) = cx.io.buffer.data(wanted) else { return Err(small_buffer(cx, wanted)) };
             match put(cx, slot, range, None) {
                 Ok(written) => bytes += written,
                 Err(errno) => {
                     cx.cell().add_calls(calls);
                     cx.moved(bytes);
-                    return fail(cx, slot, errno);
+                    return Err(fail(cx, slot, errno));
                 }
             }
             calls += 1;
@@ -249,15 +240,15 @@ impl WriteStep<'_> {
     }
 
     /// The fsync of `fsyncevery=` belongs to the write that made it due.
-    fn sync(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Outcome {
+    fn sync(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<(), Stop> {
         self.unsynced += len;
         if self.unsynced >= self.op.fsync_every {
             self.unsynced = 0;
             let engine = cx.env.engine;
-            let Some(handle) = cx.handle(slot) else { return Outcome::Over };
+            let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
             if let Err(errno) = engine.fsync(handle) {
                 cx.moved(len);
-                return fail(cx, slot, errno);
+                return Err(fail(cx, slot, errno));
             }
             cx.cell().add_calls(1);
         }
@@ -283,9 +274,9 @@ pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: O
 /// `wrap=`: a sequential writer goes back to the start of its file, and an appender cuts it to nothing, before it would pass
 /// the bound. Not part of the operation: neither timed nor counted as one.
 #[inline]
-fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: WriteEnd) -> Result<(), Outcome> {
+fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: WriteEnd) -> Result<(), Stop> {
     let engine = cx.env.engine;
-    let Some(handle) = cx.handle(slot) else { return Err(Outcome::Over) };
+    let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
     let reach = if end == WriteEnd::No { handle.position } else { handle.size };
     if reach + len <= wrap {
         return Ok(());
@@ -312,7 +303,7 @@ fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: WriteEnd
 }
 
 #[cold]
-pub(super) fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Outcome {
+pub(super) fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Stop {
     let file = cx.io.slots.get(slot).file;
     cx.failed("write failed", errno, file)
 }

@@ -8,7 +8,8 @@ use crate::exec::buffer::IoBuffer;
 use crate::exec::slots::Slots;
 use crate::exec::trace::{Stream, StreamShape};
 use crate::exec::{
-    Account, Aio, AioHow, OpCx, OpFailure, Outcome, Outstanding, RunEnv, Starvation, ThreadFiles, ThreadIo, View, maker,
+    Account, Aio, AioHow, OpCx, OpFailure, Outstanding, RunEnv, Starvation, Stop, StopReason, ThreadFiles, ThreadIo,
+    View, maker,
 };
 use crate::fileset::content::Stamper;
 use crate::flowop::{self, At};
@@ -359,8 +360,8 @@ fn iterate<'r>(
         if table.is_none() {
             let (at, outcome) = iterate_fast(steps, pc, cx, &thread_slot.at, &shared.gate);
             pc = at;
-            if !matches!(outcome, Outcome::Ok) {
-                if let Some(end) = ended(outcome, cx, thread_slot, shared) {
+            if let Err(stop) = outcome {
+                if let Some(end) = ended(stop, cx, thread_slot, shared) {
                     return end;
                 }
                 pc += 1;
@@ -413,8 +414,8 @@ fn iterate<'r>(
                 return ThreadEnd::Over;
             }
             let outcome = doing.run(cx, &thread_slot.at);
-            if !matches!(outcome, Outcome::Ok)
-                && let Some(end) = ended(outcome, cx, thread_slot, shared)
+            if let Err(stop) = outcome
+                && let Some(end) = ended(stop, cx, thread_slot, shared)
             {
                 return end;
             }
@@ -433,7 +434,7 @@ fn iterate_fast<'r>(
     cx: &mut OpCx<'r>,
     at: &AtomicU32,
     gate: &Gate,
-) -> (usize, Outcome) {
+) -> (usize, Result<(), Stop>) {
     if let Some(left) = iteration_fast(steps, pc, cx, at) {
         return left;
     }
@@ -442,7 +443,7 @@ fn iterate_fast<'r>(
             return left;
         }
     }
-    (steps.len(), Outcome::Ok)
+    (steps.len(), Ok(()))
 }
 
 /// The steps from one on to the last; where that was left, and why, if it was.
@@ -453,11 +454,11 @@ fn iteration_fast<'r>(
     mut pc: usize,
     cx: &mut OpCx<'r>,
     at: &AtomicU32,
-) -> Option<(usize, Outcome)> {
+) -> Option<(usize, Result<(), Stop>)> {
     for step in steps.iter_mut().skip(pc) {
-        let ThreadStep::Once(doing) = step else { return Some((pc, Outcome::Ok)) };
+        let ThreadStep::Once(doing) = step else { return Some((pc, Ok(()))) };
         let outcome = doing.run(cx, at);
-        if !matches!(outcome, Outcome::Ok) {
+        if outcome.is_err() {
             return Some((pc, outcome));
         }
         pc += 1;
@@ -467,7 +468,7 @@ fn iteration_fast<'r>(
 
 impl<'r> Doing<'r> {
     #[inline]
-    fn run(&mut self, cx: &mut OpCx<'r>, at: &AtomicU32) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'r>, at: &AtomicU32) -> Result<(), Stop> {
         cx.turn_to(self.cell);
         at.store(self.local, Relaxed);
         self.step.run(cx)
@@ -485,19 +486,18 @@ fn flowop(shared: &Shared, thread_slot: &ThreadSlot, local: usize) -> usize {
     shared.plan.processes[thread_slot.process].threads[thread_slot.thread].first + local
 }
 
-/// What an outcome that is not `Ok` means for the thread; `None`: it goes on.
+/// What the end of an operation means for its thread; `None`: it goes on.
 #[cold]
-fn ended(outcome: Outcome, cx: &mut OpCx<'_>, thread_slot: &ThreadSlot, shared: &Shared) -> Option<ThreadEnd> {
+fn ended(stop: Stop, cx: &mut OpCx<'_>, thread_slot: &ThreadSlot, shared: &Shared) -> Option<ThreadEnd> {
     let current = cx.current();
     let flowop = |failure: &OpFailure| flowop(shared, thread_slot, failure.of.unwrap_or(current));
-    Some(match outcome {
-        Outcome::Ok => return None,
-        Outcome::Over => ThreadEnd::Over,
-        Outcome::Exhausted => ThreadEnd::Done,
-        Outcome::Finished => ThreadEnd::Finished,
-        Outcome::Failed(_) if shared.options.count_errors && cx.skip_after_error() => return None,
-        Outcome::Failed(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Operation, flowop(&failure), *failure)),
-        Outcome::Refused(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Foreign, flowop(&failure), *failure)),
-        Outcome::Stuck(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Stuck, flowop(&failure), *failure)),
+    Some(match stop.reason() {
+        StopReason::Over => ThreadEnd::Over,
+        StopReason::Exhausted => ThreadEnd::Done,
+        StopReason::Finished => ThreadEnd::Finished,
+        StopReason::Failed(_) if shared.options.count_errors && cx.skip_after_error() => return None,
+        StopReason::Failed(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Operation, flowop(&failure), failure)),
+        StopReason::Refused(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Foreign, flowop(&failure), failure)),
+        StopReason::Stuck(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Stuck, flowop(&failure), failure)),
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wml::exec::{OpCx, Outcome};
+use wml::exec::{OpCx, Stop};
 use wml::flowop::{At, Op, Step};
 use wml::runtime::{self, FaultKind};
 use wml::session::{Front, Session, Status};
@@ -30,7 +30,7 @@ impl Op for Broken {
 }
 
 impl Step for BrokenStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Outcome {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         self.0 += 1;
         assert!(self.0 < 100, "done wrong");
         cx.begin();

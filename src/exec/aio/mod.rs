@@ -9,7 +9,7 @@ pub use pool::AioPool;
 
 pub(crate) use outstanding::{Wanted, let_go};
 
-use super::{OpCx, Outcome};
+use super::{OpCx, Stop};
 
 /// Bytes of the stack of a helper thread.
 const STACK: usize = 64 << 10;
@@ -43,7 +43,7 @@ impl Aio {
 }
 
 /// Waits for all that a thread has out: before it closes a file that an operation may still be on its way to, and at its end.
-pub(crate) fn drain(cx: &mut OpCx<'_>) -> Result<(), Outcome> {
+pub(crate) fn drain(cx: &mut OpCx<'_>) -> Result<(), Stop> {
     let Some(mut aio) = cx.io.aio.take() else { return Ok(()) };
     let drained = aio.notice(cx, u64::MAX, true);
     cx.io.aio = Some(aio);

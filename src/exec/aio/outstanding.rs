@@ -5,7 +5,7 @@ use super::pool::AioPool;
 use super::{Aio, drain};
 use crate::engine::{Engine, Handle};
 use crate::exec::slots::FileRef;
-use crate::exec::{OpCx, Outcome};
+use crate::exec::{OpCx, Stop};
 use crate::fileset::content::{self, Stamper};
 use crate::os::map::MapSlice;
 use crate::os::{Errno, NOTHING_WRITTEN};
@@ -117,7 +117,7 @@ impl Outstanding {
     }
 
     /// Starts an operation of `len` bytes. `full`: nothing more will be started before something has completed.
-    pub(crate) fn start(&mut self, cx: &mut OpCx<'_>, what: &Wanted, full: bool) -> Result<(), Outcome> {
+    pub(crate) fn start(&mut self, cx: &mut OpCx<'_>, what: &Wanted, full: bool) -> Result<(), Stop> {
         if self.free.last().is_none_or(|(_, buf)| buf.len() < what.len) {
             self.grow(cx, what.len)?;
         }
@@ -152,7 +152,7 @@ impl Outstanding {
 
     /// A drawn size is larger than it was likely to be: all buffers are made anew.
     #[cold]
-    fn grow(&mut self, cx: &mut OpCx<'_>, len: usize) -> Result<(), Outcome> {
+    fn grow(&mut self, cx: &mut OpCx<'_>, len: usize) -> Result<(), Stop> {
         self.notice(cx, u64::MAX, true)?;
         match MapSlice::cut(self.operations.len(), len) {
             Ok(slices) => {
@@ -168,7 +168,7 @@ impl Outstanding {
 
     /// Takes notice of all that has completed, waiting until that are at least `n`, or all. An error is the failure of the flowop
     /// that submitted the operation, whoever takes notice. The wait ends with the run, unless it is `to_the_end`.
-    pub(crate) fn notice(&mut self, cx: &mut OpCx<'_>, n: u64, to_the_end: bool) -> Result<(), Outcome> {
+    pub(crate) fn notice(&mut self, cx: &mut OpCx<'_>, n: u64, to_the_end: bool) -> Result<(), Stop> {
         let (mut seen, mut first, mut last) = (0, Ok(()), 0);
         loop {
             while let Some(completion) = self.backend.next_completion(cx.env.clock) {
@@ -183,7 +183,7 @@ impl Outstanding {
                 return first;
             }
             if !to_the_end && last > cx.env.gate.deadline() {
-                return Err(Outcome::Over);
+                return Err(Stop::over());
             }
             if seen >= n || self.in_flight() == 0 {
                 return first;
@@ -192,7 +192,7 @@ impl Outstanding {
             if !to_the_end {
                 let (now, deadline) = (cx.env.clock.raw(), cx.env.gate.deadline());
                 if now > deadline {
-                    return Err(Outcome::Over);
+                    return Err(Stop::over());
                 }
                 let end = deadline.min(now.saturating_add(cx.env.clock.ticks(LOOK.as_nanos() as u64)));
                 limit = Duration::from_nanos(cx.env.clock.ns(now, end) + 1);
@@ -204,7 +204,7 @@ impl Outstanding {
     }
 
     /// Counts what has completed, by the time at which it did.
-    fn account(&mut self, cx: &mut OpCx<'_>, completion: AioCompletion) -> Result<(), Outcome> {
+    fn account(&mut self, cx: &mut OpCx<'_>, completion: AioCompletion) -> Result<(), Stop> {
         let AioCompletion { tag, mut buf, submitted, mut completed, mut result } = completion;
         let operation = self.operations[tag as usize];
         let InFlight { cell, of, write, on, intended: (intended, lateness), .. } = operation;
@@ -298,7 +298,7 @@ pub(crate) struct Wanted {
 }
 
 /// A file is about to be closed: no operation may still be on its way to it, and no ring keep it.
-pub(crate) fn let_go(cx: &mut OpCx<'_>, slot: usize) -> Result<(), Outcome> {
+pub(crate) fn let_go(cx: &mut OpCx<'_>, slot: usize) -> Result<(), Stop> {
     let drained = drain(cx);
     if let Some(aio) = &mut cx.io.aio {
         aio.backend.forget_file(slot);
