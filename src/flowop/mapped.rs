@@ -23,6 +23,7 @@ const USES: &[&str] = &[
     "fd",
     "iosize",
     "random",
+    "shuffle",
     "workingset",
     "opennext",
     "indexed",

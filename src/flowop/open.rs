@@ -9,7 +9,7 @@ use crate::spec::{Class, Flowop, Origin, Role, Way};
 use rustix::fs::OFlags;
 use std::sync::Arc;
 
-const OPEN: &[&str] = &["filesetname", "fd", "opennext", "indexed", "directio", "dsync", "noreadahead"];
+const OPEN: &[&str] = &["filesetname", "fd", "opennext", "indexed", "shuffle", "directio", "dsync", "noreadahead"];
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     FlowopEntry {

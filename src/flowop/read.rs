@@ -20,6 +20,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
             "fd",
             "iosize",
             "random",
+            "shuffle",
             "workingset",
             "opennext",
             "indexed",

@@ -8,8 +8,10 @@ use crate::exec::PickBy;
 use crate::exec::slots::{SlotRule, Slots};
 use crate::exec::{OpCx, Stop};
 use crate::fileset::Want;
-use crate::random::{self, Quantity, Rng};
+use crate::random::{self, Permutation, Quantity, Rng, Shuffle};
 use rustix::fs::OFlags;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a flowop picks a file of its set.
 #[derive(Clone, Debug)]
@@ -18,6 +20,15 @@ pub(super) enum PickRule {
     Rotate,
     /// The thread's own rotation (`opennext`).
     Own,
+    /// `shuffle`: each file once, all threads together, in a new order each lap.
+    Shuffle {
+        /// Draws so far.
+        drawn: Arc<AtomicU64>,
+        /// How many files there are.
+        entries: u64,
+        /// Of the order.
+        seed: u64,
+    },
     /// `indexed=`.
     Index {
         /// What is drawn.
@@ -30,11 +41,15 @@ pub(super) enum PickRule {
 }
 
 impl PickRule {
-    pub(super) fn new(args: &Args<'_>, set: Option<&SetInfo>, opennext: bool) -> Result<Self, Diagnostic> {
+    pub(super) fn new(args: &Args<'_>, set: Option<&SetInfo>, opennext: bool, io: bool) -> Result<Self, Diagnostic> {
         if let (Some(value), Some(set)) = (args.quantity("indexed")?, set) {
             let entries = set.entries.max(1);
             let scale = if args.dialect.semantics().indexed_scaled { entries / 2 } else { 0 };
             return Ok(Self::Index { value, entries, scale });
+        }
+        if let (true, false, Some(set)) = (args.flag("shuffle")?, io, set) {
+            let seed = random::mix(args.id as u64, set.entries);
+            return Ok(Self::Shuffle { drawn: Arc::default(), entries: set.entries.max(1), seed });
         }
         Ok(if opennext && args.flag("opennext")? { Self::Own } else { Self::Rotate })
     }
@@ -44,6 +59,10 @@ impl PickRule {
         match self {
             Self::Rotate => PickBy::Rotate,
             Self::Own => PickBy::Own,
+            Self::Shuffle { drawn, entries, seed } => {
+                let n = drawn.fetch_add(1, Ordering::Relaxed);
+                PickBy::Index(Permutation::new(random::mix(*seed, n / entries), *entries).item(n % entries))
+            }
             Self::Index { value, entries, scale } => PickBy::Index(index(value, *entries, *scale, rng)),
         }
     }
@@ -52,6 +71,7 @@ impl PickRule {
         match self {
             Self::Rotate => String::new(),
             Self::Own => " opennext".to_owned(),
+            Self::Shuffle { .. } => " shuffle".to_owned(),
             Self::Index { value, .. } => format!(" indexed={value}"),
         }
     }
@@ -82,13 +102,15 @@ impl FileUse {
         let set = args.fileset()?;
         let rotates = io || !args.dialect.semantics().opennext_only_io;
         let slot = args.slot(set.as_ref(), rotates)?;
-        let pick = PickRule::new(args, set.as_ref(), rotates)?;
+        let pick = PickRule::new(args, set.as_ref(), rotates, io)?;
         let mut flags = match &set {
             Some(s) if s.readonly => OFlags::RDONLY,
             Some(s) if s.writeonly => OFlags::WRONLY,
             _ => OFlags::RDWR,
         };
-        if args.flag("dsync")? {
+        if args.text("dsync").as_deref() == Some("data") {
+            flags |= OFlags::DSYNC;
+        } else if args.flag("dsync")? {
             flags |= OFlags::SYNC;
         }
         if args.flag("directio")? {
@@ -148,11 +170,14 @@ impl FileUse {
             _ => {}
         }
         text.push_str(&self.pick.describe());
-        for (flag, word) in [(OFlags::SYNC, "dsync"), (OFlags::DIRECT, "directio")] {
-            if self.flags.contains(flag) {
-                text.push(' ');
-                text.push_str(word);
-            }
+        // O_SYNC has the bit of O_DSYNC.
+        if self.flags.contains(OFlags::SYNC) {
+            text.push_str(" dsync");
+        } else if self.flags.contains(OFlags::DSYNC) {
+            text.push_str(" dsync=data");
+        }
+        if self.flags.contains(OFlags::DIRECT) {
+            text.push_str(" directio");
         }
         if !self.readahead {
             text.push_str(" noreadahead");
@@ -178,7 +203,9 @@ pub(super) enum OffsetSource {
     Sequential,
     /// At random, in multiples of `align` (0: of the I/O's size), below the working set.
     Random { align: u64 },
-    /// On from the last one, with a gap.
+    /// The same, each place once a lap.
+    Shuffle { align: u64 },
+    /// On from the last one, with a gap; each lap begins one I/O later.
     Stride(u64),
     /// Down from the end of the file.
     Backward,
@@ -189,8 +216,10 @@ pub(super) enum OffsetSource {
 impl OffsetSource {
     pub(super) fn new(args: &Args<'_>) -> Result<Self, Diagnostic> {
         let stride = args.int("stride", 0)?;
+        let (shuffle, align) = (args.flag("shuffle")?, args.int("align", 0)?);
         let chosen: Vec<(&str, Self)> = [
-            ("random", args.flag("random")?, Self::Random { align: args.int("align", 0)? }),
+            ("shuffle", shuffle, Self::Shuffle { align }),
+            ("random", args.flag("random")? && !shuffle, Self::Random { align }),
             ("stride", stride > 0, Self::Stride(stride)),
             ("backward", args.flag("backward")?, Self::Backward),
             ("reoffset", args.flag("reoffset")?, Self::Same),
@@ -225,6 +254,8 @@ impl OffsetSource {
             Self::Sequential | Self::Stride(0) => String::new(),
             Self::Random { align: 0 } => " random".to_owned(),
             Self::Random { align } => format!(" random align={align}"),
+            Self::Shuffle { align: 0 } => " shuffle".to_owned(),
+            Self::Shuffle { align } => format!(" shuffle align={align}"),
             Self::Stride(n) => format!(" stride={n}"),
             Self::Backward => " backward".to_owned(),
             Self::Same => " reoffset".to_owned(),
@@ -241,11 +272,12 @@ pub(super) struct Offsets {
     /// What `places` was computed for, and it.
     cached: (u64, u64),
     places: u64,
+    shuffle: Shuffle,
 }
 
 impl Offsets {
     pub(super) fn new(place: OffsetSource, workingset: u64) -> Self {
-        Self { place, workingset, cached: (0, 0), places: 0 }
+        Self { place, workingset, cached: (0, 0), places: 0, shuffle: Shuffle::new() }
     }
 
     /// The offset for `len` bytes in the file of `slot`; `None`: by the kernel's position.
@@ -264,6 +296,13 @@ impl Offsets {
                 }
                 let step = if align > 0 { align } else { len };
                 random::below(&mut cx.rng, self.places) * step
+            }
+            OffsetSource::Shuffle { align } => {
+                if self.cached != (nominal, len) {
+                    self.fit(cx, nominal, len, align)?;
+                }
+                let step = if align > 0 { align } else { len };
+                self.shuffle.draw(&mut cx.rng, self.places) * step
             }
             _ => self.walk(cx, slot, len, nominal),
         };
@@ -300,11 +339,18 @@ impl Offsets {
                 handle.cursor
             }
             OffsetSource::Stride(gap) => {
-                let at = if handle.cursor + len > end { 0 } else { handle.cursor };
-                handle.cursor = at + len + gap;
+                let step = len + gap;
+                let at = if handle.cursor + len <= end {
+                    handle.cursor
+                } else {
+                    // One I/O later than the lap that is over; after the last such lap from the start.
+                    let start = handle.cursor % step.max(1) + len;
+                    if start >= step || start + len > end { 0 } else { start }
+                };
+                handle.cursor = at + step;
                 at
             }
-            OffsetSource::Sequential | OffsetSource::Random { .. } => 0,
+            OffsetSource::Sequential | OffsetSource::Random { .. } | OffsetSource::Shuffle { .. } => 0,
         }
     }
 }
@@ -323,7 +369,9 @@ pub(super) fn largest(iosize: &Quantity) -> u64 {
 pub(super) fn units(iosize: &Quantity, place: &OffsetSource) -> Vec<Unit> {
     let mut units = vec![Unit::Attribute("iosize", iosize.clone())];
     units.extend(match place {
-        OffsetSource::Random { align: n @ 1.. } => Some(Unit::Attribute("align", (*n).into())),
+        OffsetSource::Random { align: n @ 1.. } | OffsetSource::Shuffle { align: n @ 1.. } => {
+            Some(Unit::Attribute("align", (*n).into()))
+        }
         OffsetSource::Stride(n @ 1..) => Some(Unit::Attribute("stride", (*n).into())),
         OffsetSource::Backward => Some(Unit::FileSize),
         _ => None,

@@ -28,7 +28,18 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "writewholefile",
             class: Class::Io,
             way: Way::Write,
-            uses: &["filesetname", "fd", "srcfd", "iosize", "workingset", "opennext", "indexed", "directio", "dsync"],
+            uses: &[
+                "filesetname",
+                "fd",
+                "srcfd",
+                "iosize",
+                "workingset",
+                "opennext",
+                "indexed",
+                "directio",
+                "dsync",
+                "exact",
+            ],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "writes a whole file's size from the current position on, `iosize` bytes at a time",
@@ -51,6 +62,7 @@ impl WriteWhole {
             iosize: args.quantity_or("iosize", 0)?,
             source: args.slot_number("srcfd")?,
             workingset: workingset(args)?,
+            exact: args.flag("exact")?,
         }))
     }
 }
@@ -151,6 +163,7 @@ struct WriteWhole {
     iosize: Quantity,
     source: usize,
     workingset: Quantity,
+    exact: bool,
 }
 
 impl Op for WriteWhole {
@@ -161,7 +174,8 @@ impl Op for WriteWhole {
 
     fn describe(&self) -> String {
         let source = if self.source > 0 { format!(" srcfd={}", self.source) } else { String::new() };
-        format!("{}{source} iosize={}", self.file.describe(), self.iosize)
+        let exact = if self.exact { " exact" } else { "" };
+        format!("{}{source} iosize={}{exact}", self.file.describe(), self.iosize)
     }
 
     fn effects(&self) -> Effects {
@@ -194,12 +208,14 @@ impl Step for WriteWholeStep<'_> {
             cx.begin();
             return cx.end(0);
         }
-        // As Filebench counts: whole chunks, so that the last one may pass the size.
+        // As Filebench counts: whole chunks, so that the last one may pass the size, unless it is to be exact.
         let chunks = size.div_ceil(chunk);
+        let last = if self.op.exact { size - (chunks - 1) * chunk } else { chunk };
         let start = cx.handle(slot).map_or(0, |h| h.position);
         let (mut bytes, mut calls) = (0, 0);
         for done in 0..chunks {
-            let Some(range) = cx.io.buffer.data(chunk) else { return Err(small_buffer(cx, chunk)) };
+            let wanted = if done + 1 < chunks { chunk } else { last };
+            let Some(range) = cx.io.buffer.data(wanted) else { return Err(small_buffer(cx, wanted)) };
             if done == 0 {
                 if chunk > write::CHEAP_FILL {
                     cx.restamp();
@@ -216,7 +232,7 @@ impl Step for WriteWholeStep<'_> {
             }
             calls += 1;
             // What was not taken whole is as much as can be had.
-            if bytes < calls * chunk || done + 1 < chunks && cx.expired() {
+            if bytes < (calls - 1) * chunk + wanted || done + 1 < chunks && cx.expired() {
                 break;
             }
         }

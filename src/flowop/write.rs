@@ -27,6 +27,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
                 "fd",
                 "iosize",
                 "random",
+                "shuffle",
                 "workingset",
                 "opennext",
                 "indexed",
@@ -118,7 +119,8 @@ impl Op for Write {
         let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
         let offsets = Offsets::new(self.place.clone(), workingset);
         let target = TransferTarget::new(self.file.clone(), self.iosize.clone(), offsets);
-        Box::new(WriteStep { op: self, target, unsynced: 0 })
+        let step = WriteStep { op: self, target, unsynced: 0 };
+        if self.max_size > 0 { Box::new(FillStep(step)) } else { Box::new(step) }
     }
 
     fn describe(&self) -> String {
@@ -156,9 +158,6 @@ impl Step for WriteStep<'_> {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let op = self.op;
-        if op.max_size > 0 {
-            return self.fill(cx);
-        }
         let (slot, offset, len) = self.aim(cx)?;
         let Some(range) = cx.io.buffer.data(len) else { return Err(small_buffer(cx, len)) };
         if len > CHEAP_FILL {
@@ -182,6 +181,15 @@ impl Step for WriteStep<'_> {
             Ok(written) => self.sync(cx, slot, written),
             Err(errno) => Err(fail(cx, slot, errno)),
         }
+    }
+}
+
+/// An append that fills a part of the room left: a step of its own, so that others need not ask.
+struct FillStep<'r>(WriteStep<'r>);
+
+impl Step for FillStep<'_> {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        self.0.fill(cx)
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
         let message = format!("`{}` takes {}, not {what}", attr.name, wanted(attr.kind));
         Some(Diagnostic::error(Code::WrongType, value.span, message).help(help))
     };
-    if alone && !matches!(attr.kind, Kind::Bool | Kind::Percent) {
+    if alone && !matches!(attr.kind, Kind::Bool | Kind::BoolOr(_) | Kind::Percent) {
         return wrong("nothing", format!("write `{}=…`", attr.name));
     }
     let number = matches!(attr.kind, Kind::Int | Kind::Size | Kind::Real);
@@ -53,6 +53,9 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
                 ),
                 Kind::Percent | Kind::Bool if switch(&text).is_none() => {
                     wrong(&format!("the text `{text}`"), "write `true` or `false`, or a variable".to_owned())
+                }
+                Kind::BoolOr(words) if switch(&text).is_none() && !words.contains(&text.as_str()) => {
+                    wrong(&format!("the text `{text}`"), format!("write `true`, `false` or `{}`", words.join("`, `")))
                 }
                 Kind::Choice(words) if !words.contains(&text.as_str()) => {
                     let d = wrong(&format!("`{text}`"), format!("one of {}", words.join(", ")));
@@ -99,6 +102,7 @@ fn wanted(kind: Kind) -> &'static str {
         Kind::Size => "a size",
         Kind::Real => "a number",
         Kind::Bool => "`true` or `false`",
+        Kind::BoolOr(_) => "`true`, `false` or a word",
         Kind::Percent => "0 to 100",
         Kind::Choice(_) => "one of a few words",
         Kind::Random => "a random variable",

@@ -103,7 +103,9 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
             (words, false)
         }
         _ if !list.is_empty() => {
-            let one = |a: &Attr| if a.kind == Kind::Bool { a.name.to_owned() } else { format!("{}=", a.name) };
+            let one = |a: &Attr| {
+                if matches!(a.kind, Kind::Bool | Kind::BoolOr(_)) { a.name.to_owned() } else { format!("{}=", a.name) }
+            };
             (list.iter().map(one).collect(), false)
         }
         (first, None) => (owned(&words_after(first)), false),
@@ -126,6 +128,9 @@ fn value(statement: &str, names: &Names) -> (Vec<String>, bool) {
         Some(Kind::Fileset) => words.extend(names.filesets.iter().cloned()),
         Some(Kind::Target) => words.extend(names.targets.iter().cloned()),
         Some(Kind::Bool) => words.extend(["true".to_owned(), "false".to_owned()]),
+        Some(Kind::BoolOr(others)) => {
+            words.extend(["true", "false"].iter().chain(others.iter()).map(|word| (*word).to_owned()));
+        }
         Some(Kind::Choice(choices)) => words.extend(choices.iter().map(|c| (*c).to_owned())),
         Some(Kind::Path) => files = true,
         _ => {}

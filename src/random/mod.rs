@@ -25,6 +25,7 @@ mod gamma;
 mod sampler;
 mod normal;
 mod pareto;
+mod permutation;
 mod quantity;
 mod randvar;
 mod stream;
@@ -39,6 +40,7 @@ mod tests;
 
 pub use cvar::cvar;
 pub use error::BadDistribution;
+pub(crate) use permutation::{Permutation, Shuffle};
 pub use quantity::Quantity;
 pub use randvar::{RandvarKind, RandvarParams, randvar};
 pub use stream::{Rng, below, gamma, mix, stream, unit};

@@ -1,7 +1,7 @@
 //! Zipf: a few items are asked for all the time, most hardly ever. Ours; Filebench has nothing like it.
 
+use super::permutation::Permutation;
 use super::sampler::{BuiltSampler, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
-use super::stream::mix;
 use super::{Distribution, Parameter, Rng, UsableIn};
 use rand_distr::Distribution as _;
 use std::fmt;
@@ -31,7 +31,7 @@ struct Zipf {
     theta: f64,
     unit: f64,
     lower: f64,
-    scramble: Option<Scramble>,
+    scramble: Option<Permutation>,
     ranks: rand_distr::Zipf<f64>,
 }
 
@@ -44,7 +44,7 @@ fn build(values: &ParameterValues<'_>) -> BuiltSampler {
     let wrong = |_| super::BadDistribution::OutOfRange { parameter: "theta", value: theta, range: "from 0 to 100" };
     let ranks = rand_distr::Zipf::new(items, theta).map_err(wrong)?;
     let items = items as u64;
-    let scramble = (values.get("scramble") != 0.0).then(|| Scramble::new(items));
+    let scramble = (values.get("scramble") != 0.0).then(|| Permutation::new(0, items));
     Ok((Box::new(Zipf { items, theta, unit, lower, scramble, ranks }), Vec::new()))
 }
 
@@ -102,54 +102,9 @@ fn power_sum(n: u64, s: f64) -> f64 {
     sum + integral + (b.powf(-s) - a.powf(-s)) / 2.0
 }
 
-/// A bijection of `0..n` that looks like none: multiplications and shifts permute the next power of two, and what falls outside is
-/// permuted again until it falls inside (cycle walking; below two steps on average).
-#[derive(Debug)]
-struct Scramble {
-    n: u64,
-    mask: u64,
-    shift: u32,
-    factors: [u64; 3],
-}
-
-impl Scramble {
-    fn new(n: u64) -> Self {
-        let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
-        let mask = if bits == 0 { 0 } else { u64::MAX >> (u64::BITS - bits) };
-        Self { n, mask, shift: bits.div_ceil(2).max(1), factors: [0, 1, 2].map(|i| mix(n, i) | 1) }
-    }
-
-    fn item(&self, rank: u64) -> u64 {
-        let mut x = rank;
-        loop {
-            for factor in self.factors {
-                x = (x.wrapping_add(factor >> 32)).wrapping_mul(factor) & self.mask;
-                x ^= x >> self.shift;
-            }
-            if x < self.n {
-                return x;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Scramble, power_sum};
-
-    #[test]
-    fn scrambling_loses_no_item() {
-        for n in [1, 2, 3, 7, 64, 1000, 4097] {
-            let scramble = Scramble::new(n);
-            let mut items: Vec<u64> = (0..n).map(|rank| scramble.item(rank)).collect();
-            if n >= 1000 {
-                let neighbours = items.windows(2).filter(|w| w[0].abs_diff(w[1]) == 1).count();
-                assert!(neighbours < 20, "{neighbours} of {n} ranks have their neighbour beside them");
-            }
-            items.sort_unstable();
-            assert!(items.iter().copied().eq(0..n), "{n}");
-        }
-    }
+    use super::power_sum;
 
     #[test]
     fn sums_of_powers_are_those_of_the_terms() {

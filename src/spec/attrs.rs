@@ -12,7 +12,7 @@ const fn drawn(name: &'static str, kind: Kind, default: &'static str, origin: Or
     Attr { name, aliases: &[], kind, random: true, default, origin, doc }
 }
 
-use Kind::{Bool, Choice, Fileset, Int, Name, Path, Percent, Random, Real, Size, Target, Text, Variable};
+use Kind::{Bool, BoolOr, Choice, Fileset, Int, Name, Path, Percent, Random, Real, Size, Target, Text, Variable};
 use Origin::{Both, Fsl, Ours, Sun};
 
 /// Of `define fileset` and `define file` (a file takes the same words, as 1.4 does; those that shape a tree have no effect).
@@ -102,7 +102,13 @@ pub const FLOWOP: &[Attr] = &[
     attr("fd", Int, "0", Both, "the thread's file slot, 1 to 128; 0: none named"),
     attr("srcfd", Int, "0", Both, "the slot whose file gives the size to write"),
     attr("opennext", Bool, "false", Both, "each time the next slot, and with it the next file"),
-    attr("dsync", Bool, "false", Both, "opened with O_SYNC, if this flowop opens the file"),
+    attr(
+        "dsync",
+        BoolOr(&["data"]),
+        "false",
+        Both,
+        "opened with O_SYNC, if this flowop opens the file; `data`: with O_DSYNC",
+    ),
     attr("directio", Bool, "false", Both, "opened with O_DIRECT, if this flowop opens the file"),
     attr("noreadahead", Bool, "false", Fsl, "opened with POSIX_FADV_RANDOM, if this flowop opens the file"),
     drawn("indexed", Real, "", Both, "which file: a number, taken modulo the entries"),
@@ -118,8 +124,16 @@ pub const FLOWOP: &[Attr] = &[
         "in a thread or composite with `mix`: how often it is drawn, relative to the others",
     ),
     attr("wrap", Size, "0", Ours, "a sequential writer starts over when its file would pass this size"),
+    attr(
+        "shuffle",
+        Bool,
+        "false",
+        Ours,
+        "at random, each place of the file or each file once, in a new order each lap",
+    ),
+    attr("exact", Bool, "false", Ours, "the last write of a whole file is cut to the file's size"),
     attr("align", Size, "iosize", Ours, "random offsets are multiples of this"),
-    attr("stride", Size, "0", Ours, "bytes skipped after each sequential I/O"),
+    attr("stride", Size, "0", Ours, "bytes skipped after each sequential I/O; each lap begins one I/O later"),
     attr("backward", Bool, "false", Ours, "sequential from the end of the file to its start"),
     attr("reoffset", Bool, "false", Ours, "at the offset that the thread used last"),
     attr("maxsize", Size, "0", Ours, "an append of random size fills a part of what the file lacks of this"),

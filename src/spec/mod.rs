@@ -28,6 +28,8 @@ pub enum Kind {
     Real,
     /// A switch; standing alone it is on.
     Bool,
+    /// A switch, or one of these words.
+    BoolOr(&'static [&'static str]),
     /// 0 to 100; standing alone 100, `false` 0.
     Percent,
     /// One of these words.

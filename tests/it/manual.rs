@@ -42,6 +42,7 @@ fn kind(attr: &Attr) -> String {
         Kind::Size => "size".to_owned(),
         Kind::Real => "number".to_owned(),
         Kind::Bool => "switch".to_owned(),
+        Kind::BoolOr(words) => format!("switch, `{}`", words.join("`, `")),
         Kind::Percent => "0 to 100".to_owned(),
         Kind::Choice(words) => words.iter().map(|w| code(w)).collect::<Vec<_>>().join(", "),
         Kind::Random => "random variable".to_owned(),
