@@ -9,6 +9,7 @@ mod thread_pool;
 pub mod dirs;
 pub mod error;
 mod known;
+mod links;
 mod marker;
 mod populate;
 pub mod prepare;

@@ -11,7 +11,6 @@ use super::thread_pool::{self, Worker};
 use super::walk::{self, Closing, LIST, PLACE};
 use crate::fileset::Tree;
 use crate::fileset::content::{self, Stamper};
-use crate::os::fd::FileInfo;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};
 use crate::random::mix;
@@ -159,12 +158,12 @@ impl WorkQueue {
 }
 
 /// A worker's things.
-struct Populator<'a> {
-    job: &'a PopulateJob<'a>,
-    tree: &'a Tree,
-    worker: &'a Worker<'a>,
+pub(super) struct Populator<'a> {
+    pub(super) job: &'a PopulateJob<'a>,
+    pub(super) tree: &'a Tree,
+    pub(super) worker: &'a Worker<'a>,
     counts: &'a Counts,
-    own: Made,
+    pub(super) own: Made,
     /// The directory above the last one, which is likely that of the next.
     above: Option<(u64, Closing)>,
     stamper: Stamper,
@@ -267,8 +266,13 @@ impl<'a> Populator<'a> {
             Err(e) => return Err(self.error(i, "look at", e)),
             Ok(found) => found,
         };
-        if self.is_link(dir, i, name, &found)? {
+        let is_link = self.is_link(dir, i, name, &found)?;
+        if wanted && is_link != self.job.set.spec.symlinks || !wanted && is_link {
             return self.replace(dir, i, name, wanted);
+        }
+        if is_link {
+            self.worker.tally.add(1, 0);
+            return Ok(());
         }
         if !wanted {
             self.own.removed += 1;
@@ -290,16 +294,6 @@ impl<'a> Populator<'a> {
         }
         self.worker.tally.add(1, size);
         Ok(())
-    }
-
-    /// Whether a name is a symbolic link of ours, left by a `symlink` flowop of an earlier run. What is neither that nor a
-    /// file is somebody's.
-    fn is_link(&self, dir: Fd, i: u64, name: Name, found: &FileInfo) -> Result<bool, Error> {
-        match Foreign::of_file(found, self.job.root.marker.links) {
-            None => Ok(false),
-            Some(Foreign::Link) if super::scan::is_own_link(dir, name.as_c()) => Ok(true),
-            Some(what) => Err(self.foreign(i, what)),
-        }
     }
 
     /// Tells the state of the set whether a file is there.
@@ -336,24 +330,12 @@ impl<'a> Populator<'a> {
         Ok(())
     }
 
-    /// A link of ours stands where a file ought to be, or nothing.
-    #[cold]
-    fn replace(&mut self, dir: Fd, i: u64, name: Name, wanted: bool) -> Result<(), Error> {
-        self.own.removed += 1;
-        if self.job.mode == Mode::DryRun {
-            if wanted {
-                self.own.files += 1;
-                self.own.bytes = self.own.bytes.saturating_add(self.tree.size_at_start(i));
-            }
-            return Ok(());
-        }
-        fd::unlink_at(dir, name.as_c()).map_err(|e| self.error(i, "remove", e))?;
-        if wanted { self.create(dir, i, name) } else { Ok(()) }
-    }
-
     /// A new file. The calls are those of a bare loop.
     #[inline]
-    fn create(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
+    pub(super) fn create(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
+        if self.job.set.spec.symlinks {
+            return self.create_link(dir, i, name);
+        }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let fd = fd::open_at(dir, name.as_c(), flags, FILE_MODE).map_err(|e| self.error(i, "create", e))?;
         let size = self.tree.size_at_start(i);
@@ -410,12 +392,12 @@ impl<'a> Populator<'a> {
     }
 
     #[cold]
-    fn error(&self, i: u64, call: &'static str, e: Errno) -> Error {
+    pub(super) fn error(&self, i: u64, call: &'static str, e: Errno) -> Error {
         Error::call(&self.job.set.spec.name, call, &self.job.set.path_of(i), e)
     }
 
     #[cold]
-    fn foreign(&self, i: u64, what: Foreign) -> Error {
+    pub(super) fn foreign(&self, i: u64, what: Foreign) -> Error {
         Error::Foreign { set: self.job.set.spec.name.clone(), path: self.job.set.path_of(i), what }
     }
 }

@@ -60,6 +60,8 @@ pub struct FilesetSpec {
     pub readonly: bool,
     /// Files are opened for writing only.
     pub writeonly: bool,
+    /// Its files are symbolic links, each to a file beside it.
+    pub symlinks: bool,
     /// Read into the page cache before a run, or evict from it; `None` leaves it as it is.
     pub cached: Option<bool>,
     /// A `define file`: one file, width 10.
@@ -94,6 +96,7 @@ impl FilesetSpec {
             trusttree: false,
             readonly: false,
             writeonly: false,
+            symlinks: false,
             cached: None,
             single: false,
             empty: false,

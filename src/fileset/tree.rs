@@ -230,6 +230,12 @@ impl Tree {
         u64::from(files.start)..u64::from(files.end)
     }
 
+    /// The next file of the same directory, after the last one the first.
+    pub fn next_beside(&self, file: u64) -> u64 {
+        let here = self.files_in(self.dir_of(file));
+        if file + 1 < here.end { file + 1 } else { here.start }
+    }
+
     /// The leaf directories in directory `d`.
     pub fn leafdirs_in(&self, d: u64) -> Range<u64> {
         let leafs = self.shape.leafs_in(d as u32);

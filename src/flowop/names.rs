@@ -174,9 +174,7 @@ impl Stateless for Symlink {
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let file @ FileRef { set, index } = cx.pick(self.set, Want::Absent, PickBy::Rotate, true)?;
         let tree = &cx.files.views[set].set.tree;
-        let here = tree.files_in(tree.dir_of(index));
-        let next = if index + 1 < here.end { index + 1 } else { here.start };
-        let text = tree.name(next);
+        let text = tree.name(tree.next_beside(index));
         let (dir, name) = match cx.locate(file) {
             Ok(found) => found,
             Err(stop) => {

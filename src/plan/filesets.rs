@@ -110,10 +110,12 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
     let prealloc = percent(&values, found);
     // Filebench up to 1.4 creates the file of a `define file` in any case, and fills it if it is preallocated.
     let empty = def.single && def.dialect == Dialect::Sun && prealloc == 0;
+    let symlinks = values.flag("symlinks");
+    let size = if symlinks { Quantity::Const(0) } else { size.unwrap_or(Quantity::Const(semantics.default_size)) };
     let spec = FilesetSpec {
         entries,
         leafdirs,
-        size: sized(size.unwrap_or(Quantity::Const(semantics.default_size)), size_gamma),
+        size: sized(size, size_gamma),
         dirwidth: if def.single { Some(Quantity::Const(10)) } else { dirwidth },
         width_gamma: if def.single { 0.0 } else { thousandths(width_gamma) },
         depth_gamma: if def.single { 0.0 } else { thousandths(gamma) },
@@ -125,6 +127,7 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         trusttree: values.flag("trusttree"),
         readonly: values.flag("readonly"),
         writeonly: values.flag("writeonly"),
+        symlinks,
         cached: values.get("cached").map(|_| values.flag("cached")),
         single: def.single,
         compress: fraction(&values, "compress", found),
