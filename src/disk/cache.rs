@@ -9,7 +9,7 @@ use super::scan::is_own_link;
 use super::thread_pool;
 use super::{Fileset, quiesce};
 use crate::fileset::{How, Picked, Want};
-use crate::os::{self, Errno, Fd, cache, fd};
+use crate::os::{self, Errno, Fd, cache, fd, range};
 use crate::random;
 use rand::RngExt;
 use rustix::fs::{Advice, OFlags};
@@ -48,7 +48,7 @@ pub struct Residency {
 pub fn evict(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<(), Error> {
     quiesce::quiesce(&[set.spec.root()], stop)
         .map_err(|(_, e)| Error::call(&set.spec.name, "write back", &set.spec.root(), e))?;
-    each(set, threads, stop, watch, || |fd: Fd, _: &thread_pool::Worker<'_>| fd::advise(fd, Advice::DontNeed))
+    each(set, threads, stop, watch, || |fd: Fd, _: &thread_pool::Worker<'_>| range::advise(fd, 0, 0, Advice::DontNeed))
 }
 
 /// Reads the files that are there.

@@ -9,6 +9,7 @@ use super::known::KnownTree;
 use super::marker::{self, Invalid, Marker};
 use super::walk::{self, LIST, PLACE};
 use crate::fileset::FilesetSpec;
+use crate::os::inode::{self, InodeChange};
 use crate::os::{Errno, Fd, fd};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::ffi::CString;
@@ -435,7 +436,7 @@ impl Root {
     /// Gives the marker another stamp: the tree is about to be changed.
     pub(super) fn touch(&self) {
         // Where it can't be done, the stamp stays, and other sessions trust what they know: they are few.
-        let _ = fd::touch(self.lock);
+        let _ = inode::change(self.lock, &InodeChange::TimesNow);
     }
 
     /// Closes and unlocks it.

@@ -10,10 +10,12 @@ mod null;
 mod posix;
 
 use crate::os::fd::{Fd, Result, Stat};
+use crate::os::inode::InodeChange;
 use crate::os::mapped::FileMap;
+use crate::os::range::Lock;
 use crate::os::uring;
 use posix::Posix;
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{Advice, FileType, OFlags};
 use std::ffi::CStr;
 
 /// An open file, as engines see it.
@@ -81,32 +83,37 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn symlink(&self, text: &CStr, dir: Fd, name: &CStr) -> Result<()>;
     /// Reads a symbolic link.
     fn read_link(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize>;
-    /// Allocates room for a stretch of the file.
-    fn allocate(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()>;
+    /// Allocates room for a range of the file, which grows if the range passes its end, unless it is to keep its size.
+    fn allocate(&self, file: &mut Handle, offset: u64, len: u64, keep_size: bool) -> Result<()>;
     /// Gives the room of a stretch of the file back.
     fn punch(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()>;
-    /// Has a range read into the cache, without waiting for it.
-    fn read_ahead(&self, file: &Handle, offset: u64, len: u64) -> Result<()>;
+    /// Tells how a range of the file will be used; `len` 0: to its end.
+    fn advise(&self, file: &Handle, offset: u64, len: u64, advice: Advice) -> Result<()>;
+    /// Has the dirty pages of a range written, and may wait for them; `len` 0: to the end of the file.
+    fn sync_range(&self, file: &Handle, offset: u64, len: u64, wait: bool) -> Result<()>;
+    /// Takes the lock of a range, or gives it back; `len` 0: to the end of the file. It does not wait: `AGAIN` if another open
+    /// file has it.
+    fn lock(&self, file: &Handle, offset: u64, len: u64, lock: Option<Lock>) -> Result<()>;
     /// Copies a stretch of one file to another; how many bytes of it.
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64>;
-    /// Sets the times of a name to now.
-    fn touch(&self, dir: Fd, name: &CStr) -> Result<()>;
-    /// Sets the times of an open file to now.
-    fn touch_open(&self, file: &Handle) -> Result<()>;
+    /// Changes times, mode or owner of a name.
+    fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<()>;
+    /// Changes those of an open file.
+    fn change_open(&self, file: &Handle, change: &InodeChange) -> Result<()>;
     /// Asks whether a name may be read.
     fn access(&self, dir: Fd, name: &CStr) -> Result<()>;
     /// Sets an extended attribute.
     fn set_xattr(&self, file: &Handle, name: &CStr, value: &[u8]) -> Result<()>;
     /// Reads an extended attribute; its length.
     fn get_xattr(&self, file: &Handle, name: &CStr, buf: &mut [u8]) -> Result<usize>;
+    /// Reads the names of extended attributes; the bytes they take.
+    fn list_xattrs(&self, file: &Handle, buf: &mut [u8]) -> Result<usize>;
     /// Asks for the room on the file system of a directory.
     fn statfs(&self, dir: Fd) -> Result<()>;
     /// The whole file system of a file down to the device.
     fn syncfs(&self, file: &Handle) -> Result<()>;
     /// The first `len` bytes of a file as memory; `None` where there are no files.
     fn map(&self, file: &Handle, len: u64, write: bool) -> Result<Option<FileMap>>;
-    /// Tells that access will be random.
-    fn no_readahead(&self, file: &Handle) -> Result<()>;
 }
 
 /// How operations run that their threads do not wait for.

@@ -2,8 +2,10 @@
 
 use super::{Asynchronous, Engine, Handle};
 use crate::os::fd::{Fd, NONE, Result, Stat};
+use crate::os::inode::InodeChange;
 use crate::os::mapped::FileMap;
-use rustix::fs::{FileType, OFlags};
+use crate::os::range::Lock;
+use rustix::fs::{Advice, FileType, OFlags};
 use std::ffi::CStr;
 
 /// No I/O.
@@ -133,8 +135,10 @@ impl Engine for Null {
         Ok(0)
     }
 
-    fn allocate(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()> {
-        file.size = file.size.max(offset + len);
+    fn allocate(&self, file: &mut Handle, offset: u64, len: u64, keep_size: bool) -> Result<()> {
+        if !keep_size {
+            file.size = file.size.max(offset + len);
+        }
         Ok(())
     }
 
@@ -148,11 +152,11 @@ impl Engine for Null {
         Ok(n)
     }
 
-    fn touch(&self, _dir: Fd, _name: &CStr) -> Result<()> {
+    fn change(&self, _dir: Fd, _name: &CStr, _change: &InodeChange) -> Result<()> {
         Ok(())
     }
 
-    fn touch_open(&self, _file: &Handle) -> Result<()> {
+    fn change_open(&self, _file: &Handle, _change: &InodeChange) -> Result<()> {
         Ok(())
     }
 
@@ -168,6 +172,10 @@ impl Engine for Null {
         Ok(0)
     }
 
+    fn list_xattrs(&self, _file: &Handle, _buf: &mut [u8]) -> Result<usize> {
+        Ok(0)
+    }
+
     fn statfs(&self, _dir: Fd) -> Result<()> {
         Ok(())
     }
@@ -180,11 +188,15 @@ impl Engine for Null {
         Ok(None)
     }
 
-    fn read_ahead(&self, _file: &Handle, _offset: u64, _len: u64) -> Result<()> {
+    fn advise(&self, _file: &Handle, _offset: u64, _len: u64, _advice: Advice) -> Result<()> {
         Ok(())
     }
 
-    fn no_readahead(&self, _file: &Handle) -> Result<()> {
+    fn sync_range(&self, _file: &Handle, _offset: u64, _len: u64, _wait: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, _file: &Handle, _offset: u64, _len: u64, _lock: Option<Lock>) -> Result<()> {
         Ok(())
     }
 }

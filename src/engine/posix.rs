@@ -4,7 +4,9 @@
 use super::{Asynchronous, Engine, Handle};
 use crate::os::Errno;
 use crate::os::fd::{self, Fd, Result, Stat};
+use crate::os::inode::{self, InodeChange};
 use crate::os::mapped::FileMap;
+use crate::os::range::{self, Lock};
 use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom};
 use std::ffi::CStr;
 
@@ -141,40 +143,46 @@ impl Engine for Posix {
         fd::read_link_at(dir, name, buf)
     }
 
-    fn allocate(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()> {
-        again(|| fd::allocate(file.fd, offset, len))?;
-        file.size = file.size.max(offset + len);
+    fn allocate(&self, file: &mut Handle, offset: u64, len: u64, keep_size: bool) -> Result<()> {
+        again(|| range::allocate(file.fd, offset, len, keep_size))?;
+        if !keep_size {
+            file.size = file.size.max(offset + len);
+        }
         Ok(())
     }
 
     fn punch(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()> {
-        fd::punch_hole(file.fd, offset, len)
+        range::punch_hole(file.fd, offset, len)
     }
 
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64> {
-        let n = again(|| fd::copy_range(from.fd, from_offset, to.fd, to_offset, len as usize))? as u64;
+        let n = again(|| range::copy_range(from.fd, from_offset, to.fd, to_offset, len as usize))? as u64;
         to.size = to.size.max(to_offset + n);
         Ok(n)
     }
 
-    fn touch(&self, dir: Fd, name: &CStr) -> Result<()> {
-        fd::touch_at(dir, name)
+    fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<()> {
+        inode::change_at(dir, name, change)
     }
 
-    fn touch_open(&self, file: &Handle) -> Result<()> {
-        fd::touch(file.fd)
+    fn change_open(&self, file: &Handle, change: &InodeChange) -> Result<()> {
+        inode::change(file.fd, change)
     }
 
     fn access(&self, dir: Fd, name: &CStr) -> Result<()> {
-        fd::access_at(dir, name)
+        inode::access_at(dir, name)
     }
 
     fn set_xattr(&self, file: &Handle, name: &CStr, value: &[u8]) -> Result<()> {
-        fd::set_xattr(file.fd, name, value)
+        inode::set_xattr(file.fd, name, value)
     }
 
     fn get_xattr(&self, file: &Handle, name: &CStr, buf: &mut [u8]) -> Result<usize> {
-        fd::get_xattr(file.fd, name, buf)
+        inode::get_xattr(file.fd, name, buf)
+    }
+
+    fn list_xattrs(&self, file: &Handle, buf: &mut [u8]) -> Result<usize> {
+        inode::list_xattrs(file.fd, buf)
     }
 
     fn statfs(&self, dir: Fd) -> Result<()> {
@@ -189,12 +197,16 @@ impl Engine for Posix {
         FileMap::new(file.fd, len as usize, write).map(Some)
     }
 
-    fn read_ahead(&self, file: &Handle, offset: u64, len: u64) -> Result<()> {
-        fd::read_ahead(file.fd, offset, len)
+    fn advise(&self, file: &Handle, offset: u64, len: u64, advice: Advice) -> Result<()> {
+        range::advise(file.fd, offset, len, advice)
     }
 
-    fn no_readahead(&self, file: &Handle) -> Result<()> {
-        fd::advise(file.fd, Advice::Random)
+    fn sync_range(&self, file: &Handle, offset: u64, len: u64, wait: bool) -> Result<()> {
+        again(|| range::sync_range(file.fd, offset, len, wait))
+    }
+
+    fn lock(&self, file: &Handle, offset: u64, len: u64, lock: Option<Lock>) -> Result<()> {
+        range::lock(file.fd, offset, len, lock)
     }
 }
 

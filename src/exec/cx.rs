@@ -17,7 +17,7 @@ use crate::os::{self, Clock, Errno, Fd, Scale, errno_text};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags};
 
 /// Directories that a thread keeps open of a set whose directories are too many for the process.
 const OWN_DIRS: usize = 64;
@@ -428,7 +428,7 @@ impl<'r> OpCx<'r> {
         }
         self.io.slots.fill(slot, handle, file, nominal);
         if !readahead {
-            let _ = self.env.engine.no_readahead(&handle);
+            let _ = self.env.engine.advise(&handle, 0, 0, Advice::Random);
             self.cell().add_calls(1);
         }
         Ok(())

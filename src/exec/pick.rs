@@ -103,28 +103,35 @@ impl OpCx<'_> {
         self.seek(rotation, UnitKind::File, |cx, part| cx.look(part, want, by, hold))
     }
 
-    /// Picks and holds a file that does not exist and one of the same part that does: never waits for one while it holds the
-    /// other, so that two threads can't wait for one another.
-    pub fn pick_both(&mut self, set: usize) -> Result<(FileRef, FileRef), Stop> {
+    /// Picks and holds a file of a set that is absent or, as `want` says, exists, and another one of the same part that exists:
+    /// never waits for one while it holds the other, so that two threads can't wait for one another. With `number` the second is
+    /// the one of that number, and the first the one as far behind it as files exist.
+    pub fn pick_pair(&mut self, set: usize, want: Want, number: Option<u64>) -> Result<(FileRef, FileRef), Stop> {
         self.restamp();
-        let (rotation, by) = self.rotation(set, PickBy::Rotate);
+        let (rotation, by) = self.rotation(set, number.map_or(PickBy::Rotate, PickBy::Index));
+        let least = if want == Want::Existing { 2 } else { 1 };
         self.seek(rotation, UnitKind::File, |cx, part| {
             // Before anything is held: what is taken and given back again is a change, which wakes everybody who waits here.
-            if cx.files.views[part].set.state.files.n_existing() == 0 {
+            let existing = cx.files.views[part].set.state.files.n_existing();
+            if existing < least {
                 return Look::Lacks(Want::Existing);
             }
-            let free = match cx.look(part, Want::Absent, by, true) {
-                Look::Found(free) => free,
+            let behind = match by {
+                PickBy::Index(n) => PickBy::Index(n + existing),
+                by => by,
+            };
+            let first = match cx.look(part, want, behind, true) {
+                Look::Found(first) => first,
                 Look::Busy => return Look::Busy,
                 Look::Lacks(want) => return Look::Lacks(want),
             };
-            let missing = match cx.look(part, Want::Existing, by, true) {
-                Look::Found(taken) => return Look::Found((free, taken)),
+            let lacking = match cx.look(part, Want::Existing, by, true) {
+                Look::Found(second) => return Look::Found((first, second)),
                 Look::Busy => Look::Busy,
                 Look::Lacks(want) => Look::Lacks(want),
             };
-            cx.files.views[part].set.state.release(free.index);
-            missing
+            cx.files.views[part].set.state.release(first.index);
+            lacking
         })
     }
 

@@ -4,7 +4,7 @@
 //! seeded permutation gives each file a rank, and the rank fixes the size: the sizes of a set are the same for every seed,
 //! only who has which differs. No disk, no directories here.
 
-use crate::random::{self, Quantity};
+use crate::random::{self, Permutation, Quantity};
 use std::sync::Arc;
 
 /// Files of sizes above `above` up to `up_to` bytes; those of a row from 0 may be empty, those of a row with equal bounds are
@@ -186,39 +186,6 @@ impl Sizes {
     }
 }
 
-/// A seeded order of the numbers below `n`, without a table: a Feistel network over the next power of four, walked until it
-/// comes back into range (Black and Rogaway, *Ciphers with arbitrary finite domains*, 2002).
-#[derive(Clone, Debug)]
-pub(super) struct Permutation {
-    n: u64,
-    half: u32,
-    seed: u64,
-}
-
-impl Permutation {
-    pub(super) fn new(n: u64, seed: u64) -> Self {
-        let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
-        Self { n, half: bits.div_ceil(2).max(1), seed }
-    }
-
-    /// Where `i` goes.
-    pub(super) fn at(&self, i: u64) -> u64 {
-        debug_assert!(i < self.n);
-        let mask = (1 << self.half) - 1;
-        let mut value = i;
-        loop {
-            let (mut left, mut right) = (value >> self.half, value & mask);
-            for round in 0..4 {
-                (left, right) = (right, left ^ (random::mix(self.seed ^ round, right) & mask));
-            }
-            value = left << self.half | right;
-            if value < self.n {
-                return value;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -291,20 +258,5 @@ mod tests {
         assert_eq!(scale(&rows, 5).iter().map(|r| r.count).collect::<Vec<_>>(), [2, 2, 1]);
         let rows = [70, 20, 10].map(|count| SizeRow { above: 0, up_to: 1, count });
         assert_eq!(scale(&rows, 7).iter().map(|r| r.count).collect::<Vec<_>>(), [5, 1, 1]);
-    }
-
-    #[test]
-    fn a_permutation_hits_everything_once() {
-        for n in [1, 2, 3, 5, 64, 1000, 4097] {
-            for seed in [1, 2] {
-                let order = Permutation::new(n, seed);
-                let mut hit = vec![false; n as usize];
-                for i in 0..n {
-                    assert!(!std::mem::replace(&mut hit[order.at(i) as usize], true), "{n} {i}");
-                }
-            }
-        }
-        let (a, b) = (Permutation::new(1000, 1), Permutation::new(1000, 2));
-        assert!((0..1000).filter(|&i| a.at(i) == b.at(i)).count() < 20);
     }
 }

@@ -1,6 +1,7 @@
 //! `makedir`, `removedir`, `listdir`, `listdirplus`: the set's empty directories, and the names in any directory.
 
 use super::args::Args;
+use super::expected::{ExpectedError, NamedCall};
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop, UnitKind};
@@ -14,7 +15,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "makedir",
             class: Class::Io,
             way: Way::None,
-            uses: &["filesetname"],
+            uses: &["filesetname", "expect"],
             roles: &[Role::MakesDirectory],
             origin: Origin::Both,
             doc: "makes one of the set's `leafdirs`",
@@ -72,6 +73,9 @@ impl List {
 
 impl Leaf {
     fn build(args: &Args<'_>, make: bool) -> BuiltOp {
+        if make && let Some(op) = ExpectedError::of(args, NamedCall::MakeDir)? {
+            return Ok(op);
+        }
         let set = args.need_fileset()?;
         Ok(Arc::new(Self { set: set.id, name: set.name, make }))
     }

@@ -1,6 +1,7 @@
 //! `deletefile`, `statfile`: files by their names.
 
 use super::args::Args;
+use super::expected::{ExpectedError, NamedCall};
 use super::transfer::FileUse;
 use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::diag::{Code, Diagnostic};
@@ -20,7 +21,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "deletefile",
             class: Class::Io,
             way: Way::None,
-            uses: &["filesetname", "fd", "indexed", "shuffle"],
+            uses: &["filesetname", "fd", "indexed", "shuffle", "expect"],
             roles: &[Role::RemovesFile, Role::FreesSlot],
             origin: Origin::Both,
             doc: "removes a file of the set, or the one in the slot; who has it open keeps it",
@@ -33,7 +34,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "statfile",
             class: Class::Io,
             way: Way::None,
-            uses: &["filesetname", "fd", "indexed", "shuffle"],
+            uses: &["filesetname", "fd", "indexed", "shuffle", "missing", "expect"],
             roles: &[Role::NeedsFile],
             origin: Origin::Both,
             doc: "asks for a file's attributes: of the open file in the slot, else of a file of the set",
@@ -45,12 +46,18 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 
 impl Delete {
     fn build(args: &Args<'_>) -> BuiltOp {
+        if let Some(op) = ExpectedError::of(args, NamedCall::Unlink)? {
+            return Ok(op);
+        }
         Ok(Arc::new(Self { file: named_file(args)? }))
     }
 }
 
 impl StatFile {
     fn build(args: &Args<'_>) -> BuiltOp {
+        if let Some(op) = ExpectedError::of(args, NamedCall::Stat)? {
+            return Ok(op);
+        }
         Ok(Arc::new(Self { file: named_file(args)? }))
     }
 }

@@ -14,6 +14,7 @@ mod attr;
 mod buffered;
 mod cpu;
 mod dir;
+mod expected;
 mod finish;
 mod ipc;
 mod limit;
@@ -21,6 +22,7 @@ mod mapped;
 mod meta;
 mod names;
 mod open;
+mod range;
 mod read;
 mod space;
 mod sync;
@@ -68,6 +70,7 @@ const FAMILIES: &[&[FlowopEntry]] = &[
     attr::FLOWOPS,
     names::FLOWOPS,
     space::FLOWOPS,
+    range::FLOWOPS,
     dir::FLOWOPS,
     ipc::FLOWOPS,
     limit::FLOWOPS,

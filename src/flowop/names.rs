@@ -1,11 +1,13 @@
 //! `rename`, `link`, `symlink`, `readlink`: names that move, and names that stand for others.
 //!
-//! A file set's names are fixed; what changes is which of them exist. `rename` moves a file to a name that is free, `link` and
+//! A file set's names are fixed; what changes is which of them exist. `rename` moves a file to a name that is free, or with
+//! `over` to one that is taken, `link` and
 //! `symlink` take a free name. Which names are links is not remembered: a set of links is a set of its own, whose entries only
 //! `symlink` makes, and `deletefile` removes links like files. A symbolic link holds the name after its own in the same
 //! directory, so that a link in a tree of ours can be told from a stranger's; nothing here ever follows one.
 
 use super::args::Args;
+use super::expected::{ExpectedError, NamedCall};
 use super::meta::by_name;
 use super::transfer::FileUse;
 use super::{Build, BuiltOp, Effects, FlowopEntry, Stateless};
@@ -16,6 +18,7 @@ use crate::fileset::Want;
 use crate::os::Errno;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const fn ours(
     name: &'static str,
@@ -33,15 +36,27 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     ours(
         "rename",
         &[Role::NeedsFile],
-        |args| Move::build(args, false),
-        &["filesetname"],
+        |args| {
+            let (over, recycle) = (args.flag("over")?, args.flag("recycle")?);
+            Move::build(
+                args,
+                if over {
+                    MoveKind::Over
+                } else if recycle {
+                    MoveKind::Recycle
+                } else {
+                    MoveKind::Rename
+                },
+            )
+        },
+        &["filesetname", "over", "recycle"],
         "gives an existing file of the set the name of one that does not exist",
         "flowop rename name=mv,filesetname=spare",
     ),
     ours(
         "link",
         &[Role::MakesFile, Role::NeedsFile],
-        |args| Move::build(args, true),
+        |args| Move::build(args, MoveKind::Link),
         &["filesetname"],
         "makes a file of the set that does not exist a hard link to one that does, with that one's size",
         "flowop link name=ln,filesetname=spare\nflowop deletefile name=rm,filesetname=spare",
@@ -58,16 +73,16 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "readlink",
         &[Role::NeedsFile],
         ReadLink::build,
-        &["filesetname", "indexed"],
+        &["filesetname", "indexed", "shuffle", "missing", "expect"],
         "reads a symbolic link of the set; on a file the call says EINVAL, which counts as an answer",
         "flowop symlink name=ln,filesetname=links\nflowop readlink name=rl,filesetname=links\nflowop deletefile name=rm,filesetname=links",
     ),
 ];
 
 impl Move {
-    fn build(args: &Args<'_>, link: bool) -> BuiltOp {
+    fn build(args: &Args<'_>, kind: MoveKind) -> BuiltOp {
         let set = args.need_fileset()?;
-        Ok(Arc::new(Self { set: set.id, name: set.name, link }))
+        Ok(Arc::new(Self { set: set.id, name: set.name, kind, renames: AtomicU64::new(0) }))
     }
 }
 
@@ -80,44 +95,76 @@ impl Symlink {
 
 impl ReadLink {
     fn build(args: &Args<'_>) -> BuiltOp {
+        if let Some(op) = ExpectedError::of(args, NamedCall::ReadLink)? {
+            return Ok(op);
+        }
         args.need_fileset()?;
         Ok(Arc::new(Self { file: FileUse::new(args, false)? }))
     }
 }
 
-/// `rename` and `link`: a free name and one that is taken.
+/// What becomes of a name and another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum MoveKind {
+    /// The file gets a free name instead of its own.
+    Rename,
+    /// The same of the file that has had its name for longest, to the free name behind the others.
+    Recycle,
+    /// The file gets the name of another one, which is replaced.
+    Over,
+    /// The file gets a free name besides its own.
+    Link,
+}
+
+/// `rename` and `link`.
 #[derive(Debug)]
 struct Move {
     set: usize,
     name: String,
-    link: bool,
+    kind: MoveKind,
+    /// Of the recycled files, so far.
+    renames: AtomicU64,
 }
 
 impl Stateless for Move {
     fn describe(&self) -> String {
-        format!(" {}", self.name)
+        let kind = match self.kind {
+            MoveKind::Rename | MoveKind::Link => "",
+            MoveKind::Recycle => " recycle",
+            MoveKind::Over => " over",
+        };
+        format!(" {}{kind}", self.name)
     }
 
     fn effects(&self) -> Effects {
-        let makes = if self.link { vec![(self.set, Want::Existing, UnitKind::File)] } else { Vec::new() };
-        let links = if self.link { vec![self.set] } else { Vec::new() };
+        let (makes, links) = match self.kind {
+            MoveKind::Rename | MoveKind::Recycle => (Vec::new(), Vec::new()),
+            MoveKind::Over => (vec![(self.set, Want::Absent, UnitKind::File)], Vec::new()),
+            MoveKind::Link => (vec![(self.set, Want::Existing, UnitKind::File)], vec![self.set]),
+        };
         Effects { makes, links, moves: vec![self.set], sets: vec![self.set], ..Effects::default() }
     }
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let (free, taken) = cx.pick_both(self.set)?;
-        let done = self.call(cx, taken, free);
-        let state = &cx.files.views[free.set].set.state;
+        let (to, from) = match self.kind {
+            MoveKind::Rename | MoveKind::Link => cx.pick_pair(self.set, Want::Absent, None)?,
+            MoveKind::Over => cx.pick_pair(self.set, Want::Existing, None)?,
+            MoveKind::Recycle => {
+                cx.pick_pair(self.set, Want::Absent, Some(self.renames.fetch_add(1, Ordering::Relaxed)))?
+            }
+        };
+        let done = self.call(cx, from, to);
+        let state = &cx.files.views[to.set].set.state;
         if done.is_ok() {
-            state.set_exists(free.index, true);
+            state.set_exists(to.index, true);
         } else {
-            state.release(free.index);
+            state.release(to.index);
         }
-        if done.is_ok() && !self.link {
-            state.set_exists(taken.index, false);
+        if done.is_ok() && self.kind != MoveKind::Link {
+            state.set_exists(from.index, false);
         } else {
-            state.release(taken.index);
+            state.release(from.index);
         }
         cx.restamp();
         done?
@@ -126,32 +173,32 @@ impl Stateless for Move {
 
 impl Move {
     /// `Ok` if the names have changed.
-    fn call(&self, cx: &mut OpCx<'_>, taken: FileRef, free: FileRef) -> Result<Result<(), Stop>, Stop> {
-        let set = taken.set;
+    fn call(&self, cx: &mut OpCx<'_>, from: FileRef, to: FileRef) -> Result<Result<(), Stop>, Stop> {
+        let set = from.set;
         let tree = &cx.files.views[set].set.tree;
-        let (old, new) = (tree.name(taken.index), tree.name(free.index));
-        let (old_dir, new_dir) = (tree.dir_of(taken.index), tree.dir_of(free.index));
+        let (old, new) = (tree.name(from.index), tree.name(to.index));
+        let (old_dir, new_dir) = (tree.dir_of(from.index), tree.dir_of(to.index));
         let dirs = cx.dir_pair(set, old_dir, new_dir);
-        let (from, to) = dirs.map_err(|errno| cx.failed("opening the directory", errno, Some(taken)))?;
-        let own = cx.own_name(taken, from, old.as_c());
-        let own = own.and_then(|()| if self.link { Ok(()) } else { cx.free_name(free, to, new.as_c()) });
+        let dirs = dirs.map_err(|errno| cx.failed("opening the directory", errno, Some(from)))?;
+        let own = cx.own_name(from, dirs.0, old.as_c()).and_then(|()| match self.kind {
+            MoveKind::Link => Ok(()),
+            MoveKind::Over => cx.own_name(to, dirs.1, new.as_c()),
+            MoveKind::Rename | MoveKind::Recycle => cx.free_name(to, dirs.1, new.as_c()),
+        });
         if let Err(stop) = own {
-            cx.close_pair(set, (from, to));
+            cx.close_pair(set, dirs);
             return Err(stop);
         }
         cx.begin();
         let engine = cx.env.engine;
-        let done = if self.link {
-            engine.link(from, old.as_c(), to, new.as_c())
+        let (what, done) = if self.kind == MoveKind::Link {
+            ("link failed", engine.link(dirs.0, old.as_c(), dirs.1, new.as_c()))
         } else {
-            engine.rename(from, old.as_c(), to, new.as_c())
+            ("rename failed", engine.rename(dirs.0, old.as_c(), dirs.1, new.as_c()))
         };
         let done = done.map(|()| cx.end(0));
-        cx.close_pair(set, (from, to));
-        match done {
-            Ok(outcome) => Ok(outcome),
-            Err(errno) => Err(cx.failed(if self.link { "link failed" } else { "rename failed" }, errno, Some(taken))),
-        }
+        cx.close_pair(set, dirs);
+        done.map_err(|errno| cx.failed(what, errno, Some(from)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `openfile`, `createfile`, `closefile`: slots are opened and closed.
 
 use super::args::Args;
+use super::expected::{ExpectedError, NamedCall};
 use super::transfer::FileUse;
 use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::exec::{OpCx, Stop, UnitKind};
@@ -9,7 +10,12 @@ use crate::spec::{Class, Flowop, Origin, Role, Way};
 use rustix::fs::OFlags;
 use std::sync::Arc;
 
-const OPEN: &[&str] = &["filesetname", "fd", "opennext", "indexed", "shuffle", "directio", "dsync", "noreadahead"];
+/// The attributes of both, and those that one has besides.
+macro_rules! uses {
+    ($($own:literal),*) => {
+        &["filesetname", "fd", "opennext", "indexed", "shuffle", "directio", "dsync", "noreadahead", $($own),*]
+    };
+}
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     FlowopEntry {
@@ -17,7 +23,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "openfile",
             class: Class::Io,
             way: Way::None,
-            uses: OPEN,
+            uses: uses!("missing", "expect"),
             roles: &[Role::OpensSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "opens a file of the set that exists",
@@ -30,7 +36,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "createfile",
             class: Class::Io,
             way: Way::None,
-            uses: OPEN,
+            uses: uses!("expect"),
             roles: &[Role::OpensSlot, Role::MakesFile],
             origin: Origin::Both,
             doc: "makes and opens a file of the set that does not exist",
@@ -55,6 +61,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 
 impl OpenOp {
     fn build(args: &Args<'_>, create: bool) -> BuiltOp {
+        let call = if create { NamedCall::Create } else { NamedCall::Open };
+        if let Some(op) = ExpectedError::of(args, call)? {
+            return Ok(op);
+        }
         let set = args.need_fileset()?.id;
         Ok(Arc::new(Self { file: FileUse::new(args, !create)?, set, create }))
     }

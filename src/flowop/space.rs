@@ -1,4 +1,4 @@
-//! `truncate`, `fallocate`, `punchhole`, `readahead`, `copyrange`: the room that files take, and data that moves inside the kernel.
+//! `truncate` and `copyrange`: files that are cut, and data that moves inside the kernel.
 
 use super::args::Args;
 use super::sync::on_handle;
@@ -9,21 +9,6 @@ use crate::exec::{OpCx, Stop};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
-
-const FILE_RANGE: &[&str] = &[
-    "filesetname",
-    "fd",
-    "iosize",
-    "random",
-    "shuffle",
-    "workingset",
-    "opennext",
-    "indexed",
-    "align",
-    "stride",
-    "backward",
-    "reoffset",
-];
 
 const fn ours(
     name: &'static str,
@@ -47,33 +32,6 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         &["filesetname", "fd", "value", "opennext", "indexed"],
         "gives the file in the slot the size `value`, 0 if it is not given",
         "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
-    ),
-    ours(
-        "fallocate",
-        &[Role::UsesSlot, Role::NeedsFile],
-        |args| FileRange::build(args, RangeCall::Allocate),
-        Way::None,
-        FILE_RANGE,
-        "allocates `iosize` bytes of the file in the slot, in order or where `random` says",
-        "flowop fallocate name=al,filesetname=data,iosize=16k",
-    ),
-    ours(
-        "punchhole",
-        &[Role::UsesSlot, Role::NeedsFile],
-        |args| FileRange::build(args, RangeCall::PunchHole),
-        Way::None,
-        FILE_RANGE,
-        "gives back `iosize` bytes of the file in the slot, which read as zeros then",
-        "flowop punchhole name=ph,filename=data,iosize=4k,random",
-    ),
-    ours(
-        "readahead",
-        &[Role::UsesSlot, Role::NeedsFile],
-        |args| FileRange::build(args, RangeCall::ReadAhead),
-        Way::None,
-        FILE_RANGE,
-        "has the kernel read `iosize` bytes of the file in the slot into its cache, and does not wait for them",
-        "flowop readahead name=ra,filename=data,iosize=64k",
     ),
     ours(
         "copyrange",
@@ -102,18 +60,6 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 impl Truncate {
     fn build(args: &Args<'_>) -> BuiltOp {
         Ok(Arc::new(Self { file: FileUse::new(args, true)?, size: args.quantity_or("value", 0)? }))
-    }
-}
-
-impl FileRange {
-    fn build(args: &Args<'_>, call: RangeCall) -> BuiltOp {
-        Ok(Arc::new(Self {
-            file: FileUse::new(args, true)?,
-            size: args.need_iosize()?,
-            place: OffsetSource::with_offset(args)?,
-            workingset: workingset(args)?,
-            call,
-        }))
     }
 }
 
@@ -156,68 +102,6 @@ impl Stateless for Truncate {
         let slot = self.file.ensure(cx)?;
         let size = self.size.draw(&mut cx.rng);
         on_handle(cx, slot, "truncate failed", |engine, handle| engine.truncate(handle, size).map(|()| 0))
-    }
-}
-
-/// The call of a flowop on a range of a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum RangeCall {
-    Allocate,
-    PunchHole,
-    ReadAhead,
-}
-
-#[derive(Debug)]
-struct FileRange {
-    file: FileUse,
-    size: Quantity,
-    place: OffsetSource,
-    workingset: Quantity,
-    call: RangeCall,
-}
-
-impl Op for FileRange {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        Box::new(FileRangeStep { op: self, offsets: Offsets::new(self.place.clone(), workingset) })
-    }
-
-    fn describe(&self) -> String {
-        format!("{} iosize={}{}", self.file.describe(), self.size, self.place.describe())
-    }
-
-    fn preserves(&self) -> bool {
-        self.call == RangeCall::ReadAhead
-    }
-
-    fn effects(&self) -> Effects {
-        self.file.effects()
-    }
-}
-
-struct FileRangeStep<'r> {
-    op: &'r FileRange,
-    offsets: Offsets,
-}
-
-impl Step for FileRangeStep<'_> {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.op.file.ensure(cx)?;
-        let len = self.op.size.draw(&mut cx.rng).max(1);
-        let offset = self.offsets.next(cx, slot, len)?.unwrap_or(0);
-        let what = match self.op.call {
-            RangeCall::Allocate => "fallocate failed",
-            RangeCall::PunchHole => "punching a hole failed",
-            RangeCall::ReadAhead => "reading ahead failed",
-        };
-        on_handle(cx, slot, what, |engine, file| {
-            match self.op.call {
-                RangeCall::Allocate => engine.allocate(file, offset, len),
-                RangeCall::PunchHole => engine.punch(file, offset, len),
-                RangeCall::ReadAhead => engine.read_ahead(file, offset, len),
-            }
-            .map(|()| 0)
-        })
     }
 }
 

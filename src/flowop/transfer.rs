@@ -8,6 +8,7 @@ use crate::exec::PickBy;
 use crate::exec::slots::{SlotRule, Slots};
 use crate::exec::{OpCx, Stop};
 use crate::fileset::Want;
+use crate::os::fd::DATA_SYNC;
 use crate::random::{self, Permutation, Quantity, Rng, Shuffle};
 use rustix::fs::OFlags;
 use std::sync::Arc;
@@ -61,13 +62,13 @@ impl PickRule {
             Self::Own => PickBy::Own,
             Self::Shuffle { drawn, entries, seed } => {
                 let n = drawn.fetch_add(1, Ordering::Relaxed);
-                PickBy::Index(Permutation::new(random::mix(*seed, n / entries), *entries).item(n % entries))
+                PickBy::Index(Permutation::new(*entries, random::mix(*seed, n / entries)).at(n % entries))
             }
             Self::Index { value, entries, scale } => PickBy::Index(index(value, *entries, *scale, rng)),
         }
     }
 
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::Rotate => String::new(),
             Self::Own => " opennext".to_owned(),
@@ -109,7 +110,7 @@ impl FileUse {
             _ => OFlags::RDWR,
         };
         if args.text("dsync").as_deref() == Some("data") {
-            flags |= OFlags::DSYNC;
+            flags |= DATA_SYNC;
         } else if args.flag("dsync")? {
             flags |= OFlags::SYNC;
         }
@@ -173,7 +174,7 @@ impl FileUse {
         // O_SYNC has the bit of O_DSYNC.
         if self.flags.contains(OFlags::SYNC) {
             text.push_str(" dsync");
-        } else if self.flags.contains(OFlags::DSYNC) {
+        } else if self.flags.contains(DATA_SYNC) {
             text.push_str(" dsync=data");
         }
         if self.flags.contains(OFlags::DIRECT) {

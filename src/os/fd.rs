@@ -1,7 +1,7 @@
 //! Calls on descriptors, thin over rustix: no allocation, no retry, no ownership.
 
 use rustix::fd::BorrowedFd;
-use rustix::fs::{self as rfs, AtFlags, FallocateFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
+use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::{self as rio, Errno};
 use std::ffi::CStr;
 use std::path::Path;
@@ -13,11 +13,14 @@ pub type Fd = i32;
 /// No descriptor.
 pub const NONE: Fd = -1;
 
+/// `O_DSYNC`, which `OFlags::DSYNC` is not: rustix gives it the bits of `O_SYNC`.
+pub const DATA_SYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
+
 /// The result of a call: a value, or the error number.
 pub type Result<T> = std::result::Result<T, Errno>;
 
 #[inline]
-fn borrow(fd: Fd) -> BorrowedFd<'static> {
+pub(super) fn borrow(fd: Fd) -> BorrowedFd<'static> {
     debug_assert!(fd >= 0 || fd == libc::AT_FDCWD);
     // SAFETY: the borrow is used for one system call. A descriptor that is closed meanwhile makes that call fail with EBADF,
     // or work on another file of wmlrun's own; it can't break memory.
@@ -339,72 +342,6 @@ pub fn symlink_at(text: &CStr, dir: Fd, name: &CStr) -> Result<()> {
 #[inline]
 pub fn read_link_at(dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
     rfs::readlinkat_raw(borrow(dir), name, buf)
-}
-
-/// Allocates room for a stretch of a file, which grows if the stretch passes its end.
-#[inline]
-pub fn allocate(fd: Fd, offset: u64, len: u64) -> Result<()> {
-    rfs::fallocate(borrow(fd), FallocateFlags::empty(), offset, len)
-}
-
-/// Gives the room of a stretch of a file back; it reads as zeros, and the file keeps its size.
-#[inline]
-pub fn punch_hole(fd: Fd, offset: u64, len: u64) -> Result<()> {
-    rfs::fallocate(borrow(fd), FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
-}
-
-/// Sets the times of `name` in `dir` to now; a link is not followed.
-#[inline]
-pub fn touch_at(dir: Fd, name: &CStr) -> Result<()> {
-    rfs::utimensat(borrow(dir), name, &NOW, AtFlags::SYMLINK_NOFOLLOW)
-}
-
-/// Sets the times of an open file to now.
-#[inline]
-pub fn touch(fd: Fd) -> Result<()> {
-    rfs::futimens(borrow(fd), &NOW)
-}
-
-const NOW: rfs::Timestamps = {
-    let now = rfs::Timespec { tv_sec: 0, tv_nsec: rfs::UTIME_NOW };
-    rfs::Timestamps { last_access: now, last_modification: now }
-};
-
-/// Asks whether `name` in `dir` may be read; a link is not followed. Before Linux 5.8, which can't ask that, whether it exists.
-#[inline]
-pub fn access_at(dir: Fd, name: &CStr) -> Result<()> {
-    match rfs::accessat(borrow(dir), name, rfs::Access::READ_OK, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOSYS) => stat_at(dir, name).map(drop),
-        done => done,
-    }
-}
-
-/// Copies bytes from one file to another inside the kernel; how many, at most `len`.
-#[inline]
-pub fn copy_range(from: Fd, mut from_offset: u64, to: Fd, mut to_offset: u64, len: usize) -> Result<usize> {
-    rfs::copy_file_range(borrow(from), Some(&mut from_offset), borrow(to), Some(&mut to_offset), len)
-}
-
-/// Sets an extended attribute of an open file.
-#[inline]
-pub fn set_xattr(fd: Fd, name: &CStr, value: &[u8]) -> Result<()> {
-    rfs::fsetxattr(borrow(fd), name, value, rfs::XattrFlags::empty())
-}
-
-/// Reads an extended attribute of an open file; its length.
-#[inline]
-pub fn get_xattr(fd: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
-    rfs::fgetxattr(borrow(fd), name, buf)
-}
-
-/// Has the kernel read a range of a file into its cache; does not wait for it.
-pub fn read_ahead(fd: Fd, offset: u64, len: u64) -> Result<()> {
-    rfs::fadvise(borrow(fd), offset, std::num::NonZeroU64::new(len), rfs::Advice::WillNeed)
-}
-
-/// Tells the kernel how a file will be used.
-pub fn advise(fd: Fd, advice: rfs::Advice) -> Result<()> {
-    rfs::fadvise(borrow(fd), 0, None, advice)
 }
 
 /// Takes the lock of an open file, without waiting; [`Errno::WOULDBLOCK`] if another holds it.

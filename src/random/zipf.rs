@@ -44,7 +44,7 @@ fn build(values: &ParameterValues<'_>) -> BuiltSampler {
     let wrong = |_| super::BadDistribution::OutOfRange { parameter: "theta", value: theta, range: "from 0 to 100" };
     let ranks = rand_distr::Zipf::new(items, theta).map_err(wrong)?;
     let items = items as u64;
-    let scramble = (values.get("scramble") != 0.0).then(|| Permutation::new(0, items));
+    let scramble = (values.get("scramble") != 0.0).then(|| Permutation::new(items, 0));
     Ok((Box::new(Zipf { items, theta, unit, lower, scramble, ranks }), Vec::new()))
 }
 
@@ -52,7 +52,7 @@ impl Sampler for Zipf {
     fn draw(&self, rng: &mut Rng) -> f64 {
         // The crate's rank is 1 … items; the bound guards against its rounding at the far end.
         let rank = (self.ranks.sample(rng) as u64).clamp(1, self.items) - 1;
-        let item = self.scramble.as_ref().map_or(rank, |scramble| scramble.item(rank));
+        let item = self.scramble.as_ref().map_or(rank, |scramble| scramble.at(rank));
         self.lower + self.unit * item as f64
     }
 
@@ -64,7 +64,7 @@ impl Sampler for Zipf {
                 // The popular items one by one; the rest lie so scattered that their mean is the middle.
                 let head = self.items.min(10_000);
                 let likelihood = |rank: u64| ((rank + 1) as f64).powf(-self.theta) / weight;
-                let sum: f64 = (0..head).map(|rank| scramble.item(rank) as f64 * likelihood(rank)).sum();
+                let sum: f64 = (0..head).map(|rank| scramble.at(rank) as f64 * likelihood(rank)).sum();
                 sum + (1.0 - power_sum(head, self.theta) / weight) * (self.items - 1) as f64 / 2.0
             }
         };

@@ -16,6 +16,7 @@ mod tree;
 
 mod again;
 mod aio;
+mod calls;
 mod cold;
 mod commands;
 mod container;

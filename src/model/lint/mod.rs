@@ -271,9 +271,10 @@ impl<'a> Use<'a> {
         &self.flowop.kind.node
     }
 
-    /// Whether its flowop has that role.
+    /// Whether its flowop has that role. One whose answer is an error only asks.
     fn is(&self, role: Role) -> bool {
-        self.flowop.spec.is_some_and(|spec| spec.is(role))
+        let asks = self.has("missing") || self.has("expect");
+        !asks && self.flowop.spec.is_some_and(|spec| spec.is(role))
     }
 
     fn has(&self, attr: &str) -> bool {

@@ -1,0 +1,205 @@
+//! Calls whose answer is an error, as programs make them all the time: a file that is looked for and is not there (`missing`,
+//! `expect=ENOENT`), a lock file or a directory that is there already (`expect=EEXIST`).
+
+use super::args::Args;
+use super::transfer::PickRule;
+use super::{Effects, Op, Stateless};
+use crate::diag::{Code, Diagnostic};
+use crate::engine::Engine;
+use crate::exec::slots::FileRef;
+use crate::exec::{OpCx, Stop};
+use crate::fileset::{Name, Want};
+use crate::os::{Errno, Fd};
+use crate::random;
+use rustix::fs::OFlags;
+use std::ffi::CStr;
+use std::sync::Arc;
+
+/// A call on a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NamedCall {
+    /// `openfile`.
+    Open,
+    /// `statfile`.
+    Stat,
+    /// `access`.
+    Access,
+    /// `readlink`.
+    ReadLink,
+    /// `deletefile`.
+    Unlink,
+    /// `createfile`.
+    Create,
+    /// `makedir`.
+    MakeDir,
+}
+
+impl NamedCall {
+    /// The error that it can be made to give.
+    fn error(self) -> ExpectedErrno {
+        match self {
+            Self::Create | Self::MakeDir => ExpectedErrno::Exists,
+            _ => ExpectedErrno::Missing,
+        }
+    }
+
+    fn make(self, engine: &dyn Engine, dir: Fd, name: &CStr) -> Result<(), Errno> {
+        match self {
+            Self::Open => engine.open(dir, name, OFlags::RDONLY, 0).and_then(|handle| engine.close(handle)),
+            Self::Create => {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+                engine.open(dir, name, flags, 0).and_then(|handle| engine.close(handle))
+            }
+            Self::Stat => engine.stat(dir, name).map(drop),
+            Self::Access => engine.access(dir, name),
+            Self::ReadLink => engine.read_link(dir, name, &mut [0; 256]).map(drop),
+            Self::Unlink => engine.unlink(dir, name),
+            Self::MakeDir => engine.mkdir(dir, name),
+        }
+    }
+}
+
+/// The errors that a script can expect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ExpectedErrno {
+    Missing,
+    Exists,
+}
+
+impl ExpectedErrno {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "ENOENT",
+            Self::Exists => "EEXIST",
+        }
+    }
+
+    fn errno(self) -> Errno {
+        match self {
+            Self::Missing => Errno::NOENT,
+            Self::Exists => Errno::EXIST,
+        }
+    }
+}
+
+/// The first of the names that no set has: their numbers begin here.
+const MISSING: u64 = 1_000_000_000_000_000_000;
+
+/// A call that is to fail.
+#[derive(Debug)]
+pub(super) struct ExpectedError {
+    call: NamedCall,
+    set: usize,
+    set_name: String,
+    entries: u64,
+    /// Of a name that the set never has.
+    missing: bool,
+    pick: PickRule,
+}
+
+impl ExpectedError {
+    /// The operation of a flowop with `missing` or `expect`.
+    pub(super) fn of(args: &Args<'_>, call: NamedCall) -> Result<Option<Arc<dyn Op>>, Diagnostic> {
+        let possible = call.error();
+        // A name that is asked for and not looked at first must not be one that the call would change.
+        let harmless = possible == ExpectedErrno::Missing && call != NamedCall::Unlink;
+        let missing = harmless && args.flag("missing")?;
+        let expected = args.text("expect").filter(|text| !text.is_empty());
+        if !missing && expected.is_none() {
+            return Ok(None);
+        }
+        if let Some(text) = expected.filter(|text| *text != possible.name()) {
+            let message = format!("a `{}` can't expect `{text}`", args.spec.name);
+            return Err(Diagnostic::error(Code::OutOfRange, args.at("expect"), message)
+                .help(format!("write `expect={}`", possible.name())));
+        }
+        let set = args.need_fileset()?;
+        let pick = PickRule::new(args, Some(&set), false, false)?;
+        let entries = set.entries.max(1);
+        Ok(Some(Arc::new(Self { call, set: set.id, set_name: set.name, entries, missing, pick })))
+    }
+
+    /// A name that the set never has, beside one of its files.
+    fn missing(&self, cx: &mut OpCx<'_>) -> Result<(FileRef, Fd, Name), Stop> {
+        cx.restamp();
+        let set = cx.any_part(self.set);
+        let files = cx.files.views[set].set.tree.n_files().clamp(1, self.entries);
+        let file = FileRef { set, index: random::below(&mut cx.rng, files) };
+        let (dir, _) = cx.locate(file)?;
+        Ok((file, dir, Name::new(MISSING + file.index)))
+    }
+
+    /// The name of a directory of the set in the one above it.
+    fn directory(&self, cx: &mut OpCx<'_>) -> Result<(FileRef, Fd, Name), Stop> {
+        cx.restamp();
+        let set = cx.any_part(self.set);
+        let fileset = &cx.files.views[set].set;
+        // The root, which is the first, has no name in the set.
+        let below = fileset.tree.n_dirs() - 1;
+        if below == 0 {
+            let what = format!("file set `{}` has no directory but its root", self.set_name);
+            return Err(cx.misuse(what, "give it a smaller `dirwidth`"));
+        }
+        let dir = 1 + fileset.state.next_dir() % below;
+        let (above, name) = (fileset.tree.parent(dir), fileset.tree.dir_name(dir));
+        let fd = cx.dir(set, above).map_err(|errno| cx.failed("opening the directory", errno, None))?;
+        Ok((FileRef { set, index: dir }, fd, name))
+    }
+
+    /// Makes the call, which the error ends well.
+    fn answer(&self, cx: &mut OpCx<'_>, file: Option<FileRef>, dir: Fd, name: &CStr) -> Result<(), Stop> {
+        let (engine, expected) = (cx.env.engine, self.call.error());
+        cx.begin();
+        match self.call.make(engine, dir, name) {
+            Err(errno) if errno == expected.errno() => cx.end(0),
+            // Without files there is no such answer.
+            Ok(()) if !engine.real() => cx.end(0),
+            Ok(()) => {
+                let what = format!("the call succeeded, and {} was expected", expected.name());
+                Err(cx.misuse(what, "something else works in the directory of the file set"))
+            }
+            Err(errno) => Err(cx.failed(&format!("{} was expected", expected.name()), errno, file)),
+        }
+    }
+}
+
+impl Stateless for ExpectedError {
+    fn describe(&self) -> String {
+        let what = if self.missing { " missing".to_owned() } else { format!(" expect={}", self.call.error().name()) };
+        format!(" {}{}{what}", self.set_name, self.pick.describe())
+    }
+
+    fn preserves(&self) -> bool {
+        true
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { sets: vec![self.set], ..Effects::default() }
+    }
+
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        if self.missing {
+            let (_, dir, name) = self.missing(cx)?;
+            return self.answer(cx, None, dir, name.as_c());
+        }
+        if self.call == NamedCall::MakeDir {
+            let (_, dir, name) = self.directory(cx)?;
+            return self.answer(cx, None, dir, name.as_c());
+        }
+        let want = if self.call.error() == ExpectedErrno::Missing { Want::Absent } else { Want::Existing };
+        let by = self.pick.by(&mut cx.rng);
+        let file = cx.pick(self.set, want, by, true)?;
+        let done = match cx.locate(file) {
+            Err(stop) => Err(stop),
+            // What stands there though nothing ought to may be somebody's.
+            Ok((dir, name)) => match self.call {
+                NamedCall::Unlink => cx.free_name(file, dir, name.as_c()),
+                _ => Ok(()),
+            }
+            .and_then(|()| self.answer(cx, Some(file), dir, name.as_c())),
+        };
+        cx.files.views[file.set].set.state.release(file.index);
+        cx.restamp();
+        done
+    }
+}
