@@ -21,6 +21,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
             "iosize",
             "random",
             "shuffle",
+            "partial",
             "workingset",
             "opennext",
             "indexed",

@@ -204,6 +204,8 @@ pub(super) enum OffsetSource {
     Sequential,
     /// At random, in multiples of `align` (0: of the I/O's size), below the working set.
     Random { align: u64 },
+    /// The same up to the file's end, where the I/O is as long as what is left.
+    Partial { align: u64 },
     /// The same, each place once a lap.
     Shuffle { align: u64 },
     /// On from the last one, with a gap; each lap begins one I/O later.
@@ -218,9 +220,10 @@ impl OffsetSource {
     pub(super) fn new(args: &Args<'_>) -> Result<Self, Diagnostic> {
         let stride = args.int("stride", 0)?;
         let (shuffle, align) = (args.flag("shuffle")?, args.int("align", 0)?);
+        let random = if args.flag("partial")? { Self::Partial { align } } else { Self::Random { align } };
         let chosen: Vec<(&str, Self)> = [
             ("shuffle", shuffle, Self::Shuffle { align }),
-            ("random", args.flag("random")? && !shuffle, Self::Random { align }),
+            ("random", args.flag("random")? && !shuffle, random),
             ("stride", stride > 0, Self::Stride(stride)),
             ("backward", args.flag("backward")?, Self::Backward),
             ("reoffset", args.flag("reoffset")?, Self::Same),
@@ -255,6 +258,8 @@ impl OffsetSource {
             Self::Sequential | Self::Stride(0) => String::new(),
             Self::Random { align: 0 } => " random".to_owned(),
             Self::Random { align } => format!(" random align={align}"),
+            Self::Partial { align: 0 } => " random partial".to_owned(),
+            Self::Partial { align } => format!(" random partial align={align}"),
             Self::Shuffle { align: 0 } => " shuffle".to_owned(),
             Self::Shuffle { align } => format!(" shuffle align={align}"),
             Self::Stride(n) => format!(" stride={n}"),
@@ -291,7 +296,7 @@ impl Offsets {
                 cx.io.last_offset = cx.io.slots.get(slot).handle.map_or(0, |handle| handle.position);
                 return Ok(None);
             }
-            OffsetSource::Random { align } => {
+            OffsetSource::Random { align } | OffsetSource::Partial { align } => {
                 if self.cached != (nominal, len) {
                     self.fit(cx, nominal, len, align)?;
                 }
@@ -315,6 +320,11 @@ impl Offsets {
     /// than the working set: a read comes to its end, and a write makes it longer.
     fn fit(&mut self, cx: &mut OpCx<'_>, nominal: u64, len: u64, align: u64) -> Result<(), Stop> {
         let bound = if self.workingset > 0 { self.workingset } else { nominal };
+        if let OffsetSource::Partial { .. } = self.place {
+            self.places = bound.min(nominal).div_ceil(if align > 0 { align } else { len }.max(1)).max(1);
+            self.cached = (nominal, len);
+            return Ok(());
+        }
         if len > bound || len == 0 {
             let of = if self.workingset > 0 { "working set" } else { "file" };
             let what = format!("an I/O of {len} bytes at random does not fit a {of} of {bound} bytes");
@@ -351,7 +361,10 @@ impl Offsets {
                 handle.cursor = at + step;
                 at
             }
-            OffsetSource::Sequential | OffsetSource::Random { .. } | OffsetSource::Shuffle { .. } => 0,
+            OffsetSource::Sequential
+            | OffsetSource::Random { .. }
+            | OffsetSource::Partial { .. }
+            | OffsetSource::Shuffle { .. } => 0,
         }
     }
 }
@@ -370,9 +383,9 @@ pub(super) fn largest(iosize: &Quantity) -> u64 {
 pub(super) fn units(iosize: &Quantity, place: &OffsetSource) -> Vec<Unit> {
     let mut units = vec![Unit::Attribute("iosize", iosize.clone())];
     units.extend(match place {
-        OffsetSource::Random { align: n @ 1.. } | OffsetSource::Shuffle { align: n @ 1.. } => {
-            Some(Unit::Attribute("align", (*n).into()))
-        }
+        OffsetSource::Random { align: n @ 1.. }
+        | OffsetSource::Partial { align: n @ 1.. }
+        | OffsetSource::Shuffle { align: n @ 1.. } => Some(Unit::Attribute("align", (*n).into())),
         OffsetSource::Stride(n @ 1..) => Some(Unit::Attribute("stride", (*n).into())),
         OffsetSource::Backward => Some(Unit::FileSize),
         _ => None,
@@ -479,6 +492,10 @@ impl TransferTarget {
                 places: self.offsets.places,
             });
         }
+        let len = match (&self.offsets.place, offset) {
+            (OffsetSource::Partial { .. }, Some(offset)) => len.min(state.nominal.saturating_sub(offset).max(1)),
+            _ => len,
+        };
         Ok(Aim { slot, offset, len })
     }
 }

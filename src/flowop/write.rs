@@ -28,6 +28,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
                 "iosize",
                 "random",
                 "shuffle",
+                "partial",
                 "workingset",
                 "opennext",
                 "indexed",

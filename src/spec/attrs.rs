@@ -132,6 +132,13 @@ pub const FLOWOP: &[Attr] = &[
         Ours,
         "at random, each place of the file or each file once, in a new order each lap",
     ),
+    attr(
+        "partial",
+        Bool,
+        "false",
+        Ours,
+        "random offsets up to the end of the file, where an I/O is as long as what is left; files may be smaller than `iosize`",
+    ),
     attr("exact", Bool, "false", Ours, "the last write of a whole file is cut to the file's size"),
     attr(
         "missing",
