@@ -80,9 +80,12 @@ impl Call {
             && self.args.iter().any(|arg| arg.contains("O_DIRECTORY") || arg.contains("O_PATH"))
     }
 
-    /// Whether it looks at a file or a directory, as the tool does to see that it is the set's own; no flowop makes these calls.
+    /// Whether it looks at a file or a directory, as the tool does to see that it is the set's own, and has an open file wait as
+    /// usual; no flowop makes these calls.
     pub(crate) fn looks(&self) -> bool {
-        self.name == "statx" || self.name == "fstat" && self.args.iter().any(|arg| arg.contains("S_IFDIR"))
+        self.name == "fcntl" && self.args.get(1).is_some_and(|command| command.ends_with("ETFL"))
+            || self.name == "statx"
+            || self.name == "fstat" && self.args.iter().any(|arg| arg.contains("S_IFDIR"))
     }
 
     /// Whether it has given a new descriptor.
