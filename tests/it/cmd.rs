@@ -42,8 +42,23 @@ pub(crate) fn short_or_long<T>(short: T, full: T) -> T {
     if long() { full } else { short }
 }
 
-/// A directory for temporary files on the file system that the build lies on.
+/// A directory for temporary files: in memory where there is room enough, so that no test waits for a disk that others keep busy.
 pub(crate) fn scratch() -> PathBuf {
+    static PLACE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let shm = Path::new("/dev/shm");
+        let free = rustix::fs::statvfs(shm).map_or(0, |room| room.f_bavail * room.f_frsize);
+        let roomy = free >= ROOM && tempfile::tempfile_in(shm).is_ok();
+        if roomy { shm.join("wmlrun-tests") } else { disk() }
+    });
+    std::fs::create_dir_all(&*PLACE).unwrap();
+    PLACE.clone()
+}
+
+/// What the tests that run side by side may take together.
+const ROOM: u64 = 6 << 30;
+
+/// A directory for temporary files on the file system that the build lies on.
+pub(crate) fn disk() -> PathBuf {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     std::fs::create_dir_all(&dir).unwrap();
     dir

@@ -55,7 +55,7 @@ fn a_cold_file_comes_from_the_disk_and_a_warm_one_from_memory() {
     if !mounts::available("cold and warm", &[Fs::Ext4]) {
         return;
     }
-    let mount = Mount::new(Fs::Ext4, image());
+    let mount = Mount::on_disk(Fs::Ext4, image(), true);
     let (share, cold) = moved(&mount, "false");
     assert_eq!(cold["cache_state"], "cold");
     assert!(number(&cold, &["set", "resident_before"]) <= 0.01);
@@ -75,7 +75,7 @@ fn the_devices_below_are_named_from_the_top_to_the_bottom() {
     if !mounts::available("devices", &[Fs::Ext4]) {
         return;
     }
-    let mount = Mount::new(Fs::Ext4, image());
+    let mount = Mount::on_disk(Fs::Ext4, image(), true);
     let call = Wml::new().file("w.wml", SCRIPT).args(["w.wml", "--dir"]).args([mount.dir()]);
     let mounts = call.result().run().exits(0).only_run()["environment"]["mounts"].take();
     let devices = mounts[0]["devices"].as_array().unwrap();
@@ -91,7 +91,7 @@ fn the_command_line_makes_any_run_cold() {
     if !mounts::available("--cold", &[Fs::Ext4]) {
         return;
     }
-    let mount = Mount::new(Fs::Ext4, image());
+    let mount = Mount::on_disk(Fs::Ext4, image(), true);
     let run = run(&mount, "true", &["--cold"]);
     assert_eq!(run["cache_state"], "cold");
     assert!(number(&run, &["set", "resident_before"]) <= 0.01);
@@ -103,7 +103,7 @@ fn behind_a_buffered_loop_nothing_is_called_cold() {
     if !mounts::available("a buffered loop", &[Fs::Ext4]) {
         return;
     }
-    let mount = Mount::with(Fs::Ext4, image(), false);
+    let mount = Mount::on_disk(Fs::Ext4, image(), false);
     let run = run(&mount, "false", &[]);
     assert!(number(&run, &["set", "resident_before"]) <= 0.01, "above the loop it is evicted");
     assert_eq!(run["cache_state"], "unknown below");
@@ -131,7 +131,7 @@ fn what_is_left_to_write_is_waited_for_or_recorded() {
     if !mounts::available("settling", &[Fs::Ext4]) {
         return;
     }
-    let mount = Mount::new(Fs::Ext4, image());
+    let mount = Mount::on_disk(Fs::Ext4, image(), true);
     // Without `cached` nothing else would wait.
     let script = SCRIPT.replace(",cached=$cached", "").replace("set $cached=false\n", "").replace(",reuse", "");
     for (options, quiesced) in [(&[][..], true), (&["--no-quiesce"][..], false)] {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use crate::cmd::{has, scratch, skip, tool};
+use crate::cmd::{disk, has, scratch, skip, tool};
 
 /// How many are mounted at a time: loop devices are few, and so are disks.
 const AT_ONCE: u32 = 3;
@@ -75,9 +75,18 @@ impl Mount {
 
     /// The same; without `direct_io` what is read may come from a page cache below the file system.
     pub(crate) fn with(fs: Fs, size: u64, direct_io: bool) -> Self {
+        Self::below(&scratch(), fs, size, direct_io)
+    }
+
+    /// The same with its image on a disk, for tests that ask what a device moved.
+    pub(crate) fn on_disk(fs: Fs, size: u64, direct_io: bool) -> Self {
+        Self::below(&disk(), fs, size, direct_io)
+    }
+
+    fn below(place: &Path, fs: Fs, size: u64, direct_io: bool) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let home = home(place);
         let place = Place::take();
-        let home = home();
         let name = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let dir = home.join(&name);
         fs::create_dir(&dir).unwrap();
@@ -146,13 +155,13 @@ fn undo(dir: &Path, device: Option<&str>, image: Option<&Path>) {
     let _ = fs::remove_dir(dir);
 }
 
-/// Where images and mount points are. The first call clears away what a test process that was killed has left.
-fn home() -> PathBuf {
+/// Where images and mount points are, in memory or on the disk. The first call clears away what a test process that was killed
+/// has left.
+fn home(place: &Path) -> PathBuf {
     static SWEPT: Once = Once::new();
-    let home = scratch().join("mounts");
-    fs::create_dir_all(&home).unwrap();
     SWEPT.call_once(|| {
-        for entry in fs::read_dir(&home).unwrap().filter_map(Result::ok) {
+        let old = [scratch(), disk()].into_iter().filter_map(|place| fs::read_dir(place.join("mounts")).ok());
+        for entry in old.flatten().filter_map(Result::ok) {
             let path = entry.path();
             let owner = path.file_name().unwrap().to_string_lossy().split('-').next().unwrap_or("").to_owned();
             if path.extension().is_none() && !Path::new("/proc").join(owner).exists() {
@@ -163,6 +172,8 @@ fn home() -> PathBuf {
             }
         }
     });
+    let home = place.join("mounts");
+    fs::create_dir_all(&home).unwrap();
     home
 }
 
