@@ -212,12 +212,13 @@ impl FilesetSpec {
 
     /// The root as a directory that the user named, whose links are the user's word, and one last name in it that is never
     /// followed. `None` if the set's name can't be one.
-    pub(crate) fn place(&self) -> Option<(PathBuf, &str)> {
-        let (above, last) = match self.name.rsplit_once('/') {
-            Some((above, last)) => (self.path.join(above), last),
-            None => (self.path.clone(), self.name.as_str()),
+    pub(crate) fn place(&self) -> Option<(PathBuf, String)> {
+        let name = self.root_name();
+        let (above, last) = match name.rsplit_once('/') {
+            Some((above, last)) => (self.path.join(above), last.to_owned()),
+            None => (self.path.clone(), name.clone().into_owned()),
         };
-        let plain = Path::new(&self.name).components().all(|part| matches!(part, Component::Normal(_)));
+        let plain = Path::new(&*name).components().all(|part| matches!(part, Component::Normal(_)));
         (plain && !last.is_empty() && last != root::MARKER && last != root::UNFINISHED).then_some((above, last))
     }
 }

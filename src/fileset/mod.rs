@@ -20,6 +20,7 @@ use crate::random::Quantity;
 pub use members::{How, Members, OwnRotor, Picked, Rotor, Want};
 pub use sizes::{SizeRow, SizeTable};
 pub use state::State;
+use std::borrow::Cow;
 use std::path::PathBuf;
 pub use tree::Tree;
 
@@ -27,13 +28,15 @@ pub use tree::Tree;
 #[allow(clippy::struct_excessive_bools, reason = "each is an attribute of the language")]
 #[derive(Clone, Debug)]
 pub struct FilesetSpec {
-    /// Its name, and that of its root directory in `path`.
+    /// Its name.
     pub name: String,
     /// Where the root is; made if absent.
     pub path: PathBuf,
     /// Which part it is of a set that lies in several directories; the first, and a set in one directory, is 0. Each part is
     /// a set of its own here; who picks goes from one to another.
     pub part: u32,
+    /// Of which process instance it is, counted from 0, if each has one for itself. Each is a set of its own here.
+    pub instance: Option<u32>,
     /// Files.
     pub entries: u64,
     /// Directories that steps can make and remove.
@@ -83,6 +86,7 @@ impl FilesetSpec {
             name: name.into(),
             path: path.into(),
             part: 0,
+            instance: None,
             entries,
             leafdirs: 0,
             size: Quantity::Const(size),
@@ -106,8 +110,21 @@ impl FilesetSpec {
         }
     }
 
-    /// The root directory: `path/name`.
+    /// The root directory: `path/name`, of process instance 1 `path/name.1`.
     pub fn root(&self) -> PathBuf {
-        self.path.join(&self.name)
+        self.path.join(&*self.root_name())
+    }
+
+    /// The name of its root directory in `path`.
+    pub fn root_name(&self) -> Cow<'_, str> {
+        match self.instance {
+            None => Cow::Borrowed(&self.name),
+            Some(instance) => Cow::Owned(format!("{}.{}", self.name, u64::from(instance) + 1)),
+        }
+    }
+
+    /// Whether that process instance, counted from 0, works on it.
+    pub fn is_of(&self, instance: usize) -> bool {
+        self.instance.is_none_or(|own| own as usize == instance)
     }
 }

@@ -71,6 +71,7 @@ impl Tree {
         // Two sets of the same layout have the same tree; which file has which size should not follow from another set.
         let own = spec.name.bytes().fold(layout_seed, |seed, byte| mix(seed, u64::from(byte)));
         let own = if spec.part == 0 { own } else { mix(own, u64::from(spec.part)) };
+        let own = spec.instance.map_or(own, |instance| mix(own, 1 + u64::from(instance)));
         Self {
             shape,
             n_files: spec.entries,

@@ -6,7 +6,6 @@ use super::redaction::without_environment;
 use super::results::{LAST, NO_ANSWER, answer};
 use super::{Front, Runner};
 use crate::disk::Fileset;
-use crate::exec::slots::FileRef;
 use crate::exec::trace::{Entry, WantedStream};
 use crate::os::limits;
 use crate::plan::{FlowopInfo, Plan};
@@ -131,7 +130,10 @@ fn trace(
     let shown = |text: &str| printable::line(&without_environment(text, secrets, false)).into_owned();
     for entry in thread.stream.entries() {
         let flowop = &plan.flowops[program.first + entry.flowop];
-        let file = entry.file.map_or("-".to_owned(), |file| shown(&path(sets, flowop, file)));
+        let file = entry.file.map_or("-".to_owned(), |file| {
+            let set = plan.set_of(file.set, thread.instance);
+            shown(&path(&sets[set], flowop, file.index))
+        });
         let offset = entry.offset.map_or("-".to_owned(), |o| o.to_string());
         writeln!(
             out,
@@ -149,12 +151,11 @@ fn trace(
 }
 
 /// The path of what a flowop worked on: for those on empty directories, a directory.
-fn path(sets: &[Arc<Fileset>], flowop: &FlowopInfo, file: FileRef) -> String {
-    let set = &sets[file.set];
+fn path(set: &Fileset, flowop: &FlowopInfo, index: u64) -> String {
     if !matches!(flowop.kind, "makedir" | "removedir") {
-        return set.path_of(file.index).display().to_string();
+        return set.path_of(index).display().to_string();
     }
-    let (above, name) = (set.tree.dir_of_leafdir(file.index), set.tree.leafdir_name(file.index));
+    let (above, name) = (set.tree.dir_of_leafdir(index), set.tree.leafdir_name(index));
     set.spec
         .root()
         .join(set.tree.dir_rel_path(above))

@@ -106,7 +106,6 @@ pub fn compile(
         places.extend(parts.iter().map(|_| def.span));
         filesets.extend(parts);
     }
-    same_roots(&filesets, &places, &mut found);
     let mut drafts = Vec::new();
     let mut unroller = Unroller::new(table, &definitions.composites, MOST_FLOWOPS);
     for (p, def) in definitions.processes.iter().enumerate() {
@@ -120,6 +119,14 @@ pub fn compile(
     for (head, own) in drafts {
         heads.push(head);
         threads.push(own);
+    }
+    let (filesets, places) = own_sets(filesets, &places, &heads, &threads);
+    same_roots(&filesets, &places, &mut found);
+    if filesets.len() > MOST_FILESETS {
+        let message = format!("process instances with more than {MOST_FILESETS} file sets together");
+        let report = Diagnostic::error(Code::OutOfRange, definitions.filesets[0].span, message);
+        found.push(report.help("start fewer instances, or leave out `perinstance`"));
+        return Err(found);
     }
     let flowops = number(&threads);
     nobody_works(definitions, &heads, &mut found);
@@ -136,6 +143,33 @@ pub fn compile(
     } else {
         Ok((plan, found))
     }
+}
+
+/// The file sets, and where each was defined, with one for each process instance where they have them for themselves: as many as
+/// the largest of their processes has.
+fn own_sets(
+    filesets: Vec<FilesetSpec>,
+    places: &[Span],
+    heads: &[Process],
+    threads: &[Vec<DraftThread>],
+) -> (Vec<FilesetSpec>, Vec<Span>) {
+    let mut instances = HashMap::<String, u32>::new();
+    if filesets.iter().any(|spec| spec.instance.is_some()) {
+        for (head, own) in heads.iter().zip(threads) {
+            let named = own.iter().flat_map(|thread| &thread.pending).filter_map(|p| p.values.text("filesetname"));
+            for name in named {
+                let most = instances.entry(name).or_default();
+                *most = head.instances.max(*most);
+            }
+        }
+    }
+    let own = |(spec, place): (FilesetSpec, &Span)| {
+        let instances = instances.get(&spec.name).copied().unwrap_or(1);
+        let place = *place;
+        // One more than are possible is enough to be too many.
+        filesets::for_each_instance(spec, instances.min(MOST_FILESETS as u32 + 1)).map(move |spec| (spec, place))
+    };
+    filesets.into_iter().zip(places).flat_map(own).unzip()
 }
 
 /// Two sets in one directory would be one another's foreign files. `places` are those of the definitions.

@@ -141,6 +141,7 @@ fn flags(spec: &crate::fileset::FilesetSpec) -> String {
         (spec.trusttree, "trusttree"),
         (spec.readonly, "readonly"),
         (spec.writeonly, "writeonly"),
+        (spec.instance.is_some(), "of one process instance"),
         (spec.symlinks, "symbolic links"),
     ] {
         if on {

@@ -45,6 +45,9 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
             "one file in several directories",
             "a file lies in one; `define fileset` can be spread",
         );
+    } else if whole.instance.is_some() {
+        let help = "give one of them up: leave out `perinstance`, or name one directory";
+        wrong(Code::Unsupported, "a set for each process instance that is spread over several directories", help);
     } else if whole.sizes.is_some() {
         let help = "give one of them up; sizes drawn from a random variable (`size=$sizes`) can be spread";
         wrong(Code::Unsupported, "a table of sizes that is spread over several directories", help);
@@ -61,6 +64,19 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
         return Some((0..).zip(&paths).map(part).collect());
     }
     None
+}
+
+/// With a set for each of so many process instances in place of one that each has for itself. They stand next to one another.
+pub(super) fn for_each_instance(spec: FilesetSpec, instances: u32) -> impl Iterator<Item = FilesetSpec> {
+    let several = spec.instance.is_some();
+    let own = move |k| FilesetSpec { instance: several.then_some(k), ..spec.clone() };
+    (0..if several { instances.max(1) } else { 1 }).map(own)
+}
+
+/// The sets that the first instances of a process have in place of one, given where the first of them is.
+pub(super) fn instances_of(filesets: &[FilesetSpec], first: usize, instances: u32) -> std::ops::Range<usize> {
+    let others = filesets.iter().skip(first + 1).take_while(|spec| spec.instance.is_some_and(|own| own > 0)).count();
+    first..first + 1 + others.min((instances.max(1) - 1) as usize)
 }
 
 /// What `$dir` is now, if it is a text.
@@ -128,6 +144,7 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         readonly: values.flag("readonly"),
         writeonly: values.flag("writeonly"),
         symlinks,
+        instance: values.flag("perinstance").then_some(0),
         cached: values.get("cached").map(|_| values.flag("cached")),
         single: def.single,
         compress: fraction(&values, "compress", found),

@@ -234,6 +234,11 @@ impl Plan {
         changed
     }
 
+    /// The file set that an instance of a process works on, given the one that its flowops name.
+    pub fn set_of(&self, named: usize, instance: usize) -> usize {
+        if self.filesets[named].instance.is_some() { named + instance } else { named }
+    }
+
     /// How many instances of a flowop there are.
     pub fn instances(&self, flowop: usize) -> usize {
         let info = &self.flowops[flowop];

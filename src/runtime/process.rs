@@ -4,11 +4,12 @@ use super::shared::{self, Fault, FaultKind, Shared, ThreadSlot};
 use super::worker;
 use crate::disk::dirs::Dirs;
 use crate::engine::Asynchronous;
-use crate::exec::AioPool;
+use crate::exec::{AioPool, View};
 use crate::flowop::Peer;
 use crate::os::{limits, proc};
 use crate::plan::{FlowopInfo, Process};
 use crate::spec::Way;
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ const STANDARD: i32 = 2;
 pub(super) struct ProcessContext<'a> {
     pub(super) shared: &'a Shared,
     pub(super) process: &'a Process,
+    /// The file sets, each in the place of the one that flowops name.
+    pub(super) views: &'a [View],
     pub(super) dirs: &'a [Option<Dirs>],
     pub(super) peers: &'a [Peer],
     /// The workers of asynchronous operations, if that is what runs them.
@@ -35,7 +38,7 @@ pub(super) struct ProcessContext<'a> {
 pub(super) fn process_main(shared: &Shared, p: usize, instance: usize) {
     let thread_slots = shared.thread_slots_of(p, instance);
     let process = &shared.plan.processes[p];
-    let fault = match catch_unwind(AssertUnwindSafe(|| set_up_and_run(shared, process, thread_slots))) {
+    let fault = match catch_unwind(AssertUnwindSafe(|| set_up_and_run(shared, process, instance, thread_slots))) {
         Ok(done) => done.err(),
         Err(payload) => {
             let who = format!("the leader of process `{}` {}", process.name, instance + 1);
@@ -49,7 +52,12 @@ pub(super) fn process_main(shared: &Shared, p: usize, instance: usize) {
     }
 }
 
-fn set_up_and_run(shared: &Shared, process: &Process, thread_slots: &[ThreadSlot]) -> Result<(), Fault> {
+fn set_up_and_run(
+    shared: &Shared,
+    process: &Process,
+    instance: usize,
+    thread_slots: &[ThreadSlot],
+) -> Result<(), Fault> {
     let real = shared.options.engine.real();
     if real {
         shared.note_table(proc::own_table(STANDARD));
@@ -62,7 +70,8 @@ fn set_up_and_run(shared: &Shared, process: &Process, thread_slots: &[ThreadSlot
             )
         })?;
     }
-    let dirs = open_dirs(shared, process, real)?;
+    let views = views_of(shared, process, instance);
+    let dirs = open_dirs(shared, process, instance, real)?;
     let asynchronous = process.threads.iter().any(|t| t.effects.aio.is_some());
     let pool = if asynchronous && shared.options.asynchronous == Asynchronous::Pool {
         let pool = AioPool::start(shared.options.engine)
@@ -82,7 +91,7 @@ fn set_up_and_run(shared: &Shared, process: &Process, thread_slots: &[ThreadSlot
     } else {
         Vec::new()
     };
-    let context = ProcessContext { shared, process, dirs: &dirs, peers: &peers, pool: pool.as_ref() };
+    let context = ProcessContext { shared, process, views: &views, dirs: &dirs, peers: &peers, pool: pool.as_ref() };
     std::thread::scope(|scope| {
         // The leader itself is the first thread.
         for thread_slot in &thread_slots[1..] {
@@ -112,18 +121,34 @@ fn setup(what: String, help: &str) -> Fault {
     Fault::plain(FaultKind::Setup, what, help)
 }
 
+/// The file sets as a process instance sees them: where each has one for itself, its own in the place of the first.
+fn views_of<'a>(shared: &'a Shared, process: &Process, instance: usize) -> Cow<'a, [View]> {
+    let filesets = &shared.plan.filesets;
+    let named: Vec<usize> = process.sets().into_iter().filter(|set| filesets[*set].instance == Some(0)).collect();
+    if named.is_empty() || instance == 0 {
+        return Cow::Borrowed(&shared.views);
+    }
+    let mut views = shared.views.clone();
+    for named in named {
+        views[named] = View { first: named, ..shared.views[shared.plan.set_of(named, instance)].clone() };
+    }
+    Cow::Owned(views)
+}
+
 /// Opens the roots of the sets that the process works on.
-fn open_dirs(shared: &Shared, process: &Process, real: bool) -> Result<Vec<Option<Dirs>>, Fault> {
+fn open_dirs(shared: &Shared, process: &Process, instance: usize, real: bool) -> Result<Vec<Option<Dirs>>, Fault> {
     let mut dirs: Vec<Option<Dirs>> = shared.views.iter().map(|_| None).collect();
     if !real {
         return Ok(dirs);
     }
-    let used = process.sets();
+    let filesets = &shared.plan.filesets;
+    let used: Vec<usize> = process.sets().into_iter().filter(|set| filesets[*set].is_of(instance)).collect();
     let sets: Vec<_> = used.iter().map(|i| Arc::clone(&shared.views[*i].set)).collect();
     let budget = limits::descriptors().saturating_sub(process.thread_descriptors() + RESERVE);
     let opened = Dirs::open_all(&sets, budget).map_err(|e| setup(e.to_string(), &e.help().unwrap_or_default()))?;
     for (i, own) in used.into_iter().zip(opened) {
-        dirs[i] = Some(own);
+        let named = i - filesets[i].instance.unwrap_or(0) as usize;
+        dirs[named] = Some(own);
     }
     Ok(dirs)
 }

@@ -325,18 +325,20 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
     let mut users = vec![0_u64; sets.len()];
     let mut changed = vec![false; sets.len()];
     for (process, thread) in plan.threads() {
-        let threads = process.instances.saturating_mul(thread.instances);
+        let all = process.instances.saturating_mul(thread.instances);
+        // A set of one process instance has no more than that one's.
+        let of = |set: usize| if plan.filesets[set].instance.is_some() { all.min(thread.instances) } else { all };
         for (set, want, kind) in &thread.effects.makes {
             let state = maker(*kind, *want);
-            makers[*set].planned[state] |= threads > 0;
-            makers[*set].live[state].fetch_add(threads, SeqCst);
+            makers[*set].planned[state] |= of(*set) > 0;
+            makers[*set].live[state].fetch_add(of(*set), SeqCst);
             changed[*set] = true;
         }
         for set in &thread.effects.moves {
             changed[*set] = true;
         }
         for set in &thread.effects.sets {
-            users[*set] += u64::from(threads);
+            users[*set] += u64::from(of(*set));
         }
     }
     sets.iter()

@@ -88,12 +88,12 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
     let shared = context.shared;
     let mut done_guard = DoneGuard { shared, thread_slot, ready: false, is_finished: false };
     thread_slot.tid.store(proc::thread_id(), Relaxed);
+    let filesets = &shared.plan.filesets;
+    let makes = context.process.threads[thread_slot.thread].effects.makes.iter();
     let starvation = Starvation {
-        makes: context.process.threads[thread_slot.thread]
-            .effects
-            .makes
-            .iter()
-            .map(|(set, want, kind)| (*set, maker(*kind, *want)))
+        makes: makes
+            .filter(|(set, ..)| filesets[*set].is_of(thread_slot.instance))
+            .map(|(set, want, kind)| (set - filesets[*set].instance.unwrap_or(0) as usize, maker(*kind, *want)))
             .collect(),
     };
     match prepare(context, thread_slot, starvation) {
@@ -117,7 +117,7 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             *thread_slot.stream.lock() = cx.account.stream.take();
             thread_slot.exhausted.store(matches!(end, ThreadEnd::Done), SeqCst);
             report(context, end);
-            cx.files.starvation.leave(&shared.views);
+            cx.files.starvation.leave(context.views);
             if let Some(failure) = cx.close_all().filter(|_| !shared.options.count_errors) {
                 let at = flowop(shared, thread_slot, failure.of.unwrap_or_else(|| cx.current()));
                 shared.fail_at_close(Fault::of(FaultKind::Operation, at, failure));
@@ -248,8 +248,8 @@ fn prepare<'a>(
         events: &shared.events,
         messages: shared.options.messages.as_ref(),
     };
-    let files = ThreadFiles::new(&shared.views, context.dirs, starvation);
-    let slots = Slots::new(effects.max_fd, shared.views.len()).with_parts(firsts(&shared.views));
+    let files = ThreadFiles::new(context.views, context.dirs, starvation);
+    let slots = Slots::new(effects.max_fd, context.views.len()).with_parts(firsts(context.views));
     let stream = shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread))));
     let cx = OpCx::new(env, files, ThreadIo::new(slots, buffer, aio), rng, Account::new(stats, stream));
     Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, shared.spare_cpus))))

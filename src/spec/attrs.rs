@@ -38,6 +38,7 @@ pub const FILESET: &[Attr] = &[
     attr("trusttree", Bool, "false", Both, "with reuse: believe that every file is there in its size"),
     attr("readonly", Bool, "false", Both, "files are opened for reading only"),
     attr("writeonly", Bool, "false", Fsl, "files are opened for writing only"),
+    attr("perinstance", Bool, "false", Ours, "each instance of a process has a set of its own: `name.1`, `name.2`, …"),
     attr("symlinks", Bool, "false", Ours, "its files are symbolic links, for `readlink`"),
     attr(
         "cached",

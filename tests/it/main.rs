@@ -36,6 +36,7 @@ mod formats;
 mod generated;
 mod hangs;
 mod hold;
+mod instances;
 mod interrupt;
 mod laddis;
 mod limits;
