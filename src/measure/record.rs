@@ -11,9 +11,10 @@ use crate::plan::{Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
 use crate::result::{
-    DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, OpenLoop, Repaired, Run, RunState, Straggler,
+    DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, OpenLoop, PhaseResult, Repaired, Run, RunState,
+    Straggler,
 };
-use crate::runtime::{Ended, Fault, FaultKind, Running, Sample, Waited};
+use crate::runtime::{Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
 use crate::spec::Way;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -174,6 +175,7 @@ impl Runner {
                 path: Some(s.path.clone().unwrap_or_else(|| roots(plan, s.flowop))),
             })
             .collect();
+        run.phases = phases(plan, running, waited.tick);
         fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
         // A call that has not come back at all is as late as can be.
         for straggler in &out {
@@ -198,6 +200,25 @@ impl Runner {
     }
 }
 
+/// The phases of a run that has several, as far as they were measured.
+fn phases(plan: &Plan, running: &Running, end: u64) -> Vec<PhaseResult> {
+    if plan.phases().len() < 2 {
+        return Vec::new();
+    }
+    let opened = running.phases().first().and_then(|first| first.began).unwrap_or(0);
+    let seconds = |from: u64, to: u64| running.ns(from, to) as f64 / 1e9;
+    let phase = |ticks: PhaseTicks| PhaseResult {
+        number: u64::from(ticks.number),
+        start_seconds: ticks.began.map(|began| seconds(opened, began)),
+        seconds: ticks.began.map_or(0.0, |began| {
+            let (from, to) = (began.max(running.from()), ticks.ended.unwrap_or(end).min(end));
+            if to > from { seconds(from, to) } else { 0.0 }
+        }),
+        complete: ticks.ended.is_some(),
+    };
+    running.phases().into_iter().map(phase).collect()
+}
+
 fn identity(plan: &Plan, id: usize, line: u64) -> FlowopResult {
     let info = &plan.flowops[id];
     let process = &plan.processes[info.process];
@@ -212,6 +233,7 @@ fn identity(plan: &Plan, id: usize, line: u64) -> FlowopResult {
         writes: info.way == Way::Write,
         line,
         instances: plan.instances(id) as u64,
+        phase: u64::from(process.phase),
         ..build::identity(&process.name, &process.threads[info.thread].name, info.index, &info.name, info.kind)
     }
 }

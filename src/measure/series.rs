@@ -109,7 +109,8 @@ impl Periodic {
 /// Flowops and summary out of snapshots.
 pub(crate) fn fill_figures(run: &mut Run, snapshots: &[Snapshot], seconds: f64, cpu: CpuTime) {
     for (flowop, snapshot) in run.flowops.iter_mut().zip(snapshots) {
-        *flowop = build::flowop(flowop.clone(), snapshot, seconds);
+        let own = run.phases.iter().find(|phase| phase.number == flowop.phase).map(|phase| phase.seconds);
+        *flowop = build::flowop(flowop.clone(), snapshot, own.unwrap_or(seconds));
     }
     run.summary = build::summary(run.flowops.iter().zip(snapshots), seconds, cpu);
 }

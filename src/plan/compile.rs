@@ -132,6 +132,7 @@ pub fn compile(
     nobody_works(definitions, &heads, &mut found);
     let plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
     too_many_threads(definitions, &plan, &mut found);
+    phases_end(definitions, &plan, &mut found);
     if crate::diag::has_errors(&found) {
         if wrong_sets {
             // A set with a mistake in it is there all the same: that it is not found is no mistake of its users.
@@ -211,6 +212,18 @@ fn too_many_threads(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diag
     }
 }
 
+/// A phase ends with its threads: a run that ends with the first of them, or with the first count that is reached, has one phase.
+fn phases_end(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let mut numbers = definitions.processes.iter().filter_map(|def| def.attrs.get("phase"));
+    if let (true, Some(at)) = (plan.phases().len() > 1 && plan.mode != QuitMode::AllDone, numbers.next()) {
+        let message = format!("phases, and the run ends in mode `{}`", plan.mode.name());
+        found.push(
+            Diagnostic::error(Code::Unsupported, at.value.span, message)
+                .help("write `set mode quit alldone`: a phase ends when all of its threads have"),
+        );
+    }
+}
+
 /// Processes without an instance are right, but if there are no others, the run does nothing, and takes its time for it.
 fn nobody_works(definitions: &Definitions, processes: &[Process], found: &mut Vec<Diagnostic>) {
     let Some(first) = definitions.processes.first() else { return };
@@ -251,6 +264,7 @@ fn process(
         name: values.text("name").unwrap_or_default(),
         instances: instances as u32,
         nice: nice.clamp(-40, 40) as i32,
+        phase: u32::try_from(values.int("phase", 1)).unwrap_or(u32::MAX),
         dialect: def.dialect,
         threads: Vec::new(),
     };

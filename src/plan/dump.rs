@@ -96,7 +96,8 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
     }
     for process in &plan.processes {
         let nice = if process.nice == 0 { String::new() } else { format!(", nice {:+}", process.nice) };
-        writeln!(out, "process {} × {}{nice}", process.name, process.instances)?;
+        let phase = if plan.phases().len() > 1 { format!(", phase {}", process.phase) } else { String::new() };
+        writeln!(out, "process {} × {}{nice}{phase}", process.name, process.instances)?;
         for thread in &process.threads {
             let memsize = if thread.memsize > 0 { thread.memsize } else { thread.effects.buffer };
             let pace = thread.pace.map_or(String::new(), |pace| {

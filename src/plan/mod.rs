@@ -82,6 +82,8 @@ pub struct Process {
     pub instances: u32,
     /// Added to their niceness.
     pub nice: i32,
+    /// Its phase: it starts when all threads of the phase before have ended.
+    pub phase: u32,
     /// The dialect of its definition.
     pub dialect: Dialect,
     /// Its threads.
@@ -196,6 +198,15 @@ impl Plan {
             .iter()
             .map(|p| u64::from(p.instances) * p.threads.iter().map(|t| u64::from(t.instances)).sum::<u64>())
             .sum()
+    }
+
+    /// The phases of its processes, in order: one, unless processes wait for others to end.
+    pub fn phases(&self) -> Vec<u32> {
+        let threads = |p: &&Process| p.instances > 0 && !p.threads.is_empty();
+        let mut phases: Vec<u32> = self.processes.iter().filter(threads).map(|p| p.phase).collect();
+        phases.sort_unstable();
+        phases.dedup();
+        phases
     }
 
     /// Process instances in all.

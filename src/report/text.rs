@@ -5,7 +5,7 @@
 use super::Report;
 use super::histogram::Axis;
 use crate::result::warnings;
-use crate::result::{DeviceBytes, Document, FilesetResult, FlowopResult, Latency, Run, Verdict};
+use crate::result::{DeviceBytes, Document, FilesetResult, FlowopResult, Latency, PhaseResult, Run, Verdict};
 use crate::spec::dialect::Dialect;
 use crate::stats::hdr;
 use crate::stats::snapshot::Dist;
@@ -272,6 +272,7 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             format!("{} and {} a second", measured(run.summary.reads_per_s), measured(run.summary.writes_per_s))
         }),
     );
+    add("phases", (!run.phases.is_empty()).then(|| phases(&run.phases)));
     add(
         "implicit opens",
         of_each(&|f| {
@@ -385,6 +386,16 @@ fn advice(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()>
         writeln!(out, "{}\n{}", wrapped(&message, "  "), wrapped(&advice, "          "))?;
     }
     others.try_for_each(|note| writeln!(out, "{}", wrapped(&format!("warning: {}", note.message), "  ")))
+}
+
+/// `1: 0.8 s, 2: 12.3 s, 3 did not begin`.
+fn phases(phases: &[PhaseResult]) -> String {
+    let phase = |p: &PhaseResult| match (p.start_seconds, p.complete) {
+        (None, _) => format!("{} did not begin", p.number),
+        (Some(_), true) => format!("{}: {}", p.number, seconds(p.seconds)),
+        (Some(_), false) => format!("{}: {}, not complete", p.number, seconds(p.seconds)),
+    };
+    phases.iter().map(phase).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -9,13 +9,17 @@ pub mod build;
 pub mod environment;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod digest;
+mod phases;
 #[cfg(test)]
 mod schema_tests;
 pub mod texts;
 pub mod timeline;
 pub mod warnings;
 
+pub use digest::Digest;
 pub use environment::{Environment, RunEnvironment};
+pub use phases::PhaseResult;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -208,6 +212,8 @@ pub struct Run {
     pub quiesced: Option<bool>,
     /// Of a run with intended start times (`rate=`).
     pub open_loop: Option<OpenLoop>,
+    /// The phases, where the script has several. The rates of a flowop are over its own.
+    pub phases: Vec<PhaseResult>,
     /// The whole run in a line.
     pub summary: Summary,
     /// Every flowop of every thread, in order of definition; instances summed.
@@ -225,18 +231,6 @@ pub struct Run {
     pub stragglers: Vec<Straggler>,
     /// What a reader of the numbers should know.
     pub warnings: Vec<Note>,
-}
-
-/// One number for what the threads of a run did: equal for equal operations in equal order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Digest {
-    /// Hash of each thread's first operations, as (flowop, file, offset, size), in hexadecimal.
-    pub value: String,
-    /// How many operations of each thread were to be hashed.
-    pub operations: u64,
-    /// Threads that did fewer: two runs can be compared only if it is 0 in both, or if they did just the same.
-    pub short_threads: u64,
 }
 
 /// What went wrong in a run.
@@ -401,6 +395,8 @@ pub struct FlowopResult {
     pub line: u64,
     /// How many threads ran it.
     pub instances: u64,
+    /// The phase of its process, as the script numbers it: 1, unless the script says otherwise.
+    pub phase: u64,
     /// Operations that ended inside the measured time.
     pub ops: u64,
     /// Those a second.

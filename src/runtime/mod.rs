@@ -10,12 +10,14 @@
 mod guard;
 mod hang;
 mod pace;
+mod phases;
 mod process;
 mod running;
 mod shared;
 mod worker;
 
 pub use pace::ArrivalProgress;
+pub use phases::PhaseTicks;
 pub use running::{Ended, Running, Sample, StuckThread, ThreadStream, Tick, Waited};
 pub use shared::{Fault, FaultKind};
 

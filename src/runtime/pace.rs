@@ -128,9 +128,9 @@ impl Timetable {
         table
     }
 
-    /// The gate has opened.
-    pub(super) fn go(&mut self, cx: &OpCx<'_>, arrivals: &Arrivals) {
-        self.start = cx.env.gate.opened();
+    /// The thread starts; its phase began at that tick, or the gate opened.
+    pub(super) fn go(&mut self, cx: &OpCx<'_>, began: u64, arrivals: &Arrivals) {
+        self.start = began;
         arrivals.first.store(self.next_tick(cx.env.clock), Relaxed);
         arrivals.next.store(self.next_tick(cx.env.clock), Relaxed);
     }

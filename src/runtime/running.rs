@@ -3,6 +3,7 @@
 use super::guard;
 use super::hang::Signs;
 use super::pace::{self, ArrivalProgress};
+use super::phases::PhaseTicks;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
 use crate::exec::trace::Stream;
 use crate::os::{blocked, proc, schedule, signals};
@@ -242,6 +243,11 @@ impl Running {
         }
     }
 
+    /// When each phase was.
+    pub fn phases(&self) -> Vec<PhaseTicks> {
+        self.shared.phases.ticks(self.shared.gate.opened())
+    }
+
     /// For how long, at least, the program was stopped since the gate opened.
     pub fn stopped(&self) -> Duration {
         Duration::from_nanos(self.stopped_ns.load(Relaxed))
@@ -298,7 +304,7 @@ impl Running {
             .shared
             .thread_slots
             .iter()
-            .filter(|s| !s.done.load(SeqCst))
+            .filter(|s| !s.done.load(SeqCst) && self.shared.phases.has_begun(s.process))
             .map(|s| self.shared.plan.processes[s.process].threads[s.thread].first + s.at.load(Relaxed) as usize);
         let first = left.next()?;
         let waits = |flowop: usize| self.shared.plan.flowops[flowop].class == crate::spec::Class::Sync;

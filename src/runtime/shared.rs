@@ -2,6 +2,7 @@
 
 use super::Options;
 use super::pace::Arrivals;
+use super::phases::Phases;
 use crate::disk::Fileset;
 use crate::exec::trace::Stream;
 use crate::exec::{Makers, OpFailure, View, maker};
@@ -136,6 +137,7 @@ pub(super) struct Shared {
     pub(super) semaphores: Vec<Vec<Arc<SemPair>>>,
     pub(super) latches: Vec<Vec<Arc<Latch>>>,
     pub(super) thread_slots: Vec<ThreadSlot>,
+    pub(super) phases: Phases,
     /// There are more processors than threads. Decided before any thread is bound to one, and sees no other.
     pub(super) spare_cpus: bool,
     /// The processors that threads are bound to, in turn; none if they are not. Looked up before any thread is bound to one.
@@ -176,6 +178,7 @@ impl Shared {
         }
         let (thread_slots, first_thread_slot) = thread_slots(&plan)?;
         Ok(Self {
+            phases: Phases::new(&plan),
             views: views(&plan, sets),
             events: EventPool::new(plan.event_rate),
             clock: Clock::get(),
@@ -220,6 +223,7 @@ impl Shared {
             pair.high.close();
         });
         self.latches.iter().flatten().for_each(|latch| latch.close());
+        self.phases.close();
         self.views.iter().for_each(|view| view.set.state.wake_all());
     }
 

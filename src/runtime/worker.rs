@@ -98,11 +98,13 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
     };
     match prepare(context, thread_slot, starvation) {
         Ok((mut cx, mut steps, mut table)) => {
-            let open = shared.gate.arrive();
+            let arrived = shared.gate.arrive();
             done_guard.ready = true;
+            let began = if arrived { wait_for_phase(&cx, context, thread_slot) } else { None };
+            let open = began.is_some();
             cx.go();
-            if let Some(table) = &mut table {
-                table.go(&cx, &thread_slot.arrivals);
+            if let (Some(table), Some(began)) = (&mut table, began) {
+                table.go(&cx, began, &thread_slot.arrivals);
             }
             let mut end =
                 if open { iterate(&mut steps, &mut cx, table.as_mut(), thread_slot, shared) } else { ThreadEnd::Over };
@@ -134,6 +136,18 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
 }
 
 /// A thread that the controller counts on: whatever becomes of it, even a panic, it has come to the gate and it is done.
+/// Waits for the phase of the thread's process: when it began. As long as it waits it makes no files that others could wait for.
+fn wait_for_phase(cx: &OpCx<'_>, context: &ProcessContext<'_>, thread_slot: &ThreadSlot) -> Option<u64> {
+    let (phases, process) = (&context.shared.phases, thread_slot.process);
+    if phases.is_first(process) {
+        return Some(cx.env.gate.opened());
+    }
+    cx.files.starvation.leave(context.views);
+    let began = phases.wait(process);
+    cx.files.starvation.enter(context.views);
+    began.ok()
+}
+
 struct DoneGuard<'a> {
     shared: &'a Shared,
     thread_slot: &'a ThreadSlot,
@@ -145,6 +159,11 @@ impl DoneGuard<'_> {
     /// The thread has come back from its last call.
     fn finish(&mut self) {
         if !std::mem::replace(&mut self.is_finished, true) && !self.thread_slot.done.swap(true, SeqCst) {
+            let now = self.shared.clock.raw();
+            // What ends with the run begins nothing.
+            if now <= self.shared.gate.deadline() {
+                self.shared.phases.leave(self.thread_slot.process, now);
+            }
             self.shared.notify(|news| news.done += 1);
         }
     }

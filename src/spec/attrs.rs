@@ -65,6 +65,7 @@ pub const PROCESS: &[Attr] = &[
     attr("name", Name, "", Both, "what results call it"),
     drawn("instances", Int, "1", Both, "how many processes; 0: none"),
     drawn("nice", Int, "0", Both, "added to the niceness"),
+    attr("phase", Int, "1", Ours, "processes of a phase start when all threads of the phase before have ended"),
 ];
 
 /// Of `thread`.

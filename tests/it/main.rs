@@ -49,6 +49,7 @@ mod outputs;
 mod ownership;
 mod panics;
 mod paths;
+mod phases;
 mod promises;
 mod rates;
 mod repl;
