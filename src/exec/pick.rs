@@ -229,7 +229,7 @@ impl OpCx<'_> {
                     Look::Busy => busy = true,
                     Look::Lacks(want) => {
                         let state = maker(kind, want);
-                        hope |= views[part].makers.planned[state];
+                        hope |= views[part].planned[state];
                         live |= views[part].makers.live[state].load(SeqCst) > 0;
                         lacking = (part, want);
                     }

@@ -14,6 +14,8 @@ pub struct View {
     pub set: Arc<Fileset>,
     /// The live threads that bring about each state and are not starved themselves.
     pub makers: Arc<Makers>,
+    /// Whether the plan has a maker of existing files, absent files, existing and absent leaf directories in the process's phase.
+    pub planned: [bool; 4],
     /// Where the first part of its set is: the set itself, unless that lies in several directories.
     pub first: usize,
     /// How many parts the set has, if this is the first of them; else 1.
@@ -23,8 +25,6 @@ pub struct View {
 /// Who can end a wait for a file of one set.
 #[derive(Debug, Default)]
 pub struct Makers {
-    /// Whether the plan has a maker of existing files, absent files, existing and absent leaf directories.
-    pub planned: [bool; 4],
     /// How many such threads live and are not starved.
     pub live: [AtomicU32; 4],
 }

@@ -125,12 +125,19 @@ fn setup(what: String, help: &str) -> Fault {
 fn views_of<'a>(shared: &'a Shared, process: &Process, instance: usize) -> Cow<'a, [View]> {
     let filesets = &shared.plan.filesets;
     let named: Vec<usize> = process.sets().into_iter().filter(|set| filesets[*set].instance == Some(0)).collect();
-    if named.is_empty() || instance == 0 {
+    let one_phase = shared.plan.phases().len() < 2;
+    if one_phase && (named.is_empty() || instance == 0) {
         return Cow::Borrowed(&shared.views);
     }
     let mut views = shared.views.clone();
+    if !one_phase {
+        // Who makes files in another phase makes none now.
+        let planned = shared::planned(&shared.plan, Some(process.phase));
+        views.iter_mut().zip(planned).for_each(|(view, planned)| view.planned = planned);
+    }
     for named in named {
-        views[named] = View { first: named, ..shared.views[shared.plan.set_of(named, instance)].clone() };
+        let planned = views[shared.plan.set_of(named, instance)].planned;
+        views[named] = View { first: named, planned, ..shared.views[shared.plan.set_of(named, instance)].clone() };
     }
     Cow::Owned(views)
 }

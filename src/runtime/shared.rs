@@ -325,7 +325,8 @@ fn thread_slots(plan: &Plan) -> Result<(Vec<ThreadSlot>, Vec<usize>), Fault> {
 
 /// The file sets with the threads that make and remove their files.
 fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
-    let mut makers: Vec<Makers> = sets.iter().map(|_| Makers::default()).collect();
+    let planned = planned(plan, None);
+    let makers: Vec<Makers> = sets.iter().map(|_| Makers::default()).collect();
     let mut users = vec![0_u64; sets.len()];
     let mut changed = vec![false; sets.len()];
     for (process, thread) in plan.threads() {
@@ -334,7 +335,6 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
         let of = |set: usize| if plan.filesets[set].instance.is_some() { all.min(thread.instances) } else { all };
         for (set, want, kind) in &thread.effects.makes {
             let state = maker(*kind, *want);
-            makers[*set].planned[state] |= of(*set) > 0;
             makers[*set].live[state].fetch_add(of(*set), SeqCst);
             changed[*set] = true;
         }
@@ -358,7 +358,18 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
             }
             let first = i - set.spec.part as usize;
             let parts = if first == i { plan::parts_of(&plan.filesets, i).len() } else { 1 };
-            View { set: Arc::clone(set), makers: Arc::new(makers), first, parts }
+            View { set: Arc::clone(set), makers: Arc::new(makers), planned: planned[i], first, parts }
         })
         .collect()
+}
+
+/// Of each file set, the states that threads of a phase, or of any, bring about.
+pub(super) fn planned(plan: &Plan, phase: Option<u32>) -> Vec<[bool; 4]> {
+    let mut planned = vec![[false; 4]; plan.filesets.len()];
+    let own =
+        plan.threads().filter(|(process, _)| process.instances > 0 && phase.is_none_or(|own| own == process.phase));
+    for (set, want, kind) in own.flat_map(|(_, thread)| &thread.effects.makes) {
+        planned[*set][maker(*kind, *want)] = true;
+    }
+    planned
 }
