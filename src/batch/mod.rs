@@ -13,6 +13,7 @@ use crate::report::{index, json};
 use crate::result::{Document, Run};
 use crate::session::{Front, Session, Settings, Status, library};
 use crate::source::SourceMap;
+use crate::spec::predefined::predefined_names;
 use profile::{Config, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -177,7 +178,7 @@ fn jobs<'a>(
                 if elsewhere {
                     map.hide(file);
                 }
-                let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+                let known = Known { variables: predefined_names().collect(), ..Known::default() };
                 let (model, problems) = model::check(map, file, &table, settings.dialect, &known);
                 if has_errors(&problems) {
                     if elsewhere {

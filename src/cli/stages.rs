@@ -13,6 +13,7 @@ use crate::plan;
 use crate::session::{Session, Status, library};
 use crate::source::SourceMap;
 use crate::spec::Dialect;
+use crate::spec::predefined::predefined_names;
 use crate::syntax;
 use crate::util::printable;
 use rustix::fs::OFlags;
@@ -39,7 +40,7 @@ pub(super) fn check(scripts: &[String], dump: Option<DumpStage>, dialect: Option
             None => {}
         }
         // `$dir` is predefined.
-        let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+        let known = Known { variables: predefined_names().collect(), ..Known::default() };
         let (model, mut problems) = model::check(&map, file, &table, dialect, &known);
         if !has_errors(&problems) {
             problems.extend(values(&model, &mut map, &found));

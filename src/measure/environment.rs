@@ -4,6 +4,7 @@ use crate::os::device;
 use crate::os::{self, limits};
 use crate::result::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use crate::result::{Environment, RunEnvironment};
+use crate::spec::predefined::{self, Predefined};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,6 +62,16 @@ fn settings() -> BTreeMap<String, serde_json::Value> {
         .iter()
         .filter_map(|(name, file)| Some(((*name).to_owned(), fs::read_to_string(file).ok()?.trim().into())))
         .collect()
+}
+
+/// The values of the predefined variables that are about the machine, as they are now.
+pub(crate) fn predefined() -> [(Predefined, u64); 3] {
+    let (memory, free) = limits::memory();
+    [
+        (predefined::MEMORY, memory),
+        (predefined::FREE_MEMORY, free),
+        (predefined::PROCESSORS, limits::processors() as u64),
+    ]
 }
 
 /// The name of this machine.

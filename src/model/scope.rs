@@ -78,6 +78,8 @@ pub struct Scope {
     next: u64,
     /// `${rate}`, `${stats.iocount}` and the like.
     internal: BTreeMap<String, String>,
+    /// Numbers that a variable has as long as nothing sets it.
+    predefined: BTreeMap<String, i64>,
     /// What variables are worth.
     values: RefCell<ScopeValues>,
     /// Variables of the environment that were read, with their values.
@@ -157,6 +159,21 @@ impl Scope {
         self.internal.insert(name.to_owned(), value);
     }
 
+    /// Gives a variable a number that it has as long as nothing sets it.
+    pub fn predefine(&mut self, name: &str, value: u64) {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        if self.predefined.insert(name.to_owned(), value) != Some(value) {
+            self.values.get_mut().forget(name);
+        }
+    }
+
+    /// The predefined variables that were read, which nothing has set.
+    pub fn predefined_read(&self) -> Vec<String> {
+        let values = self.values.borrow();
+        let is_read = |name: &String| values.known.keys().any(|variable| variable.name == *name);
+        self.predefined.keys().filter(|name| self.binding(name).is_none() && is_read(name)).cloned().collect()
+    }
+
     /// What a variable is worth, by its plain name.
     pub fn value(&self, name: &str) -> Option<Result<ModelValue, Diagnostic>> {
         self.value_of(&Variable { form: VariableForm::Plain, name: name.to_owned(), field: None })
@@ -229,11 +246,14 @@ impl Scope {
 
     /// The expression of a variable, its field aside.
     fn expression(&self, variable: &Variable) -> Option<Cow<'_, Spanned<Expr>>> {
-        let plain = || self.binding(&variable.name).map(|b| Cow::Borrowed(&b.value));
+        let number = |n: &i64| Cow::Owned(Spanned::new(Expr::Int(*n), Span::default()));
+        let predefined = || self.predefined.get(&variable.name).map(number);
+        let bound = || self.binding(&variable.name).map(|b| Cow::Borrowed(&b.value));
+        let plain = || bound().or_else(predefined);
         let text = |s: String| Cow::Owned(Spanned::new(Expr::Text(vec![TextPart::Text(s)]), Span::default()));
         match variable.form {
             VariableForm::Plain => plain(),
-            VariableForm::Paren => plain().or_else(|| self.read_environment(&variable.name).map(text)),
+            VariableForm::Paren => bound().or_else(|| self.read_environment(&variable.name).map(text)),
             VariableForm::Brace => self.internal.get(&variable.name).cloned().map(text).or_else(plain),
         }
     }

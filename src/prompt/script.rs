@@ -6,6 +6,7 @@ use crate::model::{self, Expr, Known, RandomCall, SetBy};
 use crate::session::{Front, Session, Settings, Status};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::Dialect;
+use crate::spec::predefined::predefined_names;
 use crate::syntax::ast::Operator;
 use crate::syntax::{self, Token};
 use std::fmt::Write as _;
@@ -124,7 +125,7 @@ fn laid_out(text: &str) -> String {
 fn mistakes(text: &str) -> Vec<usize> {
     let mut session = Session::new(Settings::default(), Arc::default());
     let file = session.map.add("saved script", text);
-    let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+    let known = Known { variables: predefined_names().collect(), ..Known::default() };
     let (model, mut found) = model::check(&session.map, file, &session.table, None, &known);
     if !diag::has_errors(&found) {
         found.extend(session.check_values(&model, ""));

@@ -23,6 +23,7 @@ use crate::measure::{FIGURES, Runner, Watch};
 use crate::model::{self, Command, CommandKind, Expr, Known, Scope, SetBy, TextPart};
 use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::source::{FileId, SourceMap, Span, Spanned};
+use crate::spec::predefined::{self, predefined_names};
 use crate::spec::{Dialect, SpecTable};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -69,13 +70,21 @@ pub struct Session {
     doubts: Vec<Diagnostic>,
 }
 
+/// What scripts may know of the machine, as it is now.
+fn set_machine(scope: &mut Scope) {
+    for (variable, value) in crate::measure::predefined() {
+        scope.predefine(variable.name, value);
+    }
+}
+
 impl Session {
     /// A session with nothing in it. `interrupt` is raised by signals.
     pub fn new(settings: Settings, interrupt: Arc<AtomicUsize>) -> Self {
         let mut scope = Scope::default();
         let fresh = Expr::Text(vec![TextPart::Text(FRESH.to_owned())]);
         // A literal can't fail to be set.
-        let _ = scope.set("dir", Spanned::new(fresh, Span::default()), SetBy::Default);
+        let _ = scope.set(predefined::DIR.name, Spanned::new(fresh, Span::default()), SetBy::Default);
+        set_machine(&mut scope);
         scope.set_internal("hostname", crate::measure::hostname());
         // Before anything is measured, all is 0.
         scope.set_internal("rate", "0".to_owned());
@@ -156,7 +165,7 @@ impl Session {
     /// What is known before a text is checked.
     pub fn known(&self, open: bool) -> Known {
         let mut known = Known {
-            variables: self.scope.bindings().map(|b| b.name.clone()).collect(),
+            variables: self.scope.bindings().map(|b| b.name.clone()).chain(predefined_names()).collect(),
             composites: self.definitions.composites.iter().map(|c| c.name.node.clone()).collect(),
             open,
             ..Known::default()
@@ -272,6 +281,7 @@ impl Session {
             }
         };
         self.scope.renew_budget();
+        set_machine(&mut self.scope);
         let options = plan::CompileOptions { mode: self.options.mode, event_rate };
         match plan::compile(&self.definitions, &self.scope, &self.table, options) {
             Ok((plan, warnings)) => {

@@ -109,6 +109,11 @@ impl Session {
                 variables.insert(binding.name.clone(), as_json(&value));
             }
         }
+        for name in self.scope.predefined_read() {
+            if let Some(Ok(value)) = self.scope.value(&name) {
+                variables.insert(name, as_json(&value));
+            }
+        }
         // Numbers that are made of it too.
         for name in self.scope.made_of_environment().into_iter().filter(|_| !self.runner.settings.record_env) {
             variables.entry(name).and_modify(|value| *value = ENVIRONMENT.into());

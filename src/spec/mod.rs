@@ -7,6 +7,7 @@
 pub mod attrs;
 pub mod commands;
 pub mod dialect;
+pub mod predefined;
 pub mod words;
 
 pub use dialect::Dialect;

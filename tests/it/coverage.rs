@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 use wml::flowop;
 use wml::random::DISTRIBUTIONS;
+use wml::spec::predefined::PREDEFINED;
 use wml::spec::{Attr, attrs, commands::COMMANDS};
 
 /// All words by their kind, as the first line of a case names them.
@@ -23,6 +24,7 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("composite", "attributes of composite flowops", names(attrs::COMPOSITE)),
         ("randvar", "attributes of `randvar`", names(attrs::RANDVAR)),
         ("cvar", "attributes of `cvar`", names(attrs::CVAR)),
+        ("variable", "predefined variables", PREDEFINED.iter().map(|v| v.name).collect()),
         ("distribution", "distributions", DISTRIBUTIONS.iter().map(|d| d.name).collect()),
     ]
 }
@@ -33,6 +35,7 @@ fn uses(kind: &str, name: &str, body: &str) -> bool {
     match kind {
         "command" => squeezed.contains(name),
         "flowop" => squeezed.contains(&format!("flowop {name} name=")),
+        "variable" => squeezed.contains(&format!("${name}")),
         "distribution" => squeezed.contains(&format!("type={name}")),
         _ => {
             let word = |c: char| c.is_alphanumeric() || c == '_';

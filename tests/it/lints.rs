@@ -11,7 +11,7 @@ use wml::source::SourceMap;
 pub(crate) fn check(name: &str, text: &str) -> String {
     let mut map = SourceMap::new();
     let file = map.add(name, text);
-    let known = Known { variables: vec!["dir".to_owned()], ..Known::default() };
+    let known = Known { variables: wml::spec::predefined::predefined_names().collect(), ..Known::default() };
     let (model, mut found) = model::check(&map, file, &wml::flowop::spec_table(), None, &known);
     if !diag::has_errors(&found) {
         let mut session = Session::new(Settings::default(), Arc::default());

@@ -10,6 +10,7 @@ use wml::flowop;
 use wml::model::lint;
 use wml::random::{DISTRIBUTIONS, UsableIn};
 use wml::session::library::{PERSONALITIES, about};
+use wml::spec::predefined::PREDEFINED;
 use wml::spec::{Attr, Kind, attrs, commands::COMMANDS};
 
 const START: &str = "<!-- generated: ";
@@ -101,6 +102,10 @@ fn generated(part: &str) -> String {
             &["Command", "From", "What it does"],
             COMMANDS.iter().map(|c| vec![code(c.form), c.origin.label().to_owned(), c.doc.to_owned()]),
         ),
+        "predefined" => table(
+            &["Variable", "What it is"],
+            PREDEFINED.iter().map(|v| vec![format!("`${}`", v.name), v.doc.to_owned()]),
+        ),
         "randvar" => attributes(attrs::RANDVAR),
         "cvar" => attributes(attrs::CVAR),
         "distributions" => distributions(),
@@ -142,7 +147,7 @@ fn the_tables_of_the_manual_are_those_of_the_program() {
         parts += 1;
     }
     fresh.push_str(rest);
-    assert_eq!(parts, 11, "the manual has lost a table");
+    assert_eq!(parts, 12, "the manual has lost a table");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(page(), fresh).unwrap();
     } else {
