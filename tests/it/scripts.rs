@@ -81,7 +81,11 @@ impl Script {
     /// The variables that it sets to plain numbers, with their texts.
     pub(crate) fn numbers(&self) -> Vec<(&str, &str)> {
         let sets = self.text.lines().filter_map(|line| line.strip_prefix("set $")?.split_once('='));
-        sets.map(|(name, value)| (name.trim(), value.trim())).filter(|(_, value)| bytes(value).is_some()).collect()
+        // A part of the memory is larger than any bound here.
+        let known = |value: &str| value.starts_with("$memory") || value.starts_with("$freememory");
+        sets.map(|(name, value)| (name.trim(), if known(value.trim()) { "1t" } else { value.trim() }))
+            .filter(|(_, value)| bytes(value).is_some())
+            .collect()
     }
 
     /// Values that make its files small and leave its threads as they are.
@@ -228,5 +232,6 @@ fn small_values_are_below_the_defaults_and_known_to_the_script() {
     let fileserver = personality("fileserver");
     assert_eq!(fileserver.small(), [("nfiles", "1000"), ("filesize", "16k")]);
     assert_eq!(fileserver.single(), [("nthreads", "1")]);
+    assert_eq!(personality("unit08").small(), [("filesize", "8m")]);
     assert_eq!(personality("laddis_1t").small(), [("fraction", "1000")]);
 }
