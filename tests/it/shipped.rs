@@ -38,6 +38,26 @@ fn all_have_a_plan_that_stays_the_same() {
     });
 }
 
+/// The page about sources leaves no personality out, and names none that there is not.
+#[test]
+fn the_page_of_sources_has_all_of_them_once() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md")).unwrap();
+    // The list of a family: lines of nothing but names.
+    let lists =
+        page.lines().filter(|line| line.starts_with('`') && line.split(',').all(|n| n.trim().is_empty() || is_name(n)));
+    let mut listed: Vec<&str> = lists.flat_map(|line| line.split(',')).map(|n| n.trim().trim_matches('`')).collect();
+    listed.retain(|name| !name.is_empty());
+    listed.sort_unstable();
+    let mut all: Vec<String> = personalities().iter().map(|script| script.name.clone()).collect();
+    all.sort();
+    assert_eq!(listed, all);
+}
+
+fn is_name(text: &str) -> bool {
+    let name = text.trim().strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+    name.is_some_and(|name| !name.contains(['`', ' ', '=']))
+}
+
 /// I/O flowops that do nothing in two seconds, each with the reason: by script and flowop, `*` for all of a script's.
 const NOT_REACHED: &[(&str, &str, &str)] = &[];
 
