@@ -70,13 +70,6 @@ pub struct Session {
     doubts: Vec<Diagnostic>,
 }
 
-/// What scripts may know of the machine, as it is now.
-fn set_machine(scope: &mut Scope) {
-    for (variable, value) in crate::measure::predefined() {
-        scope.predefine(variable.name, value);
-    }
-}
-
 impl Session {
     /// A session with nothing in it. `interrupt` is raised by signals.
     pub fn new(settings: Settings, interrupt: Arc<AtomicUsize>) -> Self {
@@ -84,7 +77,10 @@ impl Session {
         let fresh = Expr::Text(vec![TextPart::Text(FRESH.to_owned())]);
         // A literal can't fail to be set.
         let _ = scope.set(predefined::DIR.name, Spanned::new(fresh, Span::default()), SetBy::Default);
-        set_machine(&mut scope);
+        // Once: a size made of them is the same for `create files`, for the run after it, and for the next one.
+        for (variable, value) in crate::measure::predefined() {
+            scope.predefine(variable.name, value);
+        }
         scope.set_internal("hostname", crate::measure::hostname());
         // Before anything is measured, all is 0.
         scope.set_internal("rate", "0".to_owned());
@@ -281,7 +277,6 @@ impl Session {
             }
         };
         self.scope.renew_budget();
-        set_machine(&mut self.scope);
         let options = plan::CompileOptions { mode: self.options.mode, event_rate };
         match plan::compile(&self.definitions, &self.scope, &self.table, options) {
             Ok((plan, warnings)) => {

@@ -19,7 +19,7 @@ pub const MEMORY: Predefined =
 /// Bytes of free memory.
 pub const FREE_MEMORY: Predefined = Predefined {
     name: "freememory",
-    doc: "bytes of that memory that are free or hold what can be dropped, before each run",
+    doc: "bytes of that memory that are free or hold what can be dropped, when the program starts",
 };
 
 /// Processors.
