@@ -65,3 +65,34 @@ fn a_run_that_is_over_begins_no_phase() {
     assert!(phases[1].1.is_some() && phases[2].1.is_none(), "{phases:?}");
     assert_eq!(flowop(&run, "delete")["ops"], 0);
 }
+
+/// The script with a second phase of these flowops, whose run ends with that status.
+fn second_phase_of(flowop: &str, status: i32) -> (Value, String) {
+    let script = format!(
+        "# dialect: fsl\nset mode quit alldone\ndefine file name=f,path=$dir,size=64k,prealloc\n\
+         define process name=a {{ thread name=t {{\nflowop read name=r,filename=f,iosize=4k,iters=10\n\
+         flowop finishoncount name=end,value=1 }} }}\n\
+         define process name=b,phase=2 {{ thread name=t {{\nflowop {flowop} }} }}\n\
+         define process name=c,phase=3 {{ thread name=t {{\nflowop read name=late,filename=f,iosize=4k,iters=10\n\
+         flowop finishoncount name=end,value=1 }} }}\n"
+    );
+    let output = Wml::new().idle().file("x.wml", &script).args(["x.wml"]).result().run().exits(status);
+    (output.only_run(), output.stderr)
+}
+
+#[test]
+fn what_fails_in_a_later_phase_fails_the_run() {
+    let (run, said) = second_phase_of("closefile name=bad,fd=5", 1);
+    assert_eq!(run["state"], "failed", "{said}");
+    assert!(said.contains("b/t/bad"), "{said}");
+    assert_eq!(phases(&run).iter().map(|p| p.3).collect::<Vec<_>>(), [true, false, false]);
+    assert_eq!(flowop(&run, "late")["ops"], 0);
+}
+
+#[test]
+fn threads_that_wait_for_one_another_in_a_later_phase_are_stuck() {
+    let (run, said) = second_phase_of("semblock name=never,value=1", 1);
+    assert_eq!(run["state"], "stuck", "{said}");
+    assert!(said.contains("b/t/never"), "{said}");
+    assert_eq!(flowop(&run, "r")["ops"], 10);
+}
