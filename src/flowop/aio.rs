@@ -14,19 +14,7 @@ use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::sync::Arc;
 
-const IO: &[&str] = &[
-    "filesetname",
-    "fd",
-    "iosize",
-    "random",
-    "shuffle",
-    "workingset",
-    "opennext",
-    "indexed",
-    "directio",
-    "dsync",
-    "iodepth",
-];
+const IO: &[&str] = placed!("directio", "dsync", "iodepth");
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     FlowopEntry {

@@ -18,20 +18,7 @@ use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::ops::Range;
 use std::sync::Arc;
 
-const USES: &[&str] = &[
-    "filesetname",
-    "fd",
-    "iosize",
-    "random",
-    "shuffle",
-    "workingset",
-    "opennext",
-    "indexed",
-    "align",
-    "stride",
-    "backward",
-    "reoffset",
-];
+const USES: &[&str] = placed!("align", "stride", "backward", "reoffset");
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     FlowopEntry {

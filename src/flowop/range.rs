@@ -18,8 +18,7 @@ use std::time::Duration;
 /// The attributes of all flowops here, and those that a few have besides.
 macro_rules! uses {
     ($($own:literal),*) => {
-        &["filesetname", "fd", "iosize", "random", "shuffle", "workingset", "opennext", "indexed", "align", "stride",
-          "backward", "reoffset", $($own),*]
+        placed!("align", "stride", "backward", "reoffset" $(, $own)*)
     };
 }
 

@@ -22,16 +22,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "write",
             class: Class::Io,
             way: Way::Write,
-            uses: &[
-                "filesetname",
-                "fd",
-                "iosize",
-                "random",
-                "shuffle",
+            uses: placed!(
                 "partial",
-                "workingset",
-                "opennext",
-                "indexed",
                 "directio",
                 "dsync",
                 "wrap",
@@ -39,8 +31,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
                 "stride",
                 "backward",
                 "reoffset",
-                "fsyncevery",
-            ],
+                "fsyncevery"
+            ),
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "one write; a sequential writer makes its file longer and longer, unless `wrap=` bounds it",
