@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop};
 use crate::fileset::{Name, Want};
-use crate::os::{Errno, Fd};
+use crate::os::{Errno, Fd, errno_name};
 use crate::random;
 use rustix::fs::OFlags;
 use std::ffi::CStr;
@@ -36,11 +36,16 @@ pub(super) enum NamedCall {
 
 impl NamedCall {
     /// The error that it can be made to give.
-    fn error(self) -> ExpectedErrno {
+    fn error(self) -> Errno {
         match self {
-            Self::Create | Self::MakeDir => ExpectedErrno::Exists,
-            _ => ExpectedErrno::Missing,
+            Self::Create | Self::MakeDir => Errno::EXIST,
+            _ => Errno::NOENT,
         }
+    }
+
+    /// The name of that error, as a script gives it.
+    fn error_name(self) -> String {
+        errno_name(self.error().raw_os_error())
     }
 
     fn make(self, engine: &dyn Engine, dir: Fd, name: &CStr) -> Result<(), Errno> {
@@ -55,29 +60,6 @@ impl NamedCall {
             Self::ReadLink => engine.read_link(dir, name, &mut [0; 256]).map(drop),
             Self::Unlink => engine.unlink(dir, name),
             Self::MakeDir => engine.mkdir(dir, name),
-        }
-    }
-}
-
-/// The errors that a script can expect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ExpectedErrno {
-    Missing,
-    Exists,
-}
-
-impl ExpectedErrno {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Missing => "ENOENT",
-            Self::Exists => "EEXIST",
-        }
-    }
-
-    fn errno(self) -> Errno {
-        match self {
-            Self::Missing => Errno::NOENT,
-            Self::Exists => Errno::EXIST,
         }
     }
 }
@@ -100,18 +82,17 @@ pub(super) struct ExpectedError {
 impl ExpectedError {
     /// The operation of a flowop with `missing` or `expect`.
     pub(super) fn of(args: &Args<'_>, call: NamedCall) -> Result<Option<Arc<dyn Op>>, Diagnostic> {
-        let possible = call.error();
         // A name that is asked for and not looked at first must not be one that the call would change.
-        let harmless = possible == ExpectedErrno::Missing && call != NamedCall::Unlink;
+        let harmless = call.error() == Errno::NOENT && call != NamedCall::Unlink;
         let missing = harmless && args.flag("missing")?;
         let expected = args.text("expect").filter(|text| !text.is_empty());
         if !missing && expected.is_none() {
             return Ok(None);
         }
-        if let Some(text) = expected.filter(|text| *text != possible.name()) {
+        if let Some(text) = expected.filter(|text| *text != call.error_name()) {
             let message = format!("a `{}` can't expect `{text}`", args.spec.name);
             return Err(Diagnostic::error(Code::OutOfRange, args.at("expect"), message)
-                .help(format!("write `expect={}`", possible.name())));
+                .help(format!("write `expect={}`", call.error_name())));
         }
         let set = args.need_fileset()?;
         let pick = PickRule::new(args, Some(&set), false, false)?;
@@ -148,24 +129,24 @@ impl ExpectedError {
 
     /// Makes the call, which the error ends well.
     fn answer(&self, cx: &mut OpCx<'_>, file: Option<FileRef>, dir: Fd, name: &CStr) -> Result<(), Stop> {
-        let (engine, expected) = (cx.env.engine, self.call.error());
+        let engine = cx.env.engine;
         cx.begin();
         match self.call.make(engine, dir, name) {
-            Err(errno) if errno == expected.errno() => cx.end(0),
+            Err(errno) if errno == self.call.error() => cx.end(0),
             // Without files there is no such answer.
             Ok(()) if !engine.real() => cx.end(0),
             Ok(()) => {
-                let what = format!("the call succeeded, and {} was expected", expected.name());
+                let what = format!("the call succeeded, and {} was expected", self.call.error_name());
                 Err(cx.misuse(what, "something else works in the directory of the file set"))
             }
-            Err(errno) => Err(cx.failed(&format!("{} was expected", expected.name()), errno, file)),
+            Err(errno) => Err(cx.failed(&format!("{} was expected", self.call.error_name()), errno, file)),
         }
     }
 }
 
 impl Stateless for ExpectedError {
     fn describe(&self) -> String {
-        let what = if self.missing { " missing".to_owned() } else { format!(" expect={}", self.call.error().name()) };
+        let what = if self.missing { " missing".to_owned() } else { format!(" expect={}", self.call.error_name()) };
         format!(" {}{}{what}", self.set_name, self.pick.describe())
     }
 
@@ -186,7 +167,7 @@ impl Stateless for ExpectedError {
             let (_, dir, name) = self.directory(cx)?;
             return self.answer(cx, None, dir, name.as_c());
         }
-        let want = if self.call.error() == ExpectedErrno::Missing { Want::Absent } else { Want::Existing };
+        let want = if self.call.error() == Errno::NOENT { Want::Absent } else { Want::Existing };
         let by = self.pick.by(&mut cx.rng);
         let file = cx.pick(self.set, want, by, true)?;
         let done = match cx.locate(file) {
