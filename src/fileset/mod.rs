@@ -122,9 +122,4 @@ impl FilesetSpec {
             Some(instance) => Cow::Owned(format!("{}.{}", self.name, u64::from(instance) + 1)),
         }
     }
-
-    /// Whether that process instance, counted from 0, works on it.
-    pub fn is_of(&self, instance: usize) -> bool {
-        self.instance.is_none_or(|own| own as usize == instance)
-    }
 }

@@ -115,6 +115,7 @@ fn resident(sets: &[Arc<Fileset>], seed: u64, held: bool) -> Option<Vec<Option<R
 
 /// Bytes that the flowops of a set moved.
 fn asked(flowops: &[result::FlowopResult], plan: &Plan, set: usize) -> DeviceBytes {
+    let set = plan.named(set);
     let own =
         flowops.iter().zip(&plan.flowops).filter(|(flowop, info)| flowop.class.is_io() && info.sets.contains(&set));
     own.fold(DeviceBytes::default(), |mut sum, (flowop, _)| {

@@ -14,7 +14,9 @@ pub(crate) fn roots(plan: &Plan, flowop: usize) -> String {
     let Some(info) = plan.flowops.get(flowop) else { return "a file".to_owned() };
     let of_thread = &plan.processes[info.process].threads[info.thread].effects.sets;
     let sets = if info.sets.is_empty() { of_thread } else { &info.sets };
-    let roots = sets.iter().filter_map(|set| plan.filesets.get(*set)).map(|set| set.root().display().to_string());
+    // Of process instances each has its own.
+    let all = sets.iter().flat_map(|named| (*named..plan.filesets.len()).take_while(|set| plan.named(*set) == *named));
+    let roots = all.map(|set| plan.filesets[set].root().display().to_string());
     let roots: Vec<String> = roots.collect();
     if roots.is_empty() { "a file".to_owned() } else { format!("a file of {}", roots.join(" or ")) }
 }

@@ -15,6 +15,7 @@ use crate::os::limits;
 use crate::plan::Plan;
 use crate::util::count::{count, grouped};
 use crate::util::duration;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -129,9 +130,9 @@ impl Runner {
             machine::check(plan, &sets, front)?;
         }
         // Before anything is made: the marker says whether files of a set may have several names.
-        for linked in plan.threads().flat_map(|(_, thread)| &thread.effects.links) {
-            sets[*linked].allow_links();
-        }
+        let linked: HashSet<usize> = plan.threads().flat_map(|(_, thread)| thread.effects.links.clone()).collect();
+        let has_links = |set: &usize| linked.contains(&plan.named(*set));
+        (0..sets.len()).filter(has_links).for_each(|set| sets[set].allow_links());
         self.trees.places.extend(sets.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
         // What bears a marker already is not this session's to take away, if it can't be worked on.
         let known = |root: &PathBuf| self.trees.sets.iter().any(|r| r.set.spec.root() == *root);

@@ -175,7 +175,7 @@ impl Runner {
                 path: Some(s.path.clone().unwrap_or_else(|| roots(plan, s.flowop))),
             })
             .collect();
-        run.phases = phases(plan, running, waited.tick);
+        run.phases = phases(running, waited.tick);
         fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
         // A call that has not come back at all is as late as can be.
         for straggler in &out {
@@ -201,11 +201,12 @@ impl Runner {
 }
 
 /// The phases of a run that has several, as far as they were measured.
-fn phases(plan: &Plan, running: &Running, end: u64) -> Vec<PhaseResult> {
-    if plan.phases().len() < 2 {
+fn phases(running: &Running, end: u64) -> Vec<PhaseResult> {
+    let phases = running.phases();
+    if phases.len() < 2 {
         return Vec::new();
     }
-    let opened = running.phases().first().and_then(|first| first.began).unwrap_or(0);
+    let opened = phases[0].began.unwrap_or(0);
     let seconds = |from: u64, to: u64| running.ns(from, to) as f64 / 1e9;
     let phase = |ticks: PhaseTicks| PhaseResult {
         number: u64::from(ticks.number),
@@ -216,7 +217,7 @@ fn phases(plan: &Plan, running: &Running, end: u64) -> Vec<PhaseResult> {
         }),
         complete: ticks.ended.is_some(),
     };
-    running.phases().into_iter().map(phase).collect()
+    phases.into_iter().map(phase).collect()
 }
 
 fn identity(plan: &Plan, id: usize, line: u64) -> FlowopResult {

@@ -79,6 +79,9 @@ const MOST_FLOWOPS: usize = 1 << 17;
 /// File sets of a plan, each directory of a list counted.
 const MOST_FILESETS: usize = 1 << 17;
 
+/// File sets that stand for those of process instances: one short line of a script makes as many as a number in it says.
+const MOST_OWN_FILESETS: usize = 1 << 12;
+
 /// The plan, or all that is wrong. Warnings come with the plan.
 pub fn compile(
     definitions: &Definitions,
@@ -120,14 +123,16 @@ pub fn compile(
         heads.push(head);
         threads.push(own);
     }
-    let (filesets, places) = own_sets(filesets, &places, &heads, &threads);
+    let (filesets, places) = match own_sets(filesets, &places, &heads, &threads) {
+        Ok(sets) => sets,
+        Err(at) => {
+            let message = format!("process instances with more than {MOST_OWN_FILESETS} file sets together");
+            let report = Diagnostic::error(Code::OutOfRange, at, message);
+            found.push(report.help("start fewer instances, or leave out `perinstance`"));
+            return Err(found);
+        }
+    };
     same_roots(&filesets, &places, &mut found);
-    if filesets.len() > MOST_FILESETS {
-        let message = format!("process instances with more than {MOST_FILESETS} file sets together");
-        let report = Diagnostic::error(Code::OutOfRange, definitions.filesets[0].span, message);
-        found.push(report.help("start fewer instances, or leave out `perinstance`"));
-        return Err(found);
-    }
     let flowops = number(&threads);
     nobody_works(definitions, &heads, &mut found);
     let plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
@@ -147,30 +152,37 @@ pub fn compile(
 }
 
 /// The file sets, and where each was defined, with one for each process instance where they have them for themselves: as many as
-/// the largest of their processes has.
+/// the largest of their processes has. An error is the place of the definition that makes too many.
 fn own_sets(
     filesets: Vec<FilesetSpec>,
     places: &[Span],
     heads: &[Process],
     threads: &[Vec<DraftThread>],
-) -> (Vec<FilesetSpec>, Vec<Span>) {
+) -> Result<(Vec<FilesetSpec>, Vec<Span>), Span> {
+    if filesets.iter().all(|spec| spec.instance.is_none()) {
+        return Ok((filesets, places.to_vec()));
+    }
     let mut instances = HashMap::<String, u32>::new();
-    if filesets.iter().any(|spec| spec.instance.is_some()) {
-        for (head, own) in heads.iter().zip(threads) {
-            let named = own.iter().flat_map(|thread| &thread.pending).filter_map(|p| p.values.text("filesetname"));
-            for name in named {
-                let most = instances.entry(name).or_default();
-                *most = head.instances.max(*most);
-            }
+    for (head, own) in heads.iter().zip(threads) {
+        let named = own.iter().flat_map(|thread| &thread.pending).filter_map(|p| p.values.text("filesetname"));
+        for name in named {
+            let most = instances.entry(name).or_default();
+            *most = head.instances.max(*most);
         }
     }
-    let own = |(spec, place): (FilesetSpec, &Span)| {
-        let instances = instances.get(&spec.name).copied().unwrap_or(1);
-        let place = *place;
-        // One more than are possible is enough to be too many.
-        filesets::for_each_instance(spec, instances.min(MOST_FILESETS as u32 + 1)).map(move |spec| (spec, place))
-    };
-    filesets.into_iter().zip(places).flat_map(own).unzip()
+    let (mut all, mut at, mut left) = (Vec::new(), Vec::new(), MOST_OWN_FILESETS);
+    for (spec, place) in filesets.into_iter().zip(places) {
+        if spec.instance.is_none() {
+            all.push(spec);
+            at.push(*place);
+            continue;
+        }
+        let instances = instances.get(&spec.name).map_or(1, |n| (*n).max(1));
+        left = left.checked_sub(instances as usize).ok_or(*place)?;
+        all.extend((0..instances).map(|own| FilesetSpec { instance: Some(own), ..spec.clone() }));
+        at.extend((0..instances).map(|_| *place));
+    }
+    Ok((all, at))
 }
 
 /// Two sets in one directory would be one another's foreign files. `places` are those of the definitions.
@@ -216,7 +228,7 @@ fn too_many_threads(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diag
 fn phases_end(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diagnostic>) {
     let mut numbers = definitions.processes.iter().filter_map(|def| def.attrs.get("phase"));
     if let (true, Some(at)) = (plan.phases().len() > 1 && plan.mode != QuitMode::AllDone, numbers.next()) {
-        let message = format!("phases, and the run ends in mode `{}`", plan.mode.name());
+        let message = format!("the script has phases, and its run ends in mode `{}`", plan.mode.name());
         found.push(
             Diagnostic::error(Code::Unsupported, at.value.span, message)
                 .help("write `set mode quit alldone`: a phase ends when all of its threads have"),

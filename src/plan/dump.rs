@@ -94,9 +94,10 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
             flags(spec)
         )?;
     }
+    let several_phases = plan.phases().len() > 1;
     for process in &plan.processes {
         let nice = if process.nice == 0 { String::new() } else { format!(", nice {:+}", process.nice) };
-        let phase = if plan.phases().len() > 1 { format!(", phase {}", process.phase) } else { String::new() };
+        let phase = if several_phases { format!(", phase {}", process.phase) } else { String::new() };
         writeln!(out, "process {} × {}{nice}{phase}", process.name, process.instances)?;
         for thread in &process.threads {
             let memsize = if thread.memsize > 0 { thread.memsize } else { thread.effects.buffer };

@@ -66,19 +66,6 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
     None
 }
 
-/// With a set for each of so many process instances in place of one that each has for itself. They stand next to one another.
-pub(super) fn for_each_instance(spec: FilesetSpec, instances: u32) -> impl Iterator<Item = FilesetSpec> {
-    let several = spec.instance.is_some();
-    let own = move |k| FilesetSpec { instance: several.then_some(k), ..spec.clone() };
-    (0..if several { instances.max(1) } else { 1 }).map(own)
-}
-
-/// The sets that the first instances of a process have in place of one, given where the first of them is.
-pub(super) fn instances_of(filesets: &[FilesetSpec], first: usize, instances: u32) -> std::ops::Range<usize> {
-    let others = filesets.iter().skip(first + 1).take_while(|spec| spec.instance.is_some_and(|own| own > 0)).count();
-    first..first + 1 + others.min((instances.max(1) - 1) as usize)
-}
-
 /// What `$dir` is now, if it is a text.
 fn base(scope: &dyn Lookup) -> Option<String> {
     let variable = Variable { form: VariableForm::Plain, name: "dir".to_owned(), field: None };

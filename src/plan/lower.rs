@@ -65,8 +65,6 @@ struct LoweredNames<'a> {
     scope: &'a Scope,
     first: usize,
     count: usize,
-    /// Of the process.
-    instances: u32,
 }
 
 impl World for LoweredNames<'_> {
@@ -128,7 +126,6 @@ pub(super) fn lower(
                 scope,
                 first,
                 count,
-                instances: head.instances,
             };
             let salt = ((p as u64) << 32) | t as u64;
             let (thread, sets) = lower_thread(draft, &names, scope, salt, found);
@@ -164,7 +161,8 @@ fn leave_to_create(plan: &mut Plan) {
         .map(|(set, ..)| *set)
         .collect();
     for (set, spec) in plan.filesets.iter_mut().enumerate() {
-        if spec.empty && made.contains(&set) {
+        let named = set - spec.instance.unwrap_or(0) as usize;
+        if spec.empty && made.contains(&named) {
             (spec.prealloc, spec.empty) = (0, false);
         }
     }
@@ -193,7 +191,7 @@ fn lower_thread(
         };
         match flowop::build(&args) {
             Ok(op) => {
-                let one = spread(op.effects(), names.filesets, names.instances);
+                let one = spread(op.effects(), names.filesets);
                 if one.exact_buffer > LARGEST_IO {
                     let message = format!("an I/O of {} bytes", one.exact_buffer);
                     let report = Diagnostic::error(Code::OutOfRange, pending.span, message);
@@ -270,13 +268,9 @@ fn lower_thread(
     (thread, worked)
 }
 
-/// What a flowop needs of a set that lies in several directories it needs of each part; of one that each process instance has
-/// for itself, of each of theirs.
-fn spread(mut one: Effects, filesets: &[FilesetSpec], instances: u32) -> Effects {
-    let parts = |first: usize| match filesets[first].instance {
-        None => filesets::parts_of(filesets, first),
-        Some(_) => filesets::instances_of(filesets, first, instances),
-    };
+/// What a flowop needs of a set that lies in several directories it needs of each part.
+fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
+    let parts = |first: usize| filesets::parts_of(filesets, first);
     one.sets = one.sets.into_iter().flat_map(parts).collect();
     one.moves = one.moves.into_iter().flat_map(parts).collect();
     one.links = one.links.into_iter().flat_map(parts).collect();

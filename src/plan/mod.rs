@@ -67,7 +67,7 @@ pub struct FlowopInfo {
     pub class: Class,
     /// Which way it moves data.
     pub way: Way,
-    /// File sets that it works on: those it names, else those of the flowop before it that opens its slot.
+    /// File sets that it works on, of those of process instances the first: those it names, else those of the flowop before it that opens its slot.
     pub sets: Vec<usize>,
     /// Where it was written.
     pub span: Span,
@@ -160,7 +160,7 @@ pub enum PlanStep {
 }
 
 impl Process {
-    /// The file sets that its threads work on, in the order of definition.
+    /// The file sets that its threads work on, in the order of definition; of those of process instances the first.
     pub fn sets(&self) -> Vec<usize> {
         let mut sets: Vec<usize> = self.threads.iter().flat_map(|t| t.effects.sets.iter().copied()).collect();
         sets.sort_unstable();
@@ -242,12 +242,17 @@ impl Plan {
             thread.effects.makes.iter().for_each(|(set, ..)| changed[*set] = true);
             thread.effects.moves.iter().for_each(|set| changed[*set] = true);
         }
-        changed
+        (0..changed.len()).map(|set| changed[self.named(set)]).collect()
     }
 
     /// The file set that an instance of a process works on, given the one that its flowops name.
     pub fn set_of(&self, named: usize, instance: usize) -> usize {
         if self.filesets[named].instance.is_some() { named + instance } else { named }
+    }
+
+    /// The file set that flowops name where a process instance works on this one.
+    pub fn named(&self, set: usize) -> usize {
+        set - self.filesets[set].instance.unwrap_or(0) as usize
     }
 
     /// How many instances of a flowop there are.

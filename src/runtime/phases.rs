@@ -41,23 +41,26 @@ pub struct PhaseTicks {
 
 impl Phases {
     pub(super) fn new(plan: &Plan) -> Self {
-        let threads = |number: u32| {
-            let own = plan.threads().filter(|(process, _)| process.phase == number);
-            own.map(|(process, thread)| process.instances as usize * thread.instances as usize).sum::<usize>()
+        let numbers = plan.phases();
+        let place: Vec<Option<usize>> = plan.processes.iter().map(|p| numbers.binary_search(&p.phase).ok()).collect();
+        let mut threads = vec![0; numbers.len()];
+        for (process, place) in plan.processes.iter().zip(&place) {
+            let own: usize = process.threads.iter().map(|thread| thread.instances as usize).sum();
+            place.iter().for_each(|place| threads[*place] += process.instances as usize * own);
+        }
+        let phase = |(number, threads)| PhaseState {
+            number,
+            unfinished: AtomicUsize::new(threads),
+            began: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            start: Latch::default(),
         };
-        let phases: Vec<PhaseState> = plan
-            .phases()
-            .into_iter()
-            .map(|number| PhaseState {
-                number,
-                unfinished: AtomicUsize::new(threads(number)),
-                began: AtomicU64::new(0),
-                ended: AtomicU64::new(0),
-                start: Latch::default(),
-            })
-            .collect();
-        let place = plan.processes.iter().map(|p| phases.iter().position(|phase| phase.number == p.phase)).collect();
-        Self { phases, place }
+        Self { phases: numbers.into_iter().zip(threads).map(phase).collect(), place }
+    }
+
+    /// Whether no process waits for others.
+    pub(super) fn is_one(&self) -> bool {
+        self.phases.len() < 2
     }
 
     fn of(&self, process: usize) -> Option<usize> {

@@ -71,7 +71,7 @@ fn set_up_and_run(
         })?;
     }
     let views = views_of(shared, process, instance);
-    let dirs = open_dirs(shared, process, instance, real)?;
+    let dirs = open_dirs(process, &views, real)?;
     let asynchronous = process.threads.iter().any(|t| t.effects.aio.is_some());
     let pool = if asynchronous && shared.options.asynchronous == Asynchronous::Pool {
         let pool = AioPool::start(shared.options.engine)
@@ -123,39 +123,36 @@ fn setup(what: String, help: &str) -> Fault {
 
 /// The file sets as a process instance sees them: where each has one for itself, its own in the place of the first.
 fn views_of<'a>(shared: &'a Shared, process: &Process, instance: usize) -> Cow<'a, [View]> {
-    let filesets = &shared.plan.filesets;
-    let named: Vec<usize> = process.sets().into_iter().filter(|set| filesets[*set].instance == Some(0)).collect();
-    let one_phase = shared.plan.phases().len() < 2;
-    if one_phase && (named.is_empty() || instance == 0) {
+    let plan = &shared.plan;
+    let mut own = process.sets();
+    own.retain(|set| plan.set_of(*set, instance) != *set);
+    if own.is_empty() && shared.phases.is_one() {
         return Cow::Borrowed(&shared.views);
     }
     let mut views = shared.views.clone();
-    if !one_phase {
-        // Who makes files in another phase makes none now.
-        let planned = shared::planned(&shared.plan, Some(process.phase));
-        views.iter_mut().zip(planned).for_each(|(view, planned)| view.planned = planned);
+    for named in own {
+        views[named] = View { first: named, ..shared.views[plan.set_of(named, instance)].clone() };
     }
-    for named in named {
-        let planned = views[shared.plan.set_of(named, instance)].planned;
-        views[named] = View { first: named, planned, ..shared.views[shared.plan.set_of(named, instance)].clone() };
+    if !shared.phases.is_one() {
+        // Who makes files in another phase makes none now.
+        let planned = shared::planned(plan, Some(process.phase));
+        views.iter_mut().zip(planned).for_each(|(view, planned)| view.planned = planned);
     }
     Cow::Owned(views)
 }
 
 /// Opens the roots of the sets that the process works on.
-fn open_dirs(shared: &Shared, process: &Process, instance: usize, real: bool) -> Result<Vec<Option<Dirs>>, Fault> {
-    let mut dirs: Vec<Option<Dirs>> = shared.views.iter().map(|_| None).collect();
+fn open_dirs(process: &Process, views: &[View], real: bool) -> Result<Vec<Option<Dirs>>, Fault> {
+    let mut dirs: Vec<Option<Dirs>> = views.iter().map(|_| None).collect();
     if !real {
         return Ok(dirs);
     }
-    let filesets = &shared.plan.filesets;
-    let used: Vec<usize> = process.sets().into_iter().filter(|set| filesets[*set].is_of(instance)).collect();
-    let sets: Vec<_> = used.iter().map(|i| Arc::clone(&shared.views[*i].set)).collect();
+    let used = process.sets();
+    let sets: Vec<_> = used.iter().map(|i| Arc::clone(&views[*i].set)).collect();
     let budget = limits::descriptors().saturating_sub(process.thread_descriptors() + RESERVE);
     let opened = Dirs::open_all(&sets, budget).map_err(|e| setup(e.to_string(), &e.help().unwrap_or_default()))?;
     for (i, own) in used.into_iter().zip(opened) {
-        let named = i - filesets[i].instance.unwrap_or(0) as usize;
-        dirs[named] = Some(own);
+        dirs[i] = Some(own);
     }
     Ok(dirs)
 }

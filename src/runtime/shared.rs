@@ -330,19 +330,19 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
     let mut users = vec![0_u64; sets.len()];
     let mut changed = vec![false; sets.len()];
     for (process, thread) in plan.threads() {
-        let all = process.instances.saturating_mul(thread.instances);
-        // A set of one process instance has no more than that one's.
-        let of = |set: usize| if plan.filesets[set].instance.is_some() { all.min(thread.instances) } else { all };
+        for set in &thread.effects.sets {
+            for (set, threads) in on_sets(plan, *set, process, thread) {
+                users[set] += u64::from(threads);
+            }
+        }
         for (set, want, kind) in &thread.effects.makes {
-            let state = maker(*kind, *want);
-            makers[*set].live[state].fetch_add(of(*set), SeqCst);
-            changed[*set] = true;
+            for (set, threads) in on_sets(plan, *set, process, thread) {
+                makers[set].live[maker(*kind, *want)].fetch_add(threads, SeqCst);
+                changed[set] = true;
+            }
         }
         for set in &thread.effects.moves {
-            changed[*set] = true;
-        }
-        for set in &thread.effects.sets {
-            users[*set] += u64::from(of(*set));
+            on_sets(plan, *set, process, thread).for_each(|(set, _)| changed[set] = true);
         }
     }
     sets.iter()
@@ -363,6 +363,14 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
         .collect()
 }
 
+/// The file sets that stand for the one that a thread's flowops name, each with the threads that work on it.
+fn on_sets(plan: &Plan, named: usize, process: &Process, thread: &Thread) -> impl Iterator<Item = (usize, u32)> {
+    let own = plan.filesets[named].instance.is_some();
+    let (sets, each) = if own { (process.instances, 1) } else { (1, process.instances) };
+    let threads = each.saturating_mul(thread.instances);
+    (0..sets as usize).map(move |instance| (named + instance, threads))
+}
+
 /// Of each file set, the states that threads of a phase, or of any, bring about.
 pub(super) fn planned(plan: &Plan, phase: Option<u32>) -> Vec<[bool; 4]> {
     let mut planned = vec![[false; 4]; plan.filesets.len()];
@@ -371,5 +379,5 @@ pub(super) fn planned(plan: &Plan, phase: Option<u32>) -> Vec<[bool; 4]> {
     for (set, want, kind) in own.flat_map(|(_, thread)| &thread.effects.makes) {
         planned[*set][maker(*kind, *want)] = true;
     }
-    planned
+    (0..planned.len()).map(|set| planned[plan.named(set)]).collect()
 }

@@ -88,14 +88,8 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
     let shared = context.shared;
     let mut done_guard = DoneGuard { shared, thread_slot, ready: false, is_finished: false };
     thread_slot.tid.store(proc::thread_id(), Relaxed);
-    let filesets = &shared.plan.filesets;
     let makes = context.process.threads[thread_slot.thread].effects.makes.iter();
-    let starvation = Starvation {
-        makes: makes
-            .filter(|(set, ..)| filesets[*set].is_of(thread_slot.instance))
-            .map(|(set, want, kind)| (set - filesets[*set].instance.unwrap_or(0) as usize, maker(*kind, *want)))
-            .collect(),
-    };
+    let starvation = Starvation { makes: makes.map(|(set, want, kind)| (*set, maker(*kind, *want))).collect() };
     match prepare(context, thread_slot, starvation) {
         Ok((mut cx, mut steps, mut table)) => {
             let arrived = shared.gate.arrive();

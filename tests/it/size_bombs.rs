@@ -38,6 +38,12 @@ const LARGE: &[(&str, &str, &str, &str)] = &[
     ("flowops", THREAD, "flowop delay name=r@\n", "} }\n"),
     ("file sets", "", "define fileset name=f@,path=$dir,entries=1,dirwidth=1\n", ""),
     ("processes", "", "define process name=p@ { thread name=t { flowop delay name=d } }\n", ""),
+    (
+        "phases",
+        "set mode quit alldone\n",
+        "define process name=p@,phase=@ { thread name=t { flowop delay name=d } }\n",
+        "",
+    ),
     ("composites", "", "define flowop name=c@ { flowop delay name=d }\n", ""),
     ("foreach", "", "foreach $x in 1,2 { set $y@=$x }\n", ""),
     ("usage", "", "usage \"hello $dir @\"\n", ""),
@@ -86,7 +92,17 @@ fn small() -> Vec<(&'static str, String)> {
     let set = |attrs: &str| format!("define fileset name=f,path=$dir,{attrs}\n");
     let drawn = |attrs: &str| format!("set $rv=randvar(type=gamma,min=1,mean=4k)\n{}", set(attrs));
     let zipf = "set $z=randvar(type=zipf,items=1000000000000,scramble)\n".to_owned();
+    let own_sets = |sets: u64, flowops: u64, instances: u64| {
+        let define = |n| format!("define fileset name=f{n},path=$dir,entries=1,size=0,perinstance\n");
+        let flowop = |n: u64| format!("flowop statfile name=s{n},filesetname=f{}\n", n % sets);
+        let flowops: String = (0..flowops).map(flowop).collect();
+        let process = format!("define process name=p,instances={instances} {{ thread name=t {{\n{flowops}}} }}\n");
+        (0..sets).map(define).collect::<String>() + &process
+    };
     vec![
+        ("a set for each of a million instances", own_sets(1, 1, 1_000_000)),
+        ("200 sets for each of a million instances", own_sets(200, 200, 1_000_000)),
+        ("4,096 sets of instances that 1,000 flowops use", own_sets(1, 1000, 4096)),
         ("26 doublings", format!("{}sleep $v26\n", chain("1", "set $v@=$v%+$v%\n"))),
         ("texts that double", chain("ab", "set $v@=\"$v%$v%\"\n") + &set("entries=1,dirwidth=1,sizetable=$v26")),
         ("a composite of 2^31 flowops", nested + "define process name=p { thread name=t { flowop c31 name=x } }\n"),
