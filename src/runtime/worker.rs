@@ -129,7 +129,6 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
     }
 }
 
-/// A thread that the controller counts on: whatever becomes of it, even a panic, it has come to the gate and it is done.
 /// Waits for the phase of the thread's process: when it began. As long as it waits it makes no files that others could wait for.
 fn wait_for_phase(cx: &OpCx<'_>, context: &ProcessContext<'_>, thread_slot: &ThreadSlot) -> Option<u64> {
     let (phases, process) = (&context.shared.phases, thread_slot.process);
@@ -142,6 +141,7 @@ fn wait_for_phase(cx: &OpCx<'_>, context: &ProcessContext<'_>, thread_slot: &Thr
     began.ok()
 }
 
+/// A thread that the controller counts on: whatever becomes of it, even a panic, it has come to the gate and it is done.
 struct DoneGuard<'a> {
     shared: &'a Shared,
     thread_slot: &'a ThreadSlot,

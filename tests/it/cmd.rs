@@ -23,6 +23,7 @@ const RESULT: &str = "result.json";
 /// The binary under test. `WMLRUN_BIN` names another one, such as that of the release build; from the project's root, if it is no
 /// absolute path, since each test runs it in a directory of its own.
 pub(crate) fn binary() -> PathBuf {
+    crate::watchdog::start();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     std::env::var_os("WMLRUN_BIN").map_or_else(|| env!("CARGO_BIN_EXE_wmlrun").into(), |other| root.join(other))
 }
@@ -265,8 +266,10 @@ impl Running {
             if self.started.elapsed() > call.timeout {
                 self.kill();
                 let (stdout, stderr) = self.texts.take().unwrap();
-                let (stdout, stderr) = (stdout.join().unwrap().0, stderr.join().unwrap().0);
-                panic!("{:?} still ran after {:?}\n{stdout}{stderr}", call.args, call.timeout);
+                // Whoever still has the pipes can't be killed, and may keep them for ever.
+                let text =
+                    |drain: Drain| if drain.is_finished() { drain.join().unwrap().0 } else { "(not ended)".to_owned() };
+                panic!("{:?} still ran after {:?}\n{}{}", call.args, call.timeout, text(stdout), text(stderr));
             }
             std::thread::sleep(Duration::from_millis(2));
         };
@@ -277,10 +280,15 @@ impl Running {
         Output { call, status, stdout, stderr, elapsed, reported }
     }
 
+    /// Kills it with all that it has started. What the kernel holds goes later, maybe only when the caller has let go of a file
+    /// system: waiting for that here could be for ever.
     fn kill(&mut self) {
         let group = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        let _ = self.child.wait();
+        let since = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && since.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 

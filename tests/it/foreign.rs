@@ -212,11 +212,9 @@ fn what_is_swapped_in_while_an_operation_works_is_refused() {
         let marker = dir.path().join("data/.wmlrun");
         wait_until(|| fs::read_to_string(&marker).is_ok_and(|marker| marker.contains("\"ready\"")));
         if *name == "directory" {
-            // The file may be away for a moment, and come back before the directory does.
-            wait_until(|| {
-                let _ = fs::remove_file(&at);
-                fs::rename(&aside, &at).is_ok()
-            });
+            // They change places, since an operation may not find nothing there. The file itself may be away for a moment.
+            let swap = rustix::fs::RenameFlags::EXCHANGE;
+            wait_until(|| rustix::fs::renameat_with(rustix::fs::CWD, &aside, rustix::fs::CWD, &at, swap).is_ok());
         } else {
             fs::rename(&aside, &at).unwrap();
         }

@@ -210,6 +210,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new() -> Self {
+        crate::watchdog::start();
         let dir = tempfile::Builder::new().prefix("server-").tempdir_in(scratch()).unwrap().keep();
         let device = |path: &Path| std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(path).unwrap());
         let before = device(&dir);
@@ -261,11 +262,14 @@ impl Drop for Slow {
     fn drop(&mut self) {
         // Calls that are still held are let go.
         self.release();
-        if let Some(session) = self.session.take()
-            && session.umount_and_join().is_err()
-        {
-            // Whoever looks at all mounts just now keeps it busy; detached it is gone from here all the same.
-            let _ = Command::new("umount").arg("--lazy").arg(&self.dir).output();
+        if let Some(session) = self.session.take() {
+            // It joins no earlier than the last mount of it is gone, and who has a copy of all mounts may keep one for ever.
+            let (tell, told) = std::sync::mpsc::channel();
+            std::thread::spawn(move || tell.send(session.umount_and_join().is_ok()));
+            if told.recv_timeout(Duration::from_secs(10)) != Ok(true) {
+                // Whoever looks at all mounts just now keeps it busy; detached it is gone from here all the same.
+                let _ = Command::new("umount").arg("--lazy").arg(&self.dir).output();
+            }
         }
         let _ = std::fs::remove_dir(&self.dir);
     }

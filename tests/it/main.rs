@@ -1,6 +1,6 @@
 //! All tests that are no golden cases, in one binary: a module an area.
 //!
-//! `cmd`, `fuse`, `mounts`, `scripts`, `strace`, `support` and `tree` are what the others are built of.
+//! `cmd`, `fuse`, `mounts`, `scripts`, `strace`, `support` and `tree` are what the others are built of; `watchdog` ends what hangs.
 
 #![allow(clippy::unwrap_used, clippy::format_collect)]
 
@@ -13,6 +13,7 @@ mod support;
 mod tmux;
 mod told;
 mod tree;
+mod watchdog;
 
 mod again;
 mod aio;
