@@ -6,6 +6,7 @@ use super::stdout::Stdout;
 use crate::diag::{self, Code};
 use crate::disk::{self, prepare};
 use crate::session::library;
+use crate::spec::predefined::PREDEFINED;
 use crate::spec::{attrs, commands};
 use crate::util::count;
 use crate::util::table::{Align, Table};
@@ -28,6 +29,7 @@ pub(super) const LISTS: &[Listing] = &[
     Listing { name: "distributions", rows: distributions },
     Listing { name: "commands", rows: commands },
     Listing { name: "attributes", rows: attributes },
+    Listing { name: "variables", rows: variables },
     Listing { name: "engines", rows: engines },
     Listing { name: "formats", rows: formats },
     Listing { name: "codes", rows: titles },
@@ -73,6 +75,10 @@ fn attributes() -> Vec<[String; 3]> {
             list.iter().map(move |a| [a.name.to_owned(), format!("{of}, {}", a.origin.label()), a.doc.to_owned()])
         })
         .collect()
+}
+
+fn variables() -> Vec<[String; 3]> {
+    PREDEFINED.iter().map(|v| [format!("${}", v.name), "predefined".to_owned(), v.doc.to_owned()]).collect()
 }
 
 fn engines() -> Vec<[String; 3]> {

@@ -167,6 +167,17 @@ impl Scope {
         }
     }
 
+    /// What a predefined variable is worth as long as nothing sets it.
+    pub fn predefined(&self, name: &str) -> Option<i64> {
+        self.predefined.get(name).copied()
+    }
+
+    /// The names of all variables that have a value, each once.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let free = self.predefined.keys().filter(|name| self.binding(name).is_none());
+        self.bindings().map(|binding| binding.name.as_str()).chain(free.map(String::as_str))
+    }
+
     /// The predefined variables that were read, which nothing has set.
     pub fn predefined_read(&self) -> Vec<String> {
         let values = self.values.borrow();
@@ -436,7 +447,7 @@ impl Lookup for Scope {
     fn near(&self, name: &str) -> Option<String> {
         let mut values = self.values.borrow_mut();
         values.near += 1;
-        let names = self.bindings().map(|b| b.name.as_str());
+        let names = self.names();
         crate::diag::nearest(name, names).filter(|_| values.near <= MOST_NEAR).map(str::to_owned)
     }
 

@@ -7,6 +7,7 @@ use crate::session::{Front, Status, library};
 use crate::source::Spanned;
 use crate::spec::attrs::{COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
 use crate::spec::commands::COMMANDS;
+use crate::spec::predefined;
 use crate::spec::{Attr, CommandSpec, Flowop};
 use crate::util::table::{Align, Table};
 
@@ -30,7 +31,7 @@ impl Prompt {
         }
         let word = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut said = Vec::new();
-        if word.starts_with('$') || self.session.scope.binding(&word).is_some() {
+        if word.starts_with('$') || self.session.scope.binding(&word).is_some() || predefined::find(&word).is_some() {
             said.extend(self.on_variable(word.trim_start_matches('$')));
         }
         let commands = own().chain(COMMANDS).filter(|c| c.name == word || c.name.split(' ').next() == Some(&word));
@@ -59,7 +60,7 @@ impl Prompt {
     fn no_help(&self, word: &str, topic: Spanned<&str>) -> Box<Diagnostic> {
         let d = Diagnostic::error(Code::BadArgument, topic.span, format!("there is no help on `{word}`"));
         let bare = word.trim_start_matches('$');
-        let variables = self.session.scope.bindings().map(|b| b.name.as_str());
+        let variables = self.session.scope.names();
         let topics = own().chain(COMMANDS).map(|c| c.name).chain(self.session.table.flowops.iter().map(|f| f.name));
         let attributes = ATTRIBUTES.iter().flat_map(|(_, list)| list.iter().map(|a| a.name));
         let near = if bare.len() < word.len() {
@@ -106,12 +107,16 @@ impl Prompt {
             .into_iter()
             .filter(|line| line.match_indices(&shown).any(|(at, _)| ends(&line[at + shown.len()..])));
         let mut said: Vec<String> = usage.map(|line| format!("  {}", line.trim())).collect();
-        let binding = self.session.scope.binding(name);
-        if said.is_empty() && binding.is_none() {
+        said.extend(predefined::find(name).map(|variable| format!("  predefined: {}", variable.doc)));
+        let value = match self.session.scope.binding(name) {
+            Some(binding) => Some(script::spelled(&self.session.map, &binding.value)),
+            None => self.session.scope.predefined(name).map(|value| value.to_string()),
+        };
+        if said.is_empty() && value.is_none() {
             return None;
         }
-        let head = match binding {
-            Some(binding) => format!("{shown} is {}", script::spelled(&self.session.map, &binding.value)),
+        let head = match value {
+            Some(value) => format!("{shown} is {value}"),
             None => format!("{shown} is not set"),
         };
         said.insert(0, head);

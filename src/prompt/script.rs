@@ -153,8 +153,7 @@ impl Prompt {
             front.line(definition(&self.session.map, *span, *block));
             return Ok(Status::Done);
         }
-        let known =
-            named.iter().map(|(n, ..)| n.as_str()).chain(self.session.scope.bindings().map(|b| b.name.as_str()));
+        let known = named.iter().map(|(n, ..)| n.as_str()).chain(self.session.scope.names());
         let d = Diagnostic::error(Code::BadArgument, argument.span, format!("nothing here is called `{name}`"));
         Err(Box::new(match diag::nearest(name, known) {
             Some(near) => d.help(format!("did you mean `{near}`?")),

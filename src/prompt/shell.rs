@@ -64,7 +64,10 @@ impl Prompt {
 
     /// All variables with their values, as written.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
-        self.session.scope.bindings().map(|b| (b.name.clone(), script::spelled(&self.session.map, &b.value))).collect()
+        let scope = &self.session.scope;
+        let set = scope.bindings().map(|b| (b.name.clone(), script::spelled(&self.session.map, &b.value)));
+        let free = scope.names().filter(|name| scope.binding(name).is_none());
+        set.chain(free.filter_map(|name| Some((name.to_owned(), scope.predefined(name)?.to_string())))).collect()
     }
 
     /// A word that is near one of the prompt's own is told so.
@@ -162,6 +165,11 @@ impl Prompt {
             };
             table.row([format!("${}", binding.name), value, by, otherwise]);
         }
+        // The others are nobody's concern yet.
+        for name in self.session.scope.predefined_read() {
+            let value = self.session.scope.predefined(&name).map_or(String::new(), |value| value.to_string());
+            table.row([format!("${name}"), value, "machine".to_owned(), String::new()]);
+        }
         front.line(table.render().trim_end());
         Status::Done
     }
@@ -174,10 +182,15 @@ impl Prompt {
         let fresh = self.session.runner.fresh_dir();
         let now = match self.session.scope.unset(name) {
             None => {
-                let names: Vec<&str> = self.session.scope.bindings().map(|b| b.name.as_str()).collect();
+                let scope = &self.session.scope;
+                if scope.predefined(name).is_some() {
+                    let d =
+                        Diagnostic::error(Code::UndefinedVariable, argument.span, format!("nothing has set `${name}`"));
+                    return Err(Box::new(d.help("it is predefined, and is there without a `set`")));
+                }
                 let message = format!("there is no variable `${name}`");
                 let d = Diagnostic::error(Code::UndefinedVariable, argument.span, message);
-                return Err(Box::new(match diag::nearest(name, names) {
+                return Err(Box::new(match diag::nearest(name, scope.bindings().map(|b| b.name.as_str())) {
                     Some(near) => d.help(format!("did you mean `${near}`?")),
                     None => d.help("`vars` shows the variables"),
                 }));
@@ -189,6 +202,7 @@ impl Prompt {
             }
             Some(None) => None,
         };
+        let now = now.or_else(|| self.session.scope.predefined(name).map(|value| value.to_string()));
         front.note(&match now {
             Some(value) => format!("`${name}` is {value}"),
             None => format!("`${name}` is no more"),

@@ -28,6 +28,11 @@ pub const PROCESSORS: Predefined = Predefined { name: "processors", doc: "proces
 /// All of them.
 pub const PREDEFINED: &[Predefined] = &[DIR, MEMORY, FREE_MEMORY, PROCESSORS];
 
+/// The one of that name.
+pub fn find(name: &str) -> Option<&'static Predefined> {
+    PREDEFINED.iter().find(|variable| variable.name == name)
+}
+
 /// Their names.
 pub fn predefined_names() -> impl Iterator<Item = String> {
     PREDEFINED.iter().map(|variable| variable.name.to_owned())
