@@ -1,12 +1,12 @@
 //! Processes that live from `create processes` to `shutdown processes`, and what a script measures of them in between.
 
+use super::cpu::CpuReading;
 use super::ready::Live;
 use super::record;
 use super::results::PATIENCE;
 use super::series::RunTimeline;
 use super::{Description, Front, Measurement, Record, Runner, Status};
-use crate::os::{Clock, limits, proc, schedule};
-use crate::result::build::CpuTime;
+use crate::os::{Clock, schedule};
 use crate::runtime::{Ended, FaultKind, Waited};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,8 +69,7 @@ impl Runner {
             ready,
             heard,
             measuring: false,
-            cpu: proc::cpu_times(),
-            system: record::system_cpu(),
+            cpu: CpuReading::now(),
             started_at: record::now(),
             requested: None,
             timeline,
@@ -132,8 +131,7 @@ impl Runner {
             live.running.clear();
             live.ready.cache.start_counting();
             live.measuring = true;
-            live.cpu = proc::cpu_times();
-            live.system = record::system_cpu();
+            live.cpu = CpuReading::now();
             live.started_at = record::now();
             live.requested = None;
             live.timeline = RunTimeline::new(&live.running, interval);
@@ -157,11 +155,8 @@ impl Runner {
         let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
         let mut run = self.new_run(&live.ready, &live.running, live.requested, about);
         run.started_at.clone_from(&live.started_at);
-        let cpu = CpuTime {
-            own_seconds: Some(record::seconds_between(live.cpu, proc::cpu_times())),
-            system_seconds: live.system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
-            processors: limits::allowed_processors().len() as u64,
-        };
+        let measured = live.running.ns(live.running.from(), waited.tick) as f64 / 1e9;
+        let cpu = live.cpu.since(measured);
         run.intervals = live.timeline.clone().concluded(&live.running, waited.tick, &sample);
         let status = self.fill(&mut run, &live.ready, &live.running, &waited, &sample, cpu);
         // Threads of live processes are in the middle of their calls, not late with them.

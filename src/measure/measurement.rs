@@ -1,5 +1,6 @@
 //! One measurement from a plan to an entry of the result: [`Runner::measure`].
 
+use super::cpu::CpuReading;
 use super::ready::{FlowopPlace, Ready};
 use super::record;
 use super::results::ended_otherwise;
@@ -11,7 +12,6 @@ use crate::disk::quiesce;
 use crate::engine::Asynchronous;
 use crate::exec::messages::{self, Heard};
 use crate::fileset::FilesetSpec;
-use crate::os::{limits, proc};
 use crate::plan::Plan;
 use crate::result::build::CpuTime;
 use crate::result::{CacheState, Note, Run, Warmup};
@@ -207,6 +207,9 @@ impl Runner {
             stream: self.stream_wanted(),
             interrupt: Arc::clone(&self.interrupt),
         };
+        if self.settings.engine.real() && ready.plan.flowops.iter().any(|flowop| flowop.runs_command) {
+            crate::os::child::prepare();
+        }
         // The first time, while no thread of ours is in its way.
         record::overhead();
         match runtime::start(Arc::clone(&ready.plan), &ready.sets, options) {
@@ -261,8 +264,7 @@ impl Runner {
                 running.end_after(length);
             }
         }
-        let cpu = proc::cpu_times();
-        let system = record::system_cpu();
+        let cpu = CpuReading::now();
         let mut timeline = RunTimeline::new(&running, self.settings.interval);
         let (document, started) = (&self.document, self.started);
         let waited = {
@@ -285,11 +287,7 @@ impl Runner {
             })
         };
         running.stop(waited.tick);
-        let cpu = CpuTime {
-            own_seconds: Some(record::seconds_between(cpu, proc::cpu_times())),
-            system_seconds: system.zip(record::system_cpu()).map(|(a, b)| (b - a).max(0.0)),
-            processors: limits::allowed_processors().len() as u64,
-        };
+        let cpu = cpu.since(running.ns(running.from(), waited.tick) as f64 / 1e9);
         running.join_within(GRACE);
         heard.show(&mut |message| front.note(message));
         self.conclude(ready, running, run, End { waited, timeline, cpu }, &about.secrets, front)

@@ -7,6 +7,7 @@ mod bounded;
 mod cache;
 mod caches;
 mod collector;
+mod cpu;
 mod direct;
 mod environment;
 mod front;

@@ -1,6 +1,7 @@
 //! A plan that is ready to run, and one that runs while commands go on.
 
 use super::cache::Cache;
+use super::cpu::CpuReading;
 use super::environment;
 use super::series::RunTimeline;
 use crate::disk::Fileset;
@@ -51,8 +52,7 @@ pub(crate) struct Live {
     pub(crate) heard: Heard,
     /// `stats clear` was said: the next `sleep` is measured time.
     pub(crate) measuring: bool,
-    pub(crate) cpu: (u64, u64),
-    pub(crate) system: Option<f64>,
+    pub(crate) cpu: CpuReading,
     pub(crate) started_at: String,
     pub(crate) requested: Option<Duration>,
     pub(crate) timeline: RunTimeline,

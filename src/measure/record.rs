@@ -6,7 +6,7 @@ use super::ready::Ready;
 use super::series::fill_figures;
 use super::{Description, Runner, Status, run_notes};
 use crate::engine::Asynchronous;
-use crate::os::{Clock, errno_name, limits};
+use crate::os::{Clock, errno_name};
 use crate::plan::{Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
@@ -46,31 +46,6 @@ fn civil() -> [u64; 6] {
     let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
     let year = era * 400 + year + u64::from(month <= 2);
     [year, month, day, rest / 3600, rest / 60 % 60, rest % 60]
-}
-
-/// CPU seconds between two readings of user and system nanoseconds.
-pub(crate) fn seconds_between(before: (u64, u64), after: (u64, u64)) -> f64 {
-    ((after.0 + after.1).saturating_sub(before.0 + before.1)) as f64 / 1e9
-}
-
-/// CPU seconds that the processors which this program may run on have been busy.
-pub(crate) fn system_cpu() -> Option<f64> {
-    busy_seconds(&std::fs::read_to_string("/proc/stat").ok()?, &limits::allowed_processors())
-}
-
-/// The same of the text of `/proc/stat`; none if one of the processors is not in it.
-fn busy_seconds(stat: &str, processors: &[usize]) -> Option<f64> {
-    // Ticks of 1/100 s, whatever the kernel's own.
-    const HERTZ: f64 = 100.0;
-    let busy = |processor: &usize| {
-        let name = format!("cpu{processor}");
-        let mut fields = stat.lines().map(str::split_whitespace).find(|f| f.clone().next() == Some(&name))?;
-        fields.next();
-        let fields: Vec<f64> = fields.filter_map(|f| f.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal
-        Some([0, 1, 2, 5, 6].iter().filter_map(|i| fields.get(*i)).sum::<f64>() / HERTZ)
-    };
-    (!processors.is_empty()).then(|| processors.iter().map(busy).sum())?
 }
 
 /// The figures of the last measurement that a script can read as `${stats.NAME}`, all whole numbers: operations, operations,
@@ -385,18 +360,5 @@ fn fileset(
         }),
         sync_seconds: prepared.filter(|p| !p.unchanged || p.quiesced.is_some()).map(|p| p.sync_seconds),
         ..FilesetResult::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::busy_seconds;
-
-    #[test]
-    fn only_the_allowed_processors_are_busy_for_us() {
-        let stat = "cpu  900 0 0 0 0 0 0 0\ncpu0 100 10 1 5000 7 2 3 9\ncpu1 800 0 0 0 0 0 0 0\ncpu10 7 0 0 0 0 0 0 0\nintr 5\n";
-        assert_eq!(busy_seconds(stat, &[0]), Some(1.16));
-        assert_eq!(busy_seconds(stat, &[1, 10]), Some(8.07));
-        assert_eq!((busy_seconds(stat, &[0, 2]), busy_seconds(stat, &[]), busy_seconds("", &[0])), (None, None, None));
     }
 }

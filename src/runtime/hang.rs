@@ -60,6 +60,14 @@ impl Signs {
             let tid = thread_slot.tid.load(Relaxed);
             !thread_slot.done.load(SeqCst) && if over { blocked::sleeps(tid) } else { blocked::path_of(tid).is_some() }
         };
+        // Of a run that is over, who has not come back and sleeps may wait for who has not and wants a processor: for a lock of the
+        // file system that one has.
+        let wants_processor = |thread_slot: &ThreadSlot| {
+            !thread_slot.done.load(SeqCst) && !blocked::sleeps(thread_slot.tid.load(Relaxed))
+        };
+        if over && shared.thread_slots.iter().any(wants_processor) {
+            return None;
+        }
         let thread_slots = shared.thread_slots.iter().zip(&self.at).map(|(thread_slot, at)| {
             let idle = shared.clock.ns((*at).max(from), now);
             (thread_slot, idle, idle >= LEAST_NS && held(thread_slot))

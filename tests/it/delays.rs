@@ -10,79 +10,84 @@ use fuser::Errno;
 
 use crate::cmd::{Wml, count, flowop, number};
 use crate::fuse::{self, Act, Kind, Slow};
+use crate::undisturbed::undisturbed;
 
 const NO_TIME: Act = Act::After(Duration::ZERO);
 
 /// Latency is the operation's, not that of finding its file: both take as long, and only one is in it.
 #[test]
 fn a_dear_pick_is_in_no_latency() {
-    const DELAY: Duration = Duration::from_millis(2);
-    if !fuse::available("a_dear_pick_is_in_no_latency") {
-        return;
-    }
-    let started = Arc::new(AtomicBool::new(false));
-    let begun = Arc::clone(&started);
-    let slow = Slow::new(move |kind, _, _| match kind {
-        // Nothing is held while the tree is made.
-        Kind::Stat => {
-            begun.store(true, Ordering::Relaxed);
-            Act::After(DELAY)
+    undisturbed(|| {
+        const DELAY: Duration = Duration::from_millis(2);
+        if !fuse::available("a_dear_pick_is_in_no_latency") {
+            return;
         }
-        Kind::Walk if begun.load(Ordering::Relaxed) => Act::After(DELAY),
-        _ => NO_TIME,
-    });
-    // More directories than a process with so few descriptors keeps open: most are looked for again when a file is picked.
-    let script = "# dialect: fsl\nset $any=randvar(type=uniform,min=0,mean=300)\n\
+        let started = Arc::new(AtomicBool::new(false));
+        let begun = Arc::clone(&started);
+        let slow = Slow::new(move |kind, _, _| match kind {
+            // Nothing is held while the tree is made.
+            Kind::Stat => {
+                begun.store(true, Ordering::Relaxed);
+                Act::After(DELAY)
+            }
+            Kind::Walk if begun.load(Ordering::Relaxed) => Act::After(DELAY),
+            _ => NO_TIME,
+        });
+        // More directories than a process with so few descriptors keeps open: most are looked for again when a file is picked.
+        let script = "# dialect: fsl\nset $any=randvar(type=uniform,min=0,mean=300)\n\
         define fileset name=s,path=$dir,size=0,entries=600,dirwidth=3,dirgamma=0,prealloc\n\
         define process name=p { thread name=t { flowop statfile name=st,filesetname=s,indexed=$any } }\n";
-    let call = Wml::below(slow.dir()).file("x.wml", script).under(["prlimit", "--nofile=600:600"]);
-    let run = call.args(["x.wml", "--runtime", "3", "--no-quiesce"]).result().run().exits(0).only_run();
-    let st = flowop(&run, "st");
-    let (ops, tool) = (count(st, "ops") as f64, number(st, &["tool_ns_mean"]));
-    let (p50, mean) = (number(st, &["latency_ns", "p50"]), number(st, &["latency_ns", "mean"]));
-    let held = |kind| {
-        let tally = slow.tally(kind);
-        tally.held.as_nanos() as f64 / tally.calls as f64
-    };
-    let delay = DELAY.as_nanos() as f64;
-    assert!(number(st, &["latency_ns", "min"]) >= delay, "{st}");
-    // As long as the file system says that it took, and half a delay at most for the way there and back.
-    assert!(p50 <= held(Kind::Stat).max(delay) + delay / 2.0, "{p50} ns, held for {}", held(Kind::Stat));
-    assert!(tool >= delay, "{tool} ns for finding files, {} for each directory", held(Kind::Walk));
-    // And both together are where the time went.
-    let spent = ops * (mean + tool) / 1e9;
-    assert!((2.4..=3.05).contains(&spent), "{spent} s of 3");
+        let call = Wml::below(slow.dir()).file("x.wml", script).under(["prlimit", "--nofile=600:600"]);
+        let run = call.args(["x.wml", "--runtime", "3", "--no-quiesce"]).result().run().exits(0).only_run();
+        let st = flowop(&run, "st");
+        let (ops, tool) = (count(st, "ops") as f64, number(st, &["tool_ns_mean"]));
+        let (p50, mean) = (number(st, &["latency_ns", "p50"]), number(st, &["latency_ns", "mean"]));
+        let held = |kind| {
+            let tally = slow.tally(kind);
+            tally.held.as_nanos() as f64 / tally.calls as f64
+        };
+        let delay = DELAY.as_nanos() as f64;
+        assert!(number(st, &["latency_ns", "min"]) >= delay, "{st}");
+        // As long as the file system says that it took, and half a delay at most for the way there and back.
+        assert!(p50 <= held(Kind::Stat).max(delay) + delay / 2.0, "{p50} ns, held for {}", held(Kind::Stat));
+        assert!(tool >= delay, "{tool} ns for finding files, {} for each directory", held(Kind::Walk));
+        // And both together are where the time went.
+        let spent = ops * (mean + tool) / 1e9;
+        assert!((2.4..=3.05).contains(&spent), "{spent} s of 3");
+    });
 }
 
 /// An open loop goes on asking while one operation stalls: whoever asks then waits, and the stall itself is one operation.
 #[test]
 fn a_stall_is_once_in_service_and_a_quarter_of_responses() {
-    const STALL: Duration = Duration::from_secs(1);
-    if !fuse::available("a_stall_is_once_in_service_and_a_quarter_of_responses") {
-        return;
-    }
-    let slow = Slow::new(|kind, _, number| match kind {
-        Kind::Read if number == 100 => Act::After(STALL),
-        _ => NO_TIME,
-    });
-    let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
+    undisturbed(|| {
+        const STALL: Duration = Duration::from_secs(1);
+        if !fuse::available("a_stall_is_once_in_service_and_a_quarter_of_responses") {
+            return;
+        }
+        let slow = Slow::new(|kind, _, number| match kind {
+            Kind::Read if number == 100 => Act::After(STALL),
+            _ => NO_TIME,
+        });
+        let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
         define process name=p { thread name=t,rate=100,arrival=constant { flowop read name=rd,filename=f,iosize=4k,random } }\n";
-    let call = Wml::below(slow.dir()).file("x.wml", script).alone();
-    let run = call.args(["x.wml", "--runtime", "4", "--no-quiesce"]).result().run().exits(0).only_run();
-    let rd = flowop(&run, "rd");
-    let seconds = |key: &str, figure: &str| number(rd, &[key, figure]) / 1e9;
-    assert!((395..=400).contains(&count(rd, "ops")), "{rd}");
-    // Of 400 operations one is 0.25 %: the 99th percentile does not see it, the maximum is nothing else.
-    assert!(seconds("latency_ns", "max") >= 1.0 && seconds("latency_ns", "p99") < 0.3, "{rd}");
-    let total = seconds("latency_ns", "mean") * count(rd, "ops") as f64;
-    assert!(total < 1.9, "it is counted once: {total} s in all");
-    // In the second of the stall a hundred are to start, and wait for what is left of it: a tenth of all wait for 0.6 s or more.
-    for (figure, wait) in [("p90", 0.6), ("p95", 0.8), ("p99", 0.96)] {
-        let response = seconds("response_ns", figure);
-        assert!((response - wait).abs() < 0.1, "{figure} of responses is {response} s, not {wait}");
-    }
-    assert!(seconds("response_ns", "p50") < 0.3, "{rd}");
-    assert_eq!(run["open_loop"]["backlog"], 0);
+        let call = Wml::below(slow.dir()).file("x.wml", script).alone();
+        let run = call.args(["x.wml", "--runtime", "4", "--no-quiesce"]).result().run().exits(0).only_run();
+        let rd = flowop(&run, "rd");
+        let seconds = |key: &str, figure: &str| number(rd, &[key, figure]) / 1e9;
+        assert!((395..=400).contains(&count(rd, "ops")), "{rd}");
+        // Of 400 operations one is 0.25 %: the 99th percentile does not see it, the maximum is nothing else.
+        assert!(seconds("latency_ns", "max") >= 1.0 && seconds("latency_ns", "p99") < 0.3, "{rd}");
+        let total = seconds("latency_ns", "mean") * count(rd, "ops") as f64;
+        assert!(total < 1.9, "it is counted once: {total} s in all");
+        // In the second of the stall a hundred are to start, and wait for what is left of it: a tenth of all wait for 0.6 s or more.
+        for (figure, wait) in [("p90", 0.6), ("p95", 0.8), ("p99", 0.96)] {
+            let response = seconds("response_ns", figure);
+            assert!((response - wait).abs() < 0.1, "{figure} of responses is {response} s, not {wait}");
+        }
+        assert!(seconds("response_ns", "p50") < 0.3, "{rd}");
+        assert_eq!(run["open_loop"]["backlog"], 0);
+    });
 }
 
 /// The first error ends the run, which says whose it was, where, and what to do about it.
@@ -130,112 +135,121 @@ fn an_error_is_told_with_flowop_line_path_and_number() {
 /// What is in flight at the end is told, all of it, and nobody waits for it with the report.
 #[test]
 fn what_stalls_at_the_end_is_late_and_not_lost() {
-    if !fuse::available("what_stalls_at_the_end_is_late_and_not_lost") {
-        return;
-    }
-    for engine in ["posix", "uring"] {
-        if engine == "uring" && wml::os::uring::available().is_err() {
-            continue;
+    undisturbed(|| {
+        if !fuse::available("what_stalls_at_the_end_is_late_and_not_lost") {
+            return;
         }
-        // The first ten are quick, what comes then takes longer than the run.
-        let slow = Slow::new(|kind, _, number| match kind {
-            Kind::Read if number > 10 => Act::After(Duration::from_secs(8)),
-            _ => NO_TIME,
-        });
-        let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
+        for engine in ["posix", "uring"] {
+            if engine == "uring" && wml::os::uring::available().is_err() {
+                continue;
+            }
+            // The first ten are quick, what comes then takes longer than the run.
+            let slow = Slow::new(|kind, _, number| match kind {
+                Kind::Read if number > 10 => Act::After(Duration::from_secs(8)),
+                _ => NO_TIME,
+            });
+            let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
             define process name=p { thread name=t { flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth=3 } }\n";
-        let call = Wml::below(slow.dir()).file("x.wml", script).args(["x.wml", "--runtime", "1", "--no-quiesce"]);
-        let output = call.args(["--engine", engine]).result().run().exits(0);
-        let run = output.only_run();
-        assert_eq!(run["state"], "complete");
-        assert_eq!((count(&run, "late_ops"), count(flowop(&run, "rd"), "ops")), (3, 10), "{engine}");
-        assert!(number(&run, &["late_oldest_seconds"]) > 0.1);
-        let (told, ended) = (output.reported.unwrap().as_secs_f64(), number(&run, &["finished_seconds"]));
-        // Far less than the calls take that are still out, and enough for a busy machine.
-        assert!(told - ended <= 4.0, "the report came {:.2} s after the end", told - ended);
-    }
+            let call = Wml::below(slow.dir()).file("x.wml", script).args(["x.wml", "--runtime", "1", "--no-quiesce"]);
+            let output = call.args(["--engine", engine]).result().run().exits(0);
+            let run = output.only_run();
+            assert_eq!(run["state"], "complete");
+            assert_eq!((count(&run, "late_ops"), count(flowop(&run, "rd"), "ops")), (3, 10), "{engine}");
+            assert!(number(&run, &["late_oldest_seconds"]) > 0.1);
+            let (told, ended) = (output.reported.unwrap().as_secs_f64(), number(&run, &["finished_seconds"]));
+            // Far less than the calls take that are still out, and enough for a busy machine.
+            assert!(told - ended <= 4.0, "the report came {:.2} s after the end", told - ended);
+        }
+    });
 }
 
 /// A thread that has nothing left to do is done when what it has out is: that counts, and an error that shows only then fails the
 /// run as any other does.
 #[test]
 fn what_is_out_when_a_thread_is_done_still_counts() {
-    const HELD: Duration = Duration::from_millis(700);
-    if !fuse::available("what_is_out_when_a_thread_is_done_still_counts") {
-        return;
-    }
-    for engine in ["posix", "uring"] {
-        if engine == "uring" && wml::os::uring::available().is_err() {
-            continue;
+    undisturbed(|| {
+        const HELD: Duration = Duration::from_millis(700);
+        if !fuse::available("what_is_out_when_a_thread_is_done_still_counts") {
+            return;
         }
-        for fails in [false, true] {
-            // The last read is let go long after the last file has been removed.
-            let slow = Slow::new(move |kind, _, number| match kind {
-                Kind::Read if number == 4 => {
-                    std::thread::sleep(HELD);
-                    if fails { Act::Fail(Errno::EIO) } else { NO_TIME }
-                }
-                _ => NO_TIME,
-            });
-            let script = |mode: &str| {
-                format!(
-                    "# dialect: fsl\nset mode quit {mode}\ndefine file name=f,path=$dir,size=1m,prealloc\n\
+        for engine in ["posix", "uring"] {
+            if engine == "uring" && wml::os::uring::available().is_err() {
+                continue;
+            }
+            for fails in [false, true] {
+                // The last read is let go long after the last file has been removed.
+                let slow = Slow::new(move |kind, _, number| match kind {
+                    Kind::Read if number == 4 => {
+                        std::thread::sleep(HELD);
+                        if fails { Act::Fail(Errno::EIO) } else { NO_TIME }
+                    }
+                    _ => NO_TIME,
+                });
+                let script = |mode: &str| {
+                    format!(
+                        "# dialect: fsl\nset mode quit {mode}\ndefine file name=f,path=$dir,size=1m,prealloc\n\
                      define fileset name=s,path=$dir,size=4k,entries=3,dirwidth=10,prealloc\n\
                      define process name=p {{ thread name=t {{\n\
                      flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth=8\n\
                      flowop deletefile name=del,filesetname=s\n}} }}\n"
-                )
-            };
-            let run = |mode: &str, args: &[&str]| {
-                let call =
-                    Wml::below(slow.dir()).idle().file("x.wml", &script(mode)).args(["x.wml", "--runtime", "20"]);
-                call.args(["--no-quiesce", "--engine", engine]).args(args).result().run()
-            };
-            if fails {
-                let failed = run("alldone", &[]).exits(1).only_run();
-                assert_eq!(
-                    (&failed["state"], &failed["failure"]["errno"]),
-                    (&"failed".into(), &"EIO".into()),
-                    "{engine}"
+                    )
+                };
+                let run = |mode: &str, args: &[&str]| {
+                    let call =
+                        Wml::below(slow.dir()).idle().file("x.wml", &script(mode)).args(["x.wml", "--runtime", "20"]);
+                    call.args(["--no-quiesce", "--engine", engine]).args(args).result().run()
+                };
+                if fails {
+                    let failed = run("alldone", &[]).exits(1).only_run();
+                    assert_eq!(
+                        (&failed["state"], &failed["failure"]["errno"]),
+                        (&"failed".into(), &"EIO".into()),
+                        "{engine}"
+                    );
+                    assert_eq!(failed["failure"]["flowop"], "p/t/rd");
+                    assert_eq!(count(&failed["summary"], "errors"), 1);
+                    continue;
+                }
+                let done = run("firstdone", &[]).exits(0).only_run();
+                assert_eq!(done["ended_by"], "first thread done");
+                assert_eq!((count(flowop(&done, "rd"), "ops"), count(&done, "late_ops")), (4, 0), "{engine}");
+                assert!(
+                    number(&done, &["measured_seconds"]) >= HELD.as_secs_f64(),
+                    "the last of it is in the time too"
                 );
-                assert_eq!(failed["failure"]["flowop"], "p/t/rd");
-                assert_eq!(count(&failed["summary"], "errors"), 1);
-                continue;
             }
-            let done = run("firstdone", &[]).exits(0).only_run();
-            assert_eq!(done["ended_by"], "first thread done");
-            assert_eq!((count(flowop(&done, "rd"), "ops"), count(&done, "late_ops")), (4, 0), "{engine}");
-            assert!(number(&done, &["measured_seconds"]) >= HELD.as_secs_f64(), "the last of it is in the time too");
         }
-    }
+    });
 }
 
 /// What was still under way when the run had ended belongs to no measurement, and fails none: it is late, or counted as an error.
 #[test]
 fn an_error_after_the_end_fails_nothing() {
-    if !fuse::available("an_error_after_the_end_fails_nothing") {
-        return;
-    }
-    for (mode, end) in [("firstdone", "first thread done"), ("timeout", "count reached")] {
-        let slow = Slow::new(|kind, _, _| match kind {
-            Kind::Read => {
-                std::thread::sleep(Duration::from_millis(700));
-                Act::Fail(Errno::EIO)
-            }
-            _ => NO_TIME,
-        });
-        let finish = if mode == "timeout" { "flowop finishoncount name=end,value=1\n" } else { "" };
-        let script = format!(
-            "# dialect: fsl\nset mode quit {mode}\ndefine file name=f,path=$dir,size=1m,prealloc\n\
+    undisturbed(|| {
+        if !fuse::available("an_error_after_the_end_fails_nothing") {
+            return;
+        }
+        for (mode, end) in [("firstdone", "first thread done"), ("timeout", "count reached")] {
+            let slow = Slow::new(|kind, _, _| match kind {
+                Kind::Read => {
+                    std::thread::sleep(Duration::from_millis(700));
+                    Act::Fail(Errno::EIO)
+                }
+                _ => NO_TIME,
+            });
+            let finish = if mode == "timeout" { "flowop finishoncount name=end,value=1\n" } else { "" };
+            let script = format!(
+                "# dialect: fsl\nset mode quit {mode}\ndefine file name=f,path=$dir,size=1m,prealloc\n\
              define fileset name=s,path=$dir,size=4k,entries=1,dirwidth=10,prealloc\n\
              define process name=p {{\n\
              thread name=ends {{\nflowop deletefile name=del,filesetname=s\n{finish}}}\n\
              thread name=late {{ flowop read name=rd,filename=f,iosize=4k,random }}\n}}\n"
-        );
-        let call =
-            Wml::below(slow.dir()).idle().file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-quiesce"]);
-        let run = call.result().run().exits(0).only_run();
-        assert_eq!((&run["state"], &run["ended_by"]), (&"complete".into(), &end.into()), "{mode}");
-        assert_eq!(count(flowop(&run, "rd"), "ops"), 0);
-    }
+            );
+            let call =
+                Wml::below(slow.dir()).idle().file("x.wml", &script).args(["x.wml", "--runtime", "20", "--no-quiesce"]);
+            let run = call.result().run().exits(0).only_run();
+            assert_eq!((&run["state"], &run["ended_by"]), (&"complete".into(), &end.into()), "{mode}");
+            assert_eq!(count(flowop(&run, "rd"), "ops"), 0);
+        }
+    });
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::cmd::{Running, Wml, memory, number};
+use crate::undisturbed::undisturbed;
 
 fn started() -> Running {
     let sets = [("filesize", "16m"), ("iosize", "4k")];
@@ -36,31 +37,38 @@ fn assert_stops(signal: Signal, code: i32, name: &str) {
 
 #[test]
 fn an_interrupt_ends_the_run_with_its_report() {
-    assert_stops(Signal::INT, 130, "SIGINT");
+    undisturbed(|| {
+        assert_stops(Signal::INT, 130, "SIGINT");
+    });
 }
 
 #[test]
 fn a_termination_ends_the_run_with_its_report() {
-    assert_stops(Signal::TERM, 143, "SIGTERM");
+    undisturbed(|| {
+        assert_stops(Signal::TERM, 143, "SIGTERM");
+    });
 }
 
 /// Threads that wait for each other are let go too.
 #[test]
 fn waiting_threads_do_not_hold_it_up() {
-    let script = "\
+    undisturbed(|| {
+        let script = "\
 define process name=p {
   thread name=sleeper { flowop delay name=d,value=1000 }
   thread name=waiter { flowop semblock name=never,value=1,highwater=1 }
   thread name=blocked { flowop block name=b }
 }
 ";
-    let running = Wml::new().file("waits.wml", script).args(["waits.wml", "--runtime", "60"]).result().alone().start();
-    sleep(Duration::from_secs(2));
-    let asked = Instant::now();
-    running.signal(Signal::INT);
-    let output = running.wait().exits(130);
-    assert!(asked.elapsed() <= Duration::from_secs(1), "it took {:?} to end", asked.elapsed());
-    assert_eq!(output.only_run()["state"], "interrupted");
+        let running =
+            Wml::new().file("waits.wml", script).args(["waits.wml", "--runtime", "60"]).result().alone().start();
+        sleep(Duration::from_secs(2));
+        let asked = Instant::now();
+        running.signal(Signal::INT);
+        let output = running.wait().exits(130);
+        assert!(asked.elapsed() <= Duration::from_secs(1), "it took {:?} to end", asked.elapsed());
+        assert_eq!(output.only_run()["state"], "interrupted");
+    });
 }
 
 /// Signals that are no further apart are one: a third of what the program allows.

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 
 use crate::cmd::{Output, Wml, count, flowop, has, memory, number, skip, tool};
 use crate::sums::assert_adds_up;
+use crate::undisturbed::undisturbed;
 
 /// Whether limits can be set for a call. If not, says so for `test`.
 fn available(test: &str) -> bool {
@@ -111,25 +112,27 @@ fn any_limit_on_address_space_is_refused_or_enough() {
 /// Of several processors only one may be used: threads are bound to that one, and it is what was busy.
 #[test]
 fn processors_that_are_not_allowed_are_neither_used_nor_counted() {
-    if !available("processors_that_are_not_allowed_are_neither_used_nor_counted") {
-        return;
-    }
-    let all = tool("taskset", &["-cp", &std::process::id().to_string()]);
-    let last = all.trim().rsplit([' ', ',', '-']).next().unwrap().to_owned();
-    let readers = READER.replace("name=t", "name=t,instances=3");
-    let call = call("entries=50,size=4k", &readers, "").under(["taskset", "-c", &last]);
-    let output = call.args(["--runtime", "1", "--pin"]).run().exits(0);
-    let run = output.only_run();
-    assert_eq!(run["pinned_processors"], serde_json::json!([last.parse::<u64>().unwrap()]));
-    assert_eq!(output.result()["environment"]["cpu"]["count"], 1);
-    assert!(output.stdout.contains(&format!("processors {last}")), "{}", output.stdout);
-    let summary = &run["summary"];
-    let busy = number(summary, &["cpu_busy"]);
-    assert!(busy > 0.0 && busy <= 1.0, "{summary}");
-    // One processor gives no more time than there is, and no more than it was busy.
-    let each = number(summary, &["system_cpu_us_per_op"]) * number(summary, &["ops"]) / 1e6;
-    assert!(each <= number(&run, &["measured_seconds"]) * 1.05 + 0.05, "{each} s on one processor");
-    assert!((each / number(&run, &["measured_seconds"]) - busy).abs() < 0.06, "{each} s, {busy} busy");
+    undisturbed(|| {
+        if !available("processors_that_are_not_allowed_are_neither_used_nor_counted") {
+            return;
+        }
+        let all = tool("taskset", &["-cp", &std::process::id().to_string()]);
+        let last = all.trim().rsplit([' ', ',', '-']).next().unwrap().to_owned();
+        let readers = READER.replace("name=t", "name=t,instances=3");
+        let call = call("entries=50,size=4k", &readers, "").under(["taskset", "-c", &last]);
+        let output = call.args(["--runtime", "1", "--pin"]).run().exits(0);
+        let run = output.only_run();
+        assert_eq!(run["pinned_processors"], serde_json::json!([last.parse::<u64>().unwrap()]));
+        assert_eq!(output.result()["environment"]["cpu"]["count"], 1);
+        assert!(output.stdout.contains(&format!("processors {last}")), "{}", output.stdout);
+        let summary = &run["summary"];
+        let busy = number(summary, &["cpu_busy"]);
+        assert!(busy > 0.0 && busy <= 1.0, "{summary}");
+        // One processor gives no more time than there is, and no more than it was busy.
+        let each = number(summary, &["system_cpu_us_per_op"]) * number(summary, &["ops"]) / 1e6;
+        assert!(each <= number(&run, &["measured_seconds"]) * 1.05 + 0.05, "{each} s on one processor");
+        assert!((each / number(&run, &["measured_seconds"]) - busy).abs() < 0.06, "{each} s, {busy} busy");
+    });
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! All tests that are no golden cases, in one binary: a module an area.
 //!
-//! `cmd`, `fuse`, `mounts`, `scripts`, `strace`, `support` and `tree` are what the others are built of; `watchdog` ends what hangs.
+//! `cmd`, `fuse`, `mounts`, `scripts`, `strace`, `support` and `tree` are what the others are built of; `watchdog` ends what hangs,
+//! and `undisturbed` does again what failed because the machine was busy with others.
 
 #![allow(clippy::unwrap_used, clippy::format_collect)]
 
@@ -13,6 +14,7 @@ mod support;
 mod tmux;
 mod told;
 mod tree;
+mod undisturbed;
 mod watchdog;
 
 mod again;
@@ -51,6 +53,7 @@ mod ownership;
 mod panics;
 mod paths;
 mod phases;
+mod programs;
 mod promises;
 mod rates;
 mod repl;

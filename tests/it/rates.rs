@@ -4,6 +4,7 @@
 
 use crate::cmd::short_or_long;
 use crate::support;
+use crate::undisturbed::undisturbed;
 use wml::result::Run;
 
 /// Threads that stat a file at so many rounds a second each.
@@ -30,45 +31,56 @@ fn offered(run: &Run, rate: u64, threads: u64) -> (f64, f64) {
 
 #[test]
 fn constant_arrivals_are_as_many_as_the_rate_says() {
-    for rate in [100, 1000, 10_000, 100_000] {
-        let run = run(rate, 1, "constant", 1);
-        let (offered, wanted) = offered(&run, rate, 1);
-        // Rounds are whole: one more or less than the time holds.
-        assert!((offered - wanted).abs() <= 1.0 + 1e-6, "{offered} of {wanted} rounds at {rate} a second");
-        let look = &run.flowops[0];
-        let backlog = run.open_loop.as_ref().unwrap().backlog;
-        let missed = offered - look.ops as f64 - run.late_ops as f64;
-        assert!((missed - backlog as f64).abs() <= 1.5, "{missed} rounds did not run, {backlog} are in the backlog");
-    }
+    undisturbed(|| {
+        for rate in [100, 1000, 10_000, 100_000] {
+            let run = run(rate, 1, "constant", 1);
+            let (offered, wanted) = offered(&run, rate, 1);
+            // Rounds are whole: one more or less than the time holds.
+            assert!((offered - wanted).abs() <= 1.0 + 1e-6, "{offered} of {wanted} rounds at {rate} a second");
+            let look = &run.flowops[0];
+            let backlog = run.open_loop.as_ref().unwrap().backlog;
+            let missed = offered - look.ops as f64 - run.late_ops as f64;
+            assert!(
+                (missed - backlog as f64).abs() <= 1.5,
+                "{missed} rounds did not run, {backlog} are in the backlog"
+            );
+        }
+    });
 }
 
 #[test]
 fn each_thread_holds_its_own_rate() {
-    let run = run(700, 10, "constant", 2);
-    let (offered, wanted) = offered(&run, 700, 10);
-    assert!((offered - wanted).abs() <= 10.0 + 1e-6, "{offered} of {wanted} rounds of ten threads");
+    undisturbed(|| {
+        let run = run(700, 10, "constant", 2);
+        let (offered, wanted) = offered(&run, 700, 10);
+        assert!((offered - wanted).abs() <= 10.0 + 1e-6, "{offered} of {wanted} rounds of ten threads");
+    });
 }
 
 #[test]
 fn poisson_arrivals_are_within_four_sigma() {
-    for (rate, seed) in [(100, 1), (1000, 2), (10_000, 3)] {
-        let run = run(rate, 2, "poisson", seed);
-        let (offered, wanted) = offered(&run, rate, 2);
-        let off = (offered - wanted) / wanted.sqrt();
-        assert!(off.abs() < 4.0, "{offered} rounds where {wanted} are the mean: {off} sigma");
-    }
+    undisturbed(|| {
+        for (rate, seed) in [(100, 1), (1000, 2), (10_000, 3)] {
+            let run = run(rate, 2, "poisson", seed);
+            let (offered, wanted) = offered(&run, rate, 2);
+            let off = (offered - wanted) / wanted.sqrt();
+            assert!(off.abs() < 4.0, "{offered} rounds where {wanted} are the mean: {off} sigma");
+        }
+    });
 }
 
 /// Threads are bound to processors before their timetables are made; how many processors there are is known before that.
 #[test]
 fn who_has_a_processor_to_spare_waits_awake_also_when_bound_to_one() {
-    let processors = std::thread::available_parallelism().unwrap().get() as u64;
-    for (threads, pin) in [(1, false), (1, true), (processors + 1, false)] {
-        let mut settings = support::null(300);
-        settings.pin = pin;
-        let run = support::run("test.wml", &script(50_000, threads, "constant"), settings).run().clone();
-        let open = run.open_loop.unwrap();
-        assert_eq!(open.spin_seconds > 0.0, threads < processors, "{threads} threads, pin {pin}: {open:?}");
-        assert!(open.spin_seconds <= threads as f64 * run.measured_seconds, "{open:?}");
-    }
+    undisturbed(|| {
+        let processors = std::thread::available_parallelism().unwrap().get() as u64;
+        for (threads, pin) in [(1, false), (1, true), (processors + 1, false)] {
+            let mut settings = support::null(300);
+            settings.pin = pin;
+            let run = support::run("test.wml", &script(50_000, threads, "constant"), settings).run().clone();
+            let open = run.open_loop.unwrap();
+            assert_eq!(open.spin_seconds > 0.0, threads < processors, "{threads} threads, pin {pin}: {open:?}");
+            assert!(open.spin_seconds <= threads as f64 * run.measured_seconds, "{open:?}");
+        }
+    });
 }

@@ -4,6 +4,7 @@
 
 use crate::cmd::{Wml, binary, count, flowops, has, skip};
 use crate::tmux::{Terminal, terminals};
+use crate::undisturbed::undisturbed;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -61,22 +62,24 @@ fn a_mistake_costs_a_statement_and_the_worst_one_is_the_status() {
 /// `wmlrun < SCRIPT`, as Filebench 1.4 was used; without a word on it there is nothing to run.
 #[test]
 fn a_script_on_standard_input_needs_no_name() {
-    let dir = scratch();
-    let script = dir.path().join("script.f");
-    let says = |text: &str| {
-        std::fs::write(&script, text).unwrap();
-        let mut program = Command::new(binary());
-        program.args(["--engine", "null", "--runtime", "0.1"]).current_dir(dir.path());
-        let output = program.stdin(std::fs::File::open(&script).unwrap()).output().unwrap();
-        let all = [output.stdout, output.stderr].concat();
-        (String::from_utf8(all).unwrap(), output.status.code())
-    };
-    let (said, code) = says("load randomread\nset $filesize=1m\nrun 1\n");
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("rand-read"), "the run was made:\n{said}");
-    let (said, code) = says(" \n");
-    assert_eq!(code, Some(2));
-    assert!(said.contains("no script is named"), "{said}");
+    undisturbed(|| {
+        let dir = scratch();
+        let script = dir.path().join("script.f");
+        let says = |text: &str| {
+            std::fs::write(&script, text).unwrap();
+            let mut program = Command::new(binary());
+            program.args(["--engine", "null", "--runtime", "0.1"]).current_dir(dir.path());
+            let output = program.stdin(std::fs::File::open(&script).unwrap()).output().unwrap();
+            let all = [output.stdout, output.stderr].concat();
+            (String::from_utf8(all).unwrap(), output.status.code())
+        };
+        let (said, code) = says("load randomread\nset $filesize=1m\nrun 1\n");
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("rand-read"), "the run was made:\n{said}");
+        let (said, code) = says(" \n");
+        assert_eq!(code, Some(2));
+        assert!(said.contains("no script is named"), "{said}");
+    });
 }
 
 /// A program that drives the shell gets each answer before it asks again.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::cmd::{Wml, count, flowops, memory, number};
 use crate::scripts::{Script, examples, for_each, personalities, shipped_or_fifth, side_by_side};
 use crate::sums::assert_adds_up;
+use crate::undisturbed::undisturbed;
 
 /// Scripts that can't be run in a second on small files, each with the reason. They are checked and planned like all others.
 const NOT_RUN: &[(&str, &str)] = &[];
@@ -95,35 +96,37 @@ fn line_of(script: &Script, values: &[(&str, &str)], seconds: &str) -> Line {
 
 #[test]
 fn all_run_and_every_io_flowop_works() {
-    for (name, _) in NOT_RUN {
-        assert!(all().iter().any(|s| s.name == *name), "{name} is not shipped");
-    }
-    let run: Vec<_> =
-        shipped_or_fifth().into_iter().filter(|s| NOT_RUN.iter().all(|(name, _)| *name != s.name)).collect();
-    let lines = Mutex::new(Vec::new());
-    for_each(&run, side_by_side(), |script| {
-        let mut values = [script.small(), script.few_threads(), script.buffered()].concat();
-        roomy(script, &mut values, "8000");
-        // On a busy machine the rare flowops of a mix may have no turn in two seconds.
-        let mut line = line_of(script, &values, "2");
-        if !line.silent.is_empty() {
-            line = line_of(script, &values, "20");
+    undisturbed(|| {
+        for (name, _) in NOT_RUN {
+            assert!(all().iter().any(|s| s.name == *name), "{name} is not shipped");
         }
-        lines.lock().unwrap().push(line);
+        let run: Vec<_> =
+            shipped_or_fifth().into_iter().filter(|s| NOT_RUN.iter().all(|(name, _)| *name != s.name)).collect();
+        let lines = Mutex::new(Vec::new());
+        for_each(&run, side_by_side(), |script| {
+            let mut values = [script.small(), script.few_threads(), script.buffered()].concat();
+            roomy(script, &mut values, "8000");
+            // On a busy machine the rare flowops of a mix may have no turn in two seconds.
+            let mut line = line_of(script, &values, "2");
+            if !line.silent.is_empty() {
+                line = line_of(script, &values, "20");
+            }
+            lines.lock().unwrap().push(line);
+        });
+        let mut lines = lines.into_inner().unwrap();
+        lines.sort_by(|a, b| a.name.cmp(&b.name));
+        show(&lines);
+        let known = |name: &str, flowop: &str| {
+            NOT_REACHED.iter().any(|(script, f, _)| *script == name && (*f == flowop || *f == "*"))
+        };
+        let idle: Vec<String> = lines
+            .iter()
+            .flat_map(|line| line.silent.iter().map(|f| (line.name.as_str(), f.as_str())))
+            .filter(|(name, f)| !known(name, f))
+            .map(|(name, f)| format!("{name}: {f}"))
+            .collect();
+        assert!(idle.is_empty(), "I/O flowops without an operation:\n{}", idle.join("\n"));
     });
-    let mut lines = lines.into_inner().unwrap();
-    lines.sort_by(|a, b| a.name.cmp(&b.name));
-    show(&lines);
-    let known = |name: &str, flowop: &str| {
-        NOT_REACHED.iter().any(|(script, f, _)| *script == name && (*f == flowop || *f == "*"))
-    };
-    let idle: Vec<String> = lines
-        .iter()
-        .flat_map(|line| line.silent.iter().map(|f| (line.name.as_str(), f.as_str())))
-        .filter(|(name, f)| !known(name, f))
-        .map(|(name, f)| format!("{name}: {f}"))
-        .collect();
-    assert!(idle.is_empty(), "I/O flowops without an operation:\n{}", idle.join("\n"));
 }
 
 /// Creations and removals that are drawn at random drift further apart, the faster they are, than a small set has room for.

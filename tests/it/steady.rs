@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cmd::{Wml, memory, scratch};
 use crate::strace;
+use crate::undisturbed::undisturbed;
 
 /// Of the calls of the threads that work.
 const SHARE: f64 = 0.999;
@@ -70,20 +71,24 @@ fn assert_only(call: Wml, names: &[&str]) {
 
 #[test]
 fn random_reads_are_one_call_each() {
-    if strace::available("random_reads_are_one_call_each") {
-        let call = Wml::below(&memory()).args(["randomread"]);
-        assert_only(call.sets(&[("iosize", "4k"), ("filesize", "64m"), ("memperthread", "4k")]), &["pread64"]);
-    }
+    undisturbed(|| {
+        if strace::available("random_reads_are_one_call_each") {
+            let call = Wml::below(&memory()).args(["randomread"]);
+            assert_only(call.sets(&[("iosize", "4k"), ("filesize", "64m"), ("memperthread", "4k")]), &["pread64"]);
+        }
+    });
 }
 
 #[test]
 fn a_coupled_workload_only_reads_writes_and_waits() {
-    if strace::available("a_coupled_workload_only_reads_writes_and_waits") {
-        let call = Wml::below(&memory()).args(["oltp_sync"]).sets(&[("filesize", "4m")]);
-        let moves = ["read", "write", "pread64", "pwrite64", "futex"];
-        // A wait that the tracer's attaching interrupts is taken up again.
-        assert_only(call, &[moves.as_slice(), &["restart_syscall"]].concat());
-    }
+    undisturbed(|| {
+        if strace::available("a_coupled_workload_only_reads_writes_and_waits") {
+            let call = Wml::below(&memory()).args(["oltp_sync"]).sets(&[("filesize", "4m")]);
+            let moves = ["read", "write", "pread64", "pwrite64", "futex"];
+            // A wait that the tracer's attaching interrupts is taken up again.
+            assert_only(call, &[moves.as_slice(), &["restart_syscall"]].concat());
+        }
+    });
 }
 
 #[test]

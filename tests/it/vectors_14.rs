@@ -4,6 +4,7 @@
 use std::fs;
 
 use crate::cmd::{Output, Wml, count, flowop, memory};
+use crate::undisturbed::undisturbed;
 use crate::vectors_15::{good, layout, ops, row, script, sizes};
 
 /// The lines of its standard output.
@@ -155,18 +156,21 @@ fn o08_the_files_of_statistics_have_their_forms() {
 
 #[test]
 fn o09_the_parts_of_oltp_sync_stand_to_one_another_as_the_script_says() {
-    // Counted from gate to end, and not between two readings of threads that go on meanwhile: those see unlike moments.
-    let script = "load oltp_sync\nrun 2\n";
-    let call = Wml::below(&memory()).file("s.f", script).args(["s.f", "--no-quiesce", "--set", "filesize=2m"]).result();
-    let run = call.sets(&[("nshadows", "4"), ("ndbwriters", "3"), ("usermode", "100")]).run().exits(0).only_run();
-    let posts = ops(&run, "shadow-post-dbwr");
-    assert!(posts > 2000, "{posts}");
-    assert!(ops(&run, "shadow-post-lg").abs_diff(posts) <= 4 + 1000 + 3200, "both kinds of post");
-    let (logs, writers) = (ops(&run, "lg-block"), ops(&run, "dbwr-block"));
-    // The run may end in the middle of a count.
-    assert!(logs <= posts / 3200 + 2 && logs + 2 >= posts / 3200, "{logs} of {posts}");
-    assert!(writers <= 3 * (posts / 1000 + 2) && writers + 6 >= 3 * (posts / 1000), "{writers} of {posts}");
-    assert!(ops(&run, "dbwrite-a") >= 100 * writers.saturating_sub(3));
+    undisturbed(|| {
+        // Counted from gate to end, and not between two readings of threads that go on meanwhile: those see unlike moments.
+        let script = "load oltp_sync\nrun 2\n";
+        let call =
+            Wml::below(&memory()).file("s.f", script).args(["s.f", "--no-quiesce", "--set", "filesize=2m"]).result();
+        let run = call.sets(&[("nshadows", "4"), ("ndbwriters", "3"), ("usermode", "100")]).run().exits(0).only_run();
+        let posts = ops(&run, "shadow-post-dbwr");
+        assert!(posts > 2000, "{posts}");
+        assert!(ops(&run, "shadow-post-lg").abs_diff(posts) <= 4 + 1000 + 3200, "both kinds of post");
+        let (logs, writers) = (ops(&run, "lg-block"), ops(&run, "dbwr-block"));
+        // The run may end in the middle of a count.
+        assert!(logs <= posts / 3200 + 2 && logs + 2 >= posts / 3200, "{logs} of {posts}");
+        assert!(writers <= 3 * (posts / 1000 + 2) && writers + 6 >= 3 * (posts / 1000), "{writers} of {posts}");
+        assert!(ops(&run, "dbwrite-a") >= 100 * writers.saturating_sub(3));
+    });
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::cmd::{Output, Wml, count, flowop, flowops, memory, number};
+use crate::undisturbed::undisturbed;
 
 /// A script in a fresh directory in memory, with `$dir` below it, that leaves its files.
 pub(crate) fn script(text: &str) -> Wml {
@@ -304,59 +305,67 @@ fn most(run: &serde_json::Value, rate: f64, threads: f64) -> f64 {
 
 #[test]
 fn v22_events_come_at_their_rate_from_the_start() {
-    row("first second of a rate");
-    let run = good(
-        "define file name=big,path=$dir,size=1m,prealloc\n\
+    undisturbed(|| {
+        row("first second of a rate");
+        let run = good(
+            "define file name=big,path=$dir,size=1m,prealloc\n\
          define process name=p { thread name=t,instances=2 { flowop read name=rd,filename=big,iosize=4k,random\n\
            flowop eventlimit name=lim } }\neventgen rate=50\npsrun -1 2\n",
-    )
-    .only_run();
-    let reads = ops(&run, "rd") as f64;
-    assert!(reads > 0.0 && reads <= most(&run, 50.0, 2.0), "{reads}");
+        )
+        .only_run();
+        let reads = ops(&run, "rd") as f64;
+        assert!(reads > 0.0 && reads <= most(&run, 50.0, 2.0), "{reads}");
+    });
 }
 
 #[test]
 fn v23_an_untargeted_limit_counts_itself_too() {
-    row("`opslimit` without a target");
-    let run = good(
-        "define file name=f,path=$dir,size=1m,prealloc\n\
+    undisturbed(|| {
+        row("`opslimit` without a target");
+        let run = good(
+            "define file name=f,path=$dir,size=1m,prealloc\n\
          define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k\n\
            flowop statfile name=st,filesetname=f\n\
            flowop opslimit name=l } }\neventgen rate=50\nrun 2\n",
-    )
-    .only_run();
-    let [rd, st, limit] = ["rd", "st", "l"].map(|name| ops(&run, name));
-    assert!(rd > 0 && rd.abs_diff(st) <= 1 && rd.abs_diff(limit) <= 2, "{rd} {st} {limit}");
-    assert!((rd + st + limit) as f64 <= most(&run, 50.0, 6.0), "{rd} {st} {limit}");
+        )
+        .only_run();
+        let [rd, st, limit] = ["rd", "st", "l"].map(|name| ops(&run, name));
+        assert!(rd > 0 && rd.abs_diff(st) <= 1 && rd.abs_diff(limit) <= 2, "{rd} {st} {limit}");
+        assert!((rd + st + limit) as f64 <= most(&run, 50.0, 6.0), "{rd} {st} {limit}");
+    });
 }
 
 #[test]
 fn v24_bandwidth_is_of_all_processes_together() {
-    row("`bwlimit`, `iopslimit`");
-    for instances in [1, 2] {
-        let text = format!(
-            "define file name=f,path=$dir,size=32m,prealloc\n\
+    undisturbed(|| {
+        row("`bwlimit`, `iopslimit`");
+        for instances in [1, 2] {
+            let text = format!(
+                "define file name=f,path=$dir,size=32m,prealloc\n\
              define process name=p,instances={instances} {{ thread name=t {{\n\
                flowop read name=rd,filename=f,iosize=1m\n\
                flowop bwlimit name=l,target=rd }} }}\neventgen rate=50\nrun 1\n"
-        );
-        let run = good(&text).only_run();
-        let reads = ops(&run, "rd") as f64;
-        assert!(reads > 0.0 && reads <= most(&run, 50.0, 2.0 * f64::from(instances)), "{reads}");
-    }
+            );
+            let run = good(&text).only_run();
+            let reads = ops(&run, "rd") as f64;
+            assert!(reads > 0.0 && reads <= most(&run, 50.0, 2.0 * f64::from(instances)), "{reads}");
+        }
+    });
 }
 
 #[test]
 fn v25_a_consumer_wakes_once_for_so_many_posts() {
-    let run = good(
-        "define process name=post { thread name=t { flowop sempost name=po,target=bl,value=1,blocking\n\
+    undisturbed(|| {
+        let run = good(
+            "define process name=post { thread name=t { flowop sempost name=po,target=bl,value=1,blocking\n\
            flowop eventlimit name=l } }\n\
          define process name=cons { thread name=t { flowop semblock name=bl,value=4,highwater=2 } }\n\
          eventgen rate=40\nrun 2\n",
-    )
-    .only_run();
-    let (posts, blocks) = (ops(&run, "po"), ops(&run, "bl"));
-    assert!(posts >= 8 && (posts / 4).abs_diff(blocks) <= 1, "{posts} posts, {blocks} wakes");
+        )
+        .only_run();
+        let (posts, blocks) = (ops(&run, "po"), ops(&run, "bl"));
+        assert!(posts >= 8 && (posts / 4).abs_diff(blocks) <= 1, "{posts} posts, {blocks} wakes");
+    });
 }
 
 #[test]
@@ -445,11 +454,14 @@ fn v30_v31_as_many_as_memory_holds() {
 /// The figures of Filebench's own fileserver, webproxy and oltp were those of one machine; the shares of oltp are anyone's.
 #[test]
 fn v32_the_parts_of_oltp_stand_to_one_another_as_the_script_says() {
-    let call = Wml::below(&memory()).args(["oltp", "--runtime", "2", "--no-quiesce", "--set", "filesize=2m"]).result();
-    let run = call.sets(&[("nshadows", "4"), ("ndbwriters", "3"), ("usermode", "100")]).run().exits(0).only_run();
-    let posts = ops(&run, "shadow-post-dbwr");
-    assert!(posts > 2000, "{posts}");
-    let (logs, writers) = (ops(&run, "lg-block"), ops(&run, "dbwr-block"));
-    assert!(logs <= posts / 3200 + 1 && logs + 2 >= posts / 3200, "{logs} of {posts}");
-    assert!(writers <= 3 * (posts / 1000 + 1) && writers + 6 >= 3 * (posts / 1000), "{writers} of {posts}");
+    undisturbed(|| {
+        let call =
+            Wml::below(&memory()).args(["oltp", "--runtime", "2", "--no-quiesce", "--set", "filesize=2m"]).result();
+        let run = call.sets(&[("nshadows", "4"), ("ndbwriters", "3"), ("usermode", "100")]).run().exits(0).only_run();
+        let posts = ops(&run, "shadow-post-dbwr");
+        assert!(posts > 2000, "{posts}");
+        let (logs, writers) = (ops(&run, "lg-block"), ops(&run, "dbwr-block"));
+        assert!(logs <= posts / 3200 + 1 && logs + 2 >= posts / 3200, "{logs} of {posts}");
+        assert!(writers <= 3 * (posts / 1000 + 1) && writers + 6 >= 3 * (posts / 1000), "{writers} of {posts}");
+    });
 }

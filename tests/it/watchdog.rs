@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// For how long a program may run: several times as long as the longest that any test starts.
@@ -38,11 +39,31 @@ pub(crate) fn start() {
     });
 }
 
+/// For how much longer the watchdog slept than it wanted to, since it started, in nanoseconds.
+static OVERSLEPT_NS: AtomicU64 = AtomicU64::new(0);
+
+/// For how much longer than it wanted to the watchdog has slept: this program, or the whole machine, was stopped for so long.
+pub(crate) fn overslept() -> Duration {
+    start();
+    Duration::from_nanos(OVERSLEPT_NS.load(Ordering::Relaxed))
+}
+
+/// Sleeps for 5 seconds in pieces, and notes what is more than they should take.
+fn sleep() {
+    const PIECE: Duration = Duration::from_millis(20);
+    for _ in 0..250 {
+        let start = Instant::now();
+        std::thread::sleep(PIECE);
+        let more = start.elapsed().saturating_sub(PIECE + Duration::from_millis(5));
+        OVERSLEPT_NS.fetch_add(more.as_nanos() as u64, Ordering::Relaxed);
+    }
+}
+
 fn watch() {
     let began = Instant::now();
     let mut seen: BTreeMap<Program, Instant> = BTreeMap::new();
     while began.elapsed() < limit() {
-        std::thread::sleep(Duration::from_secs(5));
+        sleep();
         let now = Instant::now();
         let programs = descendants(std::process::id() as i32);
         seen.retain(|program, _| programs.contains(program));

@@ -1,0 +1,65 @@
+//! Tests whose figures are of the machine's time: a failure counts if the machine had time for them.
+//!
+//! Where other programs, or the host of a virtual machine, take the processors away, a sleep of 1 ms takes 10 and a rate is not kept,
+//! whatever the program under test does. A test that fails in such a stretch is done again. One that fails without, fails.
+
+use crate::watchdog;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
+
+/// How often a test is done at most.
+const ATTEMPTS: u32 = 6;
+
+/// The part of the time that threads waited for a processor from which on a machine is disturbed. The tests' own threads wait for
+/// one another too, so it is no small part.
+const PART: f64 = 0.25;
+
+/// Does a test, again if it fails while the machine is disturbed.
+#[track_caller]
+pub(crate) fn undisturbed(test: impl Fn()) {
+    for attempt in 1.. {
+        let (began, before) = (Instant::now(), waited());
+        let Err(failure) = catch_unwind(AssertUnwindSafe(&test)) else { return };
+        let part = waited().saturating_sub(before).as_secs_f64() / began.elapsed().as_secs_f64();
+        if part < PART || attempt == ATTEMPTS {
+            resume_unwind(failure);
+        }
+        let text = format!(
+            "\nattempt {attempt} failed on a disturbed machine: {:.0} % of its time were waited\n",
+            part * 100.0
+        );
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+        std::thread::sleep(Duration::from_secs(5));
+    }
+}
+
+/// For how long any thread of the machine has waited for a processor, and the watchdog for its turn.
+fn waited() -> Duration {
+    let text = std::fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
+    Duration::from_micros(pressure(&text)) + watchdog::overslept()
+}
+
+/// The `total` of the line `some`, in microseconds; 0 on a kernel that does not tell.
+fn pressure(text: &str) -> u64 {
+    let line = text.lines().find(|line| line.starts_with("some "));
+    line.and_then(|line| line.split_once("total=")?.1.trim().parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn the_time_that_threads_waited_is_read() {
+    let text = "some avg10=2.41 avg60=3.17 avg300=1.00 total=123456\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+    assert_eq!((pressure(text), pressure("")), (123_456, 0));
+}
+
+#[test]
+fn a_test_that_fails_on_a_quiet_machine_is_done_once() {
+    // What keeps this machine busy meanwhile is not known; so the test itself passes the second time.
+    let count = std::cell::Cell::new(0);
+    let failed = catch_unwind(AssertUnwindSafe(|| {
+        undisturbed(|| {
+            count.set(count.get() + 1);
+            assert!(count.get() > 1, "the first time");
+        });
+    }));
+    assert_eq!(failed.is_err(), count.get() == 1, "it fails, or is done again, but not both");
+}
