@@ -344,6 +344,15 @@ impl<'r> OpCx<'r> {
         .into()
     }
 
+    /// The current operation failed in a way that it tells itself.
+    #[cold]
+    pub fn failed_as(&mut self, errno: Errno, what: String, help: &str) -> Stop {
+        self.cell().error(errno.raw_os_error());
+        self.restamp();
+        self.account.last = self.env.clock.raw();
+        StopReason::Failed(OpFailure { what, path: None, errno: None, help: help.to_owned(), of: None }).into()
+    }
+
     /// The operation can't be done as the script stands.
     #[cold]
     pub fn misuse(&mut self, what: impl Into<String>, help: &str) -> Stop {

@@ -19,6 +19,7 @@ macro_rules! placed {
 mod aio;
 mod attr;
 mod buffered;
+mod command;
 mod cpu;
 mod dir;
 mod expected;
@@ -83,6 +84,7 @@ const FAMILIES: &[&[FlowopEntry]] = &[
     limit::FLOWOPS,
     finish::FLOWOPS,
     cpu::FLOWOPS,
+    command::FLOWOPS,
 ];
 
 /// All flowops, family by family.

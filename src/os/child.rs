@@ -3,18 +3,19 @@
 //! The group of each is kept where a signal handler finds it, so that a second signal leaves none. A process that is killed
 //! outright runs no handler: for that a guard process waits for the end of its input, and then ends the groups that are left.
 
+use super::fd;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Groups that are noted at a time. More than a script has: one command, and one collector.
-const MOST: usize = 64;
+/// Groups that are noted at a time: a command and a collector of the script, and a command of each of many threads.
+const MOST: usize = 1024;
 
 /// The groups that live; 0: a free place.
 static GROUPS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
@@ -30,8 +31,19 @@ const GUARD_SCRIPT: &str = "trap '' INT TERM HUP QUIT; G=' '; \
 /// A command in a group of its own.
 #[derive(Debug)]
 pub struct Group {
-    child: Child,
     id: i32,
+    /// Readable when the command has ended. None where the kernel gives no such descriptor.
+    descriptor: Option<OwnedFd>,
+    ended: Option<(ExitStatus, CpuTimes)>,
+}
+
+/// Processor time of a command that has ended, and of all it has waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuTimes {
+    /// In user mode, in nanoseconds; the kernel tells microseconds.
+    pub user_ns: u64,
+    /// In the kernel, likewise.
+    pub system_ns: u64,
 }
 
 impl Group {
@@ -47,7 +59,8 @@ impl Group {
             shell.stdout(io::stderr());
         }
         let parent = rustix::process::getpid().as_raw_nonzero().get();
-        let guard = guard();
+        let guard = guard_here();
+        let guard_fd = guard.as_ref().map_or(fd::NONE, AsRawFd::as_raw_fd);
         let prepare = move || {
             // SAFETY: numbers go to the kernel, and nothing else happens between fork and exec.
             let (orphan, id) = unsafe {
@@ -61,7 +74,7 @@ impl Group {
             // Told here and not by the parent, the guard knows of the group before there is anything in it to be ended.
             let (line, length) = message(b'+', id);
             // SAFETY: the socket is open until `exec`, and the bytes are on the stack. A guard that somebody has ended is none.
-            unsafe { libc::send(guard, line.as_ptr().cast(), length, libc::MSG_NOSIGNAL) };
+            unsafe { libc::send(guard_fd, line.as_ptr().cast(), length, libc::MSG_NOSIGNAL) };
             Ok(())
         };
         // SAFETY: the closure makes four system calls, and allocates nothing.
@@ -71,24 +84,52 @@ impl Group {
         if let Some(place) = GROUPS.iter().find(|place| place.compare_exchange(0, id, SeqCst, SeqCst).is_ok()) {
             debug_assert_eq!(place.load(SeqCst), id);
         }
-        Ok(Self { child, id })
+        let descriptor = rustix::process::Pid::from_raw(id)
+            .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
+        Ok(Self { id, descriptor, ended: None })
     }
 
-    /// Waits for its end, for at most so long.
+    /// Waits for its end, for at most so long. Comes back as soon as it has ended.
     pub fn wait(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
         let until = Instant::now() + limit;
-        let mut pause = Duration::from_millis(1);
         loop {
-            if let Some(status) = self.child.try_wait()? {
+            if let Some((status, _)) = self.look()? {
                 return Ok(Some(status));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
             }
-            std::thread::sleep(pause.min(left));
-            pause = (pause * 2).min(Duration::from_millis(20));
+            match &self.descriptor {
+                Some(descriptor) => fd::wait_readable(descriptor.as_raw_fd(), left),
+                None => std::thread::sleep(left.min(Duration::from_millis(5))),
+            }
         }
+    }
+
+    /// Its status and processor time, if it has ended.
+    fn look(&mut self) -> io::Result<Option<(ExitStatus, CpuTimes)>> {
+        if self.ended.is_none() {
+            let mut status = 0;
+            // SAFETY: plain numbers, for which zeros are values.
+            let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: both places are on the stack. The process is a child that nobody else waits for: its `Child` is gone, which
+            // leaves it as it is.
+            match unsafe { libc::wait4(self.id, &raw mut status, libc::WNOHANG, &raw mut used) } {
+                -1 => return Err(io::Error::last_os_error()),
+                0 => {}
+                _ => {
+                    let times = CpuTimes { user_ns: nanoseconds(used.ru_utime), system_ns: nanoseconds(used.ru_stime) };
+                    self.ended = Some((ExitStatus::from_raw(status), times));
+                }
+            }
+        }
+        Ok(self.ended)
+    }
+
+    /// The processor time that it took; nothing while it runs.
+    pub fn times(&self) -> CpuTimes {
+        self.ended.map_or_else(CpuTimes::default, |(_, times)| times)
     }
 
     /// Ends the whole group: asks it to, and after `patience` does it. False if the kernel holds the command in a wait that can't be
@@ -109,16 +150,22 @@ impl Group {
 /// A group whose command has ended, and that has nobody in it any more, is forgotten. Others end with the program.
 impl Drop for Group {
     fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|status| status.is_some()) && !signal(self.id, 0) {
+        if self.look().is_ok_and(|ended| ended.is_some()) && !signal(self.id, 0) {
             for place in &GROUPS {
                 let _ = place.compare_exchange(self.id, 0, SeqCst, SeqCst);
             }
             let (line, length) = message(b'-', self.id);
-            let guard = guard();
-            // SAFETY: the socket of the guard is never closed while the program runs.
-            unsafe { libc::send(guard, line.as_ptr().cast(), length, libc::MSG_NOSIGNAL) };
+            if let Some(guard) = guard_here() {
+                // SAFETY: the socket is open, and the bytes are on the stack.
+                unsafe { libc::send(guard.as_raw_fd(), line.as_ptr().cast(), length, libc::MSG_NOSIGNAL) };
+            }
         }
     }
+}
+
+/// A time of the kernel's, in nanoseconds.
+fn nanoseconds(time: libc::timeval) -> u64 {
+    (time.tv_sec as u64) * 1_000_000_000 + (time.tv_usec as u64) * 1_000
 }
 
 /// Sends a signal to a group; false if there is none. To be called in a signal handler, too.
@@ -138,6 +185,12 @@ pub fn end_all() {
     }
 }
 
+/// Starts the guard process, if there is none. To be called before threads with descriptor tables of their own start commands:
+/// its socket has to be in that of the program.
+pub fn prepare() {
+    guard();
+}
+
 /// The socket to the guard process, which is started first, if there is none; -1 if it can't be. Without one, a program that is
 /// killed leaves what its commands have started.
 fn guard() -> RawFd {
@@ -152,6 +205,13 @@ fn guard() -> RawFd {
         }
     }
     guard.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+}
+
+/// The same in the descriptor table of the calling thread, which may not be that of the program's first one.
+fn guard_here() -> Option<OwnedFd> {
+    let there = guard();
+    let program = rustix::process::pidfd_open(rustix::process::getpid(), rustix::process::PidfdFlags::empty()).ok()?;
+    rustix::process::pidfd_getfd(program, there, rustix::process::PidfdGetfdFlags::empty()).ok()
 }
 
 /// A line for the guard process, and its length: a sign and the number of a group. Made between fork and exec, so on the stack.

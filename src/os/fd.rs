@@ -6,6 +6,7 @@ use rustix::io::{self as rio, Errno};
 use std::ffi::CStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A descriptor in the table of the thread that uses it.
 pub type Fd = i32;
@@ -30,6 +31,15 @@ pub(super) fn borrow(fd: Fd) -> BorrowedFd<'static> {
 fn forget(fd: rustix::fd::OwnedFd) -> Fd {
     use std::os::fd::IntoRawFd;
     fd.into_raw_fd()
+}
+
+/// Waits until there is something to read, or its other end is gone; for at most so long, or until a signal comes.
+pub fn wait_readable(fd: Fd, limit: Duration) {
+    let fd = borrow(fd);
+    let mut wanted = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
+    let limit = rustix::event::Timespec::try_from(limit).ok();
+    // Whoever waits looks for itself what has come.
+    let _ = rustix::event::poll(&mut wanted, limit.as_ref());
 }
 
 /// What is known of a file: the part of `stat` that wmlrun looks at.

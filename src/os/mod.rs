@@ -38,6 +38,9 @@ pub const NO_CALL: &str = "no call";
 /// No error of the kernel's: a write of which the file system took nothing, and reported no error.
 pub const NOTHING_WRITTEN: Errno = Errno::from_raw_os_error(4094);
 
+/// A command could not be run, or ended with a status that is not 0: no error number of the kernel's.
+pub const COMMAND_FAILED: Errno = Errno::from_raw_os_error(4093);
+
 /// The symbolic name of an error number (`ENOSPC`), `errno N` for one that has none here, [`NO_CALL`] for 0.
 pub fn errno_name(errno: i32) -> String {
     const NAMES: &[(i32, &str)] = &[
@@ -86,6 +89,9 @@ pub fn errno_name(errno: i32) -> String {
     }
     if errno == NOTHING_WRITTEN.raw_os_error() {
         return "nothing written".to_owned();
+    }
+    if errno == COMMAND_FAILED.raw_os_error() {
+        return "command failed".to_owned();
     }
     NAMES.iter().find(|(n, _)| *n == errno).map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
 }

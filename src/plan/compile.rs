@@ -350,6 +350,7 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 class: f.spec.class,
                 way: f.spec.way,
                 sets: Vec::new(),
+                runs_command: f.spec.is(crate::spec::Role::RunsCommand),
                 span: f.span,
             }));
         }

@@ -69,6 +69,8 @@ pub struct FlowopInfo {
     pub way: Way,
     /// File sets that it works on, of those of process instances the first: those it names, else those of the flowop before it that opens its slot.
     pub sets: Vec<usize>,
+    /// It starts programs of its own.
+    pub runs_command: bool,
     /// Where it was written.
     pub span: Span,
 }
@@ -226,7 +228,8 @@ impl Plan {
 
     /// For each file set, whether the run can make, remove, rename or resize files of it.
     pub fn changed_sets(&self) -> Vec<bool> {
-        let mut changed = vec![false; self.filesets.len()];
+        // A command may do anything.
+        let mut changed = vec![self.flowops.iter().any(|flowop| flowop.runs_command); self.filesets.len()];
         for (_, thread) in self.threads() {
             for step in &thread.steps {
                 let PlanStep::Op { local, op, .. } = step else { continue };

@@ -287,6 +287,13 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             (!kinds.is_empty()).then(|| kinds.join(" + "))
         }),
     );
+    add(
+        "commands",
+        of_each(&|f| {
+            let (user, system) = (f.command_user_seconds?, f.command_system_seconds?);
+            Some(format!("{} user, {} system", latency(user * 1e9), latency(system * 1e9)))
+        }),
+    );
     add("starved", of_each(&|f| (f.starved_seconds > 0.0).then(|| seconds(f.starved_seconds))));
     add(
         "late",

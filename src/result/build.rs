@@ -11,7 +11,7 @@ const MB: f64 = 1_048_576.0;
 /// Processor time of a run, for [`summary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTime {
-    /// The program's own, user and system, in seconds; none if nobody looked.
+    /// The program's own, user and system, in seconds, without that of commands; none if nobody looked.
     pub own_seconds: Option<f64>,
     /// Busy time of the processors that the program may use, in seconds summed over them; none if it cannot be told.
     pub system_seconds: Option<f64>,
@@ -43,6 +43,7 @@ pub fn latency(dist: &Dist) -> Latency {
 /// its figures are replaced.
 pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> FlowopResult {
     let each = |total: u64, n: u64| (n > 0).then(|| total as f64 / n as f64);
+    let of_commands = |ns: u64| (snapshot.user_ns + snapshot.system_ns > 0).then(|| ns as f64 / 1e9);
     FlowopResult {
         ops: snapshot.ops,
         ops_per_s: rate(snapshot.ops, seconds),
@@ -56,6 +57,8 @@ pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> Flow
         late_bytes: snapshot.late_bytes,
         starved_seconds: snapshot.starved_ns as f64 / 1e9,
         tool_ns_mean: each(snapshot.tool_ns, snapshot.ops),
+        command_user_seconds: of_commands(snapshot.user_ns),
+        command_system_seconds: of_commands(snapshot.system_ns),
         latency_ns: latency(&snapshot.latency),
         response_ns: snapshot.response.as_ref().map(latency),
         lateness_ns: snapshot.lateness.as_ref().map(latency),
@@ -72,9 +75,10 @@ pub fn summary<'a>(
     cpu: CpuTime,
 ) -> Summary {
     let mut all = Snapshot::default();
-    let (mut reads, mut writes, mut errors) = (0, 0, 0);
+    let (mut reads, mut writes, mut errors, mut commands_ns) = (0, 0, 0, 0);
     for (flowop, snapshot) in parts {
         errors += snapshot.failed();
+        commands_ns += snapshot.user_ns + snapshot.system_ns;
         if flowop.class.is_io() {
             reads += if flowop.reads { snapshot.ops } else { 0 };
             writes += if flowop.writes { snapshot.ops } else { 0 };
@@ -92,7 +96,7 @@ pub fn summary<'a>(
         mib_per_s: rate(all.bytes, seconds) / MB,
         latency_ms: all.mean().map(|ns| ns / 1e6),
         latency_ns: latency(&all.latency),
-        cpu_us_per_op: cpu.own_seconds.and_then(us_per_op),
+        cpu_us_per_op: cpu.own_seconds.map(|own| own + commands_ns as f64 / 1e9).and_then(us_per_op),
         system_cpu_us_per_op: cpu.system_seconds.and_then(us_per_op),
         cpu_busy: cpu.system_seconds.filter(|_| available > 0.0).map(|s| (s / available).min(1.0)),
         errors,

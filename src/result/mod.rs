@@ -421,6 +421,12 @@ pub struct FlowopResult {
     pub starved_seconds: f64,
     /// The tool's own time an operation (picking a file, building a path); null without operations.
     pub tool_ns_mean: Option<f64>,
+    /// Processor time of the commands that it ran, in user mode; of a `command` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_user_seconds: Option<f64>,
+    /// The same in the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_system_seconds: Option<f64>,
     /// From the call to its return.
     pub latency_ns: Latency,
     /// From the intended start to the end; of an open loop.

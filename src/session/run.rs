@@ -178,11 +178,27 @@ impl Session {
         self.refuse_devices(front)?;
         // What the machine can't do is refused before anything is made.
         let plan = self.plan(front).ok_or(Status::Script)?;
+        self.refuse_commands(&plan, front)?;
         self.runner.check_machine(&plan, front)?;
         self.make_dir_if_used(front)?;
         let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
         self.check_dir(front)?;
         Ok(plan)
+    }
+
+    /// Flowops that run commands need leave for it, as `system` does. The null engine runs none.
+    fn refuse_commands(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+        if !self.runner.settings.engine.real() {
+            return Ok(());
+        }
+        let mut refused = plan.flowops.iter().filter(|flowop| flowop.runs_command);
+        match refused.find_map(|flowop| self.refusal(&flowop.name, flowop.span)) {
+            Some(d) => {
+                front.diagnostics(&self.map, &[d]);
+                Err(Status::Refused)
+            }
+            None => Ok(()),
+        }
     }
 
     /// `create files`.

@@ -168,6 +168,8 @@ pub enum Role {
     TakesEvents,
     /// Ends its thread, or the run, by what was done.
     Finishes,
+    /// Starts a program of its own.
+    RunsCommand,
 }
 
 /// One flowop.

@@ -109,6 +109,8 @@ pub struct Cell {
     open_ns: AtomicU64,
     late_ops: AtomicU64,
     late_bytes: AtomicU64,
+    user_ns: AtomicU64,
+    system_ns: AtomicU64,
     open_loop: OnceLock<Box<OpenLoopCells>>,
     errors: Mutex<BTreeMap<i32, u64>>,
 }
@@ -164,6 +166,8 @@ impl Cell {
             open_ns: AtomicU64::new(0),
             late_ops: AtomicU64::new(0),
             late_bytes: AtomicU64::new(0),
+            user_ns: AtomicU64::new(0),
+            system_ns: AtomicU64::new(0),
             open_loop: OnceLock::new(),
             errors: Mutex::new(BTreeMap::new()),
         }
@@ -200,6 +204,13 @@ impl Cell {
     pub fn record_open(&self, ns: u64) {
         bump(&self.opens, 1);
         bump(&self.open_ns, ns);
+    }
+
+    /// Processor time of a command that the operation was, in user mode and in the kernel.
+    #[cold]
+    pub fn add_command(&self, user_ns: u64, system_ns: u64) {
+        bump(&self.user_ns, user_ns);
+        bump(&self.system_ns, system_ns);
     }
 
     /// System calls of an operation beyond its first.
@@ -256,6 +267,8 @@ impl Cell {
         add(&mut into.calls, &self.calls);
         add(&mut into.opens, &self.opens);
         add(&mut into.open_ns, &self.open_ns);
+        add(&mut into.user_ns, &self.user_ns);
+        add(&mut into.system_ns, &self.system_ns);
         add(&mut into.late_ops, &self.late_ops);
         add(&mut into.late_bytes, &self.late_bytes);
         self.latency.add_to(&mut into.latency);

@@ -170,6 +170,10 @@ pub struct Snapshot {
     pub tool_ns: u64,
     /// Time waiting for a usable file, in nanoseconds.
     pub starved_ns: u64,
+    /// Processor time of commands in user mode, in nanoseconds.
+    pub user_ns: u64,
+    /// The same in the kernel.
+    pub system_ns: u64,
     /// Failed operations by error number.
     pub errors: BTreeMap<i32, u64>,
     /// Latency (service time).
@@ -233,14 +237,40 @@ impl Snapshot {
         self.errors.values().sum()
     }
 
-    fn plain(&self) -> [u64; 9] {
-        let Self { ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, .. } = *self;
-        [ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns]
+    fn plain(&self) -> [u64; 11] {
+        let Self {
+            ops,
+            bytes,
+            opens,
+            open_ns,
+            late_ops,
+            late_bytes,
+            calls,
+            tool_ns,
+            starved_ns,
+            user_ns,
+            system_ns,
+            ..
+        } = *self;
+        [ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, user_ns, system_ns]
     }
 
-    fn plain_mut(&mut self) -> [&mut u64; 9] {
-        let Self { ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, .. } = self;
-        [ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns]
+    fn plain_mut(&mut self) -> [&mut u64; 11] {
+        let Self {
+            ops,
+            bytes,
+            opens,
+            open_ns,
+            late_ops,
+            late_bytes,
+            calls,
+            tool_ns,
+            starved_ns,
+            user_ns,
+            system_ns,
+            ..
+        } = self;
+        [ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, user_ns, system_ns]
     }
 }
 
@@ -264,7 +294,7 @@ mod tests {
     fn snapshots() -> impl Strategy<Value = Snapshot> {
         let open_loop = prop::option::of(values().prop_map(|v| dist(&v)));
         let errors = prop::collection::btree_map(1_i32..40, 1_u64..9, 0..4);
-        (values(), prop::array::uniform8(0_u64..1 << 40), errors, open_loop).prop_map(
+        (values(), prop::array::uniform10(0_u64..1 << 40), errors, open_loop).prop_map(
             |(latency, n, errors, response)| Snapshot {
                 ops: latency.len() as u64,
                 bytes: n[0],
@@ -275,6 +305,8 @@ mod tests {
                 calls: n[5],
                 tool_ns: n[6],
                 starved_ns: n[7],
+                user_ns: n[8],
+                system_ns: n[9],
                 errors,
                 latency: dist(&latency),
                 lateness: response.clone(),

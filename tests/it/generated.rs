@@ -42,6 +42,7 @@ fn value(attr: &str, flowop: &Flowop, numbers: &mut Numbers) -> Option<String> {
         "workingset" => &["0", "8k", "1m", "$r"],
         "iters" => &["0", "1", "3"],
         "indexed" => &["0", "3", "1000", "$z"],
+        "value" if flowop.name == "command" => &["\"true\"", "\"exit 3\""],
         "value" => &["1", "2", "100"],
         "wrap" | "fsyncevery" => &["16k", "1m"],
         "align" | "stride" => &["512", "4k"],
@@ -83,7 +84,17 @@ fn what_is_made_of_the_tables_runs_and_its_result_is_true_to_itself() {
         let text = script(&mut numbers, &table);
         let engine = if n % 2 == 0 { "null" } else { "posix" };
         let call = Wml::below(&memory()).file("x.wml", &text);
-        let call = call.args(["x.wml", "--runtime", "0.02", "--no-quiesce", "--on-error", "count", "--engine", engine]);
+        let call = call.args([
+            "x.wml",
+            "--runtime",
+            "0.02",
+            "--no-quiesce",
+            "--on-error",
+            "count",
+            "--allow-system",
+            "--engine",
+            engine,
+        ]);
         let output = call.result().run();
         let shown = format!("{text}{}", output.shown());
         assert!(!shown.contains("panicked"), "{shown}");

@@ -62,6 +62,7 @@ pub(crate) fn null(milliseconds: u64) -> Settings {
 pub(crate) fn real(milliseconds: u64, dir: &std::path::Path) -> Settings {
     Settings {
         engine: wml::engine::find("posix").unwrap(),
+        allow_system: true,
         sets: vec![("dir".to_owned(), dir.display().to_string())],
         ..null(milliseconds)
     }

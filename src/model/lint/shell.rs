@@ -3,19 +3,27 @@
 use super::Subject;
 use crate::diag::{Code, Diagnostic};
 use crate::model::expr::eval;
-use crate::model::{Command, CommandKind, Scope, Stats};
+use crate::model::{Command, CommandKind, FlowopDef, Scope, Stats};
+use crate::source::Span;
+use crate::spec::Role;
 
 pub(super) fn commands(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     find(subject.commands, found);
+    let threads = subject.threads().flat_map(|(_, thread)| &thread.flowops);
+    let composites = subject.composites.iter().flat_map(|composite| &composite.flowops);
+    let runs = |flowop: &&FlowopDef| flowop.spec.is_some_and(|spec| spec.is(Role::RunsCommand));
+    found.extend(threads.chain(composites).filter(runs).map(|flowop| runs_shell(flowop.kind.span)));
+}
+
+fn runs_shell(span: Span) -> Diagnostic {
+    Diagnostic::warning(Code::RunsShell, span, "runs a command of the shell")
+        .help("a run refuses that: look at what it does, then allow it with `--allow-system`")
 }
 
 pub(super) fn find(commands: &[Command], found: &mut Vec<Diagnostic>) {
     for command in commands {
         match &command.kind {
-            CommandKind::System(_) | CommandKind::Stats(Stats::Command(_)) => found.push(
-                Diagnostic::warning(Code::RunsShell, command.span, "runs a command of the shell")
-                    .help("a run refuses that: look at what it does, then allow it with `--allow-system`"),
-            ),
+            CommandKind::System(_) | CommandKind::Stats(Stats::Command(_)) => found.push(runs_shell(command.span)),
             CommandKind::ForEach { body, .. } => find(body, found),
             _ => {}
         }

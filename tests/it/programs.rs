@@ -1,0 +1,140 @@
+//! `command`: programs that a run starts are timed, need leave, and end with it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::cmd::{Output, Wml, flowop, number};
+
+fn script(command: &str, rest: &str) -> String {
+    let command = command.replace('$', "\\$");
+    format!(
+        "# dialect: fsl\nset mode quit alldone\n\
+         define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+         define process name=p {{ thread name=t {{\n\
+         flowop command name=c,value=\"{command}\"\n{rest}\n}} }}\n"
+    )
+}
+
+const THREE_TIMES: &str = "flowop finishoncount name=end,value=3,target=c";
+
+fn call(text: &str) -> Wml {
+    Wml::new().file("x.wml", text).args(["x.wml", "--runtime", "60", "--no-quiesce"])
+}
+
+#[test]
+fn without_leave_nothing_is_made_and_nothing_started() {
+    let output = call(&script("touch started", THREE_TIMES)).args(["--dir", "d"]).run().exits(3);
+    assert!(output.stderr.contains("x.wml:5:") && output.stderr.contains("--allow-system"), "{}", output.shown());
+    assert_eq!(output.left(), ["x.wml"]);
+    // It is told by who checks the script too, and the null engine starts none.
+    let output = Wml::new().file("x.wml", &script("touch started", THREE_TIMES)).args(["check", "x.wml"]).run();
+    assert!(output.stderr.contains("runs a command of the shell"), "{}", output.shown());
+    let output = call(&script("touch started", THREE_TIMES)).args(["--engine", "null"]).run().exits(0);
+    assert_eq!(output.left(), ["x.wml"]);
+}
+
+fn allowed(text: &str) -> Wml {
+    call(text).args(["--allow-system"]).result()
+}
+
+#[test]
+fn its_time_and_that_of_processors_are_told_apart() {
+    let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    let run = allowed(&script(&format!("{busy}; sleep 0.2; echo said"), THREE_TIMES)).run().exits(0);
+    assert!(run.stderr.matches("said").count() == 3 && run.stdout.contains("commands "), "{}", run.shown());
+    let run = run.only_run();
+    let c = flowop(&run, "c");
+    assert_eq!((&c["ops"], &c["class"]), (&3.into(), &"other".into()));
+    // It sleeps, which takes time and no processor.
+    assert!(number(c, &["latency_ns", "min"]) >= 0.2e9, "{c}");
+    let used = number(c, &["command_user_seconds"]) + number(c, &["command_system_seconds"]);
+    let lasted = 3.0 * number(c, &["latency_ns", "mean"]) / 1e9;
+    assert!(used > 0.0 && used <= lasted - 0.6 + 0.01, "{used} s of {lasted} s");
+    assert!(flowop(&run, "end")["command_user_seconds"].is_null());
+}
+
+#[test]
+fn one_that_fails_is_an_error_with_its_status() {
+    let text = script("exit 7", "flowop delay name=d,value=0.01\nflowop finishoncount name=end,value=3,target=d");
+    let output = allowed(&text).run().exits(1);
+    assert!(output.stderr.contains("flowop p/t/c (line 5): `exit 7` ended with exit status: 7"), "{}", output.shown());
+    let run = allowed(&text).args(["--on-error", "count"]).run().exits(0).only_run();
+    assert_eq!(flowop(&run, "c")["errors"], serde_json::json!({"command failed": 3}));
+    assert_eq!(flowop(&run, "c")["ops"], 0);
+}
+
+/// Whether a process is there that is no zombie.
+fn lives(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z"))
+}
+
+#[track_caller]
+fn assert_ends(pids: &[String]) {
+    let start = Instant::now();
+    while pids.iter().any(|pid| lives(pid)) {
+        assert!(start.elapsed() < Duration::from_mins(1), "{pids:?} live");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A command of two processes, which notes their numbers.
+const SLEEPS: &str = "sleep 1000 & echo $! > new; echo $$ >> new; mv new pids; wait";
+
+fn noted(output: &Output) -> Vec<String> {
+    fs::read_to_string(output.dir().join("pids")).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn it_ends_with_the_run_and_counts_as_late() {
+    let wml = Wml::new().idle().file(
+        "x.wml",
+        &script("true", &format!("flowop command name=sleeps,value=\"{}\"", SLEEPS.replace('$', "\\$"))),
+    );
+    let output = wml.args(["x.wml", "--runtime", "1", "--no-quiesce", "--allow-system"]).result().run().exits(0);
+    assert_ends(&noted(&output));
+    let run = output.only_run();
+    assert_eq!((run["state"].as_str(), &run["late_ops"]), (Some("complete"), &1.into()), "{}", output.shown());
+    assert_eq!((&flowop(&run, "c")["ops"], &flowop(&run, "sleeps")["ops"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn it_ends_with_the_program_however_that_ends() {
+    for signal in [Signal::INT, Signal::KILL] {
+        let wml = Wml::new().idle().file("x.wml", &script(SLEEPS, ""));
+        let pids = wml.dir().join("pids");
+        let running = wml.args(["x.wml", "--runtime", "60", "--no-quiesce", "--allow-system"]).start();
+        let start = Instant::now();
+        while !pids.exists() {
+            assert!(start.elapsed() < Duration::from_mins(1), "no command");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        running.signal(signal);
+        let output = running.wait();
+        assert_eq!(output.code(), 128 + signal.as_raw(), "{}", output.shown());
+        assert_ends(&noted(&output));
+    }
+}
+
+/// A phase of its own between two others sees what the first made, before the last removes it.
+#[test]
+fn a_phase_may_be_a_command() {
+    let text = "# dialect: fsl\nset mode quit alldone\n\
+        define fileset name=data,path=$dir,entries=10,dirwidth=20,size=4k\n\
+        define process name=makes { thread name=t {\n\
+        flowop createfile name=create,filesetname=data,fd=1\nflowop closefile name=close,fd=1\n\
+        flowop finishoncount name=end,value=10,target=close } }\n\
+        define process name=looks,phase=2 { thread name=t {\n\
+        flowop command name=c,value=\"find $dir/data -type f | grep -c 0000 > seen\"\n\
+        flowop finishoncount name=end,value=1,target=c } }\n\
+        define process name=removes,phase=3 { thread name=t {\n\
+        flowop deletefile name=delete,filesetname=data\n\
+        flowop finishoncount name=end,value=10,target=delete } }\n";
+    let output = allowed(text).folder("d").sets(&[("dir", "d")]).run().exits(0);
+    assert_eq!(fs::read_to_string(output.dir().join("seen")).unwrap().trim(), "10", "{}", output.shown());
+    let run = output.only_run();
+    let phases: Vec<bool> = run["phases"].as_array().unwrap().iter().map(|p| p["complete"] == true).collect();
+    assert_eq!(phases, [true; 3]);
+    assert_eq!(flowop(&run, "delete")["ops"], 10);
+}
