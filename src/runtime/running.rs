@@ -6,7 +6,7 @@ use super::pace::{self, ArrivalProgress};
 use super::phases::PhaseTicks;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
 use crate::exec::trace::Stream;
-use crate::os::{blocked, proc, schedule, signals};
+use crate::os::{Clock, blocked, proc, schedule, signals};
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
 use parking_lot::Mutex;
@@ -137,6 +137,40 @@ pub struct ThreadStream {
     pub stream: Box<Stream>,
 }
 
+/// What the controller knows of times at which the whole program was stopped: it comes back late from a wait.
+struct Stops {
+    /// When it is to be back, in ticks.
+    due: u64,
+    /// How often the program had been stopped and gone on, at the last look.
+    continued: usize,
+    /// By how much it was late without a reason, and at which tick it came back. The signal that gives a reason may be heard a moment
+    /// after that.
+    late_ns: u64,
+    back: u64,
+}
+
+impl Stops {
+    fn new(now: u64) -> Self {
+        Self { due: now, continued: signals::continued(), late_ns: 0, back: now }
+    }
+
+    /// For how long the program was stopped since the last look.
+    fn before(&mut self, clock: &Clock, now: u64) -> u64 {
+        let late_ns = clock.ns(self.due, now.max(self.due));
+        if late_ns >= STOPPED_NS || clock.ns(self.back, now) >= STOPPED_NS {
+            (self.late_ns, self.back) = (late_ns, now);
+        }
+        self.due = now;
+        let continued = signals::continued();
+        let heard = std::mem::replace(&mut self.continued, continued) != continued;
+        if self.late_ns >= FROZEN_NS || (self.late_ns >= STOPPED_NS && heard) {
+            std::mem::take(&mut self.late_ns)
+        } else {
+            0
+        }
+    }
+}
+
 impl Running {
     pub(super) fn new(shared: Arc<Shared>, leaders: Vec<JoinHandle<()>>) -> Self {
         Self {
@@ -199,8 +233,10 @@ impl Running {
         let mut next = self.from.saturating_add(step);
         // A run without a time limit must not wait for ever for threads that wait for one another.
         let (mut seen, mut since) = (None, self.from);
+        let mut stops = Stops::new(clock.raw());
         loop {
             let now = clock.raw();
+            self.stopped_ns.fetch_add(stops.before(clock, now), Relaxed);
             if let Some(waited) = self.news(now, until) {
                 return waited;
             }
@@ -228,7 +264,8 @@ impl Running {
             }
             self.note_signs(now);
             let rest = Duration::from_nanos(clock.ns(now, until.min(next))).min(DOZE);
-            let (thread_slots, continued) = (shared.thread_slots.len(), signals::continued());
+            let thread_slots = shared.thread_slots.len();
+            stops.due = now.saturating_add(clock.ticks(rest.as_nanos() as u64));
             shared.hear(rest, |news| {
                 (news.done == thread_slots && thread_slots > 0
                     || news.fault.is_some()
@@ -236,10 +273,6 @@ impl Running {
                     || news.first_done)
                     .then_some(())
             });
-            let over = clock.ns(now, clock.raw()).saturating_sub(rest.as_nanos() as u64);
-            if over >= FROZEN_NS || (over >= STOPPED_NS && signals::continued() != continued) {
-                self.stopped_ns.fetch_add(over, Relaxed);
-            }
         }
     }
 
