@@ -21,6 +21,8 @@ pub enum PickBy {
     Own,
     /// The one with this index, else the next.
     Index(u64),
+    /// Any of them, each as likely; the number is 64 random bits.
+    Uniform(u64),
 }
 
 /// A starving thread looks again so often, changed or not.
@@ -180,6 +182,7 @@ impl OpCx<'_> {
             PickBy::Rotate => How::Rotate(&mut self.files.rotors[part]),
             PickBy::Own => How::Own(&mut self.files.own[part]),
             PickBy::Index(n) => How::Index(n),
+            PickBy::Uniform(bits) => How::Uniform(bits),
         };
         Look::at(part, want, self.files.views[part].set.state.pick(want, how, hold))
     }

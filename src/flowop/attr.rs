@@ -16,9 +16,9 @@ use crate::spec::{Class, Flowop, Origin, Role, Way};
 use std::ffi::CStr;
 use std::sync::Arc;
 
-const NAMED: &[&str] = &["filesetname", "indexed", "shuffle", "missing", "expect"];
-const NAMED_OR_OPEN: &[&str] = &["filesetname", "fd", "indexed", "shuffle"];
-const SLOT: &[&str] = &["filesetname", "fd", "iosize", "opennext", "indexed"];
+const NAMED: &[&str] = &["filesetname", "indexed", "uniform", "shuffle", "missing", "expect"];
+const NAMED_OR_OPEN: &[&str] = &["filesetname", "fd", "indexed", "uniform", "shuffle"];
+const SLOT: &[&str] = &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform"];
 
 /// The extended attribute that is set and read.
 const XATTR: &CStr = c"user.wmlrun";
@@ -73,7 +73,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "chmod",
         &[Role::NeedsFile],
         |args| SetAttr::build(args, "chmod failed", InodeChange::Mode(mode(args)?)),
-        &["filesetname", "fd", "indexed", "shuffle", "mode"],
+        &["filesetname", "fd", "indexed", "uniform", "shuffle", "mode"],
         "sets a file's permission bits to `mode`: of the open file in the slot, else of a file of the set",
         "flowop chmod name=cm,filesetname=data,mode=600",
     ),

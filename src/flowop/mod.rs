@@ -12,7 +12,7 @@ pub mod args;
 /// The attributes that say which place of which file, and those that a flowop has besides.
 macro_rules! placed {
     ($($own:literal),*) => {
-        &["filesetname", "fd", "iosize", "random", "shuffle", "workingset", "opennext", "indexed" $(, $own)*]
+        &["filesetname", "fd", "iosize", "random", "shuffle", "workingset", "opennext", "indexed", "uniform" $(, $own)*]
     };
 }
 

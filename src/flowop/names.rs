@@ -73,7 +73,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "readlink",
         &[Role::NeedsFile],
         ReadLink::build,
-        &["filesetname", "indexed", "shuffle", "missing", "expect"],
+        &["filesetname", "indexed", "uniform", "shuffle", "missing", "expect"],
         "reads a symbolic link of the set; on a file the call says EINVAL, which counts as an answer",
         "flowop symlink name=ln,filesetname=links\nflowop readlink name=rl,filesetname=links\nflowop deletefile name=rm,filesetname=links",
     ),

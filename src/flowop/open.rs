@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The attributes of both, and those that one has besides.
 macro_rules! uses {
     ($($own:literal),*) => {
-        &["filesetname", "fd", "opennext", "indexed", "shuffle", "directio", "dsync", "noreadahead", $($own),*]
+        &["filesetname", "fd", "opennext", "indexed", "uniform", "shuffle", "directio", "dsync", "noreadahead", $($own),*]
     };
 }
 

@@ -29,7 +29,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         &[Role::UsesSlot, Role::NeedsFile],
         Truncate::build,
         Way::None,
-        &["filesetname", "fd", "value", "opennext", "indexed"],
+        &["filesetname", "fd", "value", "opennext", "indexed", "uniform"],
         "gives the file in the slot the size `value`, 0 if it is not given",
         "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
     ),

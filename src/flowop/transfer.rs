@@ -10,6 +10,7 @@ use crate::exec::{OpCx, Stop};
 use crate::fileset::Want;
 use crate::os::fd::DATA_SYNC;
 use crate::random::{self, Permutation, Quantity, Rng, Shuffle};
+use rand::RngExt;
 use rustix::fs::OFlags;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +31,8 @@ pub(super) enum PickRule {
         /// Of the order.
         seed: u64,
     },
+    /// `uniform`: any file in the state that is wanted, each as likely.
+    Uniform,
     /// `indexed=`.
     Index {
         /// What is drawn.
@@ -52,6 +55,9 @@ impl PickRule {
             let seed = random::mix(args.id as u64, set.entries);
             return Ok(Self::Shuffle { drawn: Arc::default(), entries: set.entries.max(1), seed });
         }
+        if args.flag("uniform")? {
+            return Ok(Self::Uniform);
+        }
         Ok(if opennext && args.flag("opennext")? { Self::Own } else { Self::Rotate })
     }
 
@@ -60,6 +66,7 @@ impl PickRule {
         match self {
             Self::Rotate => PickBy::Rotate,
             Self::Own => PickBy::Own,
+            Self::Uniform => PickBy::Uniform(rng.random()),
             Self::Shuffle { drawn, entries, seed } => {
                 let n = drawn.fetch_add(1, Ordering::Relaxed);
                 PickBy::Index(Permutation::new(*entries, random::mix(*seed, n / entries)).at(n % entries))
@@ -73,6 +80,7 @@ impl PickRule {
             Self::Rotate => String::new(),
             Self::Own => " opennext".to_owned(),
             Self::Shuffle { .. } => " shuffle".to_owned(),
+            Self::Uniform => " uniform".to_owned(),
             Self::Index { value, .. } => format!(" indexed={value}"),
         }
     }

@@ -12,9 +12,20 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const APPEND: &[&str] =
-    &["filesetname", "fd", "iosize", "opennext", "indexed", "directio", "dsync", "wrap", "fsyncevery"];
-const APPEND_RANDOM: &[&str] =
-    &["filesetname", "fd", "iosize", "opennext", "indexed", "directio", "dsync", "wrap", "fsyncevery", "maxsize"];
+    &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio", "dsync", "wrap", "fsyncevery"];
+const APPEND_RANDOM: &[&str] = &[
+    "filesetname",
+    "fd",
+    "iosize",
+    "opennext",
+    "indexed",
+    "uniform",
+    "directio",
+    "dsync",
+    "wrap",
+    "fsyncevery",
+    "maxsize",
+];
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     FlowopEntry {

@@ -146,19 +146,19 @@ struct Stops {
     /// By how much it was late without a reason, and at which tick it came back. The signal that gives a reason may be heard a moment
     /// after that.
     late_ns: u64,
-    back: u64,
+    returned: u64,
 }
 
 impl Stops {
     fn new(now: u64) -> Self {
-        Self { due: now, continued: signals::continued(), late_ns: 0, back: now }
+        Self { due: now, continued: signals::continued(), late_ns: 0, returned: now }
     }
 
     /// For how long the program was stopped since the last look.
     fn before(&mut self, clock: &Clock, now: u64) -> u64 {
         let late_ns = clock.ns(self.due, now.max(self.due));
-        if late_ns >= STOPPED_NS || clock.ns(self.back, now) >= STOPPED_NS {
-            (self.late_ns, self.back) = (late_ns, now);
+        if late_ns >= STOPPED_NS || clock.ns(self.returned, now) >= STOPPED_NS {
+            (self.late_ns, self.returned) = (late_ns, now);
         }
         self.due = now;
         let continued = signals::continued();

@@ -135,6 +135,13 @@ pub const FLOWOP: &[Attr] = &[
         "at random, each place of the file or each file once, in a new order each lap",
     ),
     attr(
+        "uniform",
+        Bool,
+        "false",
+        Ours,
+        "which file: any that is there, or any name that is free, each as likely as the others",
+    ),
+    attr(
         "partial",
         Bool,
         "false",

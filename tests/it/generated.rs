@@ -47,7 +47,7 @@ fn value(attr: &str, flowop: &Flowop, numbers: &mut Numbers) -> Option<String> {
         "wrap" | "fsyncevery" => &["16k", "1m"],
         "align" | "stride" => &["512", "4k"],
         "iodepth" => &["1", "8"],
-        "random" | "opennext" | "dsync" | "noreadahead" | "backward" | "reoffset" => &["true", "false"],
+        "random" | "opennext" | "uniform" | "dsync" | "noreadahead" | "backward" | "reoffset" => &["true", "false"],
         _ => return None,
     };
     Some(format!("{attr}={}", numbers.of(values)))

@@ -77,24 +77,26 @@ const TOGETHER: Duration = Duration::from_millis(100);
 /// `timeout` sends its signal to the program and then to the group that it is in.
 #[test]
 fn a_signal_that_comes_twice_at_once_is_one() {
-    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
-        let twice = || {
-            let call = Wml::below(&memory()).args(["randomread", "--runtime", "60", "--no-quiesce"]);
-            let mut running = call.sets(&[("filesize", "1m")]).result().start();
-            running.wait_until_reading();
-            let first = Instant::now();
-            running.signal(signal);
-            sleep(Duration::from_millis(5));
-            running.signal(signal);
-            let apart = first.elapsed();
-            (apart, running.wait().exits(128 + signal.as_raw()))
-        };
-        // On a busy machine the second one may come too late to be the same.
-        let (_, output) =
-            std::iter::repeat_with(twice).take(5).find(|(apart, _)| *apart < TOGETHER).expect("sent together");
-        assert_eq!(output.only_run()["state"], "interrupted");
-        assert_eq!(output.left(), [""; 0], "left behind");
-    }
+    undisturbed(|| {
+        for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+            let twice = || {
+                let call = Wml::below(&memory()).args(["randomread", "--runtime", "60", "--no-quiesce"]);
+                let mut running = call.sets(&[("filesize", "1m")]).result().start();
+                running.wait_until_reading();
+                let first = Instant::now();
+                running.signal(signal);
+                sleep(Duration::from_millis(5));
+                running.signal(signal);
+                let apart = first.elapsed();
+                (apart, running.wait().exits(128 + signal.as_raw()))
+            };
+            // On a busy machine the second one may come too late to be the same.
+            let (_, output) =
+                std::iter::repeat_with(twice).take(5).find(|(apart, _)| *apart < TOGETHER).expect("sent together");
+            assert_eq!(output.only_run()["state"], "interrupted");
+            assert_eq!(output.left(), [""; 0], "left behind");
+        }
+    });
 }
 
 /// The second one waits for nothing, and says what it leaves.

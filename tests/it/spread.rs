@@ -142,3 +142,35 @@ fn what_was_made_until_an_interrupt_is_told() {
     Wml::new().args(["clean".into(), output.dir().join("here").into_os_string()]).run().exits(0);
     assert!(!output.dir().join("here/data").exists());
 }
+
+/// Of files with gaps between their numbers each is as likely: the next one after a drawn number would be the likelier the larger
+/// the gap before it.
+#[test]
+fn a_uniform_pick_has_no_favourites() {
+    const PICKS: u32 = 6000;
+    let script = format!(
+        "# dialect: fsl\nset mode quit alldone\nset $any=cvar(type=cvar-uniform,parameters=\"lower:0;upper:100\")\n\
+         define fileset name=data,path=$dir,entries=100,dirwidth=10,size=0,prealloc=30\n\
+         define process name=p {{ thread name=t {{\n\
+         flowop statfile name=even,filesetname=data,uniform,iters={PICKS}\n\
+         flowop statfile name=next,filesetname=data,indexed=$any,iters={PICKS}\n\
+         flowop finishoncount name=end,value=1 }} }}\n"
+    );
+    let call = Wml::below(&memory()).file("x.wml", &script).args(["x.wml", "--runtime", "60", "--no-quiesce"]);
+    let output = call.args(["--seed", "5", "--trace", "trace:20000"]).run().exits(0);
+    let trace = fs::read_to_string(output.dir().join("trace")).unwrap();
+    let counts = |flowop: &str| {
+        let mut counts = std::collections::BTreeMap::new();
+        for fields in trace.lines().map(|line| line.split('\t').collect::<Vec<_>>()).filter(|f| f[4] == flowop) {
+            *counts.entry(fields[5].to_owned()).or_insert(0_u32) += 1;
+        }
+        counts
+    };
+    let (even, next) = (counts("even"), counts("next"));
+    assert_eq!(even.values().sum::<u32>(), PICKS);
+    assert!((20..=40).contains(&even.len()) && even.keys().eq(next.keys()), "{even:?}");
+    // About 200 each, with a standard deviation of 14.
+    let each = PICKS / even.len() as u32;
+    assert!(even.values().all(|n| n.abs_diff(each) <= 75), "{even:?}");
+    assert!(next.values().any(|n| n.abs_diff(each) > 150), "{next:?}");
+}
