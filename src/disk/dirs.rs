@@ -9,7 +9,8 @@
 
 use super::Fileset;
 use super::error::Error;
-use super::walk::{self, PLACE};
+use super::root::DIR_MODE;
+use super::walk::{self, Closing, PLACE};
 use crate::fileset::FilesetSpec;
 use crate::os::map::Map;
 use crate::os::{Errno, Fd, NONE, fd};
@@ -180,8 +181,38 @@ impl Dirs {
         Ok(opened)
     }
 
-    /// Opens directory `d`, by its parent if that is open, else all the way from the root.
+    /// Opens directory `d`, by its parent if that is open, else all the way from the root. It is made if the set's are made late.
     fn open_one(&self, d: u64, above: Fd) -> Result<Fd, Errno> {
+        match self.open_there(d, above) {
+            Err(Errno::NOENT) if self.set.spec.late_dirs => self.make(d),
+            other => other,
+        }
+    }
+
+    /// Makes a directory with those above it that are missing, and opens it. Another thread may make the same ones.
+    #[cold]
+    fn make(&self, d: u64) -> Result<Fd, Errno> {
+        let tree = &self.set.tree;
+        let mut at: Option<Closing> = None;
+        for name in walk::chain(d, |d| tree.parent(d), |d| tree.dir_name(d)) {
+            let above = at.as_ref().map_or(self.root, |at| at.0);
+            let opened = match walk::open_dir(above, name.as_c(), PLACE, self.device) {
+                Err(Errno::NOENT) => {
+                    match fd::mkdir_at(above, name.as_c(), DIR_MODE) {
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(errno) => return Err(errno),
+                    }
+                    walk::open_dir(above, name.as_c(), PLACE, self.device)
+                }
+                other => other,
+            };
+            at = Some(Closing(opened?));
+        }
+        // The root is never made here, so that there is a last one.
+        at.map(Closing::keep).ok_or(Errno::NOENT)
+    }
+
+    fn open_there(&self, d: u64, above: Fd) -> Result<Fd, Errno> {
         let tree = &self.set.tree;
         if above >= 0 {
             return walk::open_dir(above, tree.dir_name(d).as_c(), PLACE, self.device);

@@ -93,6 +93,9 @@ struct Counts {
 pub(super) fn run(job: &PopulateJob<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<Made, Error> {
     let counts = Counts::default();
     let tree = &job.set.tree;
+    if job.set.spec.late_dirs && job.mode == Mode::Create {
+        return Ok(Made::default());
+    }
     inner_dirs(job, &counts, stop)?;
     let queue = WorkQueue::new(tree, job.threads);
     thread_pool::run(&job.set.spec.name, job.threads, stop, watch, |worker| {

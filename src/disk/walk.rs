@@ -75,6 +75,15 @@ pub(super) fn chain(mut dir: u64, parent: impl Fn(u64) -> u64, name: impl Fn(u64
 /// Closes a descriptor at the end of a scope.
 pub(super) struct Closing(pub(super) Fd);
 
+impl Closing {
+    /// The descriptor, which stays open.
+    pub(super) fn keep(self) -> Fd {
+        let fd = self.0;
+        std::mem::forget(self);
+        fd
+    }
+}
+
 impl Drop for Closing {
     fn drop(&mut self) {
         fd::close(self.0);

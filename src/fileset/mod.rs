@@ -65,6 +65,8 @@ pub struct FilesetSpec {
     pub writeonly: bool,
     /// Its files are symbolic links, each to a file beside it.
     pub symlinks: bool,
+    /// None of its directories are there at the start: each is made when a thread first works in it.
+    pub late_dirs: bool,
     /// Read into the page cache before a run, or evict from it; `None` leaves it as it is.
     pub cached: Option<bool>,
     /// A `define file`: one file, width 10.
@@ -101,6 +103,7 @@ impl FilesetSpec {
             readonly: false,
             writeonly: false,
             symlinks: false,
+            late_dirs: false,
             cached: None,
             single: false,
             empty: false,

@@ -178,7 +178,8 @@ impl Runner {
         let known = before.and_then(|ready| ready.stamp.filter(|_| !ready.changed));
         let tree = match self.trees.roots.get(&spec.root()) {
             _ if as_is => Existing::Keep,
-            Some(data) if *data == data_of(spec) => Existing::Repair,
+            // Directories that an earlier run has made go with its files.
+            Some(data) if *data == data_of(spec) && !spec.late_dirs => Existing::Repair,
             _ => Existing::Replace,
         };
         let start = StartState { tree, known, changes };

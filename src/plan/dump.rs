@@ -145,6 +145,7 @@ fn flags(spec: &crate::fileset::FilesetSpec) -> String {
         (spec.writeonly, "writeonly"),
         (spec.instance.is_some(), "of one process instance"),
         (spec.symlinks, "symbolic links"),
+        (spec.late_dirs, "directories made in the run"),
     ] {
         if on {
             text.push_str(", ");

@@ -131,6 +131,7 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         readonly: values.flag("readonly"),
         writeonly: values.flag("writeonly"),
         symlinks,
+        late_dirs: values.flag("latedirs"),
         instance: values.flag("perinstance").then_some(0),
         cached: values.get("cached").map(|_| values.flag("cached")),
         single: def.single,
@@ -139,6 +140,13 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         sizes,
         ..FilesetSpec::new(name, path, 0, 0)
     };
+    if spec.late_dirs && (spec.prealloc > 0 || spec.leafdirs > 0 || spec.reuse || spec.trusttree) {
+        let at = values.get("latedirs").map_or(def.span, |(_, s)| s);
+        let message = format!("file set `{}` has `latedirs`, and something that is there before the run", spec.name);
+        let help =
+            "leave out `prealloc`, `leafdirs`, `reuse` and `trusttree`: nothing can be there before its directory";
+        found.push(Diagnostic::error(Code::OutOfRange, at, message).help(help));
+    }
     if spec.entries > 0 && spec.leafdirs > 0 {
         let message = format!("file set `{}` has files and leaf directories", spec.name);
         found.push(

@@ -40,6 +40,7 @@ pub const FILESET: &[Attr] = &[
     attr("writeonly", Bool, "false", Fsl, "files are opened for writing only"),
     attr("perinstance", Bool, "false", Ours, "each instance of a process has a set of its own: `name.1`, `name.2`, …"),
     attr("symlinks", Bool, "false", Ours, "its files are symbolic links, for `readlink`"),
+    attr("latedirs", Bool, "false", Ours, "each directory is made in the run, when a thread first works in it"),
     attr(
         "cached",
         Bool,

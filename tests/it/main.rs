@@ -42,6 +42,7 @@ mod hold;
 mod instances;
 mod interrupt;
 mod laddis;
+mod late_dirs;
 mod limits;
 mod lints;
 mod main_job;

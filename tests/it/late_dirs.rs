@@ -1,0 +1,89 @@
+//! File sets whose directories are made in the run: none is there before, each that is needed is made once, and nothing that is in
+//! the way is followed.
+
+use std::fs;
+use std::path::Path;
+
+use crate::cmd::{Wml, flowop};
+
+const SET: &str = "define fileset name=tree,path=$dir,entries=60,dirwidth=5,dirgamma=0,size=0,latedirs\n";
+
+fn script(set: &str, count: u32) -> String {
+    format!(
+        "# dialect: fsl\nset mode quit alldone\n{set}define process name=p,instances=2 {{ thread name=t,instances=2 {{\n\
+         flowop createfile name=create,filesetname=tree,fd=1\n\
+         flowop closefile name=close,fd=1\n\
+         flowop finishoncount name=end,value={count},target=close }} }}\n"
+    )
+}
+
+/// Directories and files below one.
+fn below(dir: &Path) -> (u64, u64) {
+    let mut found = (0, 0);
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap).filter(|e| e.file_name() != ".wmlrun") {
+        if entry.file_type().unwrap().is_dir() {
+            let (dirs, files) = below(&entry.path());
+            found = (found.0 + 1 + dirs, found.1 + files);
+        } else {
+            found.1 += 1;
+        }
+    }
+    found
+}
+
+fn call(text: &str, args: &[&str]) -> Wml {
+    let call = Wml::new().folder("d").file("x.wml", text).sets(&[("dir", "d")]);
+    call.args(["x.wml", "--runtime", "60", "--no-quiesce"]).args(args).result()
+}
+
+#[test]
+fn directories_are_made_with_their_first_file() {
+    // Two processes of two threads make five files each: whoever comes first makes a directory, the others find it.
+    let output = call(&script(SET, 5), &[]).run().exits(0);
+    let created = flowop(&output.only_run(), "create")["ops"].as_u64().unwrap();
+    let (dirs, files) = below(&output.dir().join("d/tree"));
+    assert!((20..=24).contains(&created) && files == created, "{created} {files}");
+    assert!((4..=16).contains(&dirs), "{dirs} directories for {files} files");
+    // All of them: as many as a set that is made before.
+    let output = call(&script(SET, 100), &[]).run().exits(0);
+    let before = call(&script(&SET.replace(",latedirs", ""), 100), &[]).run().exits(0);
+    assert_eq!(below(&output.dir().join("d/tree")), below(&before.dir().join("d/tree")));
+}
+
+#[test]
+fn before_a_run_there_is_none_and_after_another_no_more() {
+    let text = format!("{}run 60\nsystem \"find $dir/tree -type d | wc -l\"\nrun 60\n", script(SET, 5));
+    let output = call(&text, &["--allow-system"]).run().exits(0);
+    let found: u64 = output.stdout.lines().find_map(|line| line.trim().parse().ok()).unwrap();
+    assert!(found > 1, "{}", output.shown());
+    let result = output.result();
+    for run in result["runs"].as_array().unwrap() {
+        let created = flowop(run, "create")["ops"].as_u64().unwrap();
+        assert!((20..=24).contains(&created), "the second run begins with nothing: {created}\n{}", output.shown());
+    }
+    let (dirs, files) = below(&output.dir().join("d/tree"));
+    assert!(files <= 24 && dirs <= 16, "{dirs} {files}");
+    Wml::new().args(["clean"]).args([output.dir().join("d")]).run().exits(0);
+    assert!(!output.dir().join("d/tree").exists());
+}
+
+/// What stands where a directory is to be is not taken for it, whoever put it there during the run.
+#[test]
+fn a_link_in_the_place_of_a_directory_is_not_followed() {
+    let text = "# dialect: fsl\nset mode quit alldone\n\
+        define fileset name=tree,path=$dir,entries=5,dirwidth=5,dirgamma=0,size=0,latedirs\n\
+        define process name=p { thread name=t {\n\
+        flowop command name=c,value=\"mkdir elsewhere; ln -s ../../elsewhere $dir/tree/00000001\"\n\
+        flowop createfile name=create,filesetname=tree,fd=1 } }\n";
+    let output = call(text, &["--allow-system"]).run();
+    assert_ne!(output.code(), 0, "{}", output.shown());
+    assert_eq!(fs::read_dir(output.dir().join("elsewhere")).unwrap().count(), 0, "{}", output.shown());
+}
+
+#[test]
+fn nothing_can_be_there_before_its_directory() {
+    for more in [",prealloc", ",reuse", ",leafdirs=3"] {
+        let output = call(&script(&SET.replace(",latedirs", &format!(",latedirs{more}")), 5), &[]).run().exits(2);
+        assert!(output.stderr.contains("`latedirs`"), "{}", output.shown());
+    }
+}
