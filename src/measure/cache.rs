@@ -7,8 +7,10 @@ use super::bounded::bounded;
 use crate::disk::cache::{self, Residency};
 use crate::disk::{Error, Fileset, quiesce};
 use crate::os::device::{self, Bottom, Moved};
+use crate::os::fd;
 use crate::plan::Plan;
 use crate::result::{self, CacheState, DeviceBytes, Note, Run, Verdict};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +75,12 @@ impl Cache {
     /// What the devices moved since the measurement began, held against what was asked for; and what is in memory now.
     /// What a file system does not say soon is not waited for; where threads are held in their calls (`held`) nothing is asked.
     pub(crate) fn conclude(&self, run: &mut Run, plan: &Plan, sets: &[Arc<Fileset>], seed: u64, held: bool) {
-        let resident = if self.sets.is_empty() { Some(Vec::new()) } else { resident(sets, seed, held) };
+        let places: Vec<PathBuf> = run.environment.mounts.iter().map(|mount| PathBuf::from(&mount.path)).collect();
+        let looked = if self.sets.is_empty() { Some(Found::default()) } else { look_after(sets, places, seed, held) };
+        let (resident, free) = looked.unzip();
+        for (mount, free) in run.environment.mounts.iter_mut().zip(free.into_iter().flatten()) {
+            mount.free_after = free;
+        }
         if resident.is_none() {
             let why = if held { "threads are still in a call" } else { "the file system did not answer" };
             let message = format!("the page cache after the run was not measured: {why}");
@@ -103,14 +110,20 @@ impl Cache {
     }
 }
 
-/// What of each set is in memory; `None` if its file system does not say soon. A set whose files go away just now has none.
-fn resident(sets: &[Arc<Fileset>], seed: u64, held: bool) -> Option<Vec<Option<Residency>>> {
+/// What of each set is in memory, and what is free at each place.
+type Found = (Vec<Option<Residency>>, Vec<Option<u64>>);
+
+/// Looks at both; `None` if a file system does not say soon. A set whose files go away just now has nothing in memory.
+fn look_after(sets: &[Arc<Fileset>], places: Vec<PathBuf>, seed: u64, held: bool) -> Option<Found> {
     if held {
         return None;
     }
     let sets = sets.to_vec();
-    let look = move |set: &Arc<Fileset>| cache::residency(set, seed, AFTER).ok().flatten();
-    bounded(AFTER * 2, move || sets.iter().map(look).collect())
+    let resident = move |set: &Arc<Fileset>| cache::residency(set, seed, AFTER).ok().flatten();
+    bounded(AFTER * 2, move || {
+        let free = places.iter().map(|place| fd::statvfs_path(place).ok().map(|space| space.free)).collect();
+        (sets.iter().map(resident).collect(), free)
+    })
 }
 
 /// Bytes that the flowops of a set moved.

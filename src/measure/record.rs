@@ -168,6 +168,7 @@ impl Runner {
             spin_seconds: arrivals.spin_ns as f64 / 1e9,
         });
         run.overhead_ns_per_op = Some(overhead());
+        run.peak_memory = crate::os::proc::peak_memory();
         ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, !out.is_empty());
         run.warnings.extend(run_notes::on_waits(running));
         run.warnings.extend(run_notes::on_threads(plan, running, &waited.ended, &run.flowops));

@@ -75,12 +75,22 @@ pub fn wait_channel(tid: i32) -> Option<String> {
     (!text.is_empty() && text != "0").then_some(text)
 }
 
-/// CPU time of this process so far: user and system, in nanoseconds.
-pub fn cpu_times() -> (u64, u64) {
+fn usage() -> libc::rusage {
     // SAFETY: an all-zero rusage is a valid one, and the kernel fills it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live rusage.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    usage
+}
+
+/// The most memory that this process has had resident so far, in bytes.
+pub fn peak_memory() -> u64 {
+    (usage().ru_maxrss as u64).saturating_mul(1024)
+}
+
+/// CPU time of this process so far: user and system, in nanoseconds.
+pub fn cpu_times() -> (u64, u64) {
+    let usage = usage();
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
     (ns(usage.ru_utime), ns(usage.ru_stime))
 }

@@ -320,6 +320,19 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             format!("processors {}, thread by thread", numbers.join(", "))
         }),
     );
+    add(
+        "memory",
+        (run.peak_memory > 0).then(|| format!("{} at most, without the page cache", size::format(run.peak_memory))),
+    );
+    for mount in &run.environment.mounts {
+        let room = |free: u64| size::format(free);
+        add(
+            "free",
+            mount
+                .free_after
+                .map(|after| format!("{}: {} before the run, {} after", mount.path, room(mount.free), room(after))),
+        );
+    }
     for set in &run.filesets {
         add(
             "devices",

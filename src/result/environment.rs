@@ -96,6 +96,8 @@ pub struct MountInfo {
     pub total: u64,
     /// Bytes free to the user when the run started.
     pub free: u64,
+    /// The same after the run, before files are removed; null if the file system did not say soon.
+    pub free_after: Option<u64>,
     /// The devices below, from the top to the bottom.
     pub devices: Vec<Device>,
 }

@@ -80,6 +80,7 @@ pub(crate) fn run() -> Run {
         descriptor_tables: "close_range".into(),
         warmup: Some(Warmup { seconds: 5.0, ops: 69_000, bytes: 144_000_000 }),
         overhead_ns_per_op: Some(38.0),
+        peak_memory: 21 << 20,
         late_ops: 1,
         late_oldest_seconds: Some(0.004),
         cache_state: CacheState::AsIs,
@@ -156,6 +157,7 @@ fn run_environment() -> RunEnvironment {
             options: "rw,relatime".into(),
             total: 400 << 30,
             free: 290 << 30,
+            free_after: Some(289 << 30),
             devices: vec![Device {
                 name: "nvme0n1".into(),
                 model: "Some Disk".into(),

@@ -200,6 +200,8 @@ pub struct Run {
     pub warmup: Option<Warmup>,
     /// What the tool itself adds to an operation, calibrated before the run.
     pub overhead_ns_per_op: Option<f64>,
+    /// The most memory that the program had resident until the end of the run, in bytes; without the page cache.
+    pub peak_memory: u64,
     /// Operations in flight at the end; in no other count.
     pub late_ops: u64,
     /// How long the oldest of those had been going when the time was up.
