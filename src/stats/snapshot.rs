@@ -184,6 +184,15 @@ pub struct Snapshot {
     pub lateness: Option<Dist>,
 }
 
+/// The counters that are plain numbers, of a snapshot or of a reference to one.
+macro_rules! plain {
+    ($snapshot:expr) => {{
+        let Snapshot { ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, .. } = $snapshot;
+        let Snapshot { user_ns, system_ns, .. } = $snapshot;
+        [ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, user_ns, system_ns]
+    }};
+}
+
 impl Snapshot {
     /// Adds another snapshot. The order of merging makes no difference.
     pub fn merge(&mut self, other: &Self) {
@@ -238,39 +247,11 @@ impl Snapshot {
     }
 
     fn plain(&self) -> [u64; 11] {
-        let Self {
-            ops,
-            bytes,
-            opens,
-            open_ns,
-            late_ops,
-            late_bytes,
-            calls,
-            tool_ns,
-            starved_ns,
-            user_ns,
-            system_ns,
-            ..
-        } = *self;
-        [ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, user_ns, system_ns]
+        plain!(*self)
     }
 
     fn plain_mut(&mut self) -> [&mut u64; 11] {
-        let Self {
-            ops,
-            bytes,
-            opens,
-            open_ns,
-            late_ops,
-            late_bytes,
-            calls,
-            tool_ns,
-            starved_ns,
-            user_ns,
-            system_ns,
-            ..
-        } = self;
-        [ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, user_ns, system_ns]
+        plain!(self)
     }
 }
 

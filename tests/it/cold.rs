@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::cmd::{Wml, number, short_or_long};
 use crate::mounts::{self, Fs, Mount};
+use crate::undisturbed::undisturbed;
 
 /// One file, read once from its start to its end.
 const SCRIPT: &str = "# dialect: fsl\n\
@@ -52,93 +53,105 @@ fn moved(mount: &Mount, cached: &str) -> (f64, Value) {
 
 #[test]
 fn a_cold_file_comes_from_the_disk_and_a_warm_one_from_memory() {
-    if !mounts::available("cold and warm", &[Fs::Ext4]) {
-        return;
-    }
-    let mount = Mount::on_disk(Fs::Ext4, image(), true);
-    let (share, cold) = moved(&mount, "false");
-    assert_eq!(cold["cache_state"], "cold");
-    assert!(number(&cold, &["set", "resident_before"]) <= 0.01);
-    assert!(number(&cold, &["set", "resident_after"]) >= 0.99, "it has been read since");
-    assert!((0.98..=1.02).contains(&share), "{share} of what was asked for");
-    assert_eq!(cold["set"]["verdict"], "device");
+    undisturbed(|| {
+        if !mounts::available("cold and warm", &[Fs::Ext4]) {
+            return;
+        }
+        let mount = Mount::on_disk(Fs::Ext4, image(), true);
+        let (share, cold) = moved(&mount, "false");
+        assert_eq!(cold["cache_state"], "cold");
+        assert!(number(&cold, &["set", "resident_before"]) <= 0.01);
+        assert!(number(&cold, &["set", "resident_after"]) >= 0.99, "it has been read since");
+        assert!((0.98..=1.02).contains(&share), "{share} of what was asked for");
+        assert_eq!(cold["set"]["verdict"], "device");
 
-    let (share, warm) = moved(&mount, "true");
-    assert_eq!(warm["cache_state"], "warm");
-    assert!(number(&warm, &["set", "resident_before"]) >= 0.99);
-    assert!(share <= 0.02, "{share} of what was asked for");
-    assert_eq!(warm["set"]["verdict"], "memory");
+        let (share, warm) = moved(&mount, "true");
+        assert_eq!(warm["cache_state"], "warm");
+        assert!(number(&warm, &["set", "resident_before"]) >= 0.99);
+        assert!(share <= 0.02, "{share} of what was asked for");
+        assert_eq!(warm["set"]["verdict"], "memory");
+    });
 }
 
 #[test]
 fn the_devices_below_are_named_from_the_top_to_the_bottom() {
-    if !mounts::available("devices", &[Fs::Ext4]) {
-        return;
-    }
-    let mount = Mount::on_disk(Fs::Ext4, image(), true);
-    let call = Wml::new().file("w.wml", SCRIPT).args(["w.wml", "--dir"]).args([mount.dir()]);
-    let mounts = call.result().run().exits(0).only_run()["environment"]["mounts"].take();
-    let devices = mounts[0]["devices"].as_array().unwrap();
-    let top = mount.device().unwrap().rsplit('/').next().unwrap().to_owned();
-    assert_eq!(devices[0]["name"], top.as_str());
-    assert_eq!(devices[0]["direct_io"], true);
-    assert_eq!(devices[0]["size"], image());
-    assert!(devices.iter().skip(1).all(|device| device["direct_io"].is_null() || device["direct_io"] == true));
+    undisturbed(|| {
+        if !mounts::available("devices", &[Fs::Ext4]) {
+            return;
+        }
+        let mount = Mount::on_disk(Fs::Ext4, image(), true);
+        let call = Wml::new().file("w.wml", SCRIPT).args(["w.wml", "--dir"]).args([mount.dir()]);
+        let mounts = call.result().run().exits(0).only_run()["environment"]["mounts"].take();
+        let devices = mounts[0]["devices"].as_array().unwrap();
+        let top = mount.device().unwrap().rsplit('/').next().unwrap().to_owned();
+        assert_eq!(devices[0]["name"], top.as_str());
+        assert_eq!(devices[0]["direct_io"], true);
+        assert_eq!(devices[0]["size"], image());
+        assert!(devices.iter().skip(1).all(|device| device["direct_io"].is_null() || device["direct_io"] == true));
+    });
 }
 
 #[test]
 fn the_command_line_makes_any_run_cold() {
-    if !mounts::available("--cold", &[Fs::Ext4]) {
-        return;
-    }
-    let mount = Mount::on_disk(Fs::Ext4, image(), true);
-    let run = run(&mount, "true", &["--cold"]);
-    assert_eq!(run["cache_state"], "cold");
-    assert!(number(&run, &["set", "resident_before"]) <= 0.01);
-    assert_eq!(run["set"]["verdict"], "device");
+    undisturbed(|| {
+        if !mounts::available("--cold", &[Fs::Ext4]) {
+            return;
+        }
+        let mount = Mount::on_disk(Fs::Ext4, image(), true);
+        let run = run(&mount, "true", &["--cold"]);
+        assert_eq!(run["cache_state"], "cold");
+        assert!(number(&run, &["set", "resident_before"]) <= 0.01);
+        assert_eq!(run["set"]["verdict"], "device");
+    });
 }
 
 #[test]
 fn behind_a_buffered_loop_nothing_is_called_cold() {
-    if !mounts::available("a buffered loop", &[Fs::Ext4]) {
-        return;
-    }
-    let mount = Mount::on_disk(Fs::Ext4, image(), false);
-    let run = run(&mount, "false", &[]);
-    assert!(number(&run, &["set", "resident_before"]) <= 0.01, "above the loop it is evicted");
-    assert_eq!(run["cache_state"], "unknown below");
-    assert_eq!(run["set"]["verdict"], "unknown below");
-    let codes: Vec<_> = run["warnings"].as_array().unwrap().iter().map(|w| w["code"].as_str().unwrap()).collect();
-    assert!(codes.contains(&"cache_unknown"), "{codes:?}");
+    undisturbed(|| {
+        if !mounts::available("a buffered loop", &[Fs::Ext4]) {
+            return;
+        }
+        let mount = Mount::on_disk(Fs::Ext4, image(), false);
+        let run = run(&mount, "false", &[]);
+        assert!(number(&run, &["set", "resident_before"]) <= 0.01, "above the loop it is evicted");
+        assert_eq!(run["cache_state"], "unknown below");
+        assert_eq!(run["set"]["verdict"], "unknown below");
+        let codes: Vec<_> = run["warnings"].as_array().unwrap().iter().map(|w| w["code"].as_str().unwrap()).collect();
+        assert!(codes.contains(&"cache_unknown"), "{codes:?}");
+    });
 }
 
 /// Memory can't be cold, whatever a script says.
 #[test]
 fn files_in_memory_are_never_cold() {
-    if !mounts::available("tmpfs", &[Fs::Tmpfs]) {
-        return;
-    }
-    let mount = Mount::new(Fs::Tmpfs, image() + (64 << 20));
-    let run = run(&mount, "false", &[]);
-    assert_eq!(run["cache_state"], "as-is");
-    assert!(number(&run, &["set", "resident_before"]) >= 0.99);
-    assert_eq!(run["set"]["verdict"], "memory");
-    assert!(run["set"]["device_bytes"].is_null());
+    undisturbed(|| {
+        if !mounts::available("tmpfs", &[Fs::Tmpfs]) {
+            return;
+        }
+        let mount = Mount::new(Fs::Tmpfs, image() + (64 << 20));
+        let run = run(&mount, "false", &[]);
+        assert_eq!(run["cache_state"], "as-is");
+        assert!(number(&run, &["set", "resident_before"]) >= 0.99);
+        assert_eq!(run["set"]["verdict"], "memory");
+        assert!(run["set"]["device_bytes"].is_null());
+    });
 }
 
 #[test]
 fn what_is_left_to_write_is_waited_for_or_recorded() {
-    if !mounts::available("settling", &[Fs::Ext4]) {
-        return;
-    }
-    let mount = Mount::on_disk(Fs::Ext4, image(), true);
-    // Without `cached` nothing else would wait.
-    let script = SCRIPT.replace(",cached=$cached", "").replace("set $cached=false\n", "").replace(",reuse", "");
-    for (options, quiesced) in [(&[][..], true), (&["--no-quiesce"][..], false)] {
-        let call = Wml::new().file("w.wml", &script).args(["w.wml", "--dir"]).args([mount.dir()]);
-        let run = call.args(options.iter().copied()).result().run().exits(0).only_run();
-        assert_eq!(run["quiesced"], quiesced);
-        assert_eq!(run["cache_state"], "as-is");
-        assert!(run["set"].is_null() && number(&run["filesets"][0], &["sync_seconds"]) >= 0.0);
-    }
+    undisturbed(|| {
+        if !mounts::available("settling", &[Fs::Ext4]) {
+            return;
+        }
+        let mount = Mount::on_disk(Fs::Ext4, image(), true);
+        // Without `cached` nothing else would wait.
+        let script = SCRIPT.replace(",cached=$cached", "").replace("set $cached=false\n", "").replace(",reuse", "");
+        for (options, quiesced) in [(&[][..], true), (&["--no-quiesce"][..], false)] {
+            let call = Wml::new().file("w.wml", &script).args(["w.wml", "--dir"]).args([mount.dir()]);
+            let run = call.args(options.iter().copied()).result().run().exits(0).only_run();
+            assert_eq!(run["quiesced"], quiesced);
+            assert_eq!(run["cache_state"], "as-is");
+            assert!(run["set"].is_null() && number(&run["filesets"][0], &["sync_seconds"]) >= 0.0);
+        }
+    });
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::cmd::{Output, Wml, count, flowop};
 use crate::fuse::{self, Act, Kind, Slow};
 use crate::sums::assert_adds_up;
+use crate::undisturbed::undisturbed;
 use std::time::Duration;
 
 const AS_USUAL: Act = Act::After(Duration::ZERO);
@@ -53,169 +54,195 @@ fn went_well(slow: &Slow, flowops: &str, args: &[&str]) -> Value {
 
 #[test]
 fn what_a_short_transfer_leaves_is_moved_by_further_calls() {
-    if !fuse::available("what_a_short_transfer_leaves_is_moved_by_further_calls") {
-        return;
-    }
-    let slow = faulty(|kind, _| match kind {
-        Kind::Read | Kind::Write | Kind::CopyRange => Act::Short(1000),
-        _ => AS_USUAL,
-    });
-    // Each with the bytes of an operation and the calls that those take.
-    for (flowops, bytes, calls) in [
-        ("flowop write name=x,filesetname=data,iosize=4k,random", 4096, 5),
-        ("flowop write name=x,filesetname=data,iosize=3k,wrap=30k", 3072, 4),
-        ("flowop appendfile name=x,filesetname=data,iosize=2k,wrap=100k", 2048, 3),
-        ("flowop writewholefile name=x,filesetname=data,iosize=8k", 40_960, 45),
-        ("flowop read name=x,filesetname=data,iosize=4k,random", 4096, 5),
-        ("flowop read name=x,filesetname=data,iosize=8000", 8000, 8),
-        ("flowop readwholefile name=x,filesetname=data,iosize=1m", 40_000, 40),
-        ("flowop bufwrite name=x,filesetname=data,iosize=8k,wrap=40k", 8192, 9),
-        ("flowop bufread name=x,filesetname=data,iosize=8000", 8000, 1),
-        (
-            "flowop openfile name=o,filesetname=data,fd=1,indexed=2 flowop copyrange name=x,filesetname=data,fd=2,srcfd=1,indexed=1 \
+    undisturbed(|| {
+        if !fuse::available("what_a_short_transfer_leaves_is_moved_by_further_calls") {
+            return;
+        }
+        let slow = faulty(|kind, _| match kind {
+            Kind::Read | Kind::Write | Kind::CopyRange => Act::Short(1000),
+            _ => AS_USUAL,
+        });
+        // Each with the bytes of an operation and the calls that those take.
+        for (flowops, bytes, calls) in [
+            ("flowop write name=x,filesetname=data,iosize=4k,random", 4096, 5),
+            ("flowop write name=x,filesetname=data,iosize=3k,wrap=30k", 3072, 4),
+            ("flowop appendfile name=x,filesetname=data,iosize=2k,wrap=100k", 2048, 3),
+            ("flowop writewholefile name=x,filesetname=data,iosize=8k", 40_960, 45),
+            ("flowop read name=x,filesetname=data,iosize=4k,random", 4096, 5),
+            ("flowop read name=x,filesetname=data,iosize=8000", 8000, 8),
+            ("flowop readwholefile name=x,filesetname=data,iosize=1m", 40_000, 40),
+            ("flowop bufwrite name=x,filesetname=data,iosize=8k,wrap=40k", 8192, 9),
+            ("flowop bufread name=x,filesetname=data,iosize=8000", 8000, 1),
+            (
+                "flowop openfile name=o,filesetname=data,fd=1,indexed=2 flowop copyrange name=x,filesetname=data,fd=2,srcfd=1,indexed=1 \
              flowop closefile name=c,fd=1 flowop closefile name=d,fd=2",
-            40_000,
-            1,
-        ),
-    ] {
-        let x = went_well(&slow, flowops, &[]);
-        let (ops, late) = (count(&x, "ops"), count(&x, "late_ops"));
-        // The operation that the end of the run found under way may have moved less.
-        let whole = ops * bytes;
-        assert!(count(&x, "bytes") <= whole && count(&x, "bytes") + bytes > whole, "{flowops}: {x}");
-        assert!(count(&x, "calls") + calls >= (ops + late) * (calls - 1), "{flowops}: {x}");
-    }
+                40_000,
+                1,
+            ),
+        ] {
+            let x = went_well(&slow, flowops, &[]);
+            let (ops, late) = (count(&x, "ops"), count(&x, "late_ops"));
+            // The operation that the end of the run found under way may have moved less.
+            let whole = ops * bytes;
+            assert!(count(&x, "bytes") <= whole && count(&x, "bytes") + bytes > whole, "{flowops}: {x}");
+            assert!(count(&x, "calls") + calls >= (ops + late) * (calls - 1), "{flowops}: {x}");
+        }
+    });
 }
 
 #[test]
 fn asynchronous_operations_that_come_back_short_go_on() {
-    if !fuse::available("asynchronous_operations_that_come_back_short_go_on") {
-        return;
-    }
-    let slow = faulty(|kind, _| if matches!(kind, Kind::Read | Kind::Write) { Act::Short(1500) } else { AS_USUAL });
-    // The kernel itself makes an error (EIO) of a short write to FUSE that nobody waits for.
-    for (engine, words) in [("posix", ["aiowrite", "aioread"].as_slice()), ("uring", &["aioread"])] {
-        for word in words {
-            let flowops =
-                format!("flowop {word} name=x,filesetname=data,iosize=4k,random,iodepth=4 flowop aiowait name=w");
-            let x = went_well(&slow, &flowops, &["--engine", engine]);
-            assert_eq!(count(&x, "bytes"), 4096 * count(&x, "ops"), "{word} by {engine}: {x}");
-            assert!(count(&x, "calls") >= 2 * count(&x, "ops"), "{word} by {engine}: {x}");
+    undisturbed(|| {
+        if !fuse::available("asynchronous_operations_that_come_back_short_go_on") {
+            return;
         }
-    }
+        let slow = faulty(|kind, _| if matches!(kind, Kind::Read | Kind::Write) { Act::Short(1500) } else { AS_USUAL });
+        // The kernel itself makes an error (EIO) of a short write to FUSE that nobody waits for.
+        for (engine, words) in [("posix", ["aiowrite", "aioread"].as_slice()), ("uring", &["aioread"])] {
+            for word in words {
+                let flowops =
+                    format!("flowop {word} name=x,filesetname=data,iosize=4k,random,iodepth=4 flowop aiowait name=w");
+                let x = went_well(&slow, &flowops, &["--engine", engine]);
+                assert_eq!(count(&x, "bytes"), 4096 * count(&x, "ops"), "{word} by {engine}: {x}");
+                assert!(count(&x, "calls") >= 2 * count(&x, "ops"), "{word} by {engine}: {x}");
+            }
+        }
+    });
 }
 
 /// An error in the middle of an operation: the operation is an error, and what it had moved is counted.
 #[test]
 fn bytes_that_went_out_before_an_error_are_counted() {
-    if !fuse::available("bytes_that_went_out_before_an_error_are_counted") {
-        return;
-    }
-    for (flowops, moved) in [
-        ("flowop write name=x,filesetname=data,iosize=4k,random", Kind::Write),
-        ("flowop write name=x,filesetname=data,iosize=4k,wrap=40k", Kind::Write),
-        ("flowop writewholefile name=x,filesetname=data,iosize=8k", Kind::Write),
-        ("flowop read name=x,filesetname=data,iosize=4k,random", Kind::Read),
-        ("flowop readwholefile name=x,filesetname=data,iosize=8k", Kind::Read),
-    ] {
-        let went = Arc::new(AtomicU64::new(0));
-        let seen = Arc::clone(&went);
-        let slow = faulty(move |kind, n| {
-            if kind != moved {
-                AS_USUAL
-            } else if n % 2 == 0 {
-                seen.fetch_add(1000, Relaxed);
-                Act::Short(1000)
-            } else {
-                Act::Fail(Errno::EDQUOT)
-            }
-        });
-        let run = run(&slow, flowops, &["--on-error", "count"]).only_run();
-        assert_adds_up(&run);
-        let x = flowop(&run, "x");
-        assert_eq!(count(x, "ops"), 0, "{flowops}: {x}");
-        assert!(count(&x["errors"], "EDQUOT") > 0, "{flowops}: {x}");
-        assert_eq!(count(x, "bytes") + count(x, "late_bytes"), went.load(Relaxed), "{flowops}: {x}");
-    }
+    undisturbed(|| {
+        if !fuse::available("bytes_that_went_out_before_an_error_are_counted") {
+            return;
+        }
+        for (flowops, moved) in [
+            ("flowop write name=x,filesetname=data,iosize=4k,random", Kind::Write),
+            ("flowop write name=x,filesetname=data,iosize=4k,wrap=40k", Kind::Write),
+            ("flowop writewholefile name=x,filesetname=data,iosize=8k", Kind::Write),
+            ("flowop read name=x,filesetname=data,iosize=4k,random", Kind::Read),
+            ("flowop readwholefile name=x,filesetname=data,iosize=8k", Kind::Read),
+        ] {
+            let went = Arc::new(AtomicU64::new(0));
+            let seen = Arc::clone(&went);
+            let slow = faulty(move |kind, n| {
+                if kind != moved {
+                    AS_USUAL
+                } else if n % 2 == 0 {
+                    seen.fetch_add(1000, Relaxed);
+                    Act::Short(1000)
+                } else {
+                    Act::Fail(Errno::EDQUOT)
+                }
+            });
+            let run = run(&slow, flowops, &["--on-error", "count"]).only_run();
+            assert_adds_up(&run);
+            let x = flowop(&run, "x");
+            assert_eq!(count(x, "ops"), 0, "{flowops}: {x}");
+            assert!(count(&x["errors"], "EDQUOT") > 0, "{flowops}: {x}");
+            assert_eq!(count(x, "bytes") + count(x, "late_bytes"), went.load(Relaxed), "{flowops}: {x}");
+        }
+    });
 }
 
 /// Nothing is taken and no error reported: this is said, and no error of another name made up.
 #[test]
 fn a_write_of_which_nothing_is_taken_is_called_that() {
-    if !fuse::available("a_write_of_which_nothing_is_taken_is_called_that") {
-        return;
-    }
-    let slow = faulty(|kind, n| match kind {
-        Kind::Write if n >= 20 => Act::Short(0),
-        _ => AS_USUAL,
+    undisturbed(|| {
+        if !fuse::available("a_write_of_which_nothing_is_taken_is_called_that") {
+            return;
+        }
+        let slow = faulty(|kind, n| match kind {
+            Kind::Write if n >= 20 => Act::Short(0),
+            _ => AS_USUAL,
+        });
+        let output =
+            run(&slow, "flowop write name=x,filesetname=data,iosize=4k,random", &["--engine", "posix"]).exits(1);
+        let run = output.only_run();
+        let x = flowop(&run, "x");
+        assert_eq!(x["errors"], serde_json::json!({ "nothing written": 1 }));
+        assert_eq!((count(x, "ops"), count(x, "bytes")), (20, 20 * 4096));
+        assert!(output.shown().contains("took none of the bytes"), "{}", output.shown());
+        assert!(!output.shown().contains("No space left"), "{}", output.shown());
     });
-    let output = run(&slow, "flowop write name=x,filesetname=data,iosize=4k,random", &["--engine", "posix"]).exits(1);
-    let run = output.only_run();
-    let x = flowop(&run, "x");
-    assert_eq!(x["errors"], serde_json::json!({ "nothing written": 1 }));
-    assert_eq!((count(x, "ops"), count(x, "bytes")), (20, 20 * 4096));
-    assert!(output.shown().contains("took none of the bytes"), "{}", output.shown());
-    assert!(!output.shown().contains("No space left"), "{}", output.shown());
 }
 
 #[test]
 fn a_call_that_a_signal_cuts_short_is_made_again() {
-    if !fuse::available("a_call_that_a_signal_cuts_short_is_made_again") {
-        return;
-    }
-    let slow = faulty(|kind, n| match kind {
-        Kind::Read | Kind::Write if n % 3 == 2 => Act::Fail(Errno::EINTR),
-        _ => AS_USUAL,
+    undisturbed(|| {
+        if !fuse::available("a_call_that_a_signal_cuts_short_is_made_again") {
+            return;
+        }
+        let slow = faulty(|kind, n| match kind {
+            Kind::Read | Kind::Write if n % 3 == 2 => Act::Fail(Errno::EINTR),
+            _ => AS_USUAL,
+        });
+        for flowops in [
+            "flowop read name=x,filesetname=data,iosize=4k,random",
+            "flowop write name=x,filesetname=data,iosize=4k,random",
+        ] {
+            let x = went_well(&slow, &format!("{flowops},iters=10"), &[]);
+            assert_eq!(count(&x, "bytes"), 4096 * count(&x, "ops"));
+        }
     });
-    for flowops in [
-        "flowop read name=x,filesetname=data,iosize=4k,random",
-        "flowop write name=x,filesetname=data,iosize=4k,random",
-    ] {
-        let x = went_well(&slow, &format!("{flowops},iters=10"), &[]);
-        assert_eq!(count(&x, "bytes"), 4096 * count(&x, "ops"));
-    }
 }
 
 const WRITER: &str = "flowop openfile name=o,filesetname=data,fd=1 flowop write name=w,fd=1,iosize=4k,random";
 
 #[test]
 fn a_close_that_fails_is_an_error() {
-    if !fuse::available("a_close_that_fails_is_an_error") {
-        return;
-    }
-    let failing = || faulty(|kind, n| if kind == Kind::Flush && n >= 10 { Act::Fail(Errno::EIO) } else { AS_USUAL });
-    let script = format!("{WRITER} flowop closefile name=x,fd=1");
-    // It stops the run.
-    let output = run(&failing(), &script, &[]).exits(1);
-    let run_ = output.only_run();
-    assert_eq!((&run_["state"], &run_["failure"]["errno"]), (&"failed".into(), &"EIO".into()), "{}", output.shown());
-    assert_eq!(run_["failure"]["flowop"], "p/t/x");
-    assert!(run_["failure"]["path"].is_string());
-    assert_eq!(flowop(&run_, "x")["errors"], serde_json::json!({ "EIO": 1 }));
-    assert_adds_up(&run_);
-    // Or it is counted, each time.
-    let slow = failing();
-    let run_ = run(&slow, &script, &["--on-error", "count"]).exits(0).only_run();
-    let x = flowop(&run_, "x");
-    let (good, bad) = (count(x, "ops"), count(&x["errors"], "EIO"));
-    assert!(good <= 10 && bad > 0, "{x}");
-    assert_adds_up(&run_);
+    undisturbed(|| {
+        if !fuse::available("a_close_that_fails_is_an_error") {
+            return;
+        }
+        let failing =
+            || faulty(|kind, n| if kind == Kind::Flush && n >= 10 { Act::Fail(Errno::EIO) } else { AS_USUAL });
+        let script = format!("{WRITER} flowop closefile name=x,fd=1");
+        // It stops the run.
+        let output = run(&failing(), &script, &[]).exits(1);
+        let run_ = output.only_run();
+        assert_eq!(
+            (&run_["state"], &run_["failure"]["errno"]),
+            (&"failed".into(), &"EIO".into()),
+            "{}",
+            output.shown()
+        );
+        assert_eq!(run_["failure"]["flowop"], "p/t/x");
+        assert!(run_["failure"]["path"].is_string());
+        assert_eq!(flowop(&run_, "x")["errors"], serde_json::json!({ "EIO": 1 }));
+        assert_adds_up(&run_);
+        // Or it is counted, each time.
+        let slow = failing();
+        let run_ = run(&slow, &script, &["--on-error", "count"]).exits(0).only_run();
+        let x = flowop(&run_, "x");
+        let (good, bad) = (count(x, "ops"), count(&x["errors"], "EIO"));
+        assert!(good <= 10 && bad > 0, "{x}");
+        assert_adds_up(&run_);
+    });
 }
 
 /// Files that the end of the run closes: what they had to say is not lost.
 #[test]
 fn a_close_that_fails_at_the_end_fails_the_run() {
-    if !fuse::available("a_close_that_fails_at_the_end_fails_the_run") {
-        return;
-    }
-    let failing = || faulty(|kind, _| if kind == Kind::Flush { Act::Fail(Errno::EIO) } else { AS_USUAL });
-    // The look at the page cache opens and closes files too, of which it says nothing; the writer's own is the last.
-    let script = "flowop write name=x,filesetname=data,iosize=4k,random";
-    let output = run(&failing(), script, &[]).exits(1);
-    let run_ = output.only_run();
-    assert_eq!((&run_["state"], &run_["failure"]["errno"]), (&"failed".into(), &"EIO".into()), "{}", output.shown());
-    assert_eq!(flowop(&run_, "x")["errors"], serde_json::json!({ "EIO": 1 }));
-    assert!(count(flowop(&run_, "x"), "ops") > 0);
-    let run_ = run(&failing(), script, &["--on-error", "count"]).exits(0).only_run();
-    assert_eq!(flowop(&run_, "x")["errors"], serde_json::json!({ "EIO": 1 }));
+    undisturbed(|| {
+        if !fuse::available("a_close_that_fails_at_the_end_fails_the_run") {
+            return;
+        }
+        let failing = || faulty(|kind, _| if kind == Kind::Flush { Act::Fail(Errno::EIO) } else { AS_USUAL });
+        // The look at the page cache opens and closes files too, of which it says nothing; the writer's own is the last.
+        let script = "flowop write name=x,filesetname=data,iosize=4k,random";
+        let output = run(&failing(), script, &[]).exits(1);
+        let run_ = output.only_run();
+        assert_eq!(
+            (&run_["state"], &run_["failure"]["errno"]),
+            (&"failed".into(), &"EIO".into()),
+            "{}",
+            output.shown()
+        );
+        assert_eq!(flowop(&run_, "x")["errors"], serde_json::json!({ "EIO": 1 }));
+        assert!(count(flowop(&run_, "x"), "ops") > 0);
+        let run_ = run(&failing(), script, &["--on-error", "count"]).exits(0).only_run();
+        assert_eq!(flowop(&run_, "x")["errors"], serde_json::json!({ "EIO": 1 }));
+    });
 }

@@ -12,6 +12,7 @@ use rustix::process::Signal;
 
 use crate::cmd::{Running, Wml, binary, has, memory, number, short_or_long, tool};
 use crate::mounts::{self, Fs, Mount};
+use crate::undisturbed::undisturbed;
 
 /// Whether a process is there that is no zombie.
 fn lives(pid: &str) -> bool {
@@ -90,20 +91,22 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
 
 #[test]
 fn time_in_which_it_was_stopped_is_told() {
-    let mut running = Wml::below(&memory())
-        .args(["randomread", "--runtime", "6", "--set", "filesize=1m", "--no-quiesce"])
-        .result()
-        .start();
-    running.wait_until_reading();
-    running.signal(Signal::STOP);
-    std::thread::sleep(Duration::from_secs(3));
-    running.signal(Signal::CONT);
-    let output = running.wait().exits(0);
-    let run = output.only_run();
-    let note = run["warnings"].as_array().unwrap().iter().find(|note| note["code"] == "stopped").cloned();
-    let note = note.unwrap_or_else(|| panic!("no warning\n{}", output.shown()));
-    assert!(note["message"].as_str().unwrap().contains("was stopped for at least"), "{note}");
-    assert!(output.shown().contains("was stopped for at least"), "{}", output.shown());
+    undisturbed(|| {
+        let mut running = Wml::below(&memory())
+            .args(["randomread", "--runtime", "6", "--set", "filesize=1m", "--no-quiesce"])
+            .result()
+            .start();
+        running.wait_until_reading();
+        running.signal(Signal::STOP);
+        std::thread::sleep(Duration::from_secs(3));
+        running.signal(Signal::CONT);
+        let output = running.wait().exits(0);
+        let run = output.only_run();
+        let note = run["warnings"].as_array().unwrap().iter().find(|note| note["code"] == "stopped").cloned();
+        let note = note.unwrap_or_else(|| panic!("no warning\n{}", output.shown()));
+        assert!(note["message"].as_str().unwrap().contains("was stopped for at least"), "{note}");
+        assert!(output.shown().contains("was stopped for at least"), "{}", output.shown());
+    });
 }
 
 /// Of two at the same moment one has the place, and the other leaves nothing.

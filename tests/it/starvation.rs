@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::cmd::{Wml, count, flowops, memory, number, short_or_long};
+use crate::undisturbed::undisturbed;
 
 /// Regular files below a directory, the marker not counted.
 fn files(dir: &Path) -> u64 {
@@ -33,44 +34,52 @@ fn varmail(nfiles: &str, sets: &[(&str, &str)]) {
 
 #[test]
 fn a_small_mail_server_keeps_its_population() {
-    varmail("1000", &[]);
+    undisturbed(|| {
+        varmail("1000", &[]);
+    });
 }
 
 #[test]
 fn a_large_mail_server_keeps_its_population() {
-    // 1.6 GB at full size.
-    varmail("100000", if crate::cmd::long() { &[] } else { &[("filesize", "1k")] });
+    undisturbed(|| {
+        // 1.6 GB at full size.
+        varmail("100000", if crate::cmd::long() { &[] } else { &[("filesize", "1k")] });
+    });
 }
 
 /// The only thread that could make a file waits for one itself.
 #[test]
 fn threads_that_can_only_wait_end_the_run_with_a_report() {
-    let script = "# dialect: fsl\n\
+    undisturbed(|| {
+        let script = "# dialect: fsl\n\
         define fileset name=data,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=0\n\
         define process name=p { thread name=t,instances=4 {\n\
           flowop deletefile name=remove,filesetname=data\n\
           flowop createfile name=make,filesetname=data,fd=1\n\
           flowop closefile name=close,fd=1\n\
         } }\n";
-    let output = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "600"]).result().run().exits(1);
-    let run = output.only_run();
-    assert_eq!(run["state"], "stuck");
-    assert!(number(&run, &["measured_seconds"]) < 60.0, "at once, not when the time is up");
-    let why = run["ended_by"].as_str().unwrap();
-    assert!(why.contains("remove"), "{why}");
-    assert!(output.stdout.contains("stuck"), "the report is printed\n{}", output.shown());
-    assert_eq!(output.left(), ["w.wml"], "left behind");
+        let output = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "600"]).result().run().exits(1);
+        let run = output.only_run();
+        assert_eq!(run["state"], "stuck");
+        assert!(number(&run, &["measured_seconds"]) < 60.0, "at once, not when the time is up");
+        let why = run["ended_by"].as_str().unwrap();
+        assert!(why.contains("remove"), "{why}");
+        assert!(output.stdout.contains("stuck"), "the report is printed\n{}", output.shown());
+        assert_eq!(output.left(), ["w.wml"], "left behind");
+    });
 }
 
 /// A step that wants a file and a free name holds neither while it waits for the other: taking one and giving it back is a change,
 /// and as long as something changes nothing is stuck.
 #[test]
 fn a_link_to_no_file_is_stuck_too() {
-    let script = "# dialect: fsl\n\
+    undisturbed(|| {
+        let script = "# dialect: fsl\n\
         define fileset name=data,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=0\n\
         define process name=p { thread name=t,instances=2 { flowop link name=more,filesetname=data } }\n";
-    let output = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "60"]).result().run().exits(1);
-    let run = output.only_run();
-    assert_eq!(run["state"], "stuck");
-    assert!(run["ended_by"].as_str().unwrap().contains("no existing file"), "{}", run["ended_by"]);
+        let output = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "60"]).result().run().exits(1);
+        let run = output.only_run();
+        assert_eq!(run["state"], "stuck");
+        assert!(run["ended_by"].as_str().unwrap().contains("no existing file"), "{}", run["ended_by"]);
+    });
 }
