@@ -116,6 +116,8 @@ pub struct Account<'r> {
     pub intended: u64,
     /// How long after that the iteration began, in nanoseconds.
     pub lateness: u64,
+    /// When the thread started, in ticks.
+    pub started: u64,
     /// The counters of the flowop that is running.
     pub(super) cell: &'r Cell,
     /// When the last call ended; while one runs, when that started.
@@ -138,6 +140,7 @@ impl<'r> Account<'r> {
             stream,
             intended: 0,
             lateness: 0,
+            started: 0,
             cell: stats.cell(0),
             last: 0,
             fresh: false,
@@ -172,6 +175,7 @@ impl<'r> OpCx<'r> {
     /// The gate has opened.
     pub fn go(&mut self) {
         self.account.last = self.env.clock.raw();
+        self.account.started = self.account.last;
         self.account.fresh = true;
         self.intend(0);
     }
@@ -205,6 +209,12 @@ impl<'r> OpCx<'r> {
     /// The place of the flowop that is running among the thread's.
     pub fn current(&self) -> usize {
         self.account.stats.place_of(self.account.cell)
+    }
+
+    /// What ends now began at that tick.
+    pub fn begin_at(&mut self, tick: u64) {
+        self.account.last = tick;
+        self.account.fresh = false;
     }
 
     /// A call starts.

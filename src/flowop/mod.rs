@@ -34,11 +34,13 @@ mod range;
 mod read;
 mod space;
 mod sync;
+mod transaction;
 mod transfer;
 mod whole;
 mod write;
 
 pub use args::{Args, SetInfo, TargetInfo, World};
+pub use transaction::TRANSACTION;
 
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{Aio, OpCx, Stop, UnitKind};
@@ -85,6 +87,7 @@ const FAMILIES: &[&[FlowopEntry]] = &[
     finish::FLOWOPS,
     cpu::FLOWOPS,
     command::FLOWOPS,
+    transaction::FLOWOPS,
 ];
 
 /// All flowops, family by family.

@@ -61,8 +61,14 @@ impl PickRule {
         Ok(if opennext && args.flag("opennext")? { Self::Own } else { Self::Rotate })
     }
 
+    /// Most flowops rotate: the others are apart, so that those have one comparison.
     #[inline]
     pub(super) fn by(&self, rng: &mut Rng) -> PickBy {
+        if matches!(self, Self::Rotate) { PickBy::Rotate } else { self.by_draw(rng) }
+    }
+
+    #[inline(never)]
+    fn by_draw(&self, rng: &mut Rng) -> PickBy {
         match self {
             Self::Rotate => PickBy::Rotate,
             Self::Own => PickBy::Own,

@@ -208,6 +208,7 @@ fn identity(plan: &Plan, id: usize, line: u64) -> FlowopResult {
         },
         reads: info.way == Way::Read,
         writes: info.way == Way::Write,
+        transaction: info.transaction,
         line,
         instances: plan.instances(id) as u64,
         phase: u64::from(process.phase),

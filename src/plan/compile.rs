@@ -284,13 +284,34 @@ fn process(
     let evaluated: Vec<Evaluated> = def.threads.iter().map(|thread| evaluate(&thread.attrs, scope, found)).collect();
     let given: HashSet<String> = evaluated.iter().filter_map(|values| values.text("name")).collect();
     let mut taken = HashMap::new();
+    unroller.set_transaction(values.text("transaction"));
     for (thread, values) in def.threads.iter().zip(evaluated) {
-        let (drafts, pending) = unroller.thread(&thread.flowops, values.flag("mix"), scope, found);
+        let (drafts, pending) = unroller.thread(&thread.flowops, &values, scope, found);
         let name = values.text("name").unwrap_or_default();
         let name = unlike(name, &mut taken, &given);
         threads.push(DraftThread { values, name, drafts, pending, dialect: def.dialect });
     }
+    known_transaction(&values, &threads, found);
     (head, threads)
+}
+
+/// What a process calls its transaction has to be one of its flowops or composites.
+fn known_transaction(values: &Evaluated, threads: &[DraftThread], found: &mut Vec<Diagnostic>) {
+    let Some((value, span)) = values.get("transaction") else { return };
+    let name = value.print();
+    let pending = || threads.iter().flat_map(|thread| &thread.pending);
+    if name.is_empty() || crate::diag::has_errors(found) || pending().any(|f| f.transaction && f.name == name) {
+        return;
+    }
+    let d = Diagnostic::error(Code::UnknownTarget, span, format!("no flowop of the process is called `{name}`"));
+    // Composites go by what stands before the names of their flowops.
+    let composites = pending().filter_map(|f| f.name.rsplit_once('.').map(|(outer, _)| outer));
+    let d = d.near_miss(&name, pending().map(|f| f.name.as_str()).chain(composites));
+    found.push(if d.help.is_empty() {
+        d.help("`transaction=` takes the `name=` of a flowop of its threads")
+    } else {
+        d
+    });
 }
 
 /// The name of a thread, with a number behind it if the process has one of that name already: results are told apart by
@@ -350,6 +371,7 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 class: f.spec.class,
                 way: f.spec.way,
                 sets: Vec::new(),
+                transaction: f.transaction,
                 runs_command: f.spec.is(crate::spec::Role::RunsCommand),
                 span: f.span,
             }));

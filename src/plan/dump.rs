@@ -172,7 +172,7 @@ fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
             }
             PlanStep::Enter { iters, leave } => writeln!(out, "repeat {iters} up to {leave}")?,
             PlanStep::Leave { enter } => writeln!(out, "end of {enter}")?,
-            PlanStep::Choose { upto, starts, end } => {
+            PlanStep::Choose { upto, starts, end, shuffled } => {
                 let mut before = 0.0;
                 let parts: Vec<String> = upto
                     .iter()
@@ -183,7 +183,8 @@ fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
                         format!("{s} ({own})")
                     })
                     .collect();
-                writeln!(out, "one of {}, then {end}", parts.join(", "))?;
+                let how = if *shuffled { "shuffled" } else { "one of" };
+                writeln!(out, "{how} {}, then {end}", parts.join(", "))?;
             }
             PlanStep::Jump(to) => writeln!(out, "go on at {to}")?,
         }

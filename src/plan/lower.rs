@@ -217,7 +217,7 @@ fn lower_thread(
                 Draft::Op { local, iters } => PlanStep::Op { local, iters, op: ops[local].clone()? },
                 Draft::Enter { iters, leave } => PlanStep::Enter { iters, leave },
                 Draft::Leave { enter } => PlanStep::Leave { enter },
-                Draft::Choose { upto, starts, end } => PlanStep::Choose { upto, starts, end },
+                Draft::Choose { upto, starts, end, shuffled } => PlanStep::Choose { upto, starts, end, shuffled },
                 Draft::Jump(to) => PlanStep::Jump(to),
             })
         })

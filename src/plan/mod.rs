@@ -69,6 +69,8 @@ pub struct FlowopInfo {
     pub way: Way,
     /// File sets that it works on, of those of process instances the first: those it names, else those of the flowop before it that opens its slot.
     pub sets: Vec<usize>,
+    /// Each of its operations is, or ends, a transaction.
+    pub transaction: bool,
     /// It starts programs of its own.
     pub runs_command: bool,
     /// Where it was written.
@@ -156,6 +158,8 @@ pub enum PlanStep {
         starts: Vec<usize>,
         /// Where the program goes on.
         end: usize,
+        /// Drawn without replacement; the weights are whole.
+        shuffled: bool,
     },
     /// The end of a stretch of [`PlanStep::Choose`].
     Jump(usize),

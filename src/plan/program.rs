@@ -3,11 +3,12 @@
 
 use super::values::{Evaluated, evaluate};
 use crate::diag::{self, Code, Diagnostic};
+use crate::flowop::TRANSACTION;
 use crate::model::scope::LookupDebug;
 use crate::model::{CompositeDef, FlowopDef, Locals, ModelValue, eval};
 use crate::random::Quantity;
 use crate::source::Span;
-use crate::spec::{Flowop, SpecTable};
+use crate::spec::{Flowop, Role, SpecTable};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ pub(super) struct Pending {
     pub(super) name: String,
     pub(super) spec: &'static Flowop,
     pub(super) values: Evaluated,
+    /// Each of its operations is, or ends, a transaction.
+    pub(super) transaction: bool,
     pub(super) span: Span,
 }
 
@@ -29,9 +32,27 @@ pub(super) enum Draft {
     Op { local: usize, iters: Quantity },
     Enter { iters: Quantity, leave: usize },
     Leave { enter: usize },
-    Choose { upto: Vec<f64>, starts: Vec<usize>, end: usize },
+    Choose { upto: Vec<f64>, starts: Vec<usize>, end: usize, shuffled: bool },
     Jump(usize),
 }
+
+/// How one flowop of several is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mix {
+    /// Each time by its weight.
+    Drawn,
+    /// Without replacement, from as many as the weights add up to.
+    Shuffled,
+}
+
+impl Mix {
+    fn of(values: &Evaluated) -> Option<Self> {
+        values.flag("mix").then(|| if values.flag("shuffle") { Self::Shuffled } else { Self::Drawn })
+    }
+}
+
+/// The largest weight in a shuffled mix.
+const MOST_OF_A_LAP: f64 = 1e6;
 
 /// The longest name of a flowop with those of the composites around it, in bytes.
 const LONGEST_NAME: usize = 1024;
@@ -44,6 +65,8 @@ pub(super) struct Unroller<'a> {
     /// Flowops and composites that may still be unrolled.
     left: usize,
     exhausted: bool,
+    /// The flowop or composite that is a transaction of the process, as results call it.
+    transaction: Option<String>,
     drafts: Vec<Draft>,
     pending: Vec<Pending>,
 }
@@ -52,7 +75,15 @@ impl<'a> Unroller<'a> {
     /// One that unrolls so many flowops, of all threads together.
     pub(super) fn new(table: &'a SpecTable, composites: &'a [Arc<CompositeDef>], most: usize) -> Self {
         let composites = composites.iter().map(|c| (c.name.node.as_str(), &**c)).collect();
-        Self { table, composites, left: most, exhausted: false, drafts: Vec::new(), pending: Vec::new() }
+        Self {
+            table,
+            composites,
+            left: most,
+            exhausted: false,
+            transaction: None,
+            drafts: Vec::new(),
+            pending: Vec::new(),
+        }
     }
 
     /// Whether there were more flowops than it unrolls.
@@ -60,18 +91,22 @@ impl<'a> Unroller<'a> {
         self.exhausted
     }
 
-    /// The body of a thread; with `mix`, one flowop of it is drawn each iteration.
+    /// The threads that follow are those of a process with this transaction.
+    pub(super) fn set_transaction(&mut self, name: Option<String>) {
+        self.transaction = name.filter(|name| !name.is_empty());
+    }
+
+    /// The body of a thread with these attributes.
     pub(super) fn thread(
         &mut self,
         flowops: &[FlowopDef],
-        mix: bool,
+        values: &Evaluated,
         scope: &dyn LookupDebug,
         found: &mut Vec<Diagnostic>,
     ) -> (Vec<Draft>, Vec<Pending>) {
-        if mix {
-            self.mixed(flowops, "", scope, 0, found);
-        } else {
-            self.body(flowops, "", scope, 0, found);
+        match Mix::of(values) {
+            Some(how) => self.mixed(flowops, how, "", scope, 0, found),
+            None => self.body(flowops, "", scope, 0, found),
         }
         (std::mem::take(&mut self.drafts), std::mem::take(&mut self.pending))
     }
@@ -80,6 +115,7 @@ impl<'a> Unroller<'a> {
     fn mixed(
         &mut self,
         flowops: &[FlowopDef],
+        how: Mix,
         prefix: &str,
         scope: &dyn LookupDebug,
         depth: usize,
@@ -98,6 +134,13 @@ impl<'a> Unroller<'a> {
                 })
             });
             match weight {
+                Ok(w) if how == Mix::Shuffled && (w.fract() != 0.0 || w > MOST_OF_A_LAP) => {
+                    let at = flowop.attrs.get("weight").map_or(flowop.span, |used| used.value.span);
+                    let d = Diagnostic::error(Code::WrongType, at, format!("`weight` is {w} in a shuffled mix"));
+                    found.push(
+                        d.help("give whole numbers up to a million: each is how often the flowop comes in a lap"),
+                    );
+                }
                 Ok(w) => sum += w,
                 Err(d) => found.push(d),
             }
@@ -111,7 +154,7 @@ impl<'a> Unroller<'a> {
         for jump in jumps {
             self.drafts[jump] = Draft::Jump(end);
         }
-        self.drafts[choose] = Draft::Choose { upto, starts, end };
+        self.drafts[choose] = Draft::Choose { upto, starts, end, shuffled: how == Mix::Shuffled };
     }
 
     fn body(
@@ -164,7 +207,8 @@ impl<'a> Unroller<'a> {
         };
         if let Some(spec) = flowop.spec {
             let local = self.pending.len();
-            self.pending.push(Pending { name, spec, values, span: flowop.span });
+            let transaction = self.transaction.as_ref() == Some(&name) || spec.is(Role::EndsTransaction);
+            self.pending.push(Pending { name, spec, values, transaction, span: flowop.span });
             self.drafts.push(Draft::Op { local, iters });
             return;
         }
@@ -199,13 +243,18 @@ impl<'a> Unroller<'a> {
         let enter = self.open(iters);
         let nested = body_iters.map(|iters| self.open(iters));
         let prefix = format!("{name}.");
-        if own.flag("mix") {
-            self.mixed(&composite.flowops, &prefix, &inner, depth + 1, found);
-        } else {
-            self.body(&composite.flowops, &prefix, &inner, depth + 1, found);
+        match Mix::of(&own) {
+            Some(how) => self.mixed(&composite.flowops, how, &prefix, &inner, depth + 1, found),
+            None => self.body(&composite.flowops, &prefix, &inner, depth + 1, found),
         }
         if let Some(nested) = nested {
             self.close(nested);
+        }
+        if self.transaction.as_ref() == Some(&name) {
+            let local = self.pending.len();
+            let (values, span) = (Evaluated::default(), flowop.span);
+            self.pending.push(Pending { name, spec: &TRANSACTION, values, transaction: true, span });
+            self.drafts.push(Draft::Op { local, iters: Quantity::Const(1) });
         }
         self.close(enter);
     }

@@ -274,6 +274,10 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     );
     add("phases", (!run.phases.is_empty()).then(|| phases(&run.phases)));
     add(
+        "transactions",
+        of_each(&|f| f.transaction.then(|| format!("{}, {} a second", grouped(f.ops), measured(f.ops_per_s)))),
+    );
+    add(
         "implicit opens",
         of_each(&|f| {
             let each = f.open_ns_mean?;

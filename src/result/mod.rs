@@ -365,6 +365,8 @@ pub struct FlowopResult {
     pub reads: bool,
     /// Whether it counts as a write.
     pub writes: bool,
+    /// Whether each of its operations is a transaction, as the script says.
+    pub transaction: bool,
     /// Line of the script, from 1.
     pub line: u64,
     /// How many threads ran it.

@@ -16,7 +16,7 @@ use crate::flowop::{self, At};
 use crate::model::QuitMode;
 use crate::os::proc;
 use crate::plan::{self, Thread};
-use crate::random::{self, Quantity, Rng};
+use crate::random::{self, Quantity, Rng, Shuffle};
 use crate::spec::Way;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::Gate;
@@ -47,6 +47,8 @@ enum ThreadStep<'r> {
         upto: Vec<f64>,
         starts: Vec<usize>,
         end: usize,
+        /// The draws of the present lap, if they are without replacement.
+        lap: Option<Shuffle>,
     },
     Jump(usize),
 }
@@ -342,9 +344,12 @@ fn instantiate<'r>(
         }
         plan::PlanStep::Enter { iters, leave } => ThreadStep::Enter { iters: iters.clone(), leave: *leave },
         plan::PlanStep::Leave { enter } => ThreadStep::Leave { enter: *enter },
-        plan::PlanStep::Choose { upto, starts, end } => {
-            ThreadStep::Choose { upto: upto.clone(), starts: starts.clone(), end: *end }
-        }
+        plan::PlanStep::Choose { upto, starts, end, shuffled } => ThreadStep::Choose {
+            upto: upto.clone(),
+            starts: starts.clone(),
+            end: *end,
+            lap: shuffled.then(Shuffle::new),
+        },
         plan::PlanStep::Jump(to) => ThreadStep::Jump(*to),
     }
 }
@@ -409,8 +414,8 @@ fn iterate<'r>(
                 pc = if left[*enter] > 0 { *enter + 1 } else { pc + 1 };
                 continue;
             }
-            ThreadStep::Choose { upto, starts, end } => {
-                pc = choose(&mut cx.rng, upto, starts, *end);
+            ThreadStep::Choose { upto, starts, end, lap } => {
+                pc = choose(&mut cx.rng, upto, starts, *end, lap.as_mut());
                 continue;
             }
             ThreadStep::Jump(to) => {
@@ -488,9 +493,12 @@ impl<'r> Doing<'r> {
     }
 }
 
-fn choose(rng: &mut Rng, upto: &[f64], starts: &[usize], end: usize) -> usize {
+fn choose(rng: &mut Rng, upto: &[f64], starts: &[usize], end: usize, lap: Option<&mut Shuffle>) -> usize {
     let sum = upto.last().copied().unwrap_or(0.0);
-    let drawn = random::unit(rng) * sum;
+    let drawn = match lap {
+        Some(lap) if sum >= 1.0 => lap.draw(rng, sum as u64) as f64,
+        _ => random::unit(rng) * sum,
+    };
     let i = upto.partition_point(|w| *w <= drawn);
     starts.get(i).copied().unwrap_or(end)
 }

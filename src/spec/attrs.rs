@@ -67,7 +67,10 @@ pub const PROCESS: &[Attr] = &[
     drawn("instances", Int, "1", Both, "how many processes; 0: none"),
     drawn("nice", Int, "0", Both, "added to the niceness"),
     attr("phase", Int, "1", Ours, "processes of a phase start when all threads of the phase before have ended"),
+    attr("transaction", Name, "", Ours, "the flowop, or composite, that is a transaction: the report counts them"),
 ];
+
+const SHUFFLED_MIX: &str = "with `mix` and whole weights: of as many draws as these add up to, each is drawn as often as its weight says, in a new order each lap";
 
 /// Of `thread`.
 pub const THREAD: &[Attr] = &[
@@ -84,6 +87,7 @@ pub const THREAD: &[Attr] = &[
         Ours,
         "each iteration runs one flowop, drawn by `weight=`, instead of all flowops in order",
     ),
+    attr("shuffle", Bool, "false", Ours, SHUFFLED_MIX),
     attr(
         "rate",
         Real,
@@ -197,6 +201,7 @@ pub const COMPOSITE: &[Attr] = &[
     attr("name", Name, "", Both, "the new flowop's name"),
     drawn("iters", Int, "1", Both, "how often its body is done for each use"),
     attr("mix", Bool, "false", Ours, "each time one flowop of its body, drawn by `weight=`, instead of all in order"),
+    attr("shuffle", Bool, "false", Ours, SHUFFLED_MIX),
 ];
 
 /// Of `define randvar`, `randvar(…)` and `$rv.field`.

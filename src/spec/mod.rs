@@ -170,6 +170,8 @@ pub enum Role {
     Finishes,
     /// Starts a program of its own.
     RunsCommand,
+    /// Ends what is one operation to the application.
+    EndsTransaction,
 }
 
 /// One flowop.

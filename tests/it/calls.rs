@@ -21,6 +21,7 @@ const ROWS: &[Row] = &[
     ("createfile filesetname=s,expect=EEXIST", 8, "openat", Some("EEXIST"), "O_EXCL"),
     ("makedir filesetname=s,expect=EEXIST", 9, "mkdirat", Some("EEXIST"), ""),
     ("openfile filesetname=s,fd=1,dsync=data", 1, "openat2", None, "O_DSYNC"),
+    ("access filesetname=s,uniform", 11, "faccessat2", None, ""),
     ("lock filesetname=s,fd=1,iosize=4k,shuffle", 4, "fcntl", None, "F_WRLCK"),
     ("lock filesetname=s,fd=1,shared", 2, "fcntl", None, "F_RDLCK"),
     ("unlock filesetname=s,fd=1", 2, "fcntl", None, "F_UNLCK"),

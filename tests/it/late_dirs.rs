@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::cmd::{Wml, flowop};
+use crate::strace;
 
 const SET: &str = "define fileset name=tree,path=$dir,entries=60,dirwidth=5,dirgamma=0,size=0,latedirs\n";
 
@@ -48,6 +49,21 @@ fn directories_are_made_with_their_first_file() {
     let output = call(&script(SET, 100), &[]).run().exits(0);
     let before = call(&script(&SET.replace(",latedirs", ""), 100), &[]).run().exits(0);
     assert_eq!(below(&output.dir().join("d/tree")), below(&before.dir().join("d/tree")));
+}
+
+#[test]
+fn each_is_made_by_one_call() {
+    if !strace::available("each_is_made_by_one_call") {
+        return;
+    }
+    // One thread: two may both try.
+    let text = script(SET, 60).replace("instances=2", "instances=1");
+    let (output, log) = strace::run(call(&text, &[]));
+    let output = output.exits(0);
+    let steps = log.of_steps();
+    let made: Vec<_> = steps.calls().filter(|call| call.name == "mkdirat").collect();
+    assert!(made.iter().all(|call| call.error().is_none()));
+    assert_eq!((made.len() as u64, 60), below(&output.dir().join("d/tree")));
 }
 
 #[test]

@@ -76,6 +76,7 @@ mod sums;
 mod syntax;
 mod terminal;
 mod tidy;
+mod transactions;
 mod variables;
 mod vectors_14;
 mod vectors_15;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::cmd::{Output, Wml, flowop, number};
+use crate::strace;
 
 fn script(command: &str, rest: &str) -> String {
     let command = command.replace('$', "\\$");
@@ -115,6 +116,18 @@ fn it_ends_with_the_program_however_that_ends() {
         assert_eq!(output.code(), 128 + signal.as_raw(), "{}", output.shown());
         assert_ends(&noted(&output));
     }
+}
+
+#[test]
+fn each_is_one_shell() {
+    if !strace::available("each_is_one_shell") {
+        return;
+    }
+    let (output, log) = strace::run(allowed(&script("true", THREE_TIMES)));
+    output.exits(0);
+    let steps = log.of_steps();
+    let shells = steps.calls().filter(|call| call.name == "execve" && call.args[0].contains("/bin/sh"));
+    assert_eq!(shells.count(), 3);
 }
 
 /// A phase of its own between two others sees what the first made, before the last removes it.

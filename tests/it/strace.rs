@@ -23,7 +23,7 @@ const OVER: &str = "wmlrun annotation: all threads are done";
 const TRACED: &str = "/^(open|openat|openat2|creat|close|p?read(64)?|readv|preadv2?|p?write(64)?|writev|pwritev2?|lseek|unlink\
     |unlinkat|rmdir|mkdir|mkdirat|fsync|fdatasync|sync_file_range|stat|lstat|fstat|newfstatat|statx|f?truncate(64)?|fallocate\
     |fadvise64|rename|renameat2?|linkat|symlinkat|readlinkat|getdents64|copy_file_range|utimensat|access|faccessat2?|io_uring_enter\
-    |fchmod|fchmodat2?|fchown|fchownat|f[gs]etxattr|flistxattr|fcntl)$";
+    |execve|fchmod|fchmodat2?|fchown|fchownat|f[gs]etxattr|flistxattr|fcntl)$";
 
 /// Whether processes can be traced here. If not, says so for `test`, or fails it where all must be there.
 pub(crate) fn available(test: &str) -> bool {

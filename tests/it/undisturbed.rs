@@ -24,8 +24,9 @@ pub(crate) fn undisturbed(test: impl Fn()) {
         if part < PART || attempt == ATTEMPTS {
             resume_unwind(failure);
         }
+        let name = std::thread::current().name().unwrap_or_default().to_owned();
         let text = format!(
-            "\nattempt {attempt} failed on a disturbed machine: {:.0} % of its time were waited\n",
+            "\n{name}: attempt {attempt} failed on a disturbed machine: {:.0} % of its time were waited\n",
             part * 100.0
         );
         let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());

@@ -1,0 +1,54 @@
+//! Transactions: several flowops that are one operation to the application, counted and timed as one.
+
+use crate::cmd::{Wml, flowop, number};
+
+const SETS: &str = "# dialect: fsl\nset mode quit alldone\n\
+    define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+    define flowop name=visit {\n\
+    flowop statfile name=look,filesetname=data\n\
+    flowop delay name=think,value=0.02\n\
+    flowop statfile name=again,filesetname=data }\n";
+
+fn call(process: &str) -> Wml {
+    let text = format!("{SETS}{process}");
+    Wml::new().idle().file("x.wml", &text).args(["x.wml", "--runtime", "60", "--no-quiesce"]).result()
+}
+
+#[test]
+fn a_composite_is_counted_and_timed_as_a_whole() {
+    let process = "define process name=p,instances=2,transaction=v { thread name=t,instances=2 {\n\
+        flowop visit name=v,iters=5\nflowop finishoncount name=end,value=1 } }\n";
+    let output = call(process).run().exits(0);
+    let run = output.only_run();
+    let v = flowop(&run, "v");
+    assert_eq!((&v["ops"], &v["kind"], &v["transaction"]), (&20.into(), &"transaction".into(), &true.into()));
+    assert_eq!(v["class"], "other", "its parts are counted already");
+    assert_eq!(run["summary"]["ops"], 40);
+    // Each has slept once in it, the first too.
+    assert!(number(v, &["latency_ns", "min"]) >= 20e6, "{v}");
+    let parts = ["v.look", "v.think", "v.again"].map(|name| number(flowop(&run, name), &["latency_ns", "mean"]));
+    assert!(number(v, &["latency_ns", "mean"]) >= parts.iter().sum::<f64>(), "{v} {parts:?}");
+    assert!(parts.iter().all(|part| *part > 0.0) && flowop(&run, "v.look")["transaction"] == false);
+    assert!(output.stdout.contains("transactions   v 20, "), "{}", output.stdout);
+}
+
+#[test]
+fn a_flowop_may_be_one_by_itself() {
+    let process = "define process name=p,transaction=read { thread name=t {\n\
+        flowop readwholefile name=read,filesetname=data,iters=7\nflowop finishoncount name=end,value=1 } }\n";
+    let run = call(process).run().exits(0).only_run();
+    assert_eq!((&flowop(&run, "read")["ops"], &flowop(&run, "read")["transaction"]), (&7.into(), &true.into()));
+    let kinds: Vec<&str> = run["flowops"].as_array().unwrap().iter().map(|f| f["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["readwholefile", "finishoncount"], "nothing is added");
+}
+
+#[test]
+fn a_name_that_is_none_of_the_process_is_told() {
+    for (name, near) in [("visits", "takes the `name=`"), ("v.loo", "did you mean `v.look`?")] {
+        let process =
+            format!("define process name=p,transaction={name} {{ thread name=t {{ flowop visit name=v }} }}\n");
+        let output = call(&process).run().exits(2);
+        assert!(output.stderr.contains(&format!("is called `{name}`")), "{}", output.shown());
+        assert!(output.stderr.contains(near), "{}", output.shown());
+    }
+}
