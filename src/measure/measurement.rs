@@ -62,6 +62,8 @@ pub struct Description {
     pub variables: BTreeMap<String, serde_json::Value>,
     /// Texts that a result must not hold.
     pub secrets: Vec<String>,
+    /// What the script says that a reader of its figures must know.
+    pub notes: Vec<String>,
     /// Latency histograms are wanted.
     pub lathist: bool,
 }

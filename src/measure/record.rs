@@ -11,8 +11,8 @@ use crate::plan::{Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
 use crate::result::{
-    DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, OpenLoop, PhaseResult, Repaired, Run, RunState,
-    Straggler,
+    DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, Note, OpenLoop, PhaseResult, Repaired, Run,
+    RunState, Straggler,
 };
 use crate::runtime::{Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
 use crate::spec::Way;
@@ -102,6 +102,11 @@ impl Runner {
                 .zip(&ready.prepared)
                 .enumerate()
                 .map(|(id, (set, prepared))| fileset(set, prepared.as_ref(), ready.place.roots.get(id)))
+                .collect(),
+            warnings: about
+                .notes
+                .iter()
+                .map(|text| Note { code: "of_the_script".to_owned(), message: text.clone() })
                 .collect(),
             ..Run::default()
         };

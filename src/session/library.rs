@@ -152,6 +152,14 @@ pub fn about(text: &str) -> &str {
     line.split_once(": ").map_or(line, |(_, rest)| rest)
 }
 
+/// The lines `# note: TEXT` of a script's leading comment: what a reader of its figures must know. At most ten of a thousand bytes
+/// each, since they go into every result.
+pub fn notes(text: &str) -> impl Iterator<Item = &str> {
+    let comment = text.lines().take_while(|line| line.starts_with('#') || line.trim().is_empty());
+    let notes = comment.filter_map(|line| line.trim_start_matches('#').trim_start().strip_prefix("note:"));
+    notes.map(str::trim).filter(|note| !note.is_empty() && note.len() <= 1000).take(10)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -26,6 +26,8 @@ pub(crate) struct Loaded {
     /// The dialect of the last one.
     pub(crate) dialect: Dialect,
     pub(crate) usage: Vec<Spanned<Expr>>,
+    /// What their leading comments say that a reader of the figures must know.
+    pub(crate) notes: IndexSet<String>,
     /// Variables that they set, in order: what `vars` of 1.4 prints.
     pub(crate) variables: IndexSet<String>,
     /// What they have cost: bytes, and a charge for each.
@@ -126,6 +128,9 @@ impl Session {
         } else if let Some(d) = self.refused(&model.commands) {
             front.diagnostics(&self.map, &[d]);
             return Status::Refused;
+        }
+        if self.loaded.depth == 0 && !self.loaded.whole {
+            self.loaded.notes.clear();
         }
         self.describe_script(file, &model);
         self.loaded.usage.clear();

@@ -258,6 +258,7 @@ impl Session {
     fn describe_script(&mut self, file: FileId, model: &model::Model) {
         let source = self.map.file(file);
         self.loaded.dialect = model.dialect;
+        self.loaded.notes.extend(library::notes(&source.text).map(str::to_owned));
         if self.loaded.whole {
             return;
         }

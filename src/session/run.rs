@@ -118,7 +118,8 @@ impl Session {
         for name in self.scope.made_of_environment().into_iter().filter(|_| !self.runner.settings.record_env) {
             variables.entry(name).and_modify(|value| *value = ENVIRONMENT.into());
         }
-        Description { variables, secrets: self.secrets(), lathist: self.options.lathist }
+        let notes = self.loaded.notes.iter().cloned().collect();
+        Description { variables, secrets: self.secrets(), notes, lathist: self.options.lathist }
     }
 
     /// Values of the environment that the script has read and that a result must not hold.

@@ -49,6 +49,7 @@ mod main_job;
 mod manual;
 mod model;
 mod mutants;
+mod notes;
 mod outputs;
 mod ownership;
 mod panics;
