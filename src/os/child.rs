@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,9 @@ static GROUPS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 
 /// Where the guard process hears of groups.
 static GUARD: Mutex<Option<UnixStream>> = Mutex::new(None);
+
+/// The inode of that socket, by which its descriptor is known.
+static GUARD_SOCKET: AtomicU64 = AtomicU64::new(0);
 
 /// Reads `+GROUP` and `-GROUP`; at the end of its input it ends the groups that are left.
 const GUARD_SCRIPT: &str = "trap '' INT TERM HUP QUIT; G=' '; \
@@ -201,17 +204,30 @@ fn guard() -> RawFd {
         // A socket and no pipe, since a write to that would end the writer if somebody has ended the guard.
         if let Ok((ours, its)) = UnixStream::pair() {
             shell.stdin(OwnedFd::from(its)).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+            GUARD_SOCKET.store(socket_number(ours.as_raw_fd()).unwrap_or(0), SeqCst);
             *guard = shell.spawn().ok().map(|_| ours);
         }
     }
     guard.as_ref().map_or(-1, AsRawFd::as_raw_fd)
 }
 
-/// The same in the descriptor table of the calling thread, which may not be that of the program's first one.
+/// The same in the descriptor table of the calling thread, which may not be that of the program's first one. What that has, the kernel
+/// gives to others of the program; not in each container, so only where it is needed.
 fn guard_here() -> Option<OwnedFd> {
     let there = guard();
+    if socket_number(there).is_some_and(|number| number == GUARD_SOCKET.load(SeqCst)) {
+        return rustix::io::fcntl_dupfd_cloexec(fd::borrow(there), 0).ok();
+    }
     let program = rustix::process::pidfd_open(rustix::process::getpid(), rustix::process::PidfdFlags::empty()).ok()?;
     rustix::process::pidfd_getfd(program, there, rustix::process::PidfdGetfdFlags::empty()).ok()
+}
+
+/// The inode of a socket; none of anything else.
+fn socket_number(descriptor: RawFd) -> Option<u64> {
+    if descriptor < 0 {
+        return None;
+    }
+    fd::fstat(descriptor).ok().filter(|stat| stat.kind == rustix::fs::FileType::Socket).map(|stat| stat.inode)
 }
 
 /// A line for the guard process, and its length: a sign and the number of a group. Made between fork and exec, so on the stack.
