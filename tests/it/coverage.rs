@@ -2,7 +2,7 @@
 //!
 //! `UPDATE_DOCS=1 cargo test --test it coverage` writes the list with its counts, `tests/cases/COVERAGE.md`, anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -27,6 +27,37 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("variable", "predefined variables", PREDEFINED.iter().map(|v| v.name).collect()),
         ("distribution", "distributions", DISTRIBUTIONS.iter().map(|d| d.name).collect()),
     ]
+}
+
+/// What the fuzzer puts into scripts besides the words of the tables, as its dictionary writes it.
+#[rustfmt::skip]
+const SHAPES: &[&str] = &[
+    "define process name=", "define fileset name=", "define file name=", "define flowop name=", "thread name=",
+    "flowop ", "{", "}", "=$", "randvar(", "cvar(", "randtable={{", "},{", "}}", "$dir", "set $", ",instances=",
+    ",iters=", ",entries=", "thread", "filename", "filesize", "true", "false", "constant", "poisson", "fsl", "sun",
+    "sync", "inf", "nan", "0.5", "1k", "1m", "1g", "1t", "18446744073709551615", "-9223372036854775808", "cvar-gama",
+    "cvar-zipf", "unifrom", r"# dialect: sun\x0a", r"# dialect: fsl\x0a", r"# note: \x0a", r"\x0a", r#"\""#,
+];
+
+/// The words of the tables are those that the fuzzer mutates scripts with.
+#[test]
+fn the_dictionary_of_the_fuzzer_has_every_word() {
+    let words: BTreeSet<&str> =
+        words().iter().flat_map(|(.., names)| names.iter().flat_map(|n| n.split(' '))).collect();
+    let mut text = "# Words of the language, for the mutations: `-dict=tests/fuzz/wml.dict`. Made by\n\
+        # `UPDATE_DOCS=1 cargo test --test it coverage`.\n"
+        .to_owned();
+    for entry in words.iter().chain(SHAPES) {
+        let _ = writeln!(text, "\"{entry}\"");
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/wml.dict");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&path).is_ok_and(|old| old == text),
+        "tests/fuzz/wml.dict is out of date: `UPDATE_DOCS=1 cargo test --test it coverage` writes it anew"
+    );
 }
 
 /// Whether a script uses the word that it says it covers, not only says so.
