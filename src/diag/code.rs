@@ -83,7 +83,7 @@ codes! {
     Unsupported = "E0307", "something that this version can't do",
         "The message says what, and what to do instead.";
     Refused = "E0308", "something that is refused without leave",
-        "`system` runs shell commands and needs `--allow-system`; a block device is overwritten and needs `--allow-device PATH`.";
+        "`system` and the flowop `command` run shell commands and need `--allow-system`; a block device is overwritten and needs `--allow-device PATH`.";
     Unaligned = "E0309", "direct I/O that its file system would refuse",
         "With `directio` the kernel wants sizes and offsets that are multiples of a block of the device. The message says of how many bytes, and which value is none.";
     MixedDialect = "W0401", "constructs of both Filebench generations, which differ in meaning",
@@ -115,7 +115,7 @@ codes! {
     NoInstances = "W0414", "a thread or process that is to have no instances",
         "`instances=0` means different things to the two, as in Filebench: of a thread one is started all the same, of a process none. To leave a thread out, delete its block; to leave out a process, 0 is right.";
     RunsShell = "W0415", "a script that runs a command of the shell",
-        "`system` and `stats command` hand their text to `/bin/sh`, with the rights of the user who runs the script. A run without `--allow-system` refuses it before it creates anything.";
+        "`system`, `stats command` and the flowop `command` hand their text to `/bin/sh`, with the rights of the user who runs the script. A run without `--allow-system` refuses it before it creates anything.";
     LoadsElsewhere = "W0416", "a script that loads a file from outside its folder",
         "What `load` names lies neither in the script's own folder nor among the shipped personalities. Messages about such a file say where a mistake is, but quote nothing of it.";
     WritesFile = "W0417", "a script that writes a file",
