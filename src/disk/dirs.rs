@@ -181,7 +181,7 @@ impl Dirs {
         Ok(opened)
     }
 
-    /// Opens directory `d`, by its parent if that is open, else all the way from the root. It is made if the set's are made late.
+    /// Opens directory `d`, and makes it first if the set's directories are made in the run and this one is not there yet.
     fn open_one(&self, d: u64, above: Fd) -> Result<Fd, Errno> {
         match self.open_there(d, above) {
             Err(Errno::NOENT) if self.set.spec.late_dirs => self.make(d),
@@ -212,6 +212,7 @@ impl Dirs {
         at.map(Closing::keep).ok_or(Errno::NOENT)
     }
 
+    /// Opens directory `d`, which is there: by its parent if that is open, else all the way from the root.
     fn open_there(&self, d: u64, above: Fd) -> Result<Fd, Errno> {
         let tree = &self.set.tree;
         if above >= 0 {

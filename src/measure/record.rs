@@ -106,7 +106,7 @@ impl Runner {
             warnings: about
                 .notes
                 .iter()
-                .map(|text| Note { code: "of_the_script".to_owned(), message: text.clone() })
+                .map(|text| Note { code: "script_note".to_owned(), message: text.clone() })
                 .collect(),
             ..Run::default()
         };

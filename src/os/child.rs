@@ -4,6 +4,7 @@
 //! outright runs no handler: for that a guard process waits for the end of its input, and then ends the groups that are left.
 
 use super::fd;
+use super::proc::nanoseconds;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -164,11 +165,6 @@ impl Drop for Group {
             }
         }
     }
-}
-
-/// A time of the kernel's, in nanoseconds.
-fn nanoseconds(time: libc::timeval) -> u64 {
-    (time.tv_sec as u64) * 1_000_000_000 + (time.tv_usec as u64) * 1_000
 }
 
 /// Sends a signal to a group; false if there is none. To be called in a signal handler, too.

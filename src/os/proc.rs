@@ -91,8 +91,12 @@ pub fn peak_memory() -> u64 {
 /// CPU time of this process so far: user and system, in nanoseconds.
 pub fn cpu_times() -> (u64, u64) {
     let usage = usage();
-    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-    (ns(usage.ru_utime), ns(usage.ru_stime))
+    (nanoseconds(usage.ru_utime), nanoseconds(usage.ru_stime))
+}
+
+/// A time of the kernel's, in nanoseconds.
+pub(super) fn nanoseconds(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
 }
 
 /// Drops page cache, dentries and inodes of the whole machine; needs root.

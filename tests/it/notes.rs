@@ -5,7 +5,7 @@ use crate::cmd::Wml;
 fn notes(call: Wml) -> (String, Vec<String>) {
     let output = call.args(["--engine", "null", "--runtime", "0.1"]).result().run().exits(0);
     let run = output.only_run();
-    let own = run["warnings"].as_array().unwrap().iter().filter(|note| note["code"] == "of_the_script");
+    let own = run["warnings"].as_array().unwrap().iter().filter(|note| note["code"] == "script_note");
     (output.stdout.clone(), own.map(|note| note["message"].as_str().unwrap().to_owned()).collect())
 }
 

@@ -1,11 +1,11 @@
 //! `command`: programs that a run starts are timed, need leave, and end with it.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::cmd::{Output, Wml, flowop, number};
+use crate::signals::{SLEEPS, lives, wait_for};
 use crate::strace;
 
 fn script(command: &str, rest: &str) -> String {
@@ -66,22 +66,10 @@ fn one_that_fails_is_an_error_with_its_status() {
     assert_eq!(flowop(&run, "c")["ops"], 0);
 }
 
-/// Whether a process is there that is no zombie.
-fn lives(pid: &str) -> bool {
-    fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z"))
-}
-
 #[track_caller]
 fn assert_ends(pids: &[String]) {
-    let start = Instant::now();
-    while pids.iter().any(|pid| lives(pid)) {
-        assert!(start.elapsed() < Duration::from_mins(1), "{pids:?} live");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("the end of the command", || pids.iter().all(|pid| !lives(pid)));
 }
-
-/// A command of two processes, which notes their numbers.
-const SLEEPS: &str = "sleep 1000 & echo $! > new; echo $$ >> new; mv new pids; wait";
 
 fn noted(output: &Output) -> Vec<String> {
     fs::read_to_string(output.dir().join("pids")).unwrap().lines().map(str::to_owned).collect()
@@ -106,11 +94,7 @@ fn it_ends_with_the_program_however_that_ends() {
         let wml = Wml::new().idle().file("x.wml", &script(SLEEPS, ""));
         let pids = wml.dir().join("pids");
         let running = wml.args(["x.wml", "--runtime", "60", "--no-quiesce", "--allow-system"]).start();
-        let start = Instant::now();
-        while !pids.exists() {
-            assert!(start.elapsed() < Duration::from_mins(1), "no command");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for("the command", || pids.exists());
         running.signal(signal);
         let output = running.wait();
         assert_eq!(output.code(), 128 + signal.as_raw(), "{}", output.shown());

@@ -15,13 +15,13 @@ use crate::mounts::{self, Fs, Mount};
 use crate::undisturbed::undisturbed;
 
 /// Whether a process is there that is no zombie.
-fn lives(pid: &str) -> bool {
+pub(crate) fn lives(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z"))
 }
 
 /// Waits until something holds.
 #[track_caller]
-fn wait_for(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn wait_for(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < Duration::from_secs(30), "{what} did not come");
@@ -30,7 +30,7 @@ fn wait_for(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// A command of two processes, which notes their numbers.
-const SLEEPS: &str = "sleep 1000 & echo $! > new; echo $$ >> new; mv new pids; wait";
+pub(crate) const SLEEPS: &str = "sleep 1000 & echo $! > new; echo $$ >> new; mv new pids; wait";
 
 fn with_system() -> (Running, std::path::PathBuf) {
     let wml = Wml::new().file("x.wml", &format!("system \"{}\"\n", SLEEPS.replace('$', "\\$")));
