@@ -252,29 +252,43 @@ mod tests {
         assert!((part - 0.5).abs() < 1e-9 && (0.46..0.48).contains(&low) && (0.52..0.54).contains(&high));
     }
 
+    /// Makes, evicts and reads in a set of `files` files; what was not found cached or evicted as it should be is the error.
+    fn follow_the_cache(dir: &std::path::Path, files: u64) -> Result<(), String> {
+        let stop = AtomicBool::new(false);
+        let mut spec = FilesetSpec::new(format!("c{files}"), dir, files, 9000);
+        spec.prealloc = 100;
+        let set = Arc::new(Fileset::new(spec, 1).unwrap());
+        let options = PrepareOptions { threads: 2, quiesce: false, keep_free: false, ..PrepareOptions::default() };
+        prepare(std::slice::from_ref(&set), &options, &Quiet, &stop).unwrap();
+        let cached = |after: &str, range: std::ops::RangeInclusive<f64>| {
+            let now = residency(&set, 3, Duration::MAX).unwrap().unwrap();
+            assert_eq!(now.files, files.min(SAMPLE));
+            if range.contains(&now.part) { Ok(()) } else { Err(format!("{after}: {now:?}")) }
+        };
+        cached("made", 0.9991..=1.0)?;
+        evict(&set, 2, &stop, |_, _| ()).unwrap();
+        cached("evicted", if quiesce::in_memory(dir) { 0.9991..=1.0 } else { 0.0..=0.05 })?;
+        warm(&set, 2, &stop, |_, _| ()).unwrap();
+        cached("read in", 0.9991..=1.0)?;
+        assert_eq!(residency(&set, 3, Duration::ZERO).unwrap(), None, "a look that may take no time is none");
+        set.close();
+        Ok(())
+    }
+
     #[test]
     fn files_are_cached_when_written_or_read_and_gone_when_evicted() {
-        // Beside the build: likely on a disk, where eviction is possible; /tmp may be in memory.
-        let dir = tempfile::TempDir::new_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap();
-        let stop = AtomicBool::new(false);
         for files in [20, 1500] {
-            let mut spec = FilesetSpec::new(format!("c{files}"), dir.path(), files, 9000);
-            spec.prealloc = 100;
-            let set = Arc::new(Fileset::new(spec, 1).unwrap());
-            let options = PrepareOptions { threads: 2, quiesce: false, keep_free: false, ..PrepareOptions::default() };
-            prepare(std::slice::from_ref(&set), &options, &Quiet, &stop).unwrap();
-            let now = || residency(&set, 3, Duration::MAX).unwrap().unwrap();
-            assert!(now().part > 0.999 && now().files == files.min(SAMPLE));
-            evict(&set, 2, &stop, |_, _| ()).unwrap();
-            if quiesce::in_memory(dir.path()) {
-                assert!(now().part > 0.999);
-            } else {
-                assert!(now().part < 0.05, "{:?}", now());
-            }
-            warm(&set, 2, &stop, |_, _| ()).unwrap();
-            assert!(now().part > 0.999);
-            assert_eq!(residency(&set, 3, Duration::ZERO).unwrap(), None, "a look that may take no time is none");
-            set.close();
+            // The kernel may reclaim a page at any moment, and does when other programs need memory: seen once, of one file.
+            // An eviction or a reading that does not work fails every time.
+            let seen: Vec<_> = (0..5)
+                .map_while(|_| {
+                    // Beside the build: likely on a disk, where eviction is possible; /tmp may be in memory.
+                    let beside = std::env::current_exe().unwrap();
+                    let dir = tempfile::TempDir::new_in(beside.parent().unwrap()).unwrap();
+                    follow_the_cache(dir.path(), files).err()
+                })
+                .collect();
+            assert!(seen.len() < 5, "{seen:#?}");
         }
     }
 }
