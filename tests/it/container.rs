@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::cmd::{binary, has, skip};
+use crate::undisturbed::undisturbed;
 
 const MEMORY: u64 = 256 << 20;
 const PIDS: &str = "64";
@@ -136,43 +137,48 @@ fn a_limit_on_threads_of_the_user_is_refused_or_enough() {
     if !rustix::process::geteuid().is_root() || !["setpriv", "prlimit"].into_iter().all(has) {
         return skip(TEST, "it needs root, setpriv and prlimit");
     }
-    let place = Place::new();
-    // A user of its own: the limit counts the threads of all of a user's processes.
-    let user = 1_000_000_000 + std::process::id();
-    let script = "define fileset name=data,path=$dir,entries=20,size=4k,dirwidth=10,prealloc\n\
+    undisturbed(|| {
+        let place = Place::new();
+        // A user of its own: the limit counts the threads of all of a user's processes.
+        let user = 1_000_000_000 + std::process::id();
+        let script = "define fileset name=data,path=$dir,entries=20,size=4k,dirwidth=10,prealloc\n\
         define process name=p { thread name=t,instances=8 { flowop read name=r,filesetname=data,iosize=4k } }\n";
-    fs::write(place.0.path().join("home/x.wml"), script).unwrap();
-    let run = |most: u32, words: &[&str], input: &str| {
-        let text = format!(
-            "cd '{0}/work' && exec prlimit --nproc={most}:{most} setpriv --reuid={user} --regid={user} --clear-groups \
+        fs::write(place.0.path().join("home/x.wml"), script).unwrap();
+        let run = |most: u32, words: &[&str], input: &str| {
+            let text = format!(
+                "cd '{0}/work' && exec prlimit --nproc={most}:{most} setpriv --reuid={user} --regid={user} --clear-groups \
              env HOME='{0}/home' '{0}/wmlrun' \"$@\"",
-            place.0.path().display()
-        );
-        let mut child = Command::new("sh")
-            .args(["-c", &text, "sh"])
-            .args(words)
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        // One that is refused reads nothing.
-        let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes());
-        child.wait_with_output().unwrap()
-    };
-    let mut codes = Vec::new();
-    for most in [1, 2, 3, 5, 8, 9, 10, 12, 14, 40] {
-        let output = run(most, &["../home/x.wml", "--runtime", "0.5", "--no-quiesce"], "");
-        let shown = place.assert_clean(&output);
-        let code = output.status.code().unwrap();
-        assert!(matches!(code, 0 | 3), "{most}: {code}\n{shown}");
-        assert!(code == 0 || shown.contains("thread") && shown.contains("help:"), "{most}: {shown}");
-        codes.push(code);
-        // The shell reads its input in a thread of its own.
-        let output = run(most, &["repl"], "echo \"it was read\"\n");
-        let shown = place.assert_clean(&output);
-        let code = output.status.code().unwrap();
-        assert!(code == 0 && shown.contains("it was read") || code == 3 && shown.contains("help:"), "{most}: {shown}");
-    }
-    assert_eq!((codes.first(), codes.last()), (Some(&3), Some(&0)), "{codes:?}");
+                place.0.path().display()
+            );
+            let mut child = Command::new("sh")
+                .args(["-c", &text, "sh"])
+                .args(words)
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            // One that is refused reads nothing.
+            let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes());
+            child.wait_with_output().unwrap()
+        };
+        let mut codes = Vec::new();
+        for most in [1, 2, 3, 5, 8, 9, 10, 12, 14, 40] {
+            let output = run(most, &["../home/x.wml", "--runtime", "0.5", "--no-quiesce"], "");
+            let shown = place.assert_clean(&output);
+            let code = output.status.code().unwrap();
+            assert!(matches!(code, 0 | 3), "{most}: {code}\n{shown}");
+            assert!(code == 0 || shown.contains("thread") && shown.contains("help:"), "{most}: {shown}");
+            codes.push(code);
+            // The shell reads its input in a thread of its own.
+            let output = run(most, &["repl"], "echo \"it was read\"\n");
+            let shown = place.assert_clean(&output);
+            let code = output.status.code().unwrap();
+            assert!(
+                code == 0 && shown.contains("it was read") || code == 3 && shown.contains("help:"),
+                "{most}: {shown}"
+            );
+        }
+        assert_eq!((codes.first(), codes.last()), (Some(&3), Some(&0)), "{codes:?}");
+    });
 }
