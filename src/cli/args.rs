@@ -1,5 +1,6 @@
 //! The command line's form. The only file that knows the argument parser.
 
+use super::experiment_args::{AbArgs, CompareArgs, RepeatArgs};
 use super::info;
 use super::stdout::Stdout;
 use crate::engine::{self, Engine};
@@ -20,9 +21,10 @@ use std::time::Duration;
     about,
     long_about = None,
     args_conflicts_with_subcommands = true,
+    args_override_self = true,
     subcommand_negates_reqs = true,
     after_help = "SCRIPT is a file, `-` for standard input, or the name of a shipped personality (`wmlrun list`).\n\
-                  Exit status: 0 done, 1 the run failed, got stuck or did nothing, 2 wrong usage or script, 3 the environment refused, 130/143 interrupted."
+                  Exit status: 0 done, 1 the run failed, got stuck or did nothing, 2 wrong usage or script, 3 the environment refused, 130/143 interrupted; \\\n                  of a comparison 0 not worse, 10 worse, 11 unclear (or repeats that did not converge), 12 invalid."
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
@@ -40,6 +42,28 @@ pub(super) struct Cli {
 /// Options of whatever runs a script.
 #[derive(Args, Clone)]
 pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) workload: WorkloadArgs,
+    /// Write the result as JSON; `-` is standard output, and then the report goes to standard error
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+    /// Where the files lie that a script writes; default: the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(super) results: Option<PathBuf>,
+    /// The report
+    #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
+    pub(super) format: Format,
+    /// Only the report, nothing else
+    #[arg(long)]
+    pub(super) quiet: bool,
+    /// Say more of what is done
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(super) verbose: u8,
+}
+
+/// Options of a run that say what is run, where and how; not what becomes of its result.
+#[derive(Args, Clone)]
+pub(super) struct WorkloadArgs {
     /// How long each run takes: seconds, or `10m`, `1h30m`
     #[arg(long, value_name = "TIME", value_parser = run_time)]
     pub(super) runtime: Option<Duration>,
@@ -66,18 +90,9 @@ pub(super) struct RunArgs {
     /// flowop, file, offset, size
     #[arg(long, value_name = "FILE:N", allow_hyphen_values = true, value_parser = file_and_count)]
     pub(super) trace: Option<(PathBuf, usize)>,
-    /// Write the result as JSON; `-` is standard output, and then the report goes to standard error
-    #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
-    /// Where the files lie that a script writes; default: the current directory
-    #[arg(long, value_name = "DIR")]
-    pub(super) results: Option<PathBuf>,
     /// Let the script write below this path too, where it says
     #[arg(long, value_name = "PATH")]
     pub(super) allow_write: Vec<PathBuf>,
-    /// The report
-    #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
-    pub(super) format: Format,
     /// The step of the timeline
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub(super) interval: Option<Duration>,
@@ -135,12 +150,6 @@ pub(super) struct RunArgs {
     /// Let `fsflush` of the script drop the page cache of the whole machine
     #[arg(long)]
     pub(super) allow_drop_caches: bool,
-    /// Only the report, nothing else
-    #[arg(long)]
-    pub(super) quiet: bool,
-    /// Say more of what is done
-    #[arg(short, long, action = ArgAction::Count)]
-    pub(super) verbose: u8,
 }
 
 /// What else there is to do.
@@ -194,6 +203,18 @@ pub(super) enum CliCommand {
         profile: PathBuf,
         #[command(flatten)]
         run: Box<RunArgs>,
+    },
+    /// Repeat a workload until its mean is known to the wanted precision
+    Repeat(Box<RepeatArgs>),
+    /// Compare two ways of running a workload: runs of A and B take turns, and a verdict says which is better
+    Ab(Box<AbArgs>),
+    /// Compare results that were made separately: of wmlrun, of Filebench, of fio, or columns of numbers
+    Compare(Box<CompareArgs>),
+    /// Remove from results folders what their runs and commands printed; the results stay
+    Prune {
+        /// The folders
+        #[arg(required = true)]
+        dirs: Vec<PathBuf>,
     },
     /// List what there is of a kind
     List {
@@ -255,7 +276,7 @@ pub(super) type Format = &'static dyn Report;
 pub(super) type EngineChoice = &'static dyn Engine;
 
 /// A choice among the rows of a table, each with its name and what it is.
-fn choice<T: Clone + Send + Sync + 'static>(
+pub(super) fn choice<T: Clone + Send + Sync + 'static>(
     rows: impl IntoIterator<Item = (&'static str, &'static str)>,
     find: impl Fn(&str) -> Option<T> + Clone + Send + Sync + 'static,
 ) -> impl TypedValueParser<Value = T> {
@@ -279,7 +300,7 @@ fn list_parser() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(info::LISTS.iter().map(|list| list.name))
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).map_err(|e| format!("{e}; give seconds, or a time such as `10m`"))
 }
 

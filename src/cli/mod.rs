@@ -6,6 +6,8 @@
 mod args;
 mod bars;
 mod console;
+mod experiment_args;
+mod experiments;
 mod info;
 mod live;
 mod stages;
@@ -52,6 +54,10 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
             CliCommand::Plan { script, list, run } => plan(&script, list, &run),
             CliCommand::Batch { profile, run } => run_batch(&profile, &run),
+            CliCommand::Repeat(args) => experiments::repeat(&args),
+            CliCommand::Ab(args) => experiments::ab(&args),
+            CliCommand::Compare(args) => experiments::compare(&args),
+            CliCommand::Prune { dirs } => dirs.iter().map(|dir| experiments::prune(dir)).max().unwrap_or_default(),
             CliCommand::List { what } => info::list(&what),
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Explain { code } => info::explain(&code),
@@ -208,41 +214,44 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
 
 /// The options, resolved.
 fn settings(args: &RunArgs) -> Settings {
-    let mut sets = args.set.clone();
-    if let Some(dir) = &args.dir {
+    let RunArgs { workload, .. } = args;
+    let mut sets = workload.set.clone();
+    if let Some(dir) = &workload.dir {
         sets.push(("dir".to_owned(), dir.clone()));
     }
     let defaults = Settings::default();
     Settings {
-        runtime: args.runtime,
+        runtime: workload.runtime,
         sets,
-        seed: args.seed.unwrap_or_else(fresh_seed),
-        layout_seed: args.layout_seed,
-        warmup: args.warmup.unwrap_or_default(),
-        interval: args.interval.unwrap_or(defaults.interval),
-        dialect: args.dialect,
-        engine: args.engine.unwrap_or(engine::DEFAULT),
-        populate_threads: args.populate_threads.map_or(defaults.populate_threads, usize::from),
-        pin: args.pin,
-        cold: args.cold,
-        quiesce: !args.no_quiesce,
-        mkdir: args.mkdir,
-        as_is: args.as_is,
-        prepare_timeout: args.prepare_timeout.map_or(defaults.prepare_timeout, |t| Some(t).filter(|t| !t.is_zero())),
-        keep: args.keep,
-        clean: args.clean,
-        adopt: args.adopt,
-        count_errors: args.on_error == OnError::Count,
-        allow_system: args.allow_system,
-        allow_device: args.allow_device.clone(),
-        digest: args.digest,
-        trace: args.trace.clone(),
+        seed: workload.seed.unwrap_or_else(fresh_seed),
+        layout_seed: workload.layout_seed,
+        warmup: workload.warmup.unwrap_or_default(),
+        interval: workload.interval.unwrap_or(defaults.interval),
+        dialect: workload.dialect,
+        engine: workload.engine.unwrap_or(engine::DEFAULT),
+        populate_threads: workload.populate_threads.map_or(defaults.populate_threads, usize::from),
+        pin: workload.pin,
+        cold: workload.cold,
+        quiesce: !workload.no_quiesce,
+        mkdir: workload.mkdir,
+        as_is: workload.as_is,
+        prepare_timeout: workload
+            .prepare_timeout
+            .map_or(defaults.prepare_timeout, |t| Some(t).filter(|t| !t.is_zero())),
+        keep: workload.keep,
+        clean: workload.clean,
+        adopt: workload.adopt,
+        count_errors: workload.on_error == OnError::Count,
+        allow_system: workload.allow_system,
+        allow_device: workload.allow_device.clone(),
+        digest: workload.digest,
+        trace: workload.trace.clone(),
         json: args.json.clone(),
-        record_env: args.record_env,
-        redact: args.redact,
+        record_env: workload.record_env,
+        redact: workload.redact,
         results: args.results.clone().unwrap_or(defaults.results),
-        allow_write: args.allow_write.clone(),
-        allow_drop_caches: args.allow_drop_caches,
+        allow_write: workload.allow_write.clone(),
+        allow_drop_caches: workload.allow_drop_caches,
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     }
 }

@@ -36,7 +36,7 @@ mod trees;
 mod watch;
 mod writing;
 
-pub(crate) use environment::predefined;
+pub(crate) use environment::{environment, mount, predefined};
 pub use environment::{file_system, hostname};
 pub use front::Front;
 pub use measurement::{Description, Length, Measurement, Record};

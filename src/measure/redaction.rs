@@ -196,11 +196,11 @@ pub fn redact_script(script: &mut Script) {
     Redaction { host, ..Redaction::default() }.script(script);
 }
 
-/// The SHA-256 of a text, in hexadecimal.
-pub fn sha256(text: &str) -> String {
+/// The SHA-256 of a text or of bytes, in hexadecimal.
+pub fn sha256(text: impl AsRef<[u8]>) -> String {
     use sha2::{Digest, Sha256};
     use std::fmt::Write as _;
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, b| {
+    Sha256::digest(text).iter().fold(String::new(), |mut hex, b| {
         let _ = write!(hex, "{b:02x}");
         hex
     })

@@ -55,13 +55,19 @@ impl Group {
     /// `aside`, to standard error. It runs in `dir`, or in this program's directory.
     pub fn start(command: &str, aside: bool, dir: Option<&Path>) -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(command).process_group(0).stdin(Stdio::null());
+        shell.arg("-c").arg(command).stdin(Stdio::null());
         if let Some(dir) = dir {
             shell.current_dir(dir);
         }
         if aside {
             shell.stdout(io::stderr());
         }
+        Self::spawn(shell)
+    }
+
+    /// Starts a command as it is, in a group of its own.
+    pub fn spawn(mut command: Command) -> io::Result<Self> {
+        command.process_group(0);
         let parent = rustix::process::getpid().as_raw_nonzero().get();
         let guard = guard_here();
         let guard_fd = guard.as_ref().map_or(fd::NONE, AsRawFd::as_raw_fd);
@@ -82,8 +88,8 @@ impl Group {
             Ok(())
         };
         // SAFETY: the closure makes four system calls, and allocates nothing.
-        unsafe { shell.pre_exec(prepare) };
-        let child = shell.spawn()?;
+        unsafe { command.pre_exec(prepare) };
+        let child = command.spawn()?;
         let id = child.id() as i32;
         if let Some(place) = GROUPS.iter().find(|place| place.compare_exchange(0, id, SeqCst, SeqCst).is_ok()) {
             debug_assert_eq!(place.load(SeqCst), id);

@@ -83,9 +83,23 @@ fn usage() -> libc::rusage {
     usage
 }
 
-/// The most memory that this process has had resident so far, in bytes.
+/// The most memory that this program has had resident so far, in bytes; 0 if the kernel does not tell. `ru_maxrss` would hold that of
+/// the process that started it as well.
 pub fn peak_memory() -> u64 {
-    (usage().ru_maxrss as u64).saturating_mul(1024)
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    peak.unwrap_or(0) * 1024
+}
+
+/// The user that this program acts as.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The number of the process that started this one: a system call that does next to nothing.
+pub fn parent() -> u32 {
+    std::os::unix::process::parent_id()
 }
 
 /// CPU time of this process so far: user and system, in nanoseconds.

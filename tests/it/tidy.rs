@@ -12,13 +12,16 @@ const MAY_BE_LONGER: &[&str] = &[];
 const WALLS: &[(&str, &[&str])] = &[
     ("annotate_snippets", &["diag/render.rs"]),
     ("lalrpop_util", &["syntax/parse.rs"]),
-    ("clap", &["cli/args.rs"]),
+    ("clap", &["cli/args.rs", "cli/experiment_args.rs"]),
     ("clap_complete", &["cli/args.rs"]),
     ("clap_mangen", &["cli/args.rs"]),
     ("terminal", &["cli/live.rs"]),
     ("rustyline", &["prompt/"]),
     ("indicatif", &["cli/", "report/"]),
     ("io_uring", &["os/uring.rs"]),
+    ("statrs", &["analysis/distributions.rs", "fileset/members_tests.rs", "random/tests.rs"]),
+    ("toml", &["experiment/folder.rs"]),
+    ("shell_words", &["cli/experiments.rs"]),
 ];
 
 fn root() -> &'static Path {

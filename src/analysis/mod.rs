@@ -1,0 +1,27 @@
+//! Statistics of whole runs: from observations to estimates and verdicts.
+//!
+//! An observation is one figure of one whole run, never of an interval or an operation. Everything here is a pure function.
+//! Deliberately absent: how runs are ordered and made (`experiment`), where figures come from, and how estimates look.
+
+mod blocks;
+mod distributions;
+mod explain;
+mod power;
+mod precision;
+mod sample;
+mod shape;
+#[cfg(test)]
+mod simulation_tests;
+mod study;
+mod two_samples;
+mod verdict;
+
+pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, moved};
+pub use explain::{Change, ranked};
+pub use power::Power;
+pub use precision::{MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, mean_interval, trend};
+pub use sample::{Estimate, SampleSummary, median};
+pub use shape::{Point, ecdf, quantile_pairs};
+pub use study::{FTest, StudyTest, TTest, TTestKind, study};
+pub use two_samples::{TwoSampleTest, holm, welch};
+pub use verdict::{ComparisonVerdict, Direction, Tolerance, classify};

@@ -1,0 +1,85 @@
+//! A sample in figures, and an estimate with its interval.
+
+use serde::{Deserialize, Serialize};
+
+/// Observations in figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampleSummary {
+    /// How many.
+    pub n: u64,
+    /// Their arithmetic mean.
+    pub mean: f64,
+    /// Their variance, with n − 1 in the denominator; 0 of a single one.
+    pub variance: f64,
+    /// Their median; the mean of the middle two if their number is even.
+    pub median: f64,
+}
+
+/// A value and the interval in which it lies with the level of confidence that goes with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// An estimate with an interval of equal arms.
+    pub fn around(value: f64, half: f64) -> Self {
+        Self { value, low: value - half, high: value + half }
+    }
+
+    /// The same after a rising function, such as `exp` for what was estimated as a logarithm.
+    #[must_use]
+    pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
+        Self { value: rising(self.value), low: rising(self.low), high: rising(self.high) }
+    }
+}
+
+impl SampleSummary {
+    /// The figures of some observations; `None` of none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len();
+        if n == 0 {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+        let variance = if n > 1 { squares / (n - 1) as f64 } else { 0.0 };
+        Some(Self { n: n as u64, mean, variance, median: median(values)? })
+    }
+
+    /// Standard error of the mean, of independent observations.
+    pub fn standard_error(&self) -> f64 {
+        (self.variance / self.n as f64).sqrt()
+    }
+}
+
+/// The middle value, or the mean of the two in the middle; `None` of no values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    let upper = *sorted.get(n / 2)?;
+    Some(if n % 2 == 1 { upper } else { f64::midpoint(sorted[n / 2 - 1], upper) })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::float_cmp)]
+    use super::*;
+
+    #[test]
+    fn a_sample_has_its_textbook_figures() {
+        let sample = SampleSummary::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        assert_eq!((sample.n, sample.mean, sample.median), (8, 5.0, 4.5));
+        assert!((sample.variance - 32.0 / 7.0).abs() < 1e-12);
+        assert_eq!(SampleSummary::of(&[]), None);
+        assert_eq!(SampleSummary::of(&[3.0]).unwrap().variance, 0.0);
+        // The median of 1 to 11 is 6.
+        assert_eq!(median(&(1..=11).rev().map(f64::from).collect::<Vec<_>>()), Some(6.0));
+    }
+}

@@ -1,0 +1,56 @@
+//! The shapes of samples as points: empirical distribution functions, and quantiles of one sample against those of another.
+
+use serde::{Deserialize, Serialize};
+
+/// A point of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// To the right.
+    pub x: f64,
+    /// Upward.
+    pub y: f64,
+}
+
+/// The empirical distribution function: each value with the share of values that are no greater.
+pub fn ecdf(values: &[f64]) -> Vec<Point> {
+    let sorted = sorted(values);
+    let n = sorted.len() as f64;
+    let last = |i: usize| sorted.get(i + 1) != Some(&sorted[i]);
+    (0..sorted.len()).filter(|i| last(*i)).map(|i| Point { x: sorted[i], y: (i + 1) as f64 / n }).collect()
+}
+
+/// Quantiles of B against those of A: as many points as the smaller sample has, the other's quantiles interpolated linearly (as `qqplot`
+/// of R does). Nothing if a sample is empty.
+pub fn quantile_pairs(a: &[f64], b: &[f64]) -> Vec<Point> {
+    let (a, b) = (sorted(a), sorted(b));
+    let n = a.len().min(b.len());
+    let share = |i: usize| if n > 1 { i as f64 / (n - 1) as f64 } else { 0.5 };
+    (0..n).map(|i| Point { x: quantile(&a, share(i)), y: quantile(&b, share(i)) }).collect()
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// The value at a share (0 to 1) of a sorted sample, interpolated.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = share * (sorted.len() - 1) as f64;
+    let (low, high) = (at.floor() as usize, at.ceil() as usize);
+    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_those_of_the_definitions() {
+        let point = |x: f64, y: f64| Point { x, y };
+        assert_eq!(ecdf(&[3.0, 1.0, 3.0, 2.0]), [point(1.0, 0.25), point(2.0, 0.5), point(3.0, 1.0)]);
+        assert_eq!(quantile_pairs(&[1.0, 2.0, 3.0], &[10.0, 30.0]), [point(1.0, 10.0), point(3.0, 30.0)]);
+        assert_eq!(quantile_pairs(&[1.0, 2.0, 3.0], &[5.0]), [point(2.0, 5.0)]);
+        assert!(quantile_pairs(&[], &[5.0]).is_empty() && ecdf(&[]).is_empty());
+    }
+}

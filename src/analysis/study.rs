@@ -1,0 +1,171 @@
+//! The method of a published study of snapshots: Fisher's test for equal variances, then Student's test with the variances
+//! pooled if they do not differ, else Welch's; all at one level (99 %).
+
+use super::distributions::{f_tails, f_upper, t_two_sided, t_upper};
+use super::sample::SampleSummary;
+use super::two_samples::interval;
+use serde::{Deserialize, Serialize};
+
+/// Both tests, of A against B.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyTest {
+    /// Confidence of both (0.99).
+    pub level: f64,
+    /// Of the variances.
+    pub f: FTest,
+    /// Of the means.
+    pub t: TTest,
+}
+
+/// Fisher's test of the ratio of variances, A over B.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FTest {
+    /// The ratio.
+    pub value: f64,
+    /// Degrees of freedom of A.
+    pub df1: f64,
+    /// Degrees of freedom of B.
+    pub df2: f64,
+    /// Two-sided.
+    pub p: f64,
+    /// Lower end of the interval of the ratio.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// Which test of the means was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TTestKind {
+    /// Student's, with the variances pooled.
+    Pooled,
+    /// Welch's.
+    Welch,
+}
+
+/// A test of the difference of means, A less B.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TTest {
+    /// Which.
+    pub kind: TTestKind,
+    /// The statistic.
+    pub value: f64,
+    /// Degrees of freedom.
+    pub df: f64,
+    /// Two-sided.
+    pub p: f64,
+    /// Lower end of the interval of the difference.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// The study's tests; `None` if a sample has fewer than two observations or no variance.
+pub fn study(a: &[f64], b: &[f64], level: f64) -> Option<StudyTest> {
+    let (a, b) = (SampleSummary::of(a)?, SampleSummary::of(b)?);
+    if a.n < 2 || b.n < 2 || a.variance <= 0.0 || b.variance <= 0.0 {
+        return None;
+    }
+    let (df1, df2) = ((a.n - 1) as f64, (b.n - 1) as f64);
+    let value = a.variance / b.variance;
+    let (below, above) = f_tails(value, df1, df2);
+    let tail = (1.0 - level) / 2.0;
+    let f = FTest {
+        value,
+        df1,
+        df2,
+        p: (2.0 * below.min(above)).min(1.0),
+        low: value / f_upper(tail, df1, df2),
+        high: value * f_upper(tail, df2, df1),
+    };
+    Some(StudyTest { level, f, t: if f.p < 1.0 - level { separate(&a, &b, level) } else { pooled(&a, &b, level) } })
+}
+
+fn separate(a: &SampleSummary, b: &SampleSummary, level: f64) -> TTest {
+    // That function takes the difference the other way round.
+    let (difference, value, df) = interval(b, a, level);
+    TTest { kind: TTestKind::Welch, value, df, p: t_two_sided(value, df), low: difference.low, high: difference.high }
+}
+
+fn pooled(a: &SampleSummary, b: &SampleSummary, level: f64) -> TTest {
+    let df = (a.n + b.n - 2) as f64;
+    let variance = ((a.n - 1) as f64 * a.variance + (b.n - 1) as f64 * b.variance) / df;
+    let error = (variance * (1.0 / a.n as f64 + 1.0 / b.n as f64)).sqrt();
+    let difference = a.mean - b.mean;
+    let half = t_upper((1.0 - level) / 2.0, df) * error;
+    let value = difference / error;
+    let (low, high) = (difference - half, difference + half);
+    TTest { kind: TTestKind::Pooled, value, df, p: t_two_sided(value, df), low, high }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A sample of exactly this size, mean and variance.
+    fn sample(n: usize, mean: f64, variance: f64) -> Vec<f64> {
+        let raw: Vec<f64> = (0..n).map(|i| (i as f64 * 1.7).sin()).collect();
+        let of = SampleSummary::of(&raw).unwrap();
+        raw.iter().map(|v| mean + (v - of.mean) * (variance / of.variance).sqrt()).collect()
+    }
+
+    fn printed(digits: usize, value: f64) -> String {
+        format!("{value:.*e}", digits - 1)
+    }
+
+    /// Figures as the study's appendix prints them, by R.
+    #[test]
+    fn both_pairs_of_the_study_have_every_printed_digit() {
+        let zfs =
+            study(&sample(29, 1_954_108.0 / 29.0, 430_239.5), &sample(29, 187_000.0 / 29.0, 71_895.06), 0.99).unwrap();
+        assert_eq!((printed(5, zfs.f.value), zfs.f.df1, zfs.f.df2), (printed(5, 5.9843), 28.0, 28.0));
+        assert_eq!(printed(3, zfs.f.p), printed(3, 9.54e-6));
+        assert_eq!((printed(7, zfs.f.low), printed(8, zfs.f.high)), (printed(7, 2.197_153), printed(8, 16.299_048)));
+        assert_eq!((zfs.t.kind, printed(5, zfs.t.value)), (TTestKind::Welch, printed(5, 463.08)));
+        assert_eq!(printed(5, zfs.t.df), printed(5, 37.104));
+        assert!(zfs.t.p < 2.2e-16);
+        assert_eq!((printed(7, zfs.t.low), printed(7, zfs.t.high)), (printed(7, 60577.50), printed(7, 61292.02)));
+
+        let hammer = study(&sample(10, 103_095.0, 10_686_403.0), &sample(4, 90163.75, 2_964_387.0), 0.99).unwrap();
+        assert_eq!((printed(5, hammer.f.value), hammer.f.df1, hammer.f.df2), (printed(5, 3.6049), 9.0, 3.0));
+        assert_eq!(printed(4, hammer.f.p), printed(4, 0.3192));
+        assert_eq!(
+            (printed(7, hammer.f.low), printed(7, hammer.f.high)),
+            (printed(7, 0.082_149_75), printed(7, 31.424_361_05))
+        );
+        assert_eq!(
+            (hammer.t.kind, printed(5, hammer.t.value), hammer.t.df),
+            (TTestKind::Pooled, printed(5, 7.3868), 12.0)
+        );
+        assert_eq!(printed(4, hammer.t.p), printed(4, 8.423e-6));
+        assert_eq!(
+            (printed(7, hammer.t.low), printed(8, hammer.t.high)),
+            (printed(7, 7584.004), printed(8, 18278.496))
+        );
+    }
+
+    /// 200 pairs of samples, to eight digits.
+    #[test]
+    fn samples_have_the_figures_that_scipy_gives_them() {
+        let text = include_str!("../../tests/scripts/samples.txt");
+        let numbers = |text: &str| text.split(' ').map(|n| n.parse().unwrap()).collect::<Vec<f64>>();
+        let close = |a: f64, b: f64, line: &str| assert!((a - b).abs() <= b.abs() * 1e-8, "{a} {b}: {line}");
+        for line in text.lines().skip(1) {
+            let parts: Vec<Vec<f64>> = line.split(';').map(numbers).collect();
+            let (a, b) = (SampleSummary::of(&parts[0]).unwrap(), SampleSummary::of(&parts[1]).unwrap());
+            let (welch, pooled) = (separate(&a, &b, 0.99), pooled(&a, &b, 0.99));
+            let f = study(&parts[0], &parts[1], 0.99).unwrap().f;
+            let ours = [welch.value, welch.df, welch.p, pooled.value, pooled.p, f.value, f.p, f.low, f.high];
+            ours.into_iter().zip(&parts[2]).for_each(|(ours, theirs)| close(ours, *theirs, line));
+        }
+        assert_eq!(text.lines().count(), 201);
+    }
+
+    #[test]
+    fn nothing_is_said_of_too_little() {
+        assert_eq!(study(&[1.0], &[1.0, 2.0], 0.99), None);
+        assert_eq!(study(&[1.0, 1.0], &[1.0, 2.0], 0.99), None);
+    }
+}

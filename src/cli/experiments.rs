@@ -1,0 +1,344 @@
+//! `repeat`, `ab`, `compare` and `prune`: experiments and comparisons from the command line.
+
+use super::console;
+use super::experiment_args::{
+    AbArgs, ArmLine, CompareArgs, Expected, ExperimentArgs, MethodName, RepeatArgs, ResultFormat, VerdictArgs,
+};
+use super::stdout::Stdout;
+use crate::analysis::{ComparisonVerdict, Tolerance};
+use crate::comparison::{Comparer, Comparison, ComparisonMethod, DifferenceKind, Runs, repeats};
+use crate::experiment::{
+    self, Arm, Blocks, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, Folder, Hooks, Identity,
+    Next, RuleWanted,
+};
+use crate::import::{self, Metric};
+use crate::measure::now;
+use crate::os::signals;
+use crate::util::size;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// An error that has been printed, as an exit status.
+struct Refused(u8);
+
+fn refuse(text: &str, help: &str, status: u8) -> Refused {
+    console::error(text, Some(help));
+    Refused(status)
+}
+
+fn status(result: Result<u8, Refused>) -> u8 {
+    result.unwrap_or_else(|Refused(status)| status)
+}
+
+fn say(text: &str) {
+    // Whether it could be written is asked at the end.
+    let _ = Stdout.write_all(text.as_bytes());
+}
+
+/// `wmlrun repeat`.
+pub(super) fn repeat(args: &RepeatArgs) -> u8 {
+    status(try_repeat(args))
+}
+
+fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
+    let (min_runs, max_runs) = args.runs;
+    let rule = RuleWanted::Repeat { min_runs, max_runs, until_ci: args.until_ci() };
+    let common = &args.experiment;
+    let wanted = || wanted(common, &[""], &args.metrics(), rule, args.hooks.0.clone());
+    let (folder, finished) = perform(common, ExperimentKind::Repeat, wanted)?;
+    let (experiment, [runs, _]) = (&folder.experiment, &finished.observations);
+    let (Next::Repeated(state), Some(rule)) = (finished.end, experiment.repeat_rule()) else {
+        return Err(refuse(
+            "the experiment is no series of repeats",
+            "`wmlrun ab --resume` goes on with a comparison",
+            2,
+        ));
+    };
+    let document = repeats(&experiment.name, &experiment.metrics(), runs, &rule, state)
+        .map_err(|e| refuse(&e, "name another metric", 2))?;
+    say(&(common.format.repeats)(&document));
+    Ok(state.code())
+}
+
+/// `wmlrun ab`.
+pub(super) fn ab(args: &AbArgs) -> u8 {
+    status(try_ab(args))
+}
+
+fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
+    let blocks = match (args.blocks, args.until_clear) {
+        (Some(n), _) => Blocks::Exactly(n),
+        (None, true) => Blocks::UntilClear,
+        (None, false) => Blocks::Pilot,
+    };
+    let rule = RuleWanted::Ab { tolerance: args.verdict.tolerance, blocks };
+    let common = &args.experiment;
+    let metric = std::slice::from_ref(&args.verdict.metric);
+    let wanted = || wanted(common, &[&args.a, &args.b], metric, rule, args.hooks.0.clone());
+    let (folder, finished) = perform(common, ExperimentKind::Ab, wanted)?;
+    let experiment = &folder.experiment;
+    let (Next::Compared(look), Some(tolerance), [metric, ..]) =
+        (finished.end, experiment.tolerance(), &experiment.metrics()[..])
+    else {
+        return Err(refuse("the experiment is no comparison", "`wmlrun repeat --resume` goes on with repeats", 2));
+    };
+    let comparer = Comparer {
+        name: experiment.name.clone(),
+        sides: [&experiment.arms[0].name, &experiment.arms[1].name].map(Clone::clone),
+        metric: metric.clone(),
+        others: Vec::new(),
+        tolerance,
+        method: ComparisonMethod::Welch,
+        look,
+    };
+    let ([a, b], [control_a, control_b]) = (&finished.observations, &finished.controls);
+    let comparison = comparer
+        .compare(&Runs { a, b, interleaved: true, control_a, control_b })
+        .map_err(|e| refuse(&e, "name another metric", 2))?;
+    Ok(conclude(&comparison, common.format, &args.verdict))
+}
+
+/// `wmlrun compare`.
+pub(super) fn compare(args: &CompareArgs) -> u8 {
+    status(try_compare(args))
+}
+
+fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
+    let read = |path: &Path| {
+        let help = "give a result of wmlrun (`--json`), a results folder, output of Filebench or fio, or `FILE:COLUMN`";
+        import::observations(path).map_err(|e| refuse(&e.to_string(), help, 2))
+    };
+    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let path = |path: &Path| path.display().to_string();
+    let comparer = Comparer {
+        name: format!("{} and {}", path(&args.a), path(&args.b)),
+        sides: [path(&args.a), path(&args.b)],
+        metric: args.verdict.metric.clone(),
+        others: Vec::new(),
+        tolerance: Tolerance(args.verdict.tolerance),
+        method: args.method.method(),
+        look: None,
+    };
+    let comparison = comparer
+        .compare(&Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] })
+        .map_err(|e| refuse(&e, "name another metric with `--metric`", 2))?;
+    let spoilt: Vec<&str> = comparison
+        .differs
+        .iter()
+        .filter(|difference| difference.kind == DifferenceKind::Workload)
+        .map(|difference| difference.what.as_str())
+        .collect();
+    if !spoilt.is_empty() && !args.anyway {
+        let text = format!("A and B are not of the same workload: they differ in {}", spoilt.join(", "));
+        return Err(refuse(&text, "`--anyway` compares them all the same", 2));
+    }
+    if args.method == MethodName::Study && comparison.study.is_none() {
+        let help = "the tests of the study need two observations of each side at least, and a variance";
+        console::notice(&format!("note: {help}"));
+    }
+    Ok(conclude(&comparison, args.format, &args.verdict))
+}
+
+/// Prints a comparison, and turns its verdict into an exit status.
+fn conclude(comparison: &Comparison, format: ResultFormat, wanted: &VerdictArgs) -> u8 {
+    say(&(format.comparison)(comparison));
+    match (wanted.expect, comparison.verdict) {
+        (Some(Expected::Better), ComparisonVerdict::Same | ComparisonVerdict::NotWorse) => {
+            ComparisonVerdict::Unclear.code()
+        }
+        (_, verdict) => verdict.code(),
+    }
+}
+
+/// `wmlrun prune`.
+pub(super) fn prune(dir: &Path) -> u8 {
+    match experiment::prune(dir) {
+        Ok(bytes) => {
+            console::say(&format!("{}: {} removed", dir.display(), size::format(bytes)));
+            0
+        }
+        Err(e) => {
+            console::error(&e.to_string(), Some("name a results folder of `repeat` or `ab`"));
+            3
+        }
+    }
+}
+
+/// What was asked for; each arm by its options.
+fn wanted(
+    args: &ExperimentArgs,
+    arms: &[&str],
+    metrics: &[Metric],
+    rule: RuleWanted,
+    hooks: Hooks,
+) -> Result<Experiment, Refused> {
+    let script = args.script.as_deref().unwrap_or_default();
+    if script == "-" {
+        return Err(refuse(
+            "each run reads the script anew, which standard input can't give",
+            "give the script as a file",
+            2,
+        ));
+    }
+    let launch = shell_words::split(&args.launch)
+        .map_err(|e| refuse(&format!("`--launch` can't be split: {e}"), "quote its words as for a shell", 2))?;
+    let arm = |(n, options): (usize, &&str)| -> Result<Arm, Refused> {
+        let option = ["--a", "--b"][n];
+        let own = shell_words::split(options)
+            .map_err(|e| refuse(&format!("`{option}` can't be split: {e}"), "quote its words as for a shell", 2))?;
+        let line = ArmLine::read(&own).map_err(|e| {
+            let help = "it takes the options of a run that say what is run, and a script";
+            refuse(&format!("in `{option}`: {e}"), help, 2)
+        })?;
+        let mut words = args.words.0.clone();
+        words.extend(own);
+        if line.script.is_none() {
+            words.push(script.to_owned());
+        }
+        let name = if arms.len() == 1 { script.to_owned() } else { (*options).to_owned() };
+        Ok(Arm { name, words })
+    };
+    let arms: Vec<Arm> = arms.iter().enumerate().map(arm).collect::<Result<_, _>>()?;
+    let seed = arm_line(&arms[0]).and_then(|line| line.workload.seed).unwrap_or_else(super::fresh_seed);
+    Ok(Experiment {
+        schema: "wmlrun.experiment/1".to_owned(),
+        name: script.to_owned(),
+        created: now(),
+        seed,
+        launch,
+        metrics: metrics.iter().map(Metric::to_string).collect(),
+        rule,
+        identity: identity(&arms)?,
+        arms,
+        hooks,
+    })
+}
+
+fn arm_line(arm: &Arm) -> Option<ArmLine> {
+    ArmLine::read(&arm.words).ok()
+}
+
+/// The directories of arms: where their file sets lie, as far as the command line says.
+fn dirs(arms: &[Arm]) -> Vec<PathBuf> {
+    let dir = |line: ArmLine| {
+        let set = line.workload.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value.clone());
+        PathBuf::from(line.workload.dir.or(set).unwrap_or_else(|| ".".to_owned()))
+    };
+    arms.iter().filter_map(arm_line).map(dir).collect()
+}
+
+/// The conditions of an experiment of these arms, now.
+fn identity(arms: &[Arm]) -> Result<Identity, Refused> {
+    let mut texts = Vec::new();
+    for arm in arms {
+        let script = arm_line(arm).and_then(|line| line.script).unwrap_or_default();
+        texts.push(super::find(&script).ok_or(Refused(2))?.text);
+    }
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    Ok(Identity::now(&texts, &dirs(arms)))
+}
+
+/// Begins an experiment, or goes on with one, and makes all its runs.
+fn perform(
+    args: &ExperimentArgs,
+    kind: ExperimentKind,
+    wanted: impl FnOnce() -> Result<Experiment, Refused>,
+) -> Result<(Folder, Finished), Refused> {
+    let refuse_folder = |e: experiment::FolderError| refuse(&e.to_string(), e.help(), 3);
+    let (interrupt, _) = signals::listen();
+    let mut folder = match &args.resume {
+        Some(path) => {
+            let now = |experiment: &Experiment| identity(&experiment.arms).unwrap_or_default();
+            let folder = Folder::resume(path, &now, args.anyway).map_err(refuse_folder)?;
+            if folder.experiment.kind() != kind {
+                let other = if kind == ExperimentKind::Ab { "repeat" } else { "ab" };
+                let text = format!("{} holds another kind of experiment", path.display());
+                return Err(refuse(&text, &format!("`wmlrun {other} --resume` goes on with it"), 2));
+            }
+            folder
+        }
+        None => {
+            let experiment = wanted()?;
+            let path = args.results.clone().unwrap_or_else(|| default_results(&experiment.name));
+            Folder::create(&path, experiment).map_err(refuse_folder)?
+        }
+    };
+    let path = folder.path().display().to_string();
+    let hooks = &folder.experiment.hooks.0;
+    let mut host =
+        CliHost { quiet: args.quiet, interrupt, hook_limit: args.command_timeout, dirs: dirs(&folder.experiment.arms) };
+    for (name, command) in hooks {
+        host.note(&format!("`--{name}` runs `{command}`"));
+    }
+    host.note(&format!("results go to {path}"));
+    match experiment::run(&mut folder, &mut host) {
+        Ok(finished) => {
+            host.note(&format!("results are in {path} ({})", size::format(bytes_below(folder.path()))));
+            Ok((folder, finished))
+        }
+        Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "what was kept before stays", 3)),
+        Err(ExperimentError::Interrupted(signal)) => {
+            let word = if kind == ExperimentKind::Ab { "ab" } else { "repeat" };
+            host.note(&format!("interrupted; `wmlrun {word} --resume {path}` goes on"));
+            Err(Refused(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
+        }
+        Err(ExperimentError::Failed { why, help, status }) => Err(refuse(&why, &help, status)),
+    }
+}
+
+/// `wmlrun-results/NAME-TIME`.
+fn default_results(script: &str) -> PathBuf {
+    let stem = Path::new(script).file_stem().map_or_else(|| "script".into(), |stem| stem.to_string_lossy());
+    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
+    let name: String = stem.chars().map(plain).collect();
+    let time = now().replace([':', '-'], "");
+    Path::new("wmlrun-results").join(format!("{name}-{time}"))
+}
+
+fn bytes_below(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(meta) if meta.is_dir() => bytes_below(&entry.path()),
+        Ok(meta) => meta.len(),
+        Err(_) => 0,
+    };
+    entries.map(size).sum()
+}
+
+/// The terminal, the clock and the signals that an experiment has around it.
+struct CliHost {
+    quiet: bool,
+    interrupt: Arc<AtomicUsize>,
+    hook_limit: Duration,
+    dirs: Vec<PathBuf>,
+}
+
+impl ExperimentHost for CliHost {
+    fn note(&mut self, text: &str) {
+        if !self.quiet {
+            console::notice(text);
+        }
+    }
+
+    fn interrupted(&self) -> Option<i32> {
+        match self.interrupt.load(Ordering::SeqCst) {
+            0 => None,
+            signal => Some(signal as i32),
+        }
+    }
+
+    fn program(&self) -> PathBuf {
+        std::env::current_exe().unwrap_or_else(|_| "wmlrun".into())
+    }
+
+    fn hook_limit(&self) -> Duration {
+        self.hook_limit
+    }
+
+    fn dirs(&self) -> Vec<PathBuf> {
+        self.dirs.clone()
+    }
+}

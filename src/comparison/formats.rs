@@ -1,0 +1,431 @@
+//! Comparisons and repeats as text for people, and in the forms that programs read.
+
+use super::{Comparison, DifferenceKind, RepeatedMetric, Repeats};
+use crate::analysis::{ComparisonVerdict, Estimate, SampleSummary};
+use crate::import::Metric;
+use crate::util::count::measured;
+use crate::util::duration::latency;
+use crate::util::printable;
+use crate::util::table::{Align, Table};
+use serde_json::{Value, json};
+
+/// A format: its name, one line for the help, and how both documents look in it.
+pub struct ComparisonFormat {
+    /// What `--format` calls it.
+    pub name: &'static str,
+    /// One line for the help.
+    pub about: &'static str,
+    /// A comparison.
+    pub comparison: fn(&Comparison) -> String,
+    /// Repeats.
+    pub repeats: fn(&Repeats) -> String,
+}
+
+/// Every format.
+pub static FORMATS: &[ComparisonFormat] = &[
+    ComparisonFormat { name: "text", about: "for people", comparison: text, repeats: repeats_text },
+    ComparisonFormat { name: "markdown", about: "for a pull request", comparison: markdown, repeats: repeats_markdown },
+    ComparisonFormat {
+        name: "json",
+        about: "the whole document",
+        comparison: |comparison| whole(comparison),
+        repeats: |repeats| whole(repeats),
+    },
+    ComparisonFormat { name: "csv", about: "one observation a line", comparison: csv, repeats: repeats_csv },
+    ComparisonFormat {
+        name: "benchstat",
+        about: "Go's benchmark lines, for benchstat",
+        comparison: benchstat,
+        repeats: repeats_benchstat,
+    },
+    ComparisonFormat {
+        name: "bencher",
+        about: "Bencher's metric format, JSON",
+        comparison: bencher,
+        repeats: repeats_bencher,
+    },
+];
+
+/// The format of this name.
+pub fn find_format(name: &str) -> Option<&'static ComparisonFormat> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
+fn whole(document: &impl serde::Serialize) -> String {
+    // A float that is no number becomes null; names have no control characters beyond what JSON escapes.
+    serde_json::to_string_pretty(document).map_or_else(|e| e.to_string(), |text| text + "\n")
+}
+
+/// A figure of a metric, with its unit.
+fn figure(metric: &str, value: f64) -> String {
+    let time = metric.parse::<Metric>().is_ok_and(|metric| metric.is_time());
+    match value.is_finite() {
+        false => "-".to_owned(),
+        true if time && value >= 0.0 => latency(value),
+        true if time => format!("-{}", latency(-value)),
+        true => measured_signed(value),
+    }
+}
+
+fn measured_signed(value: f64) -> String {
+    if value < 0.0 { format!("-{}", measured(-value)) } else { measured(value) }
+}
+
+/// A ratio with its interval.
+fn ratio(ratio: Estimate) -> String {
+    if ratio.value.is_finite() {
+        format!("{:.3} [{:.3}, {:.3}]", ratio.value, ratio.low, ratio.high)
+    } else {
+        "unknown".to_owned()
+    }
+}
+
+/// A probability, as R prints those that are too small for digits.
+fn probability(p: f64) -> String {
+    match p {
+        p if p.is_nan() => "-".to_owned(),
+        p if p < 2.2e-16 => "< 2.2e-16".to_owned(),
+        p if p < 1e-4 => format!("{p:.3e}"),
+        p => format!("{p:.4}"),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// The verdict as a sentence without its end.
+fn sentence(comparison: &Comparison) -> String {
+    let tolerance = percent(comparison.tolerance);
+    let limit = match comparison.verdict {
+        ComparisonVerdict::Better => format!("B is better than A by more than {tolerance}"),
+        ComparisonVerdict::Worse => format!("B is worse than A by more than {tolerance}"),
+        ComparisonVerdict::Same => format!("A and B are the same within {tolerance}"),
+        ComparisonVerdict::NotWorse => format!("B is not worse than A by more than {tolerance}"),
+        ComparisonVerdict::Unclear => "the interval is too wide for a verdict".to_owned(),
+        ComparisonVerdict::Invalid => "the machine changed with the arms, as the control shows".to_owned(),
+    };
+    format!("{}: {limit} (B/A {} of {})", comparison.verdict.name(), ratio(comparison.ratio), comparison.metric)
+}
+
+fn lines(comparison: &Comparison) -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
+    let better = if comparison.higher_is_better { "higher is better" } else { "lower is better" };
+    line("metric", format!("{}, {better}", comparison.metric));
+    line("B/A", format!("{}, 95 % interval", ratio(comparison.ratio)));
+    if let Some(look) = comparison.look {
+        line("look", format!("after {} blocks, {} error on each side", look.blocks, percent(look.one_sided)));
+    }
+    let test = &comparison.test;
+    if test.t.is_finite() || test.p == 0.0 {
+        line("test", format!("{}: t {:.3} on {:.5} df, p {}", test.name, test.t, test.df, probability(test.p)));
+    }
+    if let Some(sign) = comparison.sign {
+        line("by signs", ratio(sign));
+    }
+    let difference = comparison.difference;
+    if difference.value.is_finite() {
+        let of = |value| figure(&comparison.metric, value);
+        line("B − A", format!("{} [{}, {}]", of(difference.value), of(difference.low), of(difference.high)));
+    }
+    if let Some(study) = &comparison.study {
+        let (f, t) = (&study.f, &study.t);
+        let level = percent(study.level);
+        line(
+            "F-test",
+            format!(
+                "F {:.4} on {} and {} df, p {}, {level} interval of the ratio of variances [{:.7}, {:.7}]",
+                f.value,
+                f.df1,
+                f.df2,
+                probability(f.p),
+                f.low,
+                f.high
+            ),
+        );
+        let kind = if t.kind == crate::analysis::TTestKind::Welch { "Welch" } else { "pooled" };
+        line(
+            "t-test",
+            format!(
+                "{kind}: t {:.4} on {:.5} df, p {}, {level} interval of A − B [{:.3}, {:.3}]",
+                t.value,
+                t.df,
+                probability(t.p),
+                t.low,
+                t.high
+            ),
+        );
+    }
+    let seen = comparison.could_have_seen.map(|loss| format!("a loss of {} (in four of five cases)", percent(loss)));
+    line("could have seen", seen.unwrap_or_else(|| "no loss".to_owned()));
+    if let Some(needed) = comparison.runs_needed {
+        line("runs needed", format!("{needed} in all, to call equal sides not worse in four of five cases"));
+    }
+    if let Some(control) = comparison.control {
+        let moved = if control.moved { "moved" } else { "did not move" };
+        line("control", format!("{moved}: {}, 99.9 % interval", ratio(control.ratio)));
+    }
+    lines
+}
+
+fn samples(comparison: &Comparison) -> Table {
+    let mut table = Table::new([
+        ("side", Align::Left),
+        ("runs", Align::Right),
+        ("mean", Align::Right),
+        ("median", Align::Right),
+        ("std dev", Align::Right),
+        ("", Align::Left),
+    ]);
+    for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
+        let SampleSummary { n, mean, variance, median } = of.sample;
+        let value = |v| figure(&comparison.metric, v);
+        table.row([
+            side.to_owned(),
+            n.to_string(),
+            value(mean),
+            value(median),
+            value(variance.sqrt()),
+            of.name.clone(),
+        ]);
+    }
+    table
+}
+
+fn differing(comparison: &Comparison) -> Option<Table> {
+    let mut table = Table::new([("differs", Align::Left), ("A", Align::Left), ("B", Align::Left)]);
+    for difference in &comparison.differs {
+        let spoils = if difference.kind == DifferenceKind::Workload { " (should be equal)" } else { "" };
+        table.row([format!("{}{spoils}", difference.what), short(&difference.a), short(&difference.b)]);
+    }
+    (!table.is_empty()).then_some(table)
+}
+
+fn short(text: &str) -> String {
+    printable::short(text, 60).into_owned()
+}
+
+fn moved_with_it(comparison: &Comparison) -> Option<Table> {
+    let mut table =
+        Table::new([("moved with it", Align::Left), ("A", Align::Right), ("B", Align::Right), ("p", Align::Right)]);
+    for change in &comparison.causes {
+        table.row([change.name.clone(), small(change.a), small(change.b), probability(change.p)]);
+    }
+    (!table.is_empty()).then_some(table)
+}
+
+/// A figure that may be far below 1.
+fn small(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1.0 { format!("{value:.3}") } else { measured_signed(value) }
+}
+
+fn others(comparison: &Comparison) -> Option<Table> {
+    let mut table = Table::new([("other metrics", Align::Left), ("B/A", Align::Left), ("p, corrected", Align::Right)]);
+    for other in &comparison.others {
+        table.row([other.metric.clone(), ratio(other.ratio), probability(other.p)]);
+    }
+    (!table.is_empty()).then_some(table)
+}
+
+/// The last line is the verdict.
+fn text(comparison: &Comparison) -> String {
+    let mut text = format!("{}\n\n", printable::line(&comparison.name));
+    if let Some(table) = differing(comparison) {
+        text += &(table.render() + "\n");
+    }
+    text += &(samples(comparison).render() + "\n");
+    let mut table = Table::new([("", Align::Left), ("", Align::Left)]);
+    lines(comparison).into_iter().for_each(|(name, line)| _ = table.row([name, line]));
+    text += table.render().trim_start_matches('\n');
+    for table in [moved_with_it(comparison), others(comparison)].into_iter().flatten() {
+        text += &format!("\n{}", table.render());
+    }
+    for note in &comparison.notes {
+        text += &format!("\nnote: {}", printable::line(note));
+    }
+    if !comparison.notes.is_empty() {
+        text.push('\n');
+    }
+    text + &format!("\n{}\n", sentence(comparison))
+}
+
+fn markdown(comparison: &Comparison) -> String {
+    let cell = |text: &str| printable::line(text).replace('|', "\\|").replace('<', "&lt;");
+    let mut text = format!("**{}** {}\n\n", cell(&comparison.name), cell(&sentence(comparison)));
+    text += "| side | runs | mean | median | std dev |\n|---|--:|--:|--:|--:|\n";
+    for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
+        let value = |v| figure(&comparison.metric, v);
+        let SampleSummary { n, mean, variance, median } = of.sample;
+        let name = cell(&of.name);
+        text +=
+            &format!("| {side}: {name} | {n} | {} | {} | {} |\n", value(mean), value(median), value(variance.sqrt()));
+    }
+    text += "\n| | |\n|---|---|\n";
+    for (name, line) in lines(comparison) {
+        text += &format!("| {} | {} |\n", cell(&name), cell(&line));
+    }
+    let mut rows = |head: &str, rows: Vec<[String; 3]>| {
+        if !rows.is_empty() {
+            text += &format!("\n{head}\n|---|---|---|\n");
+            rows.iter().for_each(|[a, b, c]| text += &format!("| {} | {} | {} |\n", cell(a), cell(b), cell(c)));
+        }
+    };
+    let differs = comparison.differs.iter().map(|d| [d.what.clone(), short(&d.a), short(&d.b)]);
+    rows("| differs | A | B |", differs.collect());
+    let causes = comparison.causes.iter().map(|c| [c.name.clone(), small(c.a), small(c.b)]);
+    rows("| moved with it | A | B |", causes.collect());
+    let others = comparison.others.iter().map(|o| [o.metric.clone(), ratio(o.ratio), probability(o.p)]);
+    rows("| other metrics | B/A | p, corrected |", others.collect());
+    for note in &comparison.notes {
+        text += &format!("\n{}\n", cell(note));
+    }
+    text
+}
+
+/// A cell of CSV: what has a comma, a quote or a line end is quoted.
+fn csv_cell(text: &str) -> String {
+    let text = printable::line(text);
+    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into_owned() }
+}
+
+fn csv(comparison: &Comparison) -> String {
+    let mut text = "name,side,run,metric,value\n".to_owned();
+    for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
+        for (n, value) in of.values.iter().enumerate() {
+            let (name, metric) = (csv_cell(&comparison.name), csv_cell(&comparison.metric));
+            text += &format!("{name},{side},{},{metric},{value}\n", n + 1);
+        }
+    }
+    text
+}
+
+fn repeats_csv(repeats: &Repeats) -> String {
+    let mut text = "name,run,metric,value\n".to_owned();
+    for metric in &repeats.metrics {
+        for (n, value) in metric.values.iter().enumerate() {
+            text += &format!("{},{},{},{value}\n", csv_cell(&repeats.name), n + 1, csv_cell(&metric.metric));
+        }
+    }
+    text
+}
+
+/// A name that benchstat takes: no blanks.
+fn go_name(name: &str) -> String {
+    let mut text = String::from("Benchmark");
+    let mut upper = true;
+    for c in name.chars() {
+        match c.is_alphanumeric() {
+            true if upper => text.extend(c.to_uppercase()),
+            true => text.push(c),
+            false if c == '_' || c == '-' => text.push(c),
+            false => text.push('_'),
+        }
+        upper = false;
+    }
+    text
+}
+
+/// A value with the unit that benchstat knows.
+fn go_value(metric: &str, value: f64) -> String {
+    let unit = match metric.rsplit('.').next().unwrap_or_default() {
+        "ops" => "ops/s",
+        "mib" => "MiB/s",
+        "value" => "value",
+        _ => "ns/op",
+    };
+    format!("1 {value} {unit}")
+}
+
+fn benchstat(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
+        text += &format!("side: {side}\n");
+        for value in &of.values {
+            text += &format!("{} {}\n", go_name(&comparison.name), go_value(&comparison.metric, *value));
+        }
+    }
+    text
+}
+
+fn repeats_benchstat(repeats: &Repeats) -> String {
+    let line = |metric: &RepeatedMetric, value: &f64| {
+        format!("{}/{} {}\n", go_name(&repeats.name), metric.metric.replace('/', "_"), go_value(&metric.metric, *value))
+    };
+    repeats.metrics.iter().flat_map(|m| m.values.iter().map(move |v| line(m, v))).collect()
+}
+
+fn bencher(comparison: &Comparison) -> String {
+    let of = |side: &super::ComparedSide| json!({ comparison.metric.clone(): { "value": side.sample.mean } });
+    let ratio = comparison.ratio;
+    let known = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
+    let name = &comparison.name;
+    whole(&json!({
+        format!("{name} A"): of(&comparison.a),
+        format!("{name} B"): of(&comparison.b),
+        format!("{name} B/A"): { "ratio": {
+            "value": known(ratio.value), "lower_value": known(ratio.low), "upper_value": known(ratio.high)
+        } },
+    }))
+}
+
+fn repeats_bencher(repeats: &Repeats) -> String {
+    let of = |m: &RepeatedMetric| {
+        let (mean, half) = (m.estimate.mean, m.estimate.half_width);
+        let measure = match half.is_finite() {
+            true => json!({ "value": mean, "lower_value": mean - half, "upper_value": mean + half }),
+            false => json!({ "value": mean }),
+        };
+        (m.metric.clone(), measure)
+    };
+    whole(&json!({ repeats.name.clone(): repeats.metrics.iter().map(of).collect::<serde_json::Map<_, _>>() }))
+}
+
+fn repeats_table(repeats: &Repeats) -> Table {
+    let mut table = Table::new([
+        ("metric", Align::Left),
+        ("runs", Align::Right),
+        ("mean", Align::Right),
+        ("95 % interval", Align::Right),
+        ("±", Align::Right),
+        ("worth", Align::Right),
+        ("trend", Align::Right),
+    ]);
+    for metric in &repeats.metrics {
+        let e = &metric.estimate;
+        let value = |v| figure(&metric.metric, v);
+        let interval = match e.half_width.is_finite() {
+            true => format!("{} … {}", value(e.mean - e.half_width), value(e.mean + e.half_width)),
+            false => "-".to_owned(),
+        };
+        let half = if e.half_width.is_finite() { percent(metric.relative_half_width) } else { "-".to_owned() };
+        let trend = metric.trend.map_or("-".to_owned(), |change| format!("{:+.1} %", change * 100.0));
+        let worth = format!("{:.1} runs", e.effective_n);
+        table.row([metric.metric.clone(), e.n.to_string(), value(e.mean), interval, half, worth, trend]);
+    }
+    table
+}
+
+fn ending(repeats: &Repeats) -> String {
+    let n = repeats.metrics.first().map_or(0, |metric| metric.estimate.n);
+    match repeats.target {
+        Some(target) => format!("{} after {n} runs, for intervals of ± {}", repeats.state.name(), percent(target)),
+        None => format!("{} after {n} runs", if repeats.state.code() == 0 { "complete" } else { repeats.state.name() }),
+    }
+}
+
+/// Repeats as text; the last line is how they ended.
+pub fn repeats_text(repeats: &Repeats) -> String {
+    format!("{}\n\n{}\n{}\n", printable::line(&repeats.name), repeats_table(repeats).render(), ending(repeats))
+}
+
+fn repeats_markdown(repeats: &Repeats) -> String {
+    let mut text = format!("**{}** {}\n\n", printable::line(&repeats.name), ending(repeats));
+    text += "| metric | runs | mean | ± |\n|---|--:|--:|--:|\n";
+    for metric in &repeats.metrics {
+        let e = &metric.estimate;
+        let half = if e.half_width.is_finite() { percent(metric.relative_half_width) } else { "-".to_owned() };
+        text += &format!("| {} | {} | {} | {half} |\n", metric.metric, e.n, figure(&metric.metric, e.mean));
+    }
+    text
+}

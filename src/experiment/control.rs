@@ -1,0 +1,42 @@
+//! The negative control: a fixed piece of work that no arm can touch, done beside every run on all processors.
+//!
+//! Half of it is arithmetic, half system calls that do nothing. If its speed differs between the arms, the machine did.
+
+use crate::os::{limits, proc};
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// How long it takes.
+const SPAN: Duration = Duration::from_millis(200);
+
+/// Steps of arithmetic, and system calls, between two looks at the clock: each about 20 µs.
+const STEPS: u64 = 20_000;
+const CALLS: u64 = 100;
+
+/// Its speed: units of work a second, of all processors.
+pub(super) fn speed() -> f64 {
+    let threads = limits::processors().max(1);
+    let barrier = Barrier::new(threads);
+    let work = || {
+        barrier.wait();
+        let began = Instant::now();
+        let mut units = 0_u64;
+        while began.elapsed() < SPAN {
+            let mut state = units | 1;
+            for _ in 0..STEPS {
+                state = black_box(state ^ (state << 13)).rotate_left(7);
+            }
+            for _ in 0..CALLS {
+                black_box(proc::parent());
+            }
+            black_box(state);
+            units += 1;
+        }
+        units as f64 / began.elapsed().as_secs_f64()
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().filter_map(|worker| worker.join().ok()).sum()
+    })
+}

@@ -1,0 +1,226 @@
+//! Which run is next: a pure function of what was asked for and what has been observed.
+
+use super::wanted::{Blocks, Experiment, ExperimentKind, RuleWanted};
+use crate::analysis::{
+    ComparisonVerdict, InterimLook, Power, RepeatState, RunBlock, SEQUENTIAL, Tolerance, analyse, classify,
+};
+use crate::import::Metric;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Blocks of a pilot.
+const PILOT: usize = 4;
+
+/// The most blocks that a pilot may ask for.
+const MOST_BLOCKS: usize = 60;
+
+/// Decides on runs.
+#[derive(Debug)]
+pub struct Design<'a> {
+    experiment: &'a Experiment,
+    metrics: Vec<Metric>,
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// Another run, of this arm.
+    Run {
+        /// Its index among the arms.
+        arm: usize,
+        /// What is known of the end.
+        progress: Prediction,
+    },
+    /// Nothing: a series of repeats has ended so.
+    Repeated(RepeatState),
+    /// Nothing: the comparison is complete, a sequential one at this look.
+    Compared(Option<InterimLook>),
+}
+
+/// What is known of the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Runs in all, as far as can be told now.
+    pub predicted_runs: u64,
+    /// Half the width of the widest interval over its mean, and the index of its metric; of repeats that have one.
+    pub widest: Option<(usize, f64)>,
+    /// Whether the prediction is that of a rule that may end sooner.
+    pub at_most: bool,
+}
+
+impl<'a> Design<'a> {
+    /// The design of an experiment.
+    pub fn new(experiment: &'a Experiment) -> Self {
+        Self { experiment, metrics: experiment.metrics() }
+    }
+
+    /// The arm of the run with this index, from 0. Each block of four is A B B A or B A A B, by the experiment's seed.
+    pub fn arm(&self, run: usize) -> usize {
+        if self.experiment.kind() == ExperimentKind::Repeat {
+            return 0;
+        }
+        let block = (run / 4) as u64;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.experiment.seed.wrapping_add(block));
+        let inner = matches!(run % 4, 1 | 2);
+        usize::from(inner != rng.random::<bool>())
+    }
+
+    /// The seed of a run's random streams: the same for a run whenever it is made.
+    pub fn seed(&self, run: usize) -> u64 {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(!self.experiment.seed);
+        (0..=run).fold(0, |_, _| rng.random::<u64>() >> 20)
+    }
+
+    /// What follows the runs so far: for each, its arm, and the values of the metrics.
+    pub fn next(&self, runs: &[(usize, Vec<f64>)]) -> Next {
+        match &self.experiment.rule {
+            RuleWanted::Repeat { .. } => self.repeat(runs),
+            RuleWanted::Ab { tolerance, blocks } => self.compare(runs, Tolerance(*tolerance), *blocks),
+        }
+    }
+
+    fn repeat(&self, runs: &[(usize, Vec<f64>)]) -> Next {
+        let Some(rule) = self.experiment.repeat_rule() else { return Next::Compared(None) };
+        let series = |metric: usize| runs.iter().map(|(_, values)| values[metric]).collect();
+        let judged = rule.judge(&(0..self.metrics.len()).map(series).collect::<Vec<_>>());
+        if judged.state != RepeatState::Running {
+            return Next::Repeated(judged.state);
+        }
+        let widest = judged.half_width.is_finite().then_some((judged.worst, judged.half_width));
+        let progress = Prediction { predicted_runs: judged.predicted, widest, at_most: false };
+        Next::Run { arm: 0, progress }
+    }
+
+    fn compare(&self, runs: &[(usize, Vec<f64>)], tolerance: Tolerance, wanted: Blocks) -> Next {
+        let blocks: Vec<RunBlock> = runs.chunks_exact(4).filter_map(block).collect();
+        let whole = runs.len().is_multiple_of(4);
+        let (needed, at_most) = match wanted {
+            Blocks::Exactly(n) => (n as usize, false),
+            Blocks::Pilot if blocks.len() < PILOT => (PILOT, false),
+            Blocks::Pilot => (Self::needed(&blocks, tolerance), false),
+            Blocks::UntilClear => {
+                let look = SEQUENTIAL.iter().find(|look| look.blocks == blocks.len()).filter(|_| whole);
+                let last = SEQUENTIAL[SEQUENTIAL.len() - 1];
+                if let Some(look) = look
+                    && (self.is_clear(&blocks, tolerance, *look) || *look == last)
+                {
+                    return Next::Compared(Some(*look));
+                }
+                (last.blocks, true)
+            }
+        };
+        if whole && runs.len() / 4 >= needed {
+            return Next::Compared(None);
+        }
+        let progress = Prediction { predicted_runs: 4 * needed as u64, widest: None, at_most };
+        Next::Run { arm: self.arm(runs.len()), progress }
+    }
+
+    /// The blocks that the first four say are needed; a later run does not change it.
+    fn needed(blocks: &[RunBlock], tolerance: Tolerance) -> usize {
+        let between_runs = analyse(&blocks[..PILOT], 0.95).map_or(f64::INFINITY, |found| found.between_runs);
+        let needed = between_runs.is_finite().then(|| Power::needed_blocks(between_runs, tolerance, PILOT)).flatten();
+        needed.unwrap_or(MOST_BLOCKS).min(MOST_BLOCKS)
+    }
+
+    fn is_clear(&self, blocks: &[RunBlock], tolerance: Tolerance, look: InterimLook) -> bool {
+        let direction = self.metrics.first().map_or(crate::analysis::Direction::HigherIsBetter, Metric::direction);
+        analyse(blocks, 1.0 - 2.0 * look.one_sided)
+            .is_some_and(|found| classify(direction.goodness(found.ratio), tolerance) != ComparisonVerdict::Unclear)
+    }
+}
+
+/// A block of four runs, by the primary metric.
+fn block(four: &[(usize, Vec<f64>)]) -> Option<RunBlock> {
+    let of = |arm: usize| -> Option<[f64; 2]> {
+        let values: Vec<f64> = four.iter().filter(|(a, _)| *a == arm).map(|(_, values)| values[0]).collect();
+        values.try_into().ok()
+    };
+    Some(RunBlock { a: of(0)?, b: of(1)? })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::experiment::{Arm, hooks::Hooks, identity::Identity};
+
+    fn experiment(rule: RuleWanted) -> Experiment {
+        Experiment {
+            schema: super::super::wanted::SCHEMA.to_owned(),
+            name: "x".to_owned(),
+            created: String::new(),
+            seed: 7,
+            launch: Vec::new(),
+            metrics: vec!["ops".to_owned()],
+            rule,
+            arms: ["A", "B"].map(|name| Arm { name: name.to_owned(), words: Vec::new() }).into(),
+            hooks: Hooks::default(),
+            identity: Identity::default(),
+        }
+    }
+
+    /// Runs until the design ends: how many, and how.
+    fn all(experiment: &Experiment, value: impl Fn(usize, usize) -> f64) -> (usize, Next) {
+        let design = Design::new(experiment);
+        let mut runs = Vec::new();
+        loop {
+            match design.next(&runs) {
+                Next::Run { arm, .. } => {
+                    let value = value(runs.len(), arm);
+                    runs.push((arm, vec![value]));
+                }
+                end => return (runs.len(), end),
+            }
+        }
+    }
+
+    fn noise(n: usize) -> f64 {
+        (n as f64 * 2.3).sin()
+    }
+
+    #[test]
+    fn blocks_have_two_of_each_arm_and_both_orders_occur() {
+        let experiment = experiment(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Exactly(20) });
+        let design = Design::new(&experiment);
+        let order: Vec<usize> = (0..80).map(|run| design.arm(run)).collect();
+        let blocks: Vec<&[usize]> = order.chunks(4).collect();
+        assert!(blocks.iter().all(|block| [[0, 1, 1, 0], [1, 0, 0, 1]].iter().any(|order| block == order)));
+        assert!(blocks.iter().any(|block| block[0] == 0) && blocks.iter().any(|block| block[0] == 1));
+        let seeds: std::collections::BTreeSet<u64> = (0..80).map(|run| design.seed(run)).collect();
+        assert_eq!(seeds.len(), 80);
+    }
+
+    #[test]
+    fn a_comparison_ends_after_its_blocks() {
+        let exactly = experiment(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Exactly(3) });
+        assert_eq!(all(&exactly, |_, _| 1.0), (12, Next::Compared(None)));
+        let pilot = experiment(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Pilot });
+        assert_eq!(all(&pilot, |_, _| 1.0), (16, Next::Compared(None)), "equal runs need no more than the pilot");
+        let (n, _) = all(&pilot, |n, _| 100.0 * (1.0 + 0.06 * noise(n)));
+        assert!(n > 24 && n % 4 == 0 && n < 4 * MOST_BLOCKS, "{n}");
+        let (n, _) = all(&pilot, |n, _| 100.0 * (1.0 + 0.9 * noise(n)));
+        assert_eq!(n, 4 * MOST_BLOCKS);
+    }
+
+    #[test]
+    fn a_sequential_one_ends_at_a_look() {
+        let clear = experiment(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::UntilClear });
+        let (n, end) = all(&clear, |n, arm| 100.0 * (1.0 + arm as f64) + noise(n));
+        assert_eq!((n, end), (24, Next::Compared(Some(SEQUENTIAL[0]))));
+        let (n, end) = all(&clear, |n, _| 100.0 * (1.0 + 0.6 * noise(n)));
+        assert_eq!((n, end), (96, Next::Compared(Some(SEQUENTIAL[2]))));
+    }
+
+    #[test]
+    fn repeats_end_by_their_rule() {
+        let repeat = experiment(RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: Some(0.05) });
+        assert_eq!(all(&repeat, |n, _| 100.0 + noise(n)), (11, Next::Repeated(RepeatState::Converged)));
+        assert_eq!(
+            all(&repeat, |n, _| 100.0 * (1.0 + 0.8 * noise(n))),
+            (30, Next::Repeated(RepeatState::NotConverged))
+        );
+        let drift = all(&repeat, |n, _| 100.0 + 5.0 * n as f64);
+        assert_eq!(drift.1, Next::Repeated(RepeatState::Drifting));
+    }
+}

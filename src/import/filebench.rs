@@ -1,0 +1,63 @@
+//! What Filebench prints, of both generations: one observation for each `IO Summary`, with the flowops of the breakdown before it.
+
+use super::{Observation, numbered};
+use std::collections::BTreeMap;
+
+/// Units as Filebench writes them, the figure, and how many of ours one is.
+const UNITS: [(&str, &str, f64); 4] =
+    [("ops/s", "ops", 1.0), ("mb/s", "mib", 1.0), ("ms/op", "latency.mean", 1e6), ("ms", "latency.mean", 1e6)];
+
+pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>, String> {
+    let mut found: Vec<BTreeMap<String, f64>> = Vec::new();
+    let mut flowops = BTreeMap::new();
+    let mut in_breakdown = false;
+    for line in text.lines() {
+        // 1.5 begins its lines with the seconds since the start.
+        let line = line.split_once(": ").filter(|(at, _)| number(at).is_some()).map_or(line, |(_, rest)| rest);
+        if let Some((_, summary)) = line.split_once("IO Summary:") {
+            let mut figures = std::mem::take(&mut flowops);
+            in_breakdown = false;
+            let of_run = figures_of(summary);
+            if !of_run.iter().any(|(name, _)| *name == "ops") {
+                return Err(format!("`IO Summary:{summary}` has no operations a second"));
+            }
+            figures.extend(of_run.into_iter().map(|(name, value)| (name.to_owned(), value)));
+            found.push(figures);
+        } else if line.contains("Per-Operation Breakdown") || line.starts_with("Flowop totals:") {
+            in_breakdown = true;
+            flowops.clear();
+        } else if in_breakdown && let Some((name, rest)) = line.trim().split_once(char::is_whitespace) {
+            flowops.extend(figures_of(rest).into_iter().map(|(figure, value)| (format!("{name}.{figure}"), value)));
+        }
+    }
+    if found.is_empty() {
+        return Err("no `IO Summary` of it is whole".to_owned());
+    }
+    let all = found.len();
+    let observation =
+        |(n, figures)| Observation { source: numbered(source, n, all), figures, ..Observation::default() };
+    Ok(found.into_iter().enumerate().map(observation).collect())
+}
+
+/// The figures of a line: numbers with a known unit, with or without a blank between.
+fn figures_of(line: &str) -> Vec<(&'static str, f64)> {
+    let mut found: Vec<(&'static str, f64)> = Vec::new();
+    let mut before = None;
+    for word in line.split(|c: char| c.is_whitespace() || matches!(c, ',' | '(' | ')' | '[' | ']')) {
+        let cut = word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len());
+        let (value, unit) = word.split_at(cut);
+        let value = if value.is_empty() { before } else { number(value) };
+        let figure = UNITS.iter().find(|(name, ..)| *name == unit);
+        if let (Some((_, figure, factor)), Some(value)) = (figure, value)
+            && !found.iter().any(|(name, _)| name == figure)
+        {
+            found.push((figure, value * factor));
+        }
+        before = if unit.is_empty() { value } else { None };
+    }
+    found
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|value: &f64| value.is_finite())
+}

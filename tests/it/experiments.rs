@@ -1,0 +1,301 @@
+//! `repeat` and `ab`: runs in their order, kept in a folder, resumed after any end; hooks; what they refuse.
+
+use crate::cmd::{binary, scratch};
+use crate::mounts::{self, Fs, Mount};
+use crate::signals::wait_for;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A workload without I/O.
+const SCRIPT: &str = "define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+    set $n=1\n\
+    define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
+
+struct Lab(TempDir);
+
+impl Lab {
+    fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("lab-").tempdir_in(scratch()).unwrap();
+        fs::write(dir.path().join("x.wml"), SCRIPT).unwrap();
+        Self(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(binary());
+        command.args(words.split_whitespace()).current_dir(self.0.path()).env("NO_COLOR", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, words: &str, code: i32) -> String {
+        exits(&self.command(words).output().unwrap(), code, words)
+    }
+
+    fn events(&self, folder: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.path(folder).join("journal.jsonl")).unwrap_or_default();
+        text.split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'))
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect()
+    }
+
+    /// The numbers of one kind of event's runs.
+    fn runs(&self, folder: &str, event: &str) -> Vec<u64> {
+        let events = self.events(folder);
+        events.iter().filter(|e| e["event"] == event).map(|e| e["run"].as_u64().unwrap()).collect()
+    }
+}
+
+#[track_caller]
+fn exits(output: &Output, code: i32, words: &str) -> String {
+    let shown = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{words}\n{shown}");
+    shown
+}
+
+/// Options of a run of a tenth of a second without I/O.
+const SHORT: &str = "x.wml --engine null --no-quiesce --runtime 0.1";
+
+#[test]
+fn repeats_are_kept_and_estimated() {
+    let lab = Lab::new();
+    let text = lab.run(&format!("repeat {SHORT} --runs 3 --results r --format json --quiet"), 0);
+    let found: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&found["schema"], &found["state"]), (&"wmlrun.repeats/1".into(), &"converged".into()));
+    let values = found["metrics"][0]["values"].as_array().unwrap();
+    assert_eq!((values.len(), &found["metrics"][0]["n"]), (3, &3.into()));
+    for (run, value) in values.iter().enumerate() {
+        let text = fs::read_to_string(lab.path(&format!("r/runs/{:04}.json", run + 1))).unwrap();
+        let result: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(result["runs"][0]["summary"]["ops_per_s"], *value);
+    }
+    let seeds: std::collections::BTreeSet<u64> = (1..=3)
+        .map(|n| {
+            let text = fs::read_to_string(lab.path(&format!("r/runs/000{n}.json"))).unwrap();
+            serde_json::from_str::<Value>(&text).unwrap()["seed"].as_u64().unwrap()
+        })
+        .collect();
+    assert_eq!(seeds.len(), 3);
+    let text = lab.run("prune r", 0);
+    assert!(text.contains("removed") && !lab.path("r/runs/0001.log").exists() && lab.path("r/runs/0001.json").exists());
+    // The folder is that of three observations.
+    lab.run("compare r r --tolerance 50%", 0);
+}
+
+#[test]
+fn arms_take_turns_and_a_verdict_ends_it() {
+    let lab = Lab::new();
+    let words = format!("ab {SHORT} --results r --blocks 2 --format json --quiet");
+    let output = lab.command(&words).args(["--b", "--set n=2", "--metric", "r.ops"]).output().unwrap();
+    let code = output.status.code().unwrap();
+    assert!([0, 10, 11, 12].contains(&code), "{code}: {}", String::from_utf8_lossy(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    valid(&found);
+    let verdict = found["verdict"].as_str().unwrap();
+    let expected = match verdict {
+        "better" | "same" | "not_worse" => 0,
+        "worse" => 10,
+        "unclear" => 11,
+        _ => 12,
+    };
+    assert_eq!(code, expected, "{verdict}");
+    assert_eq!(
+        (&found["a"]["n"], &found["interleaved"], &found["b"]["name"]),
+        (&4.into(), &true.into(), &"--set n=2".into())
+    );
+    assert!(found["differs"].as_array().unwrap().iter().any(|d| d["what"] == "$n" && d["a"] == "1" && d["b"] == "2"));
+    let arms: Vec<u64> = lab
+        .events("r")
+        .iter()
+        .filter(|e| e["event"] == "started")
+        .map(|e| {
+            assert!(e["control"].as_f64().unwrap() > 0.0);
+            e["arm"].as_u64().unwrap()
+        })
+        .collect();
+    assert!(arms.chunks(4).all(|four| four == [0, 1, 1, 0] || four == [1, 0, 0, 1]), "{arms:?}");
+}
+
+/// A comparison is a document of the published schema.
+#[track_caller]
+pub(crate) fn valid(comparison: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/comparison.schema.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(comparison).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{comparison:#}");
+}
+
+/// Killed when the journal has this many events, and resumed.
+fn kill_after(events: usize) {
+    let lab = Lab::new();
+    let mut child = lab
+        .command(&format!("repeat {SHORT} --runs 3 --results r"))
+        .args(["--before", "echo before >> log", "--after", "echo after >> log"])
+        .spawn()
+        .unwrap();
+    while child.try_wait().unwrap().is_none() && lab.events("r").len() < events {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    if !lab.path("r/experiment.toml").exists() {
+        return;
+    }
+    lab.run("repeat --resume r --quiet", 0);
+    assert_eq!(lab.runs("r", "finished"), [1, 2, 3], "{:#?}", lab.events("r"));
+    for run in 1..=3 {
+        let text = fs::read_to_string(lab.path(&format!("r/runs/{run:04}.json"))).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap();
+    }
+    assert_eq!(lab.events("r").last().unwrap()["event"], "ended");
+}
+
+#[test]
+fn a_killed_experiment_goes_on_with_the_run_that_was_under_way() {
+    // Begun; before, started, after, finished of each of three runs; ended.
+    for events in 1..=14 {
+        kill_after(events);
+    }
+}
+
+#[test]
+fn a_signal_keeps_what_there_is_and_takes_down_what_was_set_up() {
+    let lab = Lab::new();
+    let child = lab
+        .command("repeat x.wml --engine null --no-quiesce --runtime 60 --runs 3 --results r")
+        .args(["--before", "echo up >> log", "--after", "echo down >> log"])
+        .spawn()
+        .unwrap();
+    wait_for("the first run", || !lab.runs("r", "started").is_empty());
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    let shown = exits(&child.wait_with_output().unwrap(), 130, "^C");
+    assert!(shown.contains("wmlrun repeat --resume r"), "{shown}");
+    assert_eq!(fs::read_to_string(lab.path("log")).unwrap(), "up\ndown\n");
+    assert_eq!(lab.events("r").last().unwrap()["why"], "interrupted");
+}
+
+#[test]
+fn commands_run_around_runs_and_their_failures_end_it() {
+    let lab = Lab::new();
+    let hooks = ["--before", "echo before $$ >> log; echo said", "--after", "echo after >> log"];
+    exits(&lab.command(&format!("repeat {SHORT} --runs 2 --results r")).args(hooks).output().unwrap(), 0, "hooks");
+    let log = fs::read_to_string(lab.path("log")).unwrap();
+    let words: Vec<&str> = log.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(words, ["before", "after", "before", "after"]);
+    assert_eq!(fs::read_to_string(lab.path("r/hooks/0002-before.log")).unwrap(), "said\n");
+
+    let failing = ["--before", "echo no >&2; exit 3"];
+    let output = lab.command(&format!("repeat {SHORT} --runs 2 --results s")).args(failing).output().unwrap();
+    let shown = exits(&output, 1, "a command that fails");
+    assert!(shown.contains("`--before` of run 1 failed") && shown.contains("s/hooks/0001-before.log"), "{shown}");
+
+    let slow = ["--before", "sleep 60", "--command-timeout", "0.3"];
+    let output = lab.command(&format!("repeat {SHORT} --runs 2 --results t")).args(slow).output().unwrap();
+    assert!(exits(&output, 1, "a command that hangs").contains("more than"));
+}
+
+#[test]
+fn what_was_begun_otherwise_is_not_resumed() {
+    let lab = Lab::new();
+    let failing = ["--after", "test -e go"];
+    let output = lab.command(&format!("repeat {SHORT} --runs 2 --results r")).args(failing).output().unwrap();
+    exits(&output, 1, "the command fails");
+    fs::write(lab.path("go"), "").unwrap();
+    let same = fs::read_to_string(lab.path("x.wml")).unwrap();
+    fs::write(lab.path("x.wml"), format!("{same}# changed\n")).unwrap();
+    let shown = lab.run("repeat --resume r", 3);
+    assert!(shown.contains("another state of a script") && shown.contains("--anyway"), "{shown}");
+    fs::write(lab.path("x.wml"), same).unwrap();
+    let toml = fs::read_to_string(lab.path("r/experiment.toml")).unwrap();
+    fs::write(lab.path("r/experiment.toml"), toml.replace("test -e go", "touch gone")).unwrap();
+    let shown = lab.run("repeat --resume r", 3);
+    assert!(shown.contains("experiment.toml") && !lab.path("gone").exists(), "{shown}");
+    fs::write(lab.path("r/experiment.toml"), toml).unwrap();
+    assert!(lab.run("ab --resume r", 2).contains("wmlrun repeat --resume"));
+    lab.run("repeat --resume r", 0);
+    assert_eq!(lab.runs("r", "finished"), [1, 2]);
+    // Complete, it has nothing more to do, and says the same again.
+    lab.run("repeat --resume r", 0);
+    assert_eq!(lab.runs("r", "finished"), [1, 2]);
+}
+
+#[test]
+fn mistakes_are_found_before_the_first_run() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("full")).unwrap();
+    fs::write(lab.path("full/file"), "").unwrap();
+    for (words, code, says) in [
+        ("repeat nowhere.wml --results r", 2, "no personality"),
+        ("repeat x.wml --runs 5..2 --results r", 2, "no number of runs"),
+        ("repeat x.wml --until-ci 200% --results r", 2, "no share"),
+        ("repeat x.wml --metric speed --results r", 2, "no metric"),
+        ("repeat x.wml --json a --results r", 2, "--json"),
+        ("repeat - --results r", 2, "standard input"),
+        ("repeat --results r", 2, "SCRIPT"),
+        ("repeat x.wml --results full", 3, "not empty"),
+        ("repeat x.wml --results x.wml/r", 3, "x.wml/r"),
+        ("repeat --resume full", 3, "experiment.toml"),
+        ("ab x.wml --a --json=y --results r", 2, "in `--a`"),
+        ("ab x.wml --blocks 1 --results r", 2, "--blocks"),
+        ("ab x.wml --blocks 4 --until-clear --results r", 2, "--until-clear"),
+        ("repeat x.wml --launch 'a --results r", 2, "--launch"),
+        ("prune full", 3, "experiment.toml"),
+    ] {
+        let shown = lab.run(words, code);
+        assert!(shown.contains(says), "{words}: {shown}");
+        assert!(!lab.path("r").exists(), "{words}");
+    }
+    let shown = lab.run("repeat x.wml --engine null --no-quiesce --runtime 0.1 --set m=1 --results r", 2);
+    assert!(shown.contains("run 1 failed") && shown.contains("r/runs/0001.log"), "{shown}");
+    let shown = lab.run(&format!("repeat {SHORT} --metric w.ops --results s"), 2);
+    assert!(shown.contains("no `w.ops`") && shown.contains("r.ops"), "{shown}");
+}
+
+#[test]
+fn a_folder_that_vanishes_is_an_error() {
+    let lab = Lab::new();
+    let output = lab
+        .command(&format!("repeat {SHORT} --runs 3 --results r"))
+        .args(["--after", "test -e r/runs/0002.json && rm -r r || true"])
+        .output()
+        .unwrap();
+    let shown = exits(&output, 3, "a folder that vanishes");
+    assert!(shown.contains("error: r/") && shown.contains("help:"), "{shown}");
+}
+
+#[test]
+fn a_mount_option_is_compared() {
+    if !mounts::available("a_mount_option_is_compared", &[Fs::Ext4]) {
+        return;
+    }
+    let (lab, mount) = (Lab::new(), Mount::new(Fs::Ext4, 256 << 20));
+    let dir = mount.dir().display();
+    let remount = |option: &str| format!("mount -o remount,{option} {dir}");
+    let words = format!(
+        "ab varmail --dir {dir}/test --mkdir --set nfiles=50 --runtime 0.2 --blocks 2 --results r --format json"
+    );
+    let output = lab
+        .command(&words)
+        .args(["--before-a", &remount("relatime"), "--before-b", &remount("noatime")])
+        .output()
+        .unwrap();
+    // Two blocks of so short runs are enough for no verdict in particular.
+    let code = output.status.code().unwrap();
+    assert!([0, 10, 11, 12].contains(&code), "{code}: {}", String::from_utf8_lossy(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    valid(&found);
+    let options = found["differs"].as_array().unwrap().iter().find(|d| d["what"] == "mount options").unwrap();
+    assert!(options["a"].as_str().unwrap().contains("relatime"), "{options}");
+    assert!(options["b"].as_str().unwrap().contains("noatime") && options["kind"] == "setting", "{options}");
+}
