@@ -12,6 +12,7 @@ mod sample;
 mod shape;
 #[cfg(test)]
 mod simulation_tests;
+mod steady;
 mod study;
 mod two_samples;
 mod verdict;
@@ -22,6 +23,7 @@ pub use power::Power;
 pub use precision::{MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, mean_interval, trend};
 pub use sample::{Estimate, SampleSummary, median};
 pub use shape::{Point, ecdf, quantile_pairs};
+pub use steady::SteadyState;
 pub use study::{FTest, StudyTest, TTest, TTestKind, study};
 pub use two_samples::{TwoSampleTest, holm, welch};
 pub use verdict::{ComparisonVerdict, Direction, Tolerance, classify};

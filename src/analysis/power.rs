@@ -48,14 +48,14 @@ impl Power {
         self.clears(-(1.0 - tolerance.0).ln())
     }
 
-    /// The smallest loss that is called *worse* in [`SIGHT`]; `None` if even the loss of all but a thousandth is not.
+    /// The smallest loss that is called *worse* in four of five cases; `None` if even the loss of all but a thousandth is not.
     pub fn could_have_seen(self, tolerance: Tolerance) -> Option<f64> {
         let most = 0.999;
         (self.worse(most, tolerance) >= SIGHT)
             .then(|| bisect(tolerance.0, most, |loss| self.worse(loss, tolerance) < SIGHT))
     }
 
-    /// The fewest blocks, at least `least`, with which equal arms are called *not worse* in [`SIGHT`]; `None` above a thousand.
+    /// The fewest blocks, at least `least`, with which equal arms are called *not worse* in four of five cases; `None` above a thousand.
     pub fn needed_blocks(between_runs: f64, tolerance: Tolerance, least: usize) -> Option<usize> {
         (least.max(2)..=MOST).find(|n| Self::of_blocks(*n, between_runs).not_worse(tolerance) >= SIGHT)
     }

@@ -316,6 +316,7 @@ mod tests {
                     let ops = (1000 * (i + 1) * (t % 7) / 2) as u64;
                     let some = |ns: u64| (ops > 0).then_some(ns);
                     IntervalFlowop {
+                        name: String::new(),
                         ops,
                         bytes: if i % 3 == 2 { 0 } else { ops * 2048 },
                         mean_ns: some(0).map(|_| 3_000.0 + i as f64),

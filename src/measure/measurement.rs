@@ -324,6 +324,7 @@ impl Runner {
         run.digest = self.digest(&streams, &running, front);
         // A thread that is late on a busy disk is no sign that the result's file system does not answer.
         let held = run.state == crate::result::RunState::Stuck;
+        run.steady = run.steadiness();
         self.publish_run(&mut run, secrets);
         let figures = record::figures(&run);
         self.document.runs.push(run);

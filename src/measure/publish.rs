@@ -48,6 +48,7 @@ impl Runner {
             }
             self.redaction.run(run);
         }
+        run.name_intervals();
     }
 
     /// The paths of a run's file sets as the script gives them: they are recognised in texts.

@@ -111,10 +111,11 @@ pub fn interval<'a>(t: f64, seconds: f64, deltas: impl IntoIterator<Item = &'a S
     Interval { t, seconds, flowops: flowops.collect() }
 }
 
-/// One flowop in one interval.
+/// One flowop in one interval, without its name ([`crate::result::Run::name_intervals`]).
 pub fn interval_flowop(ops: u64, bytes: u64, latency: &Dist) -> IntervalFlowop {
     let q = (latency.count > 0).then(|| Quantiles::of(latency));
     IntervalFlowop {
+        name: String::new(),
         ops,
         bytes,
         mean_ns: latency.mean(),

@@ -65,7 +65,7 @@ pub(crate) fn run() -> Run {
     let snapshots = snapshots();
     let parts = || identities.iter().zip(&snapshots);
     let cpu = CpuTime { own_seconds: Some(7.9), system_seconds: Some(11.3), processors: 8 };
-    Run {
+    let mut run = Run {
         ended_by: "time".into(),
         started_at: "2026-08-24T09:30:00Z".into(),
         finished_seconds: 74.021,
@@ -103,7 +103,9 @@ pub(crate) fn run() -> Run {
         }],
         intervals: intervals(&snapshots),
         ..Run::default()
-    }
+    };
+    run.name_intervals();
+    run
 }
 
 fn intervals(snapshots: &[Snapshot]) -> Vec<Interval> {

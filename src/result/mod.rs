@@ -14,6 +14,7 @@ mod figures;
 mod phases;
 #[cfg(test)]
 mod schema_tests;
+mod steadiness;
 pub mod texts;
 pub mod timeline;
 pub mod warnings;
@@ -22,6 +23,7 @@ pub use digest::Digest;
 pub use environment::{Environment, RunEnvironment};
 pub use figures::{Latency, Summary};
 pub use phases::PhaseResult;
+pub use steadiness::Steadiness;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -227,6 +229,8 @@ pub struct Run {
     /// The run's time series. Each flowop's operations and bytes add up to its totals. At most 2,000: a run of more than so many times
     /// `--interval` has longer ones.
     pub intervals: Vec<Interval>,
+    /// From when on the run was steady; null if it has fewer than twenty intervals.
+    pub steady: Option<Steadiness>,
     /// What ended the run before its time, if something went wrong.
     pub failure: Option<Failure>,
     /// A digest of what the threads did, if asked for (`--digest`).
@@ -235,6 +239,19 @@ pub struct Run {
     pub stragglers: Vec<Straggler>,
     /// What a reader of the numbers should know.
     pub warnings: Vec<Note>,
+}
+
+impl Run {
+    /// Gives each flowop of the intervals its name.
+    pub fn name_intervals(&mut self) {
+        let names: Vec<String> =
+            self.flowops.iter().map(|flowop| format!("{}/{}/{}", flowop.process, flowop.thread, flowop.name)).collect();
+        for interval in &mut self.intervals {
+            for (flowop, name) in interval.flowops.iter_mut().zip(&names) {
+                flowop.name.clone_from(name);
+            }
+        }
+    }
 }
 
 /// What went wrong in a run.
@@ -411,7 +428,7 @@ pub struct FlowopResult {
     /// From the intended to the actual start; of an open loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ns: Option<Latency>,
-    /// The latency's distribution: `HdrHistogram` V2 in base64.
+    /// The latency's distribution: `HdrHistogram` V2, deflated, in base64.
     pub histogram: String,
 }
 
@@ -525,6 +542,8 @@ pub struct Interval {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IntervalFlowop {
+    /// Which: `process/thread/name`.
+    pub name: String,
     /// Operations that ended in it.
     pub ops: u64,
     /// Bytes that they moved.

@@ -41,6 +41,7 @@ fn full() -> Document {
     let run = &mut document.runs[0];
     run.open_loop =
         Some(OpenLoop { wakeup_latency_ns_mean: Some(1.5), wakeup_latency_share: Some(0.5), ..OpenLoop::default() });
+    run.steady = Some(super::Steadiness::default());
     run.digest = Some(super::Digest::default());
     run.filesets[0].repaired = Some(super::Repaired::default());
     run.filesets[0].device_bytes = Some(DeviceBytes::default());

@@ -94,6 +94,11 @@ macro_rules! walks {
                     }
                 }
             }
+            for interval in run.intervals.$iter() {
+                for flowop in interval.flowops.$iter() {
+                    each(TextField::Name, &$($change)? flowop.name);
+                }
+            }
             if let Some(failure) = run.failure.$as_ref() {
                 if let Some(flowop) = failure.flowop.$as_ref() {
                     each(TextField::Name, flowop);

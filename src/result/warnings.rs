@@ -18,6 +18,8 @@ const BUSY: f64 = 0.90;
 const OTHERS: f64 = 0.20;
 /// Difference between the first and the last third of a run.
 const DRIFT: f64 = 0.20;
+/// A first part that changes the rate by less than this is not worth a word.
+const SETTLED: f64 = 0.01;
 /// Fewer intervals do not make thirds.
 const THIRDS: usize = 6;
 /// Share of the time that threads waited for a file.
@@ -126,6 +128,15 @@ pub enum Warning {
         /// And in the last.
         last_per_s: f64,
     },
+    /// The run was not steady at first, or never.
+    NotSteady {
+        /// How long; `None`: to the end.
+        first_seconds: Option<f64>,
+        /// I/O operations a second over all.
+        all_per_s: f64,
+        /// And from then on.
+        rest_per_s: f64,
+    },
     /// Threads waited for a usable file.
     Starved {
         /// Who waited.
@@ -152,7 +163,7 @@ pub enum Warning {
 }
 
 /// Every code that [`Warning::code`] gives.
-const CODES: [&str; 18] = [
+const CODES: [&str; 19] = [
     "not_complete",
     "errors",
     "no_operations",
@@ -167,6 +178,7 @@ const CODES: [&str; 18] = [
     "wakeup_latency",
     "processor_bound",
     "unsteady",
+    "not_steady",
     "starved",
     "unstable",
     "late_ops",
@@ -191,10 +203,11 @@ impl Warning {
             Self::WakeupLatency { .. } => 11,
             Self::ProcessorBound { .. } => 12,
             Self::Unsteady { .. } => 13,
-            Self::Starved { .. } => 14,
-            Self::Unstable { .. } => 15,
-            Self::LateOps { .. } => 16,
-            Self::SharedDescriptors => 17,
+            Self::NotSteady { .. } => 14,
+            Self::Starved { .. } => 15,
+            Self::Unstable { .. } => 16,
+            Self::LateOps { .. } => 17,
+            Self::SharedDescriptors => 18,
         };
         CODES[place]
     }
@@ -260,6 +273,13 @@ impl Warning {
                 let (first, last) = (measured(*first_per_s), measured(*last_per_s));
                 format!("the rate went from {first} ops/s in the first third to {last} in the last ({change:+.0} %)")
             }
+            Self::NotSteady { first_seconds: Some(first), all_per_s, rest_per_s } => format!(
+                "not steady: first {}, {} ops/s after them and {} over all",
+                duration::seconds(*first),
+                measured(*rest_per_s),
+                measured(*all_per_s)
+            ),
+            Self::NotSteady { first_seconds: None, .. } => "not steady: the rate did not settle".to_owned(),
             Self::Starved { flowop, share } => {
                 format!("`{flowop}` waited {:.1} % of its time for a file that it could use", share * 100.0)
             }
@@ -307,6 +327,7 @@ impl Warning {
                 "fewer threads may give the same rate; it is the machine's limit, not the disk's"
             }
             Self::Unsteady { .. } => "run longer, warm up (`--warmup`), and look at the intervals",
+            Self::NotSteady { .. } => "leave that part out (`--warmup`), and run longer",
             Self::Starved { .. } => "give the set more files, or make and delete them at the same rate",
             Self::Unstable { .. } => "lower the rate: response times only grow while the backlog does",
             Self::LateOps { .. } => "the device stalls: run longer, so that stalls are counted",
@@ -442,9 +463,8 @@ fn machine(document: &Document, run: &Run, found: &mut Vec<Warning>) {
 
 /// Did it go on evenly?
 fn course(run: &Run, found: &mut Vec<Warning>) {
-    if let Some(unsteady) = unsteady(run) {
-        found.push(unsteady);
-    }
+    found.extend(unsteady(run));
+    found.extend(not_steady(run));
     for flowop in &run.flowops {
         let share = flowop.starved_seconds / (run.measured_seconds * flowop.instances.max(1) as f64);
         if share > STARVED && share.is_finite() {
@@ -469,16 +489,21 @@ fn unsteady(run: &Run) -> Option<Warning> {
     }
     let rate = |part: &[Interval]| {
         let seconds: f64 = part.iter().map(|interval| interval.seconds).sum();
-        let io = |interval: &Interval| -> u64 {
-            let flowops = run.flowops.iter().zip(&interval.flowops);
-            flowops.filter(|(flowop, _)| flowop.class.is_io()).map(|(_, figures)| figures.ops).sum()
-        };
-        part.iter().map(io).sum::<u64>() as f64 / seconds
+        part.iter().map(|interval| run.io_ops(interval)).sum::<u64>() as f64 / seconds
     };
     let first_per_s = rate(&run.intervals[..third]);
     let last_per_s = rate(&run.intervals[run.intervals.len() - third..]);
     let drift = (last_per_s - first_per_s).abs() / first_per_s;
     (drift.is_finite() && drift > DRIFT).then_some(Warning::Unsteady { first_per_s, last_per_s })
+}
+
+/// A part of the run that is not like the rest, if that makes a difference.
+fn not_steady(run: &Run) -> Option<Warning> {
+    let steady = run.steady.as_ref()?;
+    let all_per_s = run.summary.ops_per_s;
+    let rest_per_s = steady.ops_per_s.unwrap_or(all_per_s);
+    let matters = steady.from_seconds.is_none_or(|from| from > 0.0 && (rest_per_s / all_per_s - 1.0).abs() > SETTLED);
+    matters.then_some(Warning::NotSteady { first_seconds: steady.from_seconds, all_per_s, rest_per_s })
 }
 
 /// Puts the warnings of every run into the document, beside what others noted.

@@ -4,7 +4,7 @@
 
 use super::{CODES, Warning, note, of};
 use crate::result::fixture::fixture;
-use crate::result::{CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, RunState, Verdict};
+use crate::result::{CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, RunState, Steadiness, Verdict};
 
 /// The fixture without what it is warned of.
 fn sound() -> Document {
@@ -80,6 +80,8 @@ fn each_cause_has_its_warning() {
             }),
         ),
         ("unsteady", after(|d| d.runs[0].intervals[7..].iter_mut().for_each(|i| i.flowops[0].ops /= 2))),
+        ("not_steady", after(|d| settled(d, Some(14.0), Some(30_000.0)))),
+        ("not_steady", after(|d| settled(d, None, None))),
         ("starved", after(|d| d.runs[0].flowops[1].starved_seconds = 12.0)),
         (
             "unstable",
@@ -147,6 +149,12 @@ fn what_rules_out_a_warning_keeps_it_away() {
         d.runs[0].intervals[4].flowops[0].ops = 1;
     });
     silent(|d| d.runs[0].quiesced = Some(false));
+    // A first part that makes no difference is no news.
+    silent(|d| settled(d, Some(0.0), Some(30_000.0)));
+    silent(|d| {
+        let all_per_s = d.runs[0].summary.ops_per_s;
+        settled(d, Some(14.0), Some(all_per_s * 1.005));
+    });
     silent(|d| wakeup_latency(d, 0.09));
     silent(|d| {
         wakeup_latency(d, 0.5);
@@ -172,6 +180,11 @@ fn notes_of_others_stay_and_ours_are_not_doubled() {
     note(&mut document);
     let codes: Vec<&str> = document.runs[0].warnings.iter().map(|note| note.code.as_str()).collect();
     assert_eq!(codes, ["kernel_taint", "errors"]);
+}
+
+/// Steady from then on, with so many operations a second.
+fn settled(document: &mut Document, from_seconds: Option<f64>, ops_per_s: Option<f64>) {
+    document.runs[0].steady = Some(Steadiness { from_seconds, ops_per_s, ..Steadiness::default() });
 }
 
 /// Threads wait awake for a part of the time of all processors.

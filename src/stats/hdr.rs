@@ -1,14 +1,13 @@
 //! The one file that knows the `hdrhistogram` crate: percentiles, deviation, and the stored form of a distribution.
 //!
-//! The stored form is `HdrHistogram`'s V2 (uncompressed; runs of zeros take a byte or two) in base64, which the HDR
-//! libraries of other languages read.
+//! The stored form is `HdrHistogram`'s V2, deflated, in base64, which the HDR libraries of other languages read.
 
 use super::layout;
 use super::snapshot::Dist;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
 /// Significant digits that give [`layout`]'s buckets.
 const DIGITS: u8 = 2;
@@ -58,7 +57,7 @@ fn empty() -> Histogram<u64> {
 pub fn encode(dist: &Dist) -> String {
     let mut bytes = Vec::new();
     // Writing to memory cannot fail, and no count passes 2⁶³.
-    match V2Serializer::new().serialize(&histogram(dist), &mut bytes) {
+    match V2DeflateSerializer::new().serialize(&histogram(dist), &mut bytes) {
         Ok(_) => STANDARD.encode(bytes),
         Err(_) => String::new(),
     }
@@ -75,7 +74,7 @@ pub enum HistogramError {
     Format(hdrhistogram::serialization::DeserializeError),
 }
 
-/// Reads the stored form; also one of another precision, whose values go to the nearest buckets here.
+/// Reads the stored form, and the same without compression. Values of another precision go to the nearest buckets here.
 pub fn decode(text: &str) -> Result<Dist, HistogramError> {
     let bytes = STANDARD.decode(text)?;
     let histogram: Histogram<u64> =

@@ -1,0 +1,101 @@
+//! Where the steady part of a run begins, as the result says it.
+
+use super::{Interval, Run};
+use crate::analysis::SteadyState;
+use serde::{Deserialize, Serialize};
+
+/// From when on a run was steady, in seconds since measuring began, by three rules. Null: never.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Steadiness {
+    /// The middle of the three answers.
+    pub from_seconds: Option<f64>,
+    /// Five windows of the rest have means within 20 %, and rise or fall by at most 10 %.
+    pub windows_seconds: Option<f64>,
+    /// The mean of the rest has the smallest standard error (MSER-5).
+    pub mser_seconds: Option<f64>,
+    /// The last change of the level.
+    pub change_point_seconds: Option<f64>,
+    /// I/O operations a second from then on; null if the run was never steady.
+    pub ops_per_s: Option<f64>,
+}
+
+impl Run {
+    /// Judges the intervals; `None` of fewer than twenty.
+    pub fn steadiness(&self) -> Option<Steadiness> {
+        let intervals = self.whole_intervals();
+        let rates: Vec<f64> =
+            intervals.iter().map(|interval| self.io_ops(interval) as f64 / interval.seconds).collect();
+        let found = SteadyState::of(&rates)?;
+        let start = |from: usize| intervals[from].t - intervals[from].seconds;
+        let rest = found.agreed().map(|from| &intervals[from..]);
+        Some(Steadiness {
+            // The first interval begins with the measurement, but for a rounding.
+            from_seconds: found.agreed().map(|from| if from == 0 { 0.0 } else { start(from) }),
+            windows_seconds: found.windows.map(start),
+            mser_seconds: found.mser.map(start),
+            change_point_seconds: found.change_point.map(start),
+            ops_per_s: rest.map(|rest| {
+                let ops: u64 = rest.iter().map(|interval| self.io_ops(interval)).sum();
+                ops as f64 / rest.iter().map(|interval| interval.seconds).sum::<f64>()
+            }),
+        })
+    }
+
+    /// Operations of an interval that the summary counts.
+    pub fn io_ops(&self, interval: &Interval) -> u64 {
+        let flowops = self.flowops.iter().zip(&interval.flowops);
+        flowops.filter(|(flowop, _)| flowop.class.is_io()).map(|(_, figures)| figures.ops).sum()
+    }
+
+    /// The intervals without one at the end that is shorter than the others.
+    fn whole_intervals(&self) -> &[Interval] {
+        match &self.intervals[..] {
+            [rest @ .., before, last] if last.seconds < before.seconds / 2.0 => &self.intervals[..=rest.len()],
+            all => all,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::result::fixture::fixture;
+    use crate::result::{Interval, Run};
+
+    /// The fixture's run with so many reads a second in each second.
+    fn run(rates: &[u64]) -> Run {
+        let mut run = fixture().runs.remove(0);
+        let like = run.intervals[0].clone();
+        let interval = |(i, ops): (usize, &u64)| {
+            let mut interval = Interval { t: i as f64 + 1.0, seconds: 1.0, ..like.clone() };
+            interval.flowops.iter_mut().for_each(|flowop| flowop.ops = 0);
+            interval.flowops[0].ops = *ops;
+            interval
+        };
+        run.intervals = rates.iter().enumerate().map(interval).collect();
+        run
+    }
+
+    #[test]
+    fn what_goes_before_the_steady_part_is_named_in_seconds() {
+        let rates: Vec<u64> = (0..60).map(|t| if t < 15 { 300 } else { 1000 + t % 2 }).collect();
+        let steady = run(&rates).steadiness().unwrap();
+        assert_eq!(steady.from_seconds, Some(15.0));
+        assert!((steady.ops_per_s.unwrap() - 1000.5).abs() < 0.1);
+    }
+
+    #[test]
+    fn an_unfinished_interval_at_the_end_is_not_judged() {
+        let mut run = run(&[1000; 30]);
+        run.intervals[29].seconds = 0.2;
+        run.intervals[29].flowops[0].ops = 1;
+        let steady = run.steadiness().unwrap();
+        assert_eq!((steady.from_seconds, steady.ops_per_s), (Some(0.0), Some(1000.0)));
+    }
+
+    #[test]
+    fn few_intervals_are_not_judged() {
+        assert_eq!(fixture().runs[0].steadiness(), None);
+    }
+}
