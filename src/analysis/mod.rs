@@ -6,6 +6,7 @@
 mod blocks;
 mod distributions;
 mod explain;
+mod floor;
 mod power;
 mod precision;
 mod sample;
@@ -19,6 +20,7 @@ mod verdict;
 
 pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, moved};
 pub use explain::{Change, ranked};
+pub use floor::NoiseFloor;
 pub use power::Power;
 pub use precision::{MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, mean_interval, trend};
 pub use sample::{Estimate, SampleSummary, median};

@@ -7,6 +7,7 @@ pub mod profile;
 
 use crate::diag::{self, Diagnostic, has_errors};
 use crate::flowop;
+use crate::measure::WarmupLength;
 use crate::model::{self, Known};
 use crate::output::{self, FileIdentity, Results, file_id};
 use crate::report::{index, json};
@@ -52,6 +53,12 @@ pub trait BatchHost {
 /// Runs a profile. `settings` are those of the command line, for each of the workloads. Returns the exit status.
 pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
     let front = &mut *host.front();
+    if settings.warmup == WarmupLength::UntilSteady {
+        // It becomes a `warmup` command of each workload's script, so that the script can be run again by itself.
+        let help = Some("give a time, such as `--warmup 30`");
+        front.error(None, "`--warmup auto` can't be written into the scripts of a profile", help);
+        return 2;
+    }
     let text = match read(path) {
         Ok(text) => text,
         Err(e) => {
@@ -333,7 +340,7 @@ fn run_one<'a>(
         results: dir.clone(),
         // Where a trace is wanted, each workload has its own.
         trace: settings.trace.as_ref().map(|(file, n)| (dir.join(file.file_name().unwrap_or_default()), *n)),
-        warmup: std::time::Duration::ZERO,
+        warmup: WarmupLength::NONE,
         sets: settings.sets.iter().filter(|(name, _)| job.variables.contains(name)).cloned().collect(),
         ..settings.clone()
     };
@@ -373,8 +380,10 @@ fn script(job: &Job<'_>, profile: &Profile, personality: &str, settings: &Settin
     // That of `--results`, which is the workload's own here, and where the script lies when it is run again there.
     lines.push("stats directory \".\"".to_owned());
     lines.push("create processes".to_owned());
-    if !settings.warmup.is_zero() {
-        lines.push(format!("warmup {}", settings.warmup.as_secs_f64()));
+    if let WarmupLength::Fixed(time) = settings.warmup
+        && !time.is_zero()
+    {
+        lines.push(format!("warmup {}", time.as_secs_f64()));
     }
     lines.push("stats clear".to_owned());
     lines.push(format!("sleep {runtime}"));

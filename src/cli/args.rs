@@ -1,9 +1,10 @@
 //! The command line's form. The only file that knows the argument parser.
 
-use super::experiment_args::{AbArgs, CompareArgs, RepeatArgs};
+use super::experiment_args::{AbArgs, CompareArgs, FloorArgs, RepeatArgs};
 use super::info;
 use super::stdout::Stdout;
 use crate::engine::{self, Engine};
+use crate::measure::WarmupLength;
 use crate::report::{self, Report};
 use crate::spec::Dialect;
 use crate::util::{duration, printable};
@@ -79,9 +80,9 @@ pub(super) struct WorkloadArgs {
     /// The seed of trees and file sizes
     #[arg(long, default_value_t = 1)]
     pub(super) layout_seed: u64,
-    /// Run so long before measuring
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(super) warmup: Option<Duration>,
+    /// Run so long before measuring; `auto`: until the rate is steady, at most as long as the run
+    #[arg(long, value_name = "TIME|auto", value_parser = warmup)]
+    pub(super) warmup: Option<WarmupLength>,
     /// Hash the first N operations of each thread (flowop, file, offset, size). Equal runs of one thread have equal
     /// digests; of several that share files, if they take them in the same order
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
@@ -210,6 +211,8 @@ pub(super) enum CliCommand {
     Ab(Box<AbArgs>),
     /// Compare results that were made separately: of wmlrun, of Filebench, of fio, or columns of numbers
     Compare(Box<CompareArgs>),
+    /// Measure how much results differ although nothing is changed, for comparisons of results of different days
+    Floor(Box<FloorArgs>),
     /// Remove from results folders what their runs and commands printed; the results stay
     Prune {
         /// The folders
@@ -302,6 +305,10 @@ fn list_parser() -> impl TypedValueParser<Value = String> {
 
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).map_err(|e| format!("{e}; give seconds, or a time such as `10m`"))
+}
+
+fn warmup(text: &str) -> Result<WarmupLength, String> {
+    if text == "auto" { Ok(WarmupLength::UntilSteady) } else { time(text).map(WarmupLength::Fixed) }
 }
 
 fn run_time(text: &str) -> Result<Duration, String> {

@@ -85,16 +85,13 @@ impl<const ARMS: bool> Args for HookArgs<ARMS> {
 /// Options of every experiment.
 #[derive(Args, Clone)]
 pub(super) struct ExperimentArgs {
-    /// The script, or the name of a personality
-    #[arg(value_name = "SCRIPT", required_unless_present = "resume")]
-    pub(super) script: Option<String>,
     #[command(flatten)]
     pub(super) words: Words,
     /// The results folder; default: `wmlrun-results/NAME-TIME`
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(super) results: Option<PathBuf>,
     /// Go on with the experiment in this folder
-    #[arg(long, value_name = "DIR", conflicts_with = "script")]
+    #[arg(long, value_name = "DIR")]
     pub(super) resume: Option<PathBuf>,
     /// Go on although the kernel, this program, a script, a mount or the commands are not as before
     #[arg(long, requires = "resume")]
@@ -123,6 +120,9 @@ fn format_parser() -> impl TypedValueParser<Value = ResultFormat> {
 /// `wmlrun repeat`.
 #[derive(Args)]
 pub(super) struct RepeatArgs {
+    /// The script, or the name of a personality
+    #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
+    pub(super) script: Option<String>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
     #[command(flatten)]
@@ -167,6 +167,9 @@ pub(super) enum Preset {
 /// `wmlrun ab`.
 #[derive(Args)]
 pub(super) struct AbArgs {
+    /// The script, or the name of a personality
+    #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
+    pub(super) script: Option<String>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
     #[command(flatten)]
@@ -185,6 +188,27 @@ pub(super) struct AbArgs {
     pub(super) until_clear: bool,
     #[command(flatten)]
     pub(super) verdict: VerdictArgs,
+}
+
+/// `wmlrun floor`.
+#[derive(Args)]
+pub(super) struct FloorArgs {
+    /// The directory on the file system in question
+    #[arg(value_name = "DIR", required_unless_present = "resume", conflicts_with = "resume")]
+    pub(super) directory: Option<String>,
+    /// The script, or the name of a personality
+    #[arg(value_name = "SCRIPT", default_value = "varmail")]
+    pub(super) script: String,
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArgs,
+    #[command(flatten)]
+    pub(super) hooks: HookArgs<false>,
+    /// Take so many blocks of four runs
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    pub(super) blocks: u64,
+    /// The metric: `ops`, `mib`, `latency.mean`, `latency.p99`, or of a flowop, `NAME.latency.p99`
+    #[arg(long, value_name = "METRIC", default_value = "ops")]
+    pub(super) metric: Metric,
 }
 
 /// Options of whatever has a verdict.

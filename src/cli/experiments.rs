@@ -1,17 +1,17 @@
-//! `repeat`, `ab`, `compare` and `prune`: experiments and comparisons from the command line.
+//! `repeat`, `ab`, `floor`, `compare` and `prune`: experiments and comparisons from the command line.
 
 use super::console;
 use super::experiment_args::{
-    AbArgs, ArmLine, CompareArgs, Expected, ExperimentArgs, MethodName, RepeatArgs, ResultFormat, VerdictArgs,
+    AbArgs, ArmLine, CompareArgs, Expected, ExperimentArgs, FloorArgs, MethodName, RepeatArgs, ResultFormat,
 };
 use super::stdout::Stdout;
-use crate::analysis::{ComparisonVerdict, Tolerance};
-use crate::comparison::{Comparer, Comparison, ComparisonMethod, DifferenceKind, Runs, repeats};
+use crate::analysis::{ComparisonVerdict, NoiseFloor, Tolerance};
+use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, Runs, repeats};
 use crate::experiment::{
-    self, Arm, Blocks, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, Folder, Hooks, Identity,
-    Next, RuleWanted,
+    self, Arm, Blocks, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, FloorSession, Floors,
+    Folder, Hooks, Identity, Next, RuleWanted,
 };
-use crate::import::{self, Metric};
+use crate::import::{self, Metric, Observation};
 use crate::measure::now;
 use crate::os::signals;
 use crate::util::size;
@@ -47,7 +47,8 @@ fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
     let (min_runs, max_runs) = args.runs;
     let rule = RuleWanted::Repeat { min_runs, max_runs, until_ci: args.until_ci() };
     let common = &args.experiment;
-    let wanted = || wanted(common, &[""], &args.metrics(), rule, args.hooks.0.clone());
+    let script = args.script.as_deref().unwrap_or_default();
+    let wanted = || wanted(common, script, &[""], &args.metrics(), rule, args.hooks.0.clone());
     let (folder, finished) = perform(common, ExperimentKind::Repeat, wanted)?;
     let (experiment, [runs, _]) = (&folder.experiment, &finished.observations);
     let (Next::Repeated(state), Some(rule)) = (finished.end, experiment.repeat_rule()) else {
@@ -77,7 +78,8 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     let rule = RuleWanted::Ab { tolerance: args.verdict.tolerance, blocks };
     let common = &args.experiment;
     let metric = std::slice::from_ref(&args.verdict.metric);
-    let wanted = || wanted(common, &[&args.a, &args.b], metric, rule, args.hooks.0.clone());
+    let script = args.script.as_deref().unwrap_or_default();
+    let wanted = || wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone());
     let (folder, finished) = perform(common, ExperimentKind::Ab, wanted)?;
     let experiment = &folder.experiment;
     let (Next::Compared(look), Some(tolerance), [metric, ..]) =
@@ -85,20 +87,83 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     else {
         return Err(refuse("the experiment is no comparison", "`wmlrun repeat --resume` goes on with repeats", 2));
     };
-    let comparer = Comparer {
-        name: experiment.name.clone(),
-        sides: [&experiment.arms[0].name, &experiment.arms[1].name].map(Clone::clone),
-        metric: metric.clone(),
-        others: Vec::new(),
-        tolerance,
-        method: ComparisonMethod::Welch,
-        look,
-    };
+    let floor = known_floor(finished.observations.iter().flatten(), metric);
+    let comparer = Comparer { tolerance, look, floor, ..Comparer::of(&experiment.name, arm_names(experiment), metric) };
+    let comparison = compared(&comparer, &finished)?;
+    Ok(conclude(&comparison, common.format, args.verdict.expect))
+}
+
+/// What each arm is called.
+fn arm_names(experiment: &Experiment) -> [&str; 2] {
+    let name = |n: usize| experiment.arms.get(n).map_or("", |arm| arm.name.as_str());
+    [name(0), name(1)].map(|name| if name.is_empty() { "as given" } else { name })
+}
+
+/// Compares the arms of an experiment.
+fn compared(comparer: &Comparer, finished: &Finished) -> Result<Comparison, Refused> {
     let ([a, b], [control_a, control_b]) = (&finished.observations, &finished.controls);
-    let comparison = comparer
+    comparer
         .compare(&Runs { a, b, interleaved: true, control_a, control_b })
-        .map_err(|e| refuse(&e, "name another metric", 2))?;
-    Ok(conclude(&comparison, common.format, &args.verdict))
+        .map_err(|e| refuse(&e, "name another metric", 2))
+}
+
+/// `wmlrun floor`.
+pub(super) fn floor(args: &FloorArgs) -> u8 {
+    status(try_floor(args))
+}
+
+fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
+    let path = Floors::path().ok_or_else(|| {
+        refuse("there is no place for the floor", "set HOME or XDG_STATE_HOME to an absolute path", 3)
+    })?;
+    let refuse_file =
+        |e: std::io::Error| refuse(&format!("{}: {e}", path.display()), "remove or mend the file; it is made anew", 3);
+    // Read before the runs: a file that is damaged is found now.
+    Floors::read(&path).map_err(refuse_file)?;
+    let rule = RuleWanted::Ab { tolerance: DEFAULT_TOLERANCE, blocks: Blocks::Exactly(args.blocks) };
+    let directory = args.directory.as_ref().map(|dir| format!("--dir {}", shell_words::quote(dir))).unwrap_or_default();
+    let common = &args.experiment;
+    let metrics = std::slice::from_ref(&args.metric);
+    let wanted = || wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
+    let (folder, finished) = perform(common, ExperimentKind::Ab, wanted)?;
+    let experiment = &folder.experiment;
+    let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused(2)) };
+    let comparison = compared(&Comparer::of(&experiment.name, arm_names(experiment), metric), &finished)?;
+    if comparison.verdict == ComparisonVerdict::Invalid {
+        return Ok(conclude(&comparison, common.format, None));
+    }
+    let place = experiment::place(finished.observations.iter().flatten());
+    let Some(place) = place.filter(|_| comparison.ratio.value.is_finite()) else {
+        return Err(refuse("the runs do not say what they are of", "look at the results in the folder", 1));
+    };
+    let values: Vec<f64> = comparison.a.values.iter().chain(&comparison.b.values).copied().collect();
+    let session = FloorSession {
+        time: now(),
+        name: experiment.name.clone(),
+        metric: comparison.metric.clone(),
+        place: place.clone(),
+        ratio: comparison.ratio,
+        mean: values.iter().sum::<f64>() / values.len() as f64,
+    };
+    // Another session may have ended meanwhile.
+    let mut floors = Floors::read(&path).map_err(refuse_file)?;
+    floors.add(session, &path).map_err(refuse_file)?;
+    let floor = floors.of(&comparison.metric, &place);
+    say(&(common.format.comparison)(&Comparison { floor, ..comparison }));
+    if let Some(floor) = floor {
+        let text = format!("noise floor ± {:.1} %, kept in {}", floor.share * 100.0, path.display());
+        CliHost::of(common, &[]).note(&text);
+    }
+    Ok(0)
+}
+
+/// The noise floor of what these runs are of, if it has been measured.
+fn known_floor<'a>(runs: impl IntoIterator<Item = &'a Observation>, metric: &Metric) -> Option<NoiseFloor> {
+    let place = experiment::place(runs)?;
+    let floors = Floors::read(&Floors::path()?)
+        .inspect_err(|e| console::notice(&format!("note: the noise floors can't be read: {e}")))
+        .ok()?;
+    floors.of(&metric.to_string(), &place)
 }
 
 /// `wmlrun compare`.
@@ -113,14 +178,12 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     };
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let path = |path: &Path| path.display().to_string();
+    let (name_a, name_b) = (path(&args.a), path(&args.b));
     let comparer = Comparer {
-        name: format!("{} and {}", path(&args.a), path(&args.b)),
-        sides: [path(&args.a), path(&args.b)],
-        metric: args.verdict.metric.clone(),
-        others: Vec::new(),
         tolerance: Tolerance(args.verdict.tolerance),
         method: args.method.method(),
-        look: None,
+        floor: known_floor(a.iter().chain(&b), &args.verdict.metric),
+        ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &args.verdict.metric)
     };
     let comparison = comparer
         .compare(&Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] })
@@ -139,13 +202,13 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         let help = "the tests of the study need two observations of each side at least, and a variance";
         console::notice(&format!("note: {help}"));
     }
-    Ok(conclude(&comparison, args.format, &args.verdict))
+    Ok(conclude(&comparison, args.format, args.verdict.expect))
 }
 
 /// Prints a comparison, and turns its verdict into an exit status.
-fn conclude(comparison: &Comparison, format: ResultFormat, wanted: &VerdictArgs) -> u8 {
+fn conclude(comparison: &Comparison, format: ResultFormat, expected: Option<Expected>) -> u8 {
     say(&(format.comparison)(comparison));
-    match (wanted.expect, comparison.verdict) {
+    match (expected, comparison.verdict) {
         (Some(Expected::Better), ComparisonVerdict::Same | ComparisonVerdict::NotWorse) => {
             ComparisonVerdict::Unclear.code()
         }
@@ -170,12 +233,12 @@ pub(super) fn prune(dir: &Path) -> u8 {
 /// What was asked for; each arm by its options.
 fn wanted(
     args: &ExperimentArgs,
+    script: &str,
     arms: &[&str],
     metrics: &[Metric],
     rule: RuleWanted,
     hooks: Hooks,
 ) -> Result<Experiment, Refused> {
-    let script = args.script.as_deref().unwrap_or_default();
     if script == "-" {
         return Err(refuse(
             "each run reads the script anew, which standard input can't give",
@@ -268,8 +331,7 @@ fn perform(
     };
     let path = folder.path().display().to_string();
     let hooks = &folder.experiment.hooks.0;
-    let mut host =
-        CliHost { quiet: args.quiet, interrupt, hook_limit: args.command_timeout, dirs: dirs(&folder.experiment.arms) };
+    let mut host = CliHost { interrupt, ..CliHost::of(args, &folder.experiment.arms) };
     for (name, command) in hooks {
         host.note(&format!("`--{name}` runs `{command}`"));
     }
@@ -314,6 +376,13 @@ struct CliHost {
     interrupt: Arc<AtomicUsize>,
     hook_limit: Duration,
     dirs: Vec<PathBuf>,
+}
+
+impl CliHost {
+    fn of(args: &ExperimentArgs, arms: &[Arm]) -> Self {
+        let (quiet, hook_limit) = (args.quiet, args.command_timeout);
+        Self { quiet, interrupt: Arc::default(), hook_limit, dirs: dirs(arms) }
+    }
 }
 
 impl ExperimentHost for CliHost {

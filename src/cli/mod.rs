@@ -16,6 +16,7 @@ mod watchdog;
 
 use crate::batch;
 use crate::engine;
+use crate::measure::WarmupLength;
 use crate::os::signals;
 use crate::report;
 use crate::session::{Front, Session, Settings, Status, library};
@@ -56,6 +57,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Batch { profile, run } => run_batch(&profile, &run),
             CliCommand::Repeat(args) => experiments::repeat(&args),
             CliCommand::Ab(args) => experiments::ab(&args),
+            CliCommand::Floor(args) => experiments::floor(&args),
             CliCommand::Compare(args) => experiments::compare(&args),
             CliCommand::Prune { dirs } => dirs.iter().map(|dir| experiments::prune(dir)).max().unwrap_or_default(),
             CliCommand::List { what } => info::list(&what),
@@ -225,7 +227,7 @@ fn settings(args: &RunArgs) -> Settings {
         sets,
         seed: workload.seed.unwrap_or_else(fresh_seed),
         layout_seed: workload.layout_seed,
-        warmup: workload.warmup.unwrap_or_default(),
+        warmup: workload.warmup.unwrap_or(WarmupLength::NONE),
         interval: workload.interval.unwrap_or(defaults.interval),
         dialect: workload.dialect,
         engine: workload.engine.unwrap_or(engine::DEFAULT),

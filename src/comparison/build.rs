@@ -2,11 +2,14 @@
 
 use super::{ComparedSide, Comparison, ControlResult, EndingLook, NamedTest, OtherMetric, SCHEMA, Shapes, differences};
 use crate::analysis::{
-    self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, Power, RunBlock, SampleSummary,
-    Tolerance, classify, holm, ranked, welch,
+    self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, NoiseFloor, Power, RunBlock,
+    SampleSummary, Tolerance, classify, holm, ranked, welch,
 };
 use crate::import::{Metric, Observation};
 use std::collections::BTreeSet;
+
+/// The relative change that is too small to matter, unless another is given.
+pub const DEFAULT_TOLERANCE: f64 = 0.03;
 
 /// Confidence of intervals.
 const LEVEL: f64 = 0.95;
@@ -57,11 +60,27 @@ pub struct Comparer {
     pub tolerance: Tolerance,
     /// For samples that were made separately.
     pub method: ComparisonMethod,
+    /// How far results differ although nothing was changed, if that has been measured.
+    pub floor: Option<NoiseFloor>,
     /// The look at which a sequential comparison ended.
     pub look: Option<InterimLook>,
 }
 
 impl Comparer {
+    /// Compares two sides by a metric, with a tolerance of 3 %.
+    pub fn of(name: &str, sides: [&str; 2], metric: &Metric) -> Self {
+        Self {
+            name: name.to_owned(),
+            sides: sides.map(str::to_owned),
+            metric: metric.clone(),
+            others: Vec::new(),
+            tolerance: Tolerance(DEFAULT_TOLERANCE),
+            method: ComparisonMethod::Welch,
+            floor: None,
+            look: None,
+        }
+    }
+
     /// Compares. An error names the figure that a run lacks.
     pub fn compare(&self, runs: &Runs<'_>) -> Result<Comparison, String> {
         let values = |runs: &[Observation]| values(runs, &self.metric);
@@ -93,10 +112,19 @@ impl Comparer {
         }
         let direction = self.metric.direction();
         let control = control(runs, self.tolerance);
+        let over_days = !runs.interleaved && on_other_days(runs);
         let verdict = match control {
             Some(control) if control.moved => ComparisonVerdict::Invalid,
+            _ if over_days => match self.floor {
+                Some(floor) => classify(direction.goodness(floor.widen(ratio)), self.tolerance),
+                None => ComparisonVerdict::Unclear,
+            },
             _ => classify(direction.goodness(ratio), self.tolerance),
         };
+        if over_days && self.floor.is_none() {
+            let days = "the sides are of different days, and the noise floor of this workload and place is not known";
+            notes.push(format!("{days}; `wmlrun floor` measures it"));
+        }
         let power = self.power(runs.interleaved, by_blocks.as_ref(), blocks.len(), &side_a.sample, &side_b.sample);
         let study = (self.method == ComparisonMethod::Study).then(|| analysis::study(&a, &b, STUDY_LEVEL)).flatten();
         let shapes = (self.method == ComparisonMethod::Study).then(|| Shapes {
@@ -121,6 +149,7 @@ impl Comparer {
             could_have_seen: power.and_then(|(power, _)| power.could_have_seen(self.tolerance)),
             runs_needed: power.and_then(|(_, needed)| needed),
             control,
+            floor: self.floor,
             look: self.look.map(|look| EndingLook { blocks: look.blocks as u64, one_sided: look.one_sided }),
             differs: differences(runs.a, runs.b),
             causes: causes(runs),
@@ -193,6 +222,13 @@ fn values(runs: &[Observation], metric: &Metric) -> Result<Vec<f64>, String> {
         })
     };
     runs.iter().map(value).collect()
+}
+
+/// Whether no day has runs of both sides, as far as their days are known.
+fn on_other_days(runs: &Runs<'_>) -> bool {
+    let days = |runs: &[Observation]| runs.iter().filter_map(|run| run.day.clone()).collect::<BTreeSet<String>>();
+    let (a, b) = (days(runs.a), days(runs.b));
+    !a.is_empty() && !b.is_empty() && a.is_disjoint(&b)
 }
 
 /// Whole blocks of two runs of each side.

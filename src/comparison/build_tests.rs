@@ -5,15 +5,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 pub(in crate::comparison) fn comparer(metric: &str) -> Comparer {
-    Comparer {
-        name: "varmail".to_owned(),
-        sides: ["A".to_owned(), "B".to_owned()],
-        metric: metric.parse().unwrap(),
-        others: Vec::new(),
-        tolerance: Tolerance(0.03),
-        method: ComparisonMethod::Welch,
-        look: None,
-    }
+    Comparer::of("varmail", ["A", "B"], &metric.parse().unwrap())
 }
 
 /// Runs around `mean`, each with its own deviation of up to `spread`.
@@ -82,4 +74,26 @@ fn separate_samples_are_tested_by_welch_and_say_so() {
     let mut failed = a.clone();
     failed[3].failure = Some("failed: ENOSPC".to_owned());
     assert!(comparer("ops").compare(&Runs { a: &failed, ..separate }).unwrap_err().contains("ENOSPC"));
+}
+
+/// Of different days, a difference counts only beyond what such results differ by anyway.
+#[test]
+fn results_of_different_days_need_a_noise_floor() {
+    let on = |day: &str, mean: f64| -> Vec<Observation> {
+        let day = Some(day.to_owned());
+        runs("ops", 9, mean, 0.002).into_iter().map(|run| Observation { day: day.clone(), ..run }).collect()
+    };
+    let (a, b) = (on("2026-11-16", 100.0), on("2026-11-23", 92.0));
+    let verdict = |floor: Option<f64>, b: &[Observation]| {
+        let floor = floor.map(|share| NoiseFloor { share, sessions: 3 });
+        let runs = Runs { a: &a, b, interleaved: false, control_a: &[], control_b: &[] };
+        let found = Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap();
+        let unknown = found.notes.iter().any(|note| note.contains("noise floor"));
+        assert_eq!(unknown, floor.is_none() && b[0].day != a[0].day, "{:?}", found.notes);
+        found.verdict
+    };
+    assert_eq!(verdict(None, &b), ComparisonVerdict::Unclear);
+    assert_eq!(verdict(Some(0.02), &b), ComparisonVerdict::Worse);
+    assert_eq!(verdict(Some(0.10), &b), ComparisonVerdict::Unclear);
+    assert_eq!(verdict(None, &on("2026-11-16", 92.0)), ComparisonVerdict::Worse, "the same day");
 }

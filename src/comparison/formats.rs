@@ -3,7 +3,7 @@
 use super::{Comparison, DifferenceKind, RepeatedMetric, Repeats};
 use crate::analysis::{ComparisonVerdict, Estimate, SampleSummary};
 use crate::import::Metric;
-use crate::util::count::measured;
+use crate::util::count::{count, measured};
 use crate::util::duration::latency;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
@@ -161,6 +161,10 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     line("could have seen", seen.unwrap_or_else(|| "no loss".to_owned()));
     if let Some(needed) = comparison.runs_needed {
         line("runs needed", format!("{needed} in all, to call equal sides not worse in four of five cases"));
+    }
+    if let Some(floor) = comparison.floor {
+        let sessions = count(floor.sessions, "session");
+        line("noise floor", format!("± {} in {sessions} without a change", percent(floor.share)));
     }
     if let Some(control) = comparison.control {
         let moved = if control.moved { "moved" } else { "did not move" };

@@ -8,12 +8,12 @@ mod differences;
 mod formats;
 mod repeats;
 
-pub use build::{Comparer, ComparisonMethod, Runs};
+pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, Runs};
 pub use differences::{Difference, DifferenceKind, differences};
 pub use formats::{ComparisonFormat, FORMATS, find_format, repeats_text};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 
-use crate::analysis::{Change, ComparisonVerdict, Estimate, Point, SampleSummary, StudyTest};
+use crate::analysis::{Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest};
 use serde::{Deserialize, Serialize};
 
 /// The name and version of the form.
@@ -54,6 +54,8 @@ pub struct Comparison {
     pub runs_needed: Option<u64>,
     /// The negative control; null without one.
     pub control: Option<ControlResult>,
+    /// How far results of this workload in this place differ although nothing was changed; null if that is not known.
+    pub floor: Option<NoiseFloor>,
     /// Of a sequential comparison: after how many blocks it ended, and with which probability of error on each side.
     pub look: Option<EndingLook>,
     /// What differs between A and B besides the metric.

@@ -5,6 +5,7 @@
 
 mod control;
 mod design;
+mod floor;
 mod folder;
 mod hooks;
 mod identity;
@@ -13,6 +14,7 @@ mod runner;
 mod wanted;
 
 pub use design::{Design, Next, Prediction};
+pub use floor::{FloorSession, Floors, place};
 pub use folder::{Folder, FolderError, prune};
 pub use hooks::{HOOKS, Hook, Hooks};
 pub use identity::Identity;

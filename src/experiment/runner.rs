@@ -87,6 +87,10 @@ fn go_on(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished,
         finish(folder, &under_way, host)?;
     }
     loop {
+        // It may have come between two runs.
+        if let Some(signal) = host.interrupted() {
+            return Err(ExperimentError::Interrupted(signal));
+        }
         let experiment = folder.experiment.clone();
         let design = Design::new(&experiment);
         let values = values(folder)?;
@@ -270,7 +274,6 @@ fn measure(
         help: "look at `--launch`".to_owned(),
         status: 3,
     })?;
-    let began_with = host.interrupted();
     loop {
         match group.wait(Duration::from_millis(100)).map_err(io)? {
             Some(status) if status.success() => return Ok(()),
@@ -283,9 +286,9 @@ fn measure(
             }
             None => {}
         }
-        if host.interrupted() != began_with {
+        if let Some(signal) = host.interrupted() {
             group.end(PATIENCE);
-            return Err(ExperimentError::Interrupted(host.interrupted().unwrap_or(2)));
+            return Err(ExperimentError::Interrupted(signal));
         }
     }
 }

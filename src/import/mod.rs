@@ -30,6 +30,8 @@ pub struct Observation {
     pub causes: BTreeMap<&'static str, f64>,
     /// What the run was made of: kernel, mounts, script, variables, cache state.
     pub conditions: BTreeMap<String, String>,
+    /// The day on which it was made, if that is known: `2026-11-20`.
+    pub day: Option<String>,
     /// What went wrong in it.
     pub failure: Option<String>,
 }

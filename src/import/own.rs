@@ -41,6 +41,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         figures,
         causes: causes(run),
         conditions: conditions(document, run),
+        day: run.started_at.split_once('T').map(|(day, _)| day.to_owned()),
         failure: (run.state != RunState::Complete).then(|| format!("{}: {}", run.state.name(), run.ended_by)),
     }
 }

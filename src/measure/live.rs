@@ -157,7 +157,10 @@ impl Runner {
         run.started_at.clone_from(&live.started_at);
         let measured = live.running.ns(live.running.from(), waited.tick) as f64 / 1e9;
         let cpu = live.cpu.since(measured);
-        run.intervals = live.timeline.clone().concluded(&live.running, waited.tick, &sample);
+        run.intervals = {
+            let elapsed_ns = live.running.ns(live.running.from(), waited.tick);
+            live.timeline.clone().concluded(elapsed_ns, &sample)
+        };
         let status = self.fill(&mut run, &live.ready, &live.running, &waited, &sample, cpu);
         // Threads of live processes are in the middle of their calls, not late with them.
         if !is_stuck {

@@ -4,17 +4,17 @@ use super::cpu::CpuReading;
 use super::ready::{FlowopPlace, Ready};
 use super::record;
 use super::results::ended_otherwise;
-use super::series::{Periodic, RunTimeline, io_bytes, io_ops};
+use super::series::{Periodic, RunTimeline};
 use super::ticker::Ticker;
 use super::watch::Stage;
-use super::{Front, Runner, Status, direct, machine};
+use super::{Front, Runner, Status, WarmupLength, direct, machine};
 use crate::disk::quiesce;
 use crate::engine::Asynchronous;
 use crate::exec::messages::{self, Heard};
 use crate::fileset::FilesetSpec;
 use crate::plan::Plan;
+use crate::result::Run;
 use crate::result::build::CpuTime;
-use crate::result::{CacheState, Note, Run, Warmup};
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::SourceMap;
 use crossbeam::channel::RecvTimeoutError;
@@ -77,7 +77,7 @@ pub struct Measurement<'a> {
     /// For how long.
     pub length: Length,
     /// For how long before that it runs without being measured.
-    pub warmup: Duration,
+    pub warmup: WarmupLength,
     /// It goes on from the files that are there.
     pub as_is: bool,
     /// Reports on the way.
@@ -232,35 +232,18 @@ impl Runner {
         };
         let mut run = self.new_run(ready, &running, length, &about);
         ready.cache.start_counting();
-        let opened = running.open(length.map(|l| l + warmup));
+        let opened = running.open(length.map(|l| l + warmup.longest(length)));
         run.started_at = record::now();
         if let Err(ended) = opened {
             let end = self.unmeasured(&running, Waited { ended, tick: running.from() });
             return self.conclude(ready, running, run, end, &about.secrets, front);
         }
         front.run_started(&self.document, &run, length);
-        if !warmup.is_zero() {
-            let waited = running.wait(Some(warmup), self.settings.interval, &mut |_| true);
-            if waited.ended != Ended::Time {
-                run.warnings.push(Note {
-                    code: "ended_in_warmup".to_owned(),
-                    message: "the run ended while it was warmed up: the figures are of the warm-up".to_owned(),
-                });
+        if warmup != WarmupLength::NONE {
+            if let Err(waited) = self.warm_up(warmup, length, &mut running, &mut run, &ready.plan) {
                 let end = self.unmeasured(&running, waited);
                 return self.conclude(ready, running, run, end, &about.secrets, front);
             }
-            if run.cache_state == CacheState::Cold {
-                run.warnings.push(Note {
-                    code: "warmed_up".to_owned(),
-                    message: "the caches were cold before the warm-up, not when the measurement began".to_owned(),
-                });
-            }
-            let before = running.clear();
-            run.warmup = Some(Warmup {
-                seconds: warmup.as_secs_f64(),
-                ops: io_ops(&ready.plan, &before),
-                bytes: io_bytes(&ready.plan, &before),
-            });
             ready.cache.start_counting();
             if let Some(length) = length {
                 running.end_after(length);
@@ -318,7 +301,7 @@ impl Runner {
         if let Some(fault) = running.closing_fault().filter(|_| waited.ended.is_good()) {
             waited.ended = Ended::Fault(fault);
         }
-        run.intervals = timeline.concluded(&running, waited.tick, &sample);
+        run.intervals = timeline.concluded(running.ns(running.from(), waited.tick), &sample);
         let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
         let streams = self.take_streams(&running, front);
         run.digest = self.digest(&streams, &running, front);

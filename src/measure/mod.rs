@@ -33,6 +33,7 @@ mod status;
 mod streams;
 mod ticker;
 mod trees;
+mod warmup;
 mod watch;
 mod writing;
 
@@ -45,7 +46,7 @@ pub use record::{FIGURES, day_and_time, now};
 pub use redaction::{ENVIRONMENT, redact_script, secrets, sha256};
 pub use runner::Runner;
 pub use series::Periodic;
-pub use settings::Settings;
+pub use settings::{Settings, WarmupLength};
 pub use status::Status;
 pub use trees::trees;
 pub use watch::{Stage, Waiting, Watch};

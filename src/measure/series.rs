@@ -48,9 +48,9 @@ impl RunTimeline {
         true
     }
 
-    /// All intervals of a measurement that ended at a tick with these counters.
-    pub(crate) fn concluded(mut self, running: &Running, end: u64, sample: &Sample) -> Vec<Interval> {
-        self.series.conclude(running.ns(running.from(), end), sample.flowops.clone());
+    /// All intervals of a measurement that ended after `elapsed_ns` with these counters.
+    pub(crate) fn concluded(mut self, elapsed_ns: u64, sample: &Sample) -> Vec<Interval> {
+        self.series.conclude(elapsed_ns, sample.flowops.clone());
         self.series.intervals()
     }
 

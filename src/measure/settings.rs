@@ -8,6 +8,32 @@ use std::time::Duration;
 /// For how long preparation may stand still by default: a server that is started again is waited for, a dead one is not for ever.
 const PREPARE_TIMEOUT: Duration = Duration::from_mins(10);
 
+/// How long a run is warmed up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WarmupLength {
+    /// For so long; not at all if it is zero.
+    Fixed(Duration),
+    /// Until the steady part is at least as long as what went before it, and ten intervals. At most as long as the measurement, or
+    /// ten minutes if that has no end.
+    UntilSteady,
+}
+
+/// A warm-up that does not become steady ends after this, if the measurement has no time of its own.
+const LONGEST: Duration = Duration::from_mins(10);
+
+impl WarmupLength {
+    /// No warm-up.
+    pub const NONE: Self = Self::Fixed(Duration::ZERO);
+
+    /// The longest time that it takes before a measurement of `length`.
+    pub(crate) fn longest(self, length: Option<Duration>) -> Duration {
+        match self {
+            Self::Fixed(time) => time,
+            Self::UntilSteady => length.unwrap_or(LONGEST),
+        }
+    }
+}
+
 /// Options of a run, resolved.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -20,7 +46,7 @@ pub struct Settings {
     /// The seed of trees and sizes.
     pub layout_seed: u64,
     /// Each run is warmed up for so long.
-    pub warmup: Duration,
+    pub warmup: WarmupLength,
     /// The timeline's step.
     pub interval: Duration,
     /// Overrides what the scripts say.
@@ -80,7 +106,7 @@ impl Default for Settings {
             sets: Vec::new(),
             seed: 0,
             layout_seed: 1,
-            warmup: Duration::ZERO,
+            warmup: WarmupLength::NONE,
             interval: Duration::from_secs(1),
             dialect: None,
             engine: crate::engine::DEFAULT,

@@ -78,7 +78,12 @@ pub(crate) fn run() -> Run {
         threads: 210,
         pinned_processors: Some(vec![0, 2]),
         descriptor_tables: "close_range".into(),
-        warmup: Some(Warmup { seconds: 5.0, ops: 69_000, bytes: 144_000_000 }),
+        warmup: Some(Warmup {
+            seconds: 5.0,
+            ops: 69_000,
+            bytes: 144_000_000,
+            intervals: intervals(&snapshots)[..1].to_vec(),
+        }),
         overhead_ns_per_op: Some(38.0),
         peak_memory: 21 << 20,
         late_ops: 1,

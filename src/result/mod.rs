@@ -246,7 +246,8 @@ impl Run {
     pub fn name_intervals(&mut self) {
         let names: Vec<String> =
             self.flowops.iter().map(|flowop| format!("{}/{}/{}", flowop.process, flowop.thread, flowop.name)).collect();
-        for interval in &mut self.intervals {
+        let warmup = self.warmup.iter_mut().flat_map(|warmup| &mut warmup.intervals);
+        for interval in self.intervals.iter_mut().chain(warmup) {
             for (flowop, name) in interval.flowops.iter_mut().zip(&names) {
                 flowop.name.clone_from(name);
             }
@@ -298,6 +299,8 @@ pub struct Warmup {
     pub ops: u64,
     /// Bytes that they moved.
     pub bytes: u64,
+    /// Its time series, in seconds since its start.
+    pub intervals: Vec<Interval>,
 }
 
 /// Dirty pages of the machine, from `/proc/meminfo`.

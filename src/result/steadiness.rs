@@ -24,9 +24,7 @@ impl Run {
     /// Judges the intervals; `None` of fewer than twenty.
     pub fn steadiness(&self) -> Option<Steadiness> {
         let intervals = self.whole_intervals();
-        let rates: Vec<f64> =
-            intervals.iter().map(|interval| self.io_ops(interval) as f64 / interval.seconds).collect();
-        let found = SteadyState::of(&rates)?;
+        let found = self.steady_state(intervals)?;
         let start = |from: usize| intervals[from].t - intervals[from].seconds;
         let rest = found.agreed().map(|from| &intervals[from..]);
         Some(Steadiness {
@@ -40,6 +38,12 @@ impl Run {
                 ops as f64 / rest.iter().map(|interval| interval.seconds).sum::<f64>()
             }),
         })
+    }
+
+    /// Judges intervals of this run; `None` of fewer than twenty.
+    pub fn steady_state(&self, intervals: &[Interval]) -> Option<SteadyState> {
+        let rate = |interval: &Interval| self.io_ops(interval) as f64 / interval.seconds;
+        SteadyState::of(&intervals.iter().map(rate).collect::<Vec<f64>>())
     }
 
     /// Operations of an interval that the summary counts.

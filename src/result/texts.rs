@@ -94,7 +94,8 @@ macro_rules! walks {
                     }
                 }
             }
-            for interval in run.intervals.$iter() {
+            let warmup = run.warmup.$iter().flat_map(|warmup| warmup.intervals.$iter());
+            for interval in run.intervals.$iter().chain(warmup) {
                 for flowop in interval.flowops.$iter() {
                     each(TextField::Name, &$($change)? flowop.name);
                 }

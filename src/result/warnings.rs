@@ -19,7 +19,7 @@ const OTHERS: f64 = 0.20;
 /// Difference between the first and the last third of a run.
 const DRIFT: f64 = 0.20;
 /// A first part that changes the rate by less than this is not worth a word.
-const SETTLED: f64 = 0.01;
+const SMALL_CHANGE: f64 = 0.01;
 /// Fewer intervals do not make thirds.
 const THIRDS: usize = 6;
 /// Share of the time that threads waited for a file.
@@ -279,7 +279,7 @@ impl Warning {
                 measured(*rest_per_s),
                 measured(*all_per_s)
             ),
-            Self::NotSteady { first_seconds: None, .. } => "not steady: the rate did not settle".to_owned(),
+            Self::NotSteady { first_seconds: None, .. } => "not steady: the rate kept changing".to_owned(),
             Self::Starved { flowop, share } => {
                 format!("`{flowop}` waited {:.1} % of its time for a file that it could use", share * 100.0)
             }
@@ -502,7 +502,8 @@ fn not_steady(run: &Run) -> Option<Warning> {
     let steady = run.steady.as_ref()?;
     let all_per_s = run.summary.ops_per_s;
     let rest_per_s = steady.ops_per_s.unwrap_or(all_per_s);
-    let matters = steady.from_seconds.is_none_or(|from| from > 0.0 && (rest_per_s / all_per_s - 1.0).abs() > SETTLED);
+    let matters =
+        steady.from_seconds.is_none_or(|from| from > 0.0 && (rest_per_s / all_per_s - 1.0).abs() > SMALL_CHANGE);
     matters.then_some(Warning::NotSteady { first_seconds: steady.from_seconds, all_per_s, rest_per_s })
 }
 

@@ -80,8 +80,8 @@ fn each_cause_has_its_warning() {
             }),
         ),
         ("unsteady", after(|d| d.runs[0].intervals[7..].iter_mut().for_each(|i| i.flowops[0].ops /= 2))),
-        ("not_steady", after(|d| settled(d, Some(14.0), Some(30_000.0)))),
-        ("not_steady", after(|d| settled(d, None, None))),
+        ("not_steady", after(|d| steady_from(d, Some(14.0), Some(30_000.0)))),
+        ("not_steady", after(|d| steady_from(d, None, None))),
         ("starved", after(|d| d.runs[0].flowops[1].starved_seconds = 12.0)),
         (
             "unstable",
@@ -150,10 +150,10 @@ fn what_rules_out_a_warning_keeps_it_away() {
     });
     silent(|d| d.runs[0].quiesced = Some(false));
     // A first part that makes no difference is no news.
-    silent(|d| settled(d, Some(0.0), Some(30_000.0)));
+    silent(|d| steady_from(d, Some(0.0), Some(30_000.0)));
     silent(|d| {
         let all_per_s = d.runs[0].summary.ops_per_s;
-        settled(d, Some(14.0), Some(all_per_s * 1.005));
+        steady_from(d, Some(14.0), Some(all_per_s * 1.005));
     });
     silent(|d| wakeup_latency(d, 0.09));
     silent(|d| {
@@ -183,7 +183,7 @@ fn notes_of_others_stay_and_ours_are_not_doubled() {
 }
 
 /// Steady from then on, with so many operations a second.
-fn settled(document: &mut Document, from_seconds: Option<f64>, ops_per_s: Option<f64>) {
+fn steady_from(document: &mut Document, from_seconds: Option<f64>, ops_per_s: Option<f64>) {
     document.runs[0].steady = Some(Steadiness { from_seconds, ops_per_s, ..Steadiness::default() });
 }
 

@@ -4,7 +4,7 @@
 
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
-use crate::measure::{Description, ENVIRONMENT, Length, Measurement, Periodic, Record, secrets};
+use crate::measure::{Description, ENVIRONMENT, Length, Measurement, Periodic, Record, WarmupLength, secrets};
 use crate::model::{Expr, ModelValue, QuitMode, SetBy};
 use crate::plan::{self, Plan};
 use crate::source::{Span, Spanned};
@@ -81,7 +81,7 @@ impl Session {
             plan,
             map: &self.map,
             length: self.limit(time.length),
-            warmup: self.options.warm_next.unwrap_or(self.runner.settings.warmup),
+            warmup: self.options.warm_next.map_or(self.runner.settings.warmup, WarmupLength::Fixed),
             as_is: time.as_is,
             periodic,
             about: self.description(),
@@ -154,7 +154,7 @@ impl Session {
             plan,
             map: &self.map,
             length: Length::Unlimited,
-            warmup: Duration::ZERO,
+            warmup: WarmupLength::NONE,
             as_is: false,
             periodic: None,
             about: self.description(),

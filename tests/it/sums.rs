@@ -45,6 +45,9 @@ fn runs(script: &str, args: &[&str], code: i32) -> Vec<Value> {
 const READERS: &str =
     "define process name=p { thread name=t,instances=40 { flowop statfile name=s,filesetname=data } }\n";
 
+/// A rate that hardly varies.
+const PACED: &str = "define process name=p { thread name=t { flowop statfile name=s,filesetname=data flowop delay name=d,value=0.001 } }\n";
+
 /// More threads than processors: when the gate opens the controller is the last to get one.
 #[test]
 fn nothing_is_lost_between_the_gate_and_the_first_look() {
@@ -66,6 +69,23 @@ fn every_length_of_run_and_interval_adds_up() {
 fn a_warm_up_is_in_no_interval() {
     let run = runs(READERS, &["--runtime", "0.5", "--warmup", "0.3", "--interval", "0.2"], 0).remove(0);
     assert!(count(&run["warmup"], "ops") > 0);
+    let left_out: u64 = run["warmup"]["intervals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|interval| interval["flowops"].as_array().unwrap())
+        .map(|flowop| count(flowop, "ops"))
+        .sum();
+    assert_eq!(left_out, count(&run["warmup"], "ops"), "what was left out is in its intervals");
+    let name = run["intervals"][0]["flowops"][0]["name"].as_str().unwrap();
+    assert_eq!(name.split('/').count(), 3, "{name}");
+    // A rate that is held is steady from the start; noise of a busy machine only makes the warm-up longer.
+    let words = ["--runtime", "3", "--warmup", "auto", "--interval", "0.11"];
+    let run = runs(PACED, &words, 0).remove(0);
+    let warmed = run["warmup"]["seconds"].as_f64().unwrap();
+    assert!((2.1..=3.5).contains(&warmed), "twenty intervals at least, and at most as long as the run: {warmed}");
+    assert!(run["warmup"]["intervals"].as_array().unwrap().len() >= 19, "{}", run["warmup"]);
+    assert!((run["measured_seconds"].as_f64().unwrap() - 3.0).abs() < 0.2, "the warm-up is no part of the run");
     // The run ends in its warm-up: the figures are the warm-up's.
     let script = READERS.replace(",instances=40", "") + "set mode quit firstdone\n";
     let script = script.replace("filesetname=data }", "filesetname=data flowop finishoncount name=f,value=500 }");

@@ -1,0 +1,50 @@
+//! The noise floor: how much results differ although nothing was changed.
+
+use super::sample::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// What sessions of two equal arms come to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoiseFloor {
+    /// How far results may differ, as a share: the farthest end of the sessions' intervals, or the distance between their means if
+    /// that is greater.
+    pub share: f64,
+    /// Sessions.
+    pub sessions: u64,
+}
+
+impl NoiseFloor {
+    /// Of sessions, each with the ratio of its arms and the mean of its runs; `None` of no session.
+    pub fn of(sessions: &[(Estimate, f64)]) -> Option<Self> {
+        let within = sessions.iter().flat_map(|(ratio, _)| [ratio.low, ratio.high]).map(|end| end.ln().abs());
+        let within = within.reduce(f64::max)?;
+        let means = || sessions.iter().map(|(_, mean)| mean.ln());
+        let between = means().fold(f64::MIN, f64::max) - means().fold(f64::MAX, f64::min);
+        let share = within.max(between).exp_m1();
+        share.is_finite().then_some(Self { share, sessions: sessions.len() as u64 })
+    }
+
+    /// An interval of a ratio that was measured over days: the floor on either side of it.
+    pub fn widen(self, ratio: Estimate) -> Estimate {
+        Estimate { value: ratio.value, low: ratio.low / (1.0 + self.share), high: ratio.high * (1.0 + self.share) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn it_is_the_widest_of_what_was_seen() {
+        let ratio = |low, high| Estimate { value: 1.0, low, high };
+        assert_eq!(NoiseFloor::of(&[]), None);
+        let one = NoiseFloor::of(&[(ratio(0.98, 1.01), 1000.0)]).unwrap();
+        assert!((one.share - (1.0 / 0.98 - 1.0)).abs() < 1e-12 && one.sessions == 1);
+        let two = NoiseFloor::of(&[(ratio(0.98, 1.01), 1000.0), (ratio(0.99, 1.01), 1080.0)]).unwrap();
+        assert!((two.share - 0.08).abs() < 1e-12 && two.sessions == 2);
+        let wide = two.widen(ratio(1.05, 1.10));
+        assert!(wide.low < 1.0 && wide.high > 1.18);
+        assert_eq!(NoiseFloor::of(&[(ratio(0.0, 1.01), 1000.0)]), None, "an interval that says nothing is no floor");
+    }
+}

@@ -1,0 +1,75 @@
+//! The part of a run before it is measured: for a fixed time, or until the rate is steady.
+//!
+//! What happens in it is counted apart, and kept as a time series of its own.
+
+use super::series::{RunTimeline, io_bytes, io_ops};
+use super::ticker::Ticker;
+use super::{Runner, WarmupLength};
+use crate::plan::Plan;
+use crate::result::{CacheState, Note, Run, Warmup};
+use crate::runtime::{Ended, Running, Waited};
+use std::time::Duration;
+
+/// Intervals of the steady part at least.
+const STEADY: usize = 10;
+
+impl Runner {
+    /// Runs without measuring, then sets the counters to zero. An error is an end that came before the measurement.
+    pub(crate) fn warm_up(
+        &self,
+        wanted: WarmupLength,
+        length: Option<Duration>,
+        running: &mut Running,
+        run: &mut Run,
+        plan: &Plan,
+    ) -> Result<(), Waited> {
+        let interval = self.settings.interval;
+        let (mut timeline, mut ticker) = (RunTimeline::new(running, interval), Ticker::new(interval, None));
+        let mut recent = Vec::new();
+        let mut steady = wanted != WarmupLength::UntilSteady;
+        let waited = running.wait(Some(wanted.longest(length)), ticker.look(), &mut |tick| {
+            if ticker.ends_interval(tick.elapsed_ns) && timeline.look(tick.running, &mut recent) {
+                steady |= wanted == WarmupLength::UntilSteady && is_steady(run, &timeline);
+                return wanted != WarmupLength::UntilSteady || !steady;
+            }
+            true
+        });
+        if !matches!(waited.ended, Ended::Time | Ended::Asked) {
+            run.warnings.push(Note {
+                code: "ended_in_warmup".to_owned(),
+                message: "the run ended while it was warmed up: the figures are of the warm-up".to_owned(),
+            });
+            return Err(waited);
+        }
+        if !steady {
+            run.warnings.push(Note {
+                code: "warmup_not_steady".to_owned(),
+                message: "the rate was not steady when the warm-up had taken its longest time; give it a fixed time"
+                    .to_owned(),
+            });
+        }
+        if run.cache_state == CacheState::Cold {
+            run.warnings.push(Note {
+                code: "warmed_up".to_owned(),
+                message: "the caches were cold before the warm-up, not when the measurement began".to_owned(),
+            });
+        }
+        let began = running.from();
+        let before = running.clear();
+        let elapsed_ns = running.ns(began, before.tick);
+        run.warmup = Some(Warmup {
+            seconds: elapsed_ns as f64 / 1e9,
+            ops: io_ops(plan, &before),
+            bytes: io_bytes(plan, &before),
+            intervals: timeline.concluded(elapsed_ns, &before),
+        });
+        Ok(())
+    }
+}
+
+/// Whether the steady part is long enough.
+fn is_steady(run: &Run, timeline: &RunTimeline) -> bool {
+    let intervals = timeline.intervals();
+    let from = run.steady_state(&intervals).and_then(|found| found.agreed());
+    from.is_some_and(|from| intervals.len() - from >= from.max(STEADY))
+}
