@@ -114,13 +114,13 @@ fn level_change(values: &[f64], sigma: f64, whole: f64) -> Option<usize> {
     let total: f64 = values.iter().sum();
     let mut before: f64 = values[..SEGMENT].iter().sum();
     let mut best = (0.0, 0, 0.0);
-    for at in SEGMENT..=n - SEGMENT {
+    for (at, value) in values.iter().enumerate().take(n - SEGMENT + 1).skip(SEGMENT) {
         let (left, right) = (before / at as f64, (total - before) / (n - at) as f64);
         let gain = (at * (n - at)) as f64 / n as f64 * (left - right).powi(2);
         if gain > best.0 {
             best = (gain, at, (left - right).abs());
         }
-        before += values[at];
+        before += value;
     }
     let (gain, at, change) = best;
     let noise = 3.0 * sigma * sigma * (n as f64).log2();

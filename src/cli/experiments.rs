@@ -88,7 +88,7 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
         return Err(refuse("the experiment is no comparison", "`wmlrun repeat --resume` goes on with repeats", 2));
     };
     let floor = known_floor(finished.observations.iter().flatten(), metric);
-    let comparer = Comparer { tolerance, look, floor, ..Comparer::of(&experiment.name, arm_names(experiment), metric) };
+    let comparer = Comparer { tolerance, floor, look, ..Comparer::of(&experiment.name, arm_names(experiment), metric) };
     let comparison = compared(&comparer, &finished)?;
     Ok(conclude(&comparison, common.format, args.verdict.expect))
 }
