@@ -9,6 +9,7 @@ mod explain;
 mod floor;
 mod power;
 mod precision;
+mod response_time;
 mod sample;
 mod shape;
 #[cfg(test)]
@@ -22,7 +23,10 @@ pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, move
 pub use explain::{Change, ranked};
 pub use floor::NoiseFloor;
 pub use power::Power;
-pub use precision::{MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, mean_interval, trend};
+pub use precision::{
+    MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, independent_mean, mean_interval, trend,
+};
+pub use response_time::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
 pub use sample::{Estimate, SampleSummary, median};
 pub use shape::{Point, ecdf, quantile_pairs};
 pub use steady::SteadyState;

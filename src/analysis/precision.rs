@@ -2,7 +2,7 @@
 //! and whether the runs drift.
 
 use super::distributions::{t_two_sided, t_upper};
-use super::sample::SampleSummary;
+use super::sample::{Estimate, SampleSummary};
 use serde::{Deserialize, Serialize};
 
 /// The mean of runs that may depend on the one before.
@@ -43,6 +43,16 @@ pub fn mean_interval(values: &[f64], level: f64) -> Option<MeanEstimate> {
         t_upper((1.0 - level) / 2.0, effective_n - 1.0) * (sample.variance / effective_n).sqrt()
     };
     Some(MeanEstimate { n: sample.n, mean: sample.mean, half_width, lag1, effective_n })
+}
+
+/// The mean of runs that do not depend on one another, with its interval at confidence `level`; infinitely wide of fewer than two.
+pub fn independent_mean(values: &[f64], level: f64) -> Option<Estimate> {
+    let sample = SampleSummary::of(values)?;
+    let half = match sample.n {
+        0 | 1 => f64::INFINITY,
+        n => t_upper((1.0 - level) / 2.0, (n - 1) as f64) * sample.standard_error(),
+    };
+    Some(Estimate::around(sample.mean, half))
 }
 
 /// The autocorrelation at lag one, without its bias, 0 to 0.99.

@@ -1,8 +1,9 @@
 //! The command line's form. The only file that knows the argument parser.
 
-use super::experiment_args::{AbArgs, CompareArgs, FloorArgs, RepeatArgs};
+use super::experiment_args::{AbArgs, CompareArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser};
 use super::info;
 use super::stdout::Stdout;
+use crate::analysis::ResponseMethod;
 use crate::engine::{self, Engine};
 use crate::measure::WarmupLength;
 use crate::report::{self, Report};
@@ -213,11 +214,25 @@ pub(super) enum CliCommand {
     Compare(Box<CompareArgs>),
     /// Measure how much results differ although nothing is changed, for comparisons of results of different days
     Floor(Box<FloorArgs>),
+    /// Run a workload at several values of a variable: a load curve with its peak, its knee and its overall response time
+    Sweep(Box<SweepArgs>),
     /// Remove from results folders what their runs and commands printed; the results stay
     Prune {
         /// The folders
         #[arg(required = true)]
         dirs: Vec<PathBuf>,
+    },
+    /// The overall response time of a load curve: the area below response over rate up to the peak, divided by the peak
+    Ort {
+        /// A line for each load, in the order of the loads: the rate, and the mean response time, `-` where it is missing
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// How the curve goes on below its first point
+        #[arg(long, default_value = ResponseMethod::Sfs3.name(), value_name = "METHOD", value_parser = method_parser())]
+        method: ResponseMethod,
+        /// The form of the result
+        #[arg(long, value_enum, default_value_t = CurveFormat::Text, value_name = "FORMAT")]
+        format: CurveFormat,
     },
     /// List what there is of a kind
     List {
@@ -261,6 +276,15 @@ pub(super) enum OnError {
     Stop,
     /// It is counted, and the run goes on
     Count,
+}
+
+/// The form of a curve.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(super) enum CurveFormat {
+    /// For people
+    Text,
+    /// `method`, `peak`, `ort` and the points
+    Json,
 }
 
 /// A stage that can be printed.

@@ -1,6 +1,7 @@
 //! The command line's form of experiments and comparisons.
 
 use super::args::{WorkloadArgs, choice, time};
+use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
 use crate::experiment::{HOOKS, Hook, Hooks};
 use crate::import::{Metric, STUDY};
@@ -102,6 +103,9 @@ pub(super) struct ExperimentArgs {
     /// End the experiment when a command between runs takes longer
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     pub(super) command_timeout: Duration,
+    /// Begin no run that would end later than this; the result is of the runs until then
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) budget: Option<Duration>,
     /// The form of the result
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
     pub(super) format: ResultFormat,
@@ -209,6 +213,49 @@ pub(super) struct FloorArgs {
     /// The metric: `ops`, `mib`, `latency.mean`, `latency.p99`, or of a flowop, `NAME.latency.p99`
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
+}
+
+/// `wmlrun sweep`.
+#[derive(Args)]
+pub(super) struct SweepArgs {
+    /// The script, or the name of a personality
+    #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
+    pub(super) script: Option<String>,
+    /// The variable and its values: `nthreads=1,2,4,8`
+    #[arg(long, value_name = "NAME=VALUES", required_unless_present = "resume", value_parser = factor)]
+    pub(super) vary: Option<(String, Vec<String>)>,
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArgs,
+    #[command(flatten)]
+    pub(super) hooks: HookArgs<false>,
+    /// Runs of each value
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(super) repeats: u64,
+    /// Take the values in their order, as where the runs change the state of the file system; else each round has an order of its own
+    #[arg(long)]
+    pub(super) in_order: bool,
+    /// How the overall response time is worked out
+    #[arg(long, default_value = ResponseMethod::Sfs3.name(), value_name = "METHOD", value_parser = method_parser())]
+    pub(super) method: ResponseMethod,
+}
+
+/// A method of overall response times.
+pub(super) fn method_parser() -> impl TypedValueParser<Value = ResponseMethod> {
+    choice(ResponseMethod::ALL.map(|method| (method.name(), method.about())), ResponseMethod::find)
+}
+
+/// `NAME=V1,V2…`: at least one value, none twice.
+fn factor(text: &str) -> Result<(String, Vec<String>), String> {
+    let help = "write `NAME=VALUE,VALUE…`";
+    let (name, values) = text.split_once('=').ok_or(help)?;
+    let name = name.strip_prefix('$').unwrap_or(name).trim();
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    if name.is_empty() || values.iter().any(String::is_empty) {
+        return Err(help.to_owned());
+    }
+    let twice = values.iter().enumerate().find(|(n, value)| values[..*n].contains(value));
+    twice.map_or(Ok(()), |(_, value)| Err(format!("`{value}` is there twice")))?;
+    Ok((name.to_owned(), values))
 }
 
 /// Options of whatever has a verdict.

@@ -22,20 +22,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// An error that has been printed, as an exit status.
-struct Refused(u8);
+pub(super) struct Refused(u8);
 
-fn refuse(text: &str, help: &str, status: u8) -> Refused {
+pub(super) fn refuse(text: &str, help: &str, status: u8) -> Refused {
     console::error(text, Some(help));
     Refused(status)
 }
 
-fn status(result: Result<u8, Refused>) -> u8 {
+pub(super) fn status(result: Result<u8, Refused>) -> u8 {
     result.unwrap_or_else(|Refused(status)| status)
 }
 
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     // Whether it could be written is asked at the end.
     let _ = Stdout.write_all(text.as_bytes());
+}
+
+/// `--set ASSIGNMENT`, to be split as a shell would.
+pub(super) fn set_option(assignment: &str) -> String {
+    format!("--set {}", shell_words::quote(assignment))
 }
 
 /// `wmlrun repeat`.
@@ -50,7 +55,7 @@ fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
     let script = args.script.as_deref().unwrap_or_default();
     let wanted = || wanted(common, script, &[""], &args.metrics(), rule, args.hooks.0.clone());
     let (folder, finished) = perform(common, ExperimentKind::Repeat, wanted)?;
-    let (experiment, [runs, _]) = (&folder.experiment, &finished.observations);
+    let (experiment, runs) = (&folder.experiment, &finished.observations[0]);
     let (Next::Repeated(state), Some(rule)) = (finished.end, experiment.repeat_rule()) else {
         return Err(refuse(
             "the experiment is no series of repeats",
@@ -101,7 +106,9 @@ fn arm_names(experiment: &Experiment) -> [&str; 2] {
 
 /// Compares the arms of an experiment.
 fn compared(comparer: &Comparer, finished: &Finished) -> Result<Comparison, Refused> {
-    let ([a, b], [control_a, control_b]) = (&finished.observations, &finished.controls);
+    let ([a, b], [control_a, control_b]) = (&finished.observations[..], &finished.controls[..]) else {
+        return Err(refuse("the experiment has no two arms", "begin anew with another folder", 2));
+    };
     comparer
         .compare(&Runs { a, b, interleaved: true, control_a, control_b })
         .map_err(|e| refuse(&e, "name another metric", 2))
@@ -231,10 +238,10 @@ pub(super) fn prune(dir: &Path) -> u8 {
 }
 
 /// What was asked for; each arm by its options.
-fn wanted(
+pub(super) fn wanted(
     args: &ExperimentArgs,
     script: &str,
-    arms: &[&str],
+    arms: &[impl AsRef<str>],
     metrics: &[Metric],
     rule: RuleWanted,
     hooks: Hooks,
@@ -248,8 +255,8 @@ fn wanted(
     }
     let launch = shell_words::split(&args.launch)
         .map_err(|e| refuse(&format!("`--launch` can't be split: {e}"), "quote its words as for a shell", 2))?;
-    let arm = |(n, options): (usize, &&str)| -> Result<Arm, Refused> {
-        let option = ["--a", "--b"][n];
+    let arm = |(n, options): (usize, &str)| -> Result<Arm, Refused> {
+        let option = ["--a", "--b"].get(n).copied().unwrap_or("--vary");
         let own = shell_words::split(options)
             .map_err(|e| refuse(&format!("`{option}` can't be split: {e}"), "quote its words as for a shell", 2))?;
         let line = ArmLine::read(&own).map_err(|e| {
@@ -261,10 +268,10 @@ fn wanted(
         if line.script.is_none() {
             words.push(script.to_owned());
         }
-        let name = if arms.len() == 1 { script.to_owned() } else { (*options).to_owned() };
+        let name = if arms.len() == 1 { script.to_owned() } else { options.to_owned() };
         Ok(Arm { name, words })
     };
-    let arms: Vec<Arm> = arms.iter().enumerate().map(arm).collect::<Result<_, _>>()?;
+    let arms: Vec<Arm> = arms.iter().map(AsRef::as_ref).enumerate().map(arm).collect::<Result<_, _>>()?;
     let seed = arm_line(&arms[0]).and_then(|line| line.workload.seed).unwrap_or_else(super::fresh_seed);
     Ok(Experiment {
         schema: "wmlrun.experiment/1".to_owned(),
@@ -305,7 +312,7 @@ fn identity(arms: &[Arm]) -> Result<Identity, Refused> {
 }
 
 /// Begins an experiment, or goes on with one, and makes all its runs.
-fn perform(
+pub(super) fn perform(
     args: &ExperimentArgs,
     kind: ExperimentKind,
     wanted: impl FnOnce() -> Result<Experiment, Refused>,
@@ -317,7 +324,7 @@ fn perform(
             let now = |experiment: &Experiment| identity(&experiment.arms).unwrap_or_default();
             let folder = Folder::resume(path, &now, args.anyway).map_err(refuse_folder)?;
             if folder.experiment.kind() != kind {
-                let other = if kind == ExperimentKind::Ab { "repeat" } else { "ab" };
+                let other = folder.experiment.kind().command();
                 let text = format!("{} holds another kind of experiment", path.display());
                 return Err(refuse(&text, &format!("`wmlrun {other} --resume` goes on with it"), 2));
             }
@@ -343,7 +350,7 @@ fn perform(
         }
         Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "what was kept before stays", 3)),
         Err(ExperimentError::Interrupted(signal)) => {
-            let word = if kind == ExperimentKind::Ab { "ab" } else { "repeat" };
+            let word = kind.command();
             host.note(&format!("interrupted; `wmlrun {word} --resume {path}` goes on"));
             Err(Refused(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
         }
@@ -375,13 +382,14 @@ struct CliHost {
     quiet: bool,
     interrupt: Arc<AtomicUsize>,
     hook_limit: Duration,
+    budget: Option<Duration>,
     dirs: Vec<PathBuf>,
 }
 
 impl CliHost {
     fn of(args: &ExperimentArgs, arms: &[Arm]) -> Self {
-        let (quiet, hook_limit) = (args.quiet, args.command_timeout);
-        Self { quiet, interrupt: Arc::default(), hook_limit, dirs: dirs(arms) }
+        let (quiet, hook_limit, budget) = (args.quiet, args.command_timeout, args.budget);
+        Self { quiet, interrupt: Arc::default(), hook_limit, budget, dirs: dirs(arms) }
     }
 }
 
@@ -405,6 +413,10 @@ impl ExperimentHost for CliHost {
 
     fn hook_limit(&self) -> Duration {
         self.hook_limit
+    }
+
+    fn budget(&self) -> Option<Duration> {
+        self.budget
     }
 
     fn dirs(&self) -> Vec<PathBuf> {

@@ -6,6 +6,7 @@
 mod args;
 mod bars;
 mod console;
+mod curves;
 mod experiment_args;
 mod experiments;
 mod info;
@@ -60,6 +61,8 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Floor(args) => experiments::floor(&args),
             CliCommand::Compare(args) => experiments::compare(&args),
             CliCommand::Prune { dirs } => dirs.iter().map(|dir| experiments::prune(dir)).max().unwrap_or_default(),
+            CliCommand::Sweep(args) => curves::sweep(&args),
+            CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
             CliCommand::List { what } => info::list(&what),
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Explain { code } => info::explain(&code),

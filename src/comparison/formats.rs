@@ -1,6 +1,6 @@
 //! Comparisons and repeats as text for people, and in the forms that programs read.
 
-use super::{Comparison, DifferenceKind, RepeatedMetric, Repeats};
+use super::{Comparison, DifferenceKind, RepeatedMetric, Repeats, Sweep, sweep_formats};
 use crate::analysis::{ComparisonVerdict, Estimate, SampleSummary};
 use crate::import::Metric;
 use crate::util::count::{count, measured};
@@ -19,30 +19,53 @@ pub struct ComparisonFormat {
     pub comparison: fn(&Comparison) -> String,
     /// Repeats.
     pub repeats: fn(&Repeats) -> String,
+    /// A sweep.
+    pub sweep: fn(&Sweep) -> String,
 }
 
 /// Every format.
 pub static FORMATS: &[ComparisonFormat] = &[
-    ComparisonFormat { name: "text", about: "for people", comparison: text, repeats: repeats_text },
-    ComparisonFormat { name: "markdown", about: "for a pull request", comparison: markdown, repeats: repeats_markdown },
+    ComparisonFormat {
+        name: "text",
+        about: "for people",
+        comparison: text,
+        repeats: repeats_text,
+        sweep: sweep_formats::text,
+    },
+    ComparisonFormat {
+        name: "markdown",
+        about: "for a pull request",
+        comparison: markdown,
+        repeats: repeats_markdown,
+        sweep: sweep_formats::markdown,
+    },
     ComparisonFormat {
         name: "json",
         about: "the whole document",
         comparison: |comparison| whole(comparison),
         repeats: |repeats| whole(repeats),
+        sweep: |sweep| whole(sweep),
     },
-    ComparisonFormat { name: "csv", about: "one observation a line", comparison: csv, repeats: repeats_csv },
+    ComparisonFormat {
+        name: "csv",
+        about: "one observation a line; of a sweep one point",
+        comparison: csv,
+        repeats: repeats_csv,
+        sweep: sweep_formats::csv,
+    },
     ComparisonFormat {
         name: "benchstat",
         about: "Go's benchmark lines, for benchstat",
         comparison: benchstat,
         repeats: repeats_benchstat,
+        sweep: sweep_formats::benchstat,
     },
     ComparisonFormat {
         name: "bencher",
         about: "Bencher's metric format, JSON",
         comparison: bencher,
         repeats: repeats_bencher,
+        sweep: sweep_formats::bencher,
     },
 ];
 
@@ -51,13 +74,13 @@ pub fn find_format(name: &str) -> Option<&'static ComparisonFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-fn whole(document: &impl serde::Serialize) -> String {
+pub(super) fn whole(document: &impl serde::Serialize) -> String {
     // A float that is no number becomes null; names have no control characters beyond what JSON escapes.
     serde_json::to_string_pretty(document).map_or_else(|e| e.to_string(), |text| text + "\n")
 }
 
 /// A figure of a metric, with its unit.
-fn figure(metric: &str, value: f64) -> String {
+pub(super) fn figure(metric: &str, value: f64) -> String {
     let time = metric.parse::<Metric>().is_ok_and(|metric| metric.is_time());
     match value.is_finite() {
         false => "-".to_owned(),
@@ -90,6 +113,11 @@ fn probability(p: f64) -> String {
     }
 }
 
+/// Degrees of freedom: a whole number, or with three digits behind the point.
+fn degrees(df: f64) -> String {
+    if df.fract() == 0.0 { format!("{df:.0}") } else { format!("{df:.3}") }
+}
+
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
@@ -119,7 +147,7 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     }
     let test = &comparison.test;
     if test.t.is_finite() || test.p == 0.0 {
-        line("test", format!("{}: t {:.3} on {:.5} df, p {}", test.name, test.t, test.df, probability(test.p)));
+        line("test", format!("{}: t {:.3} on {} df, p {}", test.name, test.t, degrees(test.df), probability(test.p)));
     }
     if let Some(sign) = comparison.sign {
         line("by signs", ratio(sign));
@@ -148,9 +176,9 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         line(
             "t-test",
             format!(
-                "{kind}: t {:.4} on {:.5} df, p {}, {level} interval of A − B [{:.3}, {:.3}]",
+                "{kind}: t {:.4} on {} df, p {}, {level} interval of A − B [{:.3}, {:.3}]",
                 t.value,
-                t.df,
+                degrees(t.df),
                 probability(t.p),
                 t.low,
                 t.high
@@ -288,7 +316,7 @@ fn markdown(comparison: &Comparison) -> String {
 }
 
 /// A cell of CSV: what has a comma, a quote or a line end is quoted.
-fn csv_cell(text: &str) -> String {
+pub(super) fn csv_cell(text: &str) -> String {
     let text = printable::line(text);
     if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into_owned() }
 }
@@ -315,7 +343,7 @@ fn repeats_csv(repeats: &Repeats) -> String {
 }
 
 /// A name that benchstat takes: no blanks.
-fn go_name(name: &str) -> String {
+pub(super) fn go_name(name: &str) -> String {
     let mut text = String::from("Benchmark");
     let mut upper = true;
     for c in name.chars() {
@@ -331,7 +359,7 @@ fn go_name(name: &str) -> String {
 }
 
 /// A value with the unit that benchstat knows.
-fn go_value(metric: &str, value: f64) -> String {
+pub(super) fn go_value(metric: &str, value: f64) -> String {
     let unit = match metric.rsplit('.').next().unwrap_or_default() {
         "ops" => "ops/s",
         "mib" => "MiB/s",

@@ -7,11 +7,14 @@ mod build;
 mod differences;
 mod formats;
 mod repeats;
+mod sweep;
+mod sweep_formats;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, Runs};
 pub use differences::{Difference, DifferenceKind, differences};
 pub use formats::{ComparisonFormat, FORMATS, find_format, repeats_text};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
+pub use sweep::{Sweep, SweepPoint, sweep};
 
 use crate::analysis::{Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest};
 use serde::{Deserialize, Serialize};

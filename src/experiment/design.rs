@@ -1,10 +1,11 @@
 //! Which run is next: a pure function of what was asked for and what has been observed.
 
-use super::wanted::{Blocks, Experiment, ExperimentKind, RuleWanted};
+use super::wanted::{Blocks, Experiment, RuleWanted};
 use crate::analysis::{
     ComparisonVerdict, InterimLook, Power, RepeatState, RunBlock, SEQUENTIAL, Tolerance, analyse, classify,
 };
 use crate::import::Metric;
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -35,6 +36,8 @@ pub enum Next {
     Repeated(RepeatState),
     /// Nothing: the comparison is complete, a sequential one at this look.
     Compared(Option<InterimLook>),
+    /// Nothing: every level has its runs.
+    Swept,
 }
 
 /// What is known of the end.
@@ -54,15 +57,22 @@ impl<'a> Design<'a> {
         Self { experiment, metrics: experiment.metrics() }
     }
 
-    /// The arm of the run with this index, from 0. Each block of four is A B B A or B A A B, by the experiment's seed.
+    /// The arm of the run with this index, from 0, by the experiment's seed. Two arms: each block of four is A B B A or B A A B. The
+    /// levels of a factor: each block has every level once, in an order of its own, unless they are to be taken in order.
     pub fn arm(&self, run: usize) -> usize {
-        if self.experiment.kind() == ExperimentKind::Repeat {
-            return 0;
+        let rng = |block: usize| Xoshiro256PlusPlus::seed_from_u64(self.experiment.seed.wrapping_add(block as u64));
+        match &self.experiment.rule {
+            RuleWanted::Repeat { .. } => 0,
+            RuleWanted::Ab { .. } => usize::from(matches!(run % 4, 1 | 2) != rng(run / 4).random::<bool>()),
+            RuleWanted::Sweep { in_order, .. } => {
+                let n = self.experiment.arms.len();
+                let mut order: Vec<usize> = (0..n).collect();
+                if !in_order {
+                    order.shuffle(&mut rng(run / n));
+                }
+                order[run % n]
+            }
         }
-        let block = (run / 4) as u64;
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.experiment.seed.wrapping_add(block));
-        let inner = matches!(run % 4, 1 | 2);
-        usize::from(inner != rng.random::<bool>())
     }
 
     /// The seed of a run's random streams: the same for a run whenever it is made.
@@ -76,6 +86,25 @@ impl<'a> Design<'a> {
         match &self.experiment.rule {
             RuleWanted::Repeat { .. } => self.repeat(runs),
             RuleWanted::Ab { tolerance, blocks } => self.compare(runs, Tolerance(*tolerance), *blocks),
+            RuleWanted::Sweep { repeats, .. } => {
+                let predicted_runs = repeats * self.experiment.arms.len() as u64;
+                if runs.len() as u64 >= predicted_runs {
+                    return Next::Swept;
+                }
+                let progress = Prediction { predicted_runs, widest: None, at_most: false };
+                Next::Run { arm: self.arm(runs.len()), progress }
+            }
+        }
+    }
+
+    /// The end of an experiment that may make no more than these `runs`; `None` while they are too few for any result, or not balanced.
+    pub fn cut(&self, runs: usize) -> Option<Next> {
+        match &self.experiment.rule {
+            RuleWanted::Repeat { .. } => (runs >= 3).then_some(Next::Repeated(RepeatState::NotConverged)),
+            RuleWanted::Ab { .. } => (runs >= 8 && runs.is_multiple_of(4)).then_some(Next::Compared(None)),
+            RuleWanted::Sweep { .. } => {
+                (runs > 0 && runs.is_multiple_of(self.experiment.arms.len())).then_some(Next::Swept)
+            }
         }
     }
 
@@ -210,6 +239,26 @@ mod tests {
         assert_eq!((n, end), (24, Next::Compared(Some(SEQUENTIAL[0]))));
         let (n, end) = all(&clear, |n, _| 100.0 * (1.0 + 0.6 * noise(n)));
         assert_eq!((n, end), (96, Next::Compared(Some(SEQUENTIAL[2]))));
+    }
+
+    #[test]
+    fn each_block_of_a_sweep_has_every_level_once() {
+        let sweep = |in_order| {
+            let levels = ["1", "2", "4"].map(str::to_owned).to_vec();
+            let mut wanted = experiment(RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 8, in_order });
+            wanted.arms.push(wanted.arms[0].clone());
+            wanted
+        };
+        assert_eq!(all(&sweep(false), |_, _| 1.0), (24, Next::Swept));
+        let (shuffled, in_order) = (sweep(false), sweep(true));
+        let order: Vec<usize> = (0..24).map(|run| Design::new(&shuffled).arm(run)).collect();
+        for block in order.chunks(3) {
+            let mut block = block.to_vec();
+            block.sort_unstable();
+            assert_eq!(block, [0, 1, 2]);
+        }
+        assert_ne!(order[..3], order[3..6], "the order changes from block to block");
+        assert!((0..24).all(|run| Design::new(&in_order).arm(run) == run % 3));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const EXPERIMENT: &str = "experiment.toml";
 const JOURNAL: &str = "journal.jsonl";
@@ -37,6 +38,13 @@ pub(super) struct KeptRun {
     pub(super) control: Option<f64>,
     pub(super) seconds: Option<f64>,
     pub(super) observation: Observation,
+}
+
+impl KeptRun {
+    fn failed(run: u64, arm: usize, why: String) -> Self {
+        let observation = Observation { source: format!("run {run}"), failure: Some(why), ..Observation::default() };
+        Self { arm, control: None, seconds: None, observation }
+    }
 }
 
 /// A run that was started and did not finish.
@@ -189,6 +197,12 @@ impl Folder {
         self.path.join(HOOK_LOGS).join(format!("{run:04}-{hook}.log"))
     }
 
+    /// The longest time that a run has taken; zero if none is known.
+    pub(super) fn longest_run(&self) -> Duration {
+        let seconds = self.runs.iter().filter_map(|run| run.seconds).fold(0.0, f64::max);
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
     /// Writes an event to the journal.
     pub(super) fn write(&mut self, event: &Event) -> Result<(), FolderError> {
         self.journal.write(event).map_err(io_error(&self.path.join(JOURNAL)))
@@ -210,6 +224,15 @@ impl Folder {
         Ok(())
     }
 
+    /// Keeps that a run failed.
+    pub(super) fn keep_failed(&mut self, arm: usize, why: String) -> Result<(), FolderError> {
+        let run = self.runs.len() as u64 + 1;
+        self.write(&Event::Failed { run, why: why.clone() })?;
+        self.runs.push(KeptRun::failed(run, arm, why));
+        self.under_way = None;
+        Ok(())
+    }
+
     /// Takes over what the journal says.
     fn replay(&mut self, events: &[Event]) -> Result<(), FolderError> {
         for event in events {
@@ -222,6 +245,10 @@ impl Folder {
                     let arm = Design::new(&self.experiment).arm(self.runs.len());
                     let begun = UnderWay { arm, control: None, hooks: BTreeSet::new() };
                     self.under_way.get_or_insert(begun).hooks.insert(name.clone());
+                }
+                Event::Failed { run, why } => {
+                    let arm = self.under_way.take().map_or(0, |under_way| under_way.arm);
+                    self.runs.push(KeptRun::failed(*run, arm, why.clone()));
                 }
                 Event::Finished { run, seconds } => {
                     let Some(UnderWay { arm, control, .. }) = self.under_way.take() else {

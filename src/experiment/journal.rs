@@ -50,6 +50,13 @@ pub(super) enum Event {
         /// How long it took with all that belongs to it; absent if nobody saw its end.
         seconds: Option<f64>,
     },
+    /// A run failed where that is a result of its own.
+    Failed {
+        /// Its number.
+        run: u64,
+        /// In words.
+        why: String,
+    },
     /// It was interrupted, or a run or a command failed: why.
     Stopped {
         /// In words.

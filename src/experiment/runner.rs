@@ -31,6 +31,9 @@ pub trait ExperimentHost {
     /// How long a command between runs may take.
     fn hook_limit(&self) -> Duration;
 
+    /// How long all runs of this call may take together; `None` without a bound.
+    fn budget(&self) -> Option<Duration>;
+
     /// The directories whose file systems have to be idle before a run.
     fn dirs(&self) -> Vec<PathBuf>;
 }
@@ -39,9 +42,9 @@ pub trait ExperimentHost {
 #[derive(Debug)]
 pub struct Finished {
     /// The runs of each arm, in the order of time.
-    pub observations: [Vec<Observation>; 2],
+    pub observations: Vec<Vec<Observation>>,
     /// The speed of the control beside each; of two arms.
-    pub controls: [Vec<f64>; 2],
+    pub controls: Vec<Vec<f64>>,
     /// How it ended.
     pub end: Next,
 }
@@ -83,6 +86,7 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
 }
 
 fn go_on(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
+    let began = Instant::now();
     if let Some(under_way) = folder.under_way.take() {
         finish(folder, &under_way, host)?;
     }
@@ -96,6 +100,13 @@ fn go_on(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished,
         let values = values(folder)?;
         match design.next(&values) {
             Next::Run { arm, progress } => {
+                if host.budget().is_some_and(|budget| began.elapsed() + folder.longest_run() > budget)
+                    && let Some(end) = design.cut(values.len())
+                {
+                    let (done, wanted) = (values.len(), progress.predicted_runs);
+                    host.note(&format!("the budget is spent after {done} of {wanted} runs"));
+                    return Ok(finished(folder, end));
+                }
                 report(folder, &progress, host);
                 one(folder, arm, design.seed(values.len()), host)?;
             }
@@ -106,6 +117,10 @@ fn go_on(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished,
 
 /// The values of the experiment's metrics in each run so far.
 fn values(folder: &Folder) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
+    if folder.experiment.kind() == ExperimentKind::Sweep {
+        // Their number decides, and a run that failed has none.
+        return Ok(folder.runs.iter().map(|run| (run.arm, Vec::new())).collect());
+    }
     let metrics = folder.experiment.metrics();
     let of_run = |run: &KeptRun| {
         let values = metrics.iter().map(|metric| metric.of(&run.observation).ok_or(metric)).collect::<Result<_, _>>();
@@ -122,9 +137,10 @@ fn values(folder: &Folder) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
 }
 
 fn finished(folder: &Folder, end: Next) -> Finished {
-    let mut found = Finished { observations: [Vec::new(), Vec::new()], controls: [Vec::new(), Vec::new()], end };
+    let arms = folder.experiment.arms.len();
+    let mut found = Finished { observations: vec![Vec::new(); arms], controls: vec![Vec::new(); arms], end };
     for run in &folder.runs {
-        let arm = run.arm.min(1);
+        let arm = run.arm.min(arms - 1);
         found.observations[arm].push(run.observation.clone());
         found.controls[arm].extend(run.control);
     }
@@ -181,7 +197,16 @@ fn one(folder: &mut Folder, arm: usize, seed: u64, host: &mut dyn ExperimentHost
     let ended = measure(folder, number, arm, seed, host);
     // What was set up is taken down, whatever the run did.
     let down = after(folder, number, arm, &|_| false, host);
-    ended?;
+    // A level that can't be run is a point of the curve; a script that is wrong is wrong at every level.
+    let is_point = folder.experiment.kind() == ExperimentKind::Sweep;
+    match ended {
+        Err(ExperimentError::Failed { why, status: 1 | 3, .. }) if is_point => {
+            down?;
+            let why = reason(folder, number).unwrap_or(why);
+            return Ok(folder.keep_failed(arm, why)?);
+        }
+        ended => ended?,
+    }
     down?;
     let observation = folder.observation(number)?;
     if let Some(failure) = &observation.failure {
@@ -294,13 +319,16 @@ fn measure(
 }
 
 fn failed(folder: &Folder, number: usize, why: String, status: u8) -> ExperimentError {
-    let log = folder.log(number);
-    // The last lines say what went wrong.
-    let text = std::fs::read_to_string(&log).unwrap_or_default();
-    let error = text.lines().rev().find(|line| line.starts_with("error")).map_or(why, str::to_owned);
     ExperimentError::Failed {
-        why: format!("run {number} failed: {error}"),
-        help: format!("see {}", log.display()),
+        why: format!("run {number} failed: {}", reason(folder, number).unwrap_or(why)),
+        help: format!("see {}", folder.log(number).display()),
         status,
     }
+}
+
+/// What went wrong in a run, as it said in its last error.
+fn reason(folder: &Folder, number: usize) -> Option<String> {
+    let text = std::fs::read_to_string(folder.log(number)).ok()?;
+    let line = text.lines().rev().find(|line| line.starts_with("error"))?;
+    Some(line.strip_prefix("error: ").unwrap_or(line).to_owned())
 }

@@ -50,6 +50,19 @@ pub enum ExperimentKind {
     Repeat,
     /// Two arms that take turns.
     Ab,
+    /// An arm for each level of a factor.
+    Sweep,
+}
+
+impl ExperimentKind {
+    /// The command that makes it.
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Repeat => "repeat",
+            Self::Ab => "ab",
+            Self::Sweep => "sweep",
+        }
+    }
 }
 
 /// When an experiment ends.
@@ -73,6 +86,17 @@ pub enum RuleWanted {
         /// How many blocks.
         blocks: Blocks,
     },
+    /// The levels of a factor.
+    Sweep {
+        /// The variable.
+        factor: String,
+        /// Its value in each arm.
+        levels: Vec<String>,
+        /// Runs of each arm.
+        repeats: u64,
+        /// In the order of the levels, not shuffled.
+        in_order: bool,
+    },
 }
 
 /// How many blocks a comparison takes.
@@ -93,6 +117,7 @@ impl Experiment {
         match self.rule {
             RuleWanted::Repeat { .. } => ExperimentKind::Repeat,
             RuleWanted::Ab { .. } => ExperimentKind::Ab,
+            RuleWanted::Sweep { .. } => ExperimentKind::Sweep,
         }
     }
 
@@ -107,7 +132,7 @@ impl Experiment {
             RuleWanted::Repeat { min_runs, max_runs, until_ci } => {
                 Some(RepeatRule { runs: RunRange { min: min_runs, max: max_runs }, target: until_ci, level: 0.95 })
             }
-            RuleWanted::Ab { .. } => None,
+            RuleWanted::Ab { .. } | RuleWanted::Sweep { .. } => None,
         }
     }
 
@@ -115,7 +140,7 @@ impl Experiment {
     pub fn tolerance(&self) -> Option<Tolerance> {
         match self.rule {
             RuleWanted::Ab { tolerance, .. } => Some(Tolerance(tolerance)),
-            RuleWanted::Repeat { .. } => None,
+            RuleWanted::Repeat { .. } | RuleWanted::Sweep { .. } => None,
         }
     }
 }

@@ -8,9 +8,11 @@ mod fio;
 mod metric;
 mod own;
 
+pub use columns::load_points;
 pub use metric::{Metric, STUDY};
 pub use own::of_run;
 
+use crate::analysis::LoadPoint;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -69,6 +71,11 @@ pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     }
     let text = read(path)?;
     of_text(&text, &path.display().to_string()).map_err(form(path))
+}
+
+/// The load curve of a file: see [`load_points`].
+pub fn load_curve(path: &Path) -> Result<Vec<LoadPoint>, ImportError> {
+    load_points(&read(path)?).map_err(form(path))
 }
 
 fn form(path: &Path) -> impl FnOnce(String) -> ImportError {

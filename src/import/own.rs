@@ -21,6 +21,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     let mut figures = BTreeMap::new();
     let summary = &run.summary;
     add(&mut figures, "", (summary.ops_per_s, summary.mib_per_s), &summary.latency_ns);
+    figures.extend(whole_run(run));
     let mut names: BTreeMap<&str, Vec<&FlowopResult>> = BTreeMap::new();
     for flowop in &run.flowops {
         names.entry(&flowop.name).or_default().push(flowop);
@@ -46,6 +47,19 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     }
 }
 
+/// Figures of a run that its flowops do not have: the offered rate and the response time of open loops, and the busy processors.
+fn whole_run(run: &Run) -> impl Iterator<Item = (String, f64)> {
+    let responses = || run.flowops.iter().filter_map(|f| Some((f.ops as f64, f.response_ns?.mean?)));
+    let ops: f64 = responses().map(|(ops, _)| ops).sum();
+    let response = responses().map(|(ops, mean)| ops * mean).sum::<f64>() / ops;
+    let found = [
+        ("offered", run.open_loop.as_ref().map(|open| open.offered_per_s)),
+        ("response.mean", (ops > 0.0).then_some(response)),
+        ("cpu_busy", run.summary.cpu_busy),
+    ];
+    found.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))
+}
+
 fn add(figures: &mut BTreeMap<String, f64>, before: &str, (ops, mib): (f64, f64), latency: &Latency) {
     let mut put =
         |name: &str, value: Option<f64>| figures.extend(value.map(|value| (format!("{before}{name}"), value)));
@@ -56,6 +70,10 @@ fn add(figures: &mut BTreeMap<String, f64>, before: &str, (ops, mib): (f64, f64)
         put(&format!("latency.{name}"), value.map(|ns| ns as f64));
     }
 }
+
+/// The opens at the beginning of a run are fewer than this share of its operations. As their number is fixed, their share changes with the
+/// rate, and explains nothing.
+const RARE: f64 = 0.001;
 
 /// What may explain a change, an operation each where that makes sense.
 fn causes(run: &Run) -> BTreeMap<&'static str, f64> {
@@ -68,7 +86,8 @@ fn causes(run: &Run) -> BTreeMap<&'static str, f64> {
     let flowops = |of: fn(&FlowopResult) -> f64| run.flowops.iter().map(of).sum::<f64>();
     per_op("syncs_per_op", flowops(|f| if f.kind.contains("sync") { f.ops as f64 } else { 0.0 }));
     per_op("errors_per_op", run.summary.errors as f64);
-    per_op("implicit_opens_per_op", flowops(|f| f.implicit_opens as f64));
+    let opens = flowops(|f| f.implicit_opens as f64);
+    per_op("implicit_opens_per_op", if opens < RARE * ops { 0.0 } else { opens });
     per_op("starved_ns_per_op", flowops(|f| f.starved_seconds * 1e9));
     // File sets on one device have the same bytes of that device.
     let device = |of: fn(&crate::result::DeviceBytes) -> u64| {

@@ -16,36 +16,19 @@ use crate::result::{
 };
 use crate::runtime::{Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
 use crate::spec::Way;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Now, as RFC 3339 in UTC.
 pub fn now() -> String {
-    let [year, month, day, hour, minute, second] = civil();
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Now, as Filebench's batch mode writes it into the names of directories, but in UTC: `Nov_20_2026-11h_05m_09s`.
 pub fn day_and_time() -> String {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let [year, month, day, hour, minute, second] = civil();
-    format!("{}_{day}_{year}-{hour:02}h_{minute:02}m_{second:02}s", MONTHS[month as usize - 1])
-}
-
-/// Year, month, day, hour, minute and second in UTC.
-fn civil() -> [u64; 6] {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from a day number: eras of 400 years that begin in March, so that the leap day comes last.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
-    let year = era * 400 + year + u64::from(month <= 2);
-    [year, month, day, rest / 3600, rest / 60 % 60, rest % 60]
+    Timestamp::now().strftime("%b_%-d_%Y-%Hh_%Mm_%Ss").to_string()
 }
 
 /// The figures of the last measurement that a script can read as `${stats.NAME}`, all whole numbers: operations, operations,

@@ -123,6 +123,61 @@ fn what_is_no_result_is_an_error_and_nothing_else() {
     }
 }
 
+/// What fio itself writes, in both of its JSON forms.
+#[test]
+fn results_of_fio_are_read() {
+    let dir = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
+    let fio = |format: &str| {
+        let output = std::process::Command::new("fio")
+            .args(["--name=j", "--rw=randread", "--size=1m", "--bs=4k", "--ioengine=psync", "--loops=20"])
+            .args([format!("--output-format={format}"), format!("--output={format}")])
+            .current_dir(dir.path())
+            .output();
+        match output {
+            Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+            Err(e) => {
+                crate::cmd::skip("results_of_fio_are_read", &format!("fio: {e}"));
+                return None;
+            }
+        }
+        let text = std::fs::read_to_string(dir.path().join(format)).unwrap();
+        let theirs: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+        Some((text, theirs["jobs"][0]["read"].clone()))
+    };
+    let (Some((a, of_a)), Some((b, of_b))) = (fio("json"), fio("json+")) else { return };
+    for (metric, key) in [("ops", &["iops"][..]), ("latency.mean", &["lat_ns", "mean"])] {
+        let call = Wml::new().file("a.json", &a).file("b.json", &b);
+        let output = call.args(["compare", "a.json", "b.json", "--format", "json", "--metric", metric]).run().exits(11);
+        let found: Value = serde_json::from_str(&output.stdout).unwrap();
+        for (side, theirs) in [("a", &of_a), ("b", &of_b)] {
+            let theirs = key.iter().fold(theirs, |at, key| &at[*key]).as_f64().unwrap();
+            assert_eq!(found[side]["values"][0].as_f64(), Some(theirs), "{metric} of {side}");
+        }
+    }
+    // A file that was cut off is an error, wherever that is.
+    for cut in [a.len() / 4, a.len() / 2, a.len() - 10] {
+        let output = Wml::new().file("cut.json", &a[..cut]).args(["compare", "cut.json", "cut.json"]).run().exits(2);
+        assert!(output.stderr.contains("cut.json"), "{}", output.stderr);
+    }
+}
+
+/// Filebench's lines of both generations, as our own reports write them.
+#[test]
+fn lines_of_filebench_are_read() {
+    let script = "define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+                  define process name=p { thread name=t { flowop read name=r,filesetname=data,iosize=4k } }\n";
+    for format in ["filebench", "filebench-1.4"] {
+        let words = ["x.wml", "--engine", "null", "--no-quiesce", "--runtime", "0.2", "--format", format];
+        let output = Wml::new().file("x.wml", script).args(words).result().run().exits(0);
+        let ours = output.only_run()["summary"]["ops_per_s"].as_f64().unwrap();
+        let call = Wml::new().file("a.out", &output.stdout).file("b.out", &output.stdout);
+        let output = call.args(["compare", "a.out", "b.out", "--format", "json"]).run().exits(11);
+        let found: Value = serde_json::from_str(&output.stdout).unwrap();
+        let read = found["a"]["values"][0].as_f64().unwrap();
+        assert!((read / ours - 1.0).abs() < 1e-3, "{format}: {read} of {ours}");
+    }
+}
+
 /// A file that is too long to be a result is refused before it is read.
 #[test]
 fn a_file_of_a_gigabyte_is_refused() {

@@ -1,6 +1,6 @@
 //! `repeat` and `ab`: runs in their order, kept in a folder, resumed after any end; hooks; what they refuse.
 
-use crate::cmd::{binary, scratch};
+use crate::cmd::{binary, scratch, tool};
 use crate::mounts::{self, Fs, Mount};
 use crate::signals::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
@@ -263,6 +263,26 @@ fn mistakes_are_found_before_the_first_run() {
 }
 
 #[test]
+fn a_full_disk_is_an_error_and_loses_nothing() {
+    if !mounts::available("a_full_disk_is_an_error_and_loses_nothing", &[Fs::Tmpfs]) {
+        return;
+    }
+    let (lab, small) = (Lab::new(), Mount::new(Fs::Tmpfs, 128 << 10));
+    let dir = small.dir().display();
+    let output = lab.command(&format!("repeat {SHORT} --runs 12 --results {dir}/r")).output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(matches!(output.status.code(), Some(1 | 3)), "{:?}: {shown}", output.status);
+    assert!(shown.contains("error: ") && shown.contains("help:"), "{shown}");
+    tool("mount", &["-o", "remount,size=32m", &dir.to_string()]);
+    lab.run(&format!("repeat --resume {dir}/r --quiet"), 0);
+    let text = fs::read_to_string(small.dir().join("r/journal.jsonl")).unwrap();
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let finished =
+        events.iter().filter(|event| event["event"] == "finished").map(|event| event["run"].as_u64().unwrap());
+    assert_eq!(finished.collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_folder_that_vanishes_is_an_error() {
     let lab = Lab::new();
     let output = lab
@@ -272,6 +292,21 @@ fn a_folder_that_vanishes_is_an_error() {
         .unwrap();
     let shown = exits(&output, 3, "a folder that vanishes");
     assert!(shown.contains("error: r/") && shown.contains("help:"), "{shown}");
+}
+
+#[test]
+fn a_budget_ends_an_experiment_with_what_there_is() {
+    let lab = Lab::new();
+    let shown = lab.run(&format!("repeat {SHORT} --runs 100000 --budget 2 --results r"), 11);
+    let done = lab.runs("r", "finished").len();
+    assert!(shown.contains(&format!("the budget is spent after {done} of 100000 runs")) && done >= 3, "{shown}");
+    assert_eq!(lab.events("r").last().unwrap()["event"], "ended");
+    // A comparison ends with a whole block, and has two at least.
+    let words = format!("ab {SHORT} --blocks 1000 --budget 1 --results s --quiet --format json");
+    let output = lab.command(&words).output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs = lab.runs("s", "finished").len();
+    assert!(runs >= 8 && runs.is_multiple_of(4) && found["a"]["n"] == runs / 2, "{runs}");
 }
 
 #[test]
@@ -309,13 +344,15 @@ fn a_mount_option_is_compared() {
     }
     let (lab, mount) = (Lab::new(), Mount::new(Fs::Ext4, 256 << 20));
     let dir = mount.dir().display();
-    let remount = |option: &str| format!("mount -o remount,{option} {dir}");
+    let device = mount.device().unwrap();
+    let mount_with = |option: &str| format!("mount -o {option} {device} {dir}");
     let words = format!(
         "ab varmail --dir {dir}/test --mkdir --set nfiles=50 --runtime 0.2 --blocks 2 --results r --format json"
     );
     let output = lab
         .command(&words)
-        .args(["--before-a", &remount("relatime"), "--before-b", &remount("noatime")])
+        .args(["--before", &format!("umount {dir}")])
+        .args(["--before-a", &mount_with("relatime"), "--before-b", &mount_with("noatime")])
         .output()
         .unwrap();
     // Two blocks of so short runs are enough for no verdict in particular.

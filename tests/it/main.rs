@@ -26,6 +26,7 @@ mod comparisons;
 mod container;
 mod cost;
 mod counts;
+mod curves;
 mod coverage;
 mod crowd;
 mod delays;

@@ -21,6 +21,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("io_uring", &["os/uring.rs"]),
     ("statrs", &["analysis/distributions.rs", "fileset/members_tests.rs", "random/tests.rs"]),
     ("toml", &["experiment/folder.rs"]),
+    ("jiff", &["measure/record.rs"]),
     ("shell_words", &["cli/experiments.rs"]),
 ];
 

@@ -1,0 +1,158 @@
+//! The overall response time of a load curve, as SPEC's benchmarks of NFS servers define it.
+
+use serde::{Deserialize, Serialize};
+
+/// How the curve goes on below its first point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResponseMethod {
+    /// SFS 2.0: the response of the first point holds down to no load.
+    Sfs2,
+    /// SFS 3.0: it begins at the origin.
+    Sfs3,
+}
+
+impl ResponseMethod {
+    /// Every method.
+    pub const ALL: [Self; 2] = [Self::Sfs2, Self::Sfs3];
+
+    /// As in the file and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sfs2 => "sfs2",
+            Self::Sfs3 => "sfs3",
+        }
+    }
+
+    /// What it is, in a line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Sfs2 => "SFS 2.0: below the first point its response holds",
+            Self::Sfs3 => "SFS 3.0: the curve begins at the origin",
+        }
+    }
+
+    /// The method of that name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name)
+    }
+}
+
+/// A point of a load curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadPoint {
+    /// Operations a second that were achieved.
+    pub rate: f64,
+    /// Their mean response time; null if it is missing.
+    pub response: Option<f64>,
+}
+
+/// The overall response time of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverallResponse {
+    /// The greatest rate of a point that has a response.
+    pub peak: f64,
+    /// The area below the curve up to the peak, over the peak; in the unit of the responses.
+    pub ort: f64,
+}
+
+/// The overall response time of points in the order of their load: the area below response over rate up to the peak, divided by the
+/// peak rate. Points without a response are left out; what comes after the peak is no part of it. A rate that falls from one load to
+/// the next takes its area away. `None` without a point whose rate is above 0.
+pub fn overall_response(points: &[LoadPoint], method: ResponseMethod) -> Option<OverallResponse> {
+    let known: Vec<(f64, f64)> = points.iter().filter_map(|p| Some((p.rate, p.response?))).collect();
+    let peak = known.iter().map(|(rate, _)| *rate).reduce(f64::max).filter(|peak| *peak > 0.0)?;
+    let at = known.iter().position(|(rate, _)| *rate >= peak)?;
+    let (first_rate, first_response) = known[0];
+    let below = match method {
+        ResponseMethod::Sfs2 => first_rate * first_response,
+        ResponseMethod::Sfs3 => first_rate * first_response / 2.0,
+    };
+    let trapezoid = |pair: &[(f64, f64)]| (pair[1].0 - pair[0].0) * f64::midpoint(pair[0].1, pair[1].1);
+    let area = below + known[..=at].windows(2).map(trapezoid).sum::<f64>();
+    Some(OverallResponse { peak, ort: area / peak })
+}
+
+/// Where the response begins to climb: the point that lies farthest below the straight line from the first to the last point, each axis
+/// scaled to its range (Satopaa and others, "Finding a 'Kneedle' in a Haystack", 2011). `None` of fewer than three points, or where none
+/// lies below the line by more than 5 % of the range.
+pub fn knee(points: &[LoadPoint]) -> Option<usize> {
+    let known: Vec<(usize, f64, f64)> =
+        points.iter().enumerate().filter_map(|(n, p)| Some((n, p.rate, p.response?))).collect();
+    let [(_, x0, y0), .., (_, x1, y1)] = known[..] else { return None };
+    if known.len() < 3 || x1 <= x0 || y1 <= y0 {
+        return None;
+    }
+    let below = |(n, x, y): &(usize, f64, f64)| (*n, (x - x0) / (x1 - x0) - (y - y0) / (y1 - y0));
+    let (at, depth) = known.iter().map(below).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (depth > 0.05).then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::float_cmp)]
+    use super::*;
+
+    fn curve(points: &[(f64, f64)]) -> Vec<LoadPoint> {
+        points
+            .iter()
+            .map(|(rate, response)| LoadPoint { rate: *rate, response: response.is_finite().then_some(*response) })
+            .collect()
+    }
+
+    /// The two published curves, and what their reports print.
+    #[test]
+    fn the_published_curves_have_their_published_figures() {
+        let sfs2 = curve(&[
+            (484.0, 2.2),
+            (982.0, 2.7),
+            (1979.0, 3.1),
+            (3011.0, 3.7),
+            (4000.0, 4.0),
+            (4997.0, 4.6),
+            (5987.0, 5.0),
+            (6955.0, 5.4),
+            (7934.0, 6.1),
+            (8500.0, 6.8),
+            (9032.0, 7.8),
+            (9521.0, 8.6),
+            (10046.0, 9.7),
+            (10595.0, 11.6),
+            (10919.0, 13.2),
+            (10942.0, 15.5),
+        ]);
+        let found = overall_response(&sfs2, ResponseMethod::Sfs2).unwrap();
+        assert!((found.ort - 5.37).abs() < 0.005 && found.peak == 10942.0, "{found:?}");
+        assert!((8..13).contains(&knee(&sfs2).unwrap()), "{:?}", knee(&sfs2));
+        let sfs3 = curve(&[
+            (448.0, 1.6),
+            (906.0, 1.7),
+            (1372.0, 1.8),
+            (1825.0, 1.9),
+            (2263.0, 2.4),
+            (2728.0, 3.5),
+            (3193.0, 4.7),
+            (3656.0, 6.4),
+            (4097.0, 8.5),
+            (4480.0, 11.5),
+        ]);
+        let found = overall_response(&sfs3, ResponseMethod::Sfs3).unwrap();
+        assert!((found.ort - 3.72).abs() < 0.005, "{found:?}");
+    }
+
+    #[test]
+    fn odd_curves_have_the_documented_answers() {
+        let ort = |points: &[(f64, f64)], method| overall_response(&curve(points), method).map(|found| found.ort);
+        let (sfs2, sfs3) = (ResponseMethod::Sfs2, ResponseMethod::Sfs3);
+        assert_eq!((ort(&[], sfs2), ort(&[(0.0, 1.0)], sfs3), ort(&[(5.0, f64::NAN)], sfs2)), (None, None, None));
+        assert_eq!((ort(&[(100.0, 4.0)], sfs2), ort(&[(100.0, 4.0)], sfs3)), (Some(4.0), Some(2.0)));
+        // A missing response is as if the point were not there.
+        let (whole, missing) = ([(100.0, 2.0), (200.0, 4.0)], [(100.0, 2.0), (150.0, f64::NAN), (200.0, 4.0)]);
+        assert_eq!(ort(&whole, sfs2), ort(&missing, sfs2));
+        // Beyond the peak the rate falls: no part of it. A dip on the way takes its area away, and gives it back.
+        assert_eq!(ort(&whole, sfs2), ort(&[(100.0, 2.0), (200.0, 4.0), (180.0, 9.0)], sfs2));
+        assert_eq!(ort(&[(100.0, 2.0), (50.0, 4.0), (200.0, 4.0)], sfs2), Some((200.0 - 150.0 + 600.0) / 200.0));
+        assert_eq!(knee(&curve(&whole)), None);
+        assert_eq!(knee(&curve(&[(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)])), None, "a straight line has no knee");
+    }
+}

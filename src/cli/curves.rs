@@ -1,0 +1,87 @@
+//! `wmlrun sweep` and `wmlrun ort`: load curves that are measured, and those that others have measured.
+
+use super::args::CurveFormat;
+use super::console;
+use super::experiment_args::SweepArgs;
+use super::experiments::{Refused, perform, refuse, say, set_option, status, wanted};
+use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
+use crate::comparison;
+use crate::experiment::{ExperimentKind, RuleWanted};
+use crate::import;
+use crate::util::table::{Align, Table};
+use serde::Serialize;
+use std::path::Path;
+
+/// `wmlrun ort --format json`.
+#[derive(Serialize)]
+struct CurveDocument<'a> {
+    method: ResponseMethod,
+    #[serde(flatten)]
+    found: OverallResponse,
+    points: &'a [LoadPoint],
+}
+
+/// Prints the overall response time of a file's curve.
+pub(super) fn ort(file: &Path, method: ResponseMethod, format: CurveFormat) -> u8 {
+    let help = Some("give a line for each load: the rate, and the mean response time, `-` where it is missing");
+    let points = match import::load_curve(file) {
+        Ok(points) => points,
+        Err(e) => {
+            console::error(&e.to_string(), help);
+            return 2;
+        }
+    };
+    let Some(found) = overall_response(&points, method) else {
+        console::error(&format!("{} has no point with a rate and a response time", file.display()), help);
+        return 2;
+    };
+    let text = match format {
+        CurveFormat::Json => {
+            serde_json::to_string_pretty(&CurveDocument { method, found, points: &points }).unwrap_or_default() + "\n"
+        }
+        CurveFormat::Text => table(&points, found, method),
+    };
+    say(&text);
+    0
+}
+
+/// `wmlrun sweep`.
+pub(super) fn sweep(args: &SweepArgs) -> u8 {
+    status(try_sweep(args))
+}
+
+fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
+    let common = &args.experiment;
+    let script = args.script.as_deref().unwrap_or_default();
+    let (factor, levels) = args.vary.clone().unwrap_or_default();
+    let option = |level: &String| set_option(&format!("{factor}={level}"));
+    let arms: Vec<String> = levels.iter().map(option).collect();
+    let rule = RuleWanted::Sweep { factor: factor.clone(), levels, repeats: args.repeats, in_order: args.in_order };
+    let metric = "ops".parse().map_err(|e: String| refuse(&e, "", 2))?;
+    let wanted = || wanted(common, script, &arms, &[metric], rule, args.hooks.0.clone());
+    let (folder, finished) = perform(common, ExperimentKind::Sweep, wanted)?;
+    let experiment = &folder.experiment;
+    let RuleWanted::Sweep { factor, levels, .. } = &experiment.rule else {
+        return Err(refuse("the experiment is no sweep", "begin anew with another folder", 2));
+    };
+    let found = comparison::sweep(&experiment.name, factor, levels, &finished.observations, args.method);
+    say(&(common.format.sweep)(&found));
+    // A curve without a point is no result.
+    Ok(u8::from(found.overall.is_none()))
+}
+
+fn table(points: &[LoadPoint], found: OverallResponse, method: ResponseMethod) -> String {
+    let mut table = Table::new([("rate", Align::Right), ("response", Align::Right), ("", Align::Left)]);
+    let knee = knee(points);
+    let is_peak = |point: &LoadPoint| point.response.is_some() && point.rate >= found.peak;
+    for (n, point) in points.iter().enumerate() {
+        let response = point.response.map_or_else(|| "-".to_owned(), |response| response.to_string());
+        let mark = match (is_peak(point), knee == Some(n)) {
+            (true, _) => "peak",
+            (false, true) => "knee",
+            (false, false) => "",
+        };
+        table.row([point.rate.to_string(), response, mark.to_owned()]);
+    }
+    format!("{}\noverall response time {:.2} by {}, peak {}\n", table.render(), found.ort, method.name(), found.peak)
+}

@@ -1,0 +1,119 @@
+//! A workload at several levels of one factor, `wmlrun.sweep/1`: a curve with intervals, its peak, knee and overall response time.
+
+use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
+use crate::import::Observation;
+use serde::{Deserialize, Serialize};
+
+/// Confidence of intervals.
+const LEVEL: f64 = 0.95;
+
+/// The curve. Times are in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// `wmlrun.sweep/1`.
+    pub schema: String,
+    /// What was run.
+    pub name: String,
+    /// The variable that differs between the points.
+    pub factor: String,
+    /// A point for each level, in the order in which they were given.
+    pub points: Vec<SweepPoint>,
+    /// The index of the point beyond which the response climbs; null without one.
+    pub knee: Option<usize>,
+    /// How the overall response time was worked out.
+    pub method: ResponseMethod,
+    /// Peak and overall response time; null if no point has figures.
+    pub overall: Option<OverallResponse>,
+}
+
+/// One level. Figures are means of its runs, with 95 % intervals where there are two or more.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SweepPoint {
+    /// The value of the factor.
+    pub level: String,
+    /// Runs that have figures.
+    pub runs: u64,
+    /// Runs that failed.
+    pub failed: u64,
+    /// Why the last of those did.
+    pub failure: Option<String>,
+    /// Operations a second that were intended; of an open loop.
+    pub offered: Option<f64>,
+    /// Operations a second.
+    pub rate: Option<Estimate>,
+    /// Their mean response time; their mean latency where they were not late.
+    pub response: Option<Estimate>,
+    /// Share of the processors that was busy, 0 … 1.
+    pub cpu_busy: Option<f64>,
+}
+
+/// Puts the runs of each level together.
+pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observation>], method: ResponseMethod) -> Sweep {
+    let points: Vec<SweepPoint> = levels.iter().zip(runs).map(|(level, runs)| point(level, runs)).collect();
+    let load = |point: &SweepPoint| LoadPoint {
+        rate: point.rate.map_or(0.0, |rate| rate.value),
+        response: point.response.map(|response| response.value),
+    };
+    let curve: Vec<LoadPoint> = points.iter().map(load).collect();
+    Sweep {
+        schema: "wmlrun.sweep/1".to_owned(),
+        name: name.to_owned(),
+        factor: factor.to_owned(),
+        knee: knee(&curve),
+        method,
+        overall: overall_response(&curve, method),
+        points,
+    }
+}
+
+fn point(level: &str, runs: &[Observation]) -> SweepPoint {
+    let (failed, whole): (Vec<&Observation>, Vec<&Observation>) = runs.iter().partition(|run| run.failure.is_some());
+    let estimate = |name: &str| -> Option<Estimate> {
+        let values: Vec<f64> = whole.iter().map(|run| run.figures.get(name).copied()).collect::<Option<_>>()?;
+        // Runs of other levels lie between those of one: the run before says little of the next.
+        independent_mean(&values, LEVEL)
+    };
+    SweepPoint {
+        level: level.to_owned(),
+        runs: whole.len() as u64,
+        failed: failed.len() as u64,
+        failure: failed.last().and_then(|run| run.failure.clone()),
+        offered: estimate("offered").map(|offered| offered.value),
+        rate: estimate("ops"),
+        response: estimate("response.mean").or_else(|| estimate("latency.mean")),
+        cpu_busy: estimate("cpu_busy").map(|share| share.value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::float_cmp)]
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn run(ops: f64, latency: f64) -> Observation {
+        let figures = [("ops", ops), ("latency.mean", latency)].map(|(name, value)| (name.to_owned(), value));
+        Observation { figures: BTreeMap::from(figures), ..Observation::default() }
+    }
+
+    #[test]
+    fn a_curve_has_its_peak_and_a_failed_point_stays_in_it() {
+        let levels = ["1", "2", "4", "8"].map(str::to_owned);
+        let broken = Observation { failure: Some("no room".to_owned()), ..Observation::default() };
+        let runs = [
+            vec![run(100.0, 1e6), run(102.0, 1e6), run(98.0, 1e6)],
+            vec![run(200.0, 1.1e6); 3],
+            vec![run(300.0, 4e6), broken.clone()],
+            vec![broken.clone(), broken],
+        ];
+        let found = sweep("varmail", "nthreads", &levels, &runs, ResponseMethod::Sfs3);
+        assert_eq!(
+            found.points.iter().map(|p| (p.runs, p.failed)).collect::<Vec<_>>(),
+            [(3, 0), (3, 0), (1, 1), (0, 2)]
+        );
+        let first = found.points[0].rate.unwrap();
+        assert!(first.value == 100.0 && first.low < 98.0 && first.high > 102.0, "{first:?}");
+        assert_eq!((found.points[3].rate, found.points[3].failure.as_deref()), (None, Some("no room")));
+        assert_eq!((found.overall.unwrap().peak, found.knee), (300.0, Some(1)));
+    }
+}

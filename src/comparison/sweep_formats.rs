@@ -1,0 +1,138 @@
+//! Sweeps as text for people, and in the forms that programs read.
+
+use super::formats::{csv_cell, figure, go_name, go_value, whole};
+use super::{Sweep, SweepPoint};
+use crate::analysis::Estimate;
+use crate::util::printable;
+use crate::util::table::{Align, Table};
+use serde_json::json;
+
+/// A table of the points; the last line is the peak, the knee and the overall response time.
+pub(super) fn text(sweep: &Sweep) -> String {
+    format!("{}\n\n{}\n{}\n", printable::line(&sweep.name), table(sweep).render(), ending(sweep))
+}
+
+fn table(sweep: &Sweep) -> Table {
+    let mut columns = vec![(sweep.factor.as_str(), Align::Right), ("runs", Align::Right)];
+    let offered = sweep.points.iter().any(|point| point.offered.is_some());
+    if offered {
+        columns.push(("offered/s", Align::Right));
+    }
+    columns.extend([
+        ("ops/s", Align::Right),
+        ("±", Align::Right),
+        ("mean response", Align::Right),
+        ("CPU", Align::Right),
+        ("", Align::Left),
+    ]);
+    let mut table = Table::new(columns);
+    for (n, point) in sweep.points.iter().enumerate() {
+        let mut cells = vec![point.level.clone(), point.runs.to_string()];
+        if offered {
+            cells.push(point.offered.map_or_else(dash, |offered| figure("ops", offered)));
+        }
+        cells.extend([
+            point.rate.map_or_else(dash, |rate| figure("ops", rate.value)),
+            point.rate.map_or_else(dash, half_width),
+            point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
+            point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
+            annotation(sweep, n, point),
+        ]);
+        table.row(cells);
+    }
+    table
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+/// Half the width of an interval over its middle.
+fn half_width(estimate: Estimate) -> String {
+    let half = (estimate.high - estimate.low) / 2.0 / estimate.value;
+    if half.is_finite() { format!("{:.1} %", half * 100.0) } else { dash() }
+}
+
+fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
+    let is_peak = sweep.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak));
+    let mut annotations = Vec::new();
+    if is_peak {
+        annotations.push("peak".to_owned());
+    }
+    if sweep.knee == Some(n) {
+        annotations.push("knee".to_owned());
+    }
+    if let Some(failure) = &point.failure {
+        annotations.push(format!("{} failed: {}", point.failed, printable::short(failure, 40)));
+    }
+    annotations.join(", ")
+}
+
+fn ending(sweep: &Sweep) -> String {
+    let Some(overall) = sweep.overall else { return "no point has figures".to_owned() };
+    let knee = sweep.knee.and_then(|n| sweep.points.get(n));
+    let knee = knee.map_or_else(String::new, |point| format!(", knee at {}={}", sweep.factor, point.level));
+    format!(
+        "peak {} ops/s{knee}, overall response time {} ({})",
+        figure("ops", overall.peak),
+        figure("latency.mean", overall.ort),
+        sweep.method.name()
+    )
+}
+
+pub(super) fn markdown(sweep: &Sweep) -> String {
+    let cell = |text: &str| printable::line(text).replace('|', "\\|").replace('<', "&lt;");
+    let mut text = format!("**{}** {}\n\n", cell(&sweep.name), cell(&ending(sweep)));
+    text += &format!("| {} | runs | ops/s | ± | mean response | |\n|--:|--:|--:|--:|--:|---|\n", cell(&sweep.factor));
+    for (n, point) in sweep.points.iter().enumerate() {
+        text += &format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
+            cell(&point.level),
+            point.runs,
+            point.rate.map_or_else(dash, |rate| figure("ops", rate.value)),
+            point.rate.map_or_else(dash, half_width),
+            point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
+            cell(&annotation(sweep, n, point)),
+        );
+    }
+    text
+}
+
+pub(super) fn csv(sweep: &Sweep) -> String {
+    let mut text = "name,factor,level,runs,failed,offered,ops,ops_low,ops_high,response_ns,cpu_busy\n".to_owned();
+    let known = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
+    for point in &sweep.points {
+        let cells = [
+            csv_cell(&sweep.name),
+            csv_cell(&sweep.factor),
+            csv_cell(&point.level),
+            point.runs.to_string(),
+            point.failed.to_string(),
+            known(point.offered),
+            known(point.rate.map(|rate| rate.value)),
+            known(point.rate.map(|rate| rate.low)),
+            known(point.rate.map(|rate| rate.high)),
+            known(point.response.map(|response| response.value)),
+            known(point.cpu_busy),
+        ];
+        text += &(cells.join(",") + "\n");
+    }
+    text
+}
+
+pub(super) fn benchstat(sweep: &Sweep) -> String {
+    let line = |point: &SweepPoint| {
+        let name =
+            format!("{}/{}={}", go_name(&sweep.name), sweep.factor, point.level.replace(char::is_whitespace, "_"));
+        Some(format!("{name} {}\n", go_value("ops", point.rate?.value)))
+    };
+    sweep.points.iter().filter_map(line).collect()
+}
+
+pub(super) fn bencher(sweep: &Sweep) -> String {
+    let of = |point: &SweepPoint| {
+        let name = format!("{} {}={}", sweep.name, sweep.factor, point.level);
+        Some((name, json!({ "ops": { "value": point.rate?.value } })))
+    };
+    whole(&sweep.points.iter().filter_map(of).collect::<serde_json::Map<_, _>>())
+}

@@ -1,0 +1,78 @@
+//! `sweep` and `ort`: load curves, their peak, knee and overall response time.
+
+use crate::cmd::Wml;
+use serde_json::Value;
+
+const SCRIPT: &str = "set $n=1\n\
+    define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+    define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
+
+/// The curve of a published report (SFS 2.0), with its overall response time of 5.4 ms.
+const CURVE: &str = "# ops/s ms\n484 2.2\n982 2.7\n1979 3.1\n3011 3.7\n4000 4.0\n4997 4.6\n5987 5.0\n6955 5.4\n7934 6.1\n8500 6.8\n\
+    9032 7.8\n9521 8.6\n10046 9.7\n10595 11.6\n10919 13.2\n10942 15.5\n";
+
+fn ort(curve: &str, words: &[&str]) -> Wml {
+    Wml::new().file("curve.txt", curve).args(["ort", "curve.txt"]).args(words.iter().copied())
+}
+
+#[test]
+fn a_published_curve_has_its_overall_response_time() {
+    let output = ort(CURVE, &["--method", "sfs2"]).run().exits(0);
+    let last = output.stdout.lines().last().unwrap();
+    assert_eq!(last, "overall response time 5.37 by sfs2, peak 10942");
+    let output = ort("448 1.6\n906 1.7\n1372 -\n1825 1.9\n", &["--method", "sfs3", "--format", "json"]).run().exits(0);
+    let found: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((&found["method"], &found["peak"]), (&"sfs3".into(), &1825.0.into()));
+    assert_eq!((found["points"].as_array().unwrap().len(), &found["points"][2]["response"]), (4, &Value::Null));
+    // 448·1.6/2 + 458·1.65 + 919·1.8, over the peak.
+    assert!((found["ort"].as_f64().unwrap() - 1.516_877).abs() < 1e-5, "{found}");
+}
+
+#[test]
+fn what_is_no_curve_is_an_error() {
+    for curve in ["", "1\n", "a b\nc d\n", "1 2\n3 x\n", "-1 2\n", "0 1\n", "5 -\n", "inf 1\n"] {
+        let output = ort(curve, &[]).run().exits(2);
+        assert!(output.stderr.contains("curve.txt") && output.stderr.contains("help"), "{curve:?}: {}", output.stderr);
+    }
+}
+
+/// What a sweep prints.
+fn sweep(words: &str, code: i32) -> String {
+    let call = Wml::new().file("x.wml", SCRIPT);
+    let common = "--engine null --no-quiesce --runtime 0.1 --results r --quiet";
+    let output = call.args(["sweep", "x.wml"]).args(words.split_whitespace()).args(common.split(' ')).run().exits(code);
+    format!("{}{}", output.stdout, output.stderr)
+}
+
+#[test]
+fn a_sweep_has_a_point_for_each_value() {
+    let text = sweep("--vary n=1,2,3 --repeats 2 --format json", 0);
+    let found: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&found["schema"], &found["factor"]), (&"wmlrun.sweep/1".into(), &"n".into()));
+    let points = found["points"].as_array().unwrap();
+    let levels: Vec<&str> = points.iter().map(|p| p["level"].as_str().unwrap()).collect();
+    assert_eq!(levels, ["1", "2", "3"]);
+    assert!(points.iter().all(|p| p["runs"] == 2 && p["failed"] == 0 && p["rate"]["value"].as_f64().unwrap() > 0.0));
+    let peak = points.iter().map(|p| p["rate"]["value"].as_f64().unwrap()).fold(0.0, f64::max);
+    assert_eq!(found["overall"]["peak"].as_f64(), Some(peak));
+    for (format, says) in [("text", "overall response time"), ("markdown", "| n | runs |"), ("csv", "x.wml,n,1,1,0,,")]
+    {
+        let text = sweep(&format!("--vary n=1,2 --repeats 1 --in-order --format {format}"), 0);
+        assert!(text.contains(says), "{format}: {text}");
+    }
+}
+
+/// A level that can't be run is a point; a script that is wrong is an error.
+#[test]
+fn a_point_that_fails_is_shown() {
+    let text = sweep("--vary n=1,900000 --repeats 1", 0);
+    assert!(text.contains("1 failed: ") && text.contains("overall response time"), "{text}");
+    let text = sweep("--vary n=900000 --repeats 1", 1);
+    assert!(text.contains("no point has figures"), "{text}");
+    let text = sweep("--vary m=1,2", 2);
+    assert!(text.contains("run 1 failed"), "{text}");
+    for (words, says) in [("--vary n", "NAME=VALUE"), ("--vary n=1,1", "twice"), ("--vary n=1,,2", "NAME=VALUE")] {
+        let text = sweep(words, 2);
+        assert!(text.contains(says), "{words}: {text}");
+    }
+}
