@@ -14,7 +14,6 @@ use crate::os::{Errno, Fd, fd};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The marker's name.
 pub(super) const MARKER: &str = ".wmlrun";
@@ -141,18 +140,14 @@ struct ParentLock(Option<Fd>);
 
 impl ParentLock {
     fn take(dir: &Path) -> Self {
-        const PAUSE: Duration = Duration::from_millis(5);
-        const TRIES: u32 = 400;
         let Ok(fd) = fd::open_path(dir, LIST, Mode::empty()) else { return Self(None) };
-        for _ in 0..TRIES {
-            match fd::lock(fd) {
-                Ok(()) => return Self(Some(fd)),
-                Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
-                Err(_) => break,
+        match fd::lock(fd) {
+            Ok(()) => Self(Some(fd)),
+            Err(_) => {
+                fd::close(fd);
+                Self(None)
             }
         }
-        fd::close(fd);
-        Self(None)
     }
 }
 
@@ -261,17 +256,17 @@ fn unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
         made => return made.map_err(|e| Error::call(set, "make", &at, e)),
     }
     let old = fd::open_existing(root, UNFINISHED_C, OFlags::RDONLY).map_err(|e| Error::call(set, "open", &at, e))?;
-    let info = fd::file_info(old);
-    let plain = info.is_ok_and(|info| info.kind == FileType::RegularFile && info.links == 1);
+    // Who waited for the lock may hold that of a file which another has removed, and made anew.
+    let free = fd::lock(old).is_ok() && !fd::file_info(old).is_ok_and(|info| info.links == 0);
+    let plain = fd::file_info(old).is_ok_and(|info| info.kind == FileType::RegularFile && info.links <= 1);
     let ours = plain && marker::is_unfinished(old).unwrap_or(false);
-    let free = fd::lock(old);
-    let removed = if ours && free.is_ok() { fd::unlink_at(root, UNFINISHED_C) } else { Ok(()) };
+    let removed = if ours && free { fd::unlink_at(root, UNFINISHED_C) } else { Ok(()) };
     fd::unlock(old);
     if !ours {
         let why = "it is not what wmlrun writes".to_owned();
         return Err(Error::Marker { set: set.to_owned(), path: at, why });
     }
-    if free.is_err() {
+    if !free {
         return Err(Error::InUse { set: set.to_owned(), path: path.to_owned() });
     }
     removed.and_then(|()| make()).map_err(|e| match e {
@@ -311,11 +306,16 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
         Err(e) => return Err(call("open", e)),
     };
     let read = || {
+        let in_use = || Error::InUse { set: set.to_owned(), path: path.to_owned() };
         look(fd::file_info(lock).map_err(|e| call("look at", e))?)?;
         match fd::lock(lock) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(Error::InUse { set: set.to_owned(), path: path.to_owned() }),
+            Err(Errno::WOULDBLOCK) => return Err(in_use()),
             Err(e) => return Err(call("lock", e)),
+        }
+        // Who held the lock has removed the root since.
+        if fd::file_info(lock).is_ok_and(|info| info.links == 0) {
+            return Err(in_use());
         }
         Marker::read(lock, path).map_err(|e| call("read", e))?.map_err(|invalid| match invalid {
             Invalid::Bad(why) => bad(&why),

@@ -1,8 +1,10 @@
 //! The journal of an experiment: a file that only grows, an event a line, each on the disk before the next thing happens.
 
+use crate::os::fd;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// Something that has happened.
@@ -81,7 +83,7 @@ impl Journal {
     /// Opens the journal, made if it is not there, and reads it. A line that a crash has cut off is taken off.
     pub(super) fn open(path: &Path) -> io::Result<(Self, Vec<Event>)> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        file.try_lock().map_err(|_| io::Error::other("another process works on it"))?;
+        fd::lock(file.as_raw_fd()).map_err(|_| io::Error::other("another process works on it"))?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         let whole = text.rfind('\n').map_or(0, |at| at + 1);

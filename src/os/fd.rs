@@ -1,4 +1,4 @@
-//! Calls on descriptors, thin over rustix: no allocation, no retry, no ownership.
+//! Calls on descriptors, thin over rustix: no allocation, no ownership, and no retry but for a lock.
 
 use rustix::fd::BorrowedFd;
 use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
@@ -6,7 +6,7 @@ use rustix::io::{self as rio, Errno};
 use std::ffi::CStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A descriptor in the table of the thread that uses it.
 pub type Fd = i32;
@@ -354,9 +354,17 @@ pub fn read_link_at(dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
     rfs::readlinkat_raw(borrow(dir), name, buf)
 }
 
-/// Takes the lock of an open file, without waiting; [`Errno::WOULDBLOCK`] if another holds it.
+/// Takes the lock of an open file; [`Errno::WOULDBLOCK`] if another holds it for more than a second. A process that was killed
+/// as it started a program leaves its lock to that program until its `execve`, so a lock that is held now may be nobody's.
 pub fn lock(fd: Fd) -> Result<()> {
-    rfs::flock(borrow(fd), rfs::FlockOperation::NonBlockingLockExclusive)
+    const PAUSE: Duration = Duration::from_millis(5);
+    let end = Instant::now() + Duration::from_secs(1);
+    loop {
+        match rfs::flock(borrow(fd), rfs::FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < end => std::thread::sleep(PAUSE),
+            result => return result,
+        }
+    }
 }
 
 /// Gives a lock back, and closes its file. Closing alone is not enough: a lock lasts as long as any copy of its descriptor, and
