@@ -296,11 +296,7 @@ fn results_dir(
     let dir = set.or_else(|| value("dir")).unwrap_or_else(|| ".".to_owned());
     let kind = || crate::measure::file_system(Path::new(&dir));
     let filesystem = value("filesystem").or_else(kind).unwrap_or_else(|| "unknown".to_owned());
-    let host = if settings.redact {
-        "host".to_owned()
-    } else {
-        rustix::system::uname().nodename().to_string_lossy().into_owned()
-    };
+    let host = if settings.redact { "host".to_owned() } else { crate::measure::hostname() };
     let stem = path.file_stem().map_or("profile".into(), |s| s.to_string_lossy());
     let name = format!("{host}-{filesystem}-{stem}-{}", crate::measure::day_and_time()).replace('/', "_");
     let results = Results::new(&settings.results, &settings.allow_write);

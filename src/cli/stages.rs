@@ -8,6 +8,7 @@ use crate::diag::has_errors;
 use crate::flowop;
 use crate::model::lint::lint;
 use crate::model::{self, Known, Scope};
+use crate::os::OFlags;
 use crate::output;
 use crate::plan;
 use crate::session::{Session, Status, library};
@@ -16,7 +17,6 @@ use crate::spec::Dialect;
 use crate::spec::predefined::predefined_names;
 use crate::syntax;
 use crate::util::printable;
-use rustix::fs::OFlags;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 

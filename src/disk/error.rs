@@ -4,9 +4,9 @@
 //! found. Deliberately absent: how an error is drawn.
 
 use crate::fileset::shape::ShapeError;
+use crate::os::FileType;
 use crate::os::fd::{self, FileInfo};
 use crate::os::{self, Errno, Fd};
-use rustix::fs::FileType;
 use std::ffi::CStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -155,7 +155,7 @@ pub enum Error {
         /// What was tried: `create`, `write`, …
         call: &'static str,
         /// The error number.
-        errno: i32,
+        errno: Errno,
         /// Bytes and inodes left on that file system, where it could tell.
         left: Option<(u64, u64)>,
     },
@@ -367,7 +367,7 @@ impl Error {
             .then(|| os::fd::statvfs_path(path).or_else(|_| os::fd::statvfs_path(path.parent().unwrap_or(path))).ok())
             .flatten()
             .map(|space| (space.free, space.files_free));
-        Self::Call { set: set.to_owned(), path: path.to_owned(), call, errno: errno.raw_os_error(), left }
+        Self::Call { set: set.to_owned(), path: path.to_owned(), call, errno, left }
     }
 
     /// The code that `wmlrun explain` takes.
@@ -421,13 +421,13 @@ impl Error {
             ),
             Self::Adopt { .. } => "nothing was changed; give another directory with `--dir`".into(),
             Self::Space { .. } | Self::Inodes { .. } => "make the file sets smaller, or give another directory with `--dir`".into(),
-            Self::Call { errno, .. } if *errno == libc::ENOSPC || *errno == libc::EDQUOT => {
+            Self::Call { errno: Errno::NOSPC | Errno::DQUOT, .. } => {
                 "make the file sets smaller; `wmlrun clean DIR` removes what was made".into()
             }
-            Self::Call { errno: libc::EROFS, .. } => {
+            Self::Call { errno: Errno::ROFS, .. } => {
                 "mount the file system read-write; a tree that is there already is read as it is with `--as-is`".into()
             }
-            Self::Call { call: "remove", errno: libc::EPERM | libc::EBUSY, .. } => {
+            Self::Call { call: "remove", errno: Errno::PERM | Errno::BUSY, .. } => {
                 "`lsattr` and `findmnt` say what holds it; what was removed before it is gone".into()
             }
             Self::Memory { .. } => "make the file sets smaller".into(),
@@ -505,8 +505,8 @@ impl fmt::Display for Error {
                     f,
                     "can't {call} `{}`: {} ({})",
                     path.display(),
-                    os::errno_text(*errno),
-                    os::errno_name(*errno)
+                    os::errno_text(errno.raw_os_error()),
+                    os::errno_name(errno.raw_os_error())
                 )?;
                 match left {
                     Some((bytes, inodes)) => write!(f, "; {} and {inodes} inodes are free there", human(*bytes)),

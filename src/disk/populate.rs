@@ -13,15 +13,15 @@ use crate::fileset::Tree;
 use crate::fileset::content::{self, Stamper};
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};
+use crate::os::{FileType, OFlags};
 use crate::random::mix;
-use rustix::fs::{FileType, OFlags};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The mode of files, as Filebench makes them.
-const FILE_MODE: rustix::fs::Mode = rustix::fs::Mode::from_raw_mode(0o644);
+const FILE_MODE: crate::os::Mode = crate::os::Mode::from_raw_mode(0o644);
 /// Bytes of a write.
 const CHUNK: usize = 1 << 20;
 /// Bytes that are worth a piece of work of their own.
@@ -367,7 +367,7 @@ impl<'a> Populator<'a> {
             fd::ftruncate(fd, size)
         } else {
             self.own.bytes += size - was;
-            fd::seek(fd, rustix::fs::SeekFrom::Start(was)).and_then(|_| self.write(fd, size - was))
+            fd::seek(fd, crate::os::SeekFrom::Start(was)).and_then(|_| self.write(fd, size - was))
         };
         let closed = fd::close_checked(fd);
         done.map_err(|e| self.error(i, if was > size { "truncate" } else { "extend" }, e))?;

@@ -44,7 +44,7 @@ pub fn dirty_bytes() -> u64 {
 pub fn in_memory(dir: &Path) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;
-    let Ok(fd) = fd::open_path(dir, rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()) else { return false };
+    let Ok(fd) = fd::open_path(dir, crate::os::OFlags::PATH, crate::os::Mode::empty()) else { return false };
     let kind = fd::file_system_kind(fd);
     fd::close(fd);
     matches!(kind, Ok(TMPFS | RAMFS))
@@ -64,7 +64,7 @@ pub fn quiesce<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Quiesced
         }
         done.push(device);
         on_disk = true;
-        let fd = fd::open_path(dir, super::walk::LIST, rustix::fs::Mode::empty()).map_err(|e| (at, e))?;
+        let fd = fd::open_path(dir, super::walk::LIST, crate::os::Mode::empty()).map_err(|e| (at, e))?;
         let synced = fd::syncfs(fd);
         fd::close(fd);
         synced.map_err(|e| (at, e))?;

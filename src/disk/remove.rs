@@ -224,7 +224,7 @@ pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanRepor
                 Err(e) => report.refused.push(e),
             },
             // Gone meanwhile: nothing is left to remove.
-            Ok(None) | Err(Error::Call { errno: libc::ENOENT, .. }) => {}
+            Ok(None) | Err(Error::Call { errno: Errno::NOENT, .. }) => {}
             // A directory that may not be read may hold a tree: nobody is told that there is none.
             Err(e) => report.refused.push(e),
         }

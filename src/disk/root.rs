@@ -11,7 +11,7 @@ use super::walk::{self, LIST, PLACE};
 use crate::fileset::FilesetSpec;
 use crate::os::inode::{self, InodeChange};
 use crate::os::{Errno, Fd, fd};
-use rustix::fs::{FileType, Mode, OFlags};
+use crate::os::{FileType, Mode, OFlags};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 

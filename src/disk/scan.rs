@@ -12,7 +12,7 @@ use crate::fileset::FilesetSpec;
 use crate::fileset::shape::FoundShape;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};
-use rustix::fs::{FileType, Mode, OFlags};
+use crate::os::{FileType, Mode, OFlags};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

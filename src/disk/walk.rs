@@ -3,7 +3,7 @@
 use crate::fileset::Name;
 use crate::os::fd::{self, Result};
 use crate::os::{Errno, Fd};
-use rustix::fs::{Mode, OFlags};
+use crate::os::{Mode, OFlags};
 use std::ffi::{CStr, CString};
 
 /// A directory to reach others and to name files by; cheaper to open than one to read.

@@ -14,8 +14,8 @@ use crate::os::inode::InodeChange;
 use crate::os::mapped::FileMap;
 use crate::os::range::Lock;
 use crate::os::uring;
+use crate::os::{Advice, FileType, OFlags};
 use posix::Posix;
-use rustix::fs::{Advice, FileType, OFlags};
 use std::ffi::CStr;
 
 /// An open file, as engines see it.

@@ -5,7 +5,7 @@ use crate::os::fd::{Fd, NONE, Result, Stat};
 use crate::os::inode::InodeChange;
 use crate::os::mapped::FileMap;
 use crate::os::range::Lock;
-use rustix::fs::{Advice, FileType, OFlags};
+use crate::os::{Advice, FileType, OFlags};
 use std::ffi::CStr;
 
 /// No I/O.

@@ -7,7 +7,7 @@ use crate::os::fd::{self, Fd, Result, Stat};
 use crate::os::inode::{self, InodeChange};
 use crate::os::mapped::FileMap;
 use crate::os::range::{self, Lock};
-use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom};
+use crate::os::{Advice, FileType, Mode, OFlags, SeekFrom};
 use std::ffi::CStr;
 
 /// System calls, and what does asynchronous I/O.

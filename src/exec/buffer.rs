@@ -27,7 +27,7 @@ pub struct IoBuffer {
 
 impl IoBuffer {
     /// A buffer of `memsize` bytes, or of `needed` if that is 0, touched and filled with data that does not compress.
-    pub fn new(memsize: u64, needed: u64, direct: bool, stamper: Stamper, seed: u64) -> rustix::io::Result<Self> {
+    pub fn new(memsize: u64, needed: u64, direct: bool, stamper: Stamper, seed: u64) -> Result<Self, crate::os::Errno> {
         let len = if memsize > 0 { memsize } else { needed };
         let mut memory = Map::new(len as usize)?;
         content::fill(memory.bytes_mut(), seed, 0.0);

@@ -14,10 +14,10 @@ use crate::disk::dirs::{Dirs, ThreadDirs};
 use crate::engine::{Engine, Handle};
 use crate::fileset::{Name, OwnRotor, Rotor};
 use crate::os::{self, Clock, Errno, Fd, Scale, errno_text};
+use crate::os::{Advice, OFlags};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
-use rustix::fs::{Advice, OFlags};
 
 /// Directories that a thread keeps open of a set whose directories are too many for the process.
 const OWN_DIRS: usize = 64;

@@ -10,8 +10,8 @@ use super::{OpFailure, Stop, StopReason};
 use crate::disk::Foreign;
 use crate::engine::Handle;
 use crate::exec::slots::FileRef;
+use crate::os::OFlags;
 use crate::os::{Errno, Fd, fd};
-use rustix::fs::OFlags;
 use std::ffi::CStr;
 
 impl OpCx<'_> {

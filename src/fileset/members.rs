@@ -10,7 +10,7 @@
 //!
 //! Nothing here knows names, directories or the disk.
 
-use crate::os::futex;
+use crate::os::{Errno, futex};
 use crate::random::mix;
 use crossbeam::utils::CachePadded;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
@@ -451,13 +451,13 @@ impl Members {
     /// Sleeps until something was made, removed or given back since `epoch` was taken, at most `limit`. Returns `false` only if
     /// the time ran out.
     pub fn wait_change(&self, epoch: u32, limit: Duration) -> bool {
-        futex::wait(&self.change, epoch, limit)
+        futex::wait(&self.change, epoch, Some(limit)) != Err(Errno::TIMEDOUT)
     }
 
     /// Wakes everybody who waits.
     pub fn wake_all(&self) {
         self.change.fetch_add(2, Ordering::SeqCst);
-        futex::wake_all(&self.change);
+        futex::wake(&self.change, u32::MAX);
     }
 
     /// Tells those who wait. While nobody does it is a look at a line that nobody writes.
@@ -471,7 +471,7 @@ impl Members {
         if seen & AWAITED != 0
             && self.change.compare_exchange(seen, seen.wrapping_add(1), Ordering::SeqCst, Ordering::Relaxed).is_ok()
         {
-            futex::wake_all(&self.change);
+            futex::wake(&self.change, u32::MAX);
         }
     }
 

@@ -9,9 +9,9 @@ use crate::engine::Engine;
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop};
 use crate::fileset::{Name, Want};
+use crate::os::OFlags;
 use crate::os::{Errno, Fd, errno_name};
 use crate::random;
-use rustix::fs::OFlags;
 use std::ffi::CStr;
 use std::sync::Arc;
 

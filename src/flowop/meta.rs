@@ -9,9 +9,9 @@ use crate::engine::{Engine, Handle};
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::{Name, Want};
+use crate::os::FileType;
 use crate::os::{Errno, Fd};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
-use rustix::fs::FileType;
 use std::ffi::CStr;
 use std::sync::Arc;
 

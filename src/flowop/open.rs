@@ -6,8 +6,8 @@ use super::transfer::FileUse;
 use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
+use crate::os::OFlags;
 use crate::spec::{Class, Flowop, Origin, Role, Way};
-use rustix::fs::OFlags;
 use std::sync::Arc;
 
 /// The attributes of both, and those that one has besides.

@@ -7,11 +7,11 @@ use super::{At, Build, BuiltOp, Effects, FlowopEntry, Op, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
 use crate::exec::{OpCx, Stop};
+use crate::os::Advice;
 use crate::os::Errno;
 use crate::os::range::Lock;
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
-use rustix::fs::Advice;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -8,10 +8,10 @@ use crate::exec::PickBy;
 use crate::exec::slots::{SlotRule, Slots};
 use crate::exec::{OpCx, Stop};
 use crate::fileset::Want;
+use crate::os::OFlags;
 use crate::os::fd::DATA_SYNC;
 use crate::random::{self, Permutation, Quantity, Rng, Shuffle};
 use rand::RngExt;
-use rustix::fs::OFlags;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

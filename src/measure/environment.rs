@@ -1,7 +1,6 @@
 //! The environment of a run, as the result records it: machine, kernel, limits, mounts.
 
-use crate::os::device;
-use crate::os::{self, limits};
+use crate::os::{self, device, fd, limits, proc};
 use crate::result::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use crate::result::{Environment, RunEnvironment};
 use crate::spec::predefined::{self, Predefined};
@@ -22,8 +21,7 @@ pub(crate) fn of_run(paths: &[PathBuf]) -> RunEnvironment {
 
 /// What is known of the machine.
 pub(crate) fn environment() -> Environment {
-    let uname = rustix::system::uname();
-    let text = |c: &std::ffi::CStr| c.to_string_lossy().into_owned();
+    let [sysname, nodename, release, version, machine] = proc::uname();
     let (total, available) = limits::memory();
     let clock = os::Clock::get();
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -32,13 +30,7 @@ pub(crate) fn environment() -> Environment {
         .find_map(|l| l.strip_prefix("model name")?.split_once(':').map(|(_, m)| m.trim().to_owned()))
         .unwrap_or_default();
     Environment {
-        uname: Uname {
-            sysname: text(uname.sysname()),
-            nodename: text(uname.nodename()),
-            release: text(uname.release()),
-            version: text(uname.version()),
-            machine: text(uname.machine()),
-        },
+        uname: Uname { sysname, nodename, release, version, machine },
         cpu: Cpu { model, count: limits::processors() as u64 },
         memory: Memory { total, available },
         clock: ClockInfo { name: clock.name().to_owned(), cost_ns: clock.cost_ns() },
@@ -76,7 +68,8 @@ pub(crate) fn predefined() -> [(Predefined, u64); 3] {
 
 /// The name of this machine.
 pub fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    let [_, nodename, ..] = proc::uname();
+    nodename
 }
 
 /// The type of the file system that a path lies on; the path need not be there yet.
@@ -97,9 +90,9 @@ pub(crate) fn mount(path: &Path) -> Option<MountInfo> {
         devices: layers.iter().map(layer).collect(),
         ..MountInfo::default()
     };
-    if let Ok(space) = rustix::fs::statvfs(there) {
-        mount.total = space.f_blocks * space.f_frsize;
-        mount.free = space.f_bavail * space.f_frsize;
+    if let Ok(space) = fd::statvfs_path(there) {
+        mount.total = space.total;
+        mount.free = space.free;
     }
     Some(mount)
 }

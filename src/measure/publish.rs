@@ -74,7 +74,7 @@ impl Runner {
     /// The script as the document has it.
     fn publish_script(&mut self) {
         if self.settings.redact {
-            self.redaction.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+            self.redaction.host = super::hostname();
             self.redaction.script(&mut self.document.script);
         }
     }

@@ -192,7 +192,7 @@ fn absolute_paths_replaced(text: &str) -> String {
 
 /// A script without what it says of the machine.
 pub fn redact_script(script: &mut Script) {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = super::hostname();
     Redaction { host, ..Redaction::default() }.script(script);
 }
 

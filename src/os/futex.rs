@@ -8,16 +8,20 @@ use rustix::thread::futex::{self, Flags, Timespec};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Sleeps while `word` holds `seen`, at most `limit`. Returns `false` only if the time ran out.
-pub fn wait(word: &AtomicU32, seen: u32, limit: Duration) -> bool {
-    let limit = Timespec { tv_sec: limit.as_secs().min(i64::MAX as u64) as _, tv_nsec: limit.subsec_nanos().into() };
-    !matches!(futex::wait(word, Flags::PRIVATE, seen, Some(&limit)), Err(Errno::TIMEDOUT))
+/// Sleeps while `word` holds `seen`, at most `limit`. An error is [`Errno::AGAIN`] (the word holds another value),
+/// [`Errno::INTR`] or [`Errno::TIMEDOUT`]; without one, somebody woke the caller, or nobody.
+#[inline]
+pub fn wait(word: &AtomicU32, seen: u32, limit: Option<Duration>) -> Result<(), Errno> {
+    let limit =
+        limit.map(|limit| Timespec { tv_sec: limit.as_secs().min(1 << 40) as _, tv_nsec: limit.subsec_nanos().into() });
+    futex::wait(word, Flags::PRIVATE, seen, limit.as_ref())
 }
 
-/// Wakes everybody who sleeps on `word`.
-pub fn wake_all(word: &AtomicU32) {
+/// Wakes up to `n` sleepers on `word`. Returns how many there were.
+#[inline]
+pub fn wake(word: &AtomicU32, n: u32) -> u32 {
     // The one error there is, a bad address, can't be.
-    let _ = futex::wake(word, Flags::PRIVATE, i32::MAX as u32);
+    futex::wake(word, Flags::PRIVATE, n.min(i32::MAX as u32)).unwrap_or(0) as u32
 }
 
 /// Tells the kernel that so many threads will sleep. Its table of a process's sleepers has by itself a few places a processor,

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod device;
 pub mod fd;
 pub mod futex;
+pub mod handle;
 pub mod inode;
 pub mod limits;
 pub mod map;
@@ -24,12 +25,14 @@ pub mod range;
 pub mod schedule;
 pub mod signals;
 pub mod steps;
+pub mod temporary;
 pub mod uring;
 
 pub use ahead::cache_line;
 pub use annotate::annotate;
 pub use clock::{Clock, Scale};
 pub use fd::{Fd, NONE};
+pub use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom};
 pub use rustix::io::Errno;
 
 /// What error number 0 is called: an operation that could not be done failed before its call.

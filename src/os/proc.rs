@@ -97,6 +97,13 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// What the kernel says of itself: name of the system, name of the machine, release, version, and hardware.
+pub fn uname() -> [String; 5] {
+    let uname = rustix::system::uname();
+    [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()]
+        .map(|text| text.to_string_lossy().into_owned())
+}
+
 /// The number of the process that started this one: a system call that does next to nothing.
 pub fn parent() -> u32 {
     std::os::unix::process::parent_id()

@@ -53,6 +53,12 @@ pub fn continued() -> usize {
     CONTINUED.load(SeqCst)
 }
 
+/// Sends this program what ^C sends: a read from the terminal ends.
+pub fn interrupt_self() {
+    // To the process, not to the thread that says it. One's own process is there, and may be sent signals.
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
+}
+
 /// Ends the program at once, with all that it has started: nothing is cleaned up, and nobody is waited for.
 pub fn exit_now(status: u8) -> ! {
     child::end_all();

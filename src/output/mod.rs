@@ -8,7 +8,6 @@
 mod replace;
 mod results;
 mod target;
-mod temporary;
 
 pub use replace::replace;
 pub use results::{Placed, ResultPlace, Results};

@@ -1,9 +1,8 @@
 //! A regular file is replaced as a whole: a temporary beside it is written and renamed.
 
 use super::WriteTo;
-use super::temporary::Temporary;
-use rustix::fs::{Mode, OFlags};
-use rustix::process::{Resource, getrlimit};
+use crate::os::temporary::Temporary;
+use crate::os::{handle, limits};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -40,13 +39,13 @@ fn replaced_with(path: &Path, write: WriteTo<'_>, synced: &mut dyn FnMut(&File) 
     synced(new.file())?;
     let target = path.file_name().unwrap_or_default();
     let from = new.name()?.to_owned();
-    rustix::fs::renameat(new.dir(), &from, new.dir(), target)?;
+    handle::rename(new.dir(), &from, target)?;
     new.renamed()
 }
 
 /// Writes to a file that has `len` bytes. The limit on file sizes is an error here, not a signal.
 pub(super) fn write_all(file: &File, len: u64, write: WriteTo<'_>) -> io::Result<()> {
-    let most = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+    let most = limits::file_size().unwrap_or(u64::MAX);
     let mut out = BufWriter::with_capacity(1 << 16, Within { file, bytes_left: most.saturating_sub(len) });
     let done = write(&mut out).and_then(|()| out.flush());
     if done.is_err() {
@@ -86,19 +85,12 @@ fn temporary(path: &Path) -> io::Result<Temporary> {
     // The number keeps apart programs that write to one name.
     hidden.push(format!(".{}.tmp", std::process::id()));
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
-    Temporary::new(rustix::fs::open(dir, flags, Mode::empty())?, hidden)
+    Temporary::new(handle::open_dir(dir)?, hidden)
 }
 
 /// Checks that a file can be made beside `path` and finds some room, and leaves nothing.
 pub(super) fn probe(path: &Path) -> io::Result<()> {
     let new = temporary(path)?;
     let zeros = vec![0; ROOM as usize];
-    write_all(new.file(), 0, &mut |out| out.write_all(&zeros)).and_then(|()| {
-        // Only some file systems say that they are full before they have to write.
-        match rustix::fs::fallocate(new.file(), rustix::fs::FallocateFlags::empty(), 0, ROOM) {
-            Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => Err(io::ErrorKind::StorageFull.into()),
-            _ => Ok(()),
-        }
-    })
+    write_all(new.file(), 0, &mut |out| out.write_all(&zeros)).and_then(|()| handle::check_room(new.file(), ROOM))
 }

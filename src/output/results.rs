@@ -6,13 +6,11 @@
 
 use super::WriteTo;
 use super::replace::write_all;
-use super::temporary::Temporary;
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
-use rustix::io::Errno;
+use crate::os::temporary::Temporary;
+use crate::os::{Errno, handle};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 /// Names that are tried for one file.
@@ -20,8 +18,6 @@ const NAMES: u32 = 10_000;
 
 /// Bytes of an existing file that are looked at.
 const LOOKED_AT: u64 = 64 << 10;
-
-const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Where a script's files go.
 #[derive(Clone, Debug)]
@@ -93,11 +89,11 @@ impl Results {
     pub fn check(&self) -> io::Result<()> {
         match std::fs::metadata(&self.base) {
             Ok(meta) if !meta.is_dir() => return Err(ErrorKind::NotADirectory.into()),
-            Ok(_) => rustix::fs::access(&self.base, rfs::Access::WRITE_OK | rfs::Access::EXEC_OK)?,
+            Ok(_) => handle::check_writable(&self.base)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 // It is made with the first file: one directory, not those above it.
                 let above = self.base.parent().unwrap_or(Path::new("/"));
-                rustix::fs::access(above, rfs::Access::WRITE_OK | rfs::Access::EXEC_OK)?;
+                handle::check_writable(above)?;
             }
             Err(error) => return Err(error),
         }
@@ -148,7 +144,7 @@ impl Results {
         let dir = self.open_dir(place, above)?;
         for n in 0..NAMES {
             let name = numbered(name, n);
-            match rfs::mkdirat(&dir, &name, Mode::from_raw_mode(0o777)) {
+            match handle::make_dir(&dir, &name) {
                 Ok(()) => return Ok(place.root.join(above).join(name)),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
@@ -178,21 +174,21 @@ impl Results {
     /// Opens a directory below the root of a place, made where it is not there.
     fn open_dir(&self, place: &ResultPlace, below: &Path) -> io::Result<OwnedFd> {
         // The root is the user's word: links in it are followed.
-        let mut dir = match rfs::open(&place.root, DIR, Mode::empty()) {
+        let mut dir = match handle::open_dir(&place.root) {
             Err(Errno::NOENT) if place.root == self.base => {
                 std::fs::create_dir(&place.root)?;
-                rfs::open(&place.root, DIR, Mode::empty())?
+                handle::open_dir(&place.root)?
             }
             other => other?,
         };
         for name in below {
-            dir = match step(&dir, name) {
+            dir = match handle::enter_dir(&dir, name) {
                 Err(Errno::NOENT) => {
-                    match rfs::mkdirat(&dir, name, Mode::from_raw_mode(0o777)) {
+                    match handle::make_dir(&dir, name) {
                         Ok(()) | Err(Errno::EXIST) => {}
                         Err(error) => return Err(error.into()),
                     }
-                    step(&dir, name)?
+                    handle::enter_dir(&dir, name)?
                 }
                 Err(Errno::LOOP) => {
                     let message = format!("`{}` is a symbolic link", name.display());
@@ -220,56 +216,24 @@ fn numbered(name: &OsStr, n: u32) -> OsString {
     name
 }
 
-/// Opens a directory in a directory: no link, nothing outside of it.
-fn step(dir: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match rfs::openat2(dir.as_fd(), name, DIR, Mode::empty(), resolve) {
-        // Kernels and containers without the call: of a single name this does the same.
-        Err(Errno::NOSYS | Errno::PERM) => {
-            let opened = rfs::openat(dir, name, DIR | OFlags::NOFOLLOW, Mode::empty());
-            opened.map_err(|error| if error == Errno::NOTDIR { Errno::LOOP } else { error })
-        }
-        other => other,
-    }
-}
-
 /// Gives the temporary a name, if that is free or bears what may be replaced.
 fn moved(dir: &OwnedFd, temporary: &OsStr, name: &OsStr, ours: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
     if may_replace(dir, name, ours) {
-        rfs::renameat(dir, temporary, dir, name)?;
+        handle::rename(dir, temporary, name)?;
         return Ok(true);
     }
-    match rfs::renameat_with(dir, temporary, dir, name, RenameFlags::NOREPLACE) {
+    match handle::rename_new(dir, temporary, name) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST) => Ok(false),
-        // File systems that can't: a link fails just so where the name is taken.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            match rfs::linkat(dir, temporary, dir, name, AtFlags::empty()) {
-                Ok(()) => {
-                    rfs::unlinkat(dir, temporary, AtFlags::empty())?;
-                    Ok(true)
-                }
-                Err(Errno::EXIST) => Ok(false),
-                Err(error) => Err(error.into()),
-            }
-        }
         Err(error) => Err(error.into()),
     }
 }
 
 /// Whether a name bears a regular file that the caller knows. Links, pipes and devices are never looked into.
 fn may_replace(dir: &OwnedFd, name: &OsStr, ours: &dyn Fn(&[u8]) -> bool) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let regular = |stat: rfs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    if !rfs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(regular) {
-        return false;
-    }
-    let Ok(file) = rfs::openat(dir, name, flags, Mode::empty()) else { return false };
-    if !rfs::fstat(&file).is_ok_and(regular) {
-        return false;
-    }
+    let Some(file) = handle::open_regular(dir, name) else { return false };
     let mut head = Vec::new();
-    File::from(file).take(LOOKED_AT).read_to_end(&mut head).is_ok() && ours(&head)
+    file.take(LOOKED_AT).read_to_end(&mut head).is_ok() && ours(&head)
 }
 
 #[cfg(test)]
@@ -324,7 +288,7 @@ mod tests {
         fs::write(at("foreign"), "theirs").unwrap();
         symlink("foreign", at("link")).unwrap();
         fs::create_dir(at("dir")).unwrap();
-        rfs::mknodat(rfs::CWD, at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
         for name in ["foreign", "link", "dir", "pipe"] {
             let placed = put(&results, name).unwrap();
             assert_eq!((placed.path, placed.renamed), (at(&format!("{name}.1")), true));

@@ -2,10 +2,10 @@
 
 use super::WriteTo;
 use super::replace::{probe, replaced, write_all};
-use rustix::fs::OFlags;
+use crate::os::{handle, proc};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ impl Target {
     pub fn open(path: &Path, read: &[FileIdentity]) -> io::Result<Self> {
         if let Some(fd) = descriptor(path) {
             let file = crate::os::fd::duplicate_file(fd)?;
-            if rustix::fs::fcntl_getfl(&file)? & OFlags::RWMODE == OFlags::RDONLY {
+            if handle::is_read_only(&file)? {
                 return Err(io::Error::new(ErrorKind::PermissionDenied, "it is open for reading only"));
             }
             return Ok(Self { kind: TargetKind::Stream(file), id: None });
@@ -139,29 +139,21 @@ fn is_planted(link: &Path) -> io::Result<bool> {
     const STICKY_AND_WRITABLE: u32 = 0o1002;
     let above = link.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (link, above) = (fs::symlink_metadata(link)?, fs::metadata(above)?);
-    let own = [rustix::process::geteuid().as_raw(), above.uid()].contains(&link.uid());
+    let own = [proc::user(), above.uid()].contains(&link.uid());
     Ok(above.mode() & STICKY_AND_WRITABLE == STICKY_AND_WRITABLE && !own)
 }
 
-/// Opens a pipe or a device. Without a reader a named pipe would wait for one for ever.
+/// Opens a pipe or a device; waits a moment for a pipe's reader.
 fn stream(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let until = Instant::now() + READER;
     loop {
-        match OpenOptions::new().write(true).custom_flags(flags).open(path) {
-            Ok(file) => {
-                let status = rustix::fs::fcntl_getfl(&file)?;
-                rustix::fs::fcntl_setfl(&file, status - OFlags::NONBLOCK)?;
-                return Ok(file);
-            }
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
-                if Instant::now() >= until {
-                    return Err(io::Error::new(ErrorKind::TimedOut, "nobody reads from it"));
-                }
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(error) => return Err(error),
+        if let Some(file) = handle::open_stream(path)? {
+            return Ok(file);
         }
+        if Instant::now() >= until {
+            return Err(io::Error::new(ErrorKind::TimedOut, "nobody reads from it"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

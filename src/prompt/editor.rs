@@ -3,6 +3,7 @@
 use super::PromptLoop;
 use super::complete::{self, Names};
 use super::table::prompt_command;
+use crate::os::signals;
 use crate::syntax::is_incomplete;
 use crate::util::printable;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -118,7 +119,7 @@ impl PromptWait {
         let watch = move || {
             while !over.load(SeqCst) {
                 if number.load(SeqCst) != 0 && flag.load(SeqCst) {
-                    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
+                    signals::interrupt_self();
                 }
                 std::thread::sleep(LOOK);
             }

@@ -2,6 +2,7 @@
 
 use super::PromptLoop;
 use super::split::Splitter;
+use crate::os::handle;
 use crate::session::Status;
 use std::io::Read;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -20,8 +21,7 @@ const AHEAD: usize = 16;
 /// Does what comes on standard input, to its end.
 pub(super) fn run(shell: &mut PromptLoop<'_>) {
     // A file does not pause, however slowly it is read.
-    let file = rustix::fs::fstat(std::io::stdin())
-        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile);
+    let file = handle::is_regular(std::io::stdin());
     let (send, blocks) = mpsc::sync_channel(AHEAD);
     // Detached: it may sit in a read that never returns, and ends with the program.
     let reader = move || {

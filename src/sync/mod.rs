@@ -19,8 +19,7 @@ pub use latch::Latch;
 pub use notifier::Notifier;
 pub use semaphore::Semaphore;
 
-use crate::os::Clock;
-use rustix::thread::futex;
+use crate::os::{Clock, futex};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
@@ -31,18 +30,13 @@ pub struct Stopped;
 /// Sleeps while `word` holds `value`, for at most `timeout`. Returns early now and then; callers look again. Returns whether it
 /// was woken: nearly always, one of those whom a [`wake`] has found.
 fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) -> bool {
-    let timeout = timeout.map(|t| rustix::time::Timespec {
-        tv_sec: t.as_secs().min(1 << 40) as i64,
-        tv_nsec: i64::from(t.subsec_nanos()),
-    });
-    // EAGAIN (the word changed), EINTR and ETIMEDOUT all mean the same to the callers: look again.
-    futex::wait(word, futex::Flags::PRIVATE, value, timeout.as_ref()).is_ok()
+    // That the word changed, that a signal came and that the time is over all mean the same to the callers: look again.
+    futex::wait(word, value, timeout).is_ok()
 }
 
 /// Wakes up to `n` sleepers on `word`. Returns how many there were.
 fn wake(word: &AtomicU32, n: u32) -> u32 {
-    // The one error there is, a bad address, can't be.
-    futex::wake(word, futex::Flags::PRIVATE, n.min(i32::MAX as u32)).unwrap_or(0) as u32
+    futex::wake(word, n)
 }
 
 #[cfg(test)]

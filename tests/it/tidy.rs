@@ -18,6 +18,8 @@ const WALLS: &[(&str, &[&str])] = &[
     ("terminal", &["cli/live.rs"]),
     ("rustyline", &["prompt/"]),
     ("indicatif", &["cli/", "report/"]),
+    ("rustix", &["os/"]),
+    ("libc", &["os/"]),
     ("io_uring", &["os/uring.rs"]),
     ("statrs", &["analysis/distributions.rs", "fileset/members_tests.rs", "random/tests.rs"]),
     ("toml", &["experiment/folder.rs"]),

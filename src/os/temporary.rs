@@ -11,7 +11,7 @@ const MODE: Mode = Mode::from_raw_mode(0o666);
 
 /// A file in a directory that is removed again unless it is renamed.
 #[derive(Debug)]
-pub(super) struct Temporary {
+pub struct Temporary {
     file: File,
     dir: OwnedFd,
     name: OsString,
@@ -21,7 +21,7 @@ pub(super) struct Temporary {
 impl Temporary {
     /// A file in `dir`; `name` is what it is called while it is renamed, and from the start on file systems that have no files
     /// without names (NFS, FUSE).
-    pub(super) fn new(dir: OwnedFd, name: OsString) -> io::Result<Self> {
+    pub fn new(dir: OwnedFd, name: OsString) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         if let Ok(file) = rfs::openat(&dir, c".", flags | OFlags::TMPFILE, MODE) {
             let file = File::from(file);
@@ -44,17 +44,17 @@ impl Temporary {
     }
 
     /// The file, open for writing.
-    pub(super) fn file(&self) -> &File {
+    pub fn file(&self) -> &File {
         &self.file
     }
 
     /// Its directory.
-    pub(super) fn dir(&self) -> &OwnedFd {
+    pub fn dir(&self) -> &OwnedFd {
         &self.dir
     }
 
     /// Its name, which it gets now if it has none.
-    pub(super) fn name(&mut self) -> io::Result<&OsStr> {
+    pub fn name(&mut self) -> io::Result<&OsStr> {
         if !self.named {
             let link = || rfs::linkat(CWD, link_to(&self.file), &self.dir, &self.name, AtFlags::SYMLINK_FOLLOW);
             match link() {
@@ -70,7 +70,7 @@ impl Temporary {
     }
 
     /// Says that the file has been renamed, and gives it.
-    pub(super) fn renamed(mut self) -> io::Result<File> {
+    pub fn renamed(mut self) -> io::Result<File> {
         self.named = false;
         self.file.try_clone()
     }
