@@ -153,7 +153,7 @@ fn a_kernel_without_rings_is_told() {
     let call = |args: &[&str]| {
         let strace = ["strace", "-f", "-o", "/dev/null", "-e", "trace=io_uring_setup", "-e"];
         let words = strace.iter().chain(&["inject=io_uring_setup:error=EPERM"]).copied();
-        Wml::new().file("x.wml", script).under(words).args(["x.wml", "--runtime", "1"]).args(args).result().run()
+        Wml::new().file("x.wml", script).under(words).args(["x.wml", "--runtime", "0.2"]).args(args).result().run()
     };
     let refused = call(&["--engine", "uring"]).exits(3);
     assert!(refused.stderr.contains("io_uring") && refused.stderr.contains("--engine posix"), "{}", refused.stderr);
@@ -172,7 +172,7 @@ fn the_result_says_what_was_used() {
             "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
              define process name=p {{ thread name=t {{ flowop {kind} name=rd,filename=f,iosize=4k,random }} }}\n"
         );
-        let output = Wml::new().file("x.wml", &script).args(["x.wml", "--runtime", "1"]).result().run().exits(0);
+        let output = Wml::new().file("x.wml", &script).args(["x.wml", "--runtime", "0.2"]).result().run().exits(0);
         assert_eq!(output.only_run()["engine"], engine, "of {kind}");
     }
 }
@@ -195,7 +195,7 @@ fn never_more_are_out_than_iodepth_says() {
                      flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth={depth}\n{also}}} }}\n"
                 );
                 let call = Wml::below(slow.dir()).idle().file("x.wml", &script);
-                let args = ["x.wml", "--runtime", "1", "--no-quiesce", "--engine", engine];
+                let args = ["x.wml", "--runtime", "0.2", "--no-quiesce", "--engine", engine];
                 let run = call.args(args).result().run().exits(0).only_run();
                 let most = slow.tally(Kind::Read).most;
                 assert!(count(flowop(&run, "rd"), "ops") > 0);
@@ -226,7 +226,7 @@ fn unaligned_direct_io_is_refused_by_name() {
         )
     };
     let run = |flowops: &str| {
-        let call = Wml::below(mount.dir()).file("x.wml", &script(flowops)).args(["x.wml", "--runtime", "1"]);
+        let call = Wml::below(mount.dir()).file("x.wml", &script(flowops)).args(["x.wml", "--runtime", "0.2"]);
         call.folder("there").args(["--dir", "there", "--no-quiesce"]).run()
     };
     let by_slot = "flowop openfile name=op,filesetname=f,fd=1,directio\nflowop read name=odd,fd=1,iosize=1000\n\

@@ -107,12 +107,12 @@ fn the_main_job_runs_small_or_is_refused_with_the_reason() {
     }
     let Some(groups) = Groups::new() else { return skip(TEST, "no control groups can be made") };
     let place = Place::new();
-    let small = "oltp_sync --runtime 1 --no-quiesce --set nshadows=10 --set ndbwriters=2 --set filesize=4m --set logfilesize=1m \
+    let small = "oltp_sync --runtime 0.2 --no-quiesce --set nshadows=10 --set ndbwriters=2 --set filesize=4m --set logfilesize=1m \
                  --set directio=0";
     for hide_sys in [false, true] {
         // As it is: more threads than are allowed.
         let output =
-            place.run(&groups, hide_sys, "oltp_sync --runtime 1 --no-quiesce --set filesize=1m --set directio=0");
+            place.run(&groups, hide_sys, "oltp_sync --runtime 0.2 --no-quiesce --set filesize=1m --set directio=0");
         let shown = place.assert_clean(&output);
         assert_eq!(output.status.code(), Some(3), "{shown}");
         assert!(shown.contains("pids.max") && shown.contains("help:"), "{shown}");
@@ -124,7 +124,7 @@ fn the_main_job_runs_small_or_is_refused_with_the_reason() {
     // More memory than there is, where the limit can be read.
     let script = "define process name=p { thread name=t,memsize=300m { flowop hog name=h,value=100 } }\n";
     fs::write(place.0.path().join("home/m.wml"), script).unwrap();
-    let output = place.run(&groups, false, "../home/m.wml --runtime 1");
+    let output = place.run(&groups, false, "../home/m.wml --runtime 0.2");
     let shown = place.assert_clean(&output);
     assert_eq!(output.status.code(), Some(3), "{shown}");
     assert!(shown.contains("300") && shown.contains("of memory"), "{shown}");

@@ -27,7 +27,7 @@ fn script(extra: &str, flowops: &str) -> String {
 const WRITE: &str = "flowop writewholefile name=w,filesetname=data,fd=1,iosize=4k\nflowop closefile name=c,fd=1\n";
 
 fn call(dir: &Path, extra: &str, flowops: &str) -> Wml {
-    longer("1", dir, extra, flowops)
+    longer("0.2", dir, extra, flowops)
 }
 
 fn longer(runtime: &str, dir: &Path, extra: &str, flowops: &str) -> Wml {
@@ -280,7 +280,7 @@ fn numbers_that_the_layout_has_not_are_not_ours() {
         let script =
             script("", WRITE).replace(",dirwidth=20,dirgamma=0", more).replace("entries=8", "entries=60,leafdirs=7");
         let run = |dir: &Path| {
-            let call = Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "1", "--no-quiesce"]);
+            let call = Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "0.2", "--no-quiesce"]);
             call.args(["--dir"]).args([dir]).run()
         };
         let dir = place();
@@ -478,7 +478,7 @@ fn sizes_that_overflow_are_too_large() {
         for reuse in ["", ",reuse"] {
             let script = script(reuse, WRITE).replace("entries=8", &format!("entries={entries}"));
             let script = script.replace("size=8k", &format!("size={size}"));
-            let call = Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "1", "--dir"]).args([dir.path()]);
+            let call = Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir.path()]);
             let output = call.run().exits(3);
             assert_named(&output, entries, &["not enough"]);
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "something was left");

@@ -13,7 +13,7 @@ const POSTS_A_LOG_ROUND: f64 = 3200.0;
 const WRITES_A_ROUND: f64 = 100.0;
 
 fn seconds() -> u64 {
-    short_or_long(3, 10)
+    short_or_long(2, 10)
 }
 
 fn oltp_sync(call: Wml, filesize: &str) -> Wml {
@@ -76,7 +76,8 @@ fn semaphores_couple_its_processes() {
 /// In the order of definition, each with its place, its kind and its class.
 #[test]
 fn the_result_lists_every_flowop_once() {
-    let run = oltp_sync(Wml::below(&memory()), "4m").sets(&[("nshadows", "4")]).run().exits(0).only_run();
+    let call = Wml::below(&memory()).args(["oltp_sync", "--runtime", "0.2"]).result();
+    let run = call.sets(&[("filesize", "4m"), ("nshadows", "4")]).run().exits(0).only_run();
     let seen: Vec<_> = flowops(&run)
         .iter()
         .map(|f| {

@@ -25,7 +25,7 @@ fn script(extra: &str) -> String {
 }
 
 fn call(dir: &Path, extra: &str) -> Wml {
-    Wml::new().file("w.wml", &script(extra)).args(["w.wml", "--runtime", "1", "--dir"]).args([dir])
+    Wml::new().file("w.wml", &script(extra)).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir])
 }
 
 /// Something foreign: what it is, and how it comes into a directory.
@@ -114,7 +114,7 @@ fn a_file_beside_directories_and_a_second_name_are_foreign() {
     let elsewhere = place();
     fs::hard_link(&file, elsewhere.path().join("precious")).unwrap();
     let resized = script(",reuse").replace("size=4k", "size=1k");
-    let call = Wml::new().file("w.wml", &resized).args(["w.wml", "--runtime", "1", "--dir"]).args([dir.path()]);
+    let call = Wml::new().file("w.wml", &resized).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir.path()]);
     let bytes = fs::read(elsewhere.path().join("precious")).unwrap();
     call.run().exits(3);
     assert_eq!(bytes, fs::read(elsewhere.path().join("precious")).unwrap(), "the other name's bytes");
@@ -170,7 +170,7 @@ fn reuse_of_another_layout_is_refused() {
     let (dir, _) = made();
     for (from, to) in [("entries=40", "entries=41"), ("dirwidth=3", "dirwidth=4"), ("dirgamma=0", "dirgamma=1000")] {
         let other = script(",reuse").replace(from, to);
-        let call = Wml::new().file("w.wml", &other).args(["w.wml", "--runtime", "1", "--dir"]).args([dir.path()]);
+        let call = Wml::new().file("w.wml", &other).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir.path()]);
         assert_refused(call, &[dir.path()], &["layout", "reuse"]);
     }
     let seed = call(dir.path(), ",reuse").args(["--layout-seed", "7"]);
@@ -191,7 +191,7 @@ fn the_root_directory_and_names_that_leave_the_path_are_refused() {
         for extra in ["", ",reuse"] {
             let script = script(extra).replace("name=data,path=$dir", &format!("name=\"{name}\",path=\"{path}\""));
             let script = script.replace("filesetname=data", &format!("filesetname=\"{name}\""));
-            let output = Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "1"]).run();
+            let output = Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "0.2"]).run();
             assert!(matches!(output.code(), 2 | 3), "{path} and {name}: {}\n{}", output.code(), output.shown());
         }
     }
@@ -268,7 +268,7 @@ fn a_block_device_is_not_touched_without_leave_and_not_yet_used_with_it() {
         define process name=p { thread name=t,memsize=4k { flowop write name=wr,filename=NAME,iosize=4k,random } }\n";
     let set = file.replace("define file ", "define fileset ").replace("prealloc", "entries=4,prealloc");
     let run = |script: &str, options: &[&str]| {
-        Wml::new().file("w.wml", &script.replace("NAME", name)).args(["w.wml", "--runtime", "1"]).args(options).run()
+        Wml::new().file("w.wml", &script.replace("NAME", name)).args(["w.wml", "--runtime", "0.2"]).args(options).run()
     };
     let output = run(file, &[]).exits(3);
     assert!(output.stderr.contains("E0308") && output.stderr.contains("--allow-device"), "{}", output.stderr);
@@ -297,7 +297,7 @@ fn two_can_not_work_in_one_root() {
 
 /// Starts to make very many files and is killed while it does.
 fn killed(dir: &Path, script: &str) {
-    let call = Wml::new().file("w.wml", script).args(["w.wml", "--populate-threads", "1", "--runtime", "1", "--dir"]);
+    let call = Wml::new().file("w.wml", script).args(["w.wml", "--populate-threads", "1", "--runtime", "0.2", "--dir"]);
     let running: Running = call.args([dir]).start();
     wait_until(|| dir.join("data/00000001/00000001").exists());
     running.signal(Signal::KILL);
@@ -319,7 +319,7 @@ fn a_killed_population_is_made_anew_or_completed() {
         fs::write(dir.path().join("mine"), "text").unwrap();
         killed(dir.path(), &script(""));
         assert!(files(dir.path()) < 60_000, "it was done before it was killed");
-        let call = Wml::new().file("w.wml", &script(extra)).args(["w.wml", "--runtime", "1", "--dir"]);
+        let call = Wml::new().file("w.wml", &script(extra)).args(["w.wml", "--runtime", "0.2", "--dir"]);
         call.args([dir.path()]).run().exits(0);
         assert_eq!(files(dir.path()), 60_000, "all are there with `{extra}`");
         assert_eq!(fs::read(dir.path().join("mine")).unwrap(), b"text");
@@ -331,7 +331,7 @@ fn a_killed_population_is_made_anew_or_completed() {
     let dir = place();
     killed(dir.path(), &script(""));
     fs::write(dir.path().join("data/00000001/notes"), "mine").unwrap();
-    let call = Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "1", "--dir"]);
+    let call = Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "0.2", "--dir"]);
     assert_refused(call.args([dir.path()]), &[dir.path()], &["notes"]);
 }
 
@@ -347,7 +347,7 @@ fn filebench(root: &Path) {
 
 fn ten(dir: &Path, options: &[&str]) -> Wml {
     let script = script("").replace("entries=40", "entries=10");
-    Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "1"]).args(options).args(["--dir"]).args([dir])
+    Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "0.2"]).args(options).args(["--dir"]).args([dir])
 }
 
 /// What somebody's tree holds. The marker, and the root's own times, are what adopting adds.
@@ -390,7 +390,7 @@ fn adopting_cuts_no_file_without_reuse() {
     let reusing = script("").replace("entries=40", "entries=10,reuse");
     Wml::new()
         .file("w.wml", &reusing)
-        .args(["w.wml", "--runtime", "1", "--adopt", "--dir"])
+        .args(["w.wml", "--runtime", "0.2", "--adopt", "--dir"])
         .args([dir.path()])
         .run()
         .exits(0);

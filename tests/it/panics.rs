@@ -91,7 +91,7 @@ fn a_panic_in_a_thread_fails_the_run_and_names_it() {
 #[test]
 fn a_zero_byte_in_a_name_holds_nobody() {
     let script = "define process name=\"p\0q\" { thread name=\"t\0u\",instances=2 { flowop hog name=h,value=1 } }\n";
-    let call = crate::cmd::Wml::new().file("x.wml", script).args(["x.wml", "--engine", "null", "--runtime", "1"]);
+    let call = crate::cmd::Wml::new().file("x.wml", script).args(["x.wml", "--engine", "null", "--runtime", "0.2"]);
     let output = call.run();
     assert!([0, 2].contains(&output.code()), "{}", output.shown());
     assert!(!output.stderr.contains("panicked"), "{}", output.shown());
@@ -109,7 +109,7 @@ fn steps_without_a_rate_or_a_clock_end_with_the_run() {
         "flowop wakeup name=w,target=b,iters=1t\nflowop block name=b,iters=0",
     ] {
         let script = format!("# dialect: fsl\ndefine process name=p {{ thread name=t {{\n{flowops}\n}} }}\n");
-        let call = crate::cmd::Wml::new().file("x.wml", &script).args(["x.wml", "--engine", "null", "--runtime", "1"]);
+        let call = crate::cmd::Wml::new().file("x.wml", &script).args(["x.wml", "--engine", "null", "--runtime", "0.2"]);
         let output = call.run();
         assert!(output.code() < 2 && !output.stderr.contains("left behind"), "{flowops}: {}", output.shown());
     }

@@ -81,7 +81,7 @@ fn it_ends_with_the_run_and_counts_as_late() {
         "x.wml",
         &script("true", &format!("flowop command name=sleeps,value=\"{}\"", SLEEPS.replace('$', "\\$"))),
     );
-    let output = wml.args(["x.wml", "--runtime", "1", "--no-quiesce", "--allow-system"]).result().run().exits(0);
+    let output = wml.args(["x.wml", "--runtime", "0.2", "--no-quiesce", "--allow-system"]).result().run().exits(0);
     assert_ends(&noted(&output));
     let run = output.only_run();
     assert_eq!((run["state"].as_str(), &run["late_ops"]), (Some("complete"), &1.into()), "{}", output.shown());

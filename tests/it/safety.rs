@@ -16,7 +16,7 @@ fn script(reuse: &str) -> String {
 }
 
 fn call(reuse: &str) -> Wml {
-    let call = Wml::new().file("w.wml", &script(reuse)).args(["w.wml", "--runtime", "1", "--dir", "d"]);
+    let call = Wml::new().file("w.wml", &script(reuse)).args(["w.wml", "--runtime", "0.2", "--dir", "d"]);
     fs::create_dir(call.dir().join("d")).unwrap();
     call
 }
@@ -74,7 +74,7 @@ fn a_foreign_file_in_an_own_tree_keeps_the_tree() {
     let dir = first.dir().join("d");
     assert!(dir.join("data/00000001").exists(), "a tree in a directory that the user named stays");
     let again =
-        |dir: &Path| Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "1", "--dir"]).args([dir]).run();
+        |dir: &Path| Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir]).run();
     again(&dir).exits(0);
     fs::write(dir.join("data/00000001/notes.txt"), "mine").unwrap();
     let before = tree(&dir);

@@ -217,7 +217,7 @@ fn whenever_it_is_killed_nothing_foreign_changes_and_the_next_run_works() {
         let call = || {
             let script = crate::scripts::personality(name);
             let mut command = Command::new(binary());
-            command.args([name, "--runtime", "1", "--no-quiesce", "--quiet", "--dir"]).arg(&dir);
+            command.args([name, "--runtime", "0.2", "--no-quiesce", "--quiet", "--dir"]).arg(&dir);
             for (name, value) in script.small().into_iter().chain(script.few_threads()).chain(script.buffered()) {
                 command.args(["--set", &format!("{name}={value}")]);
             }

@@ -12,7 +12,7 @@ const SET: &str = "define fileset name=data,path=\"$dir/a:$dir/b\",entries=101,d
 fn run(dir: &Path, thread: &str, args: &[&str]) -> Output {
     let script = format!("{SET}define process name=p {{ thread name=t,instances=2 {{\n{thread}\n}} }}\n");
     let call = Wml::below(&memory()).file("x.wml", &script).result();
-    call.args(["x.wml", "--runtime", "1", "--no-quiesce", "--dir", dir.to_str().unwrap()]).args(args).run()
+    call.args(["x.wml", "--runtime", "0.2", "--no-quiesce", "--dir", dir.to_str().unwrap()]).args(args).run()
 }
 
 /// The files below a root, the marker left out.

@@ -49,11 +49,11 @@ fn read_trace(text: &str) -> Calls {
 
 /// Threads that read or write at an offset, which is what `names` with a `p` are, make hardly any but these, and the others make few at all.
 fn assert_only(call: Wml, names: &[&str]) {
-    const SECONDS: u64 = 2;
+    const SECONDS: u64 = 1;
     let mut running = call.args(["--runtime", "60"]).alone().start();
     running.wait_until_reading();
     // Every thread has by then opened what it works on.
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(1));
     let calls = calls(running.pid(), SECONDS);
     running.signal(Signal::INT);
     running.wait().exits(130);

@@ -8,7 +8,7 @@ const SETS: &str = "set $nthreads=1\nset $filesize=4k\n\
 fn run(head: &str, threads: &str, args: &[&str]) -> Output {
     let script = format!("{head}{SETS}define process name=p {{\n{threads}\n}}\n");
     let call = Wml::new().file("x.wml", &script).result();
-    call.args(["x.wml", "--runtime", "1", "--engine", "null"]).args(args).run()
+    call.args(["x.wml", "--runtime", "0.2", "--engine", "null"]).args(args).run()
 }
 
 const READER: &str = "thread name=t,instances=$nthreads { flowop read name=rd,filesetname=data,iosize=1k }";

@@ -31,10 +31,16 @@ struct Program {
     started: u64,
 }
 
-/// Starts watching; more than once does nothing.
+/// Starts the watchdog and resets the signals that a shell ignores in its background jobs. Further calls do nothing.
 pub(crate) fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
+        // A child process inherits ignored signals, and the program under test leaves an ignored signal ignored, as it should.
+        // Tests of ^C would then fail in `cargo test &`.
+        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
+            // SAFETY: no handler is installed, so no code of ours runs in signal context.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
         std::thread::spawn(watch);
     });
 }
