@@ -1,15 +1,17 @@
-//! `cvar(type=…,parameters=…)`: Filebench's custom variables, and ours by the same words.
+//! `cvar(type=…,parameters=…)`: Filebench's custom variables, and this program's additional distributions in the same
+//! syntax.
 
 use super::randvar::bounded;
 use super::sampler::{ParameterValues, SamplerBuilder, finite};
 use super::variable::Adjust;
 use super::{BadDistribution, DISTRIBUTIONS, Distribution, RandomVar, UsableIn};
 
-/// A random variable from the words of a `cvar`.
+/// Builds a random variable from the arguments of a `cvar`.
 ///
-/// `kind` is the type, `cvar-gamma`; `parameters` is `key:value;key:value`, where a value is a number that may have a unit (`16k`) or
-/// `true` or `false`, and blanks and empty pieces are passed over. Draws are rounded to the nearest multiple of `round`, then
-/// bounded by `min` (default: the smallest number above zero, so that what is negative becomes 0) and `max`.
+/// `kind` is the type, such as `cvar-gamma`. `parameters` is `key:value;key:value`; a value is a number with an
+/// optional unit (`16k`), `true` or `false`. Blanks and empty assignments are ignored. Draws are rounded to the nearest
+/// multiple of `round` and then bounded by `min` (default: the smallest positive number, so that negative draws become
+/// 0) and `max`.
 pub fn cvar(
     kind: &str,
     parameters: &str,
@@ -35,9 +37,9 @@ pub fn cvar(
     Ok(RandomVar::new(sampler, Adjust { round, min, max }, notes))
 }
 
-/// The types that a `cvar` can have.
+/// Returns the names of all types that a `cvar` accepts.
 fn names() -> Vec<String> {
-    let name = |d: &Distribution| match d.place {
+    let name = |d: &Distribution| match d.usable_in {
         UsableIn::Randvar => None,
         UsableIn::Cvar => Some(d.name.to_owned()),
         UsableIn::Both => Some(format!("cvar-{}", d.name)),
@@ -45,7 +47,7 @@ fn names() -> Vec<String> {
     DISTRIBUTIONS.iter().filter_map(name).collect()
 }
 
-/// `key:value;key:value` to names and numbers.
+/// Parses `key:value;key:value` into names and numbers.
 fn parse(parameters: &str) -> Result<Vec<(String, f64)>, BadDistribution> {
     let mut given = Vec::new();
     for assignment in parameters.split(';').map(str::trim).filter(|assignment| !assignment.is_empty()) {
@@ -59,7 +61,7 @@ fn parse(parameters: &str) -> Result<Vec<(String, f64)>, BadDistribution> {
     Ok(given)
 }
 
-/// A number with an optional unit, or a switch.
+/// Parses a number with an optional unit, or a boolean (1 or 0). `None` when `text` is neither.
 fn number(text: &str) -> Option<f64> {
     match text {
         "true" => return Some(1.0),
@@ -73,7 +75,7 @@ fn number(text: &str) -> Option<f64> {
         't' => (&text[..text.len() - 1], 40),
         _ => (text, 0),
     };
-    // Rust also reads `inf` and `nan` as numbers; neither is a parameter.
+    // `parse` also accepts `inf` and `nan`, which are not valid parameters.
     digits.parse::<f64>().ok().map(|n| n * (1u64 << shift) as f64).filter(|n| n.is_finite())
 }
 
@@ -82,7 +84,7 @@ mod tests {
     use super::{number, parse};
 
     #[test]
-    fn reads_numbers_with_units_and_switches() {
+    fn numbers_with_units_and_booleans_are_parsed() {
         let read: Vec<Option<f64>> =
             ["16k", "1.5", "2G", "-3", "1e3", "true", "false", "k", "", "x", "inf", "nan", "0x10", "4kb", "1é"]
                 .iter()
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_parameter_string() -> Result<(), super::BadDistribution> {
+    fn a_parameter_string_is_parsed() -> Result<(), super::BadDistribution> {
         assert_eq!(parse(" mean:16k ; gamma : 1.5;;")?, [("mean".to_owned(), 16_384.0), ("gamma".to_owned(), 1.5)]);
         assert_eq!(parse("")?, []);
         let error = parse("mean").map_err(|e| e.to_string());

@@ -1,60 +1,61 @@
-//! What can be wrong with a distribution: which parameter, and why. The caller knows the place in the script and adds it.
+//! Errors in the definition of a distribution: the parameter and the reason. The caller adds the position in the
+//! script.
 
 use thiserror::Error;
 
-/// A distribution that nothing can be drawn from.
+/// The reason why a distribution cannot be sampled.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum BadDistribution {
-    /// No such type.
+    /// The type does not exist.
     #[error("there is no distribution `{name}`")]
     UnknownType {
-        /// As written.
+        /// The type as written.
         name: String,
-        /// Those that there are.
+        /// The names of all types.
         known: Vec<String>,
     },
-    /// No such parameter.
+    /// The distribution does not have this parameter.
     #[error("`{distribution}` has no parameter `{parameter}`")]
     UnknownParameter {
-        /// The type.
+        /// The distribution.
         distribution: &'static str,
-        /// As written.
+        /// The parameter as written.
         parameter: String,
-        /// Those that it has.
+        /// The names of the distribution's parameters.
         known: Vec<String>,
     },
-    /// Not of the form `key:value`, or not a number.
+    /// The parameter is not of the form `key:value`, or its value is not a number.
     #[error("`{parameter}` is `{value}`, which is not a number")]
     NotANumber {
-        /// Its name.
+        /// The name of the parameter.
         parameter: String,
-        /// As written.
+        /// The value as written.
         value: String,
     },
-    /// Outside of what the distribution allows.
+    /// The value is outside of the parameter's range.
     #[error("`{parameter}` is {value}, and must be {range}")]
     OutOfRange {
-        /// Its name.
+        /// The name of the parameter.
         parameter: &'static str,
-        /// Its value.
+        /// The value.
         value: f64,
-        /// What is allowed, in words.
+        /// The allowed range, in words.
         range: &'static str,
     },
-    /// Not given, and without it there is nothing to draw.
+    /// A required parameter is missing.
     #[error("`{distribution}` needs `{parameter}`{why}")]
     Missing {
-        /// The type.
+        /// The distribution.
         distribution: &'static str,
-        /// Its name.
+        /// The name of the parameter.
         parameter: &'static str,
-        /// Empty, or a clause that says why.
+        /// Empty, or a clause with the reason.
         why: &'static str,
     },
 }
 
 impl BadDistribution {
-    /// The parameter at fault, as written; `type` if the type itself is.
+    /// Returns the name of the parameter that caused the error, as written; `type` if it is the type.
     pub fn parameter(&self) -> &str {
         match self {
             Self::UnknownType { .. } => "type",
@@ -63,7 +64,7 @@ impl BadDistribution {
         }
     }
 
-    /// The name that was not known and those that are, for a near miss.
+    /// Returns the unknown name and the known names, for a suggestion of a similar name. `None` for other errors.
     pub fn unknown(&self) -> Option<(&str, &[String])> {
         match self {
             Self::UnknownType { name, known } => Some((name, known)),

@@ -1,4 +1,4 @@
-//! Exponential, and Weibull, which is its power.
+//! The exponential distribution, and the Weibull distribution, which is a power of it.
 
 use super::sampler::{BuiltSampler, ParameterValues, Sampler, SamplerBuilder, ShortNumber, same};
 use super::stream::unit_above_zero;
@@ -7,26 +7,26 @@ use std::fmt;
 
 pub(super) const CVAR_EXPONENTIAL: Distribution = Distribution {
     name: "cvar-exponential",
-    place: UsableIn::Cvar,
+    usable_in: UsableIn::Cvar,
     parameters: &[Parameter::new("mean", Some(1.0), "mean, and standard deviation")],
-    doc: "above zero, without memory: the gaps between independent events",
+    doc: "above 0, memoryless: the gaps between independent events",
     example: "set $burst = cvar(type=cvar-exponential,parameters=\"mean:20\",min=1)",
     build: SamplerBuilder::Named(exponential),
 };
 
 pub(super) const CVAR_WEIBULL: Distribution = Distribution {
     name: "cvar-weibull",
-    place: UsableIn::Cvar,
+    usable_in: UsableIn::Cvar,
     parameters: &[
         Parameter::new("shape", Some(1.0), "below 1: a heavier tail than exponential; above: a lighter one"),
-        Parameter::new("scale", Some(1.0), "63 % of the draws are below it"),
+        Parameter::new("scale", Some(1.0), "63 % of the draws are below this value"),
     ],
-    doc: "above zero: `scale · (exponential with mean 1)^(1/shape)`",
+    doc: "above 0: `scale · (exponential with mean 1)^(1/shape)`",
     example: "set $iosize = cvar(type=cvar-weibull,parameters=\"shape:0.8;scale:8k\",min=512)",
     build: SamplerBuilder::Named(weibull),
 };
 
-/// Exponential if the shape is 1.
+/// A Weibull distribution. With a shape of 1 it is the exponential distribution.
 #[derive(Debug)]
 struct Weibull {
     scale: f64,
@@ -66,7 +66,8 @@ impl fmt::Display for Weibull {
     }
 }
 
-/// Euler's gamma function for `x ≥ 1`: Stirling's series after shifting the argument to where four terms give ten digits.
+/// Computes Euler's gamma function for `x ≥ 1`: Stirling's series, after the argument is shifted to 10 or more, where
+/// four terms give ten digits.
 fn gamma_function(x: f64) -> f64 {
     let (mut z, mut divisor) = (x, 1.0);
     while z < 10.0 {

@@ -1,4 +1,5 @@
-//! Gamma, and Erlang, which is gamma with a whole shape: many small values and a few large ones, as file sizes are.
+//! The gamma distribution, and the Erlang distribution, which is a gamma distribution with an integer shape. Both give
+//! many small values and a few large ones, as in the sizes of files.
 
 use super::sampler::{BuiltSampler, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
 use super::{BadDistribution, Distribution, Parameter, RandvarParams, Rng, UsableIn, VariableNote};
@@ -7,37 +8,37 @@ use std::fmt;
 
 pub(super) const GAMMA: Distribution = Distribution {
     name: "gamma",
-    place: UsableIn::Randvar,
+    usable_in: UsableIn::Randvar,
     parameters: &[
         Parameter::new("min", Some(0.0), "least value"),
-        Parameter::new("mean", None, "mean; not given: the gamma value itself, 1.5"),
+        Parameter::new("mean", None, "mean; default: the gamma value, 1.5"),
         Parameter::new("gamma", Some(1500.0), "shape, in thousandths"),
     ],
-    doc: "`min` and above with this mean; the standard deviation is `(mean − min) / √shape`",
+    doc: "values from `min` upwards with this mean; the standard deviation is `(mean − min) / √shape`",
     example: "set $filesize = randvar(type=gamma,min=1k,mean=16k,gamma=1500)",
     build: SamplerBuilder::Randvar(randvar),
 };
 
 pub(super) const CVAR_GAMMA: Distribution = Distribution {
     name: "cvar-gamma",
-    place: UsableIn::Cvar,
+    usable_in: UsableIn::Cvar,
     parameters: &[
         Parameter::new("mean", Some(4096.0), "mean"),
-        Parameter::new("gamma", Some(1.5), "shape, not in thousandths"),
+        Parameter::new("gamma", Some(1.5), "shape (not in thousandths)"),
     ],
-    doc: "above zero with this mean; the standard deviation is `mean / √gamma`",
+    doc: "values above 0 with this mean; the standard deviation is `mean / √gamma`",
     example: "set $filesize = cvar(type=cvar-gamma,parameters=\"mean:16k;gamma:1.5\")",
     build: SamplerBuilder::Named(cvar_gamma),
 };
 
 pub(super) const CVAR_ERLANG: Distribution = Distribution {
     name: "cvar-erlang",
-    place: UsableIn::Cvar,
+    usable_in: UsableIn::Cvar,
     parameters: &[
-        Parameter::new("shape", Some(1.0), "number of phases, whole"),
-        Parameter::new("rate", Some(1.0), "the mean: Filebench calls it a rate and uses it as the mean"),
+        Parameter::new("shape", Some(1.0), "number of phases, an integer"),
+        Parameter::new("rate", Some(1.0), "the mean; Filebench names it `rate` but uses it as the mean"),
     ],
-    doc: "the sum of `shape` exponential values, with mean `rate` in all",
+    doc: "the sum of `shape` exponential values, with a total mean of `rate`",
     example: "set $gap = cvar(type=cvar-erlang,parameters=\"shape:3;rate:100\")",
     build: SamplerBuilder::Named(cvar_erlang),
 };
@@ -45,14 +46,15 @@ pub(super) const CVAR_ERLANG: Distribution = Distribution {
 #[derive(Debug)]
 struct Gamma {
     min: f64,
-    /// `mean − min`; below zero if draws run downwards from `min`.
+    /// `mean − min`. Negative if draws go downwards from `min`.
     above: f64,
     shape: f64,
-    /// With mean 1.
+    /// The gamma distribution with mean 1 and this shape.
     standard: rand_distr::Gamma<f64>,
 }
 
-/// A gamma distribution of this shape, moved and stretched; constant if there is nothing to stretch.
+/// Builds a gamma distribution of this shape, shifted by `min` and scaled to `mean`. Returns a constant if `mean`
+/// equals `min`.
 fn sampler(min: f64, mean: f64, shape: f64) -> Result<Box<dyn Sampler>, BadDistribution> {
     let above = mean - min;
     if above == 0.0 {
@@ -69,7 +71,7 @@ fn randvar(params: &RandvarParams) -> BuiltSampler {
     let mut notes = Vec::new();
     let mean = match params.mean {
         Some(mean) => mean,
-        // Filebench: without a mean the mean is the gamma value. With a least value above that nothing but the least is meant.
+        // As in Filebench, the default of the mean is the gamma value. A least value above that gives a constant.
         None if min <= shape => shape,
         None => {
             let message =
@@ -81,7 +83,7 @@ fn randvar(params: &RandvarParams) -> BuiltSampler {
     if mean < min {
         notes.push(VariableNote::new(
             "mean",
-            "`mean` is below `min`: draws run downwards from `min`, and those below zero are 0",
+            "`mean` is below `min`: draws go downwards from `min`, and negative draws become 0",
         ));
     }
     if shape == 0.0 {
@@ -102,14 +104,14 @@ fn cvar_erlang(values: &ParameterValues<'_>) -> BuiltSampler {
         return Err(BadDistribution::OutOfRange {
             parameter: "shape",
             value: given,
-            range: "a whole number of at least 1",
+            range: "an integer of at least 1",
         });
     }
     let mut notes = Vec::new();
     if shape < given {
         notes.push(VariableNote::new(
             "shape",
-            format!("`shape` is a whole number: {} counts as {}", ShortNumber(given), ShortNumber(shape)),
+            format!("`shape` must be an integer: {} is truncated to {}", ShortNumber(given), ShortNumber(shape)),
         ));
     }
     Ok((sampler(0.0, values.not_negative("rate")?, shape)?, notes))

@@ -1,13 +1,13 @@
 //! Random streams and random quantities.
 //!
-//! In: a seed and the place of a thread in the workload; the parameters of a distribution as they were written. Out: an [`Rng`] of
-//! that thread's own, and a [`Quantity`] that it draws from. All parameters are immutable, so that threads share them without
-//! locks; all state is in the thread's `Rng`.
+//! Input: a seed, the position of a thread in the workload, and the parameters of a distribution as written in the
+//! script. Output: a separate generator ([`Rng`]) for each thread, and a [`Quantity`] to draw from. All parameters are
+//! immutable, so that threads share them without locks. All mutable state is in the thread's `Rng`.
 //!
-//! Deliberately absent: the language (`model` turns a [`BadDistribution`] or a [`VariableNote`] into a diagnostic with its place), and any
-//! choice of a seed.
+//! Deliberately absent: the language (`model` turns a [`BadDistribution`] or a [`VariableNote`] into a diagnostic with
+//! a source position), and the choice of a seed.
 //!
-//! One file per family of distributions, and one line per distribution in [`DISTRIBUTIONS`].
+//! Each family of distributions has a file, and each distribution has an entry in [`DISTRIBUTIONS`].
 //!
 //! ```
 //! use wml::random::{Quantity, cvar, stream};
@@ -48,25 +48,27 @@ pub use variable::{RandomVar, VariableNote};
 
 use sampler::SamplerBuilder;
 
-/// How a distribution is written in a script.
+/// Which functions of the language accept a distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UsableIn {
-    /// `randvar(type=NAME,…)`, in the Sun dialect `define randvar name=$x,type=NAME,…`.
+    /// `randvar(type=NAME,…)`; in the Sun dialect `define randvar name=$x,type=NAME,…`.
     Randvar,
     /// `cvar(type=NAME,parameters="key:value;key:value")`.
     Cvar,
-    /// `randvar(type=NAME,key=value,…)` and `cvar(type=cvar-NAME,parameters="key:value;…")`: ours, Filebench has none of them.
+    /// `randvar(type=NAME,key=value,…)` and `cvar(type=cvar-NAME,parameters="key:value;…")`. These distributions are
+    /// extensions; Filebench has none of them.
     Both,
 }
 
 /// A parameter of a distribution.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Parameter {
-    /// As written.
+    /// The name in a script.
     pub name: &'static str,
-    /// Taken if it is not given; none: it need not be given and stands for something else, or must be given (the doc line says).
+    /// The value of an omitted parameter. `None` when the parameter is required, or when its absence has a meaning of
+    /// its own; `doc` says which.
     pub default: Option<f64>,
-    /// One line.
+    /// A description of one line.
     pub doc: &'static str,
 }
 
@@ -76,32 +78,32 @@ impl Parameter {
     }
 }
 
-/// What is known of a distribution; the manual and `wmlrun list distributions` are made from this.
+/// A distribution of the language. The manual and `wmlrun list distributions` are generated from this.
 #[derive(Clone, Copy, Debug)]
 pub struct Distribution {
-    /// As written after `type=`. Those of [`UsableIn::Both`] have `cvar-` before it in a `cvar`.
+    /// The name after `type=`. A `cvar` writes the names of [`UsableIn::Both`] with the prefix `cvar-`.
     pub name: &'static str,
-    /// How it is written.
-    pub place: UsableIn,
-    /// Its own parameters. Besides them a `randvar` has `seed`, `round` and, if it is ours, `min` and `max`; a `cvar` has `min`,
-    /// `max` and `round`.
+    /// The functions of the language that accept the distribution.
+    pub usable_in: UsableIn,
+    /// The distribution's own parameters. In addition, a `randvar` has `seed`, `round` and, for an extension, `min` and
+    /// `max`; a `cvar` has `min`, `max` and `round`.
     pub parameters: &'static [Parameter],
-    /// One line: the distribution and its formula.
+    /// A description of one line, with the formula.
     pub doc: &'static str,
-    /// A use of it that can be copied.
+    /// An example statement that can be copied into a script.
     pub example: &'static str,
     build: SamplerBuilder,
 }
 
 impl Distribution {
-    /// The distribution that a `randvar` calls `name`.
+    /// Returns the distribution with this name in a `randvar`. `None` when there is none.
     pub fn of_randvar(name: &str) -> Option<&'static Self> {
-        DISTRIBUTIONS.iter().find(|d| d.place != UsableIn::Cvar && d.name == name)
+        DISTRIBUTIONS.iter().find(|d| d.usable_in != UsableIn::Cvar && d.name == name)
     }
 
-    /// The distribution that a `cvar` calls `name`.
+    /// Returns the distribution with this name in a `cvar`. `None` when there is none.
     pub fn of_cvar(name: &str) -> Option<&'static Self> {
-        DISTRIBUTIONS.iter().find(|d| match d.place {
+        DISTRIBUTIONS.iter().find(|d| match d.usable_in {
             UsableIn::Randvar => false,
             UsableIn::Cvar => d.name == name,
             UsableIn::Both => name.strip_prefix("cvar-") == Some(d.name),
@@ -109,7 +111,7 @@ impl Distribution {
     }
 }
 
-/// Every distribution that a script can draw from.
+/// All distributions of the language.
 pub const DISTRIBUTIONS: &[Distribution] = &[
     uniform::UNIFORM,
     gamma::GAMMA,

@@ -1,4 +1,4 @@
-//! Normal, and lognormal, which is its exponential.
+//! The normal distribution, and the lognormal distribution, which is its exponential.
 
 use super::sampler::{BuiltSampler, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
 use super::{Distribution, Parameter, Rng, UsableIn, VariableNote};
@@ -7,21 +7,21 @@ use std::fmt;
 
 pub(super) const CVAR_NORMAL: Distribution = Distribution {
     name: "cvar-normal",
-    place: UsableIn::Cvar,
+    usable_in: UsableIn::Cvar,
     parameters: &[Parameter::new("mean", Some(0.0), "mean"), Parameter::new("sigma", Some(1.0), "standard deviation")],
-    doc: "the bell curve; what is below zero becomes 0 unless `min` says otherwise",
+    doc: "the bell curve; negative draws become 0 unless `min` is set",
     example: "set $filesize = cvar(type=cvar-normal,parameters=\"mean:64k;sigma:8k\",min=1k)",
     build: SamplerBuilder::Named(normal),
 };
 
 pub(super) const CVAR_LOGNORMAL: Distribution = Distribution {
     name: "cvar-lognormal",
-    place: UsableIn::Cvar,
+    usable_in: UsableIn::Cvar,
     parameters: &[
         Parameter::new("shape", Some(1.0), "standard deviation of the logarithm"),
         Parameter::new("scale", Some(1.0), "mean of the logarithm: the median is e^scale"),
     ],
-    doc: "above zero, its logarithm a bell curve: file sizes of a whole machine",
+    doc: "above 0; the logarithm has a normal distribution, as the sizes of all files of a machine do",
     example: "set $filesize = cvar(type=cvar-lognormal,parameters=\"shape:2;scale:9\",max=1g)",
     build: SamplerBuilder::Named(lognormal),
 };
@@ -42,7 +42,7 @@ fn normal(values: &ParameterValues<'_>) -> BuiltSampler {
 fn lognormal(values: &ParameterValues<'_>) -> BuiltSampler {
     let sampler = LogNormal(Normal { mean: values.get("scale"), sigma: values.not_negative("shape")? });
     let mut notes = Vec::new();
-    // e^44 is beyond any file: whoever writes 16384 here means the median itself and not its logarithm.
+    // A median of e^44 is larger than any file. A script with `scale:16384` means the median itself, not its logarithm.
     if sampler.0.mean > 44.0 {
         notes.push(VariableNote::new(
             "scale",

@@ -1,4 +1,5 @@
-//! Pareto: a heavy tail, or the rule that a fifth of the items gets four fifths of the requests. Ours; Filebench has neither.
+//! The Pareto distribution with a heavy tail, and its discrete variant in which a fifth of the items gets four fifths
+//! of the requests. An extension: Filebench has neither.
 
 use super::sampler::{BuiltSampler, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
 use super::stream::{unit, unit_above_zero};
@@ -7,16 +8,16 @@ use std::fmt;
 
 pub(super) const PARETO: Distribution = Distribution {
     name: "pareto",
-    place: UsableIn::Both,
+    usable_in: UsableIn::Both,
     parameters: &[
-        Parameter::new("shape", Some(1.5), "of the tail: the smaller, the heavier; 1 and below need `max`"),
+        Parameter::new("shape", Some(1.5), "shape of the tail: the smaller, the heavier; values up to 1 need `max`"),
         Parameter::new("scale", Some(4096.0), "least value"),
         Parameter::new(
             "h",
             None,
-            "instead of `shape` and `scale`: this share of the items gets a share 1 − h of the draws, as in fio",
+            "replaces `shape` and `scale`: a share `h` of the items gets a share `1 − h` of the draws, as in fio",
         ),
-        Parameter::new("items", Some(1000.0), "with `h`: how many items there are"),
+        Parameter::new("items", Some(1000.0), "with `h`: number of items"),
         Parameter::new("unit", Some(1.0), "with `h`: distance between items"),
     ],
     doc: "`scale / u^(1/shape)` for sizes; with `h`, `unit · ⌊items · u^(ln h / ln(1 − h))⌋` for files and offsets (u uniform)",
@@ -69,7 +70,7 @@ impl Sampler for Items {
         self.unit * (self.count * unit(rng).powf(self.power)).floor()
     }
     fn mean(&self) -> f64 {
-        // Of a fraction of an item half is cut off.
+        // Rounding down takes half an item on average.
         self.unit * (self.count / (self.power + 1.0) - 0.5).max(0.0)
     }
     fn bounds(&self) -> (f64, f64) {

@@ -1,9 +1,10 @@
-//! A permutation without memory: draws without replacement, and popular items that lie scattered.
+//! Pseudo-random permutations that need no table, for draws without replacement and for scattering popular items.
 
 use super::mix;
 
-/// A seeded order of the numbers below `n`, without a table: a Feistel network over the next power of four, walked until it
-/// comes back into range (Black and Rogaway, *Ciphers with arbitrary finite domains*, 2002).
+/// A seeded permutation of the numbers below `n`, without a table: a Feistel network over the next power of four,
+/// applied again until the result is in range (cycle walking; Black and Rogaway, *Ciphers with arbitrary finite
+/// domains*, 2002).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permutation {
     n: u64,
@@ -17,7 +18,7 @@ impl Permutation {
         Self { n, half: bits.div_ceil(2).max(1), seed }
     }
 
-    /// Where `i`, which is below `n`, goes.
+    /// Returns the image of `i`, which must be below `n`.
     pub(crate) fn at(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
         let mask = (1 << self.half) - 1;
@@ -35,7 +36,7 @@ impl Permutation {
     }
 }
 
-/// Draws without replacement: each of `0..n` once, in a new order each lap.
+/// Draws without replacement: each number of `0..n` once per lap, with a new order in each lap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shuffle {
     order: Permutation,
@@ -43,12 +44,12 @@ pub(crate) struct Shuffle {
 }
 
 impl Shuffle {
-    /// One that begins its first lap with the first draw.
+    /// Returns a state that begins its first lap at the first draw.
     pub(crate) fn new() -> Self {
         Self { order: Permutation::new(0, 0), next: 0 }
     }
 
-    /// The next of `0..n`, which is at least 1; another `n` begins a new lap.
+    /// Returns the next number of `0..n`; `n` must be at least 1. A different `n` begins a new lap.
     #[inline]
     pub(crate) fn draw(&mut self, rng: &mut super::Rng, n: u64) -> u64 {
         if n != self.order.n || self.next >= n {
@@ -65,7 +66,7 @@ mod tests {
     use crate::random;
 
     #[test]
-    fn a_permutation_hits_everything_once() {
+    fn a_permutation_hits_each_number_once() {
         for n in [1, 2, 3, 5, 64, 1000, 4097] {
             for seed in [1, 2] {
                 let order = Permutation::new(n, seed);
@@ -74,7 +75,7 @@ mod tests {
                     assert!(!std::mem::replace(&mut hit[order.at(i) as usize], true), "{n} {i}");
                 }
                 let neighbours = (1..n).filter(|&i| order.at(i).abs_diff(order.at(i - 1)) == 1).count();
-                assert!(n < 1000 || neighbours < 20, "{neighbours} of {n} have their neighbour beside them");
+                assert!(n < 1000 || neighbours < 20, "{neighbours} of {n} have a neighbour next to them");
             }
         }
         let (a, b) = (Permutation::new(1000, 1), Permutation::new(1000, 2));
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lap_draws_each_once_and_the_next_in_another_order() {
+    fn a_lap_draws_each_number_once_and_the_next_lap_has_another_order() {
         let (mut shuffle, mut rng) = (Shuffle::new(), random::stream(7, &[1]));
         let mut lap = || (0..100).map(|_| shuffle.draw(&mut rng, 100)).collect::<Vec<u64>>();
         let laps = [lap(), lap()];

@@ -1,4 +1,4 @@
-//! A number of the plan: fixed, or drawn anew at each use.
+//! Numbers of the plan: constants, or random variables that are drawn at each use.
 
 use super::sampler::ShortNumber;
 use super::{RandomVar, Rng};
@@ -8,14 +8,15 @@ use std::sync::Arc;
 /// A size, a count or an index: a constant, or a random variable.
 #[derive(Clone, Debug)]
 pub enum Quantity {
-    /// Always the same.
+    /// A constant.
     Const(u64),
-    /// Drawn from the thread's own stream.
+    /// A random variable, drawn from the thread's stream.
     Random(Arc<RandomVar>),
 }
 
 impl Quantity {
-    /// The value for this use, a whole number: fractions are cut off, what is below zero is 0, what is too large is `u64::MAX`.
+    /// Returns the value for this use as an integer: fractions are truncated, negative values become 0, and values that
+    /// are too large become `u64::MAX`.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         match self {
@@ -24,7 +25,7 @@ impl Quantity {
         }
     }
 
-    /// The value for this use, with its fraction.
+    /// Returns the value for this use, with its fraction.
     #[inline]
     pub fn draw_f64(&self, rng: &mut Rng) -> f64 {
         match self {
@@ -33,7 +34,7 @@ impl Quantity {
         }
     }
 
-    /// What [`Self::draw`] gives on average; see [`RandomVar::mean`].
+    /// Returns the mean of [`Self::draw`]; see [`RandomVar::mean`].
     pub fn mean(&self) -> f64 {
         match self {
             Self::Const(n) => *n as f64,
@@ -41,7 +42,7 @@ impl Quantity {
         }
     }
 
-    /// What [`Self::draw`] never passes; none if the distribution has no bound.
+    /// Returns an upper bound of [`Self::draw`]. `None` when the distribution is unbounded.
     pub fn max_hint(&self) -> Option<u64> {
         match self {
             Self::Const(n) => Some(*n),
@@ -49,7 +50,7 @@ impl Quantity {
         }
     }
 
-    /// What [`Self::draw`] never goes below.
+    /// Returns a lower bound of [`Self::draw`].
     pub fn min_hint(&self) -> u64 {
         match self {
             Self::Const(n) => *n,
@@ -70,7 +71,7 @@ impl From<RandomVar> for Quantity {
     }
 }
 
-/// Stable: `16k`, `1000`, `gamma(mean=16k,shape=1.5)`.
+/// Prints a stable form: `16k`, `1000`, `gamma(mean=16k,shape=1.5)`.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -87,7 +88,7 @@ mod tests {
     use crate::random::stream;
 
     #[test]
-    fn a_constant_is_itself_and_takes_nothing_from_the_stream() {
+    fn a_constant_draws_nothing_from_the_stream() {
         let (mut rng, before) = (stream(1, &[]), stream(1, &[]));
         let q = Quantity::from(16_384);
         assert_eq!((q.draw(&mut rng), q.max_hint(), q.min_hint()), (16_384, Some(16_384), 16_384));

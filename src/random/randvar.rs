@@ -1,4 +1,5 @@
-//! `randvar(…)` and `define randvar`: Filebench's own random variables, and ours by the same words.
+//! `randvar(…)` and `define randvar`: Filebench's random variables, and this program's additional distributions in the
+//! same syntax.
 
 use super::sampler::{ParameterValues, Sampler, SamplerBuilder, finite};
 use super::variable::Adjust;
@@ -13,12 +14,12 @@ pub enum RandvarKind {
     Gamma,
     /// `type=tabular`.
     Tabular,
-    /// One of ours.
+    /// A distribution that Filebench does not have.
     Other(&'static Distribution),
 }
 
 impl RandvarKind {
-    /// By the word after `type=`.
+    /// Returns the type with this name. `Err` when there is none.
     pub fn named(name: &str) -> Result<Self, BadDistribution> {
         match name {
             "uniform" => Ok(Self::Uniform),
@@ -26,38 +27,40 @@ impl RandvarKind {
             "tabular" => Ok(Self::Tabular),
             _ => Distribution::of_randvar(name).map(Self::Other).ok_or_else(|| {
                 let known =
-                    DISTRIBUTIONS.iter().filter(|d| d.place != UsableIn::Cvar).map(|d| d.name.to_owned()).collect();
+                    DISTRIBUTIONS.iter().filter(|d| d.usable_in != UsableIn::Cvar).map(|d| d.name.to_owned()).collect();
                 BadDistribution::UnknownType { name: name.to_owned(), known }
             }),
         }
     }
 }
 
-/// The attributes of a random variable, as written.
+/// The attributes of a random variable, as written in the script.
 #[derive(Clone, Debug, Default)]
 pub struct RandvarParams {
-    /// None: `gamma`, or `tabular` if there is a table.
+    /// The type. `None` is `gamma`, or `tabular` if there is a table.
     pub kind: Option<RandvarKind>,
-    /// Lower bound of uniform and gamma, and what the least value of a table is moved to; a bound of ours. Default 0.
+    /// The lower bound of uniform and gamma, the new least value of a table, or the lower bound of an extension's
+    /// draws. Default: 0.
     pub min: f64,
-    /// Upper bound. Ours: Filebench's random variables have none.
+    /// The upper bound of draws. An extension: Filebench's random variables have none.
     pub max: Option<f64>,
-    /// Default: 0 of uniform, the gamma value of gamma, the table's own mean of tabular.
+    /// The mean. Default: 0 for uniform, the gamma value for gamma, the table's mean for tabular.
     pub mean: Option<f64>,
-    /// Shape of gamma in thousandths. Default 1500.
+    /// The shape of gamma, in thousandths. Default: 1500.
     pub gamma: Option<u64>,
-    /// Results are multiples of it; 0: any.
+    /// The unit to which draws are rounded; 0 means no rounding.
     pub round: u64,
-    /// Accepted. Draws come from the stream of the thread that draws all the same, which `--seed` repeats; Filebench's shared
-    /// stream per variable depended on the order in which threads drew.
+    /// The seed, which is accepted and has no effect. Draws come from the stream of the drawing thread, which `--seed`
+    /// reproduces. Filebench has one stream per variable, shared by all threads, whose values depend on the order in
+    /// which threads draw.
     pub seed: Option<u64>,
-    /// Rows of percent, least and greatest value. With a table the type is tabular whatever `kind` says.
+    /// Rows of percentage, least and greatest value. With a table the type is tabular, whatever `kind` is.
     pub table: Vec<(u64, u64, u64)>,
-    /// Parameters of ours by name, such as `items` and `theta`; a switch is 1 or 0.
+    /// Named parameters of the additional distributions, such as `items` and `theta`. A boolean is 1 or 0.
     pub named: Vec<(String, f64)>,
 }
 
-/// A random variable from its attributes.
+/// Builds a random variable from its attributes.
 pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
     finite("min", params.min)?;
     for (name, value) in [("mean", params.mean), ("max", params.max)] {
@@ -70,7 +73,7 @@ pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
         Some(RandvarKind::Tabular) => "tabular",
         Some(RandvarKind::Other(distribution)) => distribution.name,
     };
-    // Every name above is in the table, which a test holds.
+    // All names above are in the table; a test checks that.
     let Some(distribution) = Distribution::of_randvar(wanted) else {
         return Err(BadDistribution::UnknownType { name: wanted.to_owned(), known: Vec::new() });
     };
@@ -97,14 +100,14 @@ pub fn randvar(params: &RandvarParams) -> Result<RandomVar, BadDistribution> {
     };
     adjust.max = bounded(adjust.min, adjust.max, &*sampler, distribution.name)?;
     if params.seed.is_some_and(|seed| seed != 0) {
-        let message = "`seed` of a random variable has no effect: each thread draws from a stream of its own, which `--seed` repeats";
+        let message = "`seed` of a random variable has no effect: each thread draws from a separate stream, which `--seed` reproduces";
         notes.push(VariableNote::new("seed", message));
     }
     Ok(RandomVar::new(sampler, adjust, notes))
 }
 
-/// `max`, if there is something between it and `min`, and if the distribution has a mean or a bound: without one a file set of such sizes
-/// has no size.
+/// Returns `max` if it is at least `min`, and if the distribution has a finite mean or a finite upper bound. A file set
+/// whose file sizes have neither has no total size.
 pub(super) fn bounded(
     min: f64,
     max: f64,

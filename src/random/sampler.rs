@@ -1,32 +1,32 @@
-//! What a distribution is to the rest of the room: a distribution that can be drawn from and knows its mean and bounds, and the function
-//! that builds it from checked parameters.
+//! The interface of distributions: sampling, mean and bounds, and the functions that build a distribution from checked
+//! parameters.
 
 use super::{BadDistribution, Parameter, RandvarParams, Rng, VariableNote};
 use std::fmt;
 
-/// A distribution with its parameters, before rounding and clamping.
+/// A distribution with its parameters, before rounding and bounds are applied.
 pub(super) trait Sampler: fmt::Debug + fmt::Display + Send + Sync {
-    /// One draw.
+    /// Draws a value.
     fn draw(&self, rng: &mut Rng) -> f64;
-    /// The expected value; infinite where there is none.
+    /// Returns the expected value; infinite when there is none.
     fn mean(&self) -> f64;
-    /// Least and greatest value; either may be infinite.
+    /// Returns the least and the greatest value; either may be infinite.
     fn bounds(&self) -> (f64, f64);
 }
 
-/// A distribution, and what is worth saying about how it came to be.
+/// A distribution, and notes about parameters with an unexpected effect.
 pub(super) type BuiltSampler = Result<(Box<dyn Sampler>, Vec<VariableNote>), BadDistribution>;
 
-/// From parameters to distribution.
+/// The function that builds a distribution from its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SamplerBuilder {
-    /// From Filebench's attributes of a random variable.
+    /// Builds from the attributes of a `randvar` that Filebench has.
     Randvar(fn(&RandvarParams) -> BuiltSampler),
-    /// From named numbers.
+    /// Builds from named numbers.
     Named(fn(&ParameterValues<'_>) -> BuiltSampler),
 }
 
-/// Named numbers, checked against the parameters that the distribution has.
+/// Named numbers, checked against the parameters of the distribution.
 #[derive(Debug)]
 pub(super) struct ParameterValues<'a> {
     parameters: &'static [Parameter],
@@ -34,7 +34,8 @@ pub(super) struct ParameterValues<'a> {
 }
 
 impl<'a> ParameterValues<'a> {
-    /// Each name must be one of `parameters`. Of a name given twice the last counts, as everywhere in the language.
+    /// Checks that each name is one of `parameters` and each value is finite. If a name is given twice, the last value
+    /// counts, as everywhere in the language.
     pub(super) fn new(
         distribution: &'static str,
         parameters: &'static [Parameter],
@@ -50,29 +51,30 @@ impl<'a> ParameterValues<'a> {
         Ok(Self { parameters, given })
     }
 
-    /// What was given.
+    /// Returns the value that the script gives. `None` when it gives none.
     pub(super) fn given(&self, name: &str) -> Option<f64> {
         self.given.iter().rev().find(|(n, _)| n == name).map(|(_, value)| *value)
     }
 
-    /// What was given, else the default; NaN for a name without either, which only a slip in a distribution's own file can ask for.
+    /// Returns the value that the script gives, else the default. NaN for a name with neither, which only a mistake in
+    /// a distribution's file can cause.
     pub(super) fn get(&self, name: &str) -> f64 {
         let default = || self.parameters.iter().find(|p| p.name == name).and_then(|p| p.default);
         self.given(name).or_else(default).unwrap_or(f64::NAN)
     }
 
-    /// [`Self::get`], which must be above zero.
+    /// Returns [`Self::get`], or an error if it is not above 0.
     pub(super) fn above_zero(&self, name: &'static str) -> Result<f64, BadDistribution> {
         check(name, self.get(name), |v| v > 0.0, "above 0")
     }
 
-    /// [`Self::get`], which must not be below zero.
+    /// Returns [`Self::get`], or an error if it is negative.
     pub(super) fn not_negative(&self, name: &'static str) -> Result<f64, BadDistribution> {
         check(name, self.get(name), |v| v >= 0.0, "at least 0")
     }
 }
 
-/// `value`, if it passes.
+/// Returns `value`, or [`BadDistribution::OutOfRange`] if `ok` is false for it.
 pub(super) fn check(
     parameter: &'static str,
     value: f64,
@@ -82,17 +84,17 @@ pub(super) fn check(
     if ok(value) { Ok(value) } else { Err(BadDistribution::OutOfRange { parameter, value, range }) }
 }
 
-/// `value`, if it is a finite number.
+/// Returns `value`, or an error if it is not a finite number.
 pub(super) fn finite(parameter: &'static str, value: f64) -> Result<f64, BadDistribution> {
     check(parameter, value, f64::is_finite, "a finite number")
 }
 
-/// Whether two numbers of a script are the very same: they are compared as written, before any arithmetic.
+/// Returns whether two numbers of a script are identical. They are compared as written, before any arithmetic.
 pub(super) fn same(a: f64, b: f64) -> bool {
     a.total_cmp(&b).is_eq()
 }
 
-/// The distribution that always gives the same: what remains of a distribution without spread.
+/// The constant distribution, which stands for any distribution without spread.
 #[derive(Debug)]
 pub(super) struct Constant(pub(super) f64);
 
@@ -114,7 +116,7 @@ impl fmt::Display for Constant {
     }
 }
 
-/// A number as the scripts write it: `16k` for 16384, `1.5`, at most six digits after the point.
+/// A number in the notation of scripts: `16k` for 16384, `1.5`, at most six digits after the point.
 pub(super) struct ShortNumber(pub(super) f64);
 
 impl fmt::Display for ShortNumber {
@@ -141,7 +143,7 @@ mod tests {
     use super::ShortNumber;
 
     #[test]
-    fn numbers_look_as_in_scripts() {
+    fn numbers_print_as_in_scripts() {
         let shown: Vec<String> =
             [0.0, 1.0, 1.5, 1000.0, 1024.0, 16384.0, 1536.0, 1_048_576.0, 0.99, 1.0 / 3.0, -2048.0, 1024f64.powi(4)]
                 .iter()

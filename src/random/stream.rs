@@ -1,37 +1,40 @@
-//! Streams of random numbers: how a thread gets one of its own, and the few draws that the hot paths make themselves.
+//! Streams of random numbers: the seeding of a thread's stream, and the draws that hot paths make directly.
 //!
-//! A published result names its seed, so what a seed means never changes: the values are pinned by tests. That is also why the
-//! seeding is written out here and not left to a crate.
+//! A published result names its seed, so the values of a seed must never change; tests pin them. For the same reason
+//! the seeding is written out here and does not come from a crate.
 
 use rand_distr::Distribution as _;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
-/// The generator of every stream: fast, small, and named, so that a seed gives the same numbers in every version.
+/// The generator of all streams. It is fast and small, and it is named explicitly so that a seed gives the same numbers
+/// in all versions.
 pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
 
 /// The odd constant of `SplitMix64` (Steele, Lea and Flood 2014): 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// `SplitMix64`'s finaliser: a bijection in which each input bit changes half of the output bits.
+/// Computes `SplitMix64`'s finalizer: a bijection in which each input bit changes half of the output bits.
 const fn finalise(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
 }
 
-/// A hash of `seed` and `n`, without state: what layouts are computed from, so that the size of file `n` needs no file before it.
+/// Returns a stateless hash of `seed` and `n`. Layouts are computed from it, so that the size of file `n` needs no file
+/// before it.
 ///
-/// For one seed it is a bijection of `n`.
+/// For a given seed this is a bijection of `n`.
 #[inline]
 pub const fn mix(seed: u64, n: u64) -> u64 {
-    // The seed is hashed first: else the streams of seeds that differ by a multiple of `GOLDEN` would overlap.
+    // The seed is hashed first. Otherwise the streams of seeds that differ by a multiple of `GOLDEN` would overlap.
     finalise(finalise(seed ^ GOLDEN).wrapping_add(n.wrapping_mul(GOLDEN)))
 }
 
-/// The stream for one place in the workload: `path` is (process, instance, thread, instance, …) and may have any length.
+/// Returns the stream of one position in the workload. `path` is (process, instance, thread, instance, …) and may have
+/// any length.
 ///
-/// Two different paths, or two seeds, give streams that have nothing to do with one another. The same ones give the same stream on
-/// every machine, for ever.
+/// Different paths, or different seeds, give independent streams. The same path and seed give the same stream on all
+/// machines and in all versions.
 pub fn stream(seed: u64, path: &[u64]) -> Rng {
     let key = path.iter().fold(mix(seed, path.len() as u64), |key, &step| mix(key, step));
     let mut bytes = [0; 32];
@@ -41,31 +44,31 @@ pub fn stream(seed: u64, path: &[u64]) -> Rng {
     Rng::from_seed(bytes)
 }
 
-/// A whole number in `0..n`; 0 if `n` is 0.
+/// Draws an integer in `0..n`; 0 if `n` is 0.
 ///
-/// Lemire's multiplication without the rejection step: some values are likelier than others by at most `n / 2^64`.
+/// This is Lemire's multiplication without the rejection step: the probabilities of two values differ by at most `n /
+/// 2^64`.
 #[inline]
 pub fn below(rng: &mut Rng, n: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
 }
 
-/// A fraction in `[0, 1)`, in steps of 2^-53.
+/// Draws a fraction in `[0, 1)`, in steps of 2^-53.
 #[inline]
 pub fn unit(rng: &mut Rng) -> f64 {
     const STEP: f64 = 1.0 / (1u64 << 53) as f64;
     (rng.next_u64() >> 11) as f64 * STEP
 }
 
-/// A fraction in `(0, 1]`: what may go into a logarithm.
+/// Draws a fraction in `(0, 1]`, which is safe as the argument of a logarithm.
 #[inline]
 pub(super) fn unit_above_zero(rng: &mut Rng) -> f64 {
     1.0 - unit(rng)
 }
 
-/// A draw of the gamma distribution with this mean and shape; its variance is `mean² / shape`.
+/// Draws from the gamma distribution with this mean and shape. The variance is `mean² / shape`.
 ///
-/// A shape that is not above zero gives the mean itself, as Filebench's `dirgamma=0` and `filesizegamma=0` do, and so does a mean
-/// that is not above zero.
+/// A shape or a mean that is not above 0 gives the mean itself, as Filebench's `dirgamma=0` and `filesizegamma=0` do.
 pub fn gamma(rng: &mut Rng, mean: f64, shape: f64) -> f64 {
     match rand_distr::Gamma::new(shape, mean / shape) {
         Ok(sampler) => sampler.sample(rng),
@@ -81,7 +84,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn a_path_is_a_stream_of_its_own() {
+    fn each_path_has_a_separate_stream() {
         let paths: [&[u64]; 9] =
             [&[], &[0], &[0, 0], &[0, 1], &[1, 0], &[1], &[0, 0, 0, 0], &[0, 0, 0, 1], &[u64::MAX, 0]];
         let firsts: HashSet<u64> =
@@ -89,9 +92,9 @@ mod tests {
         assert_eq!(firsts.len(), 4 * paths.len());
     }
 
-    /// The figures come from a second implementation, in another language.
+    /// The expected values come from a second implementation, in another language.
     #[test]
-    fn a_seed_means_the_same_for_ever() {
+    fn the_values_of_a_seed_never_change() {
         let draws = |seed, path: &[u64]| {
             let mut rng = stream(seed, path);
             [rng.next_u64(), rng.next_u64(), rng.next_u64()]
@@ -103,7 +106,7 @@ mod tests {
             [0x4821_8226_FF3C_D4BF, 0xA706_DD2F_4D19_7E6F, 0x4450_18E3_0581_0B78, 0x0422_887E_4D87_A77A]
         );
     }
-    /// Directory trees are made of these, and a tree must be the same after an update of a crate.
+    /// Directory trees are built from these draws, and a tree must stay the same after an update of a crate.
     #[test]
     fn gamma_draws_stay_the_same() {
         let mut rng = stream(7, &[3]);
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn gamma_without_a_shape_is_its_mean() {
+    fn gamma_without_a_shape_is_the_mean() {
         let mut rng = stream(1, &[]);
         for shape in [0.0, -1.0, f64::NAN] {
             assert_eq!(gamma(&mut rng, 20.0, shape).to_bits(), 20f64.to_bits());

@@ -1,4 +1,4 @@
-//! Every distribution against theory: moments, goodness of fit over many seeds, and what was observed with Filebench.
+//! Tests of all distributions against theory: moments, goodness of fit over many seeds, and observations of Filebench.
 #![allow(clippy::unwrap_used, clippy::float_cmp, clippy::needless_pass_by_value)]
 
 use super::{
@@ -20,12 +20,12 @@ fn table(rows: &[(u64, u64, u64)]) -> RandvarParams {
     RandvarParams { table: rows.to_vec(), ..RandvarParams::default() }
 }
 
-fn ours(kind: &str, named: &[(&str, f64)]) -> RandvarParams {
+fn extension(kind: &str, named: &[(&str, f64)]) -> RandvarParams {
     let named = named.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
     RandvarParams { kind: Some(RandvarKind::named(kind).unwrap()), named, ..RandvarParams::default() }
 }
 
-/// Mean, standard deviation, least and greatest of whole-number draws.
+/// Returns mean, standard deviation, least and greatest of integer draws.
 fn observe(variable: &RandomVar, draws: u32) -> (f64, f64, u64, u64) {
     let mut rng = stream(11, &[]);
     let all: Vec<u64> = (0..draws).map(|_| variable.draw(&mut rng)).collect();
@@ -39,8 +39,8 @@ fn near(found: f64, expected: f64, tolerance: f64) -> bool {
     (found - expected).abs() <= tolerance * expected.abs()
 }
 
-/// How likely a distance between sample and distribution at least as great is, if the sample is of the distribution (Kolmogorov 1933, with the
-/// correction for small samples of Stephens 1970).
+/// Returns the probability of a distance at least as large as that between the sample and the distribution, if the
+/// sample is of the distribution (Kolmogorov 1933, with the correction for small samples of Stephens 1970).
 fn ks_p(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     sample.sort_unstable_by(f64::total_cmp);
     let n = sample.len() as f64;
@@ -56,8 +56,8 @@ fn ks_p(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     if t < 0.2 { 1.0 } else { (2.0 * terms.sum::<f64>()).clamp(0.0, 1.0) }
 }
 
-/// Fits: over 100 seeds the p-values of the fit must be uniform themselves, which a distribution that is slightly wrong, or draws that
-/// depend on one another, would not give.
+/// Asserts the fit of a distribution: over 100 seeds the p-values must be uniform themselves, which they are not if the
+/// distribution is slightly wrong or its draws are correlated.
 fn fits(what: &str, variable: &RandomVar, cdf: impl Fn(f64) -> f64) {
     let p_of = |seed| {
         let mut rng = stream(seed, &[9]);
@@ -69,7 +69,7 @@ fn fits(what: &str, variable: &RandomVar, cdf: impl Fn(f64) -> f64) {
 }
 
 #[test]
-fn each_continuous_law_fits_its_distribution_function() {
+fn each_continuous_distribution_fits_its_distribution_function() {
     let gamma = RandvarParams { mean: Some(8192.0), min: 1024.0, gamma: Some(700), ..RandvarParams::default() };
     let sampler = Gamma::new(0.7, 0.7 / 7168.0).unwrap();
     fits("gamma", &of(gamma), |x| sampler.cdf(x - 1024.0));
@@ -101,11 +101,11 @@ fn each_continuous_law_fits_its_distribution_function() {
     let sampler = Gamma::new(1.5, 1.5 / 131_072.0).unwrap();
     fits("cvar-gamma", &custom("cvar-gamma", "mean:128k;gamma:1.5"), |x| sampler.cdf(x));
     let sampler = Pareto::new(4096.0, 1.3).unwrap();
-    fits("pareto", &of(ours("pareto", &[("shape", 1.3), ("scale", 4096.0)])), |x| sampler.cdf(x));
+    fits("pareto", &of(extension("pareto", &[("shape", 1.3), ("scale", 4096.0)])), |x| sampler.cdf(x));
 }
 
 #[test]
-fn a_mean_that_nothing_cuts_is_exact() {
+fn the_mean_of_an_unbounded_variable_is_exact() {
     let gamma = RandvarParams { mean: Some(16_384.0), min: 1024.0, ..RandvarParams::default() };
     for variable in [custom("cvar-gamma", "mean:16k"), custom("cvar-uniform", "lower:0;upper:32k"), of(gamma)] {
         assert_eq!(variable.mean(), 16_384.0, "{variable}");
@@ -113,7 +113,7 @@ fn a_mean_that_nothing_cuts_is_exact() {
 }
 
 #[test]
-fn a_wrong_law_does_not_fit() {
+fn a_wrong_distribution_does_not_fit() {
     let slightly_wrong = custom("cvar-exponential", "mean:21");
     let sampler = Exp::new(1.0 / 20.0).unwrap();
     let p_of = |seed| {
@@ -124,8 +124,8 @@ fn a_wrong_law_does_not_fit() {
 }
 
 #[test]
-fn moments_are_those_of_theory() {
-    // (variable, mean, standard deviation); every distribution has four moments, so that 200,000 draws decide both.
+fn moments_agree_with_theory() {
+    // (variable, mean, standard deviation). All have a fourth moment, so that 200,000 draws determine both.
     let gamma = RandvarParams { mean: Some(16_384.0), ..RandvarParams::default() };
     let cases = [
         (of(gamma), 16_384.0, 16_384.0 / 1.5f64.sqrt()),
@@ -141,19 +141,19 @@ fn moments_are_those_of_theory() {
         (custom("cvar-weibull", "shape:2;scale:8k"), 7259.9, 3794.9),
         (custom("cvar-triangular", "lower:10k;upper:150k;mode:20k"), 61_440.0, 32_668.0),
         (custom("cvar-gamma", ""), 4096.0, 4096.0 / 1.5f64.sqrt()),
-        (of(ours("pareto", &[("shape", 9.0), ("scale", 8000.0)])), 9000.0, 1133.9),
+        (of(extension("pareto", &[("shape", 9.0), ("scale", 8000.0)])), 9000.0, 1133.9),
     ];
     for (variable, mean, deviation) in cases {
         let (found_mean, found_deviation, ..) = observe(&variable, 200_000);
         assert!(near(found_mean, mean, 0.01), "{variable}: mean {found_mean} of {mean}");
         assert!(near(found_deviation, deviation, 0.02), "{variable}: deviation {found_deviation} of {deviation}");
-        assert!(near(variable.mean(), mean, 0.01), "{variable}: says {}", variable.mean());
+        assert!(near(variable.mean(), mean, 0.01), "{variable}: `mean` returns {}", variable.mean());
     }
 }
 
-/// What wml's observations of Filebench 1.5 show.
+/// The behaviour that was observed with Filebench 1.5.
 #[test]
-fn random_variables_draw_as_filebench_was_seen_to() {
+fn random_variables_draw_as_observed_with_filebench() {
     let uniform =
         RandvarParams { kind: Some(RandvarKind::Uniform), mean: Some(8192.0), min: 1024.0, ..RandvarParams::default() };
     let (mean, _, least, most) = observe(&of(uniform), 20_000);
@@ -176,8 +176,8 @@ fn random_variables_draw_as_filebench_was_seen_to() {
 }
 
 #[test]
-fn zipf_ranks_are_as_likely_as_the_law_says() {
-    let zipf = of(ours("zipf", &[("items", 50.0), ("theta", 0.99)]));
+fn zipf_ranks_have_the_probabilities_of_the_formula() {
+    let zipf = of(extension("zipf", &[("items", 50.0), ("theta", 0.99)]));
     let mut counts = [0u32; 50];
     let mut rng = stream(5, &[]);
     let draws = 200_000;
@@ -194,16 +194,17 @@ fn zipf_ranks_are_as_likely_as_the_law_says() {
             (f64::from(count) - expected).powi(2) / expected
         })
         .sum();
-    // 49 degrees of freedom: below 85.4 but for one sample in a thousand.
+    // With 49 degrees of freedom, chi² is below 85.4 except for one sample in a thousand.
     assert!(chi2 < 85.4, "chi² = {chi2}");
     let mean = weights.iter().enumerate().map(|(i, w)| i as f64 * w).sum::<f64>() / total;
     assert!(near(zipf.mean(), mean, 0.02), "{} of {mean}", zipf.mean());
 }
 
 #[test]
-fn zipf_scattered_is_the_same_law_on_other_items() {
+fn scrambled_zipf_is_the_same_distribution_on_other_items() {
     let counts = |scramble: f64| {
-        let zipf = of(ours("zipf", &[("items", 3000.0), ("theta", 1.2), ("scramble", scramble), ("unit", 4096.0)]));
+        let zipf =
+            of(extension("zipf", &[("items", 3000.0), ("theta", 1.2), ("scramble", scramble), ("unit", 4096.0)]));
         let mut rng = stream(5, &[]);
         let mut counts = vec![0u32; 3000];
         for _ in 0..50_000 {
@@ -212,7 +213,7 @@ fn zipf_scattered_is_the_same_law_on_other_items() {
             counts[usize::try_from(offset / 4096).unwrap()] += 1;
         }
         let mean = counts.iter().enumerate().map(|(i, &n)| i as f64 * f64::from(n)).sum::<f64>() / 50_000.0 * 4096.0;
-        assert!(near(zipf.mean(), mean, 0.05), "{zipf}: says {}, is {mean}", zipf.mean());
+        assert!(near(zipf.mean(), mean, 0.05), "{zipf}: `mean` returns {}, observed {mean}", zipf.mean());
         counts
     };
     let (mut plain, mut scattered) = (counts(0.0), counts(1.0));
@@ -223,7 +224,7 @@ fn zipf_scattered_is_the_same_law_on_other_items() {
 }
 
 #[test]
-fn a_fifth_of_the_items_gets_four_fifths() {
+fn a_fifth_of_the_items_gets_four_fifths_of_the_draws() {
     let pareto = custom("cvar-pareto", "h:0.2;items:1000");
     let mut rng = stream(5, &[]);
     let popular = (0..100_000).filter(|_| pareto.draw(&mut rng) < 200).count();
@@ -232,7 +233,7 @@ fn a_fifth_of_the_items_gets_four_fifths() {
 }
 
 #[test]
-fn custom_variables_round_then_bound_then_cut_off() {
+fn custom_variables_round_then_bound_then_truncate() {
     let sizes = cvar("cvar-uniform", "lower:0;upper:10k", Some(700.0), Some(9000.0), Some(1024.0)).unwrap();
     let mut rng = stream(3, &[]);
     let mut seen: Vec<u64> = (0..5000).map(|_| sizes.draw(&mut rng)).collect();
@@ -242,7 +243,7 @@ fn custom_variables_round_then_bound_then_cut_off() {
     assert_eq!((sizes.min_hint(), sizes.max_hint()), (700, Some(9000)));
     assert_eq!(sizes.to_string(), "uniform(0..10k) round=1k min=700 max=9000");
 
-    // Without `min` what is negative becomes 0, with one it becomes that.
+    // Without `min` a negative draw becomes 0; with `min` it becomes `min`.
     let negative = custom("cvar-normal", "mean:-100;sigma:1");
     assert_eq!((negative.draw(&mut rng), negative.mean()), (0, 0.0));
     assert!(custom("cvar-normal", "").draw_f64(&mut rng) > 0.0);
@@ -252,9 +253,9 @@ fn custom_variables_round_then_bound_then_cut_off() {
 }
 
 #[test]
-fn odd_parameters_mean_something_and_say_so() {
+fn unusual_parameters_have_a_defined_effect_and_a_note() {
     let uniform = |min, mean| RandvarParams { kind: Some(RandvarKind::Uniform), min, mean, ..RandvarParams::default() };
-    // (parameters, what it draws between, the parameter that the note is about)
+    // (parameters, least and greatest draw, the parameter of the note)
     let cases = [
         (uniform(4096.0, None), 4096, 4096, "mean"),
         (uniform(4096.0, Some(3072.0)), 2048, 4096, "mean"),
@@ -280,7 +281,7 @@ fn odd_parameters_mean_something_and_say_so() {
 }
 
 #[test]
-fn what_cannot_be_drawn_names_the_parameter() {
+fn errors_name_the_parameter() {
     let bad = |kind: &str, parameters: &str| cvar(kind, parameters, None, None, None).unwrap_err();
     let cases = [
         (bad("cvar-gama", ""), "type"),
@@ -306,13 +307,13 @@ fn what_cannot_be_drawn_names_the_parameter() {
             "randtable",
         ),
         (randvar(&table(&[(0, 1, 2)])).unwrap_err(), "randtable"),
-        (randvar(&ours("zipf", &[("items", f64::INFINITY)])).unwrap_err(), "items"),
+        (randvar(&extension("zipf", &[("items", f64::INFINITY)])).unwrap_err(), "items"),
         (randvar(&RandvarParams { mean: Some(f64::NAN), ..RandvarParams::default() }).unwrap_err(), "mean"),
         (
             randvar(&RandvarParams { named: vec![("theta".to_owned(), 1.0)], ..RandvarParams::default() }).unwrap_err(),
             "theta",
         ),
-        (randvar(&RandvarParams { mean: Some(5.0), ..ours("zipf", &[]) }).unwrap_err(), "mean"),
+        (randvar(&RandvarParams { mean: Some(5.0), ..extension("zipf", &[]) }).unwrap_err(), "mean"),
         (RandvarKind::named("unifrom").unwrap_err(), "type"),
     ];
     for (error, parameter) in &cases {
@@ -327,20 +328,20 @@ fn what_cannot_be_drawn_names_the_parameter() {
 
 #[test]
 fn the_table_is_complete_and_its_examples_name_its_parameters() {
-    assert_eq!(DISTRIBUTIONS.iter().filter(|d| d.place == UsableIn::Randvar).count(), 3);
-    assert_eq!(DISTRIBUTIONS.iter().filter(|d| d.place == UsableIn::Cvar).count(), 8);
+    assert_eq!(DISTRIBUTIONS.iter().filter(|d| d.usable_in == UsableIn::Randvar).count(), 3);
+    assert_eq!(DISTRIBUTIONS.iter().filter(|d| d.usable_in == UsableIn::Cvar).count(), 8);
     for d in DISTRIBUTIONS {
-        let (name, word) = match d.place {
+        let (name, word) = match d.usable_in {
             UsableIn::Cvar => (d.name, "cvar(type="),
             UsableIn::Randvar | UsableIn::Both => (d.name, "randvar(type="),
         };
         assert!(d.example.contains(&format!("{word}{name},")), "{}", d.example);
         assert!(d.parameters.iter().any(|p| d.example.contains(p.name)), "{}", d.example);
-        match d.place {
+        match d.usable_in {
             UsableIn::Cvar => assert!(cvar(d.name, "", None, None, None).is_ok(), "{name}: the defaults"),
             UsableIn::Randvar => assert!(RandvarKind::named(d.name).is_ok()),
             UsableIn::Both => {
-                let (one, other) = (of(ours(d.name, &[])), custom(&format!("cvar-{}", d.name), ""));
+                let (one, other) = (of(extension(d.name, &[])), custom(&format!("cvar-{}", d.name), ""));
                 assert_eq!(one.to_string(), other.to_string());
             }
         }
@@ -348,9 +349,9 @@ fn the_table_is_complete_and_its_examples_name_its_parameters() {
 }
 
 #[test]
-fn streams_make_draws_repeat() {
-    for d in DISTRIBUTIONS.iter().filter(|d| d.place != UsableIn::Randvar) {
-        let name = if d.place == UsableIn::Both { format!("cvar-{}", d.name) } else { d.name.to_owned() };
+fn the_same_stream_gives_the_same_draws() {
+    for d in DISTRIBUTIONS.iter().filter(|d| d.usable_in != UsableIn::Randvar) {
+        let name = if d.usable_in == UsableIn::Both { format!("cvar-{}", d.name) } else { d.name.to_owned() };
         let q = Quantity::from(custom(&name, ""));
         let draws = |path: &[u64]| {
             let mut rng = stream(8, path);

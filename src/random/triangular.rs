@@ -1,4 +1,4 @@
-//! Triangular: a range with a peak.
+//! The triangular distribution: a range with a peak.
 
 use super::sampler::{BuiltSampler, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
 use super::stream::unit;
@@ -7,13 +7,13 @@ use std::fmt;
 
 pub(super) const CVAR_TRIANGULAR: Distribution = Distribution {
     name: "cvar-triangular",
-    place: UsableIn::Cvar,
+    usable_in: UsableIn::Cvar,
     parameters: &[
         Parameter::new("lower", Some(0.0), "least value"),
         Parameter::new("upper", Some(1.0), "greatest value"),
-        Parameter::new("mode", Some(0.5), "the likeliest value, between them"),
+        Parameter::new("mode", Some(0.5), "the likeliest value, from `lower` to `upper`"),
     ],
-    doc: "from `lower` to `upper`, rising to `mode` and falling after it; the mean is a third of their sum",
+    doc: "from `lower` to `upper`, rising to `mode` and falling after it; the mean is a third of the sum of the three",
     example: "set $filesize = cvar(type=cvar-triangular,parameters=\"lower:10k;upper:150k;mode:20k\")",
     build: SamplerBuilder::Named(build),
 };
@@ -37,7 +37,7 @@ fn build(values: &ParameterValues<'_>) -> BuiltSampler {
 }
 
 impl Sampler for Triangular {
-    /// The inverse of the distribution function, a parabola on each side of the mode.
+    /// Draws by the inverse of the distribution function, which is a parabola on each side of the mode.
     fn draw(&self, rng: &mut Rng) -> f64 {
         let u = unit(rng);
         let (range, rise) = (self.upper - self.lower, self.mode - self.lower);

@@ -1,4 +1,4 @@
-//! Uniform: every value of a range is as likely.
+//! The uniform distribution: all values of a range are equally likely.
 
 use super::sampler::{BuiltSampler, Constant, ParameterValues, Sampler, SamplerBuilder, ShortNumber};
 use super::stream::unit;
@@ -7,24 +7,24 @@ use std::fmt;
 
 pub(super) const UNIFORM: Distribution = Distribution {
     name: "uniform",
-    place: UsableIn::Randvar,
+    usable_in: UsableIn::Randvar,
     parameters: &[
         Parameter::new("min", Some(0.0), "least value"),
-        Parameter::new("mean", Some(0.0), "mean: the range ends below 2·mean − min"),
+        Parameter::new("mean", Some(0.0), "mean; the range ends below `2·mean − min`"),
     ],
-    doc: "every value from `min` to below `2·mean − min` is as likely",
+    doc: "all values from `min` to below `2·mean − min` are equally likely",
     example: "set $iosize = randvar(type=uniform,min=1k,mean=8k,round=512)",
     build: SamplerBuilder::Randvar(randvar),
 };
 
 pub(super) const CVAR_UNIFORM: Distribution = Distribution {
     name: "cvar-uniform",
-    place: UsableIn::Cvar,
+    usable_in: UsableIn::Cvar,
     parameters: &[
         Parameter::new("lower", Some(0.0), "least value"),
-        Parameter::new("upper", Some(1.0), "the range ends below it"),
+        Parameter::new("upper", Some(1.0), "the range ends below this value"),
     ],
-    doc: "every value from `lower` to below `upper` is as likely",
+    doc: "all values from `lower` to below `upper` are equally likely",
     example: "set $iosize = cvar(type=cvar-uniform,parameters=\"lower:1k;upper:8k\")",
     build: SamplerBuilder::Named(cvar),
 };
@@ -32,7 +32,7 @@ pub(super) const CVAR_UNIFORM: Distribution = Distribution {
 #[derive(Debug)]
 struct Uniform {
     low: f64,
-    /// Below zero if the range runs downwards.
+    /// Negative if the range goes downwards.
     width: f64,
 }
 
@@ -44,7 +44,7 @@ fn randvar(params: &RandvarParams) -> BuiltSampler {
         Some(mean) if mean >= min => mean,
         Some(mean) => {
             let message = format!(
-                "`mean` is below `min`: draws lie between {} and {}, and those below zero are 0",
+                "`mean` is below `min`: draws are between {} and {}, and negative draws become 0",
                 ShortNumber(2.0 * mean - min),
                 ShortNumber(min)
             );
@@ -52,7 +52,7 @@ fn randvar(params: &RandvarParams) -> BuiltSampler {
             mean
         }
         None => {
-            // Filebench took 0 for the mean, and drew from a range that ran from `min` down to `-min`.
+            // Filebench takes 0 as the mean, and draws from a range from `min` down to `-min`.
             let message = format!("a uniform variable without `mean` always gives `min`, here {}", ShortNumber(min));
             notes.push(VariableNote::new("mean", message));
             return Ok((Box::new(Constant(min)), notes));
@@ -66,7 +66,7 @@ fn cvar(values: &ParameterValues<'_>) -> BuiltSampler {
     let (lower, upper) = (values.get("lower"), values.get("upper"));
     let mut notes = Vec::new();
     if upper < lower {
-        notes.push(VariableNote::new("upper", "`upper` is below `lower`: the two are taken in the other order"));
+        notes.push(VariableNote::new("upper", "`upper` is below `lower`: the two are swapped"));
     }
     Ok((Box::new(Uniform { low: lower, width: upper - lower }), notes))
 }

@@ -1,15 +1,15 @@
-//! A random variable: a distribution, and what is done to its draws before they are used.
+//! Random variables: a distribution with the rounding and the bounds that are applied to its draws.
 
 use super::sampler::{Sampler, ShortNumber};
 use super::{Rng, stream};
 use std::fmt;
 
-/// Something that a script probably does not mean, with what happens instead.
+/// A parameter with an effect that the script probably does not intend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VariableNote {
-    /// The parameter that it is about.
+    /// The parameter.
     pub parameter: &'static str,
-    /// One line: lower case, names in backticks, no final stop.
+    /// The effect, in one line: lower case, names in backticks, no final stop.
     pub message: String,
 }
 
@@ -19,7 +19,7 @@ impl VariableNote {
     }
 }
 
-/// A distribution with rounding and bounds. Immutable: its draws come from the stream of the thread that draws.
+/// A distribution with rounding and bounds. Immutable: draws come from the stream of the drawing thread.
 #[derive(Debug)]
 pub struct RandomVar {
     sampler: Box<dyn Sampler>,
@@ -27,10 +27,10 @@ pub struct RandomVar {
     notes: Vec<VariableNote>,
 }
 
-/// What happens to a draw, in this order: rounding to a multiple, then the bounds (so a bound need not be a multiple).
+/// The adjustments of a draw, in this order: rounding to a multiple, then the bounds. A bound need not be a multiple.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Adjust {
-    /// 0: none.
+    /// The unit of rounding; 0 means no rounding.
     pub(super) round: f64,
     pub(super) min: f64,
     pub(super) max: f64,
@@ -39,18 +39,18 @@ pub(super) struct Adjust {
 impl Adjust {
     pub(super) const NONE: Self = Self { round: 0.0, min: 0.0, max: f64::MAX };
 
-    /// Not a number becomes `min`, so that nothing undefined leaves this room.
+    /// Rounds and bounds a draw. NaN becomes `min`, so that NaN never leaves this module.
     #[inline]
     fn apply(&self, mut x: f64) -> f64 {
         if self.round > 0.0 {
             x = nearest_multiple(x, self.round);
         }
-        // `max` and `min` of floats return the other operand for NaN.
+        // `f64::max` and `f64::min` return the other operand for NaN.
         x.max(self.min).min(self.max)
     }
 }
 
-/// The multiple of `unit` nearest to the whole part of `x`; between two, the lower.
+/// Returns the multiple of `unit` that is nearest to the integer part of `x`; the lower one on a tie.
 #[inline]
 fn nearest_multiple(x: f64, unit: f64) -> f64 {
     let whole = x.trunc();
@@ -63,22 +63,23 @@ impl RandomVar {
         Self { sampler, adjust, notes }
     }
 
-    /// One draw: a whole number. Fractions are cut off as Filebench does; what is below zero, or not a number, is 0 (Filebench
-    /// made numbers near 2^64 of it).
+    /// Draws an integer. Fractions are truncated, as in Filebench. Negative values and NaN become 0 (Filebench makes
+    /// numbers near 2^64 of them).
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
-        // The cast saturates, and 0 is what it makes of everything below zero.
+        // The cast saturates: negative values become 0.
         self.draw_f64(rng) as u64
     }
 
-    /// One draw with its fraction, rounded and bounded as asked.
+    /// Draws a value with its fraction, rounded and bounded.
     #[inline]
     pub fn draw_f64(&self, rng: &mut Rng) -> f64 {
         self.adjust.apply(self.sampler.draw(rng))
     }
 
-    /// What [`Self::draw`] gives on average: the distribution's own mean, to half a unit, where bounds cut nothing off and draws are large;
-    /// else the mean of 65,536 draws of a fixed stream. Infinite if the distribution has no mean.
+    /// Returns the mean of [`Self::draw`]. This is the mean of the distribution, exact to half a unit, where bounds cut
+    /// nothing off and draws are large; else the mean of 65,536 draws from a fixed stream. Infinite if the distribution
+    /// has no mean.
     pub fn mean(&self) -> f64 {
         let (low, high) = self.sampler.bounds();
         let mean = self.sampler.mean();
@@ -90,7 +91,7 @@ impl RandomVar {
         if !mean.is_finite() && !bounded_above {
             return mean;
         }
-        // A bound below 1, as a `cvar` has without `min`, moves no whole number.
+        // A bound below 1, which a `cvar` without `min` has, changes no integer.
         let cut = low < min.max(0.0).floor() || (bounded_above && high > max);
         if !cut && mean >= 1000.0 && round == 0.0 {
             return mean;
@@ -100,18 +101,18 @@ impl RandomVar {
         (0..draws).map(|_| self.draw(&mut rng) as f64).sum::<f64>() / f64::from(draws)
     }
 
-    /// What [`Self::draw`] never passes; none if neither the distribution nor `max` has a bound.
+    /// Returns an upper bound of [`Self::draw`]. `None` when neither the distribution nor `max` bounds it.
     pub fn max_hint(&self) -> Option<u64> {
         let high = self.adjust.apply(self.sampler.bounds().1);
         (high < u64::MAX as f64).then_some(high as u64)
     }
 
-    /// What [`Self::draw`] never goes below.
+    /// Returns a lower bound of [`Self::draw`].
     pub fn min_hint(&self) -> u64 {
         self.adjust.apply(self.sampler.bounds().0) as u64
     }
 
-    /// What is worth a warning: parameters that have another effect than they seem to.
+    /// Returns the parameters that have an unexpected effect, each of which is reported as a warning.
     pub fn notes(&self) -> &[VariableNote] {
         &self.notes
     }
@@ -122,7 +123,8 @@ impl RandomVar {
     }
 }
 
-/// Stable: the distribution with its parameters, then rounding and bounds if there are any: `uniform(1k..15k) round=512 max=8k`.
+/// Prints a stable form: the distribution with its parameters, then rounding and bounds if any: `uniform(1k..15k)
+/// round=512 max=8k`.
 impl fmt::Display for RandomVar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.sampler.fmt(f)?;
@@ -144,7 +146,7 @@ mod tests {
     use super::{Adjust, nearest_multiple};
 
     #[test]
-    fn rounds_to_the_nearest_multiple_and_ties_down() {
+    fn rounding_is_to_the_nearest_multiple_and_down_on_a_tie() {
         let rounded: Vec<f64> = [0.0, 511.9, 512.0, 512.9, 513.0, 1024.0, 1536.0, 1537.0, -600.0]
             .iter()
             .map(|&x| nearest_multiple(x, 1024.0))
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_come_after_rounding_and_catch_what_is_no_number() {
+    fn bounds_apply_after_rounding_and_to_nan() {
         let adjust = Adjust { round: 100.0, min: 30.0, max: 950.0 };
         let out: Vec<f64> =
             [0.0, 120.0, 1e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY].iter().map(|&x| adjust.apply(x)).collect();

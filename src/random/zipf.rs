@@ -1,4 +1,4 @@
-//! Zipf: a few items are asked for all the time, most hardly ever. Ours; Filebench has nothing like it.
+//! The Zipf distribution: a few items get most of the requests. An extension: Filebench has nothing similar.
 
 use super::permutation::Permutation;
 use super::sampler::{BuiltSampler, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
@@ -8,19 +8,23 @@ use std::fmt;
 
 pub(super) const ZIPF: Distribution = Distribution {
     name: "zipf",
-    place: UsableIn::Both,
+    usable_in: UsableIn::Both,
     parameters: &[
-        Parameter::new("items", Some(1000.0), "how many items there are"),
-        Parameter::new("theta", Some(0.99), "skew: 0 is uniform, 1 the classical distribution, above it steeper"),
-        Parameter::new("unit", Some(1.0), "distance between items: an I/O size for offsets, 1 for `indexed`"),
+        Parameter::new("items", Some(1000.0), "number of items"),
+        Parameter::new(
+            "theta",
+            Some(0.99),
+            "skew: 0 is uniform, 1 is the classical distribution, larger values are steeper",
+        ),
+        Parameter::new("unit", Some(1.0), "distance between items: the I/O size for offsets, 1 for `indexed`"),
         Parameter::new("lower", Some(0.0), "value of the first item"),
         Parameter::new(
             "scramble",
             Some(0.0),
-            "true: the popular items lie scattered, not first; the same ones in every run",
+            "true: the popular items are scattered instead of first; they are the same in all runs",
         ),
     ],
-    doc: "item k of `items` with a likelihood of `1/k^theta`; gives `lower + unit · (k − 1)`",
+    doc: "item k of `items` with a probability proportional to `1/k^theta`; the value is `lower + unit · (k − 1)`",
     example: "set $file = randvar(type=zipf,items=10000,theta=0.99,scramble=true)",
     build: SamplerBuilder::Named(build),
 };
@@ -36,7 +40,7 @@ struct Zipf {
 }
 
 fn build(values: &ParameterValues<'_>) -> BuiltSampler {
-    // Ranks are drawn as floats: beyond 2^53 they would skip items.
+    // Ranks are drawn as floating-point numbers, which would skip items beyond 2^53.
     let range = "from 1 to 2^53";
     let items = check("items", values.get("items").trunc(), |n| (1.0..=9_007_199_254_740_992.0).contains(&n), range)?;
     let theta = check("theta", values.get("theta"), |t| (0.0..=100.0).contains(&t), "from 0 to 100")?;
@@ -50,7 +54,7 @@ fn build(values: &ParameterValues<'_>) -> BuiltSampler {
 
 impl Sampler for Zipf {
     fn draw(&self, rng: &mut Rng) -> f64 {
-        // The crate's rank is 1 … items; the bound guards against its rounding at the far end.
+        // The rank of `rand_distr` is 1 … `items`. The bound guards against rounding at the upper end.
         let rank = (self.ranks.sample(rng) as u64).clamp(1, self.items) - 1;
         let item = self.scramble.as_ref().map_or(rank, |scramble| scramble.at(rank));
         self.lower + self.unit * item as f64
@@ -61,7 +65,8 @@ impl Sampler for Zipf {
         let middle = match &self.scramble {
             None => power_sum(self.items, self.theta - 1.0) / weight - 1.0,
             Some(scramble) => {
-                // The popular items one by one; the rest lie so scattered that their mean is the middle.
+                // Sum over the popular items one by one. The other items are scattered evenly, so that their mean is
+                // the middle.
                 let head = self.items.min(10_000);
                 let likelihood = |rank: u64| ((rank + 1) as f64).powf(-self.theta) / weight;
                 let sum: f64 = (0..head).map(|rank| scramble.at(rank) as f64 * likelihood(rank)).sum();
@@ -89,8 +94,8 @@ impl fmt::Display for Zipf {
     }
 }
 
-/// The sum of `1/k^s` for k = 1 … n: the first thousand terms, then the integral with the half-way correction of Euler and
-/// Maclaurin, which is good to nine digits from there on.
+/// Returns the sum of `1/k^s` for k = 1 … n: the first thousand terms, then the integral with the half-way correction
+/// of Euler and Maclaurin, which is accurate to nine digits from there on.
 fn power_sum(n: u64, s: f64) -> f64 {
     let head = n.min(1000);
     let sum: f64 = (1..=head).map(|k| (k as f64).powf(-s)).sum();
@@ -107,7 +112,7 @@ mod tests {
     use super::power_sum;
 
     #[test]
-    fn sums_of_powers_are_those_of_the_terms() {
+    fn a_sum_of_powers_equals_the_sum_of_its_terms() {
         for s in [-0.5, 0.0, 0.99, 1.0, 2.0] {
             let terms: f64 = (1..=50_000u32).map(|k| f64::from(k).powf(-s)).sum();
             assert!((power_sum(50_000, s) / terms - 1.0).abs() < 1e-8, "{s}");

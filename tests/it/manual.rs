@@ -78,7 +78,7 @@ fn distributions() -> String {
     table(
         &["Distribution", "Law", "Parameters", "Written"],
         DISTRIBUTIONS.iter().map(|d| {
-            let name = match d.place {
+            let name = match d.usable_in {
                 UsableIn::Both => format!("`{0}`, `cvar-{0}`", d.name),
                 _ => code(d.name),
             };
