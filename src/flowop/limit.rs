@@ -94,7 +94,7 @@ impl Stateless for EventLimit {
 fn pay(cx: &mut OpCx<'_>, events: u64) -> Result<(), Stop> {
     cx.begin();
     match cx.env.events.claim(events) {
-        Claim::Paid => cx.end(0),
+        Claim::Granted => cx.end(0),
         Claim::Unlimited => Ok(()),
         Claim::Stopped => Err(Stop::over()),
     }

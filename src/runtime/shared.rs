@@ -230,17 +230,17 @@ impl Shared {
     /// Tells the controller something.
     pub(super) fn notify(&self, change: impl FnOnce(&mut News)) {
         change(&mut self.news.lock());
-        self.notifier.ring();
+        self.notifier.notify();
     }
 
     /// What there is to know, after at most `limit`, or when a signal comes.
     pub(super) fn hear<T>(&self, limit: Duration, look: impl Fn(&News) -> Option<T>) -> Option<T> {
-        let rung = self.notifier.rung();
+        let generation = self.notifier.generation();
         let found = look(&self.news.lock());
         if found.is_some() || limit.is_zero() {
             return found;
         }
-        self.notifier.wait(rung, limit);
+        self.notifier.wait(generation, limit);
         look(&self.news.lock())
     }
 

@@ -1,8 +1,14 @@
-//! The event generator as a pool without a generator: who claims an event learns when it falls due, and sleeps till then.
+//! The event generator (`eventgen`) without a generator thread: a claim computes the time at which its events are due,
+//! and the claiming thread sleeps until then.
 //!
-//! One number holds the whole state: the time at which the last claimed event falls due. A claim moves it on by one interval
-//! for each event. Events that nobody claims are kept for five seconds, as in Filebench; its overshoot in the first second,
-//! its bursts of ten and its spinning at rate 0 are not kept.
+//! The whole state is one number: the time at which the last claimed event is due. A claim advances it by one interval
+//! for each event. Events that are not claimed are kept for five seconds, as in Filebench. Filebench's overshoot in the
+//! first second, its bursts of ten and its busy-waiting at rate 0 are not reproduced.
+//!
+//! Memory orderings: claims advance `due` with `Relaxed`, since the word publishes no other data. A claim loads `epoch`
+//! with `Acquire` before it reads the interval, and [`EventPool::set_rate`] changes the interval before `epoch`; so a
+//! claim with the old interval sleeps on the old epoch, and the change wakes it. Writers run only when the rate changes
+//! or the run ends. They use `SeqCst`, which costs nothing per operation.
 
 use super::{wait, wake};
 use crossbeam::utils::CachePadded;
@@ -12,41 +18,42 @@ use std::sync::atomic::{
 };
 use std::time::{Duration, Instant};
 
-/// Picoseconds in a second: intervals are kept in them, so that a rate that divides no nanosecond does not drift.
+/// Picoseconds in a second. Intervals are in picoseconds, so that a rate whose interval is not a multiple of a
+/// nanosecond does not drift.
 const SECOND: u64 = 1_000_000_000_000;
 
-/// The interval of a rate that was more than 0 and is 0 now: no event falls due.
+/// The interval after a positive rate was changed to 0: no event becomes due.
 const NEVER: u64 = u64::MAX;
 
 /// Unclaimed events older than this are dropped.
 const BACKLOG: u64 = 5 * SECOND;
 
-/// The answer to a claim.
+/// The result of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// There is no rate: nobody is limited.
+    /// No rate is set, so there is no limit.
     Unlimited,
-    /// The events were there, or fell due while the caller slept.
-    Paid,
+    /// The events were available, or became due while the caller slept.
+    Granted,
     /// The run has stopped.
     Stopped,
 }
 
-/// The pool of one run.
+/// The event pool of one run.
 #[derive(Debug)]
 pub struct EventPool {
     start: Instant,
-    /// When the last claimed event falls due, in picoseconds since `start`.
+    /// When the last claimed event is due, in picoseconds since `start`.
     due: CachePadded<AtomicU64>,
-    /// Picoseconds between events; 0: there is no rate; [`NEVER`].
+    /// Picoseconds between events; 0 when there is no rate, or [`NEVER`].
     interval: AtomicU64,
-    /// Changes with the rate and at the end. A futex that sleepers wait on.
+    /// Changes with the rate and at the end of the run. The futex word of sleepers.
     epoch: AtomicU32,
     stopped: AtomicU32,
 }
 
 impl EventPool {
-    /// A pool with a rate in events a second; `None` or 0: no limit until a rate is set.
+    /// Returns a pool with a rate in events per second. With `None` or 0 there is no limit until a rate is set.
     pub fn new(rate: Option<u64>) -> Self {
         let pool = Self {
             start: Instant::now(),
@@ -61,32 +68,33 @@ impl EventPool {
         pool
     }
 
+    /// Returns the time since `start`, in picoseconds.
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).map_or(u64::MAX, |ns| ns.saturating_mul(1000))
     }
 
-    /// The events start to flow: call when the gate opens.
+    /// Starts the generation of events. To be called when the gate opens.
     pub fn begin(&self) {
         self.due.store(self.now(), SeqCst);
     }
 
-    /// Changes the rate of a live run. As in Filebench a limit that was once there stays: with a rate of 0 no more events
-    /// come, and who waits for one stands still until the rate changes again.
+    /// Changes the rate of a live run. As in Filebench, a limit is never removed: with a rate of 0 no more events are
+    /// generated, and threads that wait for one stay blocked until the rate changes again.
     pub fn set_rate(&self, rate: u64) {
-        let still = if self.is_on() { NEVER } else { 0 };
-        self.interval.store(SECOND.checked_div(rate).unwrap_or(still), SeqCst);
+        let zero = if self.is_on() { NEVER } else { 0 };
+        self.interval.store(SECOND.checked_div(rate).unwrap_or(zero), SeqCst);
         self.due.store(self.now(), SeqCst);
         self.epoch.fetch_add(1, SeqCst);
         wake(&self.epoch, u32::MAX);
     }
 
-    /// Whether limiters limit.
+    /// Returns whether a rate is set.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.interval.load(Relaxed) != 0
     }
 
-    /// Claims `n` events and sleeps until the last of them falls due.
+    /// Claims `n` events and sleeps until the last of them is due.
     pub fn claim(&self, n: u64) -> Claim {
         'claim: loop {
             let epoch = self.epoch.load(Acquire);
@@ -101,13 +109,13 @@ impl EventPool {
                 wait(&self.epoch, epoch, None);
                 continue;
             }
-            let mine = self.take(n, interval, self.now());
+            let claimed_due = self.take(n, interval, self.now());
             loop {
                 let now = self.now();
-                if now >= mine {
-                    return Claim::Paid;
+                if now >= claimed_due {
+                    return Claim::Granted;
                 }
-                wait(&self.epoch, epoch, Some(Duration::from_nanos((mine - now).div_ceil(1000))));
+                wait(&self.epoch, epoch, Some(Duration::from_nanos((claimed_due - now).div_ceil(1000))));
                 if self.stopped.load(Acquire) != 0 {
                     return Claim::Stopped;
                 }
@@ -118,19 +126,20 @@ impl EventPool {
         }
     }
 
-    /// When the last of the next `n` events falls due, for one who asks at `now`. Both in picoseconds since `start`.
+    /// Claims the next `n` events at `now` and returns when the last of them is due. Both are in picoseconds since
+    /// `start`.
     fn take(&self, n: u64, interval: u64, now: u64) -> u64 {
         let mut due = self.due.load(Relaxed);
         loop {
-            let mine = due.max(now.saturating_sub(BACKLOG)).saturating_add(interval.saturating_mul(n));
-            match self.due.compare_exchange_weak(due, mine, Relaxed, Relaxed) {
-                Ok(_) => return mine,
+            let claimed_due = due.max(now.saturating_sub(BACKLOG)).saturating_add(interval.saturating_mul(n));
+            match self.due.compare_exchange_weak(due, claimed_due, Relaxed, Relaxed) {
+                Ok(_) => return claimed_due,
                 Err(other) => due = other,
             }
         }
     }
 
-    /// The run has stopped: sleepers go home.
+    /// Stops the run: wakes all sleepers and ends their claims with [`Claim::Stopped`].
     pub fn close(&self) {
         self.stopped.store(1, SeqCst);
         self.epoch.fetch_add(1, SeqCst);
@@ -143,23 +152,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_one_by_one_and_not_before_their_time() {
+    fn events_are_granted_one_by_one_and_not_early() {
         let pool = EventPool::new(Some(1000));
         pool.begin();
         let t = Instant::now();
         for _ in 0..20 {
-            assert_eq!(pool.claim(1), Claim::Paid);
+            assert_eq!(pool.claim(1), Claim::Granted);
         }
         assert!(t.elapsed() >= Duration::from_millis(20), "the twentieth event falls due after 20 ms");
     }
 
-    /// Events within ten seconds, claimed by one who is away for `pause` after every hundredth, by a clock of the test.
+    /// Returns the number of events within ten seconds of simulated time, for a claimer that pauses after every
+    /// hundredth event.
     fn claimed(rate: u64, pause: u64) -> f64 {
         let pool = EventPool::new(Some(rate));
         let interval = pool.interval.load(Relaxed);
         let (mut now, mut n) = (0, 0_u64);
         loop {
-            // One who comes late finds the event due, and goes on at once.
+            // A late claimer finds its event due and continues at once.
             now = pool.take(1, interval, now).max(now);
             if now > 10 * SECOND {
                 return n as f64;
@@ -172,11 +182,11 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_events_and_more_hold_their_rate() {
+    fn the_rate_is_kept_over_many_events() {
         for rate in [100, 300, 1000, 7777, 10_000, 100_000] {
             let wanted = 10.0 * rate as f64;
             for pause in [0, SECOND / rate * 50] {
-                // Who comes late catches up: nothing is lost. What he has not yet caught up with is one pause.
+                // A late claimer catches up, so no event is lost. At the end at most one pause is not yet caught up.
                 let n = claimed(rate, pause);
                 let last = if pause > 0 { 50.0 } else { 0.0 };
                 assert!(n <= wanted && n >= wanted * 0.999 - last, "{n} of {wanted} events, pauses of {pause}");
@@ -185,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_claims_is_kept_for_five_seconds() {
+    fn unclaimed_events_are_kept_for_five_seconds() {
         let pool = EventPool::new(Some(100));
         let interval = pool.interval.load(Relaxed);
         let overdue = (0..10_000).take_while(|_| pool.take(1, interval, 60 * SECOND) <= 60 * SECOND).count();
@@ -193,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_nobody_is_limited() {
+    fn without_a_rate_there_is_no_limit() {
         let pool = EventPool::new(None);
         assert_eq!(pool.claim(1), Claim::Unlimited);
         pool.set_rate(0);
@@ -201,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_becomes_0_stands_still_until_there_is_one_again() {
+    fn a_rate_of_0_blocks_claims_until_the_next_rate() {
         let pool = std::sync::Arc::new(EventPool::new(Some(1)));
         let sleeper = std::thread::spawn({
             let pool = pool.clone();
@@ -210,16 +220,16 @@ mod tests {
         pool.set_rate(0);
         assert!(pool.is_on());
         std::thread::sleep(Duration::from_millis(50));
-        assert!(!sleeper.is_finished(), "no event comes");
+        assert!(!sleeper.is_finished(), "an event was granted at rate 0");
         pool.set_rate(1_000_000);
-        assert_eq!(sleeper.join().expect("the sleeper"), Claim::Paid);
+        assert_eq!(sleeper.join().expect("the sleeper"), Claim::Granted);
     }
 
     #[test]
-    fn closing_wakes_sleepers_also_where_events_stand_still() {
-        for still in [false, true] {
+    fn closing_wakes_sleepers_at_any_rate() {
+        for is_blocked in [false, true] {
             let pool = std::sync::Arc::new(EventPool::new(Some(1)));
-            if still {
+            if is_blocked {
                 pool.set_rate(0);
             }
             let sleeper = std::thread::spawn({

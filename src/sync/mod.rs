@@ -1,11 +1,24 @@
-//! How threads wait for each other and for time: the gate, semaphores, latches, the event pool.
+//! Synchronization of the threads of a run: the gate, semaphores, latches, the notifier and the event pool.
 //!
-//! Everything waits on futexes and gives up at once when the run stops. Nothing here allocates or locks while a run goes on.
-//! Deliberately absent: flowops, file sets, statistics.
+//! All waits are futex waits and end at once when the run stops. No function allocates or takes a lock while a run is
+//! in progress. Deliberately absent: flowops, file sets, statistics.
 //!
-//! What waits on nothing but futexes (`notifier`, `gate`, `latch`, `semaphore`) takes its atomics and `wait` and `wake` from here and
-//! nowhere else: `tests/it/model.rs` compiles the same files over a model of threads and futexes, and tries every order in
-//! which their steps can happen.
+//! `notifier`, `gate`, `latch` and `semaphore` take their atomics and the functions `wait` and `wake` from this module
+//! only. `tests/it/model.rs` compiles the same files against a model of threads and futexes (loom) and explores the
+//! possible interleavings of their steps.
+//!
+//! The rule of all futex protocols here: a waiter reads the futex word, checks its condition, and sleeps on the value
+//! that it read; a waker changes the word before it calls [`wake`]. The kernel compares the word again under its own
+//! lock before it puts the waiter to sleep, so a change between the check and the sleep makes the wait return at once,
+//! and no wake-up is lost. Waits also return early for other reasons (a signal, a spurious wake-up), so all callers
+//! check their condition again in a loop.
+//!
+//! Memory orderings: an ordering weaker than `SeqCst` has its reason beside it. Where two threads each write one word
+//! and then read the other's (a waiter and a poster, a stop and a new deadline), only `SeqCst` excludes that both read
+//! the old values. Where a single word decides, `SeqCst` is kept because the model is then exact: it makes a
+//! read-modify-write of each `SeqCst` access, which always sees the latest value. On x86-64 this costs nothing on the
+//! frequent paths: a `SeqCst` load is an ordinary load, and a read-modify-write is a locked instruction with any
+//! ordering.
 
 mod notifier;
 mod events;
@@ -23,18 +36,18 @@ use crate::os::{Clock, futex};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
-/// The run has stopped; whoever waited goes home.
+/// The error of a wait that ended because the run has stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped;
 
-/// Sleeps while `word` holds `value`, for at most `timeout`. Returns early now and then; callers look again. Returns whether it
-/// was woken: nearly always, one of those whom a [`wake`] has found.
+/// Sleeps while `word` contains `value`, for at most `timeout`. It may return early, so callers check their condition
+/// in a loop. Returns whether the thread was woken, which nearly always means that a [`wake`] counted this thread.
 fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) -> bool {
-    // That the word changed, that a signal came and that the time is over all mean the same to the callers: look again.
+    // A changed word, a signal and a timeout all mean the same to callers: check the condition again.
     futex::wait(word, value, timeout).is_ok()
 }
 
-/// Wakes up to `n` sleepers on `word`. Returns how many there were.
+/// Wakes up to `n` threads that sleep on `word`. Returns the number of threads woken.
 fn wake(word: &AtomicU32, n: u32) -> u32 {
     futex::wake(word, n)
 }

@@ -1,11 +1,11 @@
-//! Semaphores with real threads and real futexes; in every order of a few steps: `tests/it/model.rs`.
+//! Tests of semaphores with real threads and futexes. `tests/it/model.rs` explores the interleavings of a few steps.
 
 use super::{Semaphore, Stopped};
 use std::sync::Arc;
 use std::thread;
 
 #[test]
-fn many_posts_of_one_pay_a_taker_of_many() {
+fn many_posts_of_one_satisfy_a_taker_of_many() {
     let s = Arc::new(Semaphore::new(0));
     let taker = thread::spawn({
         let s = s.clone();
@@ -23,7 +23,7 @@ fn many_posts_of_one_pay_a_taker_of_many() {
 }
 
 #[test]
-fn takers_of_different_sizes_all_get_theirs() {
+fn takers_of_different_amounts_all_succeed() {
     let s = Arc::new(Semaphore::new(0));
     let takers: Vec<_> = [1_u32, 2, 3, 5, 8]
         .into_iter()
@@ -40,7 +40,7 @@ fn takers_of_different_sizes_all_get_theirs() {
 }
 
 #[test]
-fn closing_wakes_and_refuses() {
+fn closing_wakes_sleepers_and_refuses_later_takers() {
     let s = Arc::new(Semaphore::new(3));
     let waiter = thread::spawn({
         let s = s.clone();
@@ -52,7 +52,7 @@ fn closing_wakes_and_refuses() {
 }
 
 #[test]
-fn who_is_let_come_without_enough_goes_back_and_is_woken_by_what_it_needs() {
+fn a_taker_woken_too_early_sleeps_again_until_its_amount_is_there() {
     let s = Arc::new(Semaphore::new(3));
     let taker = thread::spawn({
         let s = s.clone();

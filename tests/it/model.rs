@@ -396,18 +396,18 @@ fn no_news_is_slept_through() {
             .map(|_| {
                 spawn(&shared, |(notifier, news)| {
                     *news.lock().expect("no panic") += 1;
-                    notifier.ring();
+                    notifier.notify();
                     true
                 })
             })
             .collect();
         let (notifier, news) = &*shared;
         loop {
-            let rung = notifier.rung();
+            let generation = notifier.generation();
             if *news.lock().expect("no panic") == 2 {
                 break;
             }
-            notifier.wait(rung, Duration::MAX);
+            notifier.wait(generation, Duration::MAX);
         }
         join(tellers);
     });
