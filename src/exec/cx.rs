@@ -208,7 +208,7 @@ impl<'r> OpCx<'r> {
 
     /// The place of the flowop that is running among the thread's.
     pub fn current(&self) -> usize {
-        self.account.stats.place_of(self.account.cell)
+        self.account.stats.index_of(self.account.cell)
     }
 
     /// What ends now began at that tick.
@@ -230,7 +230,7 @@ impl<'r> OpCx<'r> {
         let now = self.env.clock.raw();
         let since = std::mem::replace(&mut self.account.last, now);
         let starved = std::mem::take(&mut self.account.starved);
-        self.account.cell.tool(self.env.clock.ns(since, now).saturating_sub(starved));
+        self.account.cell.add_tool_time(self.env.clock.ns(since, now).saturating_sub(starved));
     }
 
     /// The operation ends: it is counted, and so is what it moved.
@@ -287,7 +287,7 @@ impl<'r> OpCx<'r> {
         let slot = self.io.slots.take_last();
         let file = self.files.located.take().or(slot);
         if let Some(stream) = &mut self.account.stream {
-            stream.push(self.account.stats.place_of(self.account.cell), file, self.io.last_offset, bytes);
+            stream.push(self.account.stats.index_of(self.account.cell), file, self.io.last_offset, bytes);
             self.restamp();
         }
     }

@@ -53,7 +53,7 @@ impl OpCx<'_> {
         }
         let spent = self.env.clock.raw().saturating_sub(start);
         self.account.last += spent;
-        self.account.cell.tool(self.env.clock.ns(0, spent));
+        self.account.cell.add_tool_time(self.env.clock.ns(0, spent));
         Ok(())
     }
 

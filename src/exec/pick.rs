@@ -265,7 +265,7 @@ impl OpCx<'_> {
         }
         let waited = self.env.clock.ns(since, self.env.clock.raw());
         self.account.starved += waited;
-        self.cell().starved(waited);
+        self.cell().add_starved_time(waited);
         result
     }
 

@@ -291,7 +291,7 @@ fn thread_slots(plan: &Plan) -> Result<(Vec<ThreadSlot>, Vec<usize>), Fault> {
         first.push(thread_slots.len());
         let counters = |thread: &Thread| {
             let threads = threads_of(process, thread);
-            let stats = ThreadStats::several(threads, thread.count, flowops_of_all).map_err(|e| {
+            let stats = ThreadStats::for_threads(threads, thread.count, flowops_of_all).map_err(|e| {
                 let what = format!("no memory for the counters of {threads} threads `{}`: {e}", thread.name);
                 Fault::plain(FaultKind::Setup, what, "start fewer threads")
             })?;

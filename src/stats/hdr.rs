@@ -1,6 +1,8 @@
-//! The one file that knows the `hdrhistogram` crate: percentiles, deviation, and the stored form of a distribution.
+//! The only file that uses the `hdrhistogram` crate: percentiles, standard deviation, and the stored form of a
+//! distribution.
 //!
-//! The stored form is `HdrHistogram`'s V2, deflated, in base64, which the HDR libraries of other languages read.
+//! The stored form is `HdrHistogram`'s V2 format, deflated, in base64. The HDR libraries of other languages can read
+//! it.
 
 use super::layout;
 use super::snapshot::Dist;
@@ -9,10 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-/// Significant digits that give [`layout`]'s buckets.
+/// The number of significant digits that gives the buckets of [`layout`].
 const DIGITS: u8 = 2;
 
-/// A distribution ready for questions.
+/// A distribution prepared for queries.
 #[derive(Debug)]
 pub struct Quantiles {
     histogram: Histogram<u64>,
@@ -21,20 +23,20 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Of a distribution, which may be empty: then every answer is 0.
+    /// Prepares a distribution. If it is empty, all results are 0.
     pub fn of(dist: &Dist) -> Self {
         let min = if dist.count == 0 { 0 } else { dist.min };
         Self { histogram: histogram(dist), min, max: dist.max }
     }
 
-    /// The value at the share `q` (0 … 1); see [`Dist::percentile`].
+    /// Returns the value at the quantile `q` (0 … 1); see [`Dist::percentile`].
     pub fn at(&self, q: f64) -> u64 {
-        // Beyond the layout's end the greatest value is the only one known exactly.
+        // Beyond the end of the layout only the greatest value is known exactly.
         let found = if q >= 1.0 { self.max } else { self.histogram.value_at_quantile(q) };
         found.clamp(self.min, self.max)
     }
 
-    /// Standard deviation.
+    /// Returns the standard deviation, in nanoseconds.
     pub fn stddev(&self) -> f64 {
         self.histogram.stdev()
     }
@@ -53,28 +55,29 @@ fn empty() -> Histogram<u64> {
         .unwrap_or_else(|_| unreachable!("the bounds are constants"))
 }
 
-/// The stored form of a distribution's counts.
+/// Encodes the counts of a distribution in the stored form.
 pub fn encode(dist: &Dist) -> String {
     let mut bytes = Vec::new();
-    // Writing to memory cannot fail, and no count passes 2⁶³.
+    // Writing to memory cannot fail, and no count exceeds 2⁶³.
     match V2DeflateSerializer::new().serialize(&histogram(dist), &mut bytes) {
         Ok(_) => STANDARD.encode(bytes),
         Err(_) => String::new(),
     }
 }
 
-/// Why a stored histogram cannot be read.
+/// The reason why a stored histogram cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
-    /// Not base64.
+    /// The text is not base64.
     #[error("histogram is not base64: {0}")]
     Base64(#[from] base64::DecodeError),
-    /// Not HDR V2.
+    /// The bytes are not in the HDR V2 format.
     #[error("histogram is not in HDR's V2 format: {0:?}")]
     Format(hdrhistogram::serialization::DeserializeError),
 }
 
-/// Reads the stored form, and the same without compression. Values of another precision go to the nearest buckets here.
+/// Decodes the stored form, and the same form without compression. Values of a histogram with another precision are
+/// counted in the nearest buckets.
 pub fn decode(text: &str) -> Result<Dist, HistogramError> {
     let bytes = STANDARD.decode(text)?;
     let histogram: Histogram<u64> =
@@ -93,7 +96,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_crate_shares_our_buckets() {
+    fn the_crate_has_the_same_buckets() {
         let histogram = empty();
         assert_eq!(histogram.distinct_values(), layout::LEN);
         for i in (0..layout::LEN).step_by(7) {
@@ -105,13 +108,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_stored_reads_back(indices in prop::collection::vec((0..layout::LEN, 1_u64..1 << 50), 0..50)) {
+        fn decoding_restores_what_was_encoded(indices in prop::collection::vec((0..layout::LEN, 1_u64..1 << 50), 0..50)) {
             let dist = Dist::from_counts(indices);
             prop_assert_eq!(decode(&encode(&dist)).unwrap(), dist);
         }
 
         #[test]
-        fn rubbish_is_refused_in_words(text in "[A-Za-z0-9+/=]{0,80}") {
+        fn invalid_texts_are_refused_with_a_message(text in "[A-Za-z0-9+/=]{0,80}") {
             if let Err(error) = decode(&text) {
                 prop_assert!(error.to_string().starts_with("histogram is not"));
             }

@@ -1,36 +1,36 @@
-//! How latencies share out over buckets: HDR's layout, 128 buckets an octave.
+//! The buckets of latency histograms: HDR's layout with 128 buckets per octave.
 //!
-//! Values 0 … 255 have a bucket each. From 2⁸ on each octave [2ᵏ, 2ᵏ⁺¹) is cut into 128 equal buckets, so a bucket is at
-//! most 1/128 (0.8 %) of its values wide. It is what `HdrHistogram` makes for two digits, so counts move there unchanged.
-//! (G. Tene, <https://hdrhistogram.org>.)
+//! Values 0 … 255 have a bucket each. From 2⁸ on each octave [2ᵏ, 2ᵏ⁺¹) is divided into 128 equal buckets, so the width
+//! of a bucket is at most 1/128 (0.8 %) of its values. This is the layout that `HdrHistogram` uses for two digits, so
+//! counts can be copied without change. (G. Tene, <https://hdrhistogram.org>.)
 
-/// log₂ of the buckets an octave.
+/// log₂ of the number of buckets per octave.
 const SUB_BITS: u32 = 7;
 
-/// The first nanosecond that is too long to tell from longer ones: 2⁴² ns, 73 minutes.
+/// The first value, in nanoseconds, that shares the last bucket with all longer ones: 2⁴² ns, 73 minutes.
 pub const LIMIT: u64 = 1 << 42;
 
-/// Buckets in all.
+/// The number of buckets.
 pub const LEN: usize = (42 - SUB_BITS as usize + 1) << SUB_BITS;
 
-/// Buckets a block: what a reader looks at, or skips, as a whole.
+/// The number of buckets per block. Readers read or skip a block as a whole.
 pub const BLOCK: usize = 1 << SUB_BITS;
 
-/// The bucket of a value. At [`LIMIT`] and beyond, the result is [`LEN`] or more.
+/// Returns the bucket of a value. From [`LIMIT`] on, the result is [`LEN`] or more.
 #[inline]
 pub fn index(value: u64) -> usize {
-    // With bit 7 set the smallest octave needs no branch of its own: its shift is 0.
+    // With bit 7 set, the lowest octave needs no branch: its shift is 0.
     let shift = 63 - SUB_BITS - (value | 1 << SUB_BITS).leading_zeros();
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize
 }
 
-/// The least value of a bucket.
+/// Returns the least value of a bucket.
 pub fn lowest(index: usize) -> u64 {
     let shift = (index >> SUB_BITS).saturating_sub(1);
     ((index - (shift << SUB_BITS)) as u64) << shift
 }
 
-/// The greatest value of a bucket.
+/// Returns the greatest value of a bucket.
 pub fn highest(index: usize) -> u64 {
     lowest(index + 1) - 1
 }

@@ -1,8 +1,8 @@
-//! Counters of a run, written while it goes on.
+//! Counters of a run, updated while it is in progress.
 //!
-//! In: one [`ThreadStats`](recorder::ThreadStats) a thread, written by that thread alone and read by anyone, at any time.
-//! Out: [`Snapshot`](snapshot::Snapshot)s, plain numbers that merge and subtract.
-//! Absent: clocks, threads, and what a flowop is; durations come in as nanoseconds and names as text.
+//! Input: one [`ThreadStats`](recorder::ThreadStats) per thread, written by that thread only and read by any thread at
+//! any time. Output: [`Snapshot`](snapshot::Snapshot)s, plain numbers that can be merged and subtracted. Deliberately
+//! absent: clocks, threads, and the meaning of a flowop. Durations are passed in nanoseconds.
 
 mod sharded;
 pub mod hdr;

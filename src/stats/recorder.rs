@@ -1,9 +1,11 @@
-//! Counters that one thread writes and anyone reads, without either waiting for the other.
+//! Wait-free counters with a single writer and any number of readers.
 //!
-//! All counters are relaxed atomics used as plain loads and stores: with one writer nothing can be lost, and on the
-//! machine they are ordinary memory accesses. A reader may see an operation in one counter and not yet in the next; once
-//! the writer rests, everything agrees. Only histograms of very many threads have several writers (`stats/sharded.rs`). Nothing here allocates
-//! while a run goes on, but for the first open-loop operation and for errors.
+//! All counters are `Relaxed` atomics that the writer updates with a plain load and store. With a single writer no
+//! update can be lost, so no locked instruction is needed; the accesses compile to ordinary memory accesses. A reader
+//! may see an operation in one counter and not yet in another; once the writer pauses, all counters agree. Only the
+//! sharded histograms of runs with very many threads have several writers (`stats/sharded.rs`). While a run is in
+//! progress, memory is allocated only for the first open-loop operation and for errors. `#[cold]` marks these, and
+//! counts of failures and commands, which are rare next to operations.
 
 use super::layout;
 use super::sharded::{self, ShardedHistogram};
@@ -15,78 +17,80 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
-/// One thread's counters: a [`Cell`] for each of its flowops.
+/// The counters of one thread: a [`Cell`] for each of its flowops.
 #[derive(Debug)]
 pub struct ThreadStats {
     cells: Box<[Cell]>,
 }
 
 impl ThreadStats {
-    /// Counters for so many flowops, all zero. Costs 36 KiB of address space a flowop, and memory only where latencies
-    /// fall (4 KiB for four octaves). Fails if the kernel has no memory to give.
+    /// Allocates counters for `flowops` flowops, all zero. A flowop takes 36 KiB of address space, and memory only
+    /// where latencies are counted (4 KiB per four octaves). Fails if the kernel has no memory.
     pub fn new(flowops: usize) -> std::io::Result<Self> {
         let cells = Counters::new(flowops, layout::LEN)?.into_iter().map(Cell::new).collect();
         Ok(Self { cells })
     }
 
-    /// The same for each of so many threads of one definition, in a run whose threads have `flowops_of_all` together. They
-    /// are in one stretch of memory, since ten thousand stretches take a second to come by; or, where they are too many for
-    /// a processor's cache, they share their histograms, which are told with the counters of the first of them.
-    pub fn several(threads: usize, flowops: usize, flowops_of_all: usize) -> std::io::Result<Vec<Self>> {
+    /// Allocates counters for each of `threads` threads of one definition, in a run whose threads have `flowops_of_all`
+    /// flowops in total. All are in one mapping, since making ten thousand mappings takes a second. If they are too
+    /// many for a processor's cache, the threads share their histograms (`stats/sharded.rs`), which are then reported
+    /// with the counters of the first thread.
+    pub fn for_threads(threads: usize, flowops: usize, flowops_of_all: usize) -> std::io::Result<Vec<Self>> {
         let cells = threads.checked_mul(flowops).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        let shares = sharded::shares(threads, flowops_of_all);
-        let all_sharded = if shares { ShardedHistogram::several(flowops)? } else { Vec::new() };
+        let shares = sharded::should_share(threads, flowops_of_all);
+        let all_sharded = if shares { ShardedHistogram::for_flowops(flowops)? } else { Vec::new() };
         let mut counters = Counters::many(cells, if shares { 0 } else { layout::LEN })?.into_iter();
         let mut thread = |number: usize| {
             let mut cells: Box<[Cell]> = counters.by_ref().take(flowops).map(Cell::new).collect();
             for (cell, sharded) in cells.iter_mut().zip(&all_sharded) {
-                cell.latency.share = Some(Share { sharded: Arc::clone(sharded), notifies: number == 0 });
+                cell.latency.share = Some(Share { sharded: Arc::clone(sharded), reports: number == 0 });
             }
             Self { cells }
         };
         Ok((0..threads).map(&mut thread).collect())
     }
 
-    /// The counters of the thread's `i`-th flowop.
+    /// Returns the counters of the thread's flowop `i`.
     #[inline]
     pub fn cell(&self, i: usize) -> &Cell {
         &self.cells[i]
     }
 
-    /// Which flowop's counters these are; they must be this thread's.
-    pub fn place_of(&self, cell: &Cell) -> usize {
+    /// Returns the index of the flowop with these counters, which must belong to this thread.
+    pub fn index_of(&self, cell: &Cell) -> usize {
         self.cells.element_offset(cell).unwrap_or_default()
     }
 
-    /// How many flowops there are.
+    /// Returns the number of flowops.
     pub fn len(&self) -> usize {
         self.cells.len()
     }
 
-    /// Whether the thread has no flowop.
+    /// Returns whether the thread has no flowops.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
 
-    /// Operations of all flowops so far, late ones left out. Added up when asked for: a limiter asks once in a pass over
-    /// the flowops, so keeping a sum would cost each of them more than it saves.
+    /// Returns the number of operations of all flowops so far, without late ones. It is summed on demand: a limiter
+    /// asks once per iteration, so maintaining a sum would cost each operation more than it saves.
     pub fn total_ops(&self) -> u64 {
         self.cells.iter().map(Cell::ops).sum()
     }
 
-    /// Bytes of all flowops so far, as [`total_ops`](Self::total_ops).
+    /// Returns the bytes of all flowops so far, of the same operations as [`total_ops`](Self::total_ops).
     pub fn total_bytes(&self) -> u64 {
         self.cells.iter().map(Cell::bytes).sum()
     }
 
-    /// The counters of flowop `i` as they are now.
+    /// Returns the current counters of flowop `i`.
     pub fn snapshot(&self, i: usize) -> Snapshot {
         let mut snapshot = Snapshot::default();
         self.add_to(i, &mut snapshot);
         snapshot
     }
 
-    /// Merges the counters of flowop `i`, as they are now, into a snapshot: the quick way to sum up many threads.
+    /// Merges the current counters of flowop `i` into a snapshot. Without an intermediate snapshot, this is the fastest
+    /// way to sum over many threads.
     pub fn add_to(&self, i: usize, into: &mut Snapshot) {
         self.cells[i].add_to(into);
     }
@@ -94,11 +98,12 @@ impl ThreadStats {
 
 /// The counters of one flowop in one thread.
 ///
-/// Aligned so that two threads' cells share no line of the cache, nor the pair of lines that is fetched together.
+/// Aligned to 128 bytes, so that the cells of two threads share neither a cache line nor the pair of lines that the
+/// processor prefetches together.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Cell {
-    // What every operation touches comes first: one line of 64 bytes.
+    // The fields that every operation writes come first, in one cache line of 64 bytes.
     ops: AtomicU64,
     bytes: AtomicU64,
     latency: LiveCounters,
@@ -115,14 +120,14 @@ pub struct Cell {
     errors: Mutex<BTreeMap<i32, u64>>,
 }
 
-/// The second and third distribution of a flowop with intended start times.
+/// The additional distributions of a flowop with intended start times.
 #[derive(Debug)]
 struct OpenLoopCells {
     response: LiveCounters,
     lateness: LiveCounters,
 }
 
-/// A distribution being recorded.
+/// A distribution that is being recorded.
 #[derive(Debug)]
 #[repr(C)]
 struct LiveCounters {
@@ -130,24 +135,26 @@ struct LiveCounters {
     min: AtomicU64,
     max: AtomicU64,
     counts: Counters,
-    /// One bit a block of [`layout::BLOCK`] buckets: set if anything is in it, so that readers skip the rest.
+    /// One bit per block of [`layout::BLOCK`] buckets, set if the block has a count, so that readers skip the other
+    /// blocks.
     touched: AtomicU64,
-    /// Where to count if `counts` is empty.
+    /// The shared histogram, used if `counts` is empty.
     share: Option<Share>,
 }
 
-/// A thread's part in histograms that it does not have alone.
+/// A thread's reference to a sharded histogram.
 #[derive(Debug)]
 struct Share {
     sharded: Arc<ShardedHistogram>,
-    /// They are told with this thread's counters, and with no other's.
-    notifies: bool,
+    /// Whether the histogram is reported with this thread's counters. True for exactly one of the threads that share
+    /// it.
+    reports: bool,
 }
 
-// A bit for each block must fit.
+// There must be a bit for each block.
 const _: () = assert!(layout::LEN / layout::BLOCK <= 64);
 
-/// Adds as the only writer: no locked instruction.
+/// Adds to a counter whose only writer is the calling thread, without a locked instruction.
 #[inline]
 fn bump(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
@@ -173,7 +180,7 @@ impl Cell {
         }
     }
 
-    /// An operation that ended inside the measured interval: its latency and the bytes it moved.
+    /// Records an operation that ended before the deadline: its latency and the bytes that it moved.
     #[inline]
     pub fn record(&self, ns: u64, bytes: u64) {
         bump(&self.ops, 1);
@@ -181,70 +188,71 @@ impl Cell {
         self.latency.record(ns);
     }
 
-    /// An operation that ended after the measured interval: told, not counted.
+    /// Records an operation that ended after the deadline. It is reported as late, and counts in no rate.
     pub fn record_late(&self, bytes: u64) {
         bump(&self.late_ops, 1);
         bump(&self.late_bytes, bytes);
     }
 
-    /// Bytes that an operation moved before it failed: they are counted, though no operation is.
+    /// Adds the bytes that an operation moved before it failed. They count although the operation does not.
     #[cold]
     pub fn add_bytes(&self, bytes: u64) {
         bump(&self.bytes, bytes);
     }
 
-    /// The same after the measured interval.
+    /// Adds the bytes that an operation moved before it failed after the deadline.
     #[cold]
     pub fn add_late_bytes(&self, bytes: u64) {
         bump(&self.late_bytes, bytes);
     }
 
-    /// A file opened because the operation needed it, which no flowop asked for; its time is in no latency.
+    /// Records a file that was opened implicitly because an operation needed it. The time of the open is not part of
+    /// any latency.
     #[inline]
     pub fn record_open(&self, ns: u64) {
         bump(&self.opens, 1);
         bump(&self.open_ns, ns);
     }
 
-    /// Processor time of a command that the operation was, in user mode and in the kernel.
+    /// Adds the processor time of a command, in user mode and in the kernel, in nanoseconds.
     #[cold]
     pub fn add_command(&self, user_ns: u64, system_ns: u64) {
         bump(&self.user_ns, user_ns);
         bump(&self.system_ns, system_ns);
     }
 
-    /// System calls of an operation beyond its first.
+    /// Adds system calls of an operation beyond its first.
     #[inline]
     pub fn add_calls(&self, n: u64) {
         bump(&self.calls, n);
     }
 
-    /// Time that the tool itself took for an operation: picking a file, building a path.
+    /// Adds time that the program itself took for an operation, such as picking a file; in nanoseconds.
     #[inline]
-    pub fn tool(&self, ns: u64) {
+    pub fn add_tool_time(&self, ns: u64) {
         bump(&self.tool_ns, ns);
     }
 
-    /// Time spent waiting for a file that the operation could use.
+    /// Adds time spent waiting for a file that the operation could use, in nanoseconds.
     #[inline]
-    pub fn starved(&self, ns: u64) {
+    pub fn add_starved_time(&self, ns: u64) {
         bump(&self.starved_ns, ns);
     }
 
-    /// Operations so far, late ones left out.
+    /// Returns the number of operations so far, without late ones.
     #[inline]
     pub fn ops(&self) -> u64 {
         self.ops.load(Relaxed)
     }
 
-    /// Bytes so far, of the same operations.
+    /// Returns the bytes of these operations so far.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
-    /// An operation with an intended start, beside [`record`](Self::record): the time from then to its end, and how late
-    /// it started. The first call maps memory.
+    /// Records an open-loop operation, in addition to [`record`](Self::record): the time from its intended start to its
+    /// end, and how late it started. The first call maps memory.
     #[inline]
     pub fn record_response(&self, response_ns: u64, lateness_ns: u64) {
         let open_loop = self.open_loop.get_or_init(|| Box::new(OpenLoopCells::new()));
@@ -252,7 +260,7 @@ impl Cell {
         open_loop.lateness.record(lateness_ns);
     }
 
-    /// An operation that failed, which is no operation in any other count.
+    /// Counts a failed operation by its error number. It is not part of any other count.
     #[cold]
     pub fn error(&self, errno: i32) {
         *self.errors.lock().entry(errno).or_default() += 1;
@@ -290,7 +298,7 @@ impl OpenLoopCells {
             (Some(response), Some(lateness)) => {
                 Self { response: LiveCounters::new(response), lateness: LiveCounters::new(lateness) }
             }
-            // As when any allocation of Rust's fails.
+            // Fails as any allocation of Rust does.
             _ => std::alloc::handle_alloc_error(std::alloc::Layout::new::<[[u64; layout::LEN]; 2]>()),
         }
     }
@@ -308,6 +316,7 @@ impl LiveCounters {
         }
     }
 
+    /// Records a value, in nanoseconds.
     #[inline]
     fn record(&self, ns: u64) {
         bump(&self.sum, ns);
@@ -320,15 +329,20 @@ impl LiveCounters {
         let index = layout::index(ns);
         match self.counts.get(index).map(|counter| (counter, counter.load(Relaxed))) {
             Some((counter, n @ 1..)) => counter.store(n + 1, Relaxed),
-            _ => self.count_out_of_line(index),
+            _ => self.count_slow(index),
         }
     }
 
-    /// The first in its bucket, or one that others count too. What is longer than the layout can tell apart counts as the
-    /// longest.
+    /// Counts a value that is the first in its bucket, or one in a shared histogram. A value beyond the end of the
+    /// layout counts in the last bucket.
+    ///
+    /// Split for speed from [`LiveCounters::record`]: a bucket with a count needs no update of `touched` and exists in
+    /// `counts`, so one load checks both, and the frequent case is one load and one store inline. `#[cold]` and
+    /// `#[inline(never)]` keep the rest out of the callers. The sharded case is here for the same reason: with it a
+    /// random read still takes 150 instructions.
     #[cold]
     #[inline(never)]
-    fn count_out_of_line(&self, index: usize) {
+    fn count_slow(&self, index: usize) {
         if let Some(share) = &self.share {
             return share.sharded.count(index);
         }
@@ -342,7 +356,7 @@ impl LiveCounters {
         into.min = into.min.min(self.min.load(Relaxed));
         into.max = into.max.max(self.max.load(Relaxed));
         into.add_counts(&self.counts, self.touched.load(Relaxed));
-        if let Some(Share { sharded, notifies: true }) = &self.share {
+        if let Some(Share { sharded, reports: true }) = &self.share {
             sharded.add_to(into);
         }
     }
@@ -356,7 +370,7 @@ mod tests {
     use crate::stats::layout;
 
     #[test]
-    fn every_counter_arrives_in_the_snapshot() {
+    fn a_snapshot_has_every_counter() {
         let stats = ThreadStats::new(2).unwrap();
         let cell = stats.cell(1);
         cell.record(1000, 4096);
@@ -364,8 +378,8 @@ mod tests {
         cell.record_late(7);
         cell.record_open(500);
         cell.add_calls(3);
-        cell.tool(40);
-        cell.starved(60);
+        cell.add_tool_time(40);
+        cell.add_starved_time(60);
         cell.error(28);
         cell.error(28);
         cell.error(5);
@@ -380,10 +394,10 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_are_counted_apart_and_told_together() {
+    fn many_threads_are_counted_separately_and_reported_together() {
         let (threads, flowops) = (4 * crate::os::limits::processors(), 2);
         for flowops_of_all in [threads * flowops, usize::MAX] {
-            let stats = ThreadStats::several(threads, flowops, flowops_of_all).unwrap();
+            let stats = ThreadStats::for_threads(threads, flowops, flowops_of_all).unwrap();
             for (i, thread) in stats.iter().enumerate() {
                 (0..=i as u64).for_each(|n| thread.cell(1).record(1000 * n + 7, 1));
             }
@@ -399,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn intended_starts_have_distributions_of_their_own() {
+    fn intended_starts_have_separate_distributions() {
         let stats = ThreadStats::new(1).unwrap();
         stats.cell(0).record(10, 0);
         stats.cell(0).record_response(5000, 4990);
@@ -410,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_counts_as_the_longest_and_keeps_its_maximum() {
+    fn a_value_beyond_the_layout_counts_in_the_last_bucket_and_keeps_the_maximum() {
         let stats = ThreadStats::new(1).unwrap();
         stats.cell(0).record(u64::MAX / 2, 0);
         stats.cell(0).record(layout::LIMIT, 0);
@@ -421,13 +435,13 @@ mod tests {
     }
 
     #[test]
-    fn the_counters_of_an_operation_are_one_cache_line() {
+    fn the_counters_of_an_operation_fit_in_one_cache_line() {
         assert_eq!(std::mem::offset_of!(Cell, latency) + std::mem::offset_of!(super::LiveCounters, counts) + 16, 56);
         assert_eq!(align_of::<Cell>(), 128);
     }
 
     #[test]
-    fn readers_never_disturb_the_writer() {
+    fn reading_does_not_disturb_the_writer() {
         const OPS: u64 = 200_000;
         let stats = ThreadStats::new(1).unwrap();
         std::thread::scope(|scope| {

@@ -1,23 +1,25 @@
-//! Counters at one moment, as plain numbers: they merge (threads, processes) and subtract (warm-up, intervals).
+//! Counters at one moment, as plain numbers that can be merged (threads, processes) and subtracted (warm-up,
+//! intervals).
 //!
-//! Percentiles are always taken from merged counts, never averaged.
+//! Percentiles are always computed from merged counts and never averaged.
 
 use super::{hdr, layout};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A distribution of nanoseconds: exact count, sum, least and greatest, and counts in the buckets of [`layout`].
+/// A distribution of nanoseconds: exact count, sum, least and greatest value, and the counts of the buckets of
+/// [`layout`].
 #[derive(Clone, Debug)]
 pub struct Dist {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
-    /// Their sum.
+    /// The sum of the values, in nanoseconds.
     pub sum: u64,
-    /// The least; `u64::MAX` without any.
+    /// The least value; `u64::MAX` when there are no values.
     pub min: u64,
-    /// The greatest; 0 without any.
+    /// The greatest value; 0 when there are no values.
     pub max: u64,
-    /// [`layout::LEN`] counts, or none while all are zero.
+    /// [`layout::LEN`] counts, or an empty vector while all are zero.
     counts: Vec<u64>,
 }
 
@@ -37,8 +39,8 @@ impl PartialEq for Dist {
 impl Eq for Dist {}
 
 impl Dist {
-    /// A distribution from bucket numbers and counts, as a stored histogram gives them; numbers beyond the last bucket
-    /// count as the last. Sum, least and greatest are as exact as buckets are.
+    /// Returns a distribution with these counts by bucket number, as a stored histogram has them. Numbers beyond the
+    /// last bucket count in the last. Sum, least and greatest value are as exact as the buckets.
     pub fn from_counts(counts: impl IntoIterator<Item = (usize, u64)>) -> Self {
         let mut dist = Self::default();
         for (index, n) in counts.into_iter().filter(|(_, n)| *n > 0) {
@@ -53,7 +55,7 @@ impl Dist {
         dist
     }
 
-    /// All buckets, to add to; the caller keeps `count` right.
+    /// Returns all buckets for modification. The caller keeps `count` consistent.
     pub(super) fn counts_mut(&mut self) -> &mut [u64] {
         if self.counts.is_empty() {
             self.counts.resize(layout::LEN, 0);
@@ -61,7 +63,7 @@ impl Dist {
         &mut self.counts
     }
 
-    /// Adds counters as they are now: the blocks of them that have a bit.
+    /// Adds the current values of counters: only the blocks whose bit is set in `blocks`.
     pub(super) fn add_counts(&mut self, counters: &[AtomicU64], mut blocks: u64) {
         if blocks == 0 {
             return;
@@ -90,12 +92,12 @@ impl Dist {
         self.max = self.max.max(ns);
     }
 
-    /// The buckets that hold anything, in order, with their counts.
+    /// Returns the buckets with a count, in order, with their counts.
     pub fn recorded(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.counts.iter().copied().enumerate().filter(|(_, n)| *n > 0)
     }
 
-    /// Adds another distribution. The order of merging makes no difference.
+    /// Adds another distribution. The result does not depend on the order of merging.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -109,8 +111,8 @@ impl Dist {
         self.max = self.max.max(other.max);
     }
 
-    /// What came after an earlier snapshot of the same counters. Least and greatest are exact if the baseline is empty or
-    /// was passed since, else those of the outermost buckets.
+    /// Returns the values recorded after an earlier snapshot of the same counters. Least and greatest are exact if the
+    /// baseline is empty or has been exceeded since; otherwise they are the bounds of the outermost buckets.
     #[must_use]
     pub fn minus(&self, baseline: &Self) -> Self {
         if baseline.count == 0 {
@@ -132,18 +134,19 @@ impl Dist {
         rest
     }
 
-    /// The mean, exact but for rounding.
+    /// Returns the mean, exact except for rounding. `None` when there are no values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The standard deviation, from the buckets.
+    /// Returns the standard deviation, computed from the buckets. `None` when there are no values.
     pub fn stddev(&self) -> Option<f64> {
         (self.count > 0).then(|| hdr::Quantiles::of(self).stddev())
     }
 
-    /// The value that the share `q` (0 … 1) of all values does not pass: the upper end of its bucket, within the least and
-    /// the greatest. For several of one distribution take [`hdr::Quantiles`].
+    /// Returns the value that a share `q` (0 … 1) of all values does not exceed: the upper end of its bucket, within
+    /// the least and the greatest value. `None` when there are no values. Use [`hdr::Quantiles`] for several
+    /// percentiles of one distribution.
     pub fn percentile(&self, q: f64) -> Option<u64> {
         (self.count > 0).then(|| hdr::Quantiles::of(self).at(q))
     }
@@ -152,35 +155,35 @@ impl Dist {
 /// The counters of one flowop at one moment, of one thread or of many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Operations that ended inside the measured interval.
+    /// Operations that ended before the deadline.
     pub ops: u64,
-    /// Bytes that they moved.
+    /// Bytes that these operations moved.
     pub bytes: u64,
     /// Files opened implicitly.
     pub opens: u64,
-    /// Time of those opens, in nanoseconds.
+    /// Time of these opens, in nanoseconds.
     pub open_ns: u64,
-    /// Operations that ended after the measured interval.
+    /// Operations that ended after the deadline.
     pub late_ops: u64,
-    /// Bytes that those moved.
+    /// Bytes that these operations moved.
     pub late_bytes: u64,
-    /// System calls beyond one an operation.
+    /// System calls beyond one per operation.
     pub calls: u64,
-    /// The tool's own time, in nanoseconds.
+    /// Time that the program itself took, in nanoseconds.
     pub tool_ns: u64,
     /// Time waiting for a usable file, in nanoseconds.
     pub starved_ns: u64,
     /// Processor time of commands in user mode, in nanoseconds.
     pub user_ns: u64,
-    /// The same in the kernel.
+    /// Processor time of commands in the kernel, in nanoseconds.
     pub system_ns: u64,
     /// Failed operations by error number.
     pub errors: BTreeMap<i32, u64>,
     /// Latency (service time).
     pub latency: Dist,
-    /// From the intended start to the end; only of an open loop.
+    /// Time from the intended start to the end; only in an open loop.
     pub response: Option<Dist>,
-    /// From the intended to the actual start; only of an open loop.
+    /// Time from the intended to the actual start; only in an open loop.
     pub lateness: Option<Dist>,
 }
 
@@ -194,7 +197,7 @@ macro_rules! plain {
 }
 
 impl Snapshot {
-    /// Adds another snapshot. The order of merging makes no difference.
+    /// Adds another snapshot. The result does not depend on the order of merging.
     pub fn merge(&mut self, other: &Self) {
         for (sum, n) in self.plain_mut().into_iter().zip(other.plain()) {
             *sum += n;
@@ -210,7 +213,7 @@ impl Snapshot {
         }
     }
 
-    /// What came after an earlier snapshot of the same counters.
+    /// Returns what was counted after an earlier snapshot of the same counters.
     #[must_use]
     pub fn minus(&self, baseline: &Self) -> Self {
         let mut rest = Self { latency: self.latency.minus(&baseline.latency), ..Self::default() };
@@ -231,17 +234,17 @@ impl Snapshot {
         rest
     }
 
-    /// Mean latency in nanoseconds.
+    /// Returns the mean latency in nanoseconds. `None` when there are no operations.
     pub fn mean(&self) -> Option<f64> {
         self.latency.mean()
     }
 
-    /// A percentile of the latency, `q` in 0 … 1.
+    /// Returns a percentile of the latency, `q` in 0 … 1. `None` when there are no operations.
     pub fn percentile(&self, q: f64) -> Option<u64> {
         self.latency.percentile(q)
     }
 
-    /// Failed operations of all kinds.
+    /// Returns the number of failed operations, over all error numbers.
     pub fn failed(&self) -> u64 {
         self.errors.values().sum()
     }
@@ -306,21 +309,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merging_knows_no_order(a in snapshots(), b in snapshots(), c in snapshots()) {
+        fn merging_does_not_depend_on_the_order(a in snapshots(), b in snapshots(), c in snapshots()) {
             prop_assert_eq!(merged(&[&a, &b]), merged(&[&b, &a]));
             prop_assert_eq!(merged(&[&merged(&[&a, &b]), &c]), merged(&[&a, &merged(&[&b, &c])]));
             prop_assert_eq!(merged(&[&a]), a);
         }
 
         #[test]
-        fn merging_is_recording_in_one(a in values(), b in values()) {
+        fn merging_equals_recording_in_one_distribution(a in values(), b in values()) {
             let mut sum = dist(&a);
             sum.merge(&dist(&b));
             prop_assert_eq!(sum, dist(&[a, b].concat()));
         }
 
         #[test]
-        fn minus_takes_back_what_merge_added(a in snapshots(), b in snapshots()) {
+        fn minus_reverses_merge(a in snapshots(), b in snapshots()) {
             let rest = merged(&[&a, &b]).minus(&a);
             prop_assert_eq!((rest.ops, rest.bytes, rest.tool_ns), (b.ops, b.bytes, b.tool_ns));
             prop_assert_eq!(&rest.errors, &b.errors);
@@ -339,7 +342,7 @@ mod tests {
             }
             let near = |x: u64, y: u64| (x.abs_diff(y)) as f64 <= x.max(y) as f64 / 100.0;
             prop_assert!(rest.min <= b.min && rest.max >= b.max);
-            // Beyond the layout's end all values share a bucket.
+            // Beyond the end of the layout all values are in one bucket.
             if all.max < crate::stats::layout::LIMIT {
                 prop_assert!(near(rest.min, b.min), "{} {}", rest.min, b.min);
                 prop_assert!(near(rest.max, b.max), "{} {}", rest.max, b.max);
@@ -347,7 +350,7 @@ mod tests {
         }
 
         #[test]
-        fn percentiles_rise_and_stay_inside(v in values(), mut qs in prop::collection::vec(0.0_f64..=1.0, 2..9)) {
+        fn percentiles_are_sorted_and_in_range(v in values(), mut qs in prop::collection::vec(0.0_f64..=1.0, 2..9)) {
             prop_assume!(!v.is_empty());
             let d = dist(&v);
             qs.sort_by(f64::total_cmp);
@@ -360,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_mean_and_deviation_of_known_numbers() {
+    fn percentiles_mean_and_deviation_of_known_values() {
         let d = dist(&(1..=1000).map(|v| v * 1000).collect::<Vec<_>>());
         for (q, exact) in [(0.5, 500_000.0), (0.9, 900_000.0), (0.99, 990_000.0)] {
             let found = d.percentile(q).map_or(0.0, |v| v as f64);
@@ -372,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_recorded_has_no_figures() {
+    fn an_empty_distribution_has_no_statistics() {
         let none = Dist::default();
         assert_eq!((none.mean(), none.stddev(), none.percentile(0.5)), (None, None, None));
         assert_eq!(dist(&[5]).minus(&dist(&[5])), none);
