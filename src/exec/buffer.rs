@@ -1,32 +1,33 @@
-//! A thread's I/O buffer: `memsize` bytes, filled before the gate opens, of which each operation takes a slice.
+//! The I/O buffer of a thread: `memsize` bytes, filled before the gate opens. Each operation uses a slice of it.
 
 use crate::fileset::content::{self, Stamper};
 use crate::os::map::Map;
 use std::ops::Range;
 
-/// Slices of files opened with `O_DIRECT` start at multiples of this.
+/// Alignment of slices for files opened with `O_DIRECT`, in bytes.
 const ALIGN: u64 = 4096;
 
 /// The buffer of one thread.
 #[derive(Debug)]
 pub struct IoBuffer {
     memory: Map,
-    /// `memsize`; 0: the buffer is as large as the largest operation.
+    /// `memsize` in bytes; 0 when the buffer is as large as the largest operation.
     memsize: u64,
     stamper: Stamper,
-    /// The bits that the place of a slice may have.
+    /// Mask of the bits that the offset of a slice may have.
     aligned: u64,
     seed: u64,
-    /// Where places are drawn from, see [`IoBuffer::draw`].
+    /// State of the generator of offsets; see [`IoBuffer::draw`].
     state: u64,
-    /// The last length asked for, and how many places there are for it.
+    /// The length that was requested last, and the number of slices of that length.
     places: (u64, u64),
-    /// That length, if there is but one place for it; else no length that there is.
+    /// That length if there is only one slice of it; else `u64::MAX`, which is no length.
     whole: u64,
 }
 
 impl IoBuffer {
-    /// A buffer of `memsize` bytes, or of `needed` if that is 0, touched and filled with data that does not compress.
+    /// Allocates a buffer of `memsize` bytes, or of `needed` bytes if that is 0, and fills it with data that does not
+    /// compress. So its pages are touched before the run.
     pub fn new(memsize: u64, needed: u64, direct: bool, stamper: Stamper, seed: u64) -> Result<Self, crate::os::Errno> {
         let len = if memsize > 0 { memsize } else { needed };
         let mut memory = Map::new(len as usize)?;
@@ -35,19 +36,19 @@ impl IoBuffer {
         Ok(Self { memory, memsize, stamper, aligned, seed, state: seed, places: (0, 1), whole: u64::MAX })
     }
 
-    /// The bytes of a slice.
+    /// Returns the bytes of a slice.
     #[inline]
     pub fn get(&self, range: Range<usize>) -> &[u8] {
         &self.memory.bytes()[range]
     }
 
-    /// The bytes of a slice, to read into.
+    /// Returns the bytes of a slice for modification.
     #[inline]
     pub fn get_mut(&mut self, range: Range<usize>) -> &mut [u8] {
         &mut self.memory.bytes_mut()[range]
     }
 
-    /// A slice of `len` bytes to read into; `None` where [`IoBuffer::place`] is.
+    /// Returns a slice of `len` bytes to read into. `None` when [`IoBuffer::place`] returns `None`.
     #[inline]
     pub fn slice(&mut self, len: u64) -> Option<&mut [u8]> {
         if len == self.whole {
@@ -57,7 +58,7 @@ impl IoBuffer {
         self.memory.bytes_mut().get_mut(range)
     }
 
-    /// A slice to write: each 4 KiB block in it is made unlike all others.
+    /// Returns a slice to write. Each 4 KiB block in it is made unique.
     #[inline]
     pub fn data(&mut self, len: u64) -> Option<Range<usize>> {
         let range = self.place(len)?;
@@ -65,37 +66,44 @@ impl IoBuffer {
         Some(range)
     }
 
-    /// A slice of `len` bytes at a random place, in steps of its own length. A buffer that is not bound by `memsize` grows
-    /// if it must; `None` if it is bound and too small.
+    /// Returns a slice of `len` bytes at a random multiple of its length. A buffer without `memsize` grows if
+    /// necessary. `None` when the buffer has a `memsize` and is too small, or there is no memory.
+    ///
+    /// Split for speed: as long as the length is that of the last call, the number of slices is known, and no division
+    /// is needed. `IoBuffer::place_slow` divides. Saving this division and that of the offset in the file was part of
+    /// the step of a random read from 350 to 249 instructions (docs/performance.md).
     #[inline]
     pub fn place(&mut self, len: u64) -> Option<Range<usize>> {
         if len != self.places.0 {
-            self.fit(len)?;
+            self.place_slow(len)?;
         }
         let at = if self.places.1 == 1 { 0 } else { (self.draw(self.places.1) * len) & self.aligned };
         Some(at as usize..(at + len) as usize)
     }
 
+    /// The slow half of [`IoBuffer::place`]: computes the number of slices of a new length.
     #[inline(never)]
-    fn fit(&mut self, len: u64) -> Option<()> {
-        let room = self.memory.bytes().len() as u64;
-        if len > room {
+    fn place_slow(&mut self, len: u64) -> Option<()> {
+        let size = self.memory.bytes().len() as u64;
+        if len > size {
             return self.grow(len);
         }
-        self.places = (len, if self.memsize > len { (room / len.max(1)).max(1) } else { 1 });
+        self.places = (len, if self.memsize > len { (size / len.max(1)).max(1) } else { 1 });
         self.whole = if self.places.1 == 1 { len } else { u64::MAX };
         Some(())
     }
 
-    /// A number below `n`. Which slice of a buffer an operation takes decides nothing but which of the processor's caches hold
-    /// it: so a generator of one multiplication will do (Knuth's MMIX; its upper bits are used), and the thread's own stream
-    /// stays one of sizes, offsets and files.
+    /// Draws a number below `n`. Which slice of the buffer an operation uses only decides which of the processor's
+    /// caches hold it. So a generator with one multiplication is sufficient (Knuth's MMIX, of which the upper bits are
+    /// used), and the thread's own stream serves only sizes, offsets and files.
     #[inline]
     fn draw(&mut self, n: u64) -> u64 {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.state >> 32) * (n & 0xffff_ffff)) >> 32
     }
 
+    /// Replaces the buffer by one of `len` bytes. `None` when `memsize` limits it, or there is no memory. `#[cold]`: it
+    /// runs at most once for each new largest length.
     #[cold]
     fn grow(&mut self, len: u64) -> Option<()> {
         if self.memsize > 0 {

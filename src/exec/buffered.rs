@@ -1,4 +1,4 @@
-//! The buffer of a slot that `bufread` and `bufwrite` go through, as `FILE` of the C library.
+//! The buffered streams of `bufread` and `bufwrite`: one buffer per slot, which works like `FILE` of the C library.
 
 use super::slots::Slots;
 use crate::engine::{Engine, Handle};
@@ -7,24 +7,24 @@ use crate::os::{Errno, NOTHING_WRITTEN};
 use crate::stats::recorder::Cell;
 use std::ops::Range;
 
-/// Bytes of a buffer.
+/// Size of a buffer, in bytes.
 const SIZE: usize = 4096;
 
-/// The buffer of one slot.
+/// The buffered stream of one slot.
 #[derive(Debug)]
 pub(crate) struct BufferedStream {
-    /// Page aligned, so that it can be used with `O_DIRECT`.
+    /// Page aligned, as `O_DIRECT` needs it.
     memory: Map,
-    /// Bytes read and not yet taken, or gathered and not yet written.
+    /// Range of the bytes that were read and not yet consumed, or buffered and not yet written.
     pub(crate) held: Range<usize>,
-    /// Whether they are to be written.
+    /// Whether these bytes are to be written.
     pub(crate) dirty: bool,
-    /// Which opening of a file they belong to.
+    /// Number of the open (see `Slot::opening`) to which the bytes belong.
     opening: u64,
 }
 
 impl BufferedStream {
-    /// What is gathered goes to the file.
+    /// Writes the buffered data to the file. Returns the number of system calls.
     pub(crate) fn flush(&mut self, engine: &dyn Engine, handle: &mut Handle) -> Result<u64, Errno> {
         if !self.dirty {
             return Ok(0);
@@ -34,8 +34,9 @@ impl BufferedStream {
         write_all(engine, handle, &self.memory.bytes()[held])
     }
 
-    /// What was read ahead is forgotten: the file goes on where its reader stands.
-    fn forget(&mut self, engine: &dyn Engine, handle: &mut Handle) -> Result<u64, Errno> {
+    /// Discards the data that was read ahead and moves the file position back to the reader's. Returns the number of
+    /// system calls.
+    fn discard_read_ahead(&mut self, engine: &dyn Engine, handle: &mut Handle) -> Result<u64, Errno> {
         let ahead = std::mem::take(&mut self.held).len() as u64;
         if ahead == 0 {
             return Ok(0);
@@ -43,7 +44,7 @@ impl BufferedStream {
         engine.seek(handle, handle.position - ahead).map(|()| 1)
     }
 
-    /// Reads as much as there is, up to all of `out`. Bytes, and the calls that it took.
+    /// Reads until `out` is full or the file ends. Returns the number of bytes, and of system calls.
     pub(crate) fn read(
         &mut self,
         engine: &dyn Engine,
@@ -79,9 +80,9 @@ impl BufferedStream {
         Ok((done as u64, calls))
     }
 
-    /// Takes all of `data`; the calls that it took.
+    /// Buffers or writes all of `data`. Returns the number of system calls.
     pub(crate) fn write(&mut self, engine: &dyn Engine, handle: &mut Handle, data: &[u8]) -> Result<u64, Errno> {
-        let mut calls = if self.dirty { 0 } else { self.forget(engine, handle)? };
+        let mut calls = if self.dirty { 0 } else { self.discard_read_ahead(engine, handle)? };
         let mut done = 0;
         while done < data.len() {
             let rest = &data[done..];
@@ -105,7 +106,7 @@ impl BufferedStream {
     }
 }
 
-/// Writes everything; the calls that it took.
+/// Writes all of `data`. Returns the number of system calls.
 fn write_all(engine: &dyn Engine, handle: &mut Handle, mut data: &[u8]) -> Result<u64, Errno> {
     let mut calls = 0;
     while !data.is_empty() {
@@ -119,14 +120,18 @@ fn write_all(engine: &dyn Engine, handle: &mut Handle, mut data: &[u8]) -> Resul
     Ok(calls)
 }
 
-/// Writes what is gathered for a slot, if anything is: it is about to be closed.
+/// Writes the buffered data of a slot that is about to be closed, if there is any.
+///
+/// Split for speed: a thread without buffered flowops only checks that `streams` is empty, inline. `flush_slow` is
+/// cold.
 #[inline]
 pub(crate) fn flush(slots: &mut Slots, slot: usize, engine: &dyn Engine, cell: &Cell) -> Result<(), Errno> {
-    if slots.streams.is_empty() { Ok(()) } else { flush_stream(slots, slot, engine, cell) }
+    if slots.streams.is_empty() { Ok(()) } else { flush_slow(slots, slot, engine, cell) }
 }
 
+/// The slow half of [`flush`]: writes the data if the buffer belongs to the open file.
 #[cold]
-fn flush_stream(slots: &mut Slots, slot: usize, engine: &dyn Engine, cell: &Cell) -> Result<(), Errno> {
+fn flush_slow(slots: &mut Slots, slot: usize, engine: &dyn Engine, cell: &Cell) -> Result<(), Errno> {
     let (opening, handle) = (slots.get(slot).opening, slots.get(slot).handle);
     let (Some(Some(stream)), Some(mut handle)) = (slots.streams.get_mut(slot), handle) else { return Ok(()) };
     if stream.opening != opening {
@@ -141,17 +146,20 @@ fn flush_stream(slots: &mut Slots, slot: usize, engine: &dyn Engine, cell: &Cell
     Ok(())
 }
 
-/// What the buffer of a slot is.
+/// The state of a slot's buffer.
 pub(crate) enum BufferState {
-    /// There.
+    /// The slot has a buffer.
     Ready,
-    /// Made just now.
+    /// The buffer was allocated by this call.
     Made,
-    /// There is no memory for it.
+    /// No memory is available for the buffer.
     Missing,
 }
 
-/// Sees to it that the slot has a buffer, empty if its file was opened since.
+/// Ensures that the slot has a buffer, which is empty if the file was opened since the last use.
+///
+/// Split for speed: `ready_slow` allocates the buffer at the first use of a slot; `#[cold]` keeps the allocation out
+/// of the inlined part.
 #[inline]
 pub(crate) fn ready(slots: &mut Slots, slot: usize) -> BufferState {
     let opening = slots.get(slot).opening;
@@ -161,12 +169,13 @@ pub(crate) fn ready(slots: &mut Slots, slot: usize) -> BufferState {
             (stream.held, stream.dirty, stream.opening) = (0..0, false, opening);
             BufferState::Ready
         }
-        _ => make(slots, slot, opening),
+        _ => ready_slow(slots, slot, opening),
     }
 }
 
+/// The slow half of [`ready`]: allocates the buffer.
 #[cold]
-fn make(slots: &mut Slots, slot: usize, opening: u64) -> BufferState {
+fn ready_slow(slots: &mut Slots, slot: usize, opening: u64) -> BufferState {
     let Ok(memory) = Map::new(SIZE) else { return BufferState::Missing };
     if slots.streams.is_empty() {
         let n = slots.len();

@@ -1,6 +1,7 @@
-//! What a thread is while it runs: its context, file slots, buffers, asynchronous operations, trace, and how an operation ends.
+//! The state of a running thread: context, file slots, buffers, asynchronous operations, trace, and how an operation
+//! ends.
 //!
-//! Deliberately absent: which operations there are (`flowop`), in which order a thread does them (`plan`, `runtime`).
+//! Deliberately absent: the operations (`flowop`), and the order in which a thread executes them (`plan`, `runtime`).
 
 pub mod aio;
 pub mod buffer;
@@ -11,52 +12,53 @@ pub mod short;
 pub mod slots;
 pub mod trace;
 
-mod own;
+mod ownership;
 mod pick;
 mod starvation;
 
-pub use aio::{Aio, AioHow, AioPool, Outstanding};
+pub use aio::{Aio, AioMode, AioPool, Outstanding};
 pub use cx::{Account, OpCx, RunEnv, ThreadFiles, ThreadIo};
 pub use pick::PickBy;
 pub use starvation::{Makers, Starvation, View, maker};
 
-/// Why an operation ended its thread's loop instead of being done. (An operation that was done, and counted, is `Ok(())`.)
+/// Why an operation ends its thread's loop. (An operation that was executed and counted returns `Ok(())`.)
 ///
-/// One pointer, so that the result of a step is one register, and zero if it was done: with the reason in its place a random
-/// read took 5 of its 150 instructions more.
+/// One pointer, so that the result of a step fits in one register, and `Ok(())` is zero. With the reason in place of
+/// the pointer, a random read took 5 more instructions (of 150).
 #[derive(Debug)]
 pub struct Stop(Box<StopReason>);
 
-/// What a [`Stop`] is about.
+/// The reason of a [`Stop`].
 #[derive(Debug)]
 pub enum StopReason {
-    /// The run is over: the step ended late, or gave up waiting.
+    /// The run is over: the step ended after the deadline, or its wait was ended.
     Over,
-    /// No file is left that it could work on, and nothing in the plan makes one.
+    /// No file is left for the operation, and no step of the plan makes one.
     Exhausted,
-    /// All that is left are files that only starved threads could make.
+    /// No file is left for the operation, and all threads that could make one are starved themselves.
     Stuck(OpFailure),
-    /// A `finishoncount` or `finishonbytes` was reached.
+    /// A `finishoncount` or `finishonbytes` limit was reached.
     Finished,
-    /// It failed.
+    /// The operation failed.
     Failed(OpFailure),
-    /// Something that is not the set's own stands where it would have worked: the run ends, however errors are taken.
+    /// The path of the operation is occupied by an object that does not belong to the file set. The run ends, whatever
+    /// the setting for errors.
     Refused(OpFailure),
 }
 
 impl Stop {
-    /// The run is over.
+    /// Returns a [`Stop`] with the reason [`StopReason::Over`].
     #[cold]
     pub fn over() -> Self {
         StopReason::Over.into()
     }
 
-    /// What it is about.
+    /// Returns the reason.
     pub fn reason(self) -> StopReason {
         *self.0
     }
 
-    /// Whether the run is over.
+    /// Returns whether the reason is [`StopReason::Over`].
     pub fn is_over(&self) -> bool {
         matches!(*self.0, StopReason::Over)
     }
@@ -69,26 +71,27 @@ impl From<StopReason> for Stop {
     }
 }
 
-/// Why a step failed.
+/// The failure of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpFailure {
-    /// What was tried, with its outcome: `open failed`, `slot 3 is already open`.
+    /// The call or check that failed, and its outcome: `open failed`, `slot 3 is already open`.
     pub what: String,
-    /// The file, if there was one.
+    /// The path of the file, if there is one.
     pub path: Option<String>,
-    /// The error number, if a call gave one.
+    /// The error number, if a system call returned one.
     pub errno: Option<i32>,
-    /// What to do.
+    /// The help text.
     pub help: String,
-    /// Another flowop of the thread whose failure it is, by its place there: an asynchronous one that is heard of now.
-    pub of: Option<usize>,
+    /// The index in the thread of the flowop that failed, if it is not the current one: an asynchronous flowop whose
+    /// operation is completed now.
+    pub flowop: Option<usize>,
 }
 
-/// Files, or the empty directories of `leafdirs`.
+/// The kinds of members of a file set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum UnitKind {
     /// Files.
     File,
-    /// Empty directories.
+    /// The empty directories of `leafdirs`.
     LeafDir,
 }

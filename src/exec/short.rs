@@ -1,21 +1,25 @@
-//! Transfers of which the file system took or gave only a part: what is left is moved by further calls of the same operation.
+//! Short transfers: the rest is transferred by further calls of the same operation.
 //!
-//! A short read or write is no error, and none is made up: an operation that can't get on is counted with the bytes that it moved, and
-//! only a write of which nothing at all was taken fails, as [`NOTHING_WRITTEN`]. What was moved before an error is counted too.
+//! A short read or write is not an error. An operation that cannot continue is counted with the bytes that it has
+//! moved; only a write of which nothing was accepted fails, as [`NOTHING_WRITTEN`]. Bytes that were moved before an
+//! error are counted too.
 
 use super::OpCx;
 use crate::os::{Errno, NOTHING_WRITTEN};
 use std::ops::Range;
 
-/// Calls of one operation between two looks at the deadline.
-const LOOK: u64 = 1000;
+/// Number of calls of one operation between two checks of the deadline.
+const CHECK_INTERVAL: u64 = 1000;
 
-/// Whether a further call can't succeed where the one before it ended: direct I/O that stopped between two blocks.
+/// Returns whether the error means that the transfer cannot continue at this offset: direct I/O that stopped between
+/// two blocks.
 fn is_end(errno: Errno) -> bool {
     errno == Errno::INVAL
 }
 
-/// Goes on with a write of a slice of which `done` bytes were taken. Returns the bytes written in all.
+/// Continues a write of a slice of which `done` bytes were accepted. Returns the total number of bytes written.
+///
+/// `#[cold]`, as [`read_rest`]: nearly all transfers are complete after one call.
 #[cold]
 pub(crate) fn write_rest(
     cx: &mut OpCx<'_>,
@@ -28,7 +32,7 @@ pub(crate) fn write_rest(
         return Err(NOTHING_WRITTEN);
     }
     let (mut calls, mut failed) = (0, Ok(()));
-    while done < range.len() && (calls % LOOK != LOOK - 1 || !cx.expired()) {
+    while done < range.len() && (calls % CHECK_INTERVAL != CHECK_INTERVAL - 1 || !cx.expired()) {
         let buf = cx.io.buffer.get(range.start + done..range.end);
         let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
         let result = match offset {
@@ -46,7 +50,8 @@ pub(crate) fn write_rest(
     finish(cx, calls, done, failed)
 }
 
-/// Goes on with a read of `len` bytes that brought `done`, if that was not all that the file has. Returns the bytes read in all.
+/// Continues a read of `len` bytes that returned `done`, unless the file ends there. Returns the total number of bytes
+/// read.
 #[cold]
 pub(crate) fn read_rest(
     cx: &mut OpCx<'_>,
@@ -56,7 +61,7 @@ pub(crate) fn read_rest(
     mut done: usize,
 ) -> Result<u64, Errno> {
     let (mut calls, mut failed) = (0, Ok(()));
-    while done > 0 && (done as u64) < len && (calls % LOOK != LOOK - 1 || !cx.expired()) {
+    while done > 0 && (done as u64) < len && (calls % CHECK_INTERVAL != CHECK_INTERVAL - 1 || !cx.expired()) {
         let Some(range) = cx.io.buffer.place(len - done as u64) else { break };
         let buf = cx.io.buffer.get_mut(range);
         let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
@@ -78,6 +83,7 @@ pub(crate) fn read_rest(
     finish(cx, calls, done, failed)
 }
 
+/// Counts the further calls, and decides whether the operation failed.
 fn finish(cx: &mut OpCx<'_>, calls: u64, done: usize, failed: Result<(), Errno>) -> Result<u64, Errno> {
     let calls = calls + u64::from(failed.is_err());
     if calls > 0 {

@@ -1,4 +1,5 @@
-//! Who makes and removes files of a set: as long as such a thread lives and is not starved itself, others wait for it.
+//! Counts of the threads that make or remove files of a set. Starved threads wait as long as such a thread is running
+//! and not starved itself.
 
 use super::UnitKind;
 use crate::disk::Fileset;
@@ -7,42 +8,48 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// A file set as one process sees it.
+/// A file set in the view of one process.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// The set, shared by all.
+    /// The set, shared by all processes.
     pub set: Arc<Fileset>,
-    /// The live threads that bring about each state and are not starved themselves.
+    /// The running threads that bring about each state and are not starved.
     pub makers: Arc<Makers>,
-    /// Whether the plan has a maker of existing files, absent files, existing and absent leaf directories in the process's phase.
+    /// Whether the plan has a step in the process's phase that makes existing files, absent files, existing or absent
+    /// leaf directories.
     pub planned: [bool; 4],
-    /// Where the first part of its set is: the set itself, unless that lies in several directories.
+    /// Index of the first part of this set; the set's own index, unless it is spread over several directories.
     pub first: usize,
-    /// How many parts the set has, if this is the first of them; else 1.
+    /// The number of parts of the set, if this is the first of them; else 1.
     pub parts: usize,
 }
 
-/// Who can end a wait for a file of one set.
+/// The threads that can end a wait for a file of one set.
 #[derive(Debug, Default)]
 pub struct Makers {
-    /// How many such threads live and are not starved.
+    /// The number of such threads that are running and not starved, by state.
+    ///
+    /// All accesses are `SeqCst`. Required is only that a decrement is visible before the wake-up that follows it: a
+    /// waiter that has read the old count is woken and looks again. Only threads that are starved or end access these
+    /// counts, so the stronger ordering costs no operation anything.
     pub live: [AtomicU32; 4],
 }
 
-/// The place of a state in [`Makers`].
+/// Returns the index of a state in [`Makers::live`].
 pub fn maker(kind: UnitKind, want: Want) -> usize {
     usize::from(kind == UnitKind::LeafDir) * 2 + usize::from(want == Want::Absent)
 }
 
-/// A thread's part in making files, to be taken out of the count while it starves and when it ends.
+/// The states that a thread makes, which are not counted in [`Makers`] while it is starved and after it has ended.
 #[derive(Debug, Default)]
 pub struct Starvation {
-    /// Set and state that the thread makes.
+    /// The sets and states.
     pub makes: Vec<(usize, usize)>,
 }
 
 impl Starvation {
-    /// The thread starves, or ends: it makes nothing any more. Whoever waits for it looks again.
+    /// Removes the thread from the counts: it is starved, or ends. If it was the last, waiting threads are woken to
+    /// check again.
     pub fn leave(&self, views: &[View]) {
         for (set, state) in &self.makes {
             if views[*set].makers.live[*state].fetch_sub(1, SeqCst) == 1 {
@@ -51,7 +58,7 @@ impl Starvation {
         }
     }
 
-    /// The thread lives, or has its file.
+    /// Adds the thread to the counts: it starts, or is no longer starved.
     pub fn enter(&self, views: &[View]) {
         for (set, state) in &self.makes {
             views[*set].makers.live[*state].fetch_add(1, SeqCst);

@@ -8,7 +8,7 @@ use super::args::Args;
 use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, units, workingset};
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
-use crate::exec::aio::{Aio, Outstanding, Wanted};
+use crate::exec::aio::{Aio, AioRequest, Outstanding};
 use crate::exec::{OpCx, Stop};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, Origin, Role, Way};
@@ -165,7 +165,7 @@ impl SubmitStep<'_> {
         cx.restamp();
         // What has completed meanwhile makes room; the next one waits until there is some.
         let over = (aio.in_flight() + 1).saturating_sub(self.most);
-        aio.notice(cx, over, false)?;
+        aio.reap(cx, over, false)?;
         let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
         let write = self.op.write;
         // Reads in order start over at the end of the file, as far as this slot knows it.
@@ -178,10 +178,10 @@ impl SubmitStep<'_> {
         if write {
             handle.size = handle.size.max(offset + len);
         }
-        let wanted = Wanted { slot, file: *handle, offset, len: len as usize, write, in_order };
+        let wanted = AioRequest { slot, file: *handle, offset, len: len as usize, write, in_order };
         cx.io.last_offset = offset;
         if cx.account.stream.is_some() {
-            cx.note(len);
+            cx.record_in_stream(len);
         }
         let full = aio.in_flight() + 1 >= self.most;
         match aio.start(cx, &wanted, full) {
@@ -215,7 +215,7 @@ impl Stateless for Wait {
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.begin();
         let Some(mut aio) = cx.io.aio.take() else { return Err(Stop::over()) };
-        let noticed = aio.notice(cx, aio.in_flight().div_ceil(2), false);
+        let noticed = aio.reap(cx, aio.in_flight().div_ceil(2), false);
         cx.io.aio = Some(aio);
         match noticed {
             // A wait that the end of the run has ended counts as late.

@@ -161,7 +161,7 @@ struct PrintStep {
 impl Step for PrintStep {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.restamp();
-        cx.say(self.ordinal, &self.text);
+        cx.send_message(self.ordinal, &self.text);
         cx.skip()
     }
 }

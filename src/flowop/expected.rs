@@ -174,7 +174,7 @@ impl Stateless for ExpectedError {
             Err(stop) => Err(stop),
             // What stands there though nothing ought to may be somebody's.
             Ok((dir, name)) => match self.call {
-                NamedCall::Unlink => cx.free_name(file, dir, name.as_c()),
+                NamedCall::Unlink => cx.verify_free_name(file, dir, name.as_c()),
                 _ => Ok(()),
             }
             .and_then(|()| self.answer(cx, Some(file), dir, name.as_c())),

@@ -143,7 +143,7 @@ impl Step for BlockStep {
         cx.begin();
         self.pair.high.add(value);
         match self.pair.low.take(value) {
-            Ok(_) => cx.end_here(0),
+            Ok(_) => cx.end_fast(0),
             Err(_) => Err(Stop::over()),
         }
     }
@@ -193,7 +193,7 @@ impl Step for PostStep<'_> {
         } else if self.post_where_room_is(value).is_err() {
             return Err(Stop::over());
         }
-        cx.end_here(0)
+        cx.end_fast(0)
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) fn named_file(args: &Args<'_>) -> Result<FileUse, Diagnostic> {
 
 /// The open file in the slot that a flowop names, if there is one.
 pub(super) fn open_slot(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
-    cx.io.slots.note(file.slot.fd);
+    cx.io.slots.set_last(file.slot.fd);
     let slot = cx.io.slots.get(file.slot.fd);
     slot.handle.filter(|_| file.slot.fd > 0).map(|handle| (handle, slot.file))
 }
@@ -94,16 +94,16 @@ pub(super) fn by_name<const CHANGES: bool>(
     let by = file.pick.by(&mut cx.rng);
     let file = cx.pick(set.id, Want::Existing, by, true)?;
     let mut name = Name::default();
-    let outcome = match cx.locate_as(file, &mut name) {
+    let outcome = match cx.locate_fast(file, &mut name) {
         Err(stop) => Err(stop),
         Ok(dir) => {
-            if CHANGES && let Err(stop) = cx.own_name(file, dir, name.as_c()) {
+            if CHANGES && let Err(stop) = cx.verify_name(file, dir, name.as_c()) {
                 cx.files.views[file.set].set.state.release(file.index);
                 return Err(stop);
             }
             cx.begin();
             match call(cx.env.engine, dir, name.as_c()) {
-                Ok(bytes) => cx.end_here(bytes),
+                Ok(bytes) => cx.end_fast(bytes),
                 Err(errno) => Err(cx.failed(what, errno, Some(file))),
             }
         }
@@ -156,14 +156,14 @@ impl Stateless for Delete {
             cx.pick(set.id, Want::Existing, by, true)?
         };
         let mut name = Name::default();
-        let dir = match cx.locate_as(file, &mut name) {
+        let dir = match cx.locate_fast(file, &mut name) {
             Ok(dir) => dir,
             Err(stop) => {
                 cx.files.views[file.set].set.state.release(file.index);
                 return Err(stop);
             }
         };
-        if let Err(stop) = cx.own_name(file, dir, name.as_c()) {
+        if let Err(stop) = cx.verify_name(file, dir, name.as_c()) {
             cx.files.views[file.set].set.state.release(file.index);
             return Err(stop);
         }

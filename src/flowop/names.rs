@@ -180,10 +180,10 @@ impl Move {
         let (old_dir, new_dir) = (tree.dir_of(from.index), tree.dir_of(to.index));
         let dirs = cx.dir_pair(set, old_dir, new_dir);
         let dirs = dirs.map_err(|errno| cx.failed("opening the directory", errno, Some(from)))?;
-        let own = cx.own_name(from, dirs.0, old.as_c()).and_then(|()| match self.kind {
+        let own = cx.verify_name(from, dirs.0, old.as_c()).and_then(|()| match self.kind {
             MoveKind::Link => Ok(()),
-            MoveKind::Over => cx.own_name(to, dirs.1, new.as_c()),
-            MoveKind::Rename | MoveKind::Recycle => cx.free_name(to, dirs.1, new.as_c()),
+            MoveKind::Over => cx.verify_name(to, dirs.1, new.as_c()),
+            MoveKind::Rename | MoveKind::Recycle => cx.verify_free_name(to, dirs.1, new.as_c()),
         });
         if let Err(stop) = own {
             cx.close_pair(set, dirs);

@@ -158,7 +158,7 @@ impl Stateless for Close {
         if cx.io.aio.is_some() {
             // No operation may still be on its way to a descriptor that is closed. What went wrong with one does not keep it open.
             cx.restamp();
-            drained = crate::exec::aio::let_go(cx, slot);
+            drained = crate::exec::aio::release_file(cx, slot);
         }
         cx.begin();
         if let Err(errno) = cx.flush_buffer(slot) {

@@ -93,7 +93,7 @@ impl ReadStep {
         let buf = cx.io.buffer.slice(known.len)?;
         cx.io.last_offset = offset;
         Some(match cx.env.engine.pread(&mut known.handle, buf, offset) {
-            Ok(n) if n as u64 == known.len => cx.end_here(n as u64),
+            Ok(n) if n as u64 == known.len => cx.end_fast(n as u64),
             Ok(n) => {
                 let (slot, len) = (known.slot, known.len);
                 end_short(cx, slot, len, Some(offset), n)

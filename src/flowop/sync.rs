@@ -206,7 +206,7 @@ impl Stateless for FsyncSet {
                 continue;
             }
             any = true;
-            cx.io.slots.note(slot);
+            cx.io.slots.set_last(slot);
             cx.begin();
             let Some(handle) = cx.handle(slot) else { continue };
             match engine.fsync(handle) {

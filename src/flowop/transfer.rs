@@ -453,7 +453,7 @@ impl KnownSize {
         if slots.version() != self.version {
             self.look_again(slots)?;
         }
-        slots.note(self.slot);
+        slots.set_last(self.slot);
         Some(random::below(rng, self.places) * self.step)
     }
 

@@ -10,7 +10,7 @@ use super::watch::Stage;
 use super::{Front, Runner, Status, WarmupLength, direct, machine};
 use crate::disk::quiesce;
 use crate::engine::Asynchronous;
-use crate::exec::messages::{self, Heard};
+use crate::exec::messages::{self, MessageReader};
 use crate::fileset::FilesetSpec;
 use crate::plan::Plan;
 use crate::result::Run;
@@ -197,7 +197,7 @@ impl Runner {
     }
 
     /// The options of the runtime, and where `print` is heard.
-    pub(crate) fn start(&self, ready: &Ready, front: &mut dyn Front) -> Result<(Running, Heard), Status> {
+    pub(crate) fn start(&self, ready: &Ready, front: &mut dyn Front) -> Result<(Running, MessageReader), Status> {
         let (messages, heard) = messages::queue();
         let options = runtime::Options {
             engine: self.settings.engine,

@@ -6,7 +6,7 @@ use super::environment;
 use super::series::RunTimeline;
 use crate::disk::Fileset;
 use crate::disk::prepare::Prepared;
-use crate::exec::messages::Heard;
+use crate::exec::messages::MessageReader;
 use crate::plan::Plan;
 use crate::result::{Environment, Interval, RunEnvironment};
 use crate::runtime::{Running, Waited};
@@ -49,7 +49,7 @@ impl FlowopPlace {
 pub(crate) struct Live {
     pub(crate) running: Running,
     pub(crate) ready: Ready,
-    pub(crate) heard: Heard,
+    pub(crate) heard: MessageReader,
     /// `stats clear` was said: the next `sleep` is measured time.
     pub(crate) measuring: bool,
     pub(crate) cpu: CpuReading,

@@ -100,7 +100,7 @@ impl Runner {
         let mut short_threads = missing as u64;
         let mut hash = 0;
         for s in streams {
-            let sum = s.stream.sum();
+            let sum = s.stream.digest();
             short_threads += u64::from(sum.hashed < operations);
             for part in [s.process as u64, s.instance as u64, s.thread as u64, s.number as u64, sum.hashed, sum.hash] {
                 hash = random::mix(hash, part);

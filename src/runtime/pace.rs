@@ -129,7 +129,7 @@ impl Timetable {
     }
 
     /// The thread starts; its phase began at that tick, or the gate opened.
-    pub(super) fn go(&mut self, cx: &OpCx<'_>, began: u64, arrivals: &Arrivals) {
+    pub(super) fn start(&mut self, cx: &OpCx<'_>, began: u64, arrivals: &Arrivals) {
         self.start = began;
         arrivals.first.store(self.next_tick(cx.env.clock), Relaxed);
         arrivals.next.store(self.next_tick(cx.env.clock), Relaxed);
@@ -168,7 +168,7 @@ impl Timetable {
         self.next_ns += self.gap();
         add(&arrivals.begun, 1);
         arrivals.next.store(self.next_tick(cx.env.clock), Relaxed);
-        cx.go();
+        cx.start();
         cx.account.lateness = cx.env.clock.ns(intended, cx.last());
         if sleeps {
             add(&arrivals.slept, 1);

@@ -8,7 +8,7 @@ use crate::exec::buffer::IoBuffer;
 use crate::exec::slots::Slots;
 use crate::exec::trace::{Stream, StreamShape};
 use crate::exec::{
-    Account, Aio, AioHow, OpCx, OpFailure, Outstanding, RunEnv, Starvation, Stop, StopReason, ThreadFiles, ThreadIo,
+    Account, Aio, AioMode, OpCx, OpFailure, Outstanding, RunEnv, Starvation, Stop, StopReason, ThreadFiles, ThreadIo,
     View, maker,
 };
 use crate::fileset::content::Stamper;
@@ -98,9 +98,9 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             done_guard.ready = true;
             let began = if arrived { wait_for_phase(&cx, context, thread_slot) } else { None };
             let open = began.is_some();
-            cx.go();
+            cx.start();
             if let (Some(table), Some(began)) = (&mut table, began) {
-                table.go(&cx, began, &thread_slot.arrivals);
+                table.start(&cx, began, &thread_slot.arrivals);
             }
             let mut end =
                 if open { iterate(&mut steps, &mut cx, table.as_mut(), thread_slot, shared) } else { ThreadEnd::Over };
@@ -117,7 +117,7 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             report(context, end);
             cx.files.starvation.leave(context.views);
             if let Some(failure) = cx.close_all().filter(|_| !shared.options.count_errors) {
-                let at = flowop(shared, thread_slot, failure.of.unwrap_or_else(|| cx.current()));
+                let at = flowop(shared, thread_slot, failure.flowop.unwrap_or_else(|| cx.current()));
                 shared.fail_at_close(Fault::of(FaultKind::Operation, at, failure));
             }
             // The last: a call that was still out at the end of the run is as late as it came back.
@@ -290,9 +290,9 @@ fn outstanding(
     let thread = &context.process.threads[thread_slot.thread];
     let non_blocking = |step: &plan::PlanStep| !matches!(step, plan::PlanStep::Op { op, .. } if !op.non_blocking());
     let how = match (context.pool, options.asynchronous) {
-        (Some(pool), _) => AioHow::Pool(pool),
-        (None, Asynchronous::AtOnce) => AioHow::AtOnce,
-        (None, _) => AioHow::Ring { alone: thread.pace.is_none() && thread.steps.iter().all(non_blocking) },
+        (Some(pool), _) => AioMode::Pool(pool),
+        (None, Asynchronous::AtOnce) => AioMode::AtOnce,
+        (None, _) => AioMode::Ring { alone: thread.pace.is_none() && thread.steps.iter().all(non_blocking) },
     };
     let stamper = Stamper::new(!options.seed, index as u64);
     Outstanding::new(aio, how, options.engine, stamper, seed, Arc::clone(&thread_slot.in_flight)).map_err(|e| {
@@ -424,7 +424,7 @@ fn iterate<'r>(
             }
         };
         if table.is_some() {
-            cx.intend(if doing.io { intended } else { 0 });
+            cx.set_intended_start(if doing.io { intended } else { 0 });
         }
         for i in 0..times {
             // Steps that do nothing and look at no clock end with the run, too.
@@ -487,7 +487,7 @@ fn iteration_fast<'r>(
 impl<'r> Doing<'r> {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'r>, at: &AtomicU32) -> Result<(), Stop> {
-        cx.turn_to(self.cell);
+        cx.switch_to(self.cell);
         at.store(self.local, Relaxed);
         self.step.run(cx)
     }
@@ -511,7 +511,7 @@ fn flowop(shared: &Shared, thread_slot: &ThreadSlot, local: usize) -> usize {
 #[cold]
 fn ended(stop: Stop, cx: &mut OpCx<'_>, thread_slot: &ThreadSlot, shared: &Shared) -> Option<ThreadEnd> {
     let current = cx.current();
-    let flowop = |failure: &OpFailure| flowop(shared, thread_slot, failure.of.unwrap_or(current));
+    let flowop = |failure: &OpFailure| flowop(shared, thread_slot, failure.flowop.unwrap_or(current));
     Some(match stop.reason() {
         StopReason::Over => ThreadEnd::Over,
         StopReason::Exhausted => ThreadEnd::Done,

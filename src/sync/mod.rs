@@ -8,7 +8,7 @@
 //! possible interleavings of their steps.
 //!
 //! The rule of all futex protocols here: a waiter reads the futex word, checks its condition, and sleeps on the value
-//! that it read; a waker changes the word before it calls [`wake`]. The kernel compares the word again under its own
+//! that it read; a waker changes the word before it calls `wake`. The kernel compares the word again under its own
 //! lock before it puts the waiter to sleep, so a change between the check and the sleep makes the wait return at once,
 //! and no wake-up is lost. Waits also return early for other reasons (a signal, a spurious wake-up), so all callers
 //! check their condition again in a loop.

@@ -246,7 +246,7 @@ impl Semaphore {
     /// Takes `n`, and waits until the value is at least `n`. Returns whether it had to wait. `Err` when the run has
     /// stopped.
     ///
-    /// Split for speed: the case without a wait is inlined into the flowop's step; [`Semaphore::take_slow`] with its
+    /// Split for speed: the case without a wait is inlined into the flowop's step; `Semaphore::take_slow` with its
     /// loop and its system calls is a cold function.
     #[inline]
     pub fn take(&self, n: u32) -> Result<bool, Stopped> {

@@ -333,12 +333,12 @@ fn a_trace_takes_what_memory_there_is() {
 }
 
 #[test]
-fn print_in_a_tight_loop_is_counted_and_left_out() {
+fn print_in_a_tight_loop_is_dropped_and_counted() {
     let script = "define process name=p { thread name=t { flowop print name=x,value=\"hello\" } }\n";
     let output = Wml::new().file("s.wml", script).args(["s.wml", "--engine", "null", "--runtime", "0.2"]).run();
     let shown = output.stderr.matches("message from instance").count();
     assert!((1..20_000).contains(&shown), "{shown} lines");
-    assert!(output.stderr.contains("lines of `print` were left out"), "{shown} lines");
+    assert!(output.stderr.contains("lines of `print` were dropped"), "{shown} lines");
 }
 
 #[test]

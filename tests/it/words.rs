@@ -62,7 +62,6 @@ const STAY: &[(&str, &str, &str)] = &[
     ("src/util/table.rs", "Left", "the side on which a column is aligned"),
     ("src/syntax/ast.rs", "left", "the left side of an operator"),
     ("src/disk/error.rs", "left", "free bytes and inodes that the file system has left"),
-    ("src/exec/aio/outstanding.rs", "left", "operations that are left in flight"),
     ("src/plan/program.rs", "left", "steps that the bound leaves"),
     ("src/syntax/fmt.rs", "out", "the text that is written"),
     ("src/syntax/layout.rs", "out", "the tokens that are written"),

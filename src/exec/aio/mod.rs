@@ -1,32 +1,32 @@
-//! Asynchronous operations of a thread: what is in flight, and what runs it.
+//! Asynchronous operations of a thread: the operations in flight, and the back ends that execute them.
 
 mod backend;
 mod outstanding;
 mod pool;
 
-pub use outstanding::{AioHow, Outstanding};
+pub use outstanding::{AioMode, Outstanding};
 pub use pool::AioPool;
 
-pub(crate) use outstanding::{Wanted, let_go};
+pub(crate) use outstanding::{AioRequest, release_file};
 
 use super::{OpCx, Stop};
 
-/// Bytes of the stack of a helper thread.
+/// Stack size of a helper thread, in bytes.
 const STACK: usize = 64 << 10;
 
-/// What the asynchronous operations of a thread need.
+/// The requirements of a thread's asynchronous operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Aio {
-    /// So many may be out.
+    /// Maximum number of operations in flight.
     pub depth: u64,
-    /// Bytes of the largest, as far as that is known.
+    /// Size of the largest operation in bytes, as far as it is known.
     pub size: u64,
-    /// The script says how many are to be out; else the depth is only where it must end.
+    /// Whether the script gives the number of operations in flight; else `depth` is only an upper limit.
     pub bounded: bool,
 }
 
 impl Aio {
-    /// What two flowops of a thread need.
+    /// Returns the requirements of two flowops of a thread together.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self {
@@ -36,16 +36,17 @@ impl Aio {
         }
     }
 
-    /// Bytes of memory that are sure to be used.
+    /// Returns the number of bytes of memory that are certain to be used.
     pub fn memory(self) -> u64 {
         if self.bounded { self.depth.saturating_mul(self.size.next_multiple_of(4096)) } else { self.size }
     }
 }
 
-/// Waits for all that a thread has out: before it closes a file that an operation may still be on its way to, and at its end.
+/// Waits for all operations that a thread has in flight: before it closes a file on which an operation may still be in
+/// flight, and when it ends.
 pub(crate) fn drain(cx: &mut OpCx<'_>) -> Result<(), Stop> {
     let Some(mut aio) = cx.io.aio.take() else { return Ok(()) };
-    let drained = aio.notice(cx, u64::MAX, true);
+    let drained = aio.reap(cx, u64::MAX, true);
     cx.io.aio = Some(aio);
     drained
 }

@@ -1,4 +1,5 @@
-//! What a thread has out: buffers, bounds, and what becomes of completions.
+//! The asynchronous operations that a thread has in flight: their buffers and limits, and the accounting of
+//! completions.
 
 use super::backend::{AioCompletion, AioStart, Backend};
 use super::pool::AioPool;
@@ -13,77 +14,79 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How long a wait for a completion takes at most before it is looked whether the run has been stopped. A disk that answers
-/// never lets it come to that.
-const LOOK: Duration = Duration::from_millis(50);
+/// Maximum time of a wait for a completion before the end of the run is checked. A disk that responds never lets a wait
+/// take as long.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How a thread's asynchronous operations are to run.
+/// The way in which a thread's asynchronous operations are executed.
 #[derive(Clone, Copy, Debug)]
-pub enum AioHow<'a> {
-    /// In the kernel. `alone`: the thread does nothing but asynchronous I/O.
+pub enum AioMode<'a> {
+    /// By a ring of the kernel.
     Ring {
-        /// Whether it is there to take its completions at any time.
+        /// Whether the thread has only asynchronous I/O, and so can take completions at any time.
         alone: bool,
     },
     /// By these workers.
     Pool(&'a AioPool),
-    /// At once: the engine makes no calls.
+    /// By a direct call: the engine makes no system calls.
     AtOnce,
 }
 
-/// An operation that is out, as far as its thread must know it.
+/// The data of an operation in flight that its thread needs at completion.
 #[derive(Clone, Copy, Debug, Default)]
 struct InFlight {
-    /// The counters of the flowop that submitted it.
+    /// Index of the flowop that submitted it.
     cell: usize,
-    /// The file, for errors.
+    /// The file, for error messages.
     of: Option<FileRef>,
     write: bool,
-    /// What it was to move, and where: for the rest of it, if it comes back short.
+    /// The open file, offset and length of the request, to continue a short transfer.
     file: Option<Handle>,
     offset: u64,
     len: usize,
-    /// The slot and the offset of a read in order that is not at the start of its file.
+    /// The slot and the offset of a sequential read that does not start at the beginning of its file.
     on: Option<(usize, u64)>,
-    /// The intended start of its iteration and how late that began, in an open loop; else 0.
+    /// In an open loop, the intended start of its iteration in ticks, and the delay of that start in nanoseconds; else
+    /// 0.
     intended: (u64, u64),
 }
 
-/// What a thread has out.
+/// The asynchronous operations that a thread has in flight.
 #[derive(Debug)]
 pub struct Outstanding {
     backend: Backend,
-    /// By tag.
+    /// The operations, by tag.
     operations: Vec<InFlight>,
-    /// Tags that are free, each with its buffer; the one used last is used next.
+    /// The free tags, each with its buffer. The one that was freed last is used next.
     free: Vec<(u32, MapSlice)>,
-    /// Buffers with a tag below this have data in them.
+    /// Buffers with a tag below this contain data.
     filled: u32,
-    /// All buffers are sure to be used.
+    /// Whether all buffers are certain to be used.
     bounded: bool,
     stamper: Stamper,
     seed: u64,
-    /// What is out, for others to see while the thread waits for the last of it.
-    left: Arc<AtomicU32>,
+    /// The number of operations in flight, published while the thread waits for the last of them.
+    remaining: Arc<AtomicU32>,
 }
 
 impl Outstanding {
-    /// Nothing out yet. Makes room for all that `aio` may have out; buffers that are sure to be used are filled.
+    /// Allocates buffers for all operations that `aio` allows in flight. Buffers that are certain to be used are filled
+    /// with data.
     pub fn new(
         aio: Aio,
-        how: AioHow<'_>,
+        how: AioMode<'_>,
         engine: &'static dyn Engine,
         stamper: Stamper,
         seed: u64,
-        left: Arc<AtomicU32>,
+        remaining: Arc<AtomicU32>,
     ) -> Result<Self, Errno> {
         let depth = aio.depth.max(1) as usize;
         let slices = MapSlice::cut(depth, aio.size as usize)?;
         let backend = match how {
-            // What is only a bound is not pinned in memory.
-            AioHow::Ring { alone } => Backend::ring(depth, !alone, if aio.bounded { &slices[..] } else { &[] })?,
-            AioHow::Pool(pool) => Backend::pool(pool, depth),
-            AioHow::AtOnce => Backend::at_once(engine, depth),
+            // Buffers for a depth that is only an upper limit are not pinned in memory.
+            AioMode::Ring { alone } => Backend::ring(depth, !alone, if aio.bounded { &slices[..] } else { &[] })?,
+            AioMode::Pool(pool) => Backend::pool(pool, depth),
+            AioMode::AtOnce => Backend::at_once(engine, depth),
         };
         let mut new = Self {
             backend,
@@ -93,16 +96,17 @@ impl Outstanding {
             bounded: aio.bounded,
             stamper,
             seed,
-            left,
+            remaining,
         };
         new.take_buffers(slices);
         Ok(new)
     }
 
+    /// Makes all tags free, each with one of these buffers.
     fn take_buffers(&mut self, slices: Vec<MapSlice>) {
         self.free.clear();
         self.free.extend((0..).zip(slices));
-        // The first one is used first.
+        // The first buffer is used first.
         self.free.reverse();
         self.filled = 0;
         if self.bounded {
@@ -111,19 +115,19 @@ impl Outstanding {
         }
     }
 
-    /// How many are out.
+    /// Returns the number of operations in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         (self.operations.len() - self.free.len()) as u64
     }
 
-    /// Starts an operation of `len` bytes. `full`: nothing more will be started before something has completed.
-    pub(crate) fn start(&mut self, cx: &mut OpCx<'_>, what: &Wanted, full: bool) -> Result<(), Stop> {
+    /// Starts an operation. `full` means that no further operation is started before one has completed.
+    pub(crate) fn start(&mut self, cx: &mut OpCx<'_>, what: &AioRequest, full: bool) -> Result<(), Stop> {
         if self.free.last().is_none_or(|(_, buf)| buf.len() < what.len) {
             self.grow(cx, what.len)?;
         }
         let Some((tag, mut buf)) = self.free.pop() else { return Ok(()) };
         if tag >= self.filled {
-            // The free ones lie in order as long as one of them has never been used.
+            // The free tags are in order as long as one of them has never been used.
             content::fill(&mut buf, self.seed, 0.0);
             self.filled = tag + 1;
         }
@@ -131,7 +135,7 @@ impl Outstanding {
             self.stamper.stamp(&mut buf[..what.len]);
         }
         let of = cx.io.slots.get(what.slot).file;
-        let Wanted { slot, file, offset, len, write, in_order } = *what;
+        let AioRequest { slot, file, offset, len, write, in_order } = *what;
         let on = (in_order && !write && offset > 0 && len > 0).then_some((slot, offset));
         self.operations[tag as usize] = InFlight {
             cell: cx.current(),
@@ -150,25 +154,27 @@ impl Outstanding {
             .map_err(|errno| cx.failed("starting asynchronous I/O failed", errno, of))
     }
 
-    /// A drawn size is larger than it was likely to be: all buffers are made anew.
+    /// Replaces all buffers, because a drawn size is larger than expected. `#[cold]`: it runs at most once for each new
+    /// largest size.
     #[cold]
     fn grow(&mut self, cx: &mut OpCx<'_>, len: usize) -> Result<(), Stop> {
-        self.notice(cx, u64::MAX, true)?;
+        self.reap(cx, u64::MAX, true)?;
         match MapSlice::cut(self.operations.len(), len) {
             Ok(slices) => {
                 if self.bounded {
-                    self.backend.renew(&slices);
+                    self.backend.replace_buffers(&slices);
                 }
                 self.take_buffers(slices);
                 Ok(())
             }
-            Err(errno) => Err(cx.failed("no memory for asynchronous I/O", errno, None)),
+            Err(errno) => Err(cx.failed("allocating buffers for asynchronous I/O failed", errno, None)),
         }
     }
 
-    /// Takes notice of all that has completed, waiting until that are at least `n`, or all. An error is the failure of the flowop
-    /// that submitted the operation, whoever takes notice. The wait ends with the run, unless it is `to_the_end`.
-    pub(crate) fn notice(&mut self, cx: &mut OpCx<'_>, n: u64, to_the_end: bool) -> Result<(), Stop> {
+    /// Accounts for all completions, and waits until at least `n` have been accounted for, or none are in flight. An
+    /// error is the failure of the flowop that submitted the operation. The wait ends with the run, unless `to_the_end`
+    /// is set.
+    pub(crate) fn reap(&mut self, cx: &mut OpCx<'_>, n: u64, to_the_end: bool) -> Result<(), Stop> {
         let (mut seen, mut first, mut last) = (0, Ok(()), 0);
         loop {
             while let Some(completion) = self.backend.next_completion(cx.env.clock) {
@@ -178,7 +184,7 @@ impl Outstanding {
                 }
             }
             if to_the_end {
-                self.left.store(self.in_flight() as u32, Relaxed);
+                self.remaining.store(self.in_flight() as u32, Relaxed);
             } else if first.is_err() {
                 return first;
             }
@@ -188,13 +194,13 @@ impl Outstanding {
             if seen >= n || self.in_flight() == 0 {
                 return first;
             }
-            let mut limit = LOOK;
+            let mut limit = POLL_INTERVAL;
             if !to_the_end {
                 let (now, deadline) = (cx.env.clock.raw(), cx.env.gate.deadline());
                 if now > deadline {
                     return Err(Stop::over());
                 }
-                let end = deadline.min(now.saturating_add(cx.env.clock.ticks(LOOK.as_nanos() as u64)));
+                let end = deadline.min(now.saturating_add(cx.env.clock.ticks(POLL_INTERVAL.as_nanos() as u64)));
                 limit = Duration::from_nanos(cx.env.clock.ns(now, end) + 1);
             }
             self.backend
@@ -203,7 +209,7 @@ impl Outstanding {
         }
     }
 
-    /// Counts what has completed, by the time at which it did.
+    /// Counts a completed operation, by the time at which it completed.
     fn account(&mut self, cx: &mut OpCx<'_>, completion: AioCompletion) -> Result<(), Stop> {
         let AioCompletion { tag, mut buf, submitted, mut completed, mut result } = completion;
         let operation = self.operations[tag as usize];
@@ -218,8 +224,8 @@ impl Outstanding {
         self.free.push((tag, buf));
         let counters = cx.account.stats.cell(cell);
         if let (Ok(0), Some((slot, offset))) = (&result, on) {
-            // The file is shorter than it was to be. A read that only finds the end is no operation; the next one starts
-            // over, unless one that came back earlier has seen to that.
+            // The file is shorter than expected. A read that only finds its end is not an operation; the next one
+            // starts at the beginning, unless an earlier completion has already reset the cursor.
             counters.add_calls(1);
             if let Some(handle) = cx.handle(slot).filter(|handle| handle.cursor > offset) {
                 handle.cursor = 0;
@@ -246,7 +252,8 @@ impl Outstanding {
     }
 }
 
-/// Goes on with an operation that came back short, in its thread. Returns the bytes moved in all, and whether that took further calls.
+/// Continues an operation that was short, in the submitting thread. Returns the total number of bytes, and whether
+/// further calls were made.
 #[cold]
 fn rest(cx: &mut OpCx<'_>, operation: &InFlight, buf: &mut MapSlice, mut done: usize) -> (Result<usize, Errno>, bool) {
     let Some(mut file) = operation.file else { return (Ok(done), false) };
@@ -266,7 +273,7 @@ fn rest(cx: &mut OpCx<'_>, operation: &InFlight, buf: &mut MapSlice, mut done: u
             cx.env.engine.pread(&mut file, data, at)
         };
         match result {
-            // Direct I/O that stopped between two blocks can't go on from there.
+            // Direct I/O that stopped between two blocks cannot continue there.
             Err(Errno::INVAL) => break,
             Err(errno) => {
                 counters.add_bytes(done as u64);
@@ -285,23 +292,23 @@ fn rest(cx: &mut OpCx<'_>, operation: &InFlight, buf: &mut MapSlice, mut done: u
     (Ok(done), further > 0)
 }
 
-/// One operation that a flowop wants.
+/// A request of a flowop for an asynchronous operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct AioRequest {
     pub(crate) slot: usize,
     pub(crate) file: Handle,
     pub(crate) offset: u64,
     pub(crate) len: usize,
     pub(crate) write: bool,
-    /// It goes on from the one before it.
+    /// Whether it continues at the end of the previous one.
     pub(crate) in_order: bool,
 }
 
-/// A file is about to be closed: no operation may still be on its way to it, and no ring keep it.
-pub(crate) fn let_go(cx: &mut OpCx<'_>, slot: usize) -> Result<(), Stop> {
+/// Prepares a file to be closed: waits until no operation on it is in flight, and removes it from the ring.
+pub(crate) fn release_file(cx: &mut OpCx<'_>, slot: usize) -> Result<(), Stop> {
     let drained = drain(cx);
     if let Some(aio) = &mut cx.io.aio {
-        aio.backend.forget_file(slot);
+        aio.backend.unregister_file(slot);
     }
     drained
 }

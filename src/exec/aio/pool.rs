@@ -1,7 +1,7 @@
-//! The thread pool behind asynchronous operations where there is no `io_uring`, or it is not wanted.
+//! The thread pool that executes asynchronous operations where `io_uring` is not available or not wanted.
 //!
-//! The workers of a process share its descriptors. Each takes a job, makes the call, and answers with the time at which it
-//! ended.
+//! The workers of a process share its descriptor table. Each takes a job, makes the system call, and returns the result
+//! with the time at which the call ended.
 
 use super::backend::AioCompletion;
 use crate::engine::{Engine, Handle};
@@ -10,13 +10,13 @@ use crate::os::map::MapSlice;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use std::thread::JoinHandle;
 
-/// Workers of each process: as many operations of it can be in the kernel at once.
+/// Number of workers per process, and so the maximum number of its operations in the kernel.
 const WORKERS: usize = 8;
 
-/// Jobs that wait for a worker. A thread that has one more waits until it is taken.
+/// Capacity of the queue of jobs. A thread that submits a further job waits until one is taken.
 const QUEUE: usize = 4096;
 
-/// An operation that is out.
+/// An operation in flight.
 #[derive(Debug)]
 pub(super) struct AioJob {
     pub(super) tag: u32,
@@ -29,8 +29,8 @@ pub(super) struct AioJob {
     pub(super) answer: Sender<AioCompletion>,
 }
 
-/// The workers of one process instance. Dropped, it waits for them to go, which they do once all that is out is done and no
-/// thread can start anything any more.
+/// The workers of one process instance. Dropping the pool waits for the workers to exit, which they do when all jobs
+/// are done and no thread can submit another.
 #[derive(Debug)]
 pub struct AioPool {
     jobs: Option<Sender<AioJob>>,
@@ -38,7 +38,7 @@ pub struct AioPool {
 }
 
 impl AioPool {
-    /// Starts the workers, in the descriptor table of the calling thread.
+    /// Starts the workers, which share the descriptor table of the calling thread.
     pub fn start(engine: &'static dyn Engine) -> std::io::Result<Self> {
         let (jobs, queue) = bounded::<AioJob>(QUEUE);
         let mut pool = Self { jobs: Some(jobs), workers: Vec::new() };
@@ -50,9 +50,9 @@ impl AioPool {
         Ok(pool)
     }
 
-    /// Where jobs go.
+    /// Returns the sending end of the queue of jobs.
     pub(super) fn jobs(&self) -> Sender<AioJob> {
-        // Only a pool that is being dropped has none.
+        // `None` only in a pool that is being dropped.
         self.jobs.clone().unwrap_or_else(|| bounded(0).0)
     }
 }
@@ -64,13 +64,14 @@ impl Drop for AioPool {
     }
 }
 
+/// Executes jobs until the queue is closed.
 fn work(engine: &'static dyn Engine, queue: &Receiver<AioJob>) {
     let clock = Clock::get();
     while let Ok(job) = queue.recv() {
         let AioJob { tag, mut file, mut buf, offset, len, write, submitted, answer } = job;
         let data = &mut buf[..len];
         let result = if write { engine.pwrite(&mut file, data, offset) } else { engine.pread(&mut file, data, offset) };
-        // A thread that has gone needs no notice.
+        // The submitting thread may have exited; then the completion is not needed.
         let _ = answer.send(AioCompletion { tag, buf, submitted, completed: clock.raw(), result });
     }
 }

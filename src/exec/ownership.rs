@@ -1,9 +1,9 @@
-//! Whether what an operation works on is the set's own.
+//! Checks that an operation works only on objects that belong to its file set.
 //!
-//! Whoever else may write into a set's directory can put something of theirs in the place of a file: a link, a pipe, a device,
-//! another name of a file that they want to keep. An open file is looked at before the first byte of it moves, and a name before
-//! it is removed or moved: once a file, process and period, and not within the time of the operation. What is not the set's own
-//! is left as it is, and ends the run.
+//! A user who can write to a directory of a set can replace a file by another object: a symbolic link, a pipe, a
+//! device, or a hard link to a file of theirs. So an open file is checked before its first byte is transferred, and a
+//! name before it is removed or renamed: once per file, process and period, outside of the time of the operation. An
+//! object that does not belong to the set is left unchanged and ends the run.
 
 use super::OpCx;
 use super::{OpFailure, Stop, StopReason};
@@ -15,18 +15,22 @@ use crate::os::{Errno, Fd, fd};
 use std::ffi::CStr;
 
 impl OpCx<'_> {
-    /// The present period, by the last reading of the clock.
+    /// Returns the number of the current period, by the last reading of the clock.
     #[inline]
     pub(super) fn period(&self) -> u64 {
         self.account.last >> self.files.period_shift
     }
 
-    /// Looks at a file that was just opened; closes it if it is not the set's own. The time that takes is the tool's.
+    /// Checks a file that was just opened, and closes it if it does not belong to the set. The time of the check counts
+    /// as the program's own.
+    ///
+    /// `#[inline(never)]`: it runs once per file and period, while [`OpCx::open`] is inlined into each flowop that
+    /// opens files.
     #[inline(never)]
-    pub(super) fn own_file(&mut self, handle: Handle, file: FileRef, flags: OFlags) -> Result<(), Stop> {
+    pub(super) fn verify_file(&mut self, handle: Handle, file: FileRef, flags: OFlags) -> Result<(), Stop> {
         let Some(dirs) = &self.files.dirs[file.set] else { return Ok(()) };
         let period = self.period();
-        // What the call has made is the set's own.
+        // A file that the call itself has created belongs to the set.
         if flags.contains(OFlags::EXCL) {
             dirs.looked().note(file.index, period);
             return Ok(());
@@ -43,12 +47,13 @@ impl OpCx<'_> {
                 }
                 Err(errno) => {
                     let _ = self.env.engine.close(handle);
-                    return Err(self.failed("looking at the file failed", errno, Some(file)));
+                    return Err(self.failed("checking the file failed", errno, Some(file)));
                 }
             }
         }
         if self.io.aio.is_some() {
-            // Some file systems fail an asynchronous operation on a file that must not wait, where it would have to.
+            // A file opened with `O_NONBLOCK` fails an asynchronous operation on some file systems where the operation
+            // would have to wait.
             let _ = fd::set_blocking(handle.fd);
         }
         let spent = self.env.clock.raw().saturating_sub(start);
@@ -57,10 +62,10 @@ impl OpCx<'_> {
         Ok(())
     }
 
-    /// A file could not be opened. One that was to be new and is there (an earlier run of a trusted set has made it) is opened as
-    /// it is, if it is the set's own.
+    /// Handles a failed open. If the file was to be created and exists (an earlier run of a trusted set has made it),
+    /// it is opened as it is, provided that it belongs to the set.
     #[cold]
-    pub(super) fn open_found(
+    pub(super) fn open_existing(
         &mut self,
         errno: Errno,
         dir: Fd,
@@ -76,41 +81,46 @@ impl OpCx<'_> {
         match self.env.engine.open(dir, name, flags, nominal) {
             Ok(handle) => {
                 self.cell().add_calls(1);
-                self.own_file(handle, file, flags)?;
+                self.verify_file(handle, file, flags)?;
                 Ok(handle)
             }
             Err(errno) => Err(self.failed("open failed", errno, Some(file))),
         }
     }
 
-    /// Looks at a name that is to be removed, moved or changed. Before the time of the operation.
+    /// Checks a name that is about to be removed, renamed or changed, before the time of the operation.
+    ///
+    /// Split for speed: a name that was checked in the current period takes one comparison inline.
+    /// `OpCx::verify_name_slow` makes the system call.
     #[inline]
-    pub fn own_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
+    pub fn verify_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
         match &self.files.dirs[file.set] {
             _ if !self.files.has_disk => Ok(()),
-            Some(dirs) if !dirs.looked().has(file.index, self.period()) => self.look_at_name(file, dir, name),
+            Some(dirs) if !dirs.looked().has(file.index, self.period()) => self.verify_name_slow(file, dir, name),
             _ => Ok(()),
         }
     }
 
-    /// The same of one that ought to be free, and is taken by a call that replaces what is there.
+    /// Checks a name that should not exist and is the target of a call that replaces an existing object.
     #[inline]
-    pub fn free_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
-        if self.files.dirs[file.set].is_some() { self.look_at_name(file, dir, name) } else { Ok(()) }
+    pub fn verify_free_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
+        if self.files.dirs[file.set].is_some() { self.verify_name_slow(file, dir, name) } else { Ok(()) }
     }
 
+    /// The slow half of [`OpCx::verify_name`]: looks the name up. `Err` when it belongs to a foreign object.
     #[inline(never)]
-    fn look_at_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
+    fn verify_name_slow(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
         match Foreign::of_name(dir, name, self.files.views[file.set].set.has_links()) {
             Ok(Some(what)) => Err(self.foreign(what, &self.path(file))),
-            // That it is not there is for the operation to find.
+            // A missing name is an error of the operation itself.
             Ok(None) | Err(_) => Ok(()),
         }
     }
 
-    /// A call on a file of a set failed: the refusal, if that is because something foreign stands in its place.
+    /// Returns the refusal if a call on a file of a set failed because of a foreign object at its path. `None` when
+    /// there is another cause.
     #[cold]
-    pub(super) fn foreign_in_the_way(&mut self, file: FileRef, errno: Errno) -> Option<Stop> {
+    pub(super) fn foreign_object(&mut self, file: FileRef, errno: Errno) -> Option<Stop> {
         self.files.dirs[file.set].as_ref()?;
         let set = std::sync::Arc::clone(&self.files.views[file.set].set);
         let at = set.tree.dir_of(file.index);
@@ -128,7 +138,7 @@ impl OpCx<'_> {
         Some(self.foreign(what, &path))
     }
 
-    /// The same of a leaf directory.
+    /// Returns the failure of a call on a leaf directory, or the refusal if a foreign object is the cause.
     #[cold]
     pub fn leaf_failed(&mut self, what: &str, errno: Errno, leaf: FileRef) -> Stop {
         let set = &self.files.views[leaf.set].set;
@@ -143,7 +153,7 @@ impl OpCx<'_> {
         }
     }
 
-    /// The operation would have worked on something that is not the set's own.
+    /// Returns the refusal of an operation that would have worked on a foreign object, and counts it.
     #[cold]
     fn foreign(&mut self, what: Foreign, path: &str) -> Stop {
         self.cell().error(0);
@@ -154,7 +164,7 @@ impl OpCx<'_> {
             path: Some(path.to_owned()),
             errno: None,
             help: "nothing of it was changed; move it away and run again".to_owned(),
-            of: None,
+            flowop: None,
         })
         .into()
     }
