@@ -148,7 +148,7 @@ impl Runner {
         };
         // Before all else: what is measured is what has passed until the counters are looked at.
         let first = schedule::First::new();
-        let waited = live.ended.clone().unwrap_or_else(|| live.running.look());
+        let waited = live.ended.clone().unwrap_or_else(|| live.running.status());
         let sample = live.running.measured();
         drop(first);
         let waited = super::results::ended_otherwise(&live.running, waited);
@@ -186,7 +186,7 @@ impl Runner {
         // A fault that no `sleep` or `stats snap` has heard of is told now.
         let mut status = Status::Done;
         if live.ended.is_none()
-            && let Waited { ended: ended @ Ended::Fault(_), .. } = live.running.look()
+            && let Waited { ended: ended @ Ended::Fault(_), .. } = live.running.status()
         {
             status = show_end(&ended, front);
         }

@@ -46,7 +46,7 @@ pub(crate) fn on_waits(running: &Running) -> Vec<Note> {
         );
         notes.push(Note { code: "stopped".to_owned(), message });
     }
-    if running.waits_for_room(ANSWER) {
+    if running.waits_for_space(ANSWER) {
         let message = "the free space was not checked: the file system did not answer within 5 s".to_owned();
         notes.push(Note { code: "not_looked_at".to_owned(), message });
     }

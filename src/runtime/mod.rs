@@ -1,13 +1,13 @@
-//! Threads that run a plan.
+//! The threads that execute a plan.
 //!
-//! In: a plan, its file sets (prepared), an engine, seeds. Out: [`Running`], a handle on live processes: look, clear, change
-//! the event rate, wait, stop. Progress is data; who draws it is not known here.
-//! Deliberately absent: what any flowop does, how results look, scripts.
+//! Input: a plan, its prepared file sets, an engine and seeds. Output: [`Running`], a handle on running processes:
+//! sample and reset counters, change the event rate, wait, stop. Progress is data; its display is not known here.
+//! Deliberately absent: the behaviour of flowops, the presentation of results, scripts.
 //!
-//! A WML process is a leader thread with a descriptor table of its own; it opens its directories and starts the threads of
-//! its instance. Nothing that owns a descriptor crosses from one table to another.
+//! A WML process is a leader thread with a separate descriptor table. It opens the process's directories and starts the
+//! threads of its instance. No value that owns a descriptor moves from one table to another.
 
-mod guard;
+mod space_watch;
 mod hang;
 mod pace;
 mod phases;
@@ -31,46 +31,47 @@ use shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// What a run is started with, besides its plan.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Makes the calls.
+    /// Makes the system calls.
     pub engine: &'static dyn Engine,
-    /// How asynchronous operations run, resolved.
+    /// The execution of asynchronous operations, with the default resolved.
     pub asynchronous: Asynchronous,
-    /// Of all random streams.
+    /// The seed of all random streams.
     pub seed: u64,
-    /// Errors of operations are counted, and the run goes on.
+    /// Whether failed operations are only counted, so that the run continues.
     pub count_errors: bool,
-    /// Threads are bound to processors, in turn.
+    /// Whether threads are bound to processors, in round-robin order.
     pub pin: bool,
-    /// Where `print` goes.
+    /// The queue for the messages of `print`.
     pub messages: Option<Messages>,
-    /// What every thread is to remember of its operations.
+    /// The stream of operations that every thread records.
     pub stream: Option<WantedStream>,
-    /// Raised by a signal: its number, then a second one. Looked at while waiting.
+    /// Set by a signal handler to the number of the signal, then to that of a second one. Checked during waits.
     pub interrupt: Arc<AtomicUsize>,
 }
 
-/// Starts the processes of a plan. They wait at the gate until [`Running::open`].
+/// Starts the processes of a plan. Their threads wait at the gate until [`Running::open`]. `Err` when a thread cannot
+/// be started.
 pub fn start(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result<Running, Fault> {
     let shared = Arc::new(Shared::new(plan, sets, options)?);
     futex::expect_sleepers(shared.thread_slots.len());
     let mut leaders = Vec::new();
     for (p, process) in shared.plan.processes.iter().enumerate() {
         for instance in 0..process.instances as usize {
-            let theirs = Arc::clone(&shared);
+            let leader_shared = Arc::clone(&shared);
             let leader = std::thread::Builder::new()
                 .name(shared::kernel_name(&process.name))
                 .stack_size(process::STACK)
-                .spawn(move || process::process_main(&theirs, p, instance));
+                .spawn(move || process::process_main(&leader_shared, p, instance));
             match leader {
                 Ok(handle) => leaders.push(handle),
                 Err(error) => {
                     let fault = Fault::plain(
                         FaultKind::Setup,
                         format!(
-                            "process {} of {} can't be started: {error}",
+                            "process {} of {} cannot be started: {error}",
                             leaders.len() + 1,
                             shared.plan.n_processes()
                         ),

@@ -1,8 +1,9 @@
-//! Open loops: when the iterations of a thread are to start, and how far it is behind.
+//! Open loops: the schedule of a thread's iterations, and its backlog.
 //!
-//! A thread with `rate=` has a timetable that owes nothing to how fast its iterations are. An iteration whose time has not come is waited
-//! for; one whose time has passed starts at once, and those behind it keep their own times. The response of an operation counts
-//! from the intended start of its iteration, so that what waited in the queue is seen, as a user of the application would see it.
+//! A thread with `rate=` has a timetable that does not depend on the duration of its iterations. If an iteration is not
+//! yet due, the thread waits; if it is overdue, it starts at once, and later iterations keep their own times. The
+//! response time of an operation counts from the intended start of its iteration, so that it includes the time in the
+//! queue, as a user of the application would see it.
 
 use super::shared::Shared;
 use crate::exec::OpCx;
@@ -11,53 +12,59 @@ use crate::plan::Pace;
 use crate::random::{self, Rng};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A start nearer than this is not slept to where processors are to spare: going to sleep and being woken takes 10 to 20 µs of a
-/// processor, and ends some 15 to 40 µs after it was to.
-const NEAR_NS: u64 = 25_000;
+/// A start closer than this is waited for by busy-waiting, if there are spare CPUs; in nanoseconds. Sleeping and waking
+/// up takes 10 to 20 µs of a processor and ends some 15 to 40 µs late.
+///
+/// Gain: at 100,000 iterations per second, sleeping took 0.93 of a processor and the median iteration began 15 µs late,
+/// so that the last one or two before the end of a run were not started. Busy-waiting takes one processor, and
+/// iterations begin 0.04 µs late (docs/performance.md, "Rates").
+const SPIN_BELOW_NS: u64 = 25_000;
 
-/// What others see of a thread's iterations. The thread is the only writer.
+/// The published progress of a thread's iterations. The thread is the only writer, so all accesses are `Relaxed` loads
+/// and stores.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     begun: AtomicU64,
     ended: AtomicU64,
-    /// When the first iteration is to start, in ticks.
+    /// The start of the first iteration, in ticks.
     first: AtomicU64,
-    /// When the next iteration is to start, in ticks; 0: there is none.
+    /// The start of the next iteration, in ticks; 0 when there is none.
     next: AtomicU64,
-    /// Arrivals that the thread slept for.
+    /// Arrivals for which the thread slept.
     slept: AtomicU64,
-    /// How late those began, together, in nanoseconds.
+    /// Total delay of the starts of these, in nanoseconds.
     wakeup_latency_ns: AtomicU64,
-    /// From the intended start to the end, of all iterations that have ended, together, in nanoseconds.
+    /// Total time from the intended start to the end, over all iterations that have ended, in nanoseconds.
     response_ns: AtomicU64,
-    /// How long the thread has waited awake, in nanoseconds.
+    /// Total time of busy-waiting, in nanoseconds.
     spin_ns: AtomicU64,
 }
 
-/// The iterations of all threads at one time.
+/// The progress of all threads' iterations at one time.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ArrivalProgress {
-    /// Intended starts.
+    /// Intended starts so far.
     pub offered: u64,
-    /// Arrivals that have ended.
+    /// Iterations that have ended.
     pub achieved: u64,
-    /// Intended starts that have not happened. Of a Poisson process: the one that is known to be overdue, and as many as
-    /// are to be expected since.
+    /// Intended starts that have not happened. For a Poisson process: the one that is known to be overdue, and the
+    /// expected number since.
     pub backlog: u64,
     /// How long the oldest of them is overdue, in nanoseconds.
     pub oldest_ns: u64,
-    /// Arrivals that a thread was there in time for, and slept for.
+    /// Arrivals for which the thread was early, and slept.
     pub slept: u64,
-    /// How late those began, together, in nanoseconds: nothing but being woken and getting a processor held them up.
+    /// Total delay of the starts of these, in nanoseconds. The only causes of this delay are the wake-up and the wait
+    /// for a processor.
     pub wakeup_latency_ns: u64,
-    /// From the intended start to the end, of all iterations that have ended, together, in nanoseconds.
+    /// Total time from the intended start to the end, over all iterations that have ended, in nanoseconds.
     pub response_ns: u64,
-    /// How long threads have waited awake, together, in nanoseconds.
+    /// Total time of busy-waiting, in nanoseconds.
     pub spin_ns: u64,
 }
 
 impl ArrivalProgress {
-    /// What has happened since an earlier time. The backlog is that of now.
+    /// Returns the progress since an earlier time. The backlog is the current one.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -71,6 +78,7 @@ impl ArrivalProgress {
         }
     }
 
+    /// Adds the progress of one thread at `tick`.
     fn add(&mut self, arrivals: &Arrivals, pace: Pace, clock: &Clock, tick: u64) {
         let begun = arrivals.begun.load(Relaxed);
         self.offered += begun;
@@ -82,7 +90,8 @@ impl ArrivalProgress {
         let next = arrivals.next.load(Relaxed);
         if next > 0 && next < tick {
             let since = |start: u64| 1 + (clock.ns(start, tick) as f64 * pace.rate / 1e9) as u64;
-            // Evenly spaced iterations are counted by the schedule alone: the thread may be about to begin one just now.
+            // The backlog of evenly spaced iterations follows from the schedule alone: the thread may be about to begin
+            // one just now.
             let first = arrivals.first.load(Relaxed);
             let behind = if pace.poisson { since(next) } else { since(first).saturating_sub(begun) };
             self.backlog += behind;
@@ -92,7 +101,7 @@ impl ArrivalProgress {
     }
 }
 
-/// The iterations of all open loops of a run; `None` if it has none.
+/// Returns the progress of all open loops of a run at `tick`. `None` when it has none.
 pub(super) fn progress(shared: &Shared, tick: u64) -> Option<ArrivalProgress> {
     let mut progress = None;
     for thread_slot in &shared.thread_slots {
@@ -103,60 +112,62 @@ pub(super) fn progress(shared: &Shared, tick: u64) -> Option<ArrivalProgress> {
     progress
 }
 
-/// A thread's timetable.
+/// The timetable of a thread.
 pub(super) struct Timetable {
     pace: Pace,
     rng: Rng,
-    /// When the gate opened, in ticks.
+    /// The start of the schedule, in ticks: the opening of the gate, or the start of the thread's phase.
     start: u64,
-    /// When the next iteration is to start, in nanoseconds after that.
+    /// The start of the next iteration, in nanoseconds after `start`.
     next_ns: f64,
-    /// How near a start is that is waited for awake, in ticks; 0: all are slept to.
-    near: u64,
+    /// The time before a start below which the thread busy-waits, in ticks; 0 when it always sleeps.
+    spin_below: u64,
 }
 
 impl Timetable {
-    /// The timetable of one thread. Evenly spaced iterations of threads alike begin at moments drawn from the first interval: all at
-    /// once would be a burst that nobody asked for.
+    /// Returns the timetable of one thread. The first intervals of threads with evenly spaced iterations begin at
+    /// random times, since a simultaneous start would be a burst that the script does not ask for.
     ///
-    /// `spare_cpus`: there are more processors than threads. Elsewhere who waits awake takes the processor from one who has work.
+    /// `spare_cpus`: there are more processors than threads. Otherwise a busy-waiting thread would take the processor
+    /// from a thread with work.
     pub(super) fn new(pace: Pace, seed: u64, spare_cpus: bool) -> Self {
         proc::precise_timers();
-        let near = if spare_cpus { Clock::get().ticks(NEAR_NS) } else { 0 };
-        let mut table = Self { pace, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0, near };
+        let spin_below = if spare_cpus { Clock::get().ticks(SPIN_BELOW_NS) } else { 0 };
+        let mut table = Self { pace, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0, spin_below };
         table.next_ns = if pace.poisson { table.gap() } else { random::unit(&mut table.rng) * table.gap() };
         table
     }
 
-    /// The thread starts; its phase began at that tick, or the gate opened.
+    /// Starts the schedule at `began`: the start of the thread's phase, or the opening of the gate.
     pub(super) fn start(&mut self, cx: &OpCx<'_>, began: u64, arrivals: &Arrivals) {
         self.start = began;
         arrivals.first.store(self.next_tick(cx.env.clock), Relaxed);
         arrivals.next.store(self.next_tick(cx.env.clock), Relaxed);
     }
 
+    /// Returns the start of the next iteration, in ticks.
     fn next_tick(&self, clock: &Clock) -> u64 {
         self.start.saturating_add(clock.ticks(self.next_ns as u64))
     }
 
-    /// Nanoseconds to the iteration after.
+    /// Draws the time between two iterations, in nanoseconds.
     fn gap(&mut self) -> f64 {
         let mean = 1e9 / self.pace.rate;
-        // 1 − u is never 0.
+        // `1 − u` is never 0.
         if self.pace.poisson { -(1.0 - random::unit(&mut self.rng)).ln() * mean } else { mean }
     }
 
-    /// Waits for the next iteration and begins it: its intended start, in ticks. `None`: the run has ended.
+    /// Waits for the next iteration and begins it. Returns its intended start, in ticks. `None` when the run has ended.
     pub(super) fn begin(&mut self, cx: &mut OpCx<'_>, arrivals: &Arrivals) -> Option<u64> {
         let intended = self.next_tick(cx.env.clock);
         let now = cx.env.clock.raw();
         let early = intended.saturating_sub(now);
-        let sleeps = early > self.near;
+        let sleeps = early > self.spin_below;
         if sleeps && cx.env.gate.sleep_until(cx.env.clock, intended) {
             return None;
         }
         if !sleeps && early > 0 {
-            // No look at whether the run has stopped: that comes next.
+            // The check whether the run has stopped follows below.
             while cx.env.clock.raw() < intended {
                 std::hint::spin_loop();
             }
@@ -177,19 +188,19 @@ impl Timetable {
         Some(intended)
     }
 
-    /// An iteration has ended that was to start at some tick.
+    /// Accounts for the end of an iteration with this intended start, in ticks.
     pub(super) fn end(arrivals: &Arrivals, intended: u64, cx: &OpCx<'_>) {
         add(&arrivals.ended, 1);
         add(&arrivals.response_ns, cx.env.clock.ns(intended, cx.last()));
     }
 
-    /// The thread has nothing left to do: it has no further iterations.
+    /// Ends the schedule: the thread has no further iterations.
     pub(super) fn close(arrivals: &Arrivals) {
         arrivals.next.store(0, Relaxed);
     }
 }
 
-/// Adds to a counter that only this thread writes.
+/// Adds to a counter whose only writer is the calling thread.
 #[inline]
 fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed) + n, Relaxed);
@@ -200,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constant_rounds_are_evenly_spaced_and_begin_anywhere_in_the_first_interval() {
+    fn constant_iterations_are_evenly_spaced_and_begin_anywhere_in_the_first_interval() {
         let mut starts = Vec::new();
         for seed in 0..200 {
             let mut table = Timetable::new(Pace { rate: 100.0, poisson: false }, seed, false);
@@ -213,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_gaps_have_the_mean_and_the_variance_of_their_law() {
+    fn poisson_gaps_have_the_mean_and_the_variance_of_the_exponential_distribution() {
         let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, 7, false);
         let gaps: Vec<f64> = (0..100_000).map(|_| table.gap()).collect();
         let mean = gaps.iter().sum::<f64>() / 1e5;
@@ -222,19 +233,19 @@ mod tests {
         assert!((variance.sqrt() - 1e6).abs() < 4e4, "{}", variance.sqrt());
     }
 
-    /// Kolmogorov and Smirnov's distance between the gaps and the distribution that they are to follow.
+    /// Returns the Kolmogorov–Smirnov distance between the gaps and the exponential distribution with this mean.
     fn distance(gaps: &mut [f64], mean: f64) -> f64 {
         gaps.sort_by(f64::total_cmp);
         let n = gaps.len() as f64;
         let off = |(i, gap): (usize, &f64)| {
-            let law = 1.0 - (-gap / mean).exp();
-            (law - i as f64 / n).max((i + 1) as f64 / n - law)
+            let cdf = 1.0 - (-gap / mean).exp();
+            (cdf - i as f64 / n).max((i + 1) as f64 / n - cdf)
         };
         gaps.iter().enumerate().map(off).fold(0.0, f64::max)
     }
 
     #[test]
-    fn poisson_gaps_follow_the_exponential_law() {
+    fn poisson_gaps_follow_the_exponential_distribution() {
         const N: usize = 10_000;
         let root = (N as f64).sqrt();
         let mut beyond = 0;
@@ -246,13 +257,13 @@ mod tests {
             assert!(d < 2.23, "seed {seed}: {d}");
             beyond += usize::from(d > 1.36);
         }
-        // Five of a hundred are to be expected there: four sigma more are 14.
+        // Five of a hundred are expected beyond the 5 % value; 14 is four sigma more.
         assert!(beyond <= 14, "{beyond} of 100 beyond the 5 % value");
         let mut even: Vec<f64> = (0..N).map(|i| i as f64 * 200.0).collect();
-        assert!(distance(&mut even, 1e6) * root > 2.23, "the test tells another law");
+        assert!(distance(&mut even, 1e6) * root > 2.23, "evenly spread gaps are not rejected");
     }
 
-    /// How many iterations of a timetable are to start within some time.
+    /// Returns the number of iterations of a timetable within `seconds`.
     fn offered(pace: Pace, seed: u64, seconds: f64) -> f64 {
         let mut table = Timetable::new(pace, seed, false);
         let mut n = 0;
@@ -264,13 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_holds_its_rate() {
+    fn a_schedule_keeps_its_rate() {
         for rate in [1.0, 3.0, 100.0, 1000.0, 10_000.0, 200_000.0] {
             for seed in 0..20 {
                 let constant = offered(Pace { rate, poisson: false }, seed, 10.0);
                 assert!((constant - 10.0 * rate).abs() <= 1.0, "{constant} at {rate} a second in 10 s");
                 let poisson = offered(Pace { rate, poisson: true }, seed, 10.0);
-                // The number of a Poisson process has the variance of its mean.
+                // The count of a Poisson process has a variance equal to its mean.
                 let off = (poisson - 10.0 * rate) / (10.0 * rate).sqrt();
                 assert!(off.abs() < 4.0, "{poisson} at {rate} a second in 10 s: {off} sigma");
             }
@@ -278,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overdue_counts_as_offered_and_not_as_achieved() {
+    fn overdue_iterations_count_as_offered_and_not_as_achieved() {
         let clock = Clock::get();
         let arrivals = Arrivals::default();
         arrivals.begun.store(10, Relaxed);

@@ -1,6 +1,9 @@
-//! Phases: groups of processes, each of which starts when all threads of the group before it have ended.
+//! Phases: groups of processes, each of which starts when all threads of the previous group have ended.
 //!
-//! The threads of all phases get ready before the run begins; those of a later one wait for their turn at a latch.
+//! The threads of all phases are prepared before the run begins; those of later phases wait for their start at a latch.
+//!
+//! The accesses are `SeqCst`, though the latch alone orders what matters: the start of a phase is stored before its
+//! latch is raised, and read after passing it. Threads access these words only when they start and end.
 
 use crate::plan::Plan;
 use crate::sync::{Latch, Stopped};
@@ -10,13 +13,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 #[derive(Debug)]
 struct PhaseState {
     number: u32,
-    /// Threads that have not ended.
+    /// The number of threads that have not ended.
     unfinished: AtomicUsize,
-    /// The tick at which it began; 0: not yet. Of the first, that of the gate.
+    /// The tick at which it began; 0 before. The first phase begins with the gate.
     began: AtomicU64,
-    /// The tick at which its last thread ended; 0: not yet.
+    /// The tick at which its last thread ended; 0 before.
     ended: AtomicU64,
-    /// Where its threads wait: who passes lets the next one pass.
+    /// The latch at which its threads wait. Each thread that passes raises it for the next one.
     start: Latch,
 }
 
@@ -24,18 +27,18 @@ struct PhaseState {
 #[derive(Debug)]
 pub(super) struct Phases {
     phases: Vec<PhaseState>,
-    /// Of each process, the place of its phase; none of one without instances.
+    /// The index of each process's phase; `None` for a process without instances.
     place: Vec<Option<usize>>,
 }
 
-/// When a phase was, in ticks.
+/// The start and the end of a phase, in ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PhaseTicks {
-    /// As the script numbers it.
+    /// The number of the phase in the script.
     pub number: u32,
-    /// When it began; none if it did not come to that.
+    /// The start. `None` when the phase has not begun.
     pub began: Option<u64>,
-    /// When its last thread ended; none if it did not come to that.
+    /// The end of its last thread. `None` when it has not ended.
     pub ended: Option<u64>,
 }
 
@@ -58,7 +61,7 @@ impl Phases {
         Self { phases: numbers.into_iter().zip(threads).map(phase).collect(), place }
     }
 
-    /// Whether no process waits for others.
+    /// Returns whether there is only one phase, so that no process waits for others.
     pub(super) fn is_one(&self) -> bool {
         self.phases.len() < 2
     }
@@ -67,12 +70,13 @@ impl Phases {
         self.place[process]
     }
 
-    /// Whether a process waits for no other phase.
+    /// Returns whether a process belongs to the first phase, and so waits for no other.
     pub(super) fn is_first(&self, process: usize) -> bool {
         self.of(process).is_none_or(|place| place == 0)
     }
 
-    /// Waits for the phase of a process, which is not the first: the tick at which it began.
+    /// Waits for the phase of a process, which must not be the first. Returns the tick at which it began. `Err` when
+    /// the run has stopped.
     pub(super) fn wait(&self, process: usize) -> Result<u64, Stopped> {
         let Some(phase) = self.of(process).map(|place| &self.phases[place]) else { return Err(Stopped) };
         phase.start.pass()?;
@@ -80,12 +84,12 @@ impl Phases {
         Ok(phase.began.load(SeqCst))
     }
 
-    /// Whether the phase of a process has begun.
+    /// Returns whether the phase of a process has begun.
     pub(super) fn has_begun(&self, process: usize) -> bool {
         self.is_first(process) || self.of(process).is_some_and(|place| self.phases[place].began.load(SeqCst) > 0)
     }
 
-    /// A thread of a process has ended at a tick. The last one of a phase begins the next.
+    /// Accounts for the end of a thread at `tick`. The last thread of a phase begins the next phase.
     pub(super) fn leave(&self, process: usize, tick: u64) {
         let Some(place) = self.of(process) else { return };
         let phase = &self.phases[place];
@@ -99,12 +103,12 @@ impl Phases {
         }
     }
 
-    /// The run has stopped.
+    /// Stops the run: ends the waits of all phases.
     pub(super) fn close(&self) {
         self.phases.iter().for_each(|phase| phase.start.close());
     }
 
-    /// When each was.
+    /// Returns the start and the end of all phases. `opened` is the opening of the gate.
     pub(super) fn ticks(&self, opened: u64) -> Vec<PhaseTicks> {
         let some = |tick: u64| (tick > 0).then_some(tick);
         let ticks = |(place, phase): (usize, &PhaseState)| PhaseTicks {

@@ -1,4 +1,4 @@
-//! The leader of one process instance: its descriptor table, its directories, its threads.
+//! The leader thread of one process instance: its descriptor table, its directories, its threads.
 
 use super::shared::{self, Fault, FaultKind, Shared, ThreadSlot};
 use super::worker;
@@ -13,28 +13,28 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Bytes of a thread's stack. Only what is touched costs memory.
+/// Stack size of a thread, in bytes. Only touched pages take memory.
 pub(super) const STACK: usize = 256 << 10;
 
-/// Descriptors that are kept free of directories: slots, and what libraries may open.
+/// Number of descriptors that directories leave free for slots, and for files that libraries may open.
 const RESERVE: u64 = 512;
 
-/// Standard input, output and error stay in every table.
+/// The highest of the standard descriptors (input, output and error), which stay in every table.
 const STANDARD: i32 = 2;
 
-/// What the threads of one process instance share.
+/// The state that the threads of one process instance share.
 pub(super) struct ProcessContext<'a> {
     pub(super) shared: &'a Shared,
     pub(super) process: &'a Process,
-    /// The file sets, each in the place of the one that flowops name.
+    /// The file sets, indexed by the number that flowops use.
     pub(super) views: &'a [View],
     pub(super) dirs: &'a [Option<Dirs>],
     pub(super) peers: &'a [Peer],
-    /// The workers of asynchronous operations, if that is what runs them.
+    /// The workers of asynchronous operations, if a thread pool executes them.
     pub(super) pool: Option<&'a AioPool>,
 }
 
-/// Runs one process instance from start to end.
+/// Runs one process instance from its start to its end.
 pub(super) fn process_main(shared: &Shared, p: usize, instance: usize) {
     let thread_slots = shared.thread_slots_of(p, instance);
     let process = &shared.plan.processes[p];
@@ -47,11 +47,12 @@ pub(super) fn process_main(shared: &Shared, p: usize, instance: usize) {
     };
     if let Some(fault) = fault {
         shared.fail(fault);
-        // The controller waits for every thread to be ready, or not to come.
+        // The controller waits until every thread is ready or is known not to arrive.
         thread_slots.iter().for_each(|thread_slot| worker::never_ran(shared, thread_slot));
     }
 }
 
+/// Prepares the process, starts its threads, and waits until all of them have ended.
 fn set_up_and_run(
     shared: &Shared,
     process: &Process,
@@ -65,8 +66,8 @@ fn set_up_and_run(
     if process.nice != 0 {
         proc::nice(process.nice).map_err(|e| {
             setup(
-                format!("niceness of process `{}` can't be changed by {}: {e}", process.name, process.nice),
-                "run as root, or leave `nice=` out",
+                format!("the niceness of process `{}` cannot be changed by {}: {e}", process.name, process.nice),
+                "run as root, or omit `nice=`",
             )
         })?;
     }
@@ -74,8 +75,9 @@ fn set_up_and_run(
     let dirs = open_dirs(process, &views, real)?;
     let asynchronous = process.threads.iter().any(|t| t.effects.aio.is_some());
     let pool = if asynchronous && shared.options.asynchronous == Asynchronous::Pool {
-        let pool = AioPool::start(shared.options.engine)
-            .map_err(|e| setup(format!("asynchronous workers can't be started: {e}"), "raise the limit on threads"))?;
+        let pool = AioPool::start(shared.options.engine).map_err(|e| {
+            setup(format!("the thread pool for asynchronous I/O cannot be started: {e}"), "raise the limit on threads")
+        })?;
         Some(pool)
     } else {
         None
@@ -93,7 +95,7 @@ fn set_up_and_run(
     };
     let context = ProcessContext { shared, process, views: &views, dirs: &dirs, peers: &peers, pool: pool.as_ref() };
     std::thread::scope(|scope| {
-        // The leader itself is the first thread.
+        // The leader itself runs the first thread.
         for thread_slot in &thread_slots[1..] {
             let context = &context;
             let name = shared::kernel_name(&process.threads[thread_slot.thread].name);
@@ -103,7 +105,7 @@ fn set_up_and_run(
                 .spawn_scoped(scope, move || worker::run(context, thread_slot));
             if let Err(e) = spawned {
                 shared.fail(setup(
-                    format!("a thread of process `{}` can't be started: {e}", process.name),
+                    format!("a thread of process `{}` cannot be started: {e}", process.name),
                     "raise the limits on threads (`ulimit -u`, the control group's `pids.max`), or start fewer",
                 ));
                 worker::never_ran(shared, thread_slot);
@@ -112,16 +114,19 @@ fn set_up_and_run(
         worker::run(&context, &thread_slots[0]);
     });
     drop(pool);
-    // Explicitly, and before the leader ends: a table is torn down late, and unmounting would find it busy.
+    // Close explicitly, before the leader ends: the kernel frees a descriptor table late, and an unmount would find the
+    // file system busy.
     dirs.iter().flatten().for_each(Dirs::close_all);
     Ok(())
 }
 
+/// Returns a fault of the preparation.
 fn setup(what: String, help: &str) -> Fault {
     Fault::plain(FaultKind::Setup, what, help)
 }
 
-/// The file sets as a process instance sees them: where each has one for itself, its own in the place of the first.
+/// Returns the file sets in the view of a process instance: where each instance has a separate set, its set replaces
+/// the first.
 fn views_of<'a>(shared: &'a Shared, process: &Process, instance: usize) -> Cow<'a, [View]> {
     let plan = &shared.plan;
     let mut own = process.sets();
@@ -134,14 +139,14 @@ fn views_of<'a>(shared: &'a Shared, process: &Process, instance: usize) -> Cow<'
         views[named] = View { first: named, ..shared.views[plan.set_of(named, instance)].clone() };
     }
     if !shared.phases.is_one() {
-        // Who makes files in another phase makes none now.
+        // A thread that makes files in another phase makes none in this one.
         let planned = shared::planned(plan, Some(process.phase));
         views.iter_mut().zip(planned).for_each(|(view, planned)| view.planned = planned);
     }
     Cow::Owned(views)
 }
 
-/// Opens the roots of the sets that the process works on.
+/// Opens the root directories of the sets that the process uses.
 fn open_dirs(process: &Process, views: &[View], real: bool) -> Result<Vec<Option<Dirs>>, Fault> {
     let mut dirs: Vec<Option<Dirs>> = views.iter().map(|_| None).collect();
     if !real {
@@ -157,6 +162,7 @@ fn open_dirs(process: &Process, views: &[View], real: bool) -> Result<Vec<Option
     Ok(dirs)
 }
 
+/// Returns the flowops of a thread that read or write data, by their indices in the thread.
 fn io_flowops(shared: &Shared, process: &Process, thread_slot: &ThreadSlot) -> Arc<[usize]> {
     let thread = &process.threads[thread_slot.thread];
     let flowops: &[FlowopInfo] = &shared.plan.flowops[thread.first..thread.first + thread.count];

@@ -1,10 +1,10 @@
-//! The handle on live processes.
+//! The handle on the running processes of a run, used by the controller.
 
-use super::guard;
-use super::hang::Signs;
+use super::hang::ThreadActivity;
 use super::pace::{self, ArrivalProgress};
 use super::phases::PhaseTicks;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
+use super::space_watch;
 use crate::exec::trace::Stream;
 use crate::os::{Clock, blocked, proc, schedule, signals};
 use crate::stats::snapshot::Snapshot;
@@ -17,40 +17,40 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the controller looks up while threads get ready.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the controller checks for signals while threads get ready.
+const READY_POLL: Duration = Duration::from_millis(100);
 
-/// And while they run. News and signals wake it; only a signal that comes between a look and the sleep waits for this.
-const DOZE: Duration = Duration::from_millis(700);
+/// Maximum sleep of the controller during a run. A signal between its check and its sleep is only seen after this.
+const MAX_SLEEP: Duration = Duration::from_millis(700);
 
-/// A run without a time limit in which nothing was done for so long is looked at: perhaps all wait for one another.
-const STALL: Duration = Duration::from_secs(3);
+/// Time without progress after which a run without a time limit is checked for a deadlock of its threads.
+const STALL_CHECK: Duration = Duration::from_secs(3);
 
-/// A wait that lasts so much longer than it was to, in nanoseconds, has a reason: the program was stopped.
+/// A wait that returns this much too late means that the program was stopped by a signal; in nanoseconds.
 const STOPPED_NS: u64 = 1_000_000_000;
 
-/// So much longer, and no signal tells of it: frozen from outside, or without a processor.
+/// A wait that returns this much too late without a signal means that the program was frozen or had no processor.
 const FROZEN_NS: u64 = 5_000_000_000;
 
-/// Processes that run.
+/// The running processes of a run.
 #[derive(Debug)]
 pub struct Running {
     shared: Arc<Shared>,
     leaders: Vec<JoinHandle<()>>,
-    /// Who looks at the room on the file systems.
-    guard: Option<JoinHandle<()>>,
-    /// The tick at which the gate opened, or the counters were cleared.
+    /// The space watch.
+    space_watch: Option<JoinHandle<()>>,
+    /// The start of the measurement: the tick at which the gate opened or the counters were cleared.
     from: u64,
-    /// What the counters showed then.
+    /// The counters at that tick, if they were cleared.
     baseline: Option<Vec<Snapshot>>,
-    /// The iterations of open loops then.
-    rounds_before: ArrivalProgress,
-    signs: Mutex<Signs>,
-    /// For how long the program was stopped since the gate opened, in nanoseconds, as far as it was seen.
+    /// The progress of open loops at that tick.
+    arrivals_before: ArrivalProgress,
+    activity: Mutex<ThreadActivity>,
+    /// The time for which the program was stopped since the gate opened, in nanoseconds, as far as detected.
     stopped_ns: AtomicU64,
 }
 
-/// What ended a wait.
+/// The reason for the end of a wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// The time is over.
@@ -61,16 +61,16 @@ pub enum Ended {
     FirstDone,
     /// A `finishoncount` or `finishonbytes` was reached.
     Finished,
-    /// A signal, by its number.
+    /// A signal with this number.
     Interrupted(usize),
-    /// The watcher asked for the end.
+    /// The callback requested the end.
     Asked,
-    /// Something went wrong.
+    /// A failure.
     Fault(Fault),
 }
 
 impl Ended {
-    /// Whether the run came to an end that its script knows.
+    /// Returns whether the script defines this end of the run.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Time | Self::AllDone | Self::FirstDone | Self::Finished)
     }
@@ -79,91 +79,91 @@ impl Ended {
 /// The end of a wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waited {
-    /// What ended it.
+    /// The reason.
     pub ended: Ended,
     /// The tick at which the measurement ends.
     pub tick: u64,
 }
 
-/// What a watcher is shown, each interval.
+/// The argument of the callback at each interval.
 #[derive(Debug)]
 pub struct Tick<'a> {
-    /// Nanoseconds since the measurement began.
+    /// Time since the start of the measurement, in nanoseconds.
     pub elapsed_ns: u64,
-    /// The handle, for a look at the counters.
+    /// The handle, to sample the counters.
     pub running: &'a Running,
 }
 
 /// The counters of all flowops at one time.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// When, in ticks.
+    /// The time, in ticks.
     pub tick: u64,
     /// By flowop.
     pub flowops: Vec<Snapshot>,
 }
 
-/// A thread that does not come back from a call.
+/// A thread that has not returned from a system call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StuckThread {
-    /// The flowop that it runs.
+    /// The index of its flowop in the plan.
     pub flowop: usize,
-    /// Which process instance.
+    /// The number of the process instance.
     pub instance: usize,
-    /// Which thread of it.
+    /// The number of the thread in its definition.
     pub number: usize,
-    /// The kernel's number of it.
+    /// The thread ID.
     pub tid: i32,
-    /// Where in the kernel it waits.
+    /// The kernel function in which it waits.
     pub wait_channel: Option<String>,
-    /// The file that its call is about, if the kernel shows it.
+    /// The file of its system call, if the kernel shows it.
     pub path: Option<String>,
-    /// Operations that it has in flight: the one that it is in, or all those that it waits for.
+    /// The number of its operations in flight: 1, or all asynchronous operations for which it waits.
     pub in_flight: u64,
 }
 
-/// What one thread did.
+/// The stream of operations of one thread.
 #[derive(Clone, Debug)]
 pub struct ThreadStream {
-    /// Which process, by its place in the plan.
+    /// The index of the process in the plan.
     pub process: usize,
-    /// Which instance of it.
+    /// The number of its instance.
     pub instance: usize,
-    /// Which thread of the process.
+    /// The index of the thread in the process.
     pub thread: usize,
-    /// Which instance of that.
+    /// The number of that thread's instance.
     pub number: usize,
-    /// Its operations.
+    /// The operations.
     pub stream: Box<Stream>,
 }
 
-/// What the controller knows of times at which the whole program was stopped: it comes back late from a wait.
-struct Stops {
-    /// When it is to be back, in ticks.
+/// Detects times at which the whole program was stopped: the controller returns late from a wait.
+struct StopDetector {
+    /// When the current wait is due to return, in ticks.
     due: u64,
-    /// How often the program had been stopped and gone on, at the last look.
+    /// How often the program had been stopped and continued, at the last check.
     continued: usize,
-    /// By how much it was late without a reason, and at which tick it came back. The signal that gives a reason may be heard a moment
-    /// after that.
+    /// The unexplained delay of a wait, and the tick of its return. The signal that explains it may be delivered a
+    /// moment later.
     late_ns: u64,
     returned: u64,
 }
 
-impl Stops {
+impl StopDetector {
     fn new(now: u64) -> Self {
         Self { due: now, continued: signals::continued(), late_ns: 0, returned: now }
     }
 
-    /// For how long the program was stopped since the last look.
-    fn before(&mut self, clock: &Clock, now: u64) -> u64 {
+    /// Returns the time for which the program was stopped since the last check, in nanoseconds.
+    fn update(&mut self, clock: &Clock, now: u64) -> u64 {
         let late_ns = clock.ns(self.due, now.max(self.due));
         if late_ns >= STOPPED_NS || clock.ns(self.returned, now) >= STOPPED_NS {
             (self.late_ns, self.returned) = (late_ns, now);
         }
         self.due = now;
         let continued = signals::continued();
-        let heard = std::mem::replace(&mut self.continued, continued) != continued;
-        if self.late_ns >= FROZEN_NS || (self.late_ns >= STOPPED_NS && heard) {
+        let has_continued = std::mem::replace(&mut self.continued, continued) != continued;
+        if self.late_ns >= FROZEN_NS || (self.late_ns >= STOPPED_NS && has_continued) {
             std::mem::take(&mut self.late_ns)
         } else {
             0
@@ -176,26 +176,26 @@ impl Running {
         Self {
             shared,
             leaders,
-            guard: None,
+            space_watch: None,
             from: 0,
             baseline: None,
-            rounds_before: ArrivalProgress::default(),
-            signs: Mutex::default(),
+            arrivals_before: ArrivalProgress::default(),
+            activity: Mutex::default(),
             stopped_ns: AtomicU64::new(0),
         }
     }
 
-    /// Waits until every thread is ready, then opens the gate; the run ends by itself after `limit`. Not at all if a thread
-    /// could not get ready, or a signal came.
+    /// Waits until all threads are ready, then opens the gate; the run ends after `limit`. `Err`, and a closed gate,
+    /// when a thread could not be prepared or a signal arrived.
     pub fn open(&mut self, limit: Option<Duration>) -> Result<(), Ended> {
         let shared = &self.shared;
         let thread_slots = shared.thread_slots.len() as u32;
-        while shared.gate.wait_ready(thread_slots, LOOK) < thread_slots {
+        while shared.gate.wait_ready(thread_slots, READY_POLL) < thread_slots {
             if let Some(signal) = self.interrupted() {
                 return Err(Ended::Interrupted(signal));
             }
         }
-        if let Some(fault) = shared.hear(Duration::ZERO, |news| news.fault.clone()) {
+        if let Some(fault) = shared.wait_for(Duration::ZERO, |reports| reports.fault.clone()) {
             return Err(Ended::Fault(fault));
         }
         shared.events.begin();
@@ -203,22 +203,23 @@ impl Running {
         self.from = shared.clock.raw();
         shared.gate.set_deadline(self.tick_after(limit));
         shared.gate.open(self.from);
-        self.guard = guard::start(shared);
+        self.space_watch = space_watch::start(shared);
         Ok(())
     }
 
+    /// Returns the tick that is `limit` after the start of the measurement.
     fn tick_after(&self, limit: Option<Duration>) -> u64 {
         let ticks = |d: Duration| self.shared.clock.ticks(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
         limit.map_or(NEVER, |d| self.from.saturating_add(ticks(d)))
     }
 
-    /// Moves the end: `limit` after the measurement began.
+    /// Changes the end of the run to `limit` after the start of the measurement.
     pub fn end_after(&self, limit: Duration) {
         self.shared.gate.set_deadline(self.tick_after(Some(limit)));
     }
 
-    /// Waits for `limit` after the measurement began, or whatever ends the run earlier. Each `interval` the watcher is shown
-    /// how it goes; it ends the wait by returning false.
+    /// Waits until `limit` after the start of the measurement, or an earlier end of the run. Calls `watch` once each
+    /// `interval`; it ends the wait by returning false.
     pub fn wait(
         &self,
         limit: Option<Duration>,
@@ -231,24 +232,24 @@ impl Running {
         let _first = schedule::First::new();
         let step = clock.ticks(interval.as_nanos() as u64).max(1);
         let mut next = self.from.saturating_add(step);
-        // A run without a time limit must not wait for ever for threads that wait for one another.
+        // A run without a time limit must not wait forever for threads that wait for one another.
         let (mut seen, mut since) = (None, self.from);
-        let mut stops = Stops::new(clock.raw());
+        let mut detector = StopDetector::new(clock.raw());
         loop {
             let now = clock.raw();
-            self.stopped_ns.fetch_add(stops.before(clock, now), Relaxed);
-            if let Some(waited) = self.news(now, until) {
+            self.stopped_ns.fetch_add(detector.update(clock, now), Relaxed);
+            if let Some(waited) = self.end_reason(now, until) {
                 return waited;
             }
-            if limit.is_none() && clock.ns(since, now) >= STALL.as_nanos() as u64 {
+            if limit.is_none() && clock.ns(since, now) >= STALL_CHECK.as_nanos() as u64 {
                 let done = self.all_ops();
                 if let (true, Some(flowop)) = (seen == Some(done), self.all_wait()) {
                     let fault = Fault {
                         flowop: Some(flowop),
                         ..Fault::plain(
                             FaultKind::Stuck,
-                            "every thread that is left waits to be posted to or woken",
-                            "add a `sempost` that runs to the end, or give the run a time (`--runtime`)",
+                            "all remaining threads wait for a post or a wake-up",
+                            "add a `sempost` that runs to the end, or limit the run time (`--runtime`)",
                         )
                     };
                     return Waited { ended: Ended::Fault(fault), tick: now };
@@ -262,54 +263,53 @@ impl Running {
                 }
                 continue;
             }
-            self.note_signs(now);
-            let rest = Duration::from_nanos(clock.ns(now, until.min(next))).min(DOZE);
+            self.update_activity(now);
+            let rest = Duration::from_nanos(clock.ns(now, until.min(next))).min(MAX_SLEEP);
             let thread_slots = shared.thread_slots.len();
-            stops.due = now.saturating_add(clock.ticks(rest.as_nanos() as u64));
-            shared.hear(rest, |news| {
-                (news.done == thread_slots && thread_slots > 0
-                    || news.fault.is_some()
-                    || news.finished
-                    || news.first_done)
+            detector.due = now.saturating_add(clock.ticks(rest.as_nanos() as u64));
+            shared.wait_for(rest, |reports| {
+                (reports.done == thread_slots && thread_slots > 0
+                    || reports.fault.is_some()
+                    || reports.finished
+                    || reports.first_done)
                     .then_some(())
             });
         }
     }
 
-    /// When each phase was.
+    /// Returns the start and the end of each phase.
     pub fn phases(&self) -> Vec<PhaseTicks> {
         self.shared.phases.ticks(self.shared.gate.opened())
     }
 
-    /// For how long, at least, the program was stopped since the gate opened.
+    /// Returns the minimum time for which the program was stopped since the gate opened.
     pub fn stopped(&self) -> Duration {
         Duration::from_nanos(self.stopped_ns.load(Relaxed))
     }
 
-    /// Looks which threads have done something, if the last look is a while ago.
-    fn note_signs(&self, now: u64) {
-        self.signs.lock().note(&self.shared, self.from, now);
+    /// Checks which threads have made progress, if the last check is some time ago.
+    fn update_activity(&self, now: u64) {
+        self.activity.lock().update(&self.shared, self.from, now);
     }
 
-    /// What is to be said of a run whose time was over at `end`, if calls on files hold its threads and have for long: that it is
-    /// stuck, and where.
+    /// Returns the fault if system calls on files block threads of a run that was to end at `end`, and have for long.
     pub fn stuck(&self, end: u64) -> Option<Fault> {
-        self.signs.lock().stuck(&self.shared, self.from, end)
+        self.activity.lock().stuck(&self.shared, self.from, end)
     }
 
-    /// Whether a call holds a thread that has not come back; others only wait for a processor.
+    /// Returns whether a thread that has not ended is blocked in a system call, instead of waiting for a processor.
     pub fn is_held(&self) -> bool {
         self.shared.thread_slots.iter().any(|s| !s.done.load(SeqCst) && blocked::sleeps(s.tid.load(Relaxed)))
     }
 
-    /// The panic of a thread, if there was one, whenever it came.
+    /// Returns the panic of a thread, if there was one at any time.
     pub fn panic(&self) -> Option<Fault> {
         const PATIENCE: Duration = Duration::from_secs(1);
         if !self.shared.panicked.load(SeqCst) {
             return None;
         }
-        let fault = || self.shared.hear(PATIENCE, |news| news.fault.clone());
-        // The first word may be of another thread's end.
+        let fault = || self.shared.wait_for(PATIENCE, |reports| reports.fault.clone());
+        // The first report may be the end of another thread.
         let until = std::time::Instant::now() + PATIENCE;
         let mut found = fault();
         while found.is_none() && std::time::Instant::now() < until {
@@ -318,20 +318,20 @@ impl Running {
         found.filter(|fault| fault.kind == FaultKind::Panic)
     }
 
-    /// Whether the guard of the room on the file systems has waited for an answer for longer than this.
-    pub fn waits_for_room(&self, limit: Duration) -> bool {
-        let since = self.shared.asked_for_room.load(Relaxed);
+    /// Returns whether the space watch has waited longer than `limit` for a file system.
+    pub fn waits_for_space(&self, limit: Duration) -> bool {
+        let since = self.shared.space_query_since.load(Relaxed);
         since > 0 && self.shared.clock.ns(since, self.shared.clock.raw()) > limit.as_nanos() as u64
     }
 
-    /// How things stand now: a fault or an end that has come to pass, else the time.
-    pub fn look(&self) -> Waited {
+    /// Returns the current state: a fault or an end that has occurred, else the time.
+    pub fn status(&self) -> Waited {
         let now = self.shared.clock.raw();
-        self.news(now, now).unwrap_or(Waited { ended: Ended::Time, tick: now })
+        self.end_reason(now, now).unwrap_or(Waited { ended: Ended::Time, tick: now })
     }
 
-    /// Whether every thread that is left waits for another one: at a semaphore or a latch. Meaningful only if nothing has
-    /// been done for a while.
+    /// Returns a flowop if all remaining threads wait for another one at a semaphore or a latch. Meaningful only after
+    /// some time without progress.
     fn all_wait(&self) -> Option<usize> {
         let mut left = self
             .shared
@@ -344,27 +344,29 @@ impl Running {
         (waits(first) && left.all(waits)).then_some(first)
     }
 
-    /// Operations of all threads, of whatever kind.
+    /// Returns the number of operations of all threads.
     fn all_ops(&self) -> u64 {
         self.shared.thread_slots.iter().map(|s| s.stats.total_ops()).sum()
     }
 
-    fn news(&self, now: u64, until: u64) -> Option<Waited> {
+    /// Returns the reason for an end of the wait until `until`, if there is one at `now`.
+    fn end_reason(&self, now: u64, until: u64) -> Option<Waited> {
         let thread_slots = self.shared.thread_slots.len();
-        let found = self.shared.hear(Duration::ZERO, |news| {
-            // What goes wrong after the end belongs to no measurement.
-            let ended = if let Some(fault) = news.fault.as_ref().filter(|_| news.tick.is_none_or(|t| t <= until)) {
+        let found = self.shared.wait_for(Duration::ZERO, |reports| {
+            // A failure after the end does not belong to the measurement.
+            let ended = if let Some(fault) = reports.fault.as_ref().filter(|_| reports.tick.is_none_or(|t| t <= until))
+            {
                 Ended::Fault(fault.clone())
-            } else if news.finished {
+            } else if reports.finished {
                 Ended::Finished
-            } else if news.first_done {
+            } else if reports.first_done {
                 Ended::FirstDone
-            } else if news.done == thread_slots && now < until && (thread_slots > 0 || until == NEVER) {
+            } else if reports.done == thread_slots && now < until && (thread_slots > 0 || until == NEVER) {
                 Ended::AllDone
             } else {
                 return None;
             };
-            Some((ended, news.tick))
+            Some((ended, reports.tick))
         });
         if let Some((ended, tick)) = found {
             let tick = tick.unwrap_or_else(|| self.last_end(now));
@@ -376,16 +378,17 @@ impl Running {
         (now >= until).then_some(Waited { ended: Ended::Time, tick: until })
     }
 
-    /// When the last thread ended.
+    /// Returns the tick at which the last thread ended.
     fn last_end(&self, now: u64) -> u64 {
         self.shared.thread_slots.iter().map(|s| s.ended.load(SeqCst)).max().filter(|t| *t > 0).unwrap_or(now)
     }
 
+    /// Returns the signal that was received, if any.
     fn interrupted(&self) -> Option<usize> {
         Some(self.shared.options.interrupt.load(SeqCst)).filter(|signal| *signal != 0)
     }
 
-    /// The counters now, all of them since the gate opened.
+    /// Returns the current counters, since the gate opened.
     pub fn sample(&self) -> Sample {
         let shared = &self.shared;
         let mut flowops = vec![Snapshot::default(); shared.plan.flowops.len()];
@@ -396,12 +399,12 @@ impl Running {
                 thread_slot.stats.add_to(local, &mut flowops[thread.first + local]);
             }
         }
-        // While threads count, a look may see an operation in one counter and not yet in another: the histogram decides.
+        // A sample during the run may have an operation in one counter and not in another: the histogram decides.
         flowops.iter_mut().for_each(|flowop| flowop.ops = flowop.latency.count);
         Sample { tick, flowops }
     }
 
-    /// The counters since [`Running::clear`], or since the gate opened.
+    /// Returns the counters since [`Running::clear`], or since the gate opened.
     pub fn measured(&self) -> Sample {
         let mut sample = self.sample();
         if let Some(baseline) = &self.baseline {
@@ -412,26 +415,27 @@ impl Running {
         sample
     }
 
-    /// A measurement begins: what was counted so far counts no more. Returns it.
+    /// Starts a measurement: earlier operations no longer count. Returns their counters.
     pub fn clear(&mut self) -> Sample {
         let sample = self.sample();
         self.from = sample.tick;
         self.baseline = Some(sample.flowops.clone());
-        self.rounds_before = pace::progress(&self.shared, sample.tick).unwrap_or_default();
+        self.arrivals_before = pace::progress(&self.shared, sample.tick).unwrap_or_default();
         sample
     }
 
-    /// The iterations of open loops from the beginning of the measurement up to `tick`; `None` if there are no open loops.
+    /// Returns the progress of open loops from the start of the measurement to `tick`. `None` when there are no open
+    /// loops.
     pub fn open_loop(&self, tick: u64) -> Option<ArrivalProgress> {
-        pace::progress(&self.shared, tick).map(|now| now.since(self.rounds_before))
+        pace::progress(&self.shared, tick).map(|now| now.since(self.arrivals_before))
     }
 
-    /// When the measurement began, in ticks.
+    /// Returns the start of the measurement, in ticks.
     pub fn from(&self) -> u64 {
         self.from
     }
 
-    /// Nanoseconds between two ticks of the run's clock.
+    /// Returns the time between two ticks, in nanoseconds.
     pub fn ns(&self, start: u64, end: u64) -> u64 {
         self.shared.clock.ns(start, end)
     }
@@ -441,22 +445,22 @@ impl Running {
         self.shared.events.set_rate(rate);
     }
 
-    /// The processors that threads were bound to, in turn; `None` if they were not.
+    /// Returns the processors to which threads are bound, in round-robin order. `None` when they are not bound.
     pub fn pinned_processors(&self) -> Option<&[usize]> {
         self.shared.processors.as_deref()
     }
 
-    /// Flowops in all.
+    /// Returns the number of flowops.
     pub fn n_flowops(&self) -> usize {
         self.shared.plan.flowops.len()
     }
 
-    /// Threads in all.
+    /// Returns the number of threads.
     pub fn n_threads(&self) -> usize {
         self.shared.thread_slots.len()
     }
 
-    /// What the threads did that have ended, if they were to remember it; each is given once.
+    /// Returns the streams of the threads that have ended, if they were recorded. Each stream is returned once.
     pub fn take_streams(&self) -> Vec<ThreadStream> {
         let thread_slots = self.shared.thread_slots.iter();
         thread_slots
@@ -468,7 +472,7 @@ impl Running {
             .collect()
     }
 
-    /// How the processes got their descriptor tables.
+    /// Returns how the processes got their descriptor tables.
     pub fn tables(&self) -> &'static str {
         match self.shared.tables.load(Relaxed) {
             0 => "close_range",
@@ -477,18 +481,18 @@ impl Running {
         }
     }
 
-    /// Ends the run at `tick`: nothing that ends later counts.
+    /// Ends the run at `tick`: operations that end later do not count.
     pub fn stop(&self, tick: u64) {
         self.shared.stop(tick);
     }
 
-    /// Waits for the threads to come back, for at most `limit`. Returns how many have not.
+    /// Waits until all threads have ended, for at most `limit`. Returns the number of threads that have not.
     pub fn join_within(&self, limit: Duration) -> usize {
         let thread_slots = self.shared.thread_slots.len();
         let until = std::time::Instant::now() + limit;
         loop {
             let left = until.saturating_duration_since(std::time::Instant::now());
-            let done = self.shared.hear(left, |news| (news.done == thread_slots).then_some(news.done));
+            let done = self.shared.wait_for(left, |reports| (reports.done == thread_slots).then_some(reports.done));
             if done.is_some() && !self.shared.over.swap(true, SeqCst) {
                 crate::os::annotate("all threads are done");
             }
@@ -498,19 +502,20 @@ impl Running {
         }
     }
 
-    /// What went wrong first when threads closed their files: of a run that ended well otherwise.
+    /// Returns the first failure of a thread that closed its files, for a run that ended well otherwise.
     pub fn closing_fault(&self) -> Option<Fault> {
         self.shared.closing_fault()
     }
 
-    /// How long after the end of the measurement the last thread came back, in nanoseconds; until now, if one has not.
+    /// Returns the time from the end of the measurement (`tick`) to the end of the last thread, or to now if one has
+    /// not ended; in nanoseconds.
     pub fn lateness_ns(&self, tick: u64) -> u64 {
         let now = self.shared.clock.raw();
         let end = |s: &super::shared::ThreadSlot| if s.done.load(SeqCst) { s.ended.load(SeqCst) } else { now };
         self.shared.thread_slots.iter().map(end).map(|t| self.shared.clock.ns(tick, t)).max().unwrap_or(0)
     }
 
-    /// The threads that have not come back, by name and place.
+    /// Returns the threads that have not ended.
     pub fn stragglers(&self) -> Vec<StuckThread> {
         self.shared
             .thread_slots
@@ -531,8 +536,8 @@ impl Running {
             .collect()
     }
 
-    /// Flowops that threads waited in for others to the end, and that not one of these had ever come through: by flowop, how
-    /// many threads. Means something only after a run that its time ended.
+    /// Returns the synchronization flowops in which threads waited until the end without ever having passed them: by
+    /// flowop, the number of threads. Only meaningful after a run that ended by time.
     pub fn held(&self) -> BTreeMap<usize, u64> {
         self.count_at(|thread_slot, flowop| {
             let local = thread_slot.at.load(Relaxed) as usize;
@@ -541,12 +546,12 @@ impl Running {
         })
     }
 
-    /// Flowops for which no file was left, so that their threads ended: by flowop, how many threads.
+    /// Returns the flowops whose threads ended because no file was left: by flowop, the number of threads.
     pub fn exhausted(&self) -> BTreeMap<usize, u64> {
         self.count_at(|thread_slot, _| thread_slot.exhausted.load(SeqCst))
     }
 
-    /// Threads for which something holds, by the flowop that they were at last.
+    /// Counts the threads for which `holds` is true, by the flowop that they ran last.
     fn count_at(&self, holds: impl Fn(&ThreadSlot, usize) -> bool) -> BTreeMap<usize, u64> {
         let mut counts = BTreeMap::new();
         for thread_slot in &self.shared.thread_slots {
@@ -559,31 +564,32 @@ impl Running {
         counts
     }
 
-    /// Ends the run if it has not ended, and waits for every thread to come back from its last call, for at most `limit`, and then
-    /// for the processes to be gone, which do no more than free what they have. False if one does not come back: then its threads are
-    /// left to the end of wmlrun.
+    /// Ends the run, waits for all threads to return from their last call, for at most `limit`, and then for the
+    /// processes to exit, which only free their resources. Returns false if a thread has not returned; its threads are
+    /// then left to the exit of wmlrun.
     pub fn join(mut self, limit: Duration) -> bool {
         self.stop(self.shared.clock.raw());
         self.shared.gate.open(self.shared.clock.raw());
         let until = std::time::Instant::now() + limit;
         let left = self.join_within(limit);
-        if let Some(guard) = self.guard.take() {
-            // It sleeps at the gate, which is stopped; unless it asks a file system that does not answer.
-            while !guard.is_finished() && std::time::Instant::now() < until {
+        if let Some(space_watch) = self.space_watch.take() {
+            // The space watch sleeps at the gate, which is stopped, unless it waits for a file system that does not
+            // respond.
+            while !space_watch.is_finished() && std::time::Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
         if left > 0 {
-            // A thread in a call that never returns can't be ended, only left.
+            // A thread in a system call that never returns cannot be ended, only left behind.
             self.leaders.drain(..).for_each(drop);
             return false;
         }
         self.leaders.drain(..).all(|leader| leader.join().is_ok())
     }
 
-    /// Gives up before the gate was opened.
+    /// Ends a run before the gate was opened.
     pub(super) fn abandon(self) {
-        // Leaders that were never started have no thread slots that come; those that were go home at once.
+        // Leaders that were not started have no threads that would arrive; the others end at once.
         self.shared.stop(0);
         self.shared.gate.open(self.shared.clock.raw());
         for leader in self.leaders {

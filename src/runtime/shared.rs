@@ -1,4 +1,9 @@
-//! What all threads of a run share, and how they tell what became of them.
+//! The state that all threads of a run share, and the reports of threads to the controller.
+//!
+//! Memory orderings: values that a thread updates for each operation (`at`, arrivals) are `Relaxed`, since no other
+//! data depends on them. The flags of a thread's start and end are `SeqCst`. Required is only that `ended`, `exhausted`
+//! and `panicked` are visible to a thread that sees `done`, which release and acquire would give; each is written once
+//! per thread, so the stronger ordering costs no operation anything.
 
 use super::Options;
 use super::pace::Arrivals;
@@ -16,80 +21,81 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-/// What went wrong, and where.
+/// A failure of a run, and its origin.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// In which way.
+    /// The kind.
     pub kind: FaultKind,
-    /// Process, thread and flowop, by their numbers in the plan, if it was a flowop.
+    /// The index of the flowop in the plan, if a flowop caused it.
     pub flowop: Option<usize>,
-    /// What, in words.
+    /// The message.
     pub what: String,
-    /// The file.
+    /// The path of the file.
     pub path: Option<String>,
-    /// The error number.
+    /// The error number of the system call.
     pub errno: Option<i32>,
-    /// What to do.
+    /// The help text.
     pub help: String,
 }
 
-/// Kinds of faults: they decide the state of the result.
+/// The kinds of faults, which determine the state of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// A thread could not get ready.
+    /// A thread could not be prepared.
     Setup,
     /// An operation failed.
     Operation,
-    /// An operation met something that is not its file set's.
+    /// An operation found an object that does not belong to its file set.
     Foreign,
-    /// Every thread that could go on waits for another.
+    /// All threads that could continue wait for one another.
     Stuck,
-    /// A file system would have been filled.
+    /// A file system was about to become full.
     LowSpace,
-    /// A thread of the program met a mistake of the program.
+    /// A thread of the program panicked.
     Panic,
 }
 
 impl Fault {
-    /// A fault of no flowop.
+    /// Returns a fault without a flowop.
     pub fn plain(kind: FaultKind, what: impl Into<String>, help: impl Into<String>) -> Self {
         Self { kind, flowop: None, what: what.into(), path: None, errno: None, help: help.into() }
     }
 
+    /// Returns the fault of a flowop.
     pub(super) fn of(kind: FaultKind, flowop: usize, failure: OpFailure) -> Self {
         let OpFailure { what, path, errno, help, .. } = failure;
         Self { kind, flowop: Some(flowop), what, path, errno, help }
     }
 }
 
-/// One runtime thread, as others see it.
+/// The state of one thread that other threads can see.
 #[derive(Debug)]
 pub(super) struct ThreadSlot {
     pub(super) process: usize,
     pub(super) thread: usize,
-    /// Which process instance.
+    /// The number of the process instance.
     pub(super) instance: usize,
-    /// Which thread of it.
+    /// The number of the thread in its definition.
     pub(super) number: usize,
     pub(super) stats: Arc<ThreadStats>,
-    /// The flowop that it runs, by its place in the thread; written as it goes, for those who ask where it hangs.
+    /// The index of the current flowop in the thread. Written before each operation, for reports about blocked threads.
     pub(super) at: AtomicU32,
     pub(super) tid: AtomicI32,
     pub(super) done: AtomicBool,
-    /// It ended because no file was left for the flowop that it was at.
+    /// Whether it ended because no file was left for the flowop at `at`.
     pub(super) exhausted: AtomicBool,
-    /// Its iterations, in an open loop.
+    /// The progress of its iterations, in an open loop.
     pub(super) arrivals: Arrivals,
-    /// The tick at which it ended: nothing of it was out any more, and nothing open.
+    /// The tick at which it ended, with no operation in flight and no file open.
     pub(super) ended: AtomicU64,
-    /// Asynchronous operations that it has out while it waits for the last of them.
+    /// The number of its asynchronous operations in flight, while it waits for the last of them.
     pub(super) in_flight: Arc<AtomicU32>,
-    /// What it did, once it has ended and if that is wanted.
+    /// The stream of its operations, once it has ended, if one is requested.
     pub(super) stream: Mutex<Option<Box<Stream>>>,
 }
 
 impl ThreadSlot {
-    /// The thread, as messages name it.
+    /// Returns the name of the thread for messages.
     pub(super) fn title(&self, plan: &Plan) -> String {
         let process = &plan.processes[self.process];
         let (thread, instance, number) = (&process.threads[self.thread].name, self.instance + 1, self.number + 1);
@@ -97,31 +103,31 @@ impl ThreadSlot {
     }
 }
 
-/// What the kernel calls a thread of that name: it takes 15 bytes, none of them zero.
+/// Returns the name of a thread for the kernel, which takes 15 bytes and no zero byte.
 pub(super) fn kernel_name(name: &str) -> String {
     name.chars().filter(|c| *c != '\0').take(15).collect()
 }
 
-/// A panic, as a fault of the run.
-pub(super) fn panicked(who: &str, at: Option<usize>, payload: &(dyn std::any::Any + Send)) -> Fault {
-    let said = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let said = said.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
-    let help = "this is a bug in wmlrun: please report it with the script";
-    Fault { flowop: at, ..Fault::plain(FaultKind::Panic, format!("{who} panicked: {said}"), help) }
+/// Returns a panic as a fault of the run.
+pub(super) fn panicked(title: &str, at: Option<usize>, payload: &(dyn std::any::Any + Send)) -> Fault {
+    let message = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let message = message.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let help = "this is a bug in wmlrun: report it with the script";
+    Fault { flowop: at, ..Fault::plain(FaultKind::Panic, format!("{title} panicked: {message}"), help) }
 }
 
-/// What threads tell the controller.
+/// The reports of threads to the controller.
 #[derive(Debug, Default)]
-pub(super) struct News {
-    /// Threads that have ended.
+pub(super) struct ThreadReports {
+    /// The number of threads that have ended.
     pub(super) done: usize,
-    /// The first thread that had nothing left to do.
+    /// Whether a thread has nothing left to do, in the mode `firstdone`.
     pub(super) first_done: bool,
-    /// A `finishoncount` ended the run.
+    /// Whether a `finishoncount` or `finishonbytes` ended the run.
     pub(super) finished: bool,
-    /// What went wrong first.
+    /// The first fault.
     pub(super) fault: Option<Fault>,
-    /// The tick of the first of these.
+    /// The tick of the first of these reports.
     pub(super) tick: Option<u64>,
 }
 
@@ -138,24 +144,26 @@ pub(super) struct Shared {
     pub(super) latches: Vec<Vec<Arc<Latch>>>,
     pub(super) thread_slots: Vec<ThreadSlot>,
     pub(super) phases: Phases,
-    /// There are more processors than threads. Decided before any thread is bound to one, and sees no other.
+    /// Whether there are more processors than threads. Determined before any thread is bound to a processor and sees no
+    /// other.
     pub(super) spare_cpus: bool,
-    /// The processors that threads are bound to, in turn; none if they are not. Looked up before any thread is bound to one.
+    /// The processors to which threads are bound, in round-robin order; `None` if they are not bound. Determined before
+    /// any thread is bound.
     pub(super) processors: Option<Vec<usize>>,
-    /// Where the thread slots of each process begin.
+    /// Index of the first thread slot of each process.
     pub(super) first_thread_slot: Vec<usize>,
-    news: Mutex<News>,
-    /// The first failure of a thread that was closing its files, after its last operation.
+    reports: Mutex<ThreadReports>,
+    /// The first failure of a thread that closed its files after its last operation.
     closing: Mutex<Option<Fault>>,
     notifier: Notifier,
-    /// The end of all threads has been marked in a trace.
+    /// Whether the end of all threads has been annotated in a trace.
     pub(super) over: AtomicBool,
-    /// How processes got their descriptor tables: the worst of all.
+    /// How processes got their descriptor tables: the worst case of all.
     pub(super) tables: AtomicU8,
-    /// A thread has panicked: the run has failed, whatever else ended it.
+    /// Whether a thread has panicked. The run has failed then, whatever else ended it.
     pub(super) panicked: AtomicBool,
-    /// Since when the guard waits to hear how much room there is, in ticks; 0: it does not.
-    pub(super) asked_for_room: AtomicU64,
+    /// The tick at which the space watch started a query that has not returned; 0 when there is none.
+    pub(super) space_query_since: AtomicU64,
 }
 
 impl Shared {
@@ -189,32 +197,32 @@ impl Shared {
             spare_cpus: thread_slots.len() < limits::processors(),
             thread_slots,
             first_thread_slot,
-            news: Mutex::new(News::default()),
+            reports: Mutex::new(ThreadReports::default()),
             closing: Mutex::new(None),
             notifier: Notifier::default(),
             over: AtomicBool::new(false),
             tables: AtomicU8::new(0),
             panicked: AtomicBool::new(false),
-            asked_for_room: AtomicU64::new(0),
+            space_query_since: AtomicU64::new(0),
             plan,
             options,
         })
     }
 
-    /// The thread slots of one process instance.
+    /// Returns the thread slots of one process instance.
     pub(super) fn thread_slots_of(&self, process: usize, instance: usize) -> &[ThreadSlot] {
         let each: usize = self.plan.processes[process].threads.iter().map(|t| t.instances as usize).sum();
         let first = self.first_thread_slot[process] + instance * each;
         &self.thread_slots[first..first + each]
     }
 
-    /// The processor that a thread is to be bound to.
+    /// Returns the processor to which a thread is to be bound. `None` when threads are not bound.
     pub(super) fn processor_of(&self, thread_slot: usize) -> Option<usize> {
         let processors = self.processors.as_ref().filter(|all| !all.is_empty())?;
         Some(processors[thread_slot % processors.len()])
     }
 
-    /// Ends the run at `tick` and wakes whoever waits for anything.
+    /// Ends the run at `tick` and wakes all waiting threads.
     pub(super) fn stop(&self, tick: u64) {
         self.gate.stop(tick);
         self.events.close();
@@ -227,62 +235,64 @@ impl Shared {
         self.views.iter().for_each(|view| view.set.state.wake_all());
     }
 
-    /// Tells the controller something.
-    pub(super) fn notify(&self, change: impl FnOnce(&mut News)) {
-        change(&mut self.news.lock());
+    /// Changes the reports and notifies the controller.
+    pub(super) fn notify(&self, change: impl FnOnce(&mut ThreadReports)) {
+        change(&mut self.reports.lock());
         self.notifier.notify();
     }
 
-    /// What there is to know, after at most `limit`, or when a signal comes.
-    pub(super) fn hear<T>(&self, limit: Duration, look: impl Fn(&News) -> Option<T>) -> Option<T> {
+    /// Waits until `look` finds a report, for at most `limit`, or until a signal arrives. Returns what it found.
+    pub(super) fn wait_for<T>(&self, limit: Duration, look: impl Fn(&ThreadReports) -> Option<T>) -> Option<T> {
         let generation = self.notifier.generation();
-        let found = look(&self.news.lock());
+        let found = look(&self.reports.lock());
         if found.is_some() || limit.is_zero() {
             return found;
         }
         self.notifier.wait(generation, limit);
-        look(&self.news.lock())
+        look(&self.reports.lock())
     }
 
-    /// Notes what went wrong, if it is the first, and ends the run. An operation that goes wrong after another thread has ended
-    /// the run fails nothing, even if the controller has not heard of that end yet.
+    /// Reports a fault if it is the first, and ends the run. A failure of an operation after another thread has ended
+    /// the run is ignored, even if the controller has not seen that end yet.
     pub(super) fn fail(&self, fault: Fault) {
         let tick = self.clock.raw();
-        self.notify(|news| {
-            let counts = news.tick.is_none() || matches!(fault.kind, FaultKind::Setup | FaultKind::Panic);
-            if news.fault.is_none() && counts {
-                news.fault = Some(fault);
-                news.tick.get_or_insert(tick);
+        self.notify(|reports| {
+            let counts = reports.tick.is_none() || matches!(fault.kind, FaultKind::Setup | FaultKind::Panic);
+            if reports.fault.is_none() && counts {
+                reports.fault = Some(fault);
+                reports.tick.get_or_insert(tick);
             }
         });
         self.stop(tick);
     }
 
-    /// Notes what went wrong when a thread closed its files. It ends no run, which may long be over.
+    /// Records a failure of a thread that closed its files. It does not end the run, which may be over.
     pub(super) fn fail_at_close(&self, fault: Fault) {
         self.closing.lock().get_or_insert(fault);
     }
 
-    /// The first of these.
+    /// Returns the first of these failures.
     pub(super) fn closing_fault(&self) -> Option<Fault> {
         self.closing.lock().clone()
     }
 
-    /// Notes that a thread's end is the end of the run.
-    pub(super) fn finish(&self, change: impl FnOnce(&mut News)) {
+    /// Reports that the end of a thread ends the run.
+    pub(super) fn finish(&self, change: impl FnOnce(&mut ThreadReports)) {
         let tick = self.clock.raw();
-        self.notify(|news| {
-            change(news);
-            news.tick.get_or_insert(tick);
+        self.notify(|reports| {
+            change(reports);
+            reports.tick.get_or_insert(tick);
         });
         self.stop(tick);
     }
 
+    /// Records how a process got its descriptor table.
     pub(super) fn note_table(&self, table: crate::os::proc::DescriptorTable) {
         self.tables.fetch_max(table as u8, SeqCst);
     }
 }
 
+/// Returns the thread slots of all threads, and the index of the first one of each process.
 fn thread_slots(plan: &Plan) -> Result<(Vec<ThreadSlot>, Vec<usize>), Fault> {
     let (mut thread_slots, mut first) = (Vec::new(), Vec::new());
     let threads_of = |process: &Process, thread: &Thread| process.instances as usize * thread.instances as usize;
@@ -292,7 +302,7 @@ fn thread_slots(plan: &Plan) -> Result<(Vec<ThreadSlot>, Vec<usize>), Fault> {
         let counters = |thread: &Thread| {
             let threads = threads_of(process, thread);
             let stats = ThreadStats::for_threads(threads, thread.count, flowops_of_all).map_err(|e| {
-                let what = format!("no memory for the counters of {threads} threads `{}`: {e}", thread.name);
+                let what = format!("allocating the counters of {threads} threads `{}` failed: {e}", thread.name);
                 Fault::plain(FaultKind::Setup, what, "start fewer threads")
             })?;
             Ok(stats.into_iter())
@@ -323,7 +333,7 @@ fn thread_slots(plan: &Plan) -> Result<(Vec<ThreadSlot>, Vec<usize>), Fault> {
     Ok((thread_slots, first))
 }
 
-/// The file sets with the threads that make and remove their files.
+/// Returns the file sets with the numbers of threads that make and remove their files.
 fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
     let planned = planned(plan, None);
     let makers: Vec<Makers> = sets.iter().map(|_| Makers::default()).collect();
@@ -350,7 +360,7 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
         .enumerate()
         .map(|(i, (set, makers))| {
             set.state.set_threads(users[i].max(1));
-            // A set may have been used by an earlier run, in another way.
+            // An earlier run may have used the set in another way.
             if changed[i] {
                 set.state.thaw();
             } else {
@@ -363,7 +373,8 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
         .collect()
 }
 
-/// The file sets that stand for the one that a thread's flowops name, each with the threads that work on it.
+/// Returns the file sets that a set named by a thread's flowops stands for, each with the number of threads that use
+/// it.
 fn on_sets(plan: &Plan, named: usize, process: &Process, thread: &Thread) -> impl Iterator<Item = (usize, u32)> {
     let own = plan.filesets[named].instance.is_some();
     let (sets, each) = if own { (process.instances, 1) } else { (1, process.instances) };
@@ -371,7 +382,7 @@ fn on_sets(plan: &Plan, named: usize, process: &Process, thread: &Thread) -> imp
     (0..sets as usize).map(move |instance| (named + instance, threads))
 }
 
-/// Of each file set, the states that threads of a phase, or of any, bring about.
+/// Returns, for each file set, the states that threads of a phase, or of any phase, bring about.
 pub(super) fn planned(plan: &Plan, phase: Option<u32>) -> Vec<[bool; 4]> {
     let mut planned = vec![[false; 4]; plan.filesets.len()];
     let own =

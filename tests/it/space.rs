@@ -163,7 +163,7 @@ fn a_run_that_would_fill_it_stops_before() {
     let run = output.only_run();
     assert_eq!(run["state"], "low_space", "{}", output.shown());
     let why = run["ended_by"].as_str().unwrap();
-    assert!(why.contains("MiB left") && why.contains("stay free") && why.contains("data"), "{why}");
+    assert!(why.contains("MiB free") && why.contains("stay free") && why.contains("data"), "{why}");
     assert!(number(&run, &["measured_seconds"]) < 60.0 && count(&run["summary"], "ops") > 0);
     assert!(output.stdout.contains("low space"), "{}", output.stdout);
     let left = rustix::fs::statvfs(small.mount.dir()).unwrap();

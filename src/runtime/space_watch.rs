@@ -1,0 +1,51 @@
+//! The space watch: a thread that checks the free space of the file systems as long as processes run.
+//!
+//! It ends the run before the free space falls below the minimum, in any state of the run: warm-up, measurement, or
+//! between two commands that control it. Deliberately absent: the minimum, which the file sets define.
+
+use super::shared::{Fault, FaultKind, Shared};
+use crate::disk::space::SpaceWatch;
+use crate::util::size;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+
+/// Stack size in bytes. Small, since the thread makes two system calls and formats a line.
+const STACK: usize = 64 << 10;
+
+/// Starts the thread if the plan writes to a real file system. `None` otherwise, and also when the thread cannot be
+/// started: that alone must not end a run.
+pub(super) fn start(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
+    if !shared.options.engine.real() || !shared.plan.writes() {
+        return None;
+    }
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new().name("space".to_owned()).stack_size(STACK).spawn(move || watch(&shared)).ok()
+}
+
+/// Checks the free space at intervals until the run stops or the space is too low.
+fn watch(shared: &Shared) {
+    // A file system may never respond to the query. Only this thread makes it, and publishes its start for others to
+    // see.
+    let set_query_start = |tick: u64| shared.space_query_since.store(tick, Relaxed);
+    set_query_start(shared.clock.raw());
+    let space_watch = SpaceWatch::new(shared.views.iter().map(|view| view.set.spec.root()));
+    loop {
+        set_query_start(shared.clock.raw());
+        let space = space_watch.look();
+        set_query_start(0);
+        if let Some(low) = space.low {
+            let (free, floor) = (size::format(low.free), size::format(low.floor));
+            shared.fail(Fault::plain(
+                FaultKind::LowSpace,
+                format!("{} has {free} free, and {floor} must stay free", low.path.display()),
+                "free some space, make the file sets smaller, or run for a shorter time",
+            ));
+            return;
+        }
+        let next = shared.clock.raw().saturating_add(shared.clock.ticks(space.wait.as_nanos() as u64));
+        if shared.gate.sleep_until(shared.clock, next) {
+            return;
+        }
+    }
+}
