@@ -1,9 +1,9 @@
-//! Files that the program writes besides its file sets: the outputs that the command line names, and the results of scripts.
+//! Files that the program writes besides its file sets: outputs named on the command line, and results of scripts.
 //!
-//! In: a path and bytes. Out: a file that is whole at every moment, a pipe or device that got the bytes, or an error.
-//! [`Target`] is a path that the user named; [`Results`] is the directory in which everything lies that a script names.
-//! Nothing is kept of what is written, and a target is `Send`: a helper thread can take it where a file system may hang.
-//! Deliberately absent: what is written, and messages about it.
+//! Input: a path and bytes. Output: an atomically replaced file, or a pipe or device that received the bytes, or an
+//! error. [`Target`] is a path given by the user. [`Results`] is the directory that contains all files named by
+//! scripts. Written bytes are not retained. A target is `Send`, so that a helper thread can write it where a file
+//! system may hang. Deliberately absent: the contents of the files, and messages about them.
 
 mod replace;
 mod results;
@@ -15,5 +15,5 @@ pub use target::{Appender, FileIdentity, Target, file_id};
 
 use std::io::{self, Write};
 
-/// Writes an output to wherever it goes; called once for each attempt.
+/// Writes the contents of an output to the given writer. Called once per attempt.
 pub type WriteTo<'a> = &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>;

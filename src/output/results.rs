@@ -1,8 +1,9 @@
-//! The results directory: everything that a script writes lies below it.
+//! The results directory, which contains all files that scripts write.
 //!
-//! A path that leads elsewhere is mapped below it, unless the user allowed that place. Below the directory no link is followed:
-//! each component is opened by itself, the last one is new or replaced by a rename. A file that is there already is replaced
-//! only if the caller knows its content for what the same command wrote; else the next free `NAME.N` is taken.
+//! A path outside of the directory is mapped to a path below it, unless the user allowed writing there. Below the
+//! directory no symbolic link is followed: each component is opened separately, and the last one is created, or
+//! replaced by a rename. An existing file is replaced only if the caller recognizes its contents as an output of the
+//! same command. Otherwise the first free name of `NAME.1`, `NAME.2`, … is used.
 
 use super::WriteTo;
 use super::replace::write_all;
@@ -13,34 +14,34 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-/// Names that are tried for one file.
-const NAMES: u32 = 10_000;
+/// Maximum number of names that are tried for one file.
+const MAX_NAMES: u32 = 10_000;
 
-/// Bytes of an existing file that are looked at.
-const LOOKED_AT: u64 = 64 << 10;
+/// Bytes of an existing file that are passed to the caller for recognition.
+const HEAD_LEN: u64 = 64 << 10;
 
-/// Where a script's files go.
+/// The results directory, and the other locations where scripts may write.
 #[derive(Clone, Debug)]
 pub struct Results {
     base: PathBuf,
     allowed: Vec<PathBuf>,
 }
 
-/// Where a path of a script leads.
+/// The destination of a path in a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResultPlace {
-    /// The directory that the user named, absolute.
+    /// The results directory or an allowed directory, absolute.
     root: PathBuf,
-    /// The rest: plain names.
+    /// The path below `root`; contains normal components only.
     below: PathBuf,
-    /// It is not where the script says.
+    /// Whether the destination differs from the path in the script.
     pub mapped: bool,
-    /// Where the script says, absolute.
+    /// The path that the script asked for, absolute.
     pub asked: PathBuf,
 }
 
 impl ResultPlace {
-    /// The whole path.
+    /// Returns the absolute path.
     pub fn path(&self) -> PathBuf {
         self.root.join(&self.below)
     }
@@ -49,14 +50,15 @@ impl ResultPlace {
 /// A file that was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Its own name was taken by a file that is not replaced.
+    /// Whether a number was appended to the name, because the requested name belongs to a file that must not be
+    /// replaced.
     pub renamed: bool,
 }
 
-/// The plain names of a path, `..` taken together with the name before it.
-fn plain(path: &Path) -> PathBuf {
+/// Returns the normal components of a path; `..` removes the component before it.
+fn normalized(path: &Path) -> PathBuf {
     let mut names: Vec<&OsStr> = Vec::new();
     for component in path.components() {
         match component {
@@ -68,44 +70,44 @@ fn plain(path: &Path) -> PathBuf {
     names.into_iter().collect()
 }
 
-/// An absolute path without `.` and `..`.
+/// Returns the absolute form of a path, without `.` and `..`. Symbolic links are not resolved.
 fn absolute(path: &Path) -> PathBuf {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    Path::new("/").join(plain(&whole))
+    Path::new("/").join(normalized(&whole))
 }
 
 impl Results {
-    /// Below `base`; what lies below one of `allowed`, or is one, is where a script says.
+    /// Creates a results directory at `base`. Paths equal to or below one of `allowed` are not mapped.
     pub fn new(base: &Path, allowed: &[PathBuf]) -> Self {
         Self { base: absolute(base), allowed: allowed.iter().map(|path| absolute(path)).collect() }
     }
 
-    /// The directory, absolute.
+    /// Returns the absolute path of the directory.
     pub fn base(&self) -> &Path {
         &self.base
     }
 
-    /// Checks that the directory is one, or can be made, and makes nothing.
+    /// Checks that the directory is writable, or can be created. Creates nothing.
     pub fn check(&self) -> io::Result<()> {
         match std::fs::metadata(&self.base) {
             Ok(meta) if !meta.is_dir() => return Err(ErrorKind::NotADirectory.into()),
             Ok(_) => handle::check_writable(&self.base)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                // It is made with the first file: one directory, not those above it.
-                let above = self.base.parent().unwrap_or(Path::new("/"));
-                handle::check_writable(above)?;
+                // The directory is created together with the first file, but its missing parents are not.
+                let parent = self.base.parent().unwrap_or(Path::new("/"));
+                handle::check_writable(parent)?;
             }
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Where a path of a script leads: relative ones begin at the results directory.
+    /// Returns the destination of a path in a script. A relative path is relative to the results directory.
     pub fn place(&self, wanted: &Path) -> ResultPlace {
         self.place_at(absolute(&self.base.join(wanted)), wanted)
     }
 
-    /// Where a path leads that begins at a directory of [`Self::place`].
+    /// Returns the destination of a path that is relative to `dir`, a destination returned by [`Self::place`].
     pub fn place_in(&self, dir: &ResultPlace, wanted: &Path) -> ResultPlace {
         if wanted.is_absolute() {
             return self.place(wanted);
@@ -124,28 +126,28 @@ impl Results {
         for allowed in &self.allowed {
             let Ok(below) = asked.strip_prefix(allowed) else { continue };
             let (root, below) = match (below.as_os_str().is_empty(), allowed.parent(), allowed.file_name()) {
-                // The path itself: a file, unless it is a directory.
-                (true, Some(above), Some(name)) if !allowed.is_dir() => (above.to_owned(), PathBuf::from(name)),
+                // The allowed path itself: a file, unless a directory exists there.
+                (true, Some(parent), Some(name)) if !allowed.is_dir() => (parent.to_owned(), PathBuf::from(name)),
                 _ => (allowed.clone(), below.to_owned()),
             };
             return ResultPlace { root, below, mapped: false, asked };
         }
-        ResultPlace { root: self.base.clone(), below: plain(wanted), mapped: true, asked }
+        ResultPlace { root: self.base.clone(), below: normalized(wanted), mapped: true, asked }
     }
 
-    /// Makes a directory with all above it.
+    /// Creates a directory and its missing parents.
     pub fn make_dir(&self, place: &ResultPlace) -> io::Result<()> {
         self.open_dir(place, &place.below).map(drop)
     }
 
-    /// Makes a directory that was not there before, of this name or, if that is taken, `NAME.N`.
+    /// Creates a new directory with this name or, if that exists, `NAME.N`. Returns its path.
     pub fn make_new_dir(&self, place: &ResultPlace) -> io::Result<PathBuf> {
-        let (above, name) = split(place)?;
-        let dir = self.open_dir(place, above)?;
-        for n in 0..NAMES {
-            let name = numbered(name, n);
+        let (parent, name) = split(place)?;
+        let dir = self.open_dir(place, parent)?;
+        for n in 0..MAX_NAMES {
+            let name = numbered_name(name, n);
             match handle::make_dir(&dir, &name) {
-                Ok(()) => return Ok(place.root.join(above).join(name)),
+                Ok(()) => return Ok(place.root.join(parent).join(name)),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -153,27 +155,28 @@ impl Results {
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Writes a file. One that is there is replaced if `ours` says of its first bytes that the same command wrote them.
-    pub fn write(&self, place: &ResultPlace, ours: &dyn Fn(&[u8]) -> bool, write: WriteTo<'_>) -> io::Result<Placed> {
-        let (above, name) = split(place)?;
-        let dir = self.open_dir(place, above)?;
+    /// Writes a file. An existing file is replaced if `is_own` returns `true` for its first bytes, which means that the
+    /// same command wrote it.
+    pub fn write(&self, place: &ResultPlace, is_own: &dyn Fn(&[u8]) -> bool, write: WriteTo<'_>) -> io::Result<Placed> {
+        let (parent, name) = split(place)?;
+        let dir = self.open_dir(place, parent)?;
         let mut new = Temporary::new(dir, format!(".wmlrun-{}.tmp", std::process::id()).into())?;
         write_all(new.file(), 0, write)?;
         new.file().sync_all()?;
         let from = new.name()?.to_owned();
-        for n in 0..NAMES {
-            let name = numbered(name, n);
-            if moved(new.dir(), &from, &name, ours)? {
+        for n in 0..MAX_NAMES {
+            let name = numbered_name(name, n);
+            if publish(new.dir(), &from, &name, is_own)? {
                 new.renamed()?;
-                return Ok(Placed { path: place.root.join(above).join(name), renamed: n > 0 });
+                return Ok(Placed { path: place.root.join(parent).join(name), renamed: n > 0 });
             }
         }
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Opens a directory below the root of a place, made where it is not there.
+    /// Opens a directory below the root of a destination; creates missing components.
     fn open_dir(&self, place: &ResultPlace, below: &Path) -> io::Result<OwnedFd> {
-        // The root is the user's word: links in it are followed.
+        // The user named the root, so symbolic links in its path are followed.
         let mut dir = match handle::open_dir(&place.root) {
             Err(Errno::NOENT) if place.root == self.base => {
                 std::fs::create_dir(&place.root)?;
@@ -201,14 +204,14 @@ impl Results {
     }
 }
 
-/// Directory above a place, and its name.
+/// Splits a destination into its parent directory, relative to the root, and its name.
 fn split(place: &ResultPlace) -> io::Result<(&Path, &OsStr)> {
     let name = place.below.file_name().ok_or_else(|| io::Error::from(ErrorKind::IsADirectory))?;
     Ok((place.below.parent().unwrap_or(Path::new("")), name))
 }
 
-/// `NAME`, then `NAME.1`, `NAME.2`, …
-fn numbered(name: &OsStr, n: u32) -> OsString {
+/// Returns `NAME` for 0, otherwise `NAME.n`.
+fn numbered_name(name: &OsStr, n: u32) -> OsString {
     let mut name = name.to_owned();
     if n > 0 {
         name.push(format!(".{n}"));
@@ -216,9 +219,10 @@ fn numbered(name: &OsStr, n: u32) -> OsString {
     name
 }
 
-/// Gives the temporary a name, if that is free or bears what may be replaced.
-fn moved(dir: &OwnedFd, temporary: &OsStr, name: &OsStr, ours: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
-    if may_replace(dir, name, ours) {
+/// Renames the temporary file to `name`, if that name is free or belongs to a file that may be replaced. Returns
+/// whether it did.
+fn publish(dir: &OwnedFd, temporary: &OsStr, name: &OsStr, is_own: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
+    if may_replace(dir, name, is_own) {
         handle::rename(dir, temporary, name)?;
         return Ok(true);
     }
@@ -229,11 +233,11 @@ fn moved(dir: &OwnedFd, temporary: &OsStr, name: &OsStr, ours: &dyn Fn(&[u8]) ->
     }
 }
 
-/// Whether a name bears a regular file that the caller knows. Links, pipes and devices are never looked into.
-fn may_replace(dir: &OwnedFd, name: &OsStr, ours: &dyn Fn(&[u8]) -> bool) -> bool {
+/// Returns whether `name` is a regular file that the caller recognizes. Links, pipes and devices are never opened.
+fn may_replace(dir: &OwnedFd, name: &OsStr, is_own: &dyn Fn(&[u8]) -> bool) -> bool {
     let Some(file) = handle::open_regular(dir, name) else { return false };
     let mut head = Vec::new();
-    file.take(LOOKED_AT).read_to_end(&mut head).is_ok() && ours(&head)
+    file.take(HEAD_LEN).read_to_end(&mut head).is_ok() && is_own(&head)
 }
 
 #[cfg(test)]
@@ -244,16 +248,16 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    fn ours(head: &[u8]) -> bool {
+    fn is_own(head: &[u8]) -> bool {
         head.starts_with(b"ours")
     }
 
     fn put(results: &Results, wanted: &str) -> io::Result<Placed> {
-        results.write(&results.place(Path::new(wanted)), &ours, &mut |out| out.write_all(b"ours, new"))
+        results.write(&results.place(Path::new(wanted)), &is_own, &mut |out| out.write_all(b"ours, new"))
     }
 
     #[test]
-    fn every_path_leads_below_the_directory() {
+    fn paths_are_mapped_below_the_results_directory() {
         let results = Results::new(Path::new("/r/e"), &["/ok".into()]);
         let at = |wanted: &str| results.place(Path::new(wanted)).path().display().to_string();
         for (wanted, path) in [
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_ours_is_replaced() {
+    fn only_own_files_are_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let results = Results::new(dir.path(), &[]);
@@ -292,28 +296,28 @@ mod tests {
         for name in ["foreign", "link", "dir", "pipe"] {
             let placed = put(&results, name).unwrap();
             assert_eq!((placed.path, placed.renamed), (at(&format!("{name}.1")), true));
-            // The second time the first of ours.
+            // The second write replaces the file of the first one.
             assert_eq!(put(&results, name).unwrap().path, at(&format!("{name}.1")));
         }
         assert!(!put(&results, "own").unwrap().renamed && !put(&results, "a/b/new").unwrap().renamed);
-        assert_eq!(fs::read(at("own-too")).unwrap(), b"ours, old", "the other name keeps its file");
+        assert_eq!(fs::read(at("own-too")).unwrap(), b"ours, old", "the other hard link keeps the old contents");
         assert_eq!(fs::read(at("foreign")).unwrap(), b"theirs");
         assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
         let hidden = fs::read_dir(dir.path())
             .unwrap()
             .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
-        assert_eq!(hidden.count(), 0, "no temporary stays");
+        assert_eq!(hidden.count(), 0, "temporary files are removed");
     }
 
     #[test]
-    fn no_link_leads_out_of_it() {
+    fn symbolic_links_are_not_followed() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(other.path(), dir.path().join("out")).unwrap();
         symlink(dir.path(), other.path().join("named")).unwrap();
         let results = Results::new(dir.path(), &[]);
         assert!(put(&results, "out/x").unwrap_err().to_string().contains("symbolic link"));
         assert!(results.make_dir(&results.place(Path::new("out/d"))).is_err());
-        // A link that the user named is the user's word.
+        // A link in the path that the user named is followed.
         put(&Results::new(&other.path().join("named"), &[]), "x").unwrap();
         assert!(dir.path().join("x").is_file());
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1);

@@ -1,7 +1,7 @@
-//! An output that the command line names: a file, a pipe, a device, or standard output.
+//! Outputs named on the command line: a file, a pipe, a device, or standard output.
 
 use super::WriteTo;
-use super::replace::{probe, replaced, write_all};
+use super::replace::{probe, replace_unsynced, write_all};
 use crate::os::{handle, proc};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -9,21 +9,21 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A named pipe waits so long for its reader.
-const READER: Duration = Duration::from_secs(1);
+/// Maximum time to wait for a reader of a named pipe.
+const READER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Links that lead from one to another: more is a circle.
-const LINKS: usize = 40;
+/// Maximum number of chained symbolic links. A longer chain is treated as a loop.
+const MAX_LINKS: usize = 40;
 
-/// Which file it is, whatever it is called: device and inode.
+/// The identity of a file, independent of its name: device and inode number.
 pub type FileIdentity = (u64, u64);
 
-/// The file that a path names, if there is one.
+/// Returns the identity of the file at `path`. `None` when it can't be examined, such as when it does not exist.
 pub fn file_id(path: &Path) -> Option<FileIdentity> {
     fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// An output, checked: it can be opened, and what it would replace may be replaced.
+/// A checked output: it can be opened or created, and may replace the existing file.
 #[derive(Debug)]
 pub struct Target {
     kind: TargetKind,
@@ -32,25 +32,29 @@ pub struct Target {
 
 #[derive(Debug)]
 enum TargetKind {
-    /// A regular file, present or not yet: replaced as a whole.
+    /// A regular file, existing or not: replaced atomically.
     File(PathBuf),
-    /// A pipe or a device, or a descriptor that was open at the start: takes bytes as they come.
+    /// A pipe, a device, or a descriptor inherited at program start: bytes are written to it in order.
     Stream(File),
 }
 
 impl Target {
-    /// Opens or checks an output, and makes nothing yet. `-` is standard output; a link stands for the file that it names; a
-    /// descriptor (`/dev/stdout`, `/dev/fd/N`) is used as it is. A named pipe must have a reader within a second. `read` are
-    /// files that are read, such as the script: no output replaces them.
+    /// Opens or checks an output without creating a file.
+    ///
+    /// `-` is standard output. A symbolic link is resolved. A descriptor (`/dev/stdout`, `/dev/fd/N`) is duplicated.
+    /// `read` lists input files, such as the script.
+    ///
+    /// Returns an error when the path can't be written, is a directory, a block device or one of `read`, or is a named
+    /// pipe that no process opens for reading within a second.
     pub fn open(path: &Path, read: &[FileIdentity]) -> io::Result<Self> {
-        if let Some(fd) = descriptor(path) {
+        if let Some(fd) = descriptor_of(path) {
             let file = crate::os::fd::duplicate_file(fd)?;
             if handle::is_read_only(&file)? {
                 return Err(io::Error::new(ErrorKind::PermissionDenied, "it is open for reading only"));
             }
             return Ok(Self { kind: TargetKind::Stream(file), id: None });
         }
-        let path = resolved(path)?;
+        let path = resolve_links(path)?;
         let meta = match fs::metadata(&path) {
             Ok(meta) => meta,
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -68,36 +72,38 @@ impl Target {
         } else if kind.is_block_device() {
             return Err(io::Error::new(ErrorKind::InvalidInput, "it is a block device"));
         } else if kind.is_file() {
-            // A file that may not be written must not be replaced either, though the directory would allow it.
+            // A rename needs write permission on the directory only. A file without write permission must not be
+            // replaced either.
             OpenOptions::new().write(true).open(&path)?;
             probe(&path)?;
             TargetKind::File(path)
         } else {
-            TargetKind::Stream(stream(&path)?)
+            TargetKind::Stream(open_stream(&path)?)
         };
         Ok(Self { kind, id: Some(id) })
     }
 
-    /// Which file it is, if there is one already.
+    /// Returns the identity of the existing file. `None` when the file did not exist at [`Self::open`], or for a
+    /// descriptor.
     pub fn id(&self) -> Option<FileIdentity> {
         self.id
     }
 
-    /// Whether a file is replaced; a stream gets everything, in order.
+    /// Returns whether the output is a regular file, which [`Self::write`] replaces. All other outputs are streams.
     pub fn is_file(&self) -> bool {
         matches!(self.kind, TargetKind::File(_))
     }
 
-    /// Writes the output: replaces a file, appends to a stream.
+    /// Writes the output: replaces a regular file, or appends to a stream.
     pub fn write(&self, write: WriteTo<'_>) -> io::Result<()> {
         match &self.kind {
-            TargetKind::File(path) => replaced(path, write).map(drop),
-            TargetKind::Stream(file) => to_stream(file, write),
+            TargetKind::File(path) => replace_unsynced(path, write).map(drop),
+            TargetKind::Stream(file) => write_to_stream(file, write),
         }
     }
 }
 
-fn to_stream(file: &File, write: WriteTo<'_>) -> io::Result<()> {
+fn write_to_stream(file: &File, write: WriteTo<'_>) -> io::Result<()> {
     let mut out = BufWriter::new(file);
     let done = write(&mut out).and_then(|()| out.flush());
     if done.is_err() {
@@ -106,8 +112,8 @@ fn to_stream(file: &File, write: WriteTo<'_>) -> io::Result<()> {
     done
 }
 
-/// The descriptor that a path stands for.
-fn descriptor(path: &Path) -> Option<i32> {
+/// Returns the number of the descriptor that a path such as `/dev/fd/3` denotes. `None` for all other paths.
+fn descriptor_of(path: &Path) -> Option<i32> {
     match path.to_str()? {
         "-" | "/dev/stdout" => Some(1),
         "/dev/stderr" => Some(2),
@@ -116,80 +122,84 @@ fn descriptor(path: &Path) -> Option<i32> {
     .filter(|fd| *fd >= 0)
 }
 
-/// The path without a link at its end: of a link that leads nowhere, where the file would be.
-fn resolved(path: &Path) -> io::Result<PathBuf> {
+/// Resolves symbolic links in the last component of a path. For a dangling link the result is the path of the missing
+/// file.
+///
+/// Returns an error for a loop, and for a link that another user created in a shared directory.
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
-    for _ in 0..LINKS {
+    for _ in 0..MAX_LINKS {
         match fs::read_link(&path) {
-            Ok(_) if is_planted(&path)? => {
-                let message = format!("`{}` is a link that somebody else put into a shared directory", path.display());
+            Ok(_) if is_untrusted_link(&path)? => {
+                let message =
+                    format!("`{}` is a symbolic link that another user created in a shared directory", path.display());
                 return Err(io::Error::new(ErrorKind::PermissionDenied, message));
             }
             Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
             Err(_) => return Ok(path),
         }
     }
-    // A circle: the system finds the word for it.
+    // Too many links: let the kernel report the error.
     fs::metadata(&path).map(|_| path)
 }
 
-/// Whether a link is one that the kernel does not follow either, if `fs.protected_symlinks` is set: in a directory where anybody may
-/// write (`/tmp`), it is neither this user's nor that of the directory's owner.
-fn is_planted(link: &Path) -> io::Result<bool> {
+/// Returns whether the kernel would refuse to follow a link with `fs.protected_symlinks` set: the link is in a sticky
+/// directory that all users can write to (`/tmp`), and its owner is neither this user nor the owner of the directory.
+fn is_untrusted_link(link: &Path) -> io::Result<bool> {
     const STICKY_AND_WRITABLE: u32 = 0o1002;
-    let above = link.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (link, above) = (fs::symlink_metadata(link)?, fs::metadata(above)?);
-    let own = [proc::user(), above.uid()].contains(&link.uid());
-    Ok(above.mode() & STICKY_AND_WRITABLE == STICKY_AND_WRITABLE && !own)
+    let parent = link.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (link, parent) = (fs::symlink_metadata(link)?, fs::metadata(parent)?);
+    let own = [proc::user(), parent.uid()].contains(&link.uid());
+    Ok(parent.mode() & STICKY_AND_WRITABLE == STICKY_AND_WRITABLE && !own)
 }
 
-/// Opens a pipe or a device; waits a moment for a pipe's reader.
-fn stream(path: &Path) -> io::Result<File> {
-    let until = Instant::now() + READER;
+/// Opens a pipe or a device for writing. Waits up to [`READER_TIMEOUT`] for a reader of a pipe.
+fn open_stream(path: &Path) -> io::Result<File> {
+    let until = Instant::now() + READER_TIMEOUT;
     loop {
         if let Some(file) = handle::open_stream(path)? {
             return Ok(file);
         }
         if Instant::now() >= until {
-            return Err(io::Error::new(ErrorKind::TimedOut, "nobody reads from it"));
+            return Err(io::Error::new(ErrorKind::TimedOut, "no process reads from it"));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// An output that grows: the first part replaces the file, further ones are appended to it.
+/// An output that grows: the first part replaces the file, later parts are appended.
 #[derive(Debug)]
 pub struct Appender {
     target: Target,
-    /// The file and its length, once it has been made.
+    /// The file and its length in bytes. `None` before the first part is written.
     file: Option<(File, u64)>,
 }
 
 impl Appender {
-    /// With nothing written yet.
+    /// Creates an appender. Nothing is written yet.
     pub fn new(target: Target) -> Self {
         Self { target, file: None }
     }
 
-    /// Which file it is, if there was one.
+    /// Returns the identity of the existing file, see [`Target::id`].
     pub fn id(&self) -> Option<FileIdentity> {
         self.target.id
     }
 
-    /// Whether it is a file; a stream takes as long as its reader.
+    /// Returns whether the output is a regular file. A write to a stream can block for as long as its reader does.
     pub fn is_file(&self) -> bool {
         self.target.is_file()
     }
 
-    /// Adds a part. One that can't be written as a whole is taken back.
+    /// Appends a part. On an error a partially written part is truncated away, unless the output is a stream.
     pub fn append(&mut self, write: WriteTo<'_>) -> io::Result<()> {
         let path = match &self.target.kind {
-            TargetKind::Stream(file) => return to_stream(file, write),
+            TargetKind::Stream(file) => return write_to_stream(file, write),
             TargetKind::File(path) => path,
         };
         match &mut self.file {
             None => {
-                let file = replaced(path, write)?;
+                let file = replace_unsynced(path, write)?;
                 let len = file.metadata()?.len();
                 self.file = Some((file, len));
                 Ok(())
@@ -218,15 +228,15 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_are_known_by_their_names() {
+    fn paths_of_descriptors_are_recognized() {
         for (path, fd) in [("-", Some(1)), ("/dev/stdout", Some(1)), ("/dev/fd/63", Some(63)), ("/dev/fd/-1", None)] {
-            assert_eq!(descriptor(Path::new(path)), fd, "{path}");
+            assert_eq!(descriptor_of(Path::new(path)), fd, "{path}");
         }
-        assert_eq!(descriptor(Path::new("/dev/fd/x")), None);
+        assert_eq!(descriptor_of(Path::new("/dev/fd/x")), None);
     }
 
     #[test]
-    fn a_dangling_link_stands_for_the_file_that_it_names() {
+    fn a_dangling_link_is_resolved_to_the_missing_file() {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("real", dir.path().join("link")).unwrap();
         let target = Target::open(&dir.path().join("link"), &[]).unwrap();
@@ -236,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_not_replaced_by_any_of_its_names() {
+    fn an_input_file_is_not_replaced_under_any_of_its_names() {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("script");
         fs::write(&script, "text").unwrap();
@@ -250,12 +260,12 @@ mod tests {
     }
 
     #[test]
-    fn parts_follow_one_another_and_a_failed_one_is_taken_back() {
+    fn parts_are_appended_and_a_failed_part_is_truncated() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("trace");
         fs::write(&path, "old").unwrap();
         let mut appender = Appender::new(Target::open(&path, &[]).unwrap());
-        assert_eq!(fs::read(&path).unwrap(), b"old", "nothing is written before there is something");
+        assert_eq!(fs::read(&path).unwrap(), b"old", "nothing is written before the first part");
         appender.append(&mut |out| out.write_all(b"one\n")).unwrap();
         let failed = appender.append(&mut |out| {
             out.write_all(&vec![b'x'; 1 << 17])?;
