@@ -7,8 +7,8 @@ use crate::os::name::Name;
 use crate::os::{Fd, fd};
 
 impl Populator<'_> {
-    /// Whether a name is a symbolic link of ours, left by a `symlink` flowop of an earlier run. What is neither that nor a
-    /// file is somebody's.
+    /// Whether a name is a symbolic link of ours, left by a `symlink` flowop of an earlier run. What is neither that
+    /// nor a file is somebody's.
     pub(super) fn is_link(&self, dir: Fd, i: u64, name: Name, found: &FileInfo) -> Result<bool, Error> {
         match Foreign::of_file(found, self.job.root.marker.links) {
             None => Ok(false),
@@ -17,7 +17,8 @@ impl Populator<'_> {
         }
     }
 
-    /// A link of ours stands where a file ought to be, a file where a link ought to be, or either where nothing ought to be.
+    /// A link of ours stands where a file ought to be, a file where a link ought to be, or either where nothing ought
+    /// to be.
     #[cold]
     pub(super) fn replace(&mut self, dir: Fd, i: u64, name: Name, wanted: bool) -> Result<(), Error> {
         self.own.removed += 1;
@@ -35,7 +36,7 @@ impl Populator<'_> {
     /// A new symbolic link, to the next file of its directory.
     #[cold]
     pub(super) fn create_link(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
-        let to = self.tree.name(self.tree.next_beside(i));
+        let to = self.tree.name(self.tree.next_sibling(i));
         fd::symlink_at(to.as_c(), dir, name.as_c()).map_err(|e| self.error(i, "link", e))?;
         self.own.files += 1;
         self.worker.tally.add(1, 0);

@@ -426,7 +426,7 @@ impl<'r> OpCx<'r> {
     #[expect(clippy::inline_always, reason = "the result is taken apart at once")]
     pub fn locate_fast(&mut self, file: FileRef, name: &mut Name) -> Result<Fd, Stop> {
         self.files.located = Some(file);
-        let (dir, serial) = self.files.views[file.set].set.tree.place_of(file.index);
+        let (dir, serial) = self.files.views[file.set].set.tree.dir_and_serial(file.index);
         *name = Name::new(serial);
         match self.dir(file.set, dir) {
             Ok(fd) => Ok(fd),

@@ -97,7 +97,7 @@ impl OpCx<'_> {
         if want == Want::Existing
             && by == PickBy::Rotate
             && view.parts == 1
-            && let Some(index) = view.set.state.files.next_of_all(&mut self.files.rotors[set])
+            && let Some(index) = view.set.state.files.next_if_full(&mut self.files.rotors[set])
         {
             return Ok(FileRef { set, index });
         }

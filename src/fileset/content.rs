@@ -1,29 +1,30 @@
-//! What is written into files: never zeros, and no two 4 KiB blocks alike, unless copies are asked for.
+//! The data written to files: never zeros, and no two equal 4 KiB blocks unless copies are requested.
 //!
-//! A buffer is filled once with random bytes; before each write every 4 KiB of it gets a stamp that no other block of the
-//! session has. That costs one cache line a block and keeps a file system that compresses or deduplicates honest.
+//! A buffer is filled once with random bytes. Before each write, each 4 KiB block of it receives a stamp that no other
+//! block of the session has. This touches one cache line per block, and prevents file systems that compress or
+//! deduplicate from storing less than was written.
 
 use crate::random::{self, mix};
 use rand::RngExt;
 use std::sync::Arc;
 
-/// The block in which data is unique; file systems deduplicate no finer.
+/// Size in bytes of the unit in which data is unique. File systems do not deduplicate smaller units.
 pub const BLOCK: usize = 4096;
-/// Bytes of a stamp: who wrote, and the how-manieth block it was.
+/// Size of a stamp in bytes: an identifier of the writer, and a count of the blocks that it wrote.
 const STAMP: usize = 16;
-/// How many different blocks the copies are of.
+/// Number of distinct blocks from which copies are made.
 const ORIGINALS: usize = 64;
-/// What the compressible part of a block consists of. Not zero: some devices throw zeros away unseen.
+/// The byte that fills the compressible part of a block. Not zero, since some devices discard zeros.
 const FILLER: u8 = 0x20;
 
-/// What draws from a seed, each for itself.
+/// Identifiers of the independent random streams that are derived from a seed.
 mod purpose {
     pub(super) const FILL: u64 = 0xf111;
     pub(super) const STAMPS: u64 = 0x57a3;
     pub(super) const COPIES: u64 = 0xc0b1;
 }
 
-/// Fills a buffer with random bytes; of each 4 KiB block the fraction `compress` at its end is one repeated byte.
+/// Fills a buffer with random bytes. The last `compress` (0 to 1) of each 4 KiB block is one repeated byte.
 pub fn fill(buf: &mut [u8], seed: u64, compress: f64) {
     let mut rng = random::stream(seed, &[purpose::FILL]);
     let random = random_part(compress);
@@ -34,13 +35,13 @@ pub fn fill(buf: &mut [u8], seed: u64, compress: f64) {
     }
 }
 
-/// Bytes of a block that stay random: at least the stamp.
+/// Returns the number of random bytes of a block: at least the size of a stamp.
 fn random_part(compress: f64) -> usize {
     let random = (BLOCK as f64 * (1.0 - compress.clamp(0.0, 1.0))).round() as usize;
     random.max(STAMP)
 }
 
-/// Makes the blocks of a thread's writes unique.
+/// Makes the blocks that a thread writes unique.
 #[derive(Clone, Debug)]
 pub struct Stamper {
     id: u64,
@@ -48,22 +49,22 @@ pub struct Stamper {
     copies: Option<Copies>,
 }
 
-/// Blocks that are written again and again.
+/// Blocks that are written repeatedly.
 #[derive(Clone, Debug)]
 struct Copies {
-    /// A block is a copy if its hash lies below this.
+    /// A block is a copy if its hash is at most this.
     below: u64,
     originals: Arc<[u8]>,
 }
 
 impl Stamper {
-    /// The stamps of one thread. Two threads of one seed have no stamp in common, nor have two seeds.
+    /// Creates the stamper of one thread. Different threads and different seeds produce different stamps.
     pub fn new(seed: u64, thread: u64) -> Self {
         Self { id: mix(mix(seed, purpose::STAMPS), thread), count: 0, copies: None }
     }
 
-    /// Makes the fraction `share` of the blocks copies of a few blocks that all stampers of this `seed` have in common.
-    /// These are as compressible as the rest.
+    /// Makes the fraction `share` of the blocks copies of a few blocks that all stampers with this `seed` share. The
+    /// copies are as compressible as the other blocks.
     #[must_use]
     pub fn with_copies(mut self, share: f64, seed: u64, compress: f64) -> Self {
         if share > 0.0 {
@@ -75,11 +76,11 @@ impl Stamper {
         self
     }
 
-    /// Stamps what is about to be written. Call it before each write of the buffer.
+    /// Stamps the data that is about to be written. Must be called before each write of the buffer.
     #[inline]
     pub fn stamp(&mut self, buf: &mut [u8]) {
         if self.copies.is_some() {
-            return self.stamp_or_copy(buf);
+            return self.stamp_slow(buf);
         }
         for block in buf.chunks_mut(BLOCK) {
             self.count += 1;
@@ -87,8 +88,10 @@ impl Stamper {
         }
     }
 
+    /// Stamps each block or replaces it by a copy. Cold: few file sets request copies, and a call keeps `stamp` small
+    /// enough to inline.
     #[cold]
-    fn stamp_or_copy(&mut self, buf: &mut [u8]) {
+    fn stamp_slow(&mut self, buf: &mut [u8]) {
         for block in buf.chunks_mut(BLOCK) {
             self.count += 1;
             let hash = mix(self.id, self.count);
@@ -103,10 +106,11 @@ impl Stamper {
     }
 }
 
-/// Writes a stamp, or as much of it as there is room for: the part that changes comes first.
+/// Writes a stamp into a block. A block that is shorter than a stamp receives the bytes that vary most.
 #[inline]
 fn put(block: &mut [u8], id: u64, count: u64) {
-    // Spread over all bits, so that a stamp looks like the data around it, and is not zero in most bytes.
+    // Mix the count into all bits: the stamp then resembles the random data around it, instead of being mostly zero
+    // bytes.
     let first = (count ^ id.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
     if let Some(stamp) = block.first_chunk_mut::<STAMP>() {
         stamp[..8].copy_from_slice(&first);
@@ -124,7 +128,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn no_two_blocks_are_alike_and_none_is_zero() {
+    fn all_blocks_differ_and_none_is_zero() {
         let mut seen = HashSet::new();
         for thread in 0..3 {
             let mut buf = vec![0; 256 * 1024];
@@ -133,7 +137,7 @@ mod tests {
             for _ in 0..10 {
                 stamper.stamp(&mut buf);
                 for block in buf.chunks(BLOCK) {
-                    assert!(seen.insert(block.to_vec()), "a block came twice");
+                    assert!(seen.insert(block.to_vec()), "two blocks are equal");
                     assert!(block.iter().filter(|&&b| b == 0).count() < 100);
                 }
             }
@@ -141,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_are_not_whole_blocks_are_stamped_too() {
+    fn partial_blocks_are_stamped() {
         let mut stamper = Stamper::new(5, 0);
         let mut seen = HashSet::new();
         for len in [3, 9, 16, 100, 5000] {
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_asked_for_part_is_compressible() {
+    fn the_requested_fraction_is_compressible() {
         let mut buf = vec![0; BLOCK * 8];
         fill(&mut buf, 3, 0.75);
         Stamper::new(3, 1).stamp(&mut buf);
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_asked_for_part_consists_of_copies() {
+    fn the_requested_fraction_consists_of_copies() {
         let mut buf = vec![0; BLOCK * 4000];
         fill(&mut buf, 3, 0.0);
         Stamper::new(3, 1).with_copies(0.5, 3, 0.0).stamp(&mut buf);

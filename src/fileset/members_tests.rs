@@ -1,4 +1,4 @@
-//! Tests of picking: order, rare states, evenness, and many threads at once.
+//! Tests of picking: order, rare candidates, uniformity, and concurrency.
 #![allow(clippy::unwrap_used)]
 
 use super::{How, Members, OwnRotor, Picked, Rotor, Want};
@@ -36,7 +36,7 @@ fn one_thread_gets_the_files_in_order() {
 }
 
 #[test]
-fn rotation_visits_each_rare_file_once_a_round() {
+fn rotation_visits_each_candidate_once_per_cycle() {
     for n in [100, 10_000, 300_000] {
         let rare = |i: u64| mix(7, i).is_multiple_of(97);
         let expected: Vec<u64> = (0..n).filter(|&i| rare(i)).collect();
@@ -44,9 +44,9 @@ fn rotation_visits_each_rare_file_once_a_round() {
             let set = members(n, |i| rare(i) == (want == Want::Existing));
             set.set_threads(2);
             let mut rotor = Rotor::default();
-            for round in 0..3 {
+            for cycle in 0..3 {
                 for &i in &expected {
-                    assert_eq!(rotate(&set, want, &mut rotor), Picked::File(i), "{n} {want:?} round {round}");
+                    assert_eq!(rotate(&set, want, &mut rotor), Picked::File(i), "{n} {want:?} cycle {cycle}");
                 }
             }
         }
@@ -54,7 +54,7 @@ fn rotation_visits_each_rare_file_once_a_round() {
 }
 
 #[test]
-fn an_own_order_starts_at_the_first_file() {
+fn a_private_rotation_starts_at_the_first_file() {
     let set = members(6, |_| true);
     let mut shared = Rotor::default();
     assert_eq!(rotate(&set, Want::Existing, &mut shared), Picked::File(0));
@@ -64,14 +64,14 @@ fn an_own_order_starts_at_the_first_file() {
 }
 
 #[test]
-fn an_index_is_taken_or_the_next_or_the_lowest() {
+fn an_index_picks_it_or_the_next_higher_or_the_lowest() {
     let set = members(100, |i| i == 10 || i == 50);
     let at = |i| set.pick(Want::Existing, How::Index(i), false);
     assert_eq!([at(10), at(11), at(51), at(0), at(110)], [10, 50, 10, 10, 10].map(Picked::File));
 }
 
 #[test]
-fn held_files_are_left_alone() {
+fn held_files_are_not_picked() {
     let set = members(3, |i| i < 2);
     let hold = |want| set.pick(want, How::Index(0), true);
     assert_eq!(hold(Want::Existing), Picked::File(0));
@@ -91,8 +91,8 @@ fn held_files_are_left_alone() {
 }
 
 #[test]
-fn every_state_is_found_wherever_it_hides() {
-    // 300,000 members are three levels of counts; a single one is sought from everywhere.
+fn a_single_candidate_is_found_at_every_index() {
+    // 300,000 members need three levels of counts. Search for a single candidate from different start indices.
     let n = 300_000;
     for place in [0, 1, 31, 2047, 2048, 131_071, 131_072, 262_144, n - 1] {
         for want in [Want::Existing, Want::Absent] {
@@ -105,7 +105,7 @@ fn every_state_is_found_wherever_it_hides() {
     }
 }
 
-/// The chance of counts as uneven as these if all were equally likely.
+/// Returns the p-value of a chi-squared test that all counts have the same expectation.
 fn p_even(counts: &[u64]) -> f64 {
     let mean = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
     let chi: f64 = counts.iter().map(|&c| (c as f64 - mean).powi(2) / mean).sum();
@@ -113,10 +113,10 @@ fn p_even(counts: &[u64]) -> f64 {
 }
 
 #[test]
-fn uniform_picks_are_even_at_every_density() {
+fn uniform_picks_are_uniform_at_every_density() {
     for (n, share) in [(1000, 100), (1000, 50), (4000, 5), (40_000, 1), (500_000, 0)] {
         for want in [Want::Existing, Want::Absent] {
-            // Share 0 stands for ten in 10,000; half of those in a cluster.
+            // Share 0: ten in 20,000, and a cluster of 250.
             let rare = |i: u64| match share {
                 0 => mix(1, i) % 20_000 < 10 || (7000..7250).contains(&i),
                 share => mix(1, i) % 100 < share,
@@ -135,12 +135,13 @@ fn uniform_picks_are_even_at_every_density() {
 }
 
 #[test]
-fn many_threads_make_and_remove_without_losing_or_doubling_a_file() {
+fn concurrent_creations_and_removals_are_consistent() {
     const N: u64 = 500;
     const THREADS: u64 = 8;
     let set = members(N, |i| i % 2 == 0);
     set.set_threads(THREADS);
-    // What a file system would say: 1 where the file is. Making one that is there, or removing one that is not, shows.
+    // A model of the file system: 1 for an existing file. Detects a creation of an existing file and a removal of an
+    // absent one.
     let disk: Vec<AtomicU8> = (0..N).map(|i| AtomicU8::new(u8::from(i % 2 == 0))).collect();
     let made = AtomicU64::new(0);
     let removed = AtomicU64::new(0);
@@ -159,7 +160,7 @@ fn many_threads_make_and_remove_without_losing_or_doubling_a_file() {
                     };
                     let Picked::File(i) = set.pick(want, how, true) else { continue };
                     let there = disk[i as usize].load(Ordering::SeqCst);
-                    assert_eq!(there == 1, want == Want::Existing, "file {i} is not as the state says");
+                    assert_eq!(there == 1, want == Want::Existing, "file {i} differs from the state");
                     if (bits >> 3).is_multiple_of(8) {
                         set.release(i);
                         continue;
@@ -167,7 +168,7 @@ fn many_threads_make_and_remove_without_losing_or_doubling_a_file() {
                     assert_eq!(
                         disk[i as usize].swap(1 - there, Ordering::SeqCst),
                         there,
-                        "file {i} changed by two at once"
+                        "file {i} was changed by two threads at once"
                     );
                     if there == 1 { removed } else { made }.fetch_add(1, Ordering::Relaxed);
                     set.set_exists(i, there == 0);
@@ -179,14 +180,14 @@ fn many_threads_make_and_remove_without_losing_or_doubling_a_file() {
     assert_eq!(now, N / 2 + made.load(Ordering::SeqCst) - removed.load(Ordering::SeqCst));
     assert_eq!(set.n_existing(), now);
     assert!((0..N).all(|i| set.exists(i) == (disk[i as usize].load(Ordering::SeqCst) == 1)));
-    // Nothing is left held.
+    // No file is still busy.
     let held =
         (0..now).filter(|_| matches!(set.pick(Want::Existing, How::Index(0), true), Picked::File(_))).count() as u64;
     assert_eq!(held, now);
 }
 
 #[test]
-fn whoever_waits_is_woken_by_a_change_and_by_a_stop() {
+fn a_waiter_is_woken_by_a_change_and_by_a_stop() {
     let set = members(1, |_| false);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -199,7 +200,7 @@ fn whoever_waits_is_woken_by_a_change_and_by_a_stop() {
                         set.set_exists(i, false);
                         got += 1;
                     }
-                    // A lost wake-up would make this test last a minute and fail.
+                    // A lost wake-up fails this assertion after a minute.
                     _ if !stop.load(Ordering::SeqCst) => assert!(set.wait_change(epoch, Duration::from_mins(1))),
                     _ => {}
                 }

@@ -1,8 +1,8 @@
-//! File sets as trees: names, sizes, which files are there, and picking one of them.
+//! File sets as trees: names, sizes, which files exist, and picking one of them.
 //!
-//! In goes a [`FilesetSpec`], everything about it decided (dialects are the plan's business); out come a [`Tree`] that is
-//! computed and never stored, and a [`State`] from which any number of threads pick files without a lock.
-//! Deliberately absent: the disk, the language, and what an operation does with a file.
+//! Input: a [`FilesetSpec`] with all defaults of the dialect applied (by the plan). Output: a [`Tree`], which is
+//! computed on demand and not stored per file, and a [`State`], from which any number of threads pick files without
+//! locking. Deliberately absent: the disk, the language, and what an operation does with a file.
 //!
 //! ```text
 //! define fileset name=data,path=/mnt/x,entries=1000,dirwidth=20,size=16k,prealloc=80
@@ -24,65 +24,68 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 pub use tree::Tree;
 
-/// The directory below a path that a set is in, and what the set is to be. Nothing here depends on a dialect any more.
+/// The definition of a file set. Independent of the dialect of the script.
 #[allow(clippy::struct_excessive_bools, reason = "each is an attribute of the language")]
 #[derive(Clone, Debug)]
 pub struct FilesetSpec {
-    /// Its name.
+    /// Name of the set.
     pub name: String,
-    /// Where the root is; made if absent.
+    /// Directory that contains the root; created if it does not exist.
     pub path: PathBuf,
-    /// Which part it is of a set that lies in several directories; the first, and a set in one directory, is 0. Each part is
-    /// a set of its own here; who picks goes from one to another.
+    /// Number of this part of a set that is spread over several directories, from 0; 0 for a set in one directory. Each
+    /// part is a separate set in this module. Picking rotates over the parts elsewhere.
     pub part: u32,
-    /// Of which process instance it is, counted from 0, if each has one for itself. Each is a set of its own here.
+    /// Process instance that this set belongs to, from 0. `None` for a set that all instances share. Each instance's
+    /// set is a separate set in this module.
     pub instance: Option<u32>,
-    /// Files.
+    /// Number of files.
     pub entries: u64,
-    /// Directories that steps can make and remove.
+    /// Number of leaf directories, which flowops can create and remove.
     pub leafdirs: u64,
-    /// Bytes of a file; one draw a file.
+    /// Size of a file in bytes. A random variable is drawn once per file.
     pub size: Quantity,
-    /// Mean entries of a directory; a random variable is drawn for each directory. `None` and 0 mean one.
+    /// Mean number of entries per directory. A random variable is drawn for each directory. `None` and 0 mean one
+    /// entry.
     pub dirwidth: Option<Quantity>,
-    /// Shape of the gamma distribution of widths; 0 is exact.
+    /// Shape parameter of the gamma distribution of directory widths. With 0 all widths are exactly `dirwidth`.
     pub width_gamma: f64,
-    /// Shape of the gamma distribution of depths; 0 is exact.
+    /// Shape parameter of the gamma distribution of directory depths. With 0 all depths are exactly the mean.
     pub depth_gamma: f64,
-    /// What depths are drawn from instead; its mean is brought to the mean depth of the set.
+    /// Random variable for depths that replaces the gamma distribution. It is scaled to the mean depth of the set.
     pub dirdepth: Option<Quantity>,
-    /// Files in a hundred that are there at the start.
+    /// Percentage of files that exist at the start.
     pub prealloc: u8,
-    /// Accepted for Filebench's sake: population is always parallel.
+    /// Accepted for compatibility with Filebench. Has no effect: population is always parallel.
     pub paralloc: bool,
-    /// Keep a tree of the same layout and mend it in place.
+    /// Keep an existing tree of the same layout, and repair it in place.
     pub reuse: bool,
-    /// Keep it without looking.
+    /// Keep an existing tree of the same layout without checking it.
     pub trusttree: bool,
-    /// Files are opened for reading only.
+    /// Files are opened with `O_RDONLY`.
     pub readonly: bool,
-    /// Files are opened for writing only.
+    /// Files are opened with `O_WRONLY`.
     pub writeonly: bool,
-    /// Its files are symbolic links, each to a file beside it.
+    /// All files are symbolic links to files in the same directory.
     pub symlinks: bool,
-    /// None of its directories are there at the start: each is made when a thread first works in it.
+    /// No directories exist at the start. Each is created when a thread first uses it.
     pub late_dirs: bool,
-    /// Read into the page cache before a run, or evict from it; `None` leaves it as it is.
+    /// Whether files are read into the page cache (`true`) or evicted from it (`false`) before a run. `None` leaves the
+    /// page cache unchanged.
     pub cached: Option<bool>,
-    /// A `define file`: one file, width 10.
+    /// The set was defined with `define file`: one file, width 10.
     pub single: bool,
-    /// The files that are there at the start have nothing in them, whatever their size.
+    /// Files that exist at the start are empty, regardless of `size`.
     pub empty: bool,
-    /// Fraction of each 4 KiB block that compresses to nothing.
+    /// Fraction of each 4 KiB block that is filled with one repeated byte, 0 to 1.
     pub compress: Option<f64>,
-    /// Fraction of the 4 KiB blocks that have copies.
+    /// Fraction of the 4 KiB blocks that are copies of other blocks, 0 to 1.
     pub dedupe: Option<f64>,
-    /// Exact counts of sizes; overrides `size`.
+    /// Table of exact counts of file sizes. Overrides `size`.
     pub sizes: Option<SizeTable>,
 }
 
 impl FilesetSpec {
-    /// A set of constant-size files, with everything else as in Filebench 1.5.
+    /// Creates the definition of a set of files of constant size. Everything else has the defaults of Filebench 1.5.
     pub fn new(name: impl Into<String>, path: impl Into<PathBuf>, entries: u64, size: u64) -> Self {
         Self {
             name: name.into(),
@@ -113,12 +116,12 @@ impl FilesetSpec {
         }
     }
 
-    /// The root directory: `path/name`, of process instance 1 `path/name.1`.
+    /// Returns the path of the root directory: `path/name`, or `path/name.N` for the `N`th process instance.
     pub fn root(&self) -> PathBuf {
         self.path.join(&*self.root_name())
     }
 
-    /// The name of its root directory in `path`.
+    /// Returns the name of the root directory in `path`.
     pub fn root_name(&self) -> Cow<'_, str> {
         match self.instance {
             None => Cow::Borrowed(&self.name),

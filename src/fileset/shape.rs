@@ -1,63 +1,65 @@
-//! The directories of a tree, and which of them holds which file: compact arrays, in the order in which Filebench makes them.
+//! The shape of a tree: directories, and the assignment of files to them, in compact arrays in Filebench's creation
+//! order.
 //!
-//! Knows numbers only: no names, no sizes, no disk.
+//! Deals with numbers only: no names, no sizes, no disk.
 
 use crate::random::{self, Quantity, Rng};
 use std::ops::Range;
 
-/// Levels below a root. A path of 8-digit names with more could not be written down (4096 bytes).
+/// Maximum number of levels below a root. With 8-digit names, deeper paths would exceed `PATH_MAX` (4096 bytes).
 const MAX_LEVELS: u32 = 400;
-/// Directories of a set, for files and for leaf directories: more would take gigabytes of memory just to be counted.
+/// Maximum number of directories of a set. The arrays of a larger tree would take gigabytes of memory.
 const MAX_DIRS: usize = 1 << 24;
-/// Files of a set; numbers of files are kept in 32 bits.
+/// Maximum number of files of a set: file numbers are stored in 32 bits.
 pub(crate) const MAX_ENTRIES: u64 = u32::MAX as u64 - 1;
 
-/// Directories in depth-first order, the root first, each after its parent; those that hold files before those that hold
-/// leaf directories.
+/// The directories of a tree in depth-first order: the root first, and each directory after its parent. Directories for
+/// files precede directories for leaf directories.
 #[derive(Debug)]
 pub(crate) struct Shape {
-    /// The parent of each directory; the root is its own.
+    /// Parent of each directory. The root is its own parent.
     parent: Vec<u32>,
-    /// The number that each directory bears in its parent, from 1; the root's is 0.
+    /// Serial number of each directory within its parent, from 1. That of the root is 0.
     serial: Vec<u32>,
-    /// Where the files are: over the directories from 0 on.
+    /// Assignment of files to the directories from 0 on.
     pub(crate) files: Holders,
-    /// Where the leaf directories are: over the directories from [`Shape::split`] on.
+    /// Assignment of leaf directories to the directories from [`Shape::split`] on.
     pub(crate) leafs: Holders,
-    /// Directories made for files, the root included.
+    /// Number of directories for files, including the root.
     split: u32,
-    /// Levels below the root.
+    /// Number of levels below the root.
     pub(crate) levels: u32,
 }
 
-/// How wide and deep directories are to be.
+/// The distributions from which widths and depths of directories are drawn.
 #[derive(Debug)]
 pub(crate) struct Rule<'a> {
-    /// Mean entries of a directory; `None` is one, exactly.
+    /// Mean number of entries per directory. `None` means exactly one.
     pub(crate) width: Option<&'a Quantity>,
-    /// Shape of the gamma distribution of widths; 0 is exact.
+    /// Shape parameter of the gamma distribution of widths. With 0 all widths are exactly the mean.
     pub(crate) width_gamma: f64,
-    /// Mean depth.
+    /// Mean depth in levels.
     pub(crate) depth: f64,
-    /// Shape of the gamma distribution of depths; 0 is exact.
+    /// Shape parameter of the gamma distribution of depths. With 0 all depths are exactly the mean.
     pub(crate) depth_gamma: f64,
-    /// What depths are drawn from instead, and its mean, which is brought to `depth`.
+    /// Random variable for depths that replaces the gamma distribution, and its mean. Draws are multiplied by
+    /// `depth / mean`.
     pub(crate) depth_var: Option<(&'a Quantity, f64)>,
 }
 
-/// Why a tree can't be.
+/// Why a tree can't be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShapeError {
-    /// More files than can be numbered.
+    /// More files or leaf directories than 32-bit numbers allow.
     Entries(u64),
-    /// More directories than fit into memory.
+    /// More than the maximum number of directories, which are kept in memory.
     Directories,
-    /// Deeper than a path can be long.
+    /// Paths would exceed the maximum length of a path.
     Levels,
 }
 
 impl Rule<'_> {
-    /// Entries of the next directory: at least 1.
+    /// Draws the number of entries of the next directory: at least 1.
     fn draw_width(&self, rng: &mut Rng) -> u64 {
         let width = match self.width {
             None | Some(Quantity::Const(0)) => return 1,
@@ -67,11 +69,11 @@ impl Rule<'_> {
             Some(Quantity::Const(w)) => return *w,
             Some(var) => return var.draw(rng).max(1),
         };
-        // A cast from floating point saturates.
+        // The cast saturates.
         (width as u64).max(1)
     }
 
-    /// The level at which the next directory becomes a leaf: at least 1.
+    /// Draws the level at which the next directory holds files instead of subdirectories: at least 1.
     fn draw_depth(&self, rng: &mut Rng) -> u32 {
         if !self.depth.is_finite() || self.depth <= 0.0 {
             return 1;
@@ -86,12 +88,15 @@ impl Rule<'_> {
 }
 
 impl Shape {
-    /// Draws a tree for so many files and leaf directories.
+    /// Draws a tree for the given numbers of files and leaf directories.
     ///
-    /// Filebench's way: depth first, each directory with a depth limit and a width of its own; at its limit it is a leaf and
-    /// filled, else it gets subdirectories; the root takes as many as are needed. Leaf directories are laid out by a second
-    /// pass of the same kind. Filebench numbers that pass from 1 again, so that files and leaf directories of one set
-    /// collide; here it goes on behind the files' directories.
+    /// The construction is Filebench's: depth first, with a depth limit and a width drawn for each directory. A
+    /// directory at its depth limit is filled with files, other directories receive subdirectories. The width of the
+    /// root is unlimited. Leaf directories are laid out by a second pass of the same kind. Filebench numbers the
+    /// directories of the second pass from 1 again, so that files and leaf directories of one set collide. Here the
+    /// numbers continue after those of the first pass.
+    ///
+    /// Returns an error when a limit on entries, directories or levels is exceeded.
     pub(crate) fn draw(files: u64, leafdirs: u64, rule: &Rule<'_>, rng: &mut Rng) -> Result<Self, ShapeError> {
         if files > MAX_ENTRIES || leafdirs > MAX_ENTRIES {
             return Err(ShapeError::Entries(files.max(leafdirs)));
@@ -107,8 +112,7 @@ impl Shape {
         Ok(dirs.finish(files, leafs, split))
     }
 
-    /// A tree as found: parents, serials, and for each directory how many files came before it; likewise for the leaf
-    /// directories from `split` on.
+    /// Creates the shape of a tree that was read from a disk.
     pub(crate) fn found(dirs: FoundShape) -> Self {
         let files = Holders::new(dirs.first_file, dirs.files);
         let leafs = Holders::new(dirs.first_leaf, dirs.leafdirs);
@@ -116,7 +120,7 @@ impl Shape {
         ShapeBuilder { parent: dirs.parent, serial: dirs.serial, levels: dirs.levels }.finish(files, leafs, split)
     }
 
-    /// Directories, the root included, leaf directories not.
+    /// Returns the number of directories, including the root but not the leaf directories.
     pub(crate) fn dirs(&self) -> u32 {
         self.parent.len() as u32
     }
@@ -129,50 +133,53 @@ impl Shape {
         self.serial[dir as usize]
     }
 
-    /// The files of a directory.
+    /// Returns the numbers of the files of a directory.
     pub(crate) fn files_in(&self, dir: u32) -> Range<u32> {
         if dir < self.split { self.files.range(dir) } else { 0..0 }
     }
 
-    /// The leaf directories in a directory.
+    /// Returns the numbers of the leaf directories in a directory.
     pub(crate) fn leafs_in(&self, dir: u32) -> Range<u32> {
         if dir < self.split { 0..0 } else { self.leafs.range(dir - self.split) }
     }
 
-    /// The directory that holds a file.
+    /// Returns the directory that contains a file.
     #[inline]
     pub(crate) fn dir_of_file(&self, file: u32) -> u32 {
         self.files.find(file)
     }
 
-    /// The directory that holds a leaf directory.
+    /// Returns the directory that contains a leaf directory.
     pub(crate) fn dir_of_leaf(&self, leaf: u32) -> u32 {
         self.split + self.leafs.find(leaf)
     }
 
-    /// The number of a leaf directory within its directory, from 0.
-    pub(crate) fn place_of_leaf(&self, leaf: u32) -> u32 {
+    /// Returns the position of a leaf directory within its directory, from 0.
+    pub(crate) fn position_of_leaf(&self, leaf: u32) -> u32 {
         leaf - self.leafs.first[self.leafs.find(leaf) as usize]
     }
 
-    /// Memory taken.
+    /// Returns the heap memory used, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         (4 * (self.parent.len() + self.serial.len()) + self.files.memory() + self.leafs.memory()) as u64
     }
 }
 
-/// A tree read from a disk, in the order that [`Shape`] wants.
+/// A tree read from a disk, in the order of [`Shape`].
 #[derive(Default, Debug)]
 pub(crate) struct FoundShape {
     pub(crate) parent: Vec<u32>,
     pub(crate) serial: Vec<u32>,
+    /// For each directory for files, the number of files in the directories before it.
     pub(crate) first_file: Vec<u32>,
     pub(crate) files: u32,
+    /// For each directory for leaf directories, the number of leaf directories in the directories before it.
     pub(crate) first_leaf: Vec<u32>,
     pub(crate) leafdirs: u32,
     pub(crate) levels: u32,
 }
 
+/// The directories created so far.
 #[derive(Debug)]
 struct ShapeBuilder {
     parent: Vec<u32>,
@@ -180,15 +187,19 @@ struct ShapeBuilder {
     levels: u32,
 }
 
-/// A directory that still gets subdirectories.
+/// A directory that still receives subdirectories.
 struct OpenShape {
     dir: u32,
+    /// Serial number of its last subdirectory.
     last: u32,
+    /// Maximum serial number of a subdirectory.
     width: u64,
 }
 
 impl ShapeBuilder {
-    /// Lays out `wanted` things, with the root's subdirectories numbered from `used + 1`; returns the last number used.
+    /// Creates directories for `wanted` entries (files or leaf directories). Subdirectories of the root are numbered
+    /// from `used + 1`. Appends the number of preceding entries of each new directory to `first`. Returns the last
+    /// number used in the root.
     fn pass(
         &mut self,
         wanted: u32,
@@ -200,7 +211,7 @@ impl ShapeBuilder {
         let mut made = 0;
         let mut open = vec![OpenShape { dir: 0, last: used, width: u64::MAX }];
         while made < wanted {
-            // The root never closes: its width is endless.
+            // The root is never popped, since its width is unlimited.
             let Some(top) = open.last_mut() else { break };
             if u64::from(top.last) >= top.width {
                 open.pop();
@@ -214,7 +225,7 @@ impl ShapeBuilder {
             self.parent.push(top.dir);
             self.serial.push(top.last);
             first.push(made);
-            // The root is level 1 of Filebench's count.
+            // Filebench counts the root as level 1.
             let level = open.len() as u32 + 1;
             self.levels = self.levels.max(level - 1);
             let limit = rule.draw_depth(rng);
@@ -237,14 +248,15 @@ impl ShapeBuilder {
     }
 }
 
-/// Which directory holds which thing: a prefix sum over the directories, and a coarse index into it.
+/// The assignment of entries (files or leaf directories) to directories: a prefix sum over the directories, and a
+/// coarse index into it.
 #[derive(Debug)]
 pub(crate) struct Holders {
-    /// Things before each directory.
+    /// Number of entries in the directories before each directory.
     first: Vec<u32>,
     total: u32,
-    /// For every `1 << shift` things, the directory that holds the first of them. There are about as many of these as
-    /// directories, so that a search looks at a few on the average.
+    /// For every `1 << shift` entries, the directory that contains the first of them. The index has about as many
+    /// elements as there are directories, so that a search inspects only a few directories on average.
     coarse: Vec<u32>,
     shift: u32,
 }
@@ -255,8 +267,8 @@ impl Holders {
         let shift = (u64::from(total) / first.len().max(1) as u64).max(1).ilog2();
         let mut coarse = Vec::with_capacity((total >> shift) as usize + 1);
         let mut dir = 0;
-        for thing in (0..total).step_by(1 << shift) {
-            while dir + 1 < first.len() && first[dir + 1] <= thing {
+        for entry in (0..total).step_by(1 << shift) {
+            while dir + 1 < first.len() && first[dir + 1] <= entry {
                 dir += 1;
             }
             coarse.push(dir as u32);
@@ -264,18 +276,19 @@ impl Holders {
         Self { first, total, coarse, shift }
     }
 
-    /// The last directory before which there are no more than `thing` things: empty ones have the same count as the next.
+    /// Returns the directory that contains an entry: the last one with at most `entry` entries before it. (An empty
+    /// directory has the same count as its successor.)
     #[inline]
-    fn find(&self, thing: u32) -> u32 {
-        let at = (thing >> self.shift) as usize;
+    fn find(&self, entry: u32) -> u32 {
+        let at = (entry >> self.shift) as usize;
         let mut low = self.coarse[at] as usize;
         let mut high = self.coarse.get(at + 1).map_or(self.first.len() - 1, |&d| d as usize);
-        // `first[low] <= thing` holds throughout; everything above `high` is beyond it.
+        // Invariant: `first[low] <= entry`, and the result is at most `high`.
         while high - low > 8 {
             let mid = low + (high - low) / 2;
-            if self.first[mid] <= thing { low = mid } else { high = mid - 1 }
+            if self.first[mid] <= entry { low = mid } else { high = mid - 1 }
         }
-        while low < high && self.first[low + 1] <= thing {
+        while low < high && self.first[low + 1] <= entry {
             low += 1;
         }
         low as u32
@@ -286,11 +299,11 @@ impl Holders {
         self.first[dir]..self.first.get(dir + 1).copied().unwrap_or(self.total)
     }
 
-    /// The directory of a thing, and where it stands among those there, from 0.
+    /// Returns the directory of an entry, and the position of the entry in it, from 0.
     #[inline]
-    pub(crate) fn dir_and_place(&self, thing: u32) -> (u32, u32) {
-        let dir = self.find(thing);
-        (dir, thing - self.first[dir as usize])
+    pub(crate) fn dir_and_position(&self, entry: u32) -> (u32, u32) {
+        let dir = self.find(entry);
+        (dir, entry - self.first[dir as usize])
     }
 
     fn memory(&self) -> usize {

@@ -1,37 +1,40 @@
-//! File sizes: what size file *i* has, computed from *i* and a seed whenever it is asked for, never stored.
+//! File sizes, computed on demand from the number of a file and a seed.
 //!
-//! A size is a constant, a draw of its own for each file, or comes from a table of counts that holds exactly. For a table a
-//! seeded permutation gives each file a rank, and the rank fixes the size: the sizes of a set are the same for every seed,
-//! only who has which differs. No disk, no directories here.
+//! A size is a constant, a separate draw for each file, or taken from a table of exact counts. For a table, a seeded
+//! permutation assigns each file a rank, and the rank determines the size. The sizes of such a set are the same for
+//! every seed; only their assignment to files differs. Only the draws of small sets are cached. No disk, no directories
+//! here.
 
 use crate::random::{self, Permutation, Quantity};
 use std::sync::Arc;
 
-/// Files of sizes above `above` up to `up_to` bytes; those of a row from 0 may be empty, those of a row with equal bounds are
-/// exactly that large.
+/// A number of files with sizes in a range of bytes: larger than `above`, and at most `up_to`.
+///
+/// With `above` 0 the range includes 0. With equal bounds all files have exactly that size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SizeRow {
-    /// Bytes; the sizes are larger (unless this is 0, or the upper bound too).
+    /// Exclusive lower bound in bytes; inclusive if it is 0 or equal to `up_to`.
     pub above: u64,
-    /// Bytes; the largest size.
+    /// Inclusive upper bound in bytes.
     pub up_to: u64,
-    /// How many files.
+    /// Number of files.
     pub count: u64,
 }
 
-/// How many files have which size: the file set of a real server, say.
+/// A table of file sizes with counts, such as the file sizes of a real server.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SizeTable {
     rows: Arc<[SizeRow]>,
-    /// Sizes within a row are `above + (up_to − above) · u^skew` with evenly spaced `u`: 1 is even, less means larger.
+    /// Exponent of the sizes within a row, which are `above + (up_to − above) · u^skew` for evenly spaced `u`: 1
+    /// spreads them evenly, a smaller value makes them larger.
     skew: f64,
 }
 
 impl SizeTable {
-    /// A table for `entries` files: the counts are scaled to that number by largest remainder.
+    /// Creates a table for `entries` files. The counts are scaled to that number by the largest remainder method.
     ///
-    /// `total` (bytes, for the counts as given) sets how sizes are spread within the rows; without it they are even. What the
-    /// bounds don't allow is come as near as they do.
+    /// `total`, the bytes of all files before scaling, determines how sizes are spread within the rows. Without it they
+    /// are spread evenly. A total that the bounds of the rows do not allow is approximated as closely as possible.
     pub fn new(rows: &[SizeRow], entries: u64, total: Option<u64>) -> Self {
         let rows: Vec<SizeRow> =
             rows.iter().map(|r| SizeRow { above: r.above.min(r.up_to), up_to: r.up_to, count: r.count }).collect();
@@ -39,17 +42,18 @@ impl SizeTable {
         Self { rows: scale(&rows, entries).into(), skew }
     }
 
-    /// The rows, with the counts that this set has.
+    /// Returns the rows, with scaled counts.
     pub fn rows(&self) -> &[SizeRow] {
         &self.rows
     }
 
-    /// Files in all.
+    /// Returns the number of files.
     pub fn entries(&self) -> u64 {
         self.rows.iter().map(|r| r.count).sum()
     }
 
-    /// Bytes in all; exactly, but for rows of more than four million files, of which so many stand for all.
+    /// Returns the bytes of all files. Exact, except that a row of more than four million files is extrapolated from a
+    /// sample.
     pub fn bytes(&self) -> u64 {
         self.rows
             .iter()
@@ -57,7 +61,7 @@ impl SizeTable {
             .fold(0, u64::saturating_add)
     }
 
-    /// The size of the file with a rank.
+    /// Returns the size of the file with this rank, in bytes.
     fn at_rank(&self, mut rank: u64) -> u64 {
         for row in &*self.rows {
             if rank < row.count {
@@ -70,44 +74,46 @@ impl SizeTable {
 }
 
 impl SizeRow {
-    /// The size of the row's `k`-th file.
+    /// Returns the size of the row's `k`th file, in bytes.
     fn size(&self, k: u64, skew: f64) -> u64 {
-        self.place((k as f64 + 0.5) / self.count as f64, k % 2 == 1, skew)
+        self.size_at((k as f64 + 0.5) / self.count as f64, k % 2 == 1, skew)
     }
 
-    /// Bytes of all its files.
+    /// Returns the bytes of all files of the row.
     fn bytes(&self, skew: f64) -> u64 {
-        // An odd step, so that even and odd files are among them.
-        let step = (self.count / MOST_ADDED) | 1;
+        // An odd step, so that the sample contains even and odd files.
+        let step = (self.count / MAX_SUMMED) | 1;
         let of = self.count.div_ceil(step);
         let sum = (0..of).fold(0_u128, |sum, k| sum + u128::from(self.size(k * step, skew)));
         let all = sum * u128::from(self.count) / u128::from(of.max(1));
         u64::try_from(all).unwrap_or(u64::MAX)
     }
 
-    /// The size at a fraction of the row. Every other one lies on a power of two: sizes on real servers gather there.
-    fn place(&self, at: f64, gathered: bool, skew: f64) -> u64 {
+    /// Returns the size at the fraction `at` (0 to 1) of the row. With `round_up` it is rounded up to a power of two,
+    /// where sizes on real servers accumulate.
+    fn size_at(&self, at: f64, round_up: bool, skew: f64) -> u64 {
         let at = if (skew - 1.0).abs() < 1e-12 { at } else { at.powf(skew) };
         let size = self.above + ((self.up_to - self.above) as f64 * at) as u64;
-        let size = if gathered { size.checked_next_power_of_two().unwrap_or(u64::MAX) } else { size };
+        let size = if round_up { size.checked_next_power_of_two().unwrap_or(u64::MAX) } else { size };
         size.clamp(if self.above == 0 { 0 } else { (self.above + 1).min(self.up_to) }, self.up_to)
     }
 }
 
-/// Files of a row that are added up one by one.
-const MOST_ADDED: u64 = 1 << 22;
+/// Maximum number of files of a row whose sizes are summed individually.
+const MAX_SUMMED: u64 = 1 << 22;
 
-/// The skew with which the rows hold `total` bytes. The sum falls as the skew grows, so it is found by halving.
+/// Returns the skew with which the rows have `total` bytes. The sum decreases as the skew increases, so bisection finds
+/// it.
 fn fit_skew(rows: &[SizeRow], total: f64) -> f64 {
-    // Of a table of very many rows each needs fewer.
+    // Maximum number of sizes computed per row; fewer in a table with many rows.
     const POINTS: u64 = 4096;
-    let most = (32 * POINTS / rows.len().max(1) as u64).clamp(1, POINTS);
+    let max_points = (32 * POINTS / rows.len().max(1) as u64).clamp(1, POINTS);
     let sum = |skew: f64| -> f64 {
         rows.iter()
             .map(|row| {
-                let points = row.count.clamp(1, most);
+                let points = row.count.clamp(1, max_points);
                 let part: f64 =
-                    (0..points).map(|k| row.place((k as f64 + 0.5) / points as f64, k % 2 == 1, skew) as f64).sum();
+                    (0..points).map(|k| row.size_at((k as f64 + 0.5) / points as f64, k % 2 == 1, skew) as f64).sum();
                 part * (row.count as f64 / points as f64)
             })
             .sum()
@@ -120,7 +126,8 @@ fn fit_skew(rows: &[SizeRow], total: f64) -> f64 {
     f64::sqrt(low * high)
 }
 
-/// Counts in the same proportion that add up to `entries`: rounded down, and the largest remainders get one more.
+/// Scales the counts of the rows to the sum `entries`: rounds them down, and adds one to those with the largest
+/// remainders.
 fn scale(rows: &[SizeRow], entries: u64) -> Vec<SizeRow> {
     let all: u128 = rows.iter().map(|r| u128::from(r.count)).sum();
     if all == 0 {
@@ -142,17 +149,19 @@ fn scale(rows: &[SizeRow], entries: u64) -> Vec<SizeRow> {
     scaled
 }
 
-/// The largest set whose drawn sizes are kept: half a megabyte.
-const MOST_CACHED: u64 = 1 << 16;
+/// Maximum number of files of a set whose drawn sizes are cached: half a megabyte of memory.
+const MAX_CACHED: u64 = 1 << 16;
 
-/// What gives the files of one set their sizes.
+/// The source of the file sizes of one set.
 #[derive(Clone, Debug)]
 pub(super) enum Sizes {
+    /// All files have this size in bytes.
     Const(u64),
-    /// Drawn when asked for.
+    /// A random variable, drawn on demand from a stream that is derived from this seed and the number of the file.
     Drawn(Quantity, u64),
-    /// The same, of a set so small that all draws together are no memory worth speaking of.
+    /// The cached draws of a small set.
     Known(Arc<[u64]>),
+    /// A table, and the permutation that assigns ranks to files.
     Table(SizeTable, Permutation),
 }
 
@@ -165,16 +174,18 @@ impl Sizes {
         }
     }
 
-    /// With the sizes of `n` files at hand, if they are drawn and few: a draw is a stream of its own and a logarithm or two,
-    /// which is dear for every file that is opened.
+    /// Caches the sizes of `n` files if they are drawn and `n` is at most [`MAX_CACHED`].
+    ///
+    /// A draw sets up a random stream and computes one or two logarithms, which is expensive for each file that is
+    /// opened.
     pub(super) fn cached(self, n: u64) -> Self {
         match self {
-            Self::Drawn(..) if n <= MOST_CACHED => Self::Known((0..n).map(|i| self.of(i)).collect()),
+            Self::Drawn(..) if n <= MAX_CACHED => Self::Known((0..n).map(|i| self.of(i)).collect()),
             other => other,
         }
     }
 
-    /// The size of a file.
+    /// Returns the size of a file in bytes.
     #[inline]
     pub(super) fn of(&self, file: u64) -> u64 {
         match self {
@@ -214,7 +225,7 @@ mod tests {
         assert_eq!(table.rows()[0].count, 1_990_612);
         let bytes = table.bytes();
         assert!(bytes.abs_diff(total) < total / 5000, "{bytes} for {total}");
-        assert_eq!(table.at_rank(0), 0, "the least is 0");
+        assert_eq!(table.at_rank(0), 0, "the smallest size is 0");
     }
 
     #[test]
@@ -242,18 +253,18 @@ mod tests {
     }
 
     #[test]
-    fn sizes_at_hand_are_those_that_are_drawn() {
+    fn cached_sizes_equal_drawn_sizes() {
         let sampler = Quantity::from(
             crate::random::randvar(&crate::random::RandvarParams { mean: Some(9e3), ..Default::default() }).unwrap(),
         );
         let drawn = Sizes::new(&sampler, None, 7);
         let known = drawn.clone().cached(1000);
-        assert!(matches!(known, Sizes::Known(_)) && matches!(drawn.clone().cached(MOST_CACHED + 1), Sizes::Drawn(..)));
+        assert!(matches!(known, Sizes::Known(_)) && matches!(drawn.clone().cached(MAX_CACHED + 1), Sizes::Drawn(..)));
         assert!((0..1000).all(|i| known.of(i) == drawn.of(i)));
     }
 
     #[test]
-    fn scaling_goes_by_the_largest_remainder() {
+    fn counts_are_scaled_by_largest_remainder() {
         let rows = [1, 1, 1].map(|count| SizeRow { above: 0, up_to: 1, count });
         assert_eq!(scale(&rows, 5).iter().map(|r| r.count).collect::<Vec<_>>(), [2, 2, 1]);
         let rows = [70, 20, 10].map(|count| SizeRow { above: 0, up_to: 1, count });

@@ -1,6 +1,6 @@
-//! What is there of a file set right now: its files, its leaf directories, and whose turn which directory is.
+//! The state of a file set during a run: which files and leaf directories exist, and the rotation over directories.
 //!
-//! The bits are [`Members`]'. Nothing here knows names or the disk.
+//! The per-file state is in [`Members`]. Names and the disk are not known here.
 
 use super::members::{How, Members, Picked, Want};
 use super::tree::Tree;
@@ -10,16 +10,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The state of one file set, shared by all threads.
 #[derive(Debug)]
 pub struct State {
-    /// Files.
+    /// The files.
     pub files: Members,
-    /// Leaf directories.
+    /// The leaf directories.
     pub leafdirs: Members,
     n_dirs: u64,
+    /// Position of the rotation over directories.
     dirs: CachePadded<AtomicU64>,
 }
 
 impl State {
-    /// The state at the start of a run: what `prealloc` says is there.
+    /// Creates the state at the start of a run: the share of `prealloc` exists.
     pub fn new(tree: &Tree) -> Self {
         let state = Self {
             files: Members::new(tree.n_files()),
@@ -32,58 +33,58 @@ impl State {
         state
     }
 
-    /// Picks a file: [`Members::pick`].
+    /// Picks a file. See [`Members::pick`].
     #[inline]
     pub fn pick(&self, want: Want, how: How<'_>, hold: bool) -> Picked {
         self.files.pick(want, how, hold)
     }
 
-    /// Gives a held file back unchanged: [`Members::release`].
+    /// Releases a held file unchanged. See [`Members::release`].
     #[inline]
     pub fn release(&self, i: u64) -> bool {
         self.files.release(i)
     }
 
-    /// Says that a held file was made or removed: [`Members::set_exists`].
+    /// Records that a held file was created or removed. See [`Members::set_exists`].
     #[inline]
-    pub fn set_exists(&self, i: u64, there: bool) {
-        self.files.set_exists(i, there);
+    pub fn set_exists(&self, i: u64, exists: bool) {
+        self.files.set_exists(i, exists);
     }
 
-    /// Files that are there.
+    /// Returns the number of existing files.
     pub fn n_existing(&self) -> u64 {
         self.files.n_existing()
     }
 
-    /// No step of this run makes or removes files.
+    /// Declares that no flowop of this run creates or removes files. See [`Members::freeze`].
     pub fn freeze(&self) {
         self.files.freeze();
     }
 
-    /// Steps of this run make or remove files.
+    /// Declares that flowops of this run create or remove files. See [`Members::thaw`].
     pub fn thaw(&self) {
         self.files.thaw();
     }
 
-    /// So many threads share the set.
+    /// Sets the number of threads that share the set. See [`Members::set_threads`].
     pub fn set_threads(&self, threads: u64) {
         self.files.set_threads(threads);
         self.leafdirs.set_threads(threads);
     }
 
-    /// The next directory in the shared order of all directories, the root included.
+    /// Returns the next directory in a rotation that all threads share. It includes the root.
     #[inline]
     pub fn next_dir(&self) -> u64 {
         self.dirs.fetch_add(1, Ordering::Relaxed) % self.n_dirs
     }
 
-    /// Wakes everybody who waits for a change of this set, changed or not: for a stop.
+    /// Wakes all threads that wait for a change of this set. Used when the run stops.
     pub fn wake_all(&self) {
         self.files.wake_all();
         self.leafdirs.wake_all();
     }
 
-    /// Memory taken, in bytes.
+    /// Returns the heap memory used, in bytes.
     pub fn memory(&self) -> u64 {
         self.files.memory() + self.leafdirs.memory()
     }

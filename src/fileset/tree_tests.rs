@@ -1,4 +1,4 @@
-//! Tests of tree shapes: Filebench's own figures, and a direct implementation of its construction.
+//! Tests of tree shapes: against trees observed in Filebench, and against a direct implementation of its construction.
 #![allow(clippy::unwrap_used)]
 
 use super::super::FilesetSpec;
@@ -21,7 +21,7 @@ fn paths(tree: &Tree) -> Vec<String> {
 }
 
 #[test]
-fn ten_entries_at_width_three_are_as_observed() {
+fn ten_entries_at_width_three_are_as_in_filebench() {
     let tree = Tree::new(&spec(10, 0, Some(3), 0.0), 1).unwrap();
     let expected: Vec<String> = [(1, 3), (2, 3), (3, 3), (4, 1)]
         .iter()
@@ -33,7 +33,7 @@ fn ten_entries_at_width_three_are_as_observed() {
 }
 
 #[test]
-fn leaf_directories_are_as_observed() {
+fn leaf_directories_are_as_in_filebench() {
     let tree = Tree::new(&spec(0, 5, Some(3), 0.0), 1).unwrap();
     let all: Vec<String> = (0..5).map(|i| tree.leafdir_rel_path(i)).collect();
     assert_eq!(all, ["1/1", "1/2", "1/3", "2/1", "2/2"].map(|p| p.replace('/', "/0000000").replacen("", "0000000", 1)));
@@ -46,13 +46,13 @@ fn files_and_leaf_directories_of_one_set_do_not_collide() {
     let files = paths(&tree);
     let leafs: Vec<String> = (0..5).map(|i| tree.leafdir_rel_path(i)).collect();
     assert!(leafs.iter().all(|leaf| !files.contains(leaf)));
-    // Nor does a leaf directory share its directory with files.
-    let above = |p: &String| p[..p.len() - 9].to_owned();
-    assert!(leafs.iter().all(|leaf| files.iter().all(|file| above(file) != above(leaf))));
+    // No directory contains both leaf directories and files.
+    let parent = |p: &String| p[..p.len() - 9].to_owned();
+    assert!(leafs.iter().all(|leaf| files.iter().all(|file| parent(file) != parent(leaf))));
 }
 
 #[test]
-fn a_single_file_lies_two_levels_down() {
+fn a_single_file_is_two_levels_below_the_root() {
     let mut one = spec(1, 0, Some(10), 0.0);
     one.single = true;
     assert_eq!(paths(&Tree::new(&one, 1).unwrap()), ["00000001/00000001"]);
@@ -66,7 +66,7 @@ fn degenerate_widths_put_all_files_one_level_below_the_root() {
     }
     let tree = Tree::new(&spec(50, 0, Some(1), 1.5), 1).unwrap();
     assert_eq!(tree.levels(), 1);
-    assert!(tree.n_dirs() < 51, "gamma widths around 1 are sometimes more");
+    assert!(tree.n_dirs() < 51, "some gamma widths around 1 exceed 1");
     let tree = Tree::new(&spec(1000, 0, Some(1_000_000), 0.0), 1).unwrap();
     assert_eq!((tree.n_dirs(), tree.rel_path(999).as_str()), (2, "00000001/00001000"));
     let tree = Tree::new(&spec(0, 0, Some(20), 1.5), 1).unwrap();
@@ -74,22 +74,22 @@ fn degenerate_widths_put_all_files_one_level_below_the_root() {
 }
 
 #[test]
-fn preallocation_takes_the_asked_for_share_and_the_same_files_each_time() {
+fn prealloc_selects_the_requested_share_and_always_the_same_files() {
     let mut half = spec(10_000, 0, Some(10), 1.5);
     half.prealloc = 50;
     let (a, b) = (Tree::new(&half, 1).unwrap(), Tree::new(&half, 1).unwrap());
-    let there: Vec<u64> = (0..10_000).filter(|&i| a.exists_at_start(i)).collect();
-    assert!((4800..5200).contains(&there.len()), "{}", there.len());
-    assert!(there.iter().all(|&i| b.exists_at_start(i)));
-    assert_eq!(a.bytes_at_start(), there.len() as u64 * 1024);
+    let present: Vec<u64> = (0..10_000).filter(|&i| a.exists_at_start(i)).collect();
+    assert!((4800..5200).contains(&present.len()), "{}", present.len());
+    assert!(present.iter().all(|&i| b.exists_at_start(i)));
+    assert_eq!(a.bytes_at_start(), present.len() as u64 * 1024);
     let other = Tree::new(&half, 2).unwrap();
-    assert!(there.iter().any(|&i| !other.exists_at_start(i)));
+    assert!(present.iter().any(|&i| !other.exists_at_start(i)));
     half.prealloc = 0;
     assert_eq!(Tree::new(&half, 1).unwrap().files_at_start(), 0);
 }
 
 #[test]
-fn drawn_sizes_are_the_same_each_time_and_average_out() {
+fn drawn_sizes_are_reproducible_and_have_the_requested_mean() {
     let mut drawn = spec(20_000, 0, Some(20), 1.5);
     drawn.size = gamma_sized(16384.0);
     let (a, b) = (Tree::new(&drawn, 1).unwrap(), Tree::new(&drawn, 1).unwrap());
@@ -101,7 +101,8 @@ fn drawn_sizes_are_the_same_each_time_and_average_out() {
 
 #[test]
 fn a_tree_deeper_than_a_path_is_refused() {
-    // Widths of little more than one need very many levels. (Draws are whole: their mean is about a half less.)
+    // Widths slightly above one need very many levels. (Draws are truncated to integers, which lowers their mean by
+    // about 0.5.)
     let mut deep = spec(1_000_000, 0, None, 0.0);
     let width = |mean| Some(gamma_sized(mean));
     deep.dirwidth = width(1.5);
@@ -112,7 +113,7 @@ fn a_tree_deeper_than_a_path_is_refused() {
     assert_eq!(Tree::new(&deep, 1).err(), Some(ShapeError::Entries(deep.entries)));
 }
 
-/// The construction as wml 4.2 tells it, recursive, with paths.
+/// The construction as described in wml 4.2: recursive, with paths.
 struct Direct<'a> {
     spec: &'a FilesetSpec,
     rng: random::Rng,
@@ -127,7 +128,7 @@ impl Direct<'_> {
         let width = spec.dirwidth.as_ref().map_or(0.0, Quantity::mean);
         let mut direct = Direct {
             spec,
-            // The tree's shape is drawn from this stream (its first purpose).
+            // The stream from which the shape is drawn: `purpose::SHAPE`.
             rng: random::stream(seed, &[1]),
             depth: (spec.entries as f64).ln() / width.ln(),
             wanted: spec.entries as usize,
@@ -142,8 +143,8 @@ impl Direct<'_> {
         (direct.files, direct.dirs)
     }
 
-    fn dir(&mut self, above: &str, serial: u64, level: u64) {
-        let path = if above.is_empty() { format!("{serial:08}") } else { format!("{above}/{serial:08}") };
+    fn dir(&mut self, parent: &str, serial: u64, level: u64) {
+        let path = if parent.is_empty() { format!("{serial:08}") } else { format!("{parent}/{serial:08}") };
         self.dirs.push(path.clone());
         let limit = match (self.depth.is_finite() && self.depth > 0.0, self.spec.depth_gamma) {
             (false, _) => 1,
@@ -174,7 +175,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn the_tree_is_that_of_the_direct_construction(
+    fn trees_equal_those_of_the_direct_construction(
         entries in 1_u64..3000, width in prop::option::of(0_u64..60), gamma in prop_oneof![Just(0.0), Just(1.5), 0.5_f64..4.0], seed: u64
     ) {
         let spec = spec(entries, 0, width, gamma);
@@ -185,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn every_file_lies_in_the_directory_that_lists_it(entries in 1_u64..5000, leafdirs in 0_u64..500, width in 1_u64..40, seed: u64) {
+    fn every_file_is_in_the_directory_that_lists_it(entries in 1_u64..5000, leafdirs in 0_u64..500, width in 1_u64..40, seed: u64) {
         let tree = Tree::new(&spec(entries, leafdirs, Some(width), 1.5), seed).unwrap();
         let mut next = 0;
         let mut next_leaf = 0;
@@ -204,7 +205,7 @@ proptest! {
     }
 }
 
-/// Something gamma distributed with shape 1.5.
+/// Returns a gamma-distributed quantity with shape 1.5.
 fn gamma_sized(mean: f64) -> Quantity {
     let params = crate::random::RandvarParams { mean: Some(mean), ..Default::default() };
     crate::random::randvar(&params).unwrap().into()
