@@ -1,7 +1,7 @@
-//! The page cache and the files of a set: reading them in, evicting them, and seeing how many are in it.
+//! The files of a set in the page cache: reading them in, evicting them, and measuring how much of them is cached.
 //!
-//! What the kernel is asked here it may refuse or forget; only what is measured is claimed. Deliberately absent: when a run
-//! wants its files cold, and what lies below the file system ([`crate::os::device`]).
+//! The kernel may ignore requests to read or evict pages, so only measured residency is reported. Deliberately absent:
+//! when a run needs cold files, and the devices below the file system ([`crate::os::device`]).
 
 use super::dirs::{Dirs, ThreadDirs};
 use super::error::{Error, Foreign};
@@ -19,41 +19,43 @@ use std::time::{Duration, Instant};
 
 pub use crate::os::cache::Method;
 
-/// Files that a worker takes at once.
+/// Number of files that a worker takes at once.
 const BATCH: u64 = 256;
-/// Bytes of a read.
+/// Bytes per read.
 const CHUNK: usize = 1 << 20;
-/// Directories that a worker keeps open.
-const PLACES: usize = 64;
-/// The most files that residency is measured on.
+/// Number of directories that a worker keeps open.
+const OPEN_DIRS: usize = 64;
+/// Maximum number of files in a sample for [`residency`].
 pub const SAMPLE: u64 = 1000;
 
-/// How much of a set lies in the page cache.
+/// The share of a set that is in the page cache.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Residency {
-    /// Part of the bytes that is cached, 0 to 1.
+    /// Fraction of the bytes that is cached, 0 to 1.
     pub part: f64,
-    /// The interval in which that lies with 95 % confidence; no wider than a point if all files were looked at.
+    /// Lower bound of the 95 % confidence interval of `part`. Equal to `part` if all files were examined.
     pub low: f64,
-    /// Its upper end.
+    /// Upper bound of the interval.
     pub high: f64,
-    /// Files looked at.
+    /// Number of files examined.
     pub files: u64,
-    /// How.
+    /// The method of measurement.
     pub method: Method,
 }
 
-/// Writes the set's file system back and asks the kernel to forget the data of the files that are there. On tmpfs nothing can
-/// be forgotten; [`residency`] tells.
+/// Writes back the set's file system, and asks the kernel to evict the data of all existing files. On tmpfs nothing can
+/// be evicted; [`residency`] shows the result.
 pub fn evict(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<(), Error> {
     quiesce::quiesce(&[set.spec.root()], stop)
-        .map_err(|(_, e)| Error::call(&set.spec.name, "write back", &set.spec.root(), e))?;
-    each(set, threads, stop, watch, || |fd: Fd, _: &thread_pool::Worker<'_>| range::advise(fd, 0, 0, Advice::DontNeed))
+        .map_err(|(_, e)| Error::call(&set.spec.name, "sync", &set.spec.root(), e))?;
+    for_each_file(set, threads, stop, watch, || {
+        |fd: Fd, _: &thread_pool::Worker<'_>| range::advise(fd, 0, 0, Advice::DontNeed)
+    })
 }
 
-/// Reads the files that are there.
+/// Reads all existing files.
 pub fn warm(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<(), Error> {
-    each(set, threads, stop, watch, || {
+    for_each_file(set, threads, stop, watch, || {
         let mut buf = vec![0; CHUNK];
         move |fd: Fd, worker: &thread_pool::Worker<'_>| {
             while worker.halted().is_continue() {
@@ -68,8 +70,8 @@ pub fn warm(set: &Arc<Fileset>, threads: usize, stop: &AtomicBool, watch: impl F
     })
 }
 
-/// Does something with every file that is there, by several threads.
-fn each<F>(
+/// Opens every existing file, and calls a function made by `make` (one per thread) with it, in several threads.
+fn for_each_file<F>(
     set: &Arc<Fileset>,
     threads: usize,
     stop: &AtomicBool,
@@ -83,7 +85,7 @@ where
     let next = AtomicU64::new(0);
     let files = set.tree.n_files();
     let done = thread_pool::run(&set.spec.name, threads, stop, watch, |worker| {
-        let mut own = ThreadDirs::new(PLACES);
+        let mut own = ThreadDirs::new(OPEN_DIRS);
         let mut act = make();
         let mut work = || {
             loop {
@@ -110,7 +112,9 @@ where
     done.map(drop)
 }
 
-/// Does something with an open file; `None` where a symbolic link stands in its place, as the `symlink` flowop makes them.
+/// Opens file `i` and calls `act` with it. `None` when the file is a symbolic link created by a `symlink` flowop.
+///
+/// Returns an error when the file is not part of the set.
 fn with_file<T>(
     dirs: &Dirs,
     own: &mut ThreadDirs,
@@ -136,7 +140,7 @@ fn with_file<T>(
             return Err(what.map_or_else(|| call("open", e), foreign));
         }
     };
-    let found = fd::file_info(fd).map_err(|e| call("look at", e));
+    let found = fd::file_info(fd).map_err(|e| call("stat", e));
     let own = found.and_then(|info| Foreign::of_file(&info, set.has_links()).map_or(Ok(()), |what| Err(foreign(what))));
     own.inspect_err(|_| fd::close(fd))?;
     let done = act(fd);
@@ -144,19 +148,20 @@ fn with_file<T>(
     done.map(Some).map_err(|e| call("read", e))
 }
 
-/// Measures how much of the files that are there is cached, on a sample of at most [`SAMPLE`] files chosen by `seed`. Opening
-/// them brings their inodes into memory: whoever wants those cold as well drops them again afterwards. `None` if there is
-/// nothing to be cached, or if looking would take longer than `patience`.
-pub fn residency(set: &Arc<Fileset>, seed: u64, patience: Duration) -> Result<Option<Residency>, Error> {
+/// Measures how much of the existing files is cached, using a sample of at most [`SAMPLE`] files chosen by `seed`.
+///
+/// Opening the files loads their inodes into memory. A caller that needs cold inodes must drop them again afterwards.
+/// `None` when there is no data to be cached, or the measurement takes longer than `time_limit`.
+pub fn residency(set: &Arc<Fileset>, seed: u64, time_limit: Duration) -> Result<Option<Residency>, Error> {
     let start = Instant::now();
     let Some(dirs) = Dirs::open_all(std::slice::from_ref(set), 0)?.pop() else { return Ok(None) };
-    let mut own = ThreadDirs::new(PLACES);
+    let mut own = ThreadDirs::new(OPEN_DIRS);
     let (sample, complete) = sample(set, seed);
     let mut method = Method::Cachestat;
     let mut pages = Vec::with_capacity(sample.len());
     let mut late = false;
     let measured = sample.iter().try_for_each(|&i| {
-        late = late || start.elapsed() > patience;
+        late = late || start.elapsed() > time_limit;
         if late {
             return Ok(());
         }
@@ -175,7 +180,7 @@ pub fn residency(set: &Arc<Fileset>, seed: u64, patience: Duration) -> Result<Op
     dirs.close_all();
     measured?;
     if late {
-        // Those looked at so far are the first of the set and no sample of it.
+        // The files examined so far are the first of the set, not a random sample.
         return Ok(None);
     }
     Ok(estimate(&pages, complete).map(|(part, low, high)| Residency {
@@ -187,8 +192,9 @@ pub fn residency(set: &Arc<Fileset>, seed: u64, patience: Duration) -> Result<Op
     }))
 }
 
-/// Files that are there: all if they are few, else that many at random, none twice. In the order of their indices, which
-/// opens each directory once.
+/// Returns the existing files to examine, and whether these are all: all files if they are at most [`SAMPLE`], else a
+/// random sample without replacement. They are in the order of their indices, so that each directory is opened only
+/// once.
 fn sample(set: &Fileset, seed: u64) -> (Vec<u64>, bool) {
     let files = &set.state.files;
     if files.n_existing() <= SAMPLE {
@@ -196,7 +202,7 @@ fn sample(set: &Fileset, seed: u64) -> (Vec<u64>, bool) {
     }
     let mut rng = random::stream(seed, &[0x7265_7369]);
     let mut chosen = std::collections::BTreeSet::new();
-    // More files are there than are drawn, so this ends; the bound is for a set that shrinks meanwhile.
+    // This ends, since more files exist than are drawn. The bound is for a set that shrinks meanwhile.
     for _ in 0..SAMPLE * 100 {
         if chosen.len() as u64 == SAMPLE {
             break;
@@ -208,8 +214,11 @@ fn sample(set: &Fileset, seed: u64) -> (Vec<u64>, bool) {
     (chosen.into_iter().collect(), false)
 }
 
-/// The cached part of (cached, all) pages a file, with its interval. The ratio estimator (Cochran, *Sampling Techniques*, 2.11);
-/// where all files agree its variance is nothing, and the rule of three bounds what the sample may have missed.
+/// Estimates the cached fraction from `(cached, all)` pages of each file. Returns the estimate and the bounds of its
+/// 95 % confidence interval. `None` when the files have no pages.
+///
+/// This is the ratio estimator (Cochran, *Sampling Techniques*, 2.11). If all files agree, its variance is zero; then
+/// the rule of three bounds the fraction that the sample may have missed.
 fn estimate(seen: &[(f64, f64)], complete: bool) -> Option<(f64, f64, f64)> {
     let (cached, all) = seen.iter().fold((0.0, 0.0), |(c, a), (cached, all)| (c + cached, a + all));
     if all == 0.0 {
@@ -226,11 +235,11 @@ fn estimate(seen: &[(f64, f64)], complete: bool) -> Option<(f64, f64, f64)> {
     Some((part, (part - half).max(0.0), (part + half).min(1.0)))
 }
 
-/// Writes the sets' file systems back and drops page cache, dentries and inodes of the whole machine. `false` where that is
-/// not allowed: it needs root.
+/// Writes back the file systems of the sets, and drops the page cache, dentries and inodes of the whole machine.
+/// Returns `false` without the permission to do so, which requires root.
 pub fn drop_all(sets: &[Arc<Fileset>], stop: &AtomicBool) -> Result<bool, Error> {
     let roots: Vec<_> = sets.iter().map(|set| set.spec.root()).collect();
-    quiesce::quiesce(&roots, stop).map_err(|(at, e)| Error::call(&sets[at].spec.name, "write back", &roots[at], e))?;
+    quiesce::quiesce(&roots, stop).map_err(|(at, e)| Error::call(&sets[at].spec.name, "sync", &roots[at], e))?;
     Ok(os::proc::drop_caches().is_ok())
 }
 
@@ -242,7 +251,7 @@ mod tests {
     use crate::fileset::FilesetSpec;
 
     #[test]
-    fn the_estimate_is_the_share_of_pages_and_covers_doubt() {
+    fn the_estimate_is_the_fraction_of_pages_with_an_interval() {
         assert_eq!(estimate(&[(0.0, 0.0)], true), None);
         assert_eq!(estimate(&[(1.0, 1.0), (0.0, 3.0)], true), Some((0.25, 0.25, 0.25)));
         let none = vec![(0.0, 4.0); 1000];
@@ -252,8 +261,8 @@ mod tests {
         assert!((part - 0.5).abs() < 1e-9 && (0.46..0.48).contains(&low) && (0.52..0.54).contains(&high));
     }
 
-    /// Makes, evicts and reads in a set of `files` files; what was not found cached or evicted as it should be is the error.
-    fn follow_the_cache(dir: &std::path::Path, files: u64) -> Result<(), String> {
+    /// Creates, evicts and reads a set of `files` files. Returns an error when the residency is not as expected.
+    fn check_residency(dir: &std::path::Path, files: u64) -> Result<(), String> {
         let stop = AtomicBool::new(false);
         let mut spec = FilesetSpec::new(format!("c{files}"), dir, files, 9000);
         spec.prealloc = 100;
@@ -270,22 +279,22 @@ mod tests {
         cached("evicted", if quiesce::in_memory(dir) { 0.9991..=1.0 } else { 0.0..=0.05 })?;
         warm(&set, 2, &stop, |_, _| ()).unwrap();
         cached("read in", 0.9991..=1.0)?;
-        assert_eq!(residency(&set, 3, Duration::ZERO).unwrap(), None, "a look that may take no time is none");
+        assert_eq!(residency(&set, 3, Duration::ZERO).unwrap(), None, "no result within a time limit of zero");
         set.close();
         Ok(())
     }
 
     #[test]
-    fn files_are_cached_when_written_or_read_and_gone_when_evicted() {
+    fn files_are_cached_after_writing_and_reading_but_not_after_eviction() {
         for files in [20, 1500] {
-            // The kernel may reclaim a page at any moment, and does when other programs need memory: seen once, of one file.
-            // An eviction or a reading that does not work fails every time.
+            // The kernel may reclaim pages at any moment if other programs need memory: observed once, for one file. An
+            // eviction or a read that does not work fails every time.
             let seen: Vec<_> = (0..5)
                 .map_while(|_| {
-                    // Beside the build: likely on a disk, where eviction is possible; /tmp may be in memory.
+                    // The build directory is probably on a disk, where eviction is possible; /tmp may be in memory.
                     let beside = std::env::current_exe().unwrap();
                     let dir = tempfile::TempDir::new_in(beside.parent().unwrap()).unwrap();
-                    follow_the_cache(dir.path(), files).err()
+                    check_residency(dir.path(), files).err()
                 })
                 .collect();
             assert!(seen.len() < 5, "{seen:#?}");

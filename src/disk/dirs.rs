@@ -1,16 +1,17 @@
 //! The open directories of one file set in one WML process.
 //!
-//! A WML process has a descriptor table of its own, so each keeps its own directories. If all directories fit into what the
-//! process may have open, they are in one table that its threads share and that fills as they are needed; nothing is ever
-//! closed before the end, so nobody has to hold on to anything. Else each thread keeps a few hundred of its own, one place for
-//! each, the last one wins.
+//! Each WML process has a separate descriptor table, and therefore its own open directories. If the descriptor limit of
+//! the process permits, all directories are opened on demand into one table that its threads share. They are not closed
+//! before the end, so no reference counting is needed. Otherwise each thread has a direct-mapped cache of a few hundred
+//! open directories.
 //!
-//! Everything must be called in the process' own threads: a descriptor means something else in any other table.
+//! All functions must be called in threads of the process: in another descriptor table a descriptor refers to another
+//! file.
 
 use super::Fileset;
 use super::error::Error;
 use super::root::DIR_MODE;
-use super::walk::{self, Closing, PLACE};
+use super::walk::{self, AT_DIR, CloseOnDrop};
 use crate::fileset::FilesetSpec;
 use crate::os::map::Map;
 use crate::os::{Errno, Fd, NONE, fd};
@@ -25,74 +26,78 @@ use std::sync::atomic::Ordering;
 pub struct Dirs {
     set: Arc<Fileset>,
     root: Fd,
-    /// The device that it lies on.
+    /// Device number of the root.
     device: u64,
-    /// The files that were looked at last.
-    looked: Looked,
-    /// For every directory its descriptor plus 1, or 0. `None`: threads keep their own.
+    /// Files that were checked recently.
+    checked_files: CheckedFiles,
+    /// For each directory its descriptor plus 1, or 0 if it is not open. `None` when threads use [`ThreadDirs`].
     table: Option<Map>,
 }
 
-/// A thread's own directories of one set, for sets that are too large for the table.
+/// A thread's cache of open directories of one set, for sets with too many directories for the shared table.
 #[derive(Debug)]
 pub struct ThreadDirs {
-    /// Directory and descriptor; [`NONE`] for an unused place.
-    places: Vec<(u64, Fd)>,
+    /// Directory and descriptor; [`NONE`] in an unused slot.
+    slots: Vec<(u64, Fd)>,
 }
 
-/// Which files of a set were seen to be its own in the present period of time: a file is looked at once a period, or more often
-/// where many others come between. Takes no more memory for large sets.
+/// A lossy set of the files that were checked to be part of the file set in the current period of time.
+///
+/// A file is checked once per period, or more often if many other files are used in between. The memory is bounded:
+/// large sets need no more.
 #[derive(Debug)]
-pub struct Looked {
-    /// For each remainder of a file's number the rest of that number and the period; 0 for none.
+pub struct CheckedFiles {
+    /// Entry of the last checked file for each remainder of the file number; 0 if there is none. See [`Self::entry`].
     table: Map,
     mask: u64,
 }
 
-/// Files that are remembered at most; a power of two.
-const REMEMBERED: u64 = 1 << PLACE_BITS;
-const PLACE_BITS: u32 = 14;
+/// Maximum number of files in [`CheckedFiles`]; a power of two.
+const MAX_CHECKED: u64 = 1 << SLOT_BITS;
+const SLOT_BITS: u32 = 14;
 
-impl Looked {
+impl CheckedFiles {
+    /// Creates an empty set for a file set of `files` files.
     fn new(files: u64) -> Result<Self, Errno> {
-        let places = files.clamp(1, REMEMBERED).next_power_of_two();
-        Ok(Self { table: Map::new(places as usize * 4)?, mask: places - 1 })
+        let slots = files.clamp(1, MAX_CHECKED).next_power_of_two();
+        Ok(Self { table: Map::new(slots as usize * 4)?, mask: slots - 1 })
     }
 
-    /// What stands at a file's place in a period: 18 bits of the number, a bit that is always set, 13 bits of the period.
+    /// Returns the table entry of a file in a period: 18 bits of the file number, a bit that is always set, and 13 bits
+    /// of the period.
     #[inline]
     fn entry(file: u64, period: u64) -> i32 {
-        ((file >> PLACE_BITS << PLACE_BITS) as u32 | 1 << 13 | period as u32 & 0x1fff).cast_signed()
+        ((file >> SLOT_BITS << SLOT_BITS) as u32 | 1 << 13 | period as u32 & 0x1fff).cast_signed()
     }
 
-    /// Whether the file was looked at in this period.
+    /// Returns whether the file was checked in this period.
     #[inline]
-    pub fn has(&self, file: u64, period: u64) -> bool {
+    pub fn contains(&self, file: u64, period: u64) -> bool {
         self.table.ints()[(file & self.mask) as usize].load(Ordering::Relaxed) == Self::entry(file, period)
     }
 
-    /// The file was looked at, or made, in this period.
+    /// Records that the file was checked or created in this period.
     #[inline]
-    pub fn note(&self, file: u64, period: u64) {
+    pub fn insert(&self, file: u64, period: u64) {
         self.table.ints()[(file & self.mask) as usize].store(Self::entry(file, period), Ordering::Relaxed);
     }
 }
 
-/// Opens the root of a set without following a link; the caller closes it.
+/// Opens the root of a set without following a symbolic link. The caller must close the descriptor.
 pub fn open_root(spec: &FilesetSpec) -> Result<Fd, Errno> {
-    let (path, name) = spec.place().ok_or(Errno::INVAL)?;
-    let above = fd::open_path(&path, PLACE, Mode::empty())?;
+    let (path, name) = spec.root_location().ok_or(Errno::INVAL)?;
+    let parent = fd::open_path(&path, AT_DIR, Mode::empty())?;
     let root = CString::new(name).map_err(|_| Errno::INVAL).and_then(|name| {
-        // The root itself may be a mount point: only what is below must not be.
-        fd::open_at(above, &name, PLACE, Mode::empty())
+        // The root itself may be a mount point, but no directory below it.
+        fd::open_at(parent, &name, AT_DIR, Mode::empty())
     });
-    fd::close(above);
+    fd::close(parent);
     root
 }
 
 impl Dirs {
-    /// Opens the roots of a process' sets. `budget` is the number of descriptors that may be spent on directories by the
-    /// process: with the table if the directories of all sets fit into it.
+    /// Opens the roots of the sets of a process. `budget` is the number of descriptors that the process may use for
+    /// directories. The shared tables are used if the directories of all sets fit into it.
     pub fn open_all(sets: &[Arc<Fileset>], budget: u64) -> Result<Vec<Self>, Error> {
         let wanted: u64 = sets.iter().map(|set| set.tree.n_dirs()).sum();
         let mut all: Vec<Self> = Vec::with_capacity(sets.len());
@@ -108,38 +113,40 @@ impl Dirs {
         Ok(all)
     }
 
+    /// Opens the root of one set. `shared` selects the shared table.
     fn open(set: &Arc<Fileset>, shared: bool) -> Result<Self, Errno> {
         let table = if shared { Some(Map::new(set.tree.n_dirs() as usize * 4)?) } else { None };
         let root = open_root(&set.spec)?;
         let device = set.is_root(root).inspect_err(|_| fd::close(root))?;
-        let looked = Looked::new(set.tree.n_files()).inspect_err(|_| fd::close(root))?;
-        Ok(Self { root, device, looked, set: Arc::clone(set), table })
+        let checked_files = CheckedFiles::new(set.tree.n_files()).inspect_err(|_| fd::close(root))?;
+        Ok(Self { root, device, checked_files, set: Arc::clone(set), table })
     }
 
-    /// The root.
+    /// Returns the descriptor of the root.
     #[inline]
     pub fn root(&self) -> Fd {
         self.root
     }
 
-    /// The set that these are of.
+    /// Returns the file set.
     pub fn set(&self) -> &Arc<Fileset> {
         &self.set
     }
 
-    /// The files that were looked at last, by all threads of the process.
+    /// Returns the files that any thread of the process has checked recently.
     #[inline]
-    pub fn looked(&self) -> &Looked {
-        &self.looked
+    pub fn checked_files(&self) -> &CheckedFiles {
+        &self.checked_files
     }
 
-    /// Whether threads need a [`ThreadDirs`] of more than no places.
+    /// Returns whether the shared table is used. Otherwise each thread needs [`ThreadDirs`] with several slots.
     pub fn is_shared(&self) -> bool {
         self.table.is_some()
     }
 
-    /// A descriptor of directory `d`, good for calls that name something in it (it can't be read: open `.` in it for that).
-    /// It belongs to the table, or to `own` until the next call with that.
+    /// Returns a descriptor of directory `d` for `*at` calls. It can't be listed; open `.` relative to it for that.
+    ///
+    /// The descriptor is owned by the shared table, or by `own`, where it is valid until the next call with `own`.
     #[inline]
     pub fn dir(&self, d: u64, own: &mut ThreadDirs) -> Result<Fd, Errno> {
         if d == 0 {
@@ -150,78 +157,81 @@ impl Dirs {
                 0 => self.open_shared(d, table),
                 fd => Ok(fd - 1),
             },
-            None => self.own_dir(d, own),
+            None => self.cached_dir(d, own),
         }
     }
 
-    /// Opens a directory for everybody. If another thread was faster, ours is closed again and theirs taken.
+    /// Opens a directory into the shared table. If another thread opens it first, closes this descriptor and returns
+    /// the other one.
     #[cold]
     fn open_shared(&self, d: u64, table: &Map) -> Result<Fd, Errno> {
         let parent = self.set.tree.parent(d);
-        let above = if parent == 0 { self.root } else { table.ints()[parent as usize].load(Ordering::Acquire) - 1 };
-        let opened = self.open_one(d, above)?;
+        let parent_fd = if parent == 0 { self.root } else { table.ints()[parent as usize].load(Ordering::Acquire) - 1 };
+        let opened = self.open_or_create(d, parent_fd)?;
         match table.ints()[d as usize].compare_exchange(0, opened + 1, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(opened),
-            Err(theirs) => {
+            Err(other) => {
                 fd::close(opened);
-                Ok(theirs - 1)
+                Ok(other - 1)
             }
         }
     }
 
-    fn own_dir(&self, d: u64, own: &mut ThreadDirs) -> Result<Fd, Errno> {
-        let at = own.place(d);
+    /// Returns a directory from the cache of the thread; opens it first if needed.
+    fn cached_dir(&self, d: u64, own: &mut ThreadDirs) -> Result<Fd, Errno> {
+        let at = own.slot(d);
         if let Some(fd) = own.get(at, d) {
             return Ok(fd);
         }
         let parent = self.set.tree.parent(d);
-        let above = if parent == 0 { self.root } else { own.get(own.place(parent), parent).unwrap_or(NONE) };
-        let opened = self.open_one(d, above)?;
+        let parent_fd = if parent == 0 { self.root } else { own.get(own.slot(parent), parent).unwrap_or(NONE) };
+        let opened = self.open_or_create(d, parent_fd)?;
         own.put(at, d, opened);
         Ok(opened)
     }
 
-    /// Opens directory `d`, and makes it first if the set's directories are made in the run and this one is not there yet.
-    fn open_one(&self, d: u64, above: Fd) -> Result<Fd, Errno> {
-        match self.open_there(d, above) {
-            Err(Errno::NOENT) if self.set.spec.late_dirs => self.make(d),
+    /// Opens directory `d`. Creates it first if it does not exist and the set has `latedirs`.
+    fn open_or_create(&self, d: u64, parent_fd: Fd) -> Result<Fd, Errno> {
+        match self.open_existing(d, parent_fd) {
+            Err(Errno::NOENT) if self.set.spec.late_dirs => self.create(d),
             other => other,
         }
     }
 
-    /// Makes a directory with those above it that are missing, and opens it. Another thread may make the same ones.
+    /// Creates a directory with its missing parents, and opens it. Other threads may create the same directories
+    /// concurrently.
     #[cold]
-    fn make(&self, d: u64) -> Result<Fd, Errno> {
+    fn create(&self, d: u64) -> Result<Fd, Errno> {
         let tree = &self.set.tree;
-        let mut at: Option<Closing> = None;
+        let mut at: Option<CloseOnDrop> = None;
         for name in walk::chain(d, |d| tree.parent(d), |d| tree.dir_name(d)) {
-            let above = at.as_ref().map_or(self.root, |at| at.0);
-            let opened = match walk::open_dir(above, name.as_c(), PLACE, self.device) {
+            let parent = at.as_ref().map_or(self.root, |at| at.0);
+            let opened = match walk::open_dir(parent, name.as_c(), AT_DIR, self.device) {
                 Err(Errno::NOENT) => {
-                    match fd::mkdir_at(above, name.as_c(), DIR_MODE) {
+                    match fd::mkdir_at(parent, name.as_c(), DIR_MODE) {
                         Ok(()) | Err(Errno::EXIST) => {}
                         Err(errno) => return Err(errno),
                     }
-                    walk::open_dir(above, name.as_c(), PLACE, self.device)
+                    walk::open_dir(parent, name.as_c(), AT_DIR, self.device)
                 }
                 other => other,
             };
-            at = Some(Closing(opened?));
+            at = Some(CloseOnDrop(opened?));
         }
-        // The root is never made here, so that there is a last one.
-        at.map(Closing::keep).ok_or(Errno::NOENT)
+        // `d` is not the root, so the path has at least one component.
+        at.map(CloseOnDrop::keep).ok_or(Errno::NOENT)
     }
 
-    /// Opens directory `d`, which is there: by its parent if that is open, else all the way from the root.
-    fn open_there(&self, d: u64, above: Fd) -> Result<Fd, Errno> {
+    /// Opens the existing directory `d`: relative to its parent if `parent_fd` is open, else relative to the root.
+    fn open_existing(&self, d: u64, parent_fd: Fd) -> Result<Fd, Errno> {
         let tree = &self.set.tree;
-        if above >= 0 {
-            return walk::open_dir(above, tree.dir_name(d).as_c(), PLACE, self.device);
+        if parent_fd >= 0 {
+            return walk::open_dir(parent_fd, tree.dir_name(d).as_c(), AT_DIR, self.device);
         }
-        walk::open_chain(self.root, &walk::chain(d, |d| tree.parent(d), |d| tree.dir_name(d)), PLACE, self.device)
+        walk::open_chain(self.root, &walk::chain(d, |d| tree.parent(d), |d| tree.dir_name(d)), AT_DIR, self.device)
     }
 
-    /// Closes the root and the table. Threads close their own before.
+    /// Closes the root and the directories in the shared table. Threads must close their [`ThreadDirs`] before.
     pub fn close_all(&self) {
         if let Some(table) = &self.table {
             for entry in table.ints() {
@@ -236,30 +246,33 @@ impl Dirs {
 }
 
 impl ThreadDirs {
-    /// Room for so many directories, at least one; none is needed with a shared table, and then none is taken.
-    pub fn new(places: usize) -> Self {
-        Self { places: vec![(0, NONE); places.max(1)] }
+    /// Creates a cache with this number of slots, at least one. It is not used together with the shared table.
+    pub fn new(slots: usize) -> Self {
+        Self { slots: vec![(0, NONE); slots.max(1)] }
     }
 
-    fn place(&self, d: u64) -> usize {
-        (mix(0, d) % self.places.len() as u64) as usize
+    /// Returns the slot of a directory.
+    fn slot(&self, d: u64) -> usize {
+        (mix(0, d) % self.slots.len() as u64) as usize
     }
 
+    /// Returns the descriptor in a slot if it is that of directory `d`.
     fn get(&self, at: usize, d: u64) -> Option<Fd> {
-        let (dir, fd) = self.places[at];
+        let (dir, fd) = self.slots[at];
         (dir == d && fd != NONE).then_some(fd)
     }
 
+    /// Stores a descriptor in a slot, and closes the previous one.
     fn put(&mut self, at: usize, d: u64, fd: Fd) {
-        let (_, old) = std::mem::replace(&mut self.places[at], (d, fd));
+        let (_, old) = std::mem::replace(&mut self.slots[at], (d, fd));
         if old != NONE {
             fd::close(old);
         }
     }
 
-    /// Closes them all.
+    /// Closes all cached directories.
     pub fn close_all(&mut self) {
-        for (_, fd) in &mut self.places {
+        for (_, fd) in &mut self.slots {
             let old = std::mem::replace(fd, NONE);
             if old != NONE {
                 fd::close(old);
@@ -268,7 +281,7 @@ impl ThreadDirs {
     }
 }
 
-/// The flags with which files of a set are opened for data: its `readonly` and `writeonly`.
+/// Returns the access mode with which files of a set are opened, according to `readonly` and `writeonly`.
 pub fn access(spec: &FilesetSpec) -> OFlags {
     match (spec.readonly, spec.writeonly) {
         (true, _) => OFlags::RDONLY,
@@ -280,21 +293,21 @@ pub fn access(spec: &FilesetSpec) -> OFlags {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Looked, REMEMBERED};
+    use super::{CheckedFiles, MAX_CHECKED};
 
     #[test]
-    fn a_file_is_remembered_for_its_period_and_no_other_is_taken_for_it() {
-        for files in [1, 5, REMEMBERED, 3 * REMEMBERED, u64::from(u32::MAX)] {
-            let looked = Looked::new(files).unwrap();
+    fn a_checked_file_is_contained_in_its_period_only() {
+        for files in [1, 5, MAX_CHECKED, 3 * MAX_CHECKED, u64::from(u32::MAX)] {
+            let checked = CheckedFiles::new(files).unwrap();
             for (period, file) in
                 [0, files / 3, files - 1].into_iter().enumerate().map(|(n, file)| (7 + n as u64, file))
             {
-                assert!(!looked.has(file, 0) && !looked.has(file, period));
-                looked.note(file, period);
-                assert!(looked.has(file, period) && !looked.has(file, period + 1));
-                // Another file in the same place, which then has it.
-                let other = file + REMEMBERED;
-                assert!(!looked.has(other, period) || other >= files);
+                assert!(!checked.contains(file, 0) && !checked.contains(file, period));
+                checked.insert(file, period);
+                assert!(checked.contains(file, period) && !checked.contains(file, period + 1));
+                // Another file in the same slot is not confused with it.
+                let other = file + MAX_CHECKED;
+                assert!(!checked.contains(other, period) || other >= files);
             }
         }
     }

@@ -1,10 +1,12 @@
-//! How big a tree is by now: its files have grown and shrunk since they were made.
+//! The current size of a tree, whose files may have been resized since they were created.
 
 use std::path::Path;
 
-/// Bytes of the files below a directory, by their lengths. None if there are more than `most` entries, or one can't be read:
-/// no answer is worth waiting for long.
-pub fn bytes(dir: &Path, most: usize) -> Option<u64> {
+/// Returns the sum of the lengths of all files below a directory, in bytes.
+///
+/// `None` when there are more than `max_entries` entries, which bounds the time that this takes, or when an entry can't
+/// be read.
+pub fn bytes(dir: &Path, max_entries: usize) -> Option<u64> {
     let (mut bytes, mut entries) = (0, 0);
     let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {
@@ -12,7 +14,7 @@ pub fn bytes(dir: &Path, most: usize) -> Option<u64> {
             let entry = entry.ok()?;
             entries += 1;
             crate::os::steps::count();
-            if entries > most {
+            if entries > max_entries {
                 return None;
             }
             let kind = entry.file_type().ok()?;
@@ -33,7 +35,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn lengths_of_files_however_deep_are_summed_and_links_are_nothing() {
+    fn lengths_of_files_are_summed_recursively_and_links_are_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let deep = dir.path().join("a/b");
         fs::create_dir_all(&deep).unwrap();
@@ -41,7 +43,7 @@ mod tests {
         fs::write(deep.join("two"), [0; 32]).unwrap();
         std::os::unix::fs::symlink("/proc", deep.join("link")).unwrap();
         assert_eq!(bytes(dir.path(), 5), Some(42));
-        assert_eq!(bytes(dir.path(), 4), None, "too many to look at");
+        assert_eq!(bytes(dir.path(), 4), None, "too many entries");
         assert_eq!(bytes(&dir.path().join("none"), 5), None);
     }
 }

@@ -1,7 +1,7 @@
-//! Why a file set can't be had: data first, the words in one place.
+//! Errors of preparing and removing file sets, as data, with their messages.
 //!
-//! All of these mean that the environment refused (exit 3); none is a mistake in the script that checking it could have
-//! found. Deliberately absent: how an error is drawn.
+//! All of them are failures of the environment (exit status 3), not mistakes that a check of the script could find.
+//! Deliberately absent: how an error is displayed.
 
 use crate::fileset::shape::ShapeError;
 use crate::os::FileType;
@@ -11,48 +11,48 @@ use std::ffi::CStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What was in the way, and where.
+/// An error, with the file set and the path.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The root holds something and bears no mark of wmlrun.
+    /// The root is not empty and has no marker of wmlrun.
     Unmarked {
         /// The file set.
         set: String,
         /// Its root.
         path: PathBuf,
     },
-    /// A marked root holds something that no layout has.
+    /// A marked root contains something that is not part of the set.
     Foreign {
         /// The file set.
         set: String,
-        /// The path of what was found.
+        /// The path of the foreign file.
         path: PathBuf,
-        /// What it is.
+        /// Why it is not part of the set.
         what: Foreign,
     },
-    /// The root, or something on the way to it, is a symbolic link.
+    /// The root, or another path component that must be a directory or file, is a symbolic link.
     Link {
         /// The file set.
         set: String,
         /// The link.
         path: PathBuf,
     },
-    /// The root, or something on the way to it, is no directory.
+    /// The root, or a directory on the path to it, is not a directory.
     NotADirectory {
         /// The file set.
         set: String,
-        /// What is none.
+        /// The path that is not a directory.
         path: PathBuf,
     },
-    /// Another wmlrun uses the root.
+    /// Another wmlrun process uses the root.
     InUse {
         /// The file set.
         set: String,
         /// Its root.
         path: PathBuf,
     },
-    /// Two sets of one script share a root, or one lies within another's.
+    /// Two sets of one script share a root, or the root of one is inside the root of the other.
     Overlap {
         /// One file set.
         set: String,
@@ -61,18 +61,18 @@ pub enum Error {
         /// The inner root.
         path: PathBuf,
     },
-    /// `reuse` of a tree that was made with another layout.
+    /// `reuse` of a tree that was created with another layout.
     OtherLayout {
         /// The file set.
         set: String,
         /// Its root.
         path: PathBuf,
-        /// What the tree was made with.
+        /// The layout of the tree.
         was: String,
-        /// What is asked for.
+        /// The requested layout.
         wanted: String,
     },
-    /// The marker file can't be understood.
+    /// The marker file is not valid.
     Marker {
         /// The file set.
         set: String,
@@ -81,7 +81,7 @@ pub enum Error {
         /// Why.
         why: String,
     },
-    /// The marker is that of another directory, copied.
+    /// The marker is a copy of the marker of another directory.
     Copied {
         /// The file set.
         set: String,
@@ -94,101 +94,102 @@ pub enum Error {
     Adopt {
         /// The file set.
         set: String,
-        /// Where it differs from what a file set looks like.
+        /// The directory or file that no file set of this definition has.
         path: PathBuf,
-        /// How.
+        /// Why: a predicate of `path`.
         why: String,
     },
-    /// Not enough room, seen before anything was made.
+    /// Not enough free space. Detected before anything is created.
     Space {
-        /// The file sets that want it.
+        /// The file sets that need it.
         sets: String,
         /// A directory on the file system.
         path: PathBuf,
-        /// Bytes that are needed.
+        /// Bytes needed.
         needed: u64,
-        /// Bytes that are free.
+        /// Bytes free.
         free: u64,
         /// Bytes that must stay free.
         floor: u64,
     },
-    /// Not enough inodes, seen before anything was made.
+    /// Not enough free inodes. Detected before anything is created.
     Inodes {
-        /// The file sets that want them.
+        /// The file sets that need them.
         sets: String,
         /// A directory on the file system.
         path: PathBuf,
-        /// Inodes that are needed.
+        /// Inodes needed.
         needed: u64,
-        /// Inodes that are free.
+        /// Inodes free.
         free: u64,
     },
     /// Not enough memory.
     Memory {
-        /// The file sets that want it.
+        /// The file sets that need it.
         sets: String,
-        /// What for.
+        /// What needs the memory, such as `the tables`.
         what: &'static str,
-        /// Bytes that are needed.
+        /// Bytes needed.
         needed: u64,
-        /// Bytes that can be had.
+        /// Bytes available without swapping.
         free: u64,
     },
-    /// A name that can't be a directory of a set.
+    /// The name of the set can't be a directory name.
     Name {
         /// The file set's name.
         set: String,
     },
-    /// A tree that can't be.
+    /// The tree of the set exceeds a limit.
     Shape {
         /// The file set.
         set: String,
         /// Why.
         why: ShapeError,
     },
-    /// The system refused a call.
+    /// A system call failed.
     Call {
-        /// The file set; empty where the call was for no set in particular.
+        /// The file set; empty for a call that concerns no particular set.
         set: String,
-        /// The path that it was about.
+        /// The path that was passed to the call.
         path: PathBuf,
-        /// What was tried: `create`, `write`, …
+        /// The operation as a verb: `create`, `write`, …
         call: &'static str,
         /// The error number.
         errno: Errno,
-        /// Bytes and inodes left on that file system, where it could tell.
-        left: Option<(u64, u64)>,
+        /// Free bytes and inodes of that file system after [`Errno::NOSPC`] or [`Errno::DQUOT`], if they can be
+        /// determined.
+        free: Option<(u64, u64)>,
     },
-    /// Stopped on request.
+    /// Stopped by the user.
     Stopped {
-        /// The file set that was being made or removed.
+        /// The file set that was being created or removed.
         set: String,
     },
 }
 
-/// What stands where a file set has nothing of the kind.
+/// Why a file or directory is not part of a file set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Foreign {
-    /// A name that is no 8-digit number.
+    /// Its name is not an 8-digit number.
     Name,
-    /// A number that this tree has not, or not there.
+    /// Its number does not exist in the tree, or not in this directory.
     Number,
-    /// A symbolic link.
+    /// It is a symbolic link.
     Link,
-    /// A device, a pipe, a socket.
+    /// It is a device, a pipe, or a socket.
     Special(Special),
-    /// Another file system, a file of another, or a subvolume is there.
+    /// It is a mount point (also of a single file), or a subvolume.
     Mount,
-    /// Files and directories side by side, or a file in the root.
+    /// A directory contains both files and directories, or the root contains a file.
     Mixed,
-    /// A directory that ought to be empty.
-    Full,
-    /// A file that has another name elsewhere, and would be changed under it.
+    /// It is a directory that should be empty.
+    NotEmpty,
+    /// It is a file with another hard link elsewhere, which would be changed too.
     OtherName,
 }
 
-/// Kinds of files that no file set has.
+/// Kinds of files that are never part of a file set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Special {
     /// A named pipe.
@@ -199,13 +200,13 @@ pub enum Special {
     BlockDevice,
     /// A character device.
     CharacterDevice,
-    /// The file system does not say.
+    /// The file system does not report the kind.
     Unknown,
 }
 
 impl Foreign {
-    /// Why a file is not one of a file set, if it is not: by its kind, by what is mounted on it, and by its names, of which it
-    /// may have more than one only where the set has `links`.
+    /// Returns why a file is not part of a file set: by its kind, by a mount on it, or by its number of names, which
+    /// may be larger than one only if the set has `links`. `None` when it may be part of a set.
     pub fn of_file(info: &FileInfo, links: bool) -> Option<Self> {
         match Self::of_kind(info.kind) {
             None if info.mounted => Some(Self::Mount),
@@ -214,7 +215,8 @@ impl Foreign {
         }
     }
 
-    /// Why a name that could not be opened is not one of a file set's, if that is why.
+    /// Returns why a name that could not be opened with error `errno` is not part of a file set. `None` when the error
+    /// has another cause.
     pub fn at(dir: Fd, name: &CStr, errno: Errno, links: bool) -> Option<Self> {
         match errno {
             Errno::LOOP => Some(Self::Link),
@@ -223,26 +225,28 @@ impl Foreign {
         }
     }
 
-    /// The same of a name: a symbolic link of the `symlink` flowop's is the set's own.
+    /// Returns the same as [`Self::of_file`] for a name, except that a symbolic link created by a `symlink` flowop is
+    /// part of the set.
     pub fn of_name(dir: Fd, name: &CStr, links: bool) -> Result<Option<Self>, Errno> {
         let found = Self::of_file(&fd::file_info_at(dir, name)?, links);
         Ok(found.filter(|what| *what != Self::Link || !super::scan::is_own_link(dir, name)))
     }
 
-    /// What stands in the place of a directory of a file set, by the error of a call on it.
+    /// Returns why a path is not a directory of a file set, given the error of a system call on it. `None` when the
+    /// error has another cause.
     pub fn of_directory(path: &Path, errno: Errno) -> Option<Self> {
         match errno {
             Errno::LOOP => Some(Self::Link),
-            // The kernel says the same of a link and of a file, where only a directory is wanted.
+            // With `O_DIRECTORY` the kernel returns `ENOTDIR` for a link as well as for a file.
             Errno::NOTDIR if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) => Some(Self::Link),
             Errno::XDEV | Errno::BUSY => Some(Self::Mount),
             Errno::NOTDIR => Some(Self::Mixed),
-            Errno::NOTEMPTY => Some(Self::Full),
+            Errno::NOTEMPTY => Some(Self::NotEmpty),
             _ => None,
         }
     }
 
-    /// Why something of this kind is no file of a file set, if it is not.
+    /// Returns why a file of this kind is not a file of a file set. `None` for a regular file.
     pub(super) fn of_kind(kind: FileType) -> Option<Self> {
         Some(match kind {
             FileType::RegularFile => return None,
@@ -260,117 +264,121 @@ impl Foreign {
 impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Name => "its name is not one that a file set has",
+            Self::Name => "no file set contains a file or directory of that name",
             Self::Link => "it is a symbolic link",
-            Self::Number => "its number is not one that this file set has there",
+            Self::Number => "this file set has no file or directory of that number there",
             Self::Special(Special::Pipe) => "it is a named pipe",
             Self::Special(Special::Socket) => "it is a socket",
             Self::Special(Special::BlockDevice) => "it is a block device",
             Self::Special(Special::CharacterDevice) => "it is a character device",
             Self::Special(Special::Unknown) => "it is neither a file nor a directory",
             Self::Mount => "another file system or a subvolume is mounted there",
-            Self::Mixed => "files and directories stand side by side there, which no file set has",
-            Self::Full => "it holds something that this file set has not there",
-            Self::OtherName => "it has another name elsewhere, under which it would be changed too",
+            Self::Mixed => "files and directories are side by side in one directory, which no file set has",
+            Self::NotEmpty => "it contains files or directories that are not part of this file set",
+            Self::OtherName => "it has another name elsewhere (a hard link), and would be changed under that name too",
         })
     }
 }
 
-/// One row of the table of codes: number, title, text.
+/// A row of the table of error codes: number, title, text.
 pub type CodeRow = (&'static str, &'static str, &'static str);
 
-/// What `wmlrun explain` says about the codes of this module.
+/// The explanations that `wmlrun explain` prints for the codes of this module.
 pub const CODES: &[CodeRow] = &[
     (
         "E0501",
-        "a directory that holds something wmlrun did not make",
-        "A file set lives in the directory `path/name`. If that holds files without wmlrun's marker (`.wmlrun`), they are someone's, and nothing is touched. Give another directory (`--dir`), or take the tree over with `--adopt` if it is a file set that Filebench or another tool left.",
+        "a directory with files that wmlrun did not create",
+        "The root of a file set is the directory `path/name`. This directory contains files but no marker of wmlrun (`.wmlrun`), so the files may belong to another program or user, and nothing was changed. Use another directory (`--dir`), or adopt the tree with `--adopt` if it is a file set that Filebench or another tool left behind.",
     ),
     (
         "E0502",
-        "something foreign inside a file set",
-        "In a file set are directories and regular files with the numbers that its layout has, each with one name, all on one file system. Something else was found: another name or number, a link, a pipe, a device, a mount or subvolume, a file that has a name elsewhere too. Before a file set is removed it is looked through for that, and then nothing is removed; where an operation of a run meets it, nothing is read or written and the run ends. Move it away and run again.",
+        "a foreign file in a file set",
+        "A file set consists of directories and regular files that have the numbers of its layout, have one name each, and are all on one file system. Something else was found: another name or number, a link, a pipe, a device, a mount point or subvolume, or a file with a hard link elsewhere. A file set is scanned for such files before it is removed, and if there are any, nothing is removed. If an operation of a run encounters one, nothing is read or written and the run ends. Move the file away and run again.",
     ),
     (
         "E0503",
         "a symbolic link where a file set should be",
-        "wmlrun never works through a symbolic link at or below the root of a file set, since it may lead anywhere. Name the real directory. (`path` itself may be a link: that is the user's word.)",
+        "wmlrun does not follow symbolic links at or below the root of a file set, since they may lead anywhere. Give the path of the real directory. (`path` itself may contain links, since the user named it.)",
     ),
     (
         "E0504",
-        "no directory where one is needed",
-        "The root of a file set is a directory. What the message names is something else. Move it away or give another directory.",
+        "not a directory",
+        "The root of a file set must be a directory. The path in the message is something else. Move it away, or use another directory.",
     ),
     (
         "E0505",
-        "a file set in use",
-        "Another wmlrun works in this directory: the marker file is locked. Wait for it, or use another directory.",
+        "a file set that is in use",
+        "Another wmlrun process is using this directory: the marker file is locked. Wait until it ends, or use another directory.",
     ),
     (
         "E0506",
         "`reuse` of a tree with another layout",
-        "Which directories a file set has follows from entries, leafdirs, dirwidth, dirgamma, dirdepthrv and the layout seed. One of them differs from what the tree was made with, so that its files are not where they should be. Leave out `reuse` (the tree is then made anew), or restore the old values. File sizes may change: files are truncated or extended in place.",
+        "The directories of a file set are determined by entries, leafdirs, dirwidth, dirgamma, dirdepthrv and the layout seed. One of these values differs from the value with which the tree was created, so its files have other paths. Remove `reuse` (the tree is then recreated), or restore the old values. File sizes may differ: files are truncated or extended in place.",
     ),
     (
         "E0507",
-        "a marker that can't be understood",
-        "The file `.wmlrun` in a file set's root says how the tree was made. This one is empty, damaged, linked from elsewhere, or of another version, so it does not say that the tree is wmlrun's, and nothing was touched. Remove the tree by hand if it is of no use.",
+        "a marker that is not valid",
+        "The file `.wmlrun` in the root of a file set records how the tree was created. This one is empty, damaged, hard-linked, or of another version. It therefore does not prove that wmlrun created the tree, and nothing was changed. Remove the tree manually if it is no longer needed.",
     ),
     (
         "E0508",
         "a tree that can't be adopted",
-        "`--adopt` takes over a tree that looks like a file set: 8-digit serials from 1 without gaps, files only in the lowest directories, and as many files as the set has entries. Each must be as large as the script wants it, unless the script says `reuse`, which cuts or extends it.",
+        "`--adopt` accepts a tree that has the structure of a file set: 8-digit serial numbers from 1 without gaps, files in the lowest directories only, and as many files as the set has entries. Each file must have the size that the script defines, unless the set has `reuse`, which truncates or extends the files.",
     ),
     (
         "E0509",
-        "not enough room",
-        "The file set would not fit, or would leave less free than wmlrun keeps free (the larger of 1 % and 256 MiB; 5 % of a small file system). Nothing was made. Make the set smaller or use another file system.",
+        "not enough space",
+        "The file set does not fit, or would leave less free space than wmlrun reserves (the larger of 1 % and 256 MiB; 5 % of a small file system). Nothing was created. Make the set smaller, or use another file system.",
     ),
     (
         "E0510",
         "not enough inodes",
-        "The file system has fewer inodes left than the set has files and directories. Nothing was made.",
+        "The file system has fewer free inodes than the set has files and directories. Nothing was created.",
     ),
     (
         "E0511",
         "not enough memory",
-        "The set's tables, or on tmpfs its files, need more memory than can be had without swapping.",
+        "The tables of the set, or on tmpfs its files, need more memory than is available without swapping.",
     ),
     (
         "E0512",
-        "a name that can't be a directory",
-        "The name of a file set becomes a directory below its path, so it can't be empty, `.`, `..`, `.wmlrun`, or absolute.",
+        "a name that can't be a directory name",
+        "The name of a file set becomes the name of a directory in its path, so it can't be empty, `.`, `..`, `.wmlrun`, or absolute.",
     ),
     (
         "E0513",
-        "a tree that can't be",
-        "The message says which figure is out of range: files are numbered in 32 bits, directories are held in memory, and a path can't be longer than 4096 bytes.",
+        "a tree that exceeds a limit",
+        "The message names the limit: files are numbered in 32 bits, directories are kept in memory, and a path can't be longer than 4096 bytes.",
     ),
     (
         "E0514",
-        "the system refused",
-        "The message gives the call, the path and the system's reason. What was made so far stays; the next run removes or completes it.",
+        "a system call failed",
+        "The message contains the call, the path and the error of the system. Files created so far are kept; the next run removes or completes them.",
     ),
-    ("E0515", "stopped", "Making or removing a file set was stopped. The next run removes or completes what is there."),
+    ("E0515", "stopped", "Creating or removing a file set was stopped. The next run removes or completes the tree."),
     (
         "E0517",
-        "a marker that was copied",
-        "The file `.wmlrun` names the very directory that it was made for, by its inode and its time of birth. This one stands somewhere else: the tree was copied or restored with it, so that nothing says any more whose the files are. Nothing was touched. Remove `.wmlrun` and take the tree over with `--adopt`, or remove the copy by hand.",
+        "a copied marker",
+        "The file `.wmlrun` records its own inode number and birth time, so that it is valid in one directory only. This one is in another directory: the tree was copied or restored together with it. It therefore does not prove that wmlrun created the files, and nothing was changed. Remove `.wmlrun` and adopt the tree with `--adopt`, or remove the copy manually.",
     ),
-    ("E0516", "two file sets in one place", "Each file set needs a directory of its own, not within that of another."),
+    (
+        "E0516",
+        "overlapping file sets",
+        "Each file set needs a separate directory that is not inside the directory of another file set.",
+    ),
 ];
 
 impl Error {
-    /// A refused call.
+    /// Creates an error for a failed system call. `call` is the operation as a verb.
     pub(super) fn call(set: &str, call: &'static str, path: &Path, errno: Errno) -> Self {
-        let left = matches!(errno, Errno::NOSPC | Errno::DQUOT)
+        let free = matches!(errno, Errno::NOSPC | Errno::DQUOT)
             .then(|| os::fd::statvfs_path(path).or_else(|_| os::fd::statvfs_path(path.parent().unwrap_or(path))).ok())
             .flatten()
             .map(|space| (space.free, space.files_free));
-        Self::Call { set: set.to_owned(), path: path.to_owned(), call, errno, left }
+        Self::Call { set: set.to_owned(), path: path.to_owned(), call, errno, free }
     }
 
-    /// The code that `wmlrun explain` takes.
+    /// Returns the error code, an argument of `wmlrun explain`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unmarked { .. } => "E0501",
@@ -393,11 +401,11 @@ impl Error {
         }
     }
 
-    /// What to do about it, where there is something to say.
+    /// Returns advice on how to resolve the error. `None` when there is none.
     pub fn help(&self) -> Option<String> {
         Some(match self {
             Self::Unmarked { path, .. } => format!(
-                "give another directory with `--dir`, or take over `{}` with `--adopt` if it is a file set that another tool left",
+                "use another directory with `--dir`, or adopt `{}` with `--adopt` if it is a file set that another tool left behind",
                 path.display()
             ),
             Self::Foreign { path, what: Foreign::OtherName, .. } => format!(
@@ -408,30 +416,30 @@ impl Error {
                 format!("nothing was removed; unmount `{}` and run again", path.display())
             }
             Self::Foreign { path, .. } => format!("nothing was removed; move `{}` away and run again", path.display()),
-            Self::Link { .. } => "name the real directory, or give another one with `--dir`".into(),
-            Self::NotADirectory { .. } => "move it away, or give another directory with `--dir`".into(),
-            Self::InUse { .. } => "wait for the other wmlrun, or give another directory with `--dir`".into(),
+            Self::Link { .. } => "give the path of the real directory, or use another one with `--dir`".into(),
+            Self::NotADirectory { .. } => "move it away, or use another directory with `--dir`".into(),
+            Self::InUse { .. } => "wait until the other wmlrun ends, or use another directory with `--dir`".into(),
             Self::OtherLayout { .. } => {
-                "leave out `reuse` or `--as-is` to make the tree anew, or restore the old values (sizes may differ, the layout may not)".into()
+                "remove `reuse` or `--as-is` to recreate the tree, or restore the old values (sizes may differ, the layout may not)".into()
             }
-            Self::Marker { .. } => "remove the tree by hand if it is of no use, or give another directory with `--dir`".into(),
+            Self::Marker { .. } => "remove the tree manually if it is no longer needed, or use another directory with `--dir`".into(),
             Self::Copied { path, .. } => format!(
-                "nothing was changed; remove `{}` and take the tree over with `--adopt`, or remove the copy by hand",
+                "nothing was changed; remove `{}` and adopt the tree with `--adopt`, or remove the copy manually",
                 path.display()
             ),
-            Self::Adopt { .. } => "nothing was changed; give another directory with `--dir`".into(),
-            Self::Space { .. } | Self::Inodes { .. } => "make the file sets smaller, or give another directory with `--dir`".into(),
+            Self::Adopt { .. } => "nothing was changed; use another directory with `--dir`".into(),
+            Self::Space { .. } | Self::Inodes { .. } => "make the file sets smaller, or use another directory with `--dir`".into(),
             Self::Call { errno: Errno::NOSPC | Errno::DQUOT, .. } => {
-                "make the file sets smaller; `wmlrun clean DIR` removes what was made".into()
+                "make the file sets smaller; `wmlrun clean DIR` removes the files created so far".into()
             }
             Self::Call { errno: Errno::ROFS, .. } => {
-                "mount the file system read-write; a tree that is there already is read as it is with `--as-is`".into()
+                "mount the file system read-write, or use `--as-is` to measure an existing tree unchanged".into()
             }
             Self::Call { call: "remove", errno: Errno::PERM | Errno::BUSY, .. } => {
-                "`lsattr` and `findmnt` say what holds it; what was removed before it is gone".into()
+                "`lsattr` and `findmnt` show what prevents the removal; files before this one have been removed".into()
             }
             Self::Memory { .. } => "make the file sets smaller".into(),
-            Self::Overlap { .. } => "give each file set a name or path of its own".into(),
+            Self::Overlap { .. } => "give each file set a separate name or path".into(),
             Self::Name { .. } | Self::Shape { .. } | Self::Call { .. } | Self::Stopped { .. } => return None,
         })
     }
@@ -441,7 +449,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unmarked { set, path } => {
-                write!(f, "file set `{set}`: `{}` is not empty, and wmlrun did not make what is in it", path.display())
+                write!(f, "file set `{set}`: `{}` is not empty, and wmlrun did not create its contents", path.display())
             }
             Self::Foreign { set, path, what } => {
                 write!(f, "file set `{set}`: `{}` is not part of a file set: {what}", path.display())
@@ -449,28 +457,28 @@ impl fmt::Display for Error {
             Self::Link { set, path } => write!(f, "file set `{set}`: `{}` is a symbolic link", path.display()),
             Self::NotADirectory { set, path } => write!(f, "file set `{set}`: `{}` is not a directory", path.display()),
             Self::InUse { set, path } => {
-                write!(f, "file set `{set}`: `{}` is in use by another wmlrun", path.display())
+                write!(f, "file set `{set}`: `{}` is in use by another wmlrun process", path.display())
             }
             Self::Overlap { set, other, path } => {
                 write!(f, "file sets `{set}` and `{other}` share `{}`", path.display())
             }
             Self::OtherLayout { set, path, was, wanted } => write!(
                 f,
-                "file set `{set}`: the tree in `{}` has another layout: it was made with {was}, and {wanted} is asked for",
+                "file set `{set}`: the tree in `{}` has another layout: it was created with {was}, but the script asks for {wanted}",
                 path.display()
             ),
             Self::Marker { set, path, why } => {
-                write!(f, "file set `{set}`: `{}` is no marker of wmlrun: {why}", path.display())
+                write!(f, "file set `{set}`: `{}` is not a valid marker of wmlrun: {why}", path.display())
             }
             Self::Copied { set, path, from } => {
-                write!(f, "file set `{set}`: the marker `{}` is a copy of that of `{from}`", path.display())
+                write!(f, "file set `{set}`: the marker `{}` is a copy of the marker of `{from}`", path.display())
             }
             Self::Adopt { set, path, why } => {
                 write!(f, "file set `{set}` can't adopt the tree: `{}` {why}", path.display())
             }
             Self::Space { sets, path, needed, free, floor } => write!(
                 f,
-                "not enough room in `{}`: {sets} needs {}, {} is free, of which {} must stay free",
+                "not enough space in `{}`: {sets} needs {}, {} is free, of which {} must stay free",
                 path.display(),
                 human(*needed),
                 human(*free),
@@ -482,22 +490,26 @@ impl fmt::Display for Error {
             Self::Memory { sets, what, needed, free } => {
                 write!(
                     f,
-                    "not enough memory for {what} of {sets}: {} is needed, {} can be had",
+                    "not enough memory for {what} of {sets}: {} is needed, {} is available",
                     human(*needed),
                     human(*free)
                 )
             }
-            Self::Name { set } => write!(f, "file set name `{set}` can't be the name of a directory"),
+            Self::Name { set } => write!(f, "file set name `{set}` can't be used as the name of a directory"),
             Self::Shape { set, why } => match why {
                 ShapeError::Entries(n) => {
-                    write!(f, "file set `{set}`: {n} entries are more than {}", crate::fileset::shape::MAX_ENTRIES)
+                    write!(
+                        f,
+                        "file set `{set}`: {n} entries exceed the maximum of {}",
+                        crate::fileset::shape::MAX_ENTRIES
+                    )
                 }
                 ShapeError::Directories => {
-                    write!(f, "file set `{set}` would have too many directories to hold in memory")
+                    write!(f, "file set `{set}` would have too many directories to keep in memory")
                 }
-                ShapeError::Levels => write!(f, "file set `{set}` would be deeper than a path can be long"),
+                ShapeError::Levels => write!(f, "file set `{set}` would be deeper than the maximum path length allows"),
             },
-            Self::Call { set, path, call, errno, left } => {
+            Self::Call { set, path, call, errno, free } => {
                 if !set.is_empty() {
                     write!(f, "file set `{set}`: ")?;
                 }
@@ -508,7 +520,7 @@ impl fmt::Display for Error {
                     os::errno_text(errno.raw_os_error()),
                     os::errno_name(errno.raw_os_error())
                 )?;
-                match left {
+                match free {
                     Some((bytes, inodes)) => write!(f, "; {} and {inodes} inodes are free there", human(*bytes)),
                     None => Ok(()),
                 }
@@ -520,7 +532,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Bytes in the largest fitting unit: `1.5 GiB`.
+/// Formats a number of bytes in the largest unit that fits, such as `1.5 GiB`.
 pub(super) fn human(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes as f64;

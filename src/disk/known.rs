@@ -1,7 +1,8 @@
-//! The names that a marked tree has, by its marker: which directories, and how many files in each.
+//! The names that a marked tree may contain according to its marker: directories, and the numbers of files in them.
 //!
-//! The tree is computed again from the layout where that is possible to the bit. Where widths or depths are random variables,
-//! whose parameters no marker holds, the largest numbers that the tree has bound them. Touches no disk.
+//! If possible, the tree is recomputed exactly from the layout. If widths or depths are random variables, whose
+//! parameters are not in the marker, the names are bounded by the largest numbers in the tree instead. Does not access
+//! the disk.
 
 use super::Fileset;
 use super::marker::Marker;
@@ -9,26 +10,29 @@ use crate::fileset::{FilesetSpec, Tree};
 use crate::random::Quantity;
 use serde::{Deserialize, Serialize};
 
-/// What the layout does not say of a tree's names.
+/// Properties of the names of a tree that do not follow from the layout.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct DirNames {
-    /// Whether the two that follow are all that there is to `dirwidth` and `dirdepthrv`: no random variables.
+    /// Whether `dirwidth` and `dirdepthrv` are constants, so that `width` and `depth` describe them completely.
     exact: bool,
-    /// `dirwidth`; 0 for none.
+    /// Value of `dirwidth`; 0 if absent.
     width: u64,
-    /// `dirdepthrv`; 0 for none.
+    /// Value of `dirdepthrv`; 0 if absent.
     depth: u64,
-    /// Directories, the root included, leaf directories not.
+    /// Number of directories, including the root but not the leaf directories.
     dirs: u64,
-    /// The most of each in one directory.
+    /// Maximum number of files in a directory.
     files: u64,
+    /// Maximum number of subdirectories of a directory.
     subdirs: u64,
+    /// Maximum number of leaf directories in a directory.
     leafdirs: u64,
+    /// Number of levels below the root.
     levels: u32,
 }
 
 impl DirNames {
-    /// The names of a set's tree.
+    /// Determines the properties of the tree of a set.
     pub(super) fn of(set: &Fileset) -> Self {
         let tree = &set.tree;
         let (mut files, mut leafdirs, mut subdirs) = (0, 0, 0);
@@ -56,7 +60,7 @@ impl DirNames {
         }
     }
 
-    /// The tree that the layout gives, if it is the same again.
+    /// Recomputes the tree from the layout. `None` when that is not possible, or gives another tree.
     fn tree(&self, marker: &Marker) -> Option<Tree> {
         let layout = marker.layout.as_ref().filter(|_| self.exact)?;
         let mut spec = FilesetSpec::new("", "", layout.entries, 0);
@@ -69,32 +73,32 @@ impl DirNames {
     }
 }
 
-/// Which names may be in a tree.
+/// The names that a tree may contain.
 #[derive(Debug)]
 pub(super) enum KnownTree {
-    /// Those that any file set could have: a tree that is to be adopted.
+    /// All names that a file set could have: for a tree to be adopted.
     Any,
-    /// None.
+    /// No names.
     Nothing,
-    /// No larger numbers, and no deeper.
+    /// Names with numbers and depths up to these maxima.
     UpTo(DirNames),
-    /// Those of this tree. Directories by parent and number.
+    /// The names of this tree, and its directories sorted by parent and serial number: `(parent, serial, directory)`.
     Tree(Box<Tree>, Vec<(u32, u32, u32)>),
 }
 
-/// A directory of a tree, as far as it is known.
+/// A directory of a tree, as far as it can be identified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum KnownDir {
-    /// This one.
+    /// The directory with this number.
     Known(u32),
-    /// A leaf directory: nothing is in it.
+    /// A leaf directory, which must be empty.
     Leaf,
-    /// Some directory so many levels below the root.
-    Some(u32),
+    /// An unidentified directory this many levels below the root.
+    AtLevel(u32),
 }
 
 impl KnownTree {
-    /// The names that a marker allows.
+    /// Returns the names that a marker allows.
     pub(super) fn of(marker: &Marker) -> Self {
         if marker.adopted {
             return Self::Any;
@@ -111,37 +115,37 @@ impl KnownTree {
         }
     }
 
-    /// The root.
+    /// Returns the root.
     pub(super) fn root(&self) -> KnownDir {
-        if matches!(self, Self::Tree(..)) { KnownDir::Known(0) } else { KnownDir::Some(0) }
+        if matches!(self, Self::Tree(..)) { KnownDir::Known(0) } else { KnownDir::AtLevel(0) }
     }
 
-    /// The directory of this number in another, if the tree has it.
-    pub(super) fn dir(&self, above: KnownDir, serial: u32) -> Option<KnownDir> {
-        match (self, above) {
-            (_, KnownDir::Leaf) | (Self::Nothing, _) | (Self::Tree(..), KnownDir::Some(_)) => None,
+    /// Returns the directory with this serial number in `parent`. `None` when the tree does not contain it.
+    pub(super) fn dir(&self, parent: KnownDir, serial: u32) -> Option<KnownDir> {
+        match (self, parent) {
+            (_, KnownDir::Leaf) | (Self::Nothing, _) | (Self::Tree(..), KnownDir::AtLevel(_)) => None,
             (Self::Any | Self::UpTo(_), KnownDir::Known(_)) => None,
-            (Self::Any, KnownDir::Some(level)) => Some(KnownDir::Some(level + 1)),
-            (Self::UpTo(names), KnownDir::Some(level)) => {
-                // A leaf directory lies one level below the lowest that is counted.
+            (Self::Any, KnownDir::AtLevel(level)) => Some(KnownDir::AtLevel(level + 1)),
+            (Self::UpTo(names), KnownDir::AtLevel(level)) => {
+                // `levels` does not include leaf directories, which are one level deeper.
                 let fits = u64::from(serial) <= names.subdirs.max(names.leafdirs) && level <= names.levels;
-                fits.then_some(KnownDir::Some(level + 1))
+                fits.then_some(KnownDir::AtLevel(level + 1))
             }
-            (Self::Tree(tree, dirs), KnownDir::Known(above)) => {
-                if let Ok(at) = dirs.binary_search_by_key(&(above, serial), |&(parent, serial, _)| (parent, serial)) {
+            (Self::Tree(tree, dirs), KnownDir::Known(parent)) => {
+                if let Ok(at) = dirs.binary_search_by_key(&(parent, serial), |&(parent, serial, _)| (parent, serial)) {
                     return Some(KnownDir::Known(dirs[at].2));
                 }
-                let leafs = tree.leafdirs_in(above.into());
+                let leafs = tree.leafdirs_in(parent.into());
                 (serial > 0 && u64::from(serial) <= leafs.end - leafs.start).then_some(KnownDir::Leaf)
             }
         }
     }
 
-    /// Whether the tree has a file of this number in that directory.
+    /// Returns whether the tree contains a file with this serial number in a directory.
     pub(super) fn file(&self, dir: KnownDir, serial: u32) -> bool {
         match (self, dir) {
-            (Self::Any, KnownDir::Some(_)) => true,
-            (Self::UpTo(names), KnownDir::Some(_)) => u64::from(serial) <= names.files,
+            (Self::Any, KnownDir::AtLevel(_)) => true,
+            (Self::UpTo(names), KnownDir::AtLevel(_)) => u64::from(serial) <= names.files,
             (Self::Tree(tree, _), KnownDir::Known(dir)) => {
                 let files = tree.files_in(dir.into());
                 serial > 0 && u64::from(serial) <= files.end - files.start

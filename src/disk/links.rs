@@ -1,4 +1,4 @@
-//! Symbolic links among the files of a set: those that a `symlink` flowop left, and the sets whose files are links.
+//! Symbolic links among the files of a set: links left by a `symlink` flowop, and sets whose files are links.
 
 use super::error::{Error, Foreign};
 use super::populate::{Mode, Populator};
@@ -7,8 +7,8 @@ use crate::os::name::Name;
 use crate::os::{Fd, fd};
 
 impl Populator<'_> {
-    /// Whether a name is a symbolic link of ours, left by a `symlink` flowop of an earlier run. What is neither that
-    /// nor a file is somebody's.
+    /// Returns whether a name is a symbolic link that belongs to the set, such as one left by a `symlink` flowop of an
+    /// earlier run. Returns an error when it is neither such a link nor a file of the set.
     pub(super) fn is_link(&self, dir: Fd, i: u64, name: Name, found: &FileInfo) -> Result<bool, Error> {
         match Foreign::of_file(found, self.job.root.marker.links) {
             None => Ok(false),
@@ -17,8 +17,8 @@ impl Populator<'_> {
         }
     }
 
-    /// A link of ours stands where a file ought to be, a file where a link ought to be, or either where nothing ought
-    /// to be.
+    /// Removes a link or file of the wrong kind, and creates the right one if it is `wanted`. Called for a link in
+    /// place of a file, a file in place of a link, and a link that should not exist.
     #[cold]
     pub(super) fn replace(&mut self, dir: Fd, i: u64, name: Name, wanted: bool) -> Result<(), Error> {
         self.own.removed += 1;
@@ -33,7 +33,7 @@ impl Populator<'_> {
         if wanted { self.create(dir, i, name) } else { Ok(()) }
     }
 
-    /// A new symbolic link, to the next file of its directory.
+    /// Creates a symbolic link to the next file in the same directory.
     #[cold]
     pub(super) fn create_link(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
         let to = self.tree.name(self.tree.next_sibling(i));

@@ -1,9 +1,11 @@
-//! The marker of a file set's root: the file `.wmlrun`, which says how the tree was made and how far that came.
+//! The marker of a file set's root: the file `.wmlrun`, which records how the tree was created and how far its creation
+//! has progressed.
 //!
-//! A marker counts only whole: it begins with its magic, a checksum covers what it says, and it names the inode (and the time
-//! of birth, where the file system keeps one) of the very file that it stands in, so that no copy is a marker. It holds two
-//! records. A change overwrites the older one, and the newest whole record counts: whatever instant a write is cut off at, the
-//! marker says what it said before or what it says now. Whose directories may be marked is decided in [`super::root`].
+//! A valid marker begins with a magic string, has a correct checksum, and contains the inode number (and the birth
+//! time, if the file system provides one) of its own file, so that a copy is not valid. It consists of two records. A
+//! change overwrites the older record, and the newest valid record is used. If a write is interrupted at any point, the
+//! marker therefore has either its previous or its new contents. Which directories may be marked is decided in
+//! [`super::root`].
 
 use super::known::DirNames;
 use crate::os::{Errno, Fd, fd};
@@ -12,14 +14,14 @@ use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
 use std::path::Path;
 
-/// Bytes of a record.
+/// Size of a record in bytes.
 const RECORD: usize = 8192;
-/// What a record begins with; a checksum and the text follow.
+/// The start of a record, followed by a checksum and the JSON text.
 const MAGIC: &str = "wmlrun marker ";
-/// The version of what is in it.
+/// Version of the contents.
 const FORMAT: u32 = 2;
 
-/// What the directories of a tree follow from. Sizes are not part of it.
+/// The parameters that determine the directories of a tree. File sizes are not included.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct MarkerLayout {
     pub(super) entries: u64,
@@ -41,64 +43,65 @@ impl fmt::Display for MarkerLayout {
     }
 }
 
-/// How far the tree has come.
+/// The progress of the creation of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum MarkerProgress {
-    /// Marked, and not begun.
+    /// Marked, but creation has not begun.
     Empty,
-    /// It was being made; if nobody has the lock, that was interrupted.
+    /// Creation has begun. If the marker is not locked, it was interrupted.
     Populating,
     /// Complete.
     Ready,
 }
 
-/// What the marker says.
+/// The contents of a marker.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Marker {
     format: u32,
-    /// Counts the changes: the larger one of two records is the newer.
+    /// Number of changes. The record with the larger number is the newer one.
     sequence: u64,
     pub(super) set: String,
     pub(super) state: MarkerProgress,
-    /// The root directory itself was made by us, and goes with the tree.
+    /// Whether wmlrun created the root directory, which is then removed with the tree.
     pub(super) made_root: bool,
-    /// The tree was found, and is never removed.
+    /// Whether the tree was adopted, and is never removed.
     pub(super) adopted: bool,
-    /// How the tree was made; none yet in a root that was only marked.
+    /// Layout of the tree. `None` in a root that was only marked.
     pub(super) layout: Option<MarkerLayout>,
-    /// Which names the tree has, with the layout.
+    /// Properties of the names of the tree, in addition to the layout.
     pub(super) names: Option<DirNames>,
-    /// Steps of a run may have given files of the set a second name in it (`link`).
+    /// Whether flowops of a run may have created hard links within the set (`link`).
     pub(super) links: bool,
-    /// The file that this stands in.
-    at: TreePlace,
+    /// Identity of the marker's own file.
+    at: MarkerIdentity,
 }
 
-/// Where a marker stands.
+/// The identity of a marker file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct TreePlace {
+struct MarkerIdentity {
     inode: u64,
-    /// Nanoseconds since 1970, as text: JSON's numbers are too small.
+    /// Birth time in nanoseconds since 1970, as text, since JSON numbers are not precise enough.
     born: Option<String>,
     file_system: u64,
     device: u64,
     path: String,
 }
 
-/// Why a file of the marker's name is none.
+/// Why a file with the name of a marker is not a valid marker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Invalid {
-    /// It is not what wmlrun writes.
+    /// It was not written by wmlrun, or is damaged.
     Bad(String),
-    /// It is the marker of another directory.
+    /// It is a copy of the marker of another directory.
     Copied {
-        /// That directory, when it was marked.
+        /// The path of that directory when it was marked.
         from: String,
     },
 }
 
 impl Marker {
+    /// Creates a marker for a root. `file` is the open marker file.
     pub(super) fn new(set: &str, made_root: bool, adopted: bool, file: Fd, root: &Path) -> Result<Self, Errno> {
         Ok(Self {
             format: FORMAT,
@@ -110,17 +113,17 @@ impl Marker {
             layout: None,
             names: None,
             links: false,
-            at: TreePlace::of(file, root)?,
+            at: MarkerIdentity::of(file, root)?,
         })
     }
 
-    /// Puts it into its file, on the disk before anything that it speaks for.
+    /// Writes the marker to its file and flushes it, so that it is on the disk before the changes that it announces.
     pub(super) fn write(&mut self, file: Fd) -> Result<(), Errno> {
         self.sequence += 1;
         let record = self.record().ok_or(Errno::NAMETOOLONG)?;
         let first = self.sequence == 1;
         let at = (self.sequence % 2) * RECORD as u64;
-        // The first write takes the room of both: a change needs none.
+        // The first write allocates both records, so that later changes need no space.
         let (record, at) = if first { ([vec![b' '; RECORD], record].concat(), 0) } else { (record, at) };
         match fd::pwrite(file, &record, at)? {
             n if n == record.len() => fd::fsync(file),
@@ -128,6 +131,7 @@ impl Marker {
         }
     }
 
+    /// Returns the marker as a record. `None` when it does not fit.
     fn record(&self) -> Option<Vec<u8>> {
         let text = serde_json::to_string_pretty(self).ok()?;
         let mut record = format!("{MAGIC}{}\n{text}", checksum(text.as_bytes())).into_bytes();
@@ -139,7 +143,7 @@ impl Marker {
         Some(record)
     }
 
-    /// Reads the marker in an open file, and what there is to say about it.
+    /// Reads the marker in an open file. Returns it with an optional note for the user.
     pub(super) fn read(file: Fd, root: &Path) -> Result<Result<(Self, Option<String>), Invalid>, Errno> {
         let mut text = vec![0; 2 * RECORD];
         let n = fd::pread(file, &mut text, 0)?;
@@ -147,23 +151,24 @@ impl Marker {
             Ok(marker) => marker,
             Err(why) => return Ok(Err(Invalid::Bad(why))),
         };
-        let here = TreePlace::of(file, root)?;
-        if !marker.at.is(&here, fd::file_system_kind(file)?) {
+        let actual = MarkerIdentity::of(file, root)?;
+        if !marker.at.is(&actual, fd::file_system_kind(file)?) {
             return Ok(Err(Invalid::Copied { from: marker.at.path }));
         }
-        let note = (marker.at.device != here.device).then(|| {
+        let note = (marker.at.device != actual.device).then(|| {
             format!(
-                "`{}` lies on another device than when it was made ({:#x}, now {:#x}): taken for the same file system",
+                "`{}` has another device number than at its creation ({:#x}, now {:#x}); assuming the same file system",
                 root.display(),
                 marker.at.device,
-                here.device
+                actual.device
             )
         });
         Ok(Ok((marker, note)))
     }
 }
 
-impl TreePlace {
+impl MarkerIdentity {
+    /// Determines the identity of an open marker file in `root`.
     fn of(file: Fd, root: &Path) -> Result<Self, Errno> {
         let info = fd::file_info(file)?;
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
@@ -176,28 +181,30 @@ impl TreePlace {
         })
     }
 
-    /// Whether it is the same file. Device and file-system numbers may change from mount to mount.
-    fn is(&self, here: &Self, kind: u64) -> bool {
-        /// `statfs` of FUSE, CIFS and SMB2, whose servers may number a file anew at any time.
+    /// Returns whether both are the same file. `kind` is the `f_type` of the file system. Device numbers are ignored,
+    /// and file-system numbers are compared on btrfs only, since they may change with each mount.
+    fn is(&self, actual: &Self, kind: u64) -> bool {
+        /// `f_type` of FUSE, CIFS and SMB2, whose servers may change inode numbers at any time.
         const RENUMBERED: [u64; 3] = [0x6573_5546, 0xff53_4d42, 0xfe53_4d42];
-        /// `statfs` of btrfs, of which a snapshot keeps the numbers and times of its files; the file system's id is the subvolume's.
+        /// `f_type` of btrfs, whose snapshots keep the inode numbers and times of files. Its `f_fsid` identifies the
+        /// subvolume.
         const SNAPSHOTS: u64 = 0x9123_683e;
-        if kind == SNAPSHOTS && self.file_system != here.file_system && self.path != here.path {
+        if kind == SNAPSHOTS && self.file_system != actual.file_system && self.path != actual.path {
             return false;
         }
-        let same_birth = self.born.is_none() || here.born.is_none() || self.born == here.born;
-        let numbered = self.inode == here.inode && same_birth;
-        numbered || (RENUMBERED.contains(&kind) && self.path == here.path)
+        let same_birth = self.born.is_none() || actual.born.is_none() || self.born == actual.born;
+        let numbered = self.inode == actual.inode && same_birth;
+        numbered || (RENUMBERED.contains(&kind) && self.path == actual.path)
     }
 }
 
-/// The newest whole record.
+/// Returns the newest valid record, or the reason why there is none.
 fn parse(text: &[u8]) -> Result<Marker, String> {
     if text.is_empty() {
         return Err("it is empty".into());
     }
     if text.iter().all(|&byte| byte == 0) {
-        return Err("it holds nothing but zeros".into());
+        return Err("it contains only zeros".into());
     }
     let records = text.chunks(RECORD).filter_map(record);
     if let Some(marker) = records.max_by_key(|marker| marker.sequence) {
@@ -207,10 +214,11 @@ fn parse(text: &[u8]) -> Result<Marker, String> {
     Err(if earlier {
         "it was written by an earlier version of wmlrun".into()
     } else {
-        "it is not what wmlrun writes".into()
+        "it was not written by wmlrun".into()
     })
 }
 
+/// Parses a record. `None` when it is not valid.
 fn record(chunk: &[u8]) -> Option<Marker> {
     let text = std::str::from_utf8(chunk).ok().filter(|_| chunk.len() == RECORD)?;
     let (sum, text) = text.strip_prefix(MAGIC)?.split_once('\n')?;
@@ -219,6 +227,7 @@ fn record(chunk: &[u8]) -> Option<Marker> {
     (marker.format == FORMAT).then_some(marker)
 }
 
+/// Returns the SHA-256 checksum of a text in hexadecimal.
 fn checksum(text: &[u8]) -> String {
     Sha256::digest(text).iter().fold(String::new(), |mut sum, byte| {
         let _ = write!(sum, "{byte:02x}");
@@ -226,7 +235,8 @@ fn checksum(text: &[u8]) -> String {
     })
 }
 
-/// Whether a file that was to become a marker may go: nothing is in it, or the beginning of one.
+/// Returns whether a file is an incomplete marker, which may be removed: it is empty, or contains the beginning of a
+/// marker.
 pub(super) fn is_unfinished(file: Fd) -> Result<bool, Errno> {
     let mut text = [0; 2 * RECORD];
     let n = fd::pread(file, &mut text, 0)?;
@@ -258,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_is_what_was_written_last() {
+    fn reading_returns_the_last_written_marker() {
         let dir = tempfile::tempdir().unwrap();
         for changes in 1..5 {
             let (file, marker) = written(&dir.path().join("m"), changes);
@@ -267,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_is_cut_off_anywhere_leaves_the_marker_of_before() {
+    fn an_interrupted_write_leaves_the_old_or_the_new_marker() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("m");
         let (file, mut marker) = written(&at, 2);
@@ -285,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_marker() {
+    fn invalid_contents_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("m");
         let (file, _) = written(&at, 2);

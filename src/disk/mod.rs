@@ -1,8 +1,9 @@
-//! File sets on the disk: population, ownership, repair, removal, the page cache, and the room that is left.
+//! File sets on the disk: population, ownership, repair, removal, the page cache, and free space.
 //!
-//! In goes a [`Fileset`], a tree and its state; on the disk are then exactly the files that the state says are there, made by
-//! [`prepare`](prepare::prepare) in a directory that is provably ours. Threads reach its directories by [`dirs::Dirs`].
-//! Deliberately absent: the language, what an operation does with a file, statistics, drawing of progress.
+//! Input: a [`Fileset`], which is a tree and its state. Afterwards exactly the files that exist according to the state
+//! exist on the disk. They are created by [`prepare`](prepare::prepare), in a directory that wmlrun demonstrably owns.
+//! Threads open the directories of a set through [`dirs::Dirs`]. Deliberately absent: the language, what an operation
+//! does with a file, statistics, and the display of progress.
 
 pub mod cache;
 mod thread_pool;
@@ -31,61 +32,67 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A file set of a run: what it is to be, its tree, and its state. Threads share it.
+/// A file set of a run: its definition, its tree, and its state. Threads share it.
 #[derive(Debug)]
 pub struct Fileset {
-    /// What it is to be.
+    /// The definition.
     pub spec: FilesetSpec,
-    /// What it consists of.
+    /// The tree.
     pub tree: Arc<Tree>,
-    /// What is there now.
+    /// The current state.
     pub state: State,
-    /// The seed of tree and sizes.
+    /// The seed that determines tree and sizes.
     pub layout_seed: u64,
-    /// The tree was found on the disk; its files were there before us and are never removed.
+    /// Whether the tree was found on the disk and adopted. Its files existed before and are never removed.
     adopted: bool,
-    /// What [`prepare`](prepare::prepare) makes of a tree that is there.
+    /// How [`prepare`](prepare::prepare) treats an existing tree.
     start: StartState,
-    /// Device and inode of the root, once it is prepared.
+    /// Device and inode number of the root. `None` until the set is prepared.
     identity: Mutex<Option<(u64, u64)>>,
-    /// Steps of the run may give files a second name in the set.
+    /// Whether flowops of the run may create hard links within the set.
     links: AtomicBool,
-    /// The root, once it is prepared: open and locked, in the descriptor table of the thread that did it.
+    /// The open and locked root, in the descriptor table of the thread that prepared it. `None` until the set is
+    /// prepared.
     held: Mutex<Option<root::Root>>,
 }
 
-/// How a set is to be when a run starts, and what is known of its tree from an earlier run.
+/// The required state of a set when a run starts, and the knowledge of its tree from an earlier run.
 #[derive(Clone, Default, Debug)]
 pub struct StartState {
-    /// What is done with a tree that is there.
+    /// How an existing tree is treated.
     pub tree: Existing,
-    /// The tree is as defined if the marker still bears this stamp: no run has changed it, and nobody else has used it since.
+    /// Stamp of the marker at which the tree was known to be as defined. If the stamp is unchanged, no other run has
+    /// changed the tree since. `None` if the tree is not known.
     pub known: Option<Stamp>,
-    /// The run makes, removes or resizes files of the set: whoever else knows the tree must look at it again.
+    /// Whether the run creates, removes or resizes files of the set. The marker's stamp is then changed, so that other
+    /// sessions check the tree again.
     pub changes: bool,
 }
 
-/// What is done with a tree of the same layout that is there already.
+/// How an existing tree of the same layout is treated.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Existing {
-    /// It is replaced by a new one, unless `reuse` or `trusttree` keeps it.
+    /// The tree is replaced by a new one, unless the set has `reuse` or `trusttree`.
     #[default]
     Replace,
-    /// It is brought to its definition in place: the same inodes.
+    /// The tree is repaired in place to match its definition. Inodes are preserved.
     Repair,
-    /// It stays as it is, and the set's state is read from it.
+    /// The tree is kept unchanged, and the state of the set is read from it.
     Keep,
 }
 
 impl Fileset {
-    /// The set with the tree that follows from the layout seed. Touches no disk.
+    /// Creates a set with the tree that the layout seed determines. Does not access the disk.
+    ///
+    /// Returns an error when the tree exceeds a limit, or its tables do not fit into memory.
     pub fn new(spec: FilesetSpec, layout_seed: u64) -> Result<Self, Error> {
         memory_for(&spec)?;
         let tree = Tree::new(&spec, layout_seed).map_err(|why| Error::Shape { set: spec.name.clone(), why })?;
         Ok(Self::with_tree(spec, layout_seed, tree, false))
     }
 
-    /// The same, unless an adopted tree is on the disk, or with `adopt` one that could be: then that tree. Reads, never writes.
+    /// Creates a set like [`Self::new`], except that the tree is read from the disk if it was adopted before, or if
+    /// `adopt` is set and the root contains a tree that can be adopted. Does not write.
     pub fn open(spec: FilesetSpec, layout_seed: u64, adopt: bool) -> Result<Self, Error> {
         match scan::adoptable(&spec, adopt)? {
             Some(found) => {
@@ -108,8 +115,9 @@ impl Fileset {
         Self { spec, tree, state, layout_seed, adopted, start, identity, links, held: Mutex::new(None) }
     }
 
-    /// The same set at the start of its next run, with the state that its definition says. What a thread that is still in a
-    /// call of the last run does later, it does to the set of that run.
+    /// Returns a copy of the set for its next run, with the initial state of its definition.
+    ///
+    /// A thread that is still in a system call of the previous run modifies the state of the previous copy only.
     #[must_use]
     pub fn again(&self, start: StartState) -> Self {
         let state = State::new(&self.tree);
@@ -130,38 +138,39 @@ impl Fileset {
         }
     }
 
-    /// Whether its tree is known to be as it is defined, if nobody has used it since.
+    /// Returns whether the tree is known to be as defined, unless another session has used it since.
     pub fn is_known(&self) -> bool {
         self.start.known.is_some()
     }
 
-    /// With another start than that of a new set.
+    /// Replaces the start state.
     #[must_use]
     pub fn with_start(self, start: StartState) -> Self {
         Self { start, ..self }
     }
 
-    /// Whether the tree is someone else's that was taken over.
+    /// Returns whether the tree is adopted, that is, was not created by wmlrun.
     pub fn is_adopted(&self) -> bool {
         self.adopted
     }
 
-    /// The path of file `i`, for people.
+    /// Returns the path of file `i`, for messages.
     pub fn path_of(&self, i: u64) -> PathBuf {
         self.spec.root().join(self.tree.rel_path(i))
     }
 
-    /// Steps of the run give files a second name in the set (`link`): more than one is no stranger's then.
+    /// Declares that flowops of the run create hard links within the set (`link`). Files with several names are then
+    /// accepted as part of the set.
     pub fn allow_links(&self) {
         self.links.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a file of the set may have more than one name.
+    /// Returns whether files of the set may have more than one name.
     pub fn has_links(&self) -> bool {
         self.links.load(Ordering::Relaxed)
     }
 
-    /// The device of an open root, if it is the directory that was prepared; [`Errno::STALE`] if it is another.
+    /// Returns the device number of an open root. [`Errno::STALE`] if the directory is not the one that was prepared.
     fn is_root(&self, root: Fd) -> Result<u64, Errno> {
         let stat = fd::fstat(root)?;
         match *self.identity.lock() {
@@ -170,9 +179,10 @@ impl Fileset {
         }
     }
 
-    /// Lets go of the root: closes and unlocks it. In the thread (or its descriptor table) that prepared it; a set that was
-    /// never prepared has nothing to let go. Returns the marker's stamp, by which [`StartState::known`] finds out whether somebody
-    /// else has used the tree since.
+    /// Closes and unlocks the root. Must be called with the descriptor table of the thread that prepared the set.
+    ///
+    /// Returns the stamp of the marker for [`StartState::known`]. `None` when the set was not prepared, or the file
+    /// system does not provide a stamp.
     pub fn close(&self) -> Option<Stamp> {
         let root = self.held.lock().take()?;
         let stamp = root.stamp();
@@ -181,10 +191,10 @@ impl Fileset {
     }
 }
 
-/// Whether the tables of a set fit into memory.
+/// Returns an error when the tables of a set do not fit into memory.
 fn memory_for(spec: &FilesetSpec) -> Result<(), Error> {
     let (_, free) = limits::memory();
-    // Two bits a file and the counts above them; directories, where they are not few, at twelve bytes and a bit.
+    // Two bits per file plus the tree of counts. Directories take slightly more than twelve bytes each.
     let width = spec.dirwidth.as_ref().map_or(1.0, |w| w.mean().max(1.0));
     let dirs = (spec.entries + spec.leafdirs) as f64 / width;
     let needed = (spec.entries + spec.leafdirs) / 4 + (dirs * 16.0) as u64;
@@ -196,7 +206,7 @@ fn memory_for(spec: &FilesetSpec) -> Result<(), Error> {
 }
 
 impl FilesetSpec {
-    /// What the directories of the tree follow from.
+    /// Returns the parameters that determine the directories of the tree.
     fn layout(&self, layout_seed: u64) -> marker::MarkerLayout {
         let text = |quantity: &Option<Quantity>| quantity.as_ref().map_or_else(|| "none".into(), ToString::to_string);
         marker::MarkerLayout {
@@ -210,15 +220,16 @@ impl FilesetSpec {
         }
     }
 
-    /// The root as a directory that the user named, whose links are the user's word, and one last name in it that is never
-    /// followed. `None` if the set's name can't be one.
-    pub(crate) fn place(&self) -> Option<(PathBuf, String)> {
+    /// Returns the parent directory of the root, and the name of the root in it. Symbolic links in the parent path are
+    /// followed, since the user named it; the last name is never followed. `None` when the name of the set can't be a
+    /// directory name.
+    pub(crate) fn root_location(&self) -> Option<(PathBuf, String)> {
         let name = self.root_name();
-        let (above, last) = match name.rsplit_once('/') {
-            Some((above, last)) => (self.path.join(above), last.to_owned()),
+        let (parent, last) = match name.rsplit_once('/') {
+            Some((parent, last)) => (self.path.join(parent), last.to_owned()),
             None => (self.path.clone(), name.clone().into_owned()),
         };
         let plain = Path::new(&*name).components().all(|part| matches!(part, Component::Normal(_)));
-        (plain && !last.is_empty() && last != root::MARKER && last != root::UNFINISHED).then_some((above, last))
+        (plain && !last.is_empty() && last != root::MARKER && last != root::UNFINISHED).then_some((parent, last))
     }
 }

@@ -1,14 +1,14 @@
-//! Making the files and directories of a set: the calls that a bare loop would make, by several threads.
+//! Creation and repair of the tree of a file set by several threads, with the same system calls as a bare loop.
 //!
-//! A worker takes whole directories, or pieces of large ones, and works by directory descriptor and name; nothing follows a
-//! link or leaves the root's file system. In a root that is to be mended each file is looked at first and changed only as far
-//! as needed. Whose the root is, and whether there is room, was decided before.
+//! A worker processes whole directories, or parts of large ones, using directory descriptors and names. No symbolic
+//! link is followed, and the root's file system is not left. During a repair each file is examined first, and changed
+//! only as far as needed. Ownership of the root and free space have been checked before.
 
 use super::Fileset;
 use super::error::{Error, Foreign};
 use super::root::{DIR_MODE, Root};
 use super::thread_pool::{self, Worker};
-use super::walk::{self, Closing, LIST, PLACE};
+use super::walk::{self, AT_DIR, CloseOnDrop, READ_DIR};
 use crate::fileset::Tree;
 use crate::fileset::content::{self, Stamper};
 use crate::os::name::Name;
@@ -20,86 +20,87 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The mode of files, as Filebench makes them.
+/// Mode of files, as in Filebench.
 const FILE_MODE: crate::os::Mode = crate::os::Mode::from_raw_mode(0o644);
-/// Bytes of a write.
+/// Bytes per write.
 const CHUNK: usize = 1 << 20;
-/// Bytes that are worth a piece of work of their own.
+/// Target size of a work item in bytes. A larger directory is divided.
 const ITEM_BYTES: u64 = 64 << 20;
-/// Files of a directory that are not shared out among workers: they would only queue for the directory.
+/// Maximum number of files of one directory in a work item. A directory with fewer files is divided only if it has many
+/// bytes, since workers in one directory contend for its lock.
 const ITEM_FILES: u64 = 20_000;
 
-/// What is to be done with what is there.
+/// How an existing tree is treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
-    /// Nothing is there.
+    /// Create all files in an empty root.
     Create,
-    /// Look at each file; make, truncate or extend it, or remove it if it ought not to be there.
+    /// Examine each file. Create, truncate or extend it, or remove it if it should not exist.
     Repair,
-    /// Look at each file and count what mending would do.
+    /// Examine each file, and count the changes that a repair would make.
     DryRun,
-    /// Look at each file and tell the set's state which are there; count those.
+    /// Examine each file, record in the state of the set which files exist, and count them.
     Read,
 }
 
 impl Mode {
-    /// Whether nothing is changed on the disk.
+    /// Returns whether the mode is a dry run, which changes nothing on the disk.
     fn is_dry_run(self) -> bool {
         matches!(self, Self::DryRun | Self::Read)
     }
 }
 
-/// One set being made.
+/// The population of one set.
 pub(super) struct PopulateJob<'a> {
     pub(super) set: &'a Fileset,
     pub(super) root: &'a Root,
     pub(super) mode: Mode,
     pub(super) threads: usize,
-    /// The seed of the data.
+    /// Seed of the written data.
     pub(super) seed: u64,
 }
 
-/// What was done, or would have to be.
+/// Numbers of changes made, or of changes that would be necessary. In mode [`Mode::Read`], of existing files.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct Made {
-    /// Files made.
+pub(super) struct Changes {
+    /// Files created.
     pub(super) files: u64,
     /// Files whose size was changed.
     pub(super) resized: u64,
-    /// Files that ought not to be there, removed.
+    /// Files removed because they should not exist.
     pub(super) removed: u64,
     /// Bytes written.
     pub(super) bytes: u64,
-    /// Directories made.
+    /// Directories created.
     pub(super) dirs: u64,
-    /// Directories that ought not to be there, removed.
+    /// Directories removed because they should not exist.
     pub(super) removed_dirs: u64,
 }
 
-/// [`Made`], counted by all workers.
+/// The sums of [`Changes`] over all workers.
 #[derive(Default)]
-struct Counts {
+struct SharedChanges {
     files: AtomicU64,
     resized: AtomicU64,
     removed: AtomicU64,
     bytes: AtomicU64,
     dirs: AtomicU64,
     removed_dirs: AtomicU64,
-    /// Files with further names, which are looked at again when all that ought not to be there is gone.
+    /// Files with several hard links. They are examined again after all files that should not exist have been removed.
     linked: Mutex<Vec<u64>>,
 }
 
-/// Does a job: inner directories, files with their directories, leaf directories.
-pub(super) fn run(job: &PopulateJob<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<Made, Error> {
-    let counts = Counts::default();
+/// Runs a job: first inner directories, then files with their directories, then leaf directories.
+pub(super) fn run(job: &PopulateJob<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<Changes, Error> {
+    let sums = SharedChanges::default();
     let tree = &job.set.tree;
     if job.set.spec.late_dirs && job.mode == Mode::Create {
-        return Ok(Made::default());
+        return Ok(Changes::default());
     }
-    inner_dirs(job, &counts, stop)?;
+    inner_dirs(job, &sums, stop)?;
     let queue = WorkQueue::new(tree, job.threads);
     thread_pool::run(&job.set.spec.name, job.threads, stop, watch, |worker| {
-        let mut populator = Populator::new(job, worker, &counts);
+        let mut populator = Populator::new(job, worker, &sums);
         while let Some(item) = queue.take(tree) {
             if worker.halted().is_break() {
                 return Ok(());
@@ -109,38 +110,40 @@ pub(super) fn run(job: &PopulateJob<'_>, stop: &AtomicBool, watch: impl FnMut(u6
         populator.report();
         Ok(())
     })?;
-    separate(job, &counts, stop)?;
-    leafdirs(job, &counts, stop)?;
+    repair_linked(job, &sums, stop)?;
+    leafdirs(job, &sums, stop)?;
     let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    Ok(Made {
-        files: get(&counts.files),
-        resized: get(&counts.resized),
-        removed: get(&counts.removed),
-        bytes: get(&counts.bytes),
-        dirs: get(&counts.dirs),
-        removed_dirs: get(&counts.removed_dirs),
+    Ok(Changes {
+        files: get(&sums.files),
+        resized: get(&sums.resized),
+        removed: get(&sums.removed),
+        bytes: get(&sums.bytes),
+        dirs: get(&sums.dirs),
+        removed_dirs: get(&sums.removed_dirs),
     })
 }
 
-/// The files that nobody has taken yet.
+/// The queue of files that no worker has taken yet.
 struct WorkQueue {
+    /// The next file.
     next: Mutex<u64>,
     files: u64,
-    /// The most files of one directory in a piece.
-    most: u64,
-    /// Small directories are put together up to this.
-    together: u64,
+    /// Maximum number of files of one directory in a work item.
+    max_files: u64,
+    /// Number of files up to which small directories are combined into a work item.
+    combined: u64,
 }
 
 impl WorkQueue {
     fn new(tree: &Tree, threads: usize) -> Self {
         let files = tree.n_files();
         let mean = tree.bytes() / files.max(1);
-        let most = (ITEM_BYTES / mean.max(1)).clamp(1, ITEM_FILES);
-        let together = (files / (threads as u64 * 16)).clamp(1, most.min(1000));
-        Self { next: Mutex::new(0), files, most, together }
+        let max_files = (ITEM_BYTES / mean.max(1)).clamp(1, ITEM_FILES);
+        let combined = (files / (threads as u64 * 16)).clamp(1, max_files.min(1000));
+        Self { next: Mutex::new(0), files, max_files, combined }
     }
 
+    /// Takes the next work item. `None` when all files are taken.
     fn take(&self, tree: &Tree) -> Option<Range<u64>> {
         let mut next = self.next.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let start = *next;
@@ -148,8 +151,8 @@ impl WorkQueue {
         while end < self.files {
             let dir = tree.files_in(tree.dir_of(end)).end;
             if end == start {
-                end = dir.min(start + self.most);
-            } else if dir - start <= self.together {
+                end = dir.min(start + self.max_files);
+            } else if dir - start <= self.combined {
                 end = dir;
             } else {
                 break;
@@ -160,22 +163,22 @@ impl WorkQueue {
     }
 }
 
-/// A worker's things.
+/// The state of a worker.
 pub(super) struct Populator<'a> {
     pub(super) job: &'a PopulateJob<'a>,
     pub(super) tree: &'a Tree,
     pub(super) worker: &'a Worker<'a>,
-    counts: &'a Counts,
-    pub(super) own: Made,
-    /// The directory above the last one, which is likely that of the next.
-    above: Option<(u64, Closing)>,
+    sums: &'a SharedChanges,
+    pub(super) own: Changes,
+    /// The open parent of the last directory, which is probably the parent of the next one too.
+    parent: Option<(u64, CloseOnDrop)>,
     stamper: Stamper,
-    /// Filled when first needed: empty files need none.
+    /// Data to write. Filled on first use, since empty files need none.
     buf: Vec<u8>,
 }
 
 impl<'a> Populator<'a> {
-    fn new(job: &'a PopulateJob<'a>, worker: &'a Worker<'a>, counts: &'a Counts) -> Self {
+    fn new(job: &'a PopulateJob<'a>, worker: &'a Worker<'a>, sums: &'a SharedChanges) -> Self {
         let spec = &job.set.spec;
         let own = spec.name.bytes().fold(mix(job.seed, 0x706f_7075), |seed, byte| mix(seed, u64::from(byte)));
         let stamper = Stamper::new(own, worker.number).with_copies(
@@ -183,35 +186,36 @@ impl<'a> Populator<'a> {
             job.seed,
             spec.compress.unwrap_or(0.0),
         );
-        Self { job, tree: &job.set.tree, worker, counts, own: Made::default(), above: None, stamper, buf: Vec::new() }
+        Self { job, tree: &job.set.tree, worker, sums, own: Changes::default(), parent: None, stamper, buf: Vec::new() }
     }
 
+    /// Adds the numbers of this worker to the shared sums.
     fn report(&self) {
         let add = |count: &AtomicU64, n| {
             let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sum| Some(sum.saturating_add(n)));
         };
-        add(&self.counts.files, self.own.files);
-        add(&self.counts.resized, self.own.resized);
-        add(&self.counts.removed, self.own.removed);
-        add(&self.counts.bytes, self.own.bytes);
-        add(&self.counts.dirs, self.own.dirs);
+        add(&self.sums.files, self.own.files);
+        add(&self.sums.resized, self.own.resized);
+        add(&self.sums.removed, self.own.removed);
+        add(&self.sums.bytes, self.own.bytes);
+        add(&self.sums.dirs, self.own.dirs);
     }
 
-    /// A run of files, in one directory or several.
+    /// Processes a range of files in one or more directories.
     fn process(&mut self, files: Range<u64>) -> Result<(), Error> {
         let mut at = files.start;
         while at < files.end {
             let dir = self.tree.dir_of(at);
-            let here = self.tree.files_in(dir);
-            let end = here.end.min(files.end);
+            let in_dir = self.tree.files_in(dir);
+            let end = in_dir.end.min(files.end);
             match self.enter(dir)? {
                 Some(fd) => {
-                    let fd = Closing(fd);
+                    let fd = CloseOnDrop(fd);
                     for i in at..end {
                         if self.worker.halted().is_break() {
                             return Ok(());
                         }
-                        self.file(fd.0, i, Name::new(i - here.start + 1))?;
+                        self.file(fd.0, i, Name::new(i - in_dir.start + 1))?;
                     }
                 }
                 None => self.count_missing(at..end),
@@ -221,7 +225,7 @@ impl<'a> Populator<'a> {
         Ok(())
     }
 
-    /// Looking only, and the directory is not there: nor is any file of it.
+    /// Counts the files of a directory that does not exist in a dry run.
     fn count_missing(&mut self, files: Range<u64>) {
         if self.job.mode == Mode::Read {
             return;
@@ -232,22 +236,23 @@ impl<'a> Populator<'a> {
         }
     }
 
-    /// Opens a directory of files, made before unless it is only looked at. `None`: looking, and it is not there.
+    /// Opens a directory of files. Creates it first, except in a dry run. `None` when it does not exist in a dry run.
     fn enter(&mut self, dir: u64) -> Result<Option<Fd>, Error> {
         let parent = self.tree.parent(dir);
-        let above = match &self.above {
+        let parent_fd = match &self.parent {
             Some((at, fd)) if *at == parent => fd.0,
             _ => match open(self.job, parent) {
-                Ok(fd) => self.above.insert((parent, Closing(fd))).1.0,
+                Ok(fd) => self.parent.insert((parent, CloseOnDrop(fd))).1.0,
                 Err(Errno::NOENT) if self.job.mode.is_dry_run() => return Ok(None),
                 Err(e) => return Err(dir_error(self.job, parent, "open", e)),
             },
         };
-        let (fd, made) = make_dir(self.job, above, dir)?;
+        let (fd, made) = make_dir(self.job, parent_fd, dir)?;
         self.own.dirs += made;
         Ok(fd)
     }
 
+    /// Creates or repairs a file, according to the mode.
     fn file(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
         let wanted = self.job.wanted(i);
         if self.job.mode == Mode::Create {
@@ -256,17 +261,17 @@ impl<'a> Populator<'a> {
         if self.job.mode == Mode::Read {
             return self.read(dir, i, name);
         }
-        let looking = self.job.mode == Mode::DryRun;
+        let is_dry_run = self.job.mode == Mode::DryRun;
         let size = self.tree.size_at_start(i);
         let found = match fd::file_info_at(dir, name.as_c()) {
             Err(Errno::NOENT) if !wanted => return Ok(()),
-            Err(Errno::NOENT) if looking => {
+            Err(Errno::NOENT) if is_dry_run => {
                 self.own.files += 1;
                 self.own.bytes = self.own.bytes.saturating_add(size);
                 return Ok(());
             }
             Err(Errno::NOENT) => return self.create(dir, i, name),
-            Err(e) => return Err(self.error(i, "look at", e)),
+            Err(e) => return Err(self.error(i, "stat", e)),
             Ok(found) => found,
         };
         let is_link = self.is_link(dir, i, name, &found)?;
@@ -279,17 +284,17 @@ impl<'a> Populator<'a> {
         }
         if !wanted {
             self.own.removed += 1;
-            let removed = if looking { Ok(()) } else { fd::unlink_at(dir, name.as_c()) };
+            let removed = if is_dry_run { Ok(()) } else { fd::unlink_at(dir, name.as_c()) };
             return removed.map_err(|e| self.error(i, "remove", e));
         }
         if found.links > 1 {
-            // By a `link` flowop; the other name may be one of those that go.
-            self.counts.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(i);
+            // Hard-linked by a `link` flowop. The other name may be one of those that will be removed.
+            self.sums.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(i);
             return Ok(());
         }
         if found.size != size {
             self.own.resized += 1;
-            if looking {
+            if is_dry_run {
                 self.own.bytes = self.own.bytes.saturating_add(size.saturating_sub(found.size));
                 return Ok(());
             }
@@ -299,11 +304,11 @@ impl<'a> Populator<'a> {
         Ok(())
     }
 
-    /// Tells the state of the set whether a file is there.
+    /// Records in the state of the set whether a file exists.
     fn read(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
         let found = match fd::file_info_at(dir, name.as_c()) {
             Err(Errno::NOENT) => return Ok(()),
-            Err(e) => return Err(self.error(i, "look at", e)),
+            Err(e) => return Err(self.error(i, "stat", e)),
             Ok(found) => found,
         };
         let bytes = if self.is_link(dir, i, name, &found)? { 0 } else { found.size };
@@ -314,13 +319,13 @@ impl<'a> Populator<'a> {
         Ok(())
     }
 
-    /// A file that has further names still gets a file of its own: what the others name stays as it is.
+    /// Repairs a file that had several hard links. If it still has, replaces it; the other names keep the old file.
     #[cold]
-    fn own_file(&mut self, i: u64) -> Result<(), Error> {
+    fn unshare_file(&mut self, i: u64) -> Result<(), Error> {
         let dir = self.tree.dir_of(i);
         let name = self.tree.name(i);
-        let Some(fd) = self.enter(dir)?.map(Closing) else { return Ok(()) };
-        let stat = fd::stat_at(fd.0, name.as_c()).map_err(|e| self.error(i, "look at", e))?;
+        let Some(fd) = self.enter(dir)?.map(CloseOnDrop) else { return Ok(()) };
+        let stat = fd::stat_at(fd.0, name.as_c()).map_err(|e| self.error(i, "stat", e))?;
         let size = self.tree.size_at_start(i);
         if stat.links > 1 {
             fd::unlink_at(fd.0, name.as_c()).map_err(|e| self.error(i, "remove", e))?;
@@ -333,7 +338,7 @@ impl<'a> Populator<'a> {
         Ok(())
     }
 
-    /// A new file. The calls are those of a bare loop.
+    /// Creates a file, with the same system calls as a bare loop.
     #[inline]
     pub(super) fn create(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
         if self.job.set.spec.symlinks {
@@ -352,15 +357,15 @@ impl<'a> Populator<'a> {
         Ok(())
     }
 
-    /// Brings a file to its size, the same inode.
+    /// Truncates or extends a file in place.
     fn resize(&mut self, dir: Fd, i: u64, name: Name, size: u64) -> Result<(), Error> {
         let fd = fd::open_existing(dir, name.as_c(), OFlags::WRONLY).map_err(|e| {
             let what = Foreign::at(dir, name.as_c(), e, false);
             what.map_or_else(|| self.error(i, "open", e), |what| self.foreign(i, what))
         })?;
-        // Whatever stood there when its name was looked at: this is what would be changed.
+        // The name may refer to another file by now, so check the file that is actually open.
         let was = fd::file_info(fd)
-            .map_err(|e| self.error(i, "look at", e))
+            .map_err(|e| self.error(i, "stat", e))
             .and_then(|info| Foreign::of_file(&info, false).map_or(Ok(info.size), |what| Err(self.foreign(i, what))));
         let was = was.inspect_err(|_| fd::close(fd))?;
         let done = if was > size {
@@ -374,7 +379,7 @@ impl<'a> Populator<'a> {
         closed.map_err(|e| self.error(i, "close", e))
     }
 
-    /// Writes so much more. On a halt the file stays short; the next run sees that by its size.
+    /// Writes `size` bytes. If the pool is halted, the file remains too short, which the next run detects by its size.
     fn write(&mut self, fd: Fd, size: u64) -> Result<(), Errno> {
         if self.buf.is_empty() {
             self.buf = vec![0; CHUNK];
@@ -384,12 +389,12 @@ impl<'a> Populator<'a> {
                 self.job.set.spec.compress.unwrap_or(0.0),
             );
         }
-        let mut left = size;
-        while left > 0 && self.worker.halted().is_continue() {
-            let part = &mut self.buf[..left.min(CHUNK as u64) as usize];
+        let mut remaining = size;
+        while remaining > 0 && self.worker.halted().is_continue() {
+            let part = &mut self.buf[..remaining.min(CHUNK as u64) as usize];
             self.stamper.stamp(part);
             fd::write_all(fd, part)?;
-            left -= part.len() as u64;
+            remaining -= part.len() as u64;
         }
         Ok(())
     }
@@ -406,38 +411,40 @@ impl<'a> Populator<'a> {
 }
 
 impl PopulateJob<'_> {
-    /// Whether file `i` ought to be there.
+    /// Returns whether file `i` should exist.
     #[inline]
     fn wanted(&self, i: u64) -> bool {
         self.set.adopted || self.set.tree.exists_at_start(i)
     }
 }
 
-/// Opens a directory by its way from the root.
+/// Opens a directory by its path from the root.
 fn open(job: &PopulateJob<'_>, dir: u64) -> Result<Fd, Errno> {
     let tree = &job.set.tree;
-    walk::open_chain(job.root.fd, &walk::chain(dir, |d| tree.parent(d), |d| tree.dir_name(d)), PLACE, job.root.device)
+    walk::open_chain(job.root.fd, &walk::chain(dir, |d| tree.parent(d), |d| tree.dir_name(d)), AT_DIR, job.root.device)
 }
 
-/// Makes a directory unless it is there, and opens it; says whether it was made. Looking makes nothing.
-fn make_dir(job: &PopulateJob<'_>, above: Fd, dir: u64) -> Result<(Option<Fd>, u64), Error> {
+/// Creates a directory unless it exists, and opens it. Returns its descriptor (`None` if it does not exist in a dry
+/// run), and 1 if it was created or would be, else 0.
+fn make_dir(job: &PopulateJob<'_>, parent: Fd, dir: u64) -> Result<(Option<Fd>, u64), Error> {
     let name = job.set.tree.dir_name(dir);
     let mut made = 0;
     if !job.mode.is_dry_run() {
-        match fd::mkdir_at(above, name.as_c(), DIR_MODE) {
+        match fd::mkdir_at(parent, name.as_c(), DIR_MODE) {
             Ok(()) => made = 1,
-            // Another worker made it, or it is to be mended.
+            // Another worker created it, or this is a repair.
             Err(Errno::EXIST) => {}
-            Err(e) => return Err(dir_error(job, dir, "make", e)),
+            Err(e) => return Err(dir_error(job, dir, "create", e)),
         }
     }
-    match walk::open_dir(above, name.as_c(), PLACE, job.root.device) {
+    match walk::open_dir(parent, name.as_c(), AT_DIR, job.root.device) {
         Ok(fd) => Ok((Some(fd), made)),
         Err(Errno::NOENT) if job.mode.is_dry_run() => Ok((None, 1)),
         Err(e) => Err(dir_error(job, dir, "open", e)),
     }
 }
 
+/// Returns the error for a failed call on a directory of the tree.
 #[cold]
 fn dir_error(job: &PopulateJob<'_>, dir: u64, call: &'static str, e: Errno) -> Error {
     let set = job.set.spec.name.clone();
@@ -454,11 +461,11 @@ fn dir_error(job: &PopulateJob<'_>, dir: u64, call: &'static str, e: Errno) -> E
     }
 }
 
-/// Makes the directories that hold directories, parents first. They are few: those that hold files are made by the workers.
-fn inner_dirs(job: &PopulateJob<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
+/// Creates the few directories that contain directories, parents first. The workers create those that contain files.
+fn inner_dirs(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &AtomicBool) -> Result<(), Error> {
     let tree = &job.set.tree;
-    // The way down to where we are, every directory on it open.
-    let mut way: Vec<(u64, Closing)> = Vec::new();
+    // The open directories on the path from the root to the current directory.
+    let mut open: Vec<(u64, CloseOnDrop)> = Vec::new();
     for dir in 1..tree.n_dirs() {
         if !tree.files_in(dir).is_empty() || !tree.leafdirs_in(dir).is_empty() {
             continue;
@@ -467,23 +474,23 @@ fn inner_dirs(job: &PopulateJob<'_>, counts: &Counts, stop: &AtomicBool) -> Resu
             return Err(Error::Stopped { set: job.set.spec.name.clone() });
         }
         let parent = tree.parent(dir);
-        while way.last().is_some_and(|(at, _)| *at != parent) {
-            way.pop();
+        while open.last().is_some_and(|(at, _)| *at != parent) {
+            open.pop();
         }
-        let above = way.last().map_or(job.root.fd, |(_, fd)| fd.0);
-        let (fd, made) = make_dir(job, above, dir)?;
-        counts.dirs.fetch_add(made, Ordering::Relaxed);
-        // Looking, and it is missing: so is everything below, which the workers find out.
+        let parent_fd = open.last().map_or(job.root.fd, |(_, fd)| fd.0);
+        let (fd, made) = make_dir(job, parent_fd, dir)?;
+        sums.dirs.fetch_add(made, Ordering::Relaxed);
+        // The directory does not exist in a dry run: the workers count the missing files below it.
         match fd {
-            Some(fd) => way.push((dir, Closing(fd))),
+            Some(fd) => open.push((dir, CloseOnDrop(fd))),
             None => return Ok(()),
         }
     }
     Ok(())
 }
 
-/// Makes the leaf directories that ought to be there, and the directories that hold them.
-fn leafdirs(job: &PopulateJob<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
+/// Creates the leaf directories that should exist, and the directories that contain them.
+fn leafdirs(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &AtomicBool) -> Result<(), Error> {
     let tree = &job.set.tree;
     for dir in 1..tree.n_dirs() {
         let leafs = tree.leafdirs_in(dir);
@@ -493,48 +500,48 @@ fn leafdirs(job: &PopulateJob<'_>, counts: &Counts, stop: &AtomicBool) -> Result
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped { set: job.set.spec.name.clone() });
         }
-        let above = match open(job, tree.parent(dir)) {
-            Ok(fd) => Closing(fd),
+        let parent_fd = match open(job, tree.parent(dir)) {
+            Ok(fd) => CloseOnDrop(fd),
             Err(Errno::NOENT) if job.mode.is_dry_run() => continue,
             Err(e) => return Err(dir_error(job, tree.parent(dir), "open", e)),
         };
-        let (here, mut made) = make_dir(job, above.0, dir)?;
-        let Some(here) = here.map(Closing) else { continue };
+        let (fd, mut made) = make_dir(job, parent_fd.0, dir)?;
+        let Some(fd) = fd.map(CloseOnDrop) else { continue };
         for leaf in leafs {
-            made += leafdir(job, here.0, leaf, counts)?;
+            made += leafdir(job, fd.0, leaf, sums)?;
         }
-        counts.dirs.fetch_add(made, Ordering::Relaxed);
+        sums.dirs.fetch_add(made, Ordering::Relaxed);
     }
     Ok(())
 }
 
-/// One leaf directory: returns 1 if it was made, or looking would be.
-fn leafdir(job: &PopulateJob<'_>, dir: Fd, leaf: u64, counts: &Counts) -> Result<u64, Error> {
+/// Creates or repairs a leaf directory, according to the mode. Returns 1 if it was created (or would be), else 0.
+fn leafdir(job: &PopulateJob<'_>, dir: Fd, leaf: u64, sums: &SharedChanges) -> Result<u64, Error> {
     let name = job.set.tree.leafdir_name(leaf);
     let path = || job.root.path.join(job.set.tree.leafdir_rel_path(leaf));
     let call = |call, e| Error::call(&job.set.spec.name, call, &path(), e);
-    let there = || match fd::stat_at(dir, name.as_c()) {
+    let exists = || match fd::stat_at(dir, name.as_c()) {
         Ok(stat) => Ok(stat.kind == FileType::Directory),
         Err(Errno::NOENT) => Ok(false),
-        Err(e) => Err(call("look at", e)),
+        Err(e) => Err(call("stat", e)),
     };
     match (job.mode, job.set.adopted || job.set.tree.leafdir_at_start(leaf)) {
         (Mode::Create, false) => Ok(0),
         (Mode::Read, _) => {
-            job.set.state.leafdirs.set_exists(leaf, there()?);
+            job.set.state.leafdirs.set_exists(leaf, exists()?);
             Ok(0)
         }
         (Mode::DryRun, wanted) => {
-            let there = there()?;
-            counts.removed_dirs.fetch_add(u64::from(there && !wanted), Ordering::Relaxed);
-            Ok(u64::from(wanted && !there))
+            let exists = exists()?;
+            sums.removed_dirs.fetch_add(u64::from(exists && !wanted), Ordering::Relaxed);
+            Ok(u64::from(wanted && !exists))
         }
         (Mode::Repair, false) => {
-            // Neither a subvolume nor a link is a directory of ours, however empty.
-            let seen = walk::open_dir(dir, name.as_c(), LIST, job.root.device).map(fd::close);
+            // A subvolume or a link is not part of the set, even if it is empty.
+            let seen = walk::open_dir(dir, name.as_c(), READ_DIR, job.root.device).map(fd::close);
             match seen.and_then(|()| fd::rmdir_at(dir, name.as_c())) {
                 Ok(()) => {
-                    counts.removed_dirs.fetch_add(1, Ordering::Relaxed);
+                    sums.removed_dirs.fetch_add(1, Ordering::Relaxed);
                     Ok(0)
                 }
                 Err(Errno::NOENT) => Ok(0),
@@ -544,21 +551,21 @@ fn leafdir(job: &PopulateJob<'_>, dir: Fd, leaf: u64, counts: &Counts) -> Result
         (_, true) => match fd::mkdir_at(dir, name.as_c(), DIR_MODE) {
             Ok(()) => Ok(1),
             Err(Errno::EXIST) if job.mode == Mode::Repair => {
-                // A file or a link of that name is not taken for it.
-                let fd = walk::open_dir(dir, name.as_c(), LIST, job.root.device).map_err(|e| call("open", e))?;
+                // Check that it is a directory: a file or link of that name is not accepted.
+                let fd = walk::open_dir(dir, name.as_c(), READ_DIR, job.root.device).map_err(|e| call("open", e))?;
                 fd::close(fd);
                 Ok(0)
             }
-            Err(e) => Err(call("make", e)),
+            Err(e) => Err(call("create", e)),
         },
     }
 }
 
-/// Looks again at the files that had further names while those that ought not to be there were removed.
-fn separate(job: &PopulateJob<'_>, counts: &Counts, stop: &AtomicBool) -> Result<(), Error> {
-    let linked = std::mem::take(&mut *counts.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+/// Examines the files with several hard links again, after the files that should not exist have been removed.
+fn repair_linked(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &AtomicBool) -> Result<(), Error> {
+    let linked = std::mem::take(&mut *sums.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     if job.mode == Mode::DryRun {
-        counts.resized.fetch_add(linked.len() as u64, Ordering::Relaxed);
+        sums.resized.fetch_add(linked.len() as u64, Ordering::Relaxed);
         return Ok(());
     }
     if linked.is_empty() {
@@ -570,12 +577,12 @@ fn separate(job: &PopulateJob<'_>, counts: &Counts, stop: &AtomicBool) -> Result
         stop,
         |_, _| (),
         |worker| {
-            let mut populator = Populator::new(job, worker, counts);
+            let mut populator = Populator::new(job, worker, sums);
             for &i in &linked {
                 if worker.halted().is_break() {
                     return Ok(());
                 }
-                populator.own_file(i)?;
+                populator.unshare_file(i)?;
             }
             populator.report();
             Ok(())

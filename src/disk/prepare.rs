@@ -1,13 +1,13 @@
-//! The one door to the disk: from sets as they ought to be to sets as they are.
+//! Preparation of file sets: brings the trees on the disk into the state that the sets define.
 //!
-//! Takes and locks the roots, decides for each what is to be done, sees that all of it fits, removes, makes or mends, and
-//! quiesces the disks. Until all roots are taken and everything is found to fit, nothing is made that is not undone
-//! again. The work itself is in `populate` and `remove`.
+//! Takes and locks the roots, decides on an action for each, checks the free space, removes, creates or repairs trees,
+//! and quiesces the disks. If an error occurs before all roots are taken and the space is found to be sufficient,
+//! everything that was created is removed again. The work itself is done in `populate` and `remove`.
 
 use super::error::Error;
 use super::known::DirNames;
 use super::marker::MarkerProgress as Stage;
-use super::populate::{self, Made, Mode, PopulateJob};
+use super::populate::{self, Changes, Mode, PopulateJob};
 use super::quiesce::{self, Quiesced};
 use super::root::{self, Root, Taken};
 use super::scan::{self, Scan};
@@ -23,18 +23,19 @@ use std::time::Instant;
 
 pub use super::remove::{CleanReport, Removed, clean, clean_fresh, clean_places, is_marked, remove};
 
-/// How sets are prepared.
+/// Options of [`prepare`].
 #[derive(Clone, Debug)]
 pub struct PrepareOptions {
-    /// Threads that make files.
+    /// Number of threads that create files.
     pub threads: usize,
-    /// Wait until the disks are idle.
+    /// Whether to wait until the disks are idle.
     pub quiesce: bool,
-    /// Take over trees that were found ([`Fileset::open`] read their shape).
+    /// Whether to adopt existing trees ([`Fileset::open`] has read their shape).
     pub adopt: bool,
-    /// Refuse what would leave too little free on a file system. Without, only what does not fit at all is refused.
+    /// Whether to return an error when less than [`space::floor`] would remain free. If not set, an error is returned
+    /// only when the sets do not fit at all.
     pub keep_free: bool,
-    /// The seed of the data written: the run's.
+    /// Seed of the written data: the run seed.
     pub data_seed: u64,
 }
 
@@ -44,30 +45,30 @@ impl Default for PrepareOptions {
     }
 }
 
-/// What is being done with a set.
+/// A phase of the preparation of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
-    /// The tree that is there is looked through before it is removed.
+    /// The existing tree is scanned before it is removed.
     Scan,
-    /// It is removed.
+    /// The existing tree is removed.
     Remove,
-    /// A tree to be reused is compared with what it should be.
+    /// An existing tree to be reused is compared with its definition.
     Compare,
-    /// Files are made.
+    /// Files are created.
     Populate,
-    /// The disks write back what is dirty (all sets together).
+    /// Dirty pages are written back (for all sets together).
     Quiesce,
     /// Files are read into the page cache.
     Warm,
-    /// Files are evicted from it.
+    /// Files are evicted from the page cache.
     Evict,
 }
 
 impl Phase {
-    /// It, in words: `making data`.
+    /// Returns a description of the phase for the user, such as `making data`.
     pub fn doing(self, set: &str) -> String {
         match self {
-            Self::Scan => format!("looking through {set}"),
+            Self::Scan => format!("scanning {set}"),
             Self::Remove => format!("removing the old {set}"),
             Self::Compare => format!("comparing {set}"),
             Self::Populate => format!("making {set}"),
@@ -78,15 +79,15 @@ impl Phase {
     }
 }
 
-/// Is told how things stand, from the thread that called [`prepare`].
+/// A receiver of progress reports. Called in the thread that called [`prepare`].
 pub trait Progress {
-    /// A phase starts; so many files and bytes are to be done, 0 where that is not known.
+    /// Reports the start of a phase, and the number of files and bytes to process; 0 if unknown.
     fn started(&self, set: &str, phase: Phase, files: u64, bytes: u64);
-    /// So many are done; some twenty times a second.
+    /// Reports the number of files and bytes processed so far. Called some twenty times per second.
     fn advanced(&self, files: u64, bytes: u64);
 }
 
-/// Progress that nobody wants to know.
+/// A receiver that ignores progress reports.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Quiet;
 
@@ -95,63 +96,63 @@ impl Progress for Quiet {
     fn advanced(&self, _: u64, _: u64) {}
 }
 
-/// A set that is ready.
+/// The result of preparing a set.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prepared {
     /// The file set.
     pub set: String,
     /// Its root.
     pub path: PathBuf,
-    /// Files that are there.
+    /// Number of existing files.
     pub files: u64,
-    /// Directories below the root, leaf directories not counted.
+    /// Number of directories below the root, without leaf directories.
     pub directories: u64,
-    /// Bytes of the files that are there.
+    /// Bytes of the existing files.
     pub bytes: u64,
-    /// Seconds that comparing, making and mending took.
+    /// Duration of comparison, creation and repair, in seconds.
     pub populate_seconds: f64,
-    /// Seconds until the disks were idle, of all sets together.
+    /// Duration of the wait for idle disks, in seconds, for all sets together.
     pub sync_seconds: f64,
-    /// Seconds that looking through and removing the old tree took.
+    /// Duration of scanning and removing the old tree, in seconds.
     pub removed_seconds: f64,
-    /// The root directory was made by wmlrun (now or earlier).
+    /// Whether wmlrun created the root directory (now or earlier).
     pub made_root: bool,
-    /// The tree was there already.
+    /// Whether an existing tree was kept.
     pub reused: bool,
-    /// The tree was known to be right, and not looked at.
+    /// Whether the tree was known to be as defined, and was not checked.
     pub unchanged: bool,
-    /// It was someone else's, and adopted.
+    /// Whether the tree is adopted, that is, was not created by wmlrun.
     pub adopted: bool,
-    /// What a tree that was kept took to be as defined.
+    /// Repairs of a tree that was kept.
     pub repairs: Repairs,
-    /// How the disks came to rest; `None` if that was not waited for.
+    /// Result of the wait for idle disks. `None` if there was no wait.
     pub quiesced: Option<Quiesced>,
-    /// What is to be said about its place.
+    /// Note for the user about the location of the root.
     pub note: Option<String>,
 }
 
-/// Changes to a tree that was there.
+/// Numbers of changes to an existing tree.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Repairs {
-    /// Files made.
+    /// Files created.
     pub made: u64,
     /// Files whose size was changed.
     pub resized: u64,
     /// Files removed.
     pub removed: u64,
-    /// Directories made.
+    /// Directories created.
     pub directories_made: u64,
     /// Directories removed.
     pub directories_removed: u64,
 }
 
 impl Repairs {
-    /// All of them together.
+    /// Returns the total number of changes.
     pub fn total(&self) -> u64 {
         self.made + self.resized + self.removed + self.directories_made + self.directories_removed
     }
 
-    /// Those of several sets.
+    /// Returns the sums of two sets of counts.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -164,8 +165,8 @@ impl Repairs {
     }
 }
 
-impl From<Made> for Repairs {
-    fn from(made: Made) -> Self {
+impl From<Changes> for Repairs {
+    fn from(made: Changes) -> Self {
         Self {
             made: made.files,
             resized: made.resized,
@@ -176,50 +177,53 @@ impl From<Made> for Repairs {
     }
 }
 
-/// What is to be done with a root.
+/// The action for a root.
 enum Action {
-    /// It is empty.
+    /// Create the tree in an empty root.
     Make,
-    /// The old tree goes first.
+    /// Remove the old tree, and create a new one.
     Replace(Scan),
-    /// The tree is brought to what it should be, which would take so much.
-    Repair(Made),
-    /// The tree is trusted to be right.
+    /// Repair the tree. The counts are those of a dry run.
+    Repair(Changes),
+    /// Keep the tree without a check (`trusttree`).
     Trust,
-    /// The tree is known to be right.
-    Nothing,
-    /// The tree stays as it is, which is so.
-    Keep(Made),
+    /// Keep the tree, which is known to be as defined.
+    Unchanged,
+    /// Keep the tree unchanged. The counts are those of the existing files.
+    Keep(Changes),
 }
 
-/// One set on its way.
-struct Work<'a> {
+/// The preparation of one set.
+struct PrepareTask<'a> {
     set: &'a Arc<Fileset>,
     root: Root,
     action: Action,
-    /// Something was changed on the disk.
+    /// Whether anything was changed on the disk.
     begun: bool,
     removed_seconds: f64,
     populate_seconds: f64,
     repairs: Repairs,
 }
 
-/// Brings sets onto the disk: afterwards exactly the files are there that their states say, and their roots are open and
-/// locked in the caller's descriptor table until [`Fileset::close`]. On an error all roots are let go; what was not begun is as
-/// it was.
+/// Prepares sets on the disk.
+///
+/// Afterwards exactly the files exist that exist according to the states of the sets. The roots are open and locked in
+/// the caller's descriptor table until [`Fileset::close`].
+///
+/// On an error all roots are closed and unlocked, and sets whose modification had not begun are unchanged.
 pub fn prepare(
     sets: &[Arc<Fileset>],
     options: &PrepareOptions,
     progress: &dyn Progress,
     stop: &AtomicBool,
 ) -> Result<Vec<Prepared>, Error> {
-    no_overlap(sets)?;
-    let mut works: Vec<Work<'_>> = Vec::with_capacity(sets.len());
+    check_overlap(sets)?;
+    let mut tasks: Vec<PrepareTask<'_>> = Vec::with_capacity(sets.len());
     let done = sets
         .iter()
         .try_for_each(|set| {
             let root = take(set, options)?;
-            works.push(Work {
+            tasks.push(PrepareTask {
                 set,
                 root,
                 action: Action::Make,
@@ -230,73 +234,75 @@ pub fn prepare(
             });
             Ok(())
         })
-        .and_then(|()| all(&mut works, options, progress, stop));
+        .and_then(|()| prepare_taken(&mut tasks, options, progress, stop));
     match done {
-        Ok(quiesced) => Ok(works.into_iter().map(|work| work.finish(quiesced)).collect()),
+        Ok(quiesced) => Ok(tasks.into_iter().map(|task| task.finish(quiesced)).collect()),
         Err(e) => {
-            // Backwards: what one made may lie in what another made before.
-            for work in works.into_iter().rev() {
-                if work.begun { work.root.close() } else { work.root.give_up() }
+            // In reverse order: directories that one set created may be inside directories that an earlier set created.
+            for task in tasks.into_iter().rev() {
+                if task.begun { task.root.close() } else { task.root.roll_back() }
             }
             Err(e)
         }
     }
 }
 
-fn all(
-    works: &mut [Work<'_>],
+/// Decides on actions, checks the space, performs the actions, and quiesces the disks.
+fn prepare_taken(
+    tasks: &mut [PrepareTask<'_>],
     options: &PrepareOptions,
     progress: &dyn Progress,
     stop: &AtomicBool,
 ) -> Result<Option<Quiesced>, Error> {
-    for work in works.iter_mut() {
-        work.decide(options, progress, stop)?;
+    for task in tasks.iter_mut() {
+        task.decide(options, progress, stop)?;
     }
-    let mut demands: Vec<Demand> = works.iter().filter_map(Work::demand).collect();
-    if room(&demands, options).is_err() {
-        // What the trees that go first take is looked up only if it matters: that is a call for each file of theirs.
-        for work in works.iter() {
-            if let Action::Replace(scan) = &work.action {
-                let bytes = remove::bytes_of(&work.root, scan, stop)?;
-                for demand in demands.iter_mut().filter(|demand| demand.path == work.root.path) {
+    let mut demands: Vec<Demand> = tasks.iter().filter_map(PrepareTask::demand).collect();
+    if check_space(&demands, options).is_err() {
+        // Determine the size of the trees to be removed only if it matters, since this takes one system call per file.
+        for task in tasks.iter() {
+            if let Action::Replace(scan) = &task.action {
+                let bytes = remove::bytes_of(&task.root, scan, stop)?;
+                for demand in demands.iter_mut().filter(|demand| demand.path == task.root.path) {
                     demand.freed.0 = bytes;
                 }
             }
         }
-        room(&demands, options)?;
+        check_space(&demands, options)?;
     }
-    for work in works.iter_mut() {
-        work.perform(options, progress, stop)?;
+    for task in tasks.iter_mut() {
+        task.perform(options, progress, stop)?;
     }
     if !options.quiesce {
         return Ok(None);
     }
     progress.started("", Phase::Quiesce, 0, 0);
-    let roots: Vec<&Path> = works.iter().map(|work| work.root.path.as_path()).collect();
+    let roots: Vec<&Path> = tasks.iter().map(|task| task.root.path.as_path()).collect();
     let quiesced = quiesce::quiesce(&roots, stop)
-        .map_err(|(at, e)| Error::call(&works[at].set.spec.name, "write back", &works[at].root.path, e))?;
+        .map_err(|(at, e)| Error::call(&tasks[at].set.spec.name, "sync", &tasks[at].root.path, e))?;
     Ok(Some(quiesced))
 }
 
-/// Whether it all fits.
-fn room(demands: &[Demand], options: &PrepareOptions) -> Result<(), Error> {
+/// Returns an error when the sets do not fit on their file systems or into memory.
+fn check_space(demands: &[Demand], options: &PrepareOptions) -> Result<(), Error> {
     space::check(demands, options.keep_free)?;
-    memory(demands)
+    check_memory(demands)
 }
 
+/// Takes the root of a set, and adopts an unmarked tree if requested.
 fn take(set: &Fileset, options: &PrepareOptions) -> Result<Root, Error> {
-    // A second run with the same set: it is ours already.
+    // A second run with the same set: release the lock first.
     set.close();
     match root::take(&set.spec)? {
-        Taken::Ours(root) => Ok(*root),
+        Taken::Owned(root) => Ok(*root),
         Taken::Unmarked(dir) if options.adopt && set.adopted => dir.adopt(),
         Taken::Unmarked(dir) => Err(dir.refuse()),
     }
 }
 
-/// No two sets may have one root, or one inside the other's.
-fn no_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
-    let roots: Vec<PathBuf> = sets.iter().map(|set| real(&set.spec.root())).collect();
+/// Returns an error when two sets share a root, or the root of one is inside the root of the other.
+fn check_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
+    let roots: Vec<PathBuf> = sets.iter().map(|set| resolved_path(&set.spec.root())).collect();
     for (at, one) in roots.iter().enumerate() {
         for (other_at, other) in roots.iter().enumerate() {
             if at != other_at && one.starts_with(other) {
@@ -308,40 +314,42 @@ fn no_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The path without links, as far as it exists.
-fn real(path: &Path) -> PathBuf {
+/// Resolves the symbolic links in the existing part of a path.
+fn resolved_path(path: &Path) -> PathBuf {
     if let Ok(path) = std::fs::canonicalize(path) {
         return path;
     }
     match (path.parent(), path.file_name()) {
-        (Some(above), Some(name)) if !above.as_os_str().is_empty() => real(above).join(name),
+        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => resolved_path(parent).join(name),
         (_, Some(name)) => std::env::current_dir().unwrap_or_default().join(name),
         _ => path.to_owned(),
     }
 }
 
-/// On tmpfs files take memory, and each inode a kilobyte of the kernel's.
-fn memory(demands: &[Demand]) -> Result<(), Error> {
+/// Returns an error when files on tmpfs do not fit into memory. There each inode also takes a kilobyte of kernel
+/// memory.
+fn check_memory(demands: &[Demand]) -> Result<(), Error> {
     const INODE: u64 = 1024;
     let (_, free) = limits::memory();
-    let here: Vec<&Demand> = demands.iter().filter(|d| quiesce::in_memory(&d.path)).collect();
+    let in_memory: Vec<&Demand> = demands.iter().filter(|d| quiesce::in_memory(&d.path)).collect();
     let taken = |bytes: u64, inodes: u64| bytes.saturating_add(inodes.saturating_mul(INODE));
-    let needed = here
+    let needed = in_memory
         .iter()
         .fold(0_u64, |sum, d| sum.saturating_add(taken(d.bytes, d.inodes).saturating_sub(taken(d.freed.0, d.freed.1))));
     if free > 0 && needed > free {
-        let sets = here.iter().map(|d| format!("file set `{}`", d.set)).collect::<Vec<_>>().join(" and ");
+        let sets = in_memory.iter().map(|d| format!("file set `{}`", d.set)).collect::<Vec<_>>().join(" and ");
         return Err(Error::Memory { sets, what: "the files", needed, free });
     }
     Ok(())
 }
 
-impl Work<'_> {
+impl PrepareTask<'_> {
+    /// Returns the population job of this set.
     fn job(&self, mode: Mode, options: &PrepareOptions) -> PopulateJob<'_> {
         PopulateJob { set: self.set, root: &self.root, mode, threads: options.threads, seed: options.data_seed }
     }
 
-    /// What is to be done, by the marker and what is there.
+    /// Decides on the action, based on the marker and the existing tree.
     fn decide(&mut self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
         let spec = &self.set.spec;
         let marker = &self.root.marker;
@@ -351,7 +359,7 @@ impl Work<'_> {
         let start = &self.set.start;
         let complete = marker.state == Stage::Ready || marker.adopted;
         if complete && start.known.is_some() && self.root.stamp() == start.known {
-            self.action = Action::Nothing;
+            self.action = Action::Unchanged;
             return Ok(());
         }
         let wanted = spec.layout(self.set.layout_seed);
@@ -373,12 +381,12 @@ impl Work<'_> {
             let made =
                 populate::run(&self.job(Mode::DryRun, options), stop, |files, bytes| progress.advanced(files, bytes))?;
             self.populate_seconds += start.elapsed().as_secs_f64();
-            // Somebody's files become ours as they are; to cut them takes a word of the script's. Until a tree was found right
-            // once, an adoption is not done.
+            // Adoption must not change files: truncating or extending them requires `reuse`. An adoption is complete
+            // only when a comparison has succeeded once.
             let new = self.root.fresh || marker.state == Stage::Empty;
             if new && made.resized > 0 && !spec.reuse {
                 let why = format!(
-                    "has {} of another size than the script's; `reuse` would cut or extend them",
+                    "has {} of another size than the script defines; `reuse` would truncate or extend them",
                     count(made.resized, "file")
                 );
                 return Err(Error::Adopt { set: spec.name.clone(), path: self.root.path.clone(), why });
@@ -394,7 +402,7 @@ impl Work<'_> {
             return Ok(());
         }
         if keep {
-            let was = marker.layout.as_ref().map_or_else(|| "a layout that is not known".into(), ToString::to_string);
+            let was = marker.layout.as_ref().map_or_else(|| "an unknown layout".into(), ToString::to_string);
             return Err(Error::OtherLayout {
                 set: spec.name.clone(),
                 path: self.root.path.clone(),
@@ -406,15 +414,15 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// What it will take.
+    /// Returns the space that the action needs. `None` when it creates no files.
     fn demand(&self) -> Option<Demand> {
         let tree = &self.set.tree;
         let (files, bytes, dirs) = match &self.action {
-            Action::Trust | Action::Nothing | Action::Keep(_) => return None,
+            Action::Trust | Action::Unchanged | Action::Keep(_) => return None,
             Action::Repair(made) => (made.files, made.bytes, made.dirs),
             _ => (tree.files_at_start(), tree.bytes_at_start(), tree.n_dirs() + tree.n_leafdirs()),
         };
-        // Whole blocks: exactly where sizes are all the same, half a block a file where they are not.
+        // Round up to whole blocks: exactly if all sizes are the same, otherwise by half a block per file.
         let block = fd::statvfs_path(&self.root.path).map_or(4096, |space| space.block.clamp(512, 4096));
         let blocks = match (&self.set.spec.size, &self.set.spec.sizes, &self.action) {
             _ if self.set.spec.empty => 0,
@@ -438,6 +446,7 @@ impl Work<'_> {
         })
     }
 
+    /// Performs the action.
     fn perform(&mut self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
         let set = Arc::clone(self.set);
         let (name, tree) = (set.spec.name.as_str(), &set.tree);
@@ -451,10 +460,10 @@ impl Work<'_> {
         }
         let mode = match &self.action {
             Action::Make | Action::Replace(_) => Some(Mode::Create),
-            Action::Repair(made) if *made != Made::default() || self.root.marker.state != Stage::Ready => {
+            Action::Repair(made) if *made != Changes::default() || self.root.marker.state != Stage::Ready => {
                 Some(Mode::Repair)
             }
-            Action::Repair(_) | Action::Trust | Action::Nothing | Action::Keep(_) => None,
+            Action::Repair(_) | Action::Trust | Action::Unchanged | Action::Keep(_) => None,
         };
         let layout = set.spec.layout(set.layout_seed);
         if let Some(mode) = mode {
@@ -469,7 +478,7 @@ impl Work<'_> {
             progress.started(name, Phase::Populate, tree.files_at_start(), tree.bytes_at_start());
             let made = populate::run(&self.job(mode, options), stop, watch)?;
             self.root.marker.state = Stage::Ready;
-            // Files that had several names have been given one of their own.
+            // The repair has replaced all files that had several names.
             self.root.marker.links = set.has_links();
             self.root.write_marker()?;
             self.populate_seconds += start.elapsed().as_secs_f64();
@@ -489,14 +498,15 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Reads the state of the set from its tree.
-    fn read(&self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<Made, Error> {
+    /// Reads the state of the set from the existing tree.
+    fn read(&self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<Changes, Error> {
         let state = &self.set.state;
         state.files.load(|_| false);
         state.leafdirs.load(|_| false);
         populate::run(&self.job(Mode::Read, options), stop, |files, bytes| progress.advanced(files, bytes))
     }
 
+    /// Stores the root in the set, and returns the result.
     fn finish(self, quiesced: Option<Quiesced>) -> Prepared {
         let tree = &self.set.tree;
         let adopted = self.set.adopted;
@@ -516,7 +526,7 @@ impl Work<'_> {
             removed_seconds: self.removed_seconds,
             made_root: self.root.marker.made_root,
             reused: !matches!(self.action, Action::Make | Action::Replace(_)),
-            unchanged: matches!(self.action, Action::Nothing),
+            unchanged: matches!(self.action, Action::Unchanged),
             adopted,
             repairs: self.repairs,
             quiesced,

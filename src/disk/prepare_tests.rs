@@ -1,4 +1,4 @@
-//! Tests on a real directory: what is made, what is kept, and what is never touched.
+//! Tests on a real directory: creation, reuse, adoption and removal of trees, and protection of foreign files.
 #![allow(clippy::unwrap_used, clippy::naive_bytecount)]
 
 use super::super::Fileset;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
-static GO: AtomicBool = AtomicBool::new(false);
+static NO_STOP: AtomicBool = AtomicBool::new(false);
 
 fn options() -> PrepareOptions {
     PrepareOptions { threads: 3, quiesce: false, keep_free: false, ..PrepareOptions::default() }
@@ -36,12 +36,12 @@ fn set(spec: &FilesetSpec) -> Arc<Fileset> {
 
 fn ready(spec: &FilesetSpec) -> Result<Prepared, Error> {
     let set = set(spec);
-    let prepared = prepare(std::slice::from_ref(&set), &options(), &Quiet, &GO)?.remove(0);
+    let prepared = prepare(std::slice::from_ref(&set), &options(), &Quiet, &NO_STOP)?.remove(0);
     set.close();
     Ok(prepared)
 }
 
-/// Files below the root with size and inode, by their path; directories with a size of `None`.
+/// Returns size and inode of all files below the root by path; `None` for directories.
 fn tree(root: &Path) -> BTreeMap<String, Option<(u64, u64)>> {
     fn walk(at: &Path, root: &Path, all: &mut BTreeMap<String, Option<(u64, u64)>>) {
         for entry in fs::read_dir(at).unwrap() {
@@ -66,7 +66,7 @@ fn files(root: &Path) -> BTreeMap<String, u64> {
     tree(root).into_iter().filter_map(|(name, file)| Some((name, file?.0))).collect()
 }
 
-/// The files that ought to be there.
+/// Returns the sizes of the files that should exist, by path.
 fn expected(spec: &FilesetSpec) -> BTreeMap<String, u64> {
     let set = set(spec);
     let tree = &set.tree;
@@ -74,7 +74,7 @@ fn expected(spec: &FilesetSpec) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn exactly_the_files_of_the_tree_are_made() {
+fn exactly_the_files_of_the_tree_are_created() {
     let dir = TempDir::new().unwrap();
     for (at, prealloc) in [100, 40, 0].into_iter().enumerate() {
         let mut spec = spec(&dir.path().join(format!("missing/{at}")), 500, 0);
@@ -91,7 +91,7 @@ fn exactly_the_files_of_the_tree_are_made() {
 }
 
 #[test]
-fn a_file_is_filled_with_data_that_is_nowhere_alike() {
+fn all_blocks_of_all_files_differ() {
     let dir = TempDir::new().unwrap();
     let spec = spec(dir.path(), 6, 300_000);
     ready(&spec).unwrap();
@@ -100,13 +100,13 @@ fn a_file_is_filled_with_data_that_is_nowhere_alike() {
         let data = fs::read(spec.root().join(name)).unwrap();
         for block in data.chunks(4096) {
             assert!(block.iter().filter(|&&b| b == 0).count() < 100);
-            assert!(seen.insert(block.to_vec()), "a block came twice");
+            assert!(seen.insert(block.to_vec()), "two blocks are equal");
         }
     }
 }
 
 #[test]
-fn without_reuse_the_tree_is_made_anew_whatever_it_was() {
+fn without_reuse_the_tree_is_recreated() {
     let dir = TempDir::new().unwrap();
     ready(&spec(dir.path(), 100, 10)).unwrap();
     let other = spec(dir.path(), 37, 20);
@@ -116,7 +116,7 @@ fn without_reuse_the_tree_is_made_anew_whatever_it_was() {
 }
 
 #[test]
-fn leaf_directories_are_made_and_made_anew() {
+fn leaf_directories_are_created_and_recreated() {
     let dir = TempDir::new().unwrap();
     let mut spec = spec(dir.path(), 12, 0);
     spec.leafdirs = 12;
@@ -130,7 +130,7 @@ fn leaf_directories_are_made_and_made_anew() {
 }
 
 #[test]
-fn reuse_mends_in_place() {
+fn reuse_repairs_in_place() {
     let dir = TempDir::new().unwrap();
     let mut spec = spec(dir.path(), 50, 10_000);
     ready(&spec).unwrap();
@@ -147,13 +147,13 @@ fn reuse_mends_in_place() {
         if spec.root().join(name) == names[2] {
             assert_eq!(after[name].unwrap().0, 10_000);
         } else {
-            assert_eq!(after[name], *file, "{name}: another inode or size");
+            assert_eq!(after[name], *file, "{name}: inode or size differ");
         }
     }
     let data = fs::read(&names[1]).unwrap();
-    assert_eq!(data[..5], [7; 5], "what was there stays");
+    assert_eq!(data[..5], [7; 5], "existing data is kept");
     assert!(data[5..].iter().filter(|&&b| b == 0).count() < 200);
-    // Another size is the same layout.
+    // File sizes are not part of the layout.
     spec.size = Quantity::Const(4096);
     assert_eq!(ready(&spec).unwrap().repairs.total(), 50);
     assert!(files(&spec.root()).values().all(|&size| size == 4096));
@@ -161,7 +161,7 @@ fn reuse_mends_in_place() {
 }
 
 #[test]
-fn reuse_removes_files_that_the_state_takes_for_absent() {
+fn reuse_removes_files_that_should_not_exist() {
     let dir = TempDir::new().unwrap();
     let mut spec = spec(dir.path(), 200, 100);
     ready(&spec).unwrap();
@@ -171,7 +171,7 @@ fn reuse_removes_files_that_the_state_takes_for_absent() {
 }
 
 #[test]
-fn reuse_of_another_layout_is_refused_and_nothing_touched() {
+fn reuse_of_another_layout_is_refused_and_changes_nothing() {
     let dir = TempDir::new().unwrap();
     let mut spec = spec(dir.path(), 50, 10);
     ready(&spec).unwrap();
@@ -186,7 +186,7 @@ fn reuse_of_another_layout_is_refused_and_nothing_touched() {
 }
 
 #[test]
-fn reuse_never_changes_a_file_with_another_name() {
+fn reuse_does_not_change_hard_linked_files() {
     let dir = TempDir::new().unwrap();
     let mut spec = spec(dir.path(), 10, 100);
     ready(&spec).unwrap();
@@ -199,7 +199,7 @@ fn reuse_never_changes_a_file_with_another_name() {
 }
 
 #[test]
-fn somebody_elses_directory_is_refused_and_not_touched() {
+fn an_unmarked_directory_is_refused_and_not_changed() {
     let dir = TempDir::new().unwrap();
     let spec = spec(dir.path(), 10, 100);
     let file = spec.root().join("00000001/00000001");
@@ -214,7 +214,7 @@ fn somebody_elses_directory_is_refused_and_not_touched() {
 }
 
 #[test]
-fn a_foreign_thing_in_a_tree_stops_its_removal() {
+fn a_foreign_file_in_a_tree_prevents_its_removal() {
     let dir = TempDir::new().unwrap();
     let spec = spec(dir.path(), 40, 10);
     let root = spec.root();
@@ -223,7 +223,7 @@ fn a_foreign_thing_in_a_tree_stops_its_removal() {
         let name = files(&root).keys().next().unwrap().clone();
         root.join(name).parent().unwrap().to_owned()
     };
-    let put: [(&str, Foreign, &dyn Fn() -> PathBuf); 7] = [
+    let foreign: [(&str, Foreign, &dyn Fn() -> PathBuf); 7] = [
         ("notes.txt", Foreign::Name, &leaf),
         ("00000000", Foreign::Name, &leaf),
         ("0000001", Foreign::Name, &some_dir),
@@ -232,9 +232,9 @@ fn a_foreign_thing_in_a_tree_stops_its_removal() {
         ("00000088", Foreign::Link, &leaf),
         ("00000099", Foreign::Special(Special::Socket), &leaf),
     ];
-    for (name, what, place) in put {
+    for (name, what, dir_of) in foreign {
         ready(&spec).unwrap();
-        let path = place().join(name);
+        let path = dir_of().join(name);
         match what {
             Foreign::Link => symlink("/etc", &path).unwrap(),
             Foreign::Special(_) => drop(std::os::unix::net::UnixListener::bind(&path).unwrap()),
@@ -246,12 +246,12 @@ fn a_foreign_thing_in_a_tree_stops_its_removal() {
             Error::Foreign { set: "data".into(), path: path.clone(), what },
             "{name}"
         );
-        let report = clean(dir.path(), 2, &GO).unwrap();
+        let report = clean(dir.path(), 2, &NO_STOP).unwrap();
         assert_eq!((report.removed.len(), report.refused.len()), (0, 1), "{name}");
         assert_eq!(tree(&root), before, "{name}");
         fs::remove_file(path).unwrap();
     }
-    // A directory among files.
+    // A directory next to files.
     ready(&spec).unwrap();
     let path = leaf().join("00000099");
     fs::create_dir(&path).unwrap();
@@ -259,7 +259,7 @@ fn a_foreign_thing_in_a_tree_stops_its_removal() {
 }
 
 #[test]
-fn a_link_is_never_followed() {
+fn symbolic_links_are_not_followed() {
     let dir = TempDir::new().unwrap();
     let elsewhere = TempDir::new().unwrap();
     fs::write(elsewhere.path().join("x"), "mine").unwrap();
@@ -276,10 +276,10 @@ fn a_link_is_never_followed() {
         spec.reuse = reuse;
         assert!(matches!(ready(&spec), Err(Error::Foreign { what: Foreign::Link, .. })), "reuse {reuse}");
     }
-    let e = remove(&set(&spec), 1, &GO);
+    let e = remove(&set(&spec), 1, &NO_STOP);
     assert!(matches!(e, Err(Error::Foreign { .. })));
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
-    // A set's path may be a link: that is the user's word.
+    // The path of a set may be a symbolic link, since the user named it.
     symlink(elsewhere.path(), dir.path().join("named")).unwrap();
     let mut through = spec.clone();
     through.path = dir.path().join("named");
@@ -288,7 +288,7 @@ fn a_link_is_never_followed() {
 }
 
 #[test]
-fn names_that_are_no_directory_are_refused() {
+fn invalid_directory_names_are_refused() {
     let dir = TempDir::new().unwrap();
     for name in ["", ".", "..", "../x", "/etc", "a/../b", ".wmlrun", "a/"] {
         let mut spec = spec(dir.path(), 1, 1);
@@ -304,7 +304,7 @@ fn names_that_are_no_directory_are_refused() {
 }
 
 #[test]
-fn an_empty_directory_is_used_and_never_removed() {
+fn an_existing_empty_root_is_used_and_not_removed() {
     let dir = TempDir::new().unwrap();
     let spec = spec(dir.path(), 20, 10);
     fs::create_dir(spec.root()).unwrap();
@@ -313,18 +313,18 @@ fn an_empty_directory_is_used_and_never_removed() {
         assert!(!ready(&spec).unwrap().made_root);
         assert_eq!(fs::metadata(spec.root()).unwrap().ino(), inode);
     }
-    let removed = remove(&set(&spec), 2, &GO).unwrap();
+    let removed = remove(&set(&spec), 2, &NO_STOP).unwrap();
     assert_eq!((removed.files, removed.root_removed), (20, false));
     assert_eq!(fs::read_dir(spec.root()).unwrap().count(), 0);
-    // One that we made goes with its tree.
+    // A root that wmlrun created is removed with its tree.
     fs::remove_dir(spec.root()).unwrap();
     ready(&spec).unwrap();
-    assert!(remove(&set(&spec), 2, &GO).unwrap().root_removed);
+    assert!(remove(&set(&spec), 2, &NO_STOP).unwrap().root_removed);
     assert!(!spec.root().exists());
 }
 
 #[test]
-fn clean_removes_what_is_marked_and_nothing_else() {
+fn clean_removes_only_marked_roots() {
     let dir = TempDir::new().unwrap();
     let mut spec = spec(dir.path(), 20, 10);
     ready(&spec).unwrap();
@@ -333,14 +333,14 @@ fn clean_removes_what_is_marked_and_nothing_else() {
     fs::create_dir(dir.path().join("mine")).unwrap();
     fs::write(dir.path().join("mine/00000001"), "precious").unwrap();
     fs::write(dir.path().join("letter"), "precious").unwrap();
-    let report = clean(dir.path(), 2, &GO).unwrap();
+    let report = clean(dir.path(), 2, &NO_STOP).unwrap();
     assert_eq!((report.removed.len(), report.refused.len()), (2, 0));
     let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["letter", "mine"]);
-    // The root itself can be named.
+    // `clean` accepts the root itself.
     ready(&spec).unwrap();
-    assert_eq!(clean(&spec.root(), 2, &GO).unwrap().removed.len(), 1);
+    assert_eq!(clean(&spec.root(), 2, &NO_STOP).unwrap().removed.len(), 1);
     assert!(!spec.root().exists());
 }
 
@@ -349,24 +349,24 @@ fn a_root_in_use_is_refused() {
     let dir = TempDir::new().unwrap();
     let spec = spec(dir.path(), 20, 10);
     let first = set(&spec);
-    prepare(std::slice::from_ref(&first), &options(), &Quiet, &GO).unwrap();
+    prepare(std::slice::from_ref(&first), &options(), &Quiet, &NO_STOP).unwrap();
     let before = tree(&spec.root());
     assert!(matches!(ready(&spec), Err(Error::InUse { .. })));
-    assert!(matches!(clean(dir.path(), 1, &GO).unwrap().refused[..], [Error::InUse { .. }]));
+    assert!(matches!(clean(dir.path(), 1, &NO_STOP).unwrap().refused[..], [Error::InUse { .. }]));
     assert_eq!(tree(&spec.root()), before);
-    // The same set once more is no stranger.
-    prepare(std::slice::from_ref(&first), &options(), &Quiet, &GO).unwrap();
+    // Preparing the same set again succeeds.
+    prepare(std::slice::from_ref(&first), &options(), &Quiet, &NO_STOP).unwrap();
     first.close();
     ready(&spec).unwrap();
 }
 
 #[test]
-fn a_tree_is_free_again_though_a_copy_of_its_lock_lives_on() {
+fn closing_unlocks_a_root_despite_duplicates_of_the_descriptor() {
     let dir = TempDir::new().unwrap();
     let spec = spec(dir.path(), 1, 0);
     let first = set(&spec);
-    prepare(std::slice::from_ref(&first), &options(), &Quiet, &GO).unwrap();
-    // What a program that another thread starts has for a moment: every descriptor.
+    prepare(std::slice::from_ref(&first), &options(), &Quiet, &NO_STOP).unwrap();
+    // A program that another thread starts has copies of all descriptors for a moment.
     let marker = spec.root().join(root::MARKER).canonicalize().unwrap();
     let is_it = |fd: &PathBuf| fs::read_link(fd).is_ok_and(|to| to == marker);
     let descriptor = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path()).find(is_it).unwrap();
@@ -377,41 +377,41 @@ fn a_tree_is_free_again_though_a_copy_of_its_lock_lives_on() {
 }
 
 #[test]
-fn two_sets_in_one_place_are_refused() {
+fn overlapping_sets_are_refused() {
     let dir = TempDir::new().unwrap();
     let one = spec(dir.path(), 20, 10);
     let mut inner = spec(&one.root(), 20, 10);
     inner.name = "00000001".into();
     for other in [one.clone(), inner] {
         let sets = [set(&one), set(&other)];
-        assert!(matches!(prepare(&sets, &options(), &Quiet, &GO), Err(Error::Overlap { .. })));
+        assert!(matches!(prepare(&sets, &options(), &Quiet, &NO_STOP), Err(Error::Overlap { .. })));
     }
     assert!(!one.root().exists());
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_both_figures_and_leaves_nothing() {
+fn a_set_that_does_not_fit_is_refused_and_nothing_is_left_behind() {
     let dir = TempDir::new().unwrap();
     let mut small = spec(dir.path(), 10, 10);
     small.name = "small".into();
     let sets = [set(&small), set(&spec(dir.path(), 1000, 1 << 50))];
-    match prepare(&sets, &options(), &Quiet, &GO).unwrap_err() {
+    match prepare(&sets, &options(), &Quiet, &NO_STOP).unwrap_err() {
         Error::Space { needed, free, .. } => assert!(needed >= 1000 << 50 && free < needed),
         e => panic!("{e}"),
     }
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was left");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
 }
 
 #[test]
-fn what_the_old_tree_takes_counts_as_room() {
+fn the_space_of_the_old_tree_counts_as_free() {
     let dir = TempDir::new().unwrap();
     let spec = spec(dir.path(), 30, 10_000);
     ready(&spec).unwrap();
     let set = set(&spec);
-    let Taken::Ours(root) = root::take(&spec).unwrap() else { panic!("it is ours") };
+    let Taken::Owned(root) = root::take(&spec).unwrap() else { panic!("the root is not owned") };
     fd::syncfs(root.fd).unwrap();
-    let scan = scan::scan(&root, &GO).unwrap();
-    let bytes = remove::bytes_of(&root, &scan, &GO).unwrap();
+    let scan = scan::scan(&root, &NO_STOP).unwrap();
+    let bytes = remove::bytes_of(&root, &scan, &NO_STOP).unwrap();
     root.close();
     assert!((set.tree.bytes()..set.tree.bytes() * 2).contains(&bytes), "{bytes}");
     let demand = |freed| Demand {
@@ -423,17 +423,17 @@ fn what_the_old_tree_takes_counts_as_room() {
         freed: (freed, 0),
     };
     assert!(matches!(space::check(&[demand(0)], false), Err(Error::Space { .. })));
-    // (Other programs may take and give room meanwhile, hence the gibibytes.)
+    // (Gibibytes, because other programs may allocate and free space meanwhile.)
     assert!(space::check(&[demand(3 << 30)], false).is_ok());
 }
 
 #[test]
-fn an_interrupted_population_is_seen_and_made_good() {
+fn an_interrupted_population_is_detected_and_repaired() {
     for reuse in [false, true] {
         let dir = TempDir::new().unwrap();
         let mut spec = spec(dir.path(), 300, 5000);
         ready(&spec).unwrap();
-        // As a kill would leave it: some files missing, one short, and the marker not ready.
+        // As after a kill: some files missing, one too short, and the marker not ready.
         let mut root = root::take_marked(&spec.root()).unwrap().unwrap();
         assert_eq!(root.marker.state, MarkerProgress::Ready);
         root.marker.state = MarkerProgress::Populating;
@@ -442,7 +442,7 @@ fn an_interrupted_population_is_seen_and_made_good() {
         let names: Vec<PathBuf> = files(&spec.root()).keys().map(|name| spec.root().join(name)).collect();
         names[100..].iter().for_each(|name| fs::remove_file(name).unwrap());
         fs::write(&names[99], "short").unwrap();
-        // Not even a trusting set takes it for complete.
+        // Even `trusttree` does not accept an incomplete tree.
         (spec.reuse, spec.trusttree) = (reuse, reuse);
         let prepared = ready(&spec).unwrap();
         assert_eq!((prepared.reused, prepared.repairs.total()), (reuse, if reuse { 201 } else { 0 }));
@@ -454,7 +454,7 @@ fn an_interrupted_population_is_seen_and_made_good() {
 }
 
 #[test]
-fn a_trusted_tree_is_not_looked_at() {
+fn a_trusted_tree_is_not_checked() {
     let dir = TempDir::new().unwrap();
     let mut spec = spec(dir.path(), 20, 10);
     ready(&spec).unwrap();
@@ -478,7 +478,7 @@ fn a_stop_ends_population_and_the_next_run_recovers() {
     assert_eq!(files(&spec.root()), expected(&spec));
 }
 
-/// A tree as another tool would leave it.
+/// Creates a tree as another tool would.
 fn foreign_tree(root: &Path) {
     for (dir, n) in [("00000001/00000001", 3), ("00000001/00000002", 2), ("00000002", 4)] {
         fs::create_dir_all(root.join(dir)).unwrap();
@@ -489,7 +489,7 @@ fn foreign_tree(root: &Path) {
 }
 
 #[test]
-fn a_tree_is_adopted_with_its_shape_and_never_removed() {
+fn an_adopted_tree_keeps_its_shape_and_is_not_removed() {
     let dir = TempDir::new().unwrap();
     let spec = spec(dir.path(), 9, 100);
     foreign_tree(&spec.root());
@@ -499,24 +499,24 @@ fn a_tree_is_adopted_with_its_shape_and_never_removed() {
     assert!(set.is_adopted());
     assert_eq!(set.tree.rel_path(3), "00000001/00000002/00000001");
     assert_eq!(set.tree.rel_path(8), "00000002/00000004");
-    let prepared = prepare(std::slice::from_ref(&set), &adopting, &Quiet, &GO).unwrap().remove(0);
+    let prepared = prepare(std::slice::from_ref(&set), &adopting, &Quiet, &NO_STOP).unwrap().remove(0);
     assert!(prepared.adopted && prepared.reused);
     set.close();
-    // From now on it is known without the switch, and still never made anew.
+    // From now on it is recognized without the option, and still not recreated.
     assert!(ready(&spec).unwrap().adopted);
     assert_eq!(tree(&spec.root()), before);
-    let removed = remove(&super::super::Fileset::open(spec.clone(), 1, false).unwrap(), 1, &GO).unwrap();
+    let removed = remove(&super::super::Fileset::open(spec.clone(), 1, false).unwrap(), 1, &NO_STOP).unwrap();
     assert!(removed.adopted && !removed.root_removed);
     assert_eq!(tree(&spec.root()), before);
     assert!(!spec.root().join(".wmlrun").exists());
 }
 
 #[test]
-fn a_tree_that_no_set_has_is_not_adopted() {
+fn a_tree_of_another_structure_is_not_adopted() {
     type Spoil<'a> = (&'a str, &'a dyn Fn(&Path));
     let spoil: [Spoil<'_>; 5] = [
         ("a missing file", &|root| fs::remove_file(root.join("00000002/00000002")).unwrap()),
-        ("a file too few", &|root| fs::remove_file(root.join("00000002/00000004")).unwrap()),
+        ("one file missing at the end", &|root| fs::remove_file(root.join("00000002/00000004")).unwrap()),
         ("a foreign name", &|root| fs::write(root.join("00000002/readme"), "x").unwrap()),
         ("a missing directory", &|root| fs::rename(root.join("00000002"), root.join("00000003")).unwrap()),
         ("a file in the root", &|root| fs::write(root.join("00000003"), "x").unwrap()),
@@ -550,11 +550,11 @@ fn leaf_directories_can_be_adopted() {
 }
 
 #[test]
-fn every_directory_can_be_reached_with_a_table_and_without() {
+fn every_directory_can_be_opened_with_and_without_a_shared_table() {
     let dir = TempDir::new().unwrap();
     let spec = spec(dir.path(), 400, 0);
     let set = set(&spec);
-    prepare(std::slice::from_ref(&set), &options(), &Quiet, &GO).unwrap();
+    prepare(std::slice::from_ref(&set), &options(), &Quiet, &NO_STOP).unwrap();
     let inode = |d: u64| fs::metadata(spec.root().join(set.tree.dir_rel_path(d))).unwrap().ino();
     for budget in [10_000, 10] {
         let dirs = Dirs::open_all(std::slice::from_ref(&set), budget).unwrap().remove(0);
@@ -576,7 +576,7 @@ fn every_directory_can_be_reached_with_a_table_and_without() {
     set.close();
 }
 
-/// Something gamma distributed with shape 1.5.
+/// Returns a gamma-distributed quantity with shape 1.5.
 fn gamma_sized(mean: f64) -> Quantity {
     let params = crate::random::RandvarParams { mean: Some(mean), ..Default::default() };
     crate::random::randvar(&params).unwrap().into()

@@ -1,36 +1,36 @@
-//! Waiting until what was written is on the disks: without it the first seconds of a run measure the population.
+//! Waiting until written data is on the disks. Without it the first seconds of a run would measure the population.
 //!
-//! `syncfs` brings down what one file system has; then dirty and writeback pages of the machine are watched until they are
-//! few or fall no more (somebody else may go on writing). Which files it is for is not known here.
+//! `syncfs` writes back the dirty pages of one file system. Then the dirty and writeback pages of the whole machine are
+//! polled until they are few, or no longer decrease because other programs keep writing. The files are not known here.
 
 use crate::os::{self, fd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest wait after `syncfs`.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Time between two looks.
-const LOOK: Duration = Duration::from_millis(50);
-/// Dirty bytes that any machine has.
-const FEW: u64 = 8 << 20;
-/// If they have not fallen for so long, they will not.
-const FLAT: Duration = Duration::from_millis(600);
+/// Maximum wait after `syncfs`.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// Time between two polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Dirty bytes that are normal on an idle machine.
+const DIRTY_BASELINE: u64 = 8 << 20;
+/// Time without a decrease of the dirty bytes after which no further decrease is expected.
+const STALL_TIME: Duration = Duration::from_millis(600);
 
 /// The outcome of [`quiesce`].
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Quiesced {
-    /// Seconds that `syncfs` and the wait took.
+    /// Duration of `syncfs` and the wait, in seconds.
     pub seconds: f64,
-    /// Bytes dirty or being written in the whole machine before.
+    /// Dirty and writeback bytes of the whole machine before.
     pub dirty_before: u64,
-    /// And after.
+    /// Dirty and writeback bytes of the whole machine afterwards.
     pub dirty_after: u64,
-    /// The wait ran out: pages were still being written.
+    /// Whether the wait timed out while pages were still being written.
     pub ran_out: bool,
 }
 
-/// Bytes that the whole machine has yet to write: dirty pages, and those under way.
+/// Returns the bytes of the whole machine that have yet to be written: dirty pages and pages under writeback.
 pub fn dirty_bytes() -> u64 {
     let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     info.lines()
@@ -40,7 +40,7 @@ pub fn dirty_bytes() -> u64 {
         * 1024
 }
 
-/// Whether a directory lies in memory: nothing there is ever dirty.
+/// Returns whether a directory is on tmpfs or ramfs, which have no dirty pages.
 pub fn in_memory(dir: &Path) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;
@@ -50,7 +50,10 @@ pub fn in_memory(dir: &Path) -> bool {
     matches!(kind, Ok(TMPFS | RAMFS))
 }
 
-/// Writes back the file systems that these directories lie on, and waits for calm. A stop ends the wait, not `syncfs`.
+/// Writes back the file systems of these directories, and waits until the writeback of the machine has ended or
+/// stalled. `stop` ends the wait, but not a `syncfs` in progress.
+///
+/// An error contains the index of the directory.
 pub fn quiesce<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Quiesced, (usize, os::Errno)> {
     let start = Instant::now();
     let mut quiesced = Quiesced { dirty_before: dirty_bytes(), ..Quiesced::default() };
@@ -64,37 +67,37 @@ pub fn quiesce<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Quiesced
         }
         done.push(device);
         on_disk = true;
-        let fd = fd::open_path(dir, super::walk::LIST, crate::os::Mode::empty()).map_err(|e| (at, e))?;
+        let fd = fd::open_path(dir, super::walk::READ_DIR, crate::os::Mode::empty()).map_err(|e| (at, e))?;
         let synced = fd::syncfs(fd);
         fd::close(fd);
         synced.map_err(|e| (at, e))?;
     }
     if on_disk {
-        quiesced.ran_out = !calm(stop);
+        quiesced.ran_out = !wait_for_writeback(stop);
     }
     quiesced.dirty_after = dirty_bytes();
     quiesced.seconds = start.elapsed().as_secs_f64();
     Ok(quiesced)
 }
 
-/// Waits until little is dirty, or no less than a while ago. `false` if that did not come.
-fn calm(stop: &AtomicBool) -> bool {
+/// Waits until few bytes are dirty, or their number no longer decreases. Returns `false` on a timeout.
+fn wait_for_writeback(stop: &AtomicBool) -> bool {
     let start = Instant::now();
     let (mut least, mut since) = (u64::MAX, start);
     loop {
         let dirty = dirty_bytes();
-        if dirty <= FEW || stop.load(Ordering::Relaxed) {
+        if dirty <= DIRTY_BASELINE || stop.load(Ordering::Relaxed) {
             return true;
         }
-        // A twentieth less counts as falling.
+        // A decrease by 5 % counts.
         if dirty < least - least / 20 {
             (least, since) = (dirty, Instant::now());
-        } else if since.elapsed() >= FLAT {
+        } else if since.elapsed() >= STALL_TIME {
             return true;
         }
-        if start.elapsed() >= PATIENCE {
+        if start.elapsed() >= MAX_WAIT {
             return false;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

@@ -1,12 +1,13 @@
-//! Removing trees that wmlrun made, and nothing else.
+//! Removal of trees that wmlrun created, and of nothing else.
 //!
-//! A tree is scanned whole before the first name goes. The removal goes by directory descriptor and number, looks at every
-//! name once more, and takes a directory only when it is empty; what somebody puts there meanwhile stays. No shell.
+//! A tree is scanned completely before the first file is removed. The removal uses directory descriptors and numbers,
+//! checks every name once more, and removes directories only when they are empty: files that other programs create
+//! meanwhile are kept. No shell is involved.
 
 use super::error::{Error, Foreign};
 use super::root::{self, Root};
 use super::scan::{self, LIST_BUFFER, Scan, ScanItem};
-use super::walk::{self, Closing, LIST, PLACE};
+use super::walk::{self, AT_DIR, CloseOnDrop, READ_DIR};
 use super::{Fileset, thread_pool};
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd, steps};
@@ -17,10 +18,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Files removed between two looks at the stop flag.
-const LOOK_EVERY: usize = 256;
+/// Files removed between two checks of the stop flag.
+const CHECK_INTERVAL: usize = 256;
 
-/// What became of a tree.
+/// The result of removing a tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Removed {
     /// The file set.
@@ -31,24 +32,24 @@ pub struct Removed {
     pub files: u64,
     /// Directories removed below the root.
     pub directories: u64,
-    /// The root is gone too. It stays if it was there before wmlrun.
+    /// Whether the root was removed too. A root that wmlrun did not create is kept.
     pub root_removed: bool,
-    /// Nothing was removed but the marker: the tree was adopted, its files were there before wmlrun.
+    /// Whether only the marker was removed, because the tree is adopted: its files were not created by wmlrun.
     pub adopted: bool,
-    /// What there is to say of the marker.
+    /// Note for the user about the marker.
     pub note: Option<String>,
 }
 
-/// What `wmlrun clean` did.
+/// The result of `wmlrun clean`.
 #[derive(Clone, Default, Debug)]
 pub struct CleanReport {
-    /// The trees that were found.
+    /// Trees that were removed.
     pub removed: Vec<Removed>,
     /// Trees that could not be removed, and why.
     pub refused: Vec<Error>,
 }
 
-/// Removes everything below an open root but the marker, after it was scanned.
+/// Removes everything below an open root except the marker. `scan` is the result of scanning the root.
 pub(super) fn remove_tree(
     root: &Root,
     scan: &Scan,
@@ -69,30 +70,31 @@ pub(super) fn remove_tree(
             }
         }
     })?;
-    // Children come after their parents: backwards each directory is empty when its turn comes.
-    let mut above: Option<(u32, Closing)> = None;
+    // Directories follow their parents. In reverse order each directory is empty when it is removed.
+    let mut open_parent: Option<(u32, CloseOnDrop)> = None;
     for at in (1..scan.dirs.len() as u32).rev() {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped { set: root.set.clone() });
         }
         let dir = scan.dirs[at as usize];
-        let fd = match &above {
-            Some((parent, fd)) if *parent == dir.parent => fd.0,
+        let fd = match &open_parent {
+            Some((at, fd)) if *at == dir.parent => fd.0,
             _ => {
                 let chain = scan.chain(dir.parent);
-                let fd = walk::open_chain(root.fd, &chain, PLACE, root.device)
-                    .map_err(|e| Error::call(&root.set, "open", &place(root, &chain), e))?;
-                above.insert((dir.parent, Closing(fd))).1.0
+                let fd = walk::open_chain(root.fd, &chain, AT_DIR, root.device)
+                    .map_err(|e| Error::call(&root.set, "open", &path_of(root, &chain), e))?;
+                open_parent.insert((dir.parent, CloseOnDrop(fd))).1.0
             }
         };
         match fd::rmdir_at(fd, Name::new(u64::from(dir.serial)).as_c()) {
             Ok(()) | Err(Errno::NOENT) => steps::count(),
-            Err(e) => return Err(Error::call(&root.set, "remove", &place(root, &scan.chain(at)), e)),
+            Err(e) => return Err(Error::call(&root.set, "remove", &path_of(root, &scan.chain(at)), e)),
         }
     }
     Ok(())
 }
 
+/// Removes the files of a directory.
 fn remove_files(
     root: &Root,
     scan: &Scan,
@@ -101,20 +103,20 @@ fn remove_files(
     worker: &thread_pool::Worker<'_>,
 ) -> Result<(), Error> {
     let chain = scan.chain(dir);
-    let call = |call, e| Error::call(&root.set, call, &place(root, &chain), e);
-    let fd = walk::open_chain(root.fd, &chain, LIST, root.device).map_err(|e| call("open", e))?;
-    let _closing = Closing(fd);
-    // Names are collected first: what a directory yields while it shrinks is up to the file system.
+    let call = |call, e| Error::call(&root.set, call, &path_of(root, &chain), e);
+    let fd = walk::open_chain(root.fd, &chain, READ_DIR, root.device).map_err(|e| call("open", e))?;
+    let _closing = CloseOnDrop(fd);
+    // Collect the names first: listing a directory while it is modified has unspecified results.
     let mut names: Vec<u32> = Vec::with_capacity(scan.dirs[dir as usize].files() as usize);
     let mut foreign: Option<(PathBuf, Foreign)> = None;
     fd::list_dir(fd, buf, |name, kind| {
         match scan::classify(fd, false, name, kind) {
             Ok(ScanItem::File(serial)) if scan.has_file(dir, serial) => names.push(serial),
             Ok(ScanItem::File(_)) => {
-                foreign = Some((place(root, &chain).join(OsStr::from_bytes(name.to_bytes())), Foreign::Number));
+                foreign = Some((path_of(root, &chain).join(OsStr::from_bytes(name.to_bytes())), Foreign::Number));
             }
-            Ok(_) => foreign = Some((place(root, &chain).join(OsStr::from_bytes(name.to_bytes())), Foreign::Mixed)),
-            Err(what) => foreign = Some((place(root, &chain).join(OsStr::from_bytes(name.to_bytes())), what)),
+            Ok(_) => foreign = Some((path_of(root, &chain).join(OsStr::from_bytes(name.to_bytes())), Foreign::Mixed)),
+            Err(what) => foreign = Some((path_of(root, &chain).join(OsStr::from_bytes(name.to_bytes())), what)),
         }
         foreign.is_none()
     })
@@ -122,14 +124,14 @@ fn remove_files(
     if let Some((path, what)) = foreign {
         return Err(Error::Foreign { set: root.set.clone(), path, what });
     }
-    for some in names.chunks(LOOK_EVERY) {
+    for chunk in names.chunks(CHECK_INTERVAL) {
         if worker.halted().is_break() {
             return Ok(());
         }
-        for &serial in some {
+        for &serial in chunk {
             unlink(fd, serial).map_err(|e| {
                 let name = Name::new(u64::from(serial));
-                Error::call(&root.set, "remove", &place(root, &chain).join(OsStr::from_bytes(name.digits())), e)
+                Error::call(&root.set, "remove", &path_of(root, &chain).join(OsStr::from_bytes(name.digits())), e)
             })?;
             worker.tally.add(1, 0);
         }
@@ -137,7 +139,7 @@ fn remove_files(
     Ok(())
 }
 
-/// Bytes that the files of a scanned tree take on the disk.
+/// Returns the bytes that the files of a scanned tree occupy on the disk.
 pub(super) fn bytes_of(root: &Root, scan: &Scan, stop: &AtomicBool) -> Result<u64, Error> {
     let mut buf = vec![0; LIST_BUFFER];
     let mut blocks = 0;
@@ -149,18 +151,19 @@ pub(super) fn bytes_of(root: &Root, scan: &Scan, stop: &AtomicBool) -> Result<u6
             continue;
         }
         let chain = scan.chain(at as u32);
-        let call = |call, e| Error::call(&root.set, call, &place(root, &chain), e);
-        let fd = Closing(walk::open_chain(root.fd, &chain, LIST, root.device).map_err(|e| call("open", e))?);
+        let call = |call, e| Error::call(&root.set, call, &path_of(root, &chain), e);
+        let fd = CloseOnDrop(walk::open_chain(root.fd, &chain, READ_DIR, root.device).map_err(|e| call("open", e))?);
         fd::list_dir(fd.0, &mut buf, |name, _| {
             blocks += fd::stat_at(fd.0, name).map_or(0, |stat| stat.blocks);
             true
         })
         .map_err(|e| call("read", e))?;
     }
-    // The unit of `st_blocks` is 512 bytes, whatever the file system's.
+    // The unit of `st_blocks` is 512 bytes, regardless of the block size of the file system.
     Ok(blocks * 512)
 }
 
+/// Removes a file. A file that is already gone is not an error.
 fn unlink(dir: Fd, serial: u32) -> Result<(), Errno> {
     match fd::unlink_at(dir, Name::new(u64::from(serial)).as_c()) {
         Err(Errno::NOENT) => Ok(()),
@@ -168,11 +171,13 @@ fn unlink(dir: Fd, serial: u32) -> Result<(), Errno> {
     }
 }
 
-fn place(root: &Root, chain: &[Name]) -> PathBuf {
+/// Returns the path of a chain of names below a root.
+fn path_of(root: &Root, chain: &[Name]) -> PathBuf {
     chain.iter().fold(root.path.clone(), |path, name| path.join(OsStr::from_bytes(name.digits())))
 }
 
-/// Removes the tree of a set, and its root if wmlrun made that; an adopted tree stays. The set must not be in use any more.
+/// Removes the tree of a set, and its root if wmlrun created it. The files of an adopted tree are kept. The set must
+/// not be in use.
 pub fn remove(set: &Fileset, threads: usize, stop: &AtomicBool) -> Result<Removed, Error> {
     let held = set.held.lock().take();
     let root = match held {
@@ -185,6 +190,7 @@ pub fn remove(set: &Fileset, threads: usize, stop: &AtomicBool) -> Result<Remove
     }
 }
 
+/// Removes the tree of a root, the marker, and the root if wmlrun created it.
 fn remove_root(root: Root, threads: usize, stop: &AtomicBool) -> Result<Removed, Error> {
     let mut removed = Removed {
         set: root.set.clone(),
@@ -210,30 +216,33 @@ fn remove_root(root: Root, threads: usize, stop: &AtomicBool) -> Result<Removed,
     Ok(removed)
 }
 
-/// Removes every marked root directly in `dir`, and `dir` itself if it is one. What bears no mark is not looked into.
+/// Removes `dir` and its subdirectories (one level), as far as they are marked roots. Unmarked directories are not
+/// searched.
 pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanReport, Error> {
     let mut report = CleanReport::default();
     let mut places = vec![dir.to_owned()];
     places.extend(directories_in(dir)?);
     for place in places {
-        // `dir` itself may be named by a link; what lies in it is never reached by one.
+        // The path of `dir` itself may be a symbolic link, but links inside of it are not followed.
         let place = if place == dir { std::fs::canonicalize(&place).unwrap_or(place) } else { place };
         match root::take_marked(&place) {
             Ok(Some(root)) => match remove_root(root, threads, stop) {
                 Ok(removed) => report.removed.push(removed),
                 Err(e) => report.refused.push(e),
             },
-            // Gone meanwhile: nothing is left to remove.
+            // Unmarked, or removed meanwhile.
             Ok(None) | Err(Error::Call { errno: Errno::NOENT, .. }) => {}
-            // A directory that may not be read may hold a tree: nobody is told that there is none.
+            // A directory without read permission may contain a tree, so the error is reported.
             Err(e) => report.refused.push(e),
         }
     }
     Ok(report)
 }
 
-/// Removes the marked roots in a directory that a run made for itself, and those in each of these places in it; what leads to
-/// them was made for them, and goes as far as it is empty then. A place that lies elsewhere, over `..` or a link, stays.
+/// Removes the marked roots in `dir`, a directory that a run created for itself, and in each of `places` inside of it.
+///
+/// The directories on the paths to the places were created for them, and are removed as far as they are empty. A place
+/// outside of `dir`, reached through `..` or a symbolic link, is kept.
 pub fn clean_places(dir: &Path, places: &BTreeSet<PathBuf>, threads: usize, stop: &AtomicBool) -> CleanReport {
     let mut report = CleanReport::default();
     let Ok(dir) = std::fs::canonicalize(dir) else { return report };
@@ -245,12 +254,13 @@ pub fn clean_places(dir: &Path, places: &BTreeSet<PathBuf>, threads: usize, stop
     report
 }
 
-/// The same where nobody knows the places any more: looks for marked roots however deep, on the same file system.
+/// Removes marked roots in `dir` at any depth, on the same file system. Like [`clean_places`], for unknown places.
 pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanReport, Error> {
     let mut report = clean(dir, threads, stop)?;
     let device = |path: &Path| std::fs::symlink_metadata(path).map(|m| m.dev()).ok();
     for below in directories_in(dir)? {
-        // A root that could not be removed is no way to another; a file system that somebody mounted here is not the run's.
+        // A root that could not be removed contains no other roots. A file system mounted here does not belong to the
+        // run.
         if is_marked(&below) || device(&below) != device(dir) {
             continue;
         }
@@ -263,22 +273,23 @@ pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<Clea
     Ok(report)
 }
 
-/// Whether a directory bears a marker.
+/// Returns whether a directory contains a marker.
 pub fn is_marked(dir: &Path) -> bool {
     dir.join(root::MARKER).is_file()
 }
 
-/// Removes an empty directory, and those above it as far as they are empty then, up to one that stays.
+/// Removes an empty directory and its parents as far as they are empty, but not `up_to` or its parents.
 fn prune(dir: &Path, up_to: &Path) {
-    for above in dir.ancestors().take_while(|above| *above != up_to) {
-        // Fails, and should, if anything is in it.
-        if std::fs::remove_dir(above).is_err() {
+    for parent in dir.ancestors().take_while(|parent| *parent != up_to) {
+        // Fails if the directory is not empty, as intended.
+        if std::fs::remove_dir(parent).is_err() {
             return;
         }
     }
 }
 
 impl CleanReport {
+    /// Adds the results of another call.
     fn add(&mut self, more: Result<Self, Error>) {
         match more {
             Ok(more) => {
@@ -290,7 +301,7 @@ impl CleanReport {
     }
 }
 
-/// The directories in a directory; links are none.
+/// Returns the subdirectories of a directory, without symbolic links.
 fn directories_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = std::fs::read_dir(dir)
         .map_err(|e| Error::call("", "read", dir, Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;

@@ -1,13 +1,13 @@
-//! The root of a file set: whose it is, and that nobody else uses it.
+//! The root of a file set: ownership and mutual exclusion.
 //!
-//! A root that wmlrun may work in bears a marker, the file `.wmlrun`, that says how the tree was made and how far that came.
-//! The marker is locked while the root is in use. An empty directory may be marked; anything else without a marker is
-//! somebody's. What is inside a marked root is not looked at here.
+//! wmlrun works only in a root with a marker, the file `.wmlrun`, which records how the tree was created and how far
+//! its creation has progressed. The marker is locked while the root is in use. An empty directory may be marked; any
+//! other directory without a marker is not owned by wmlrun. The contents of a marked root are not examined here.
 
 use super::error::Error;
 use super::known::KnownTree;
 use super::marker::{self, Invalid, Marker};
-use super::walk::{self, LIST, PLACE};
+use super::walk::{self, AT_DIR, READ_DIR};
 use crate::fileset::FilesetSpec;
 use crate::os::inode::{self, InodeChange};
 use crate::os::{Errno, Fd, fd};
@@ -15,72 +15,73 @@ use crate::os::{FileType, Mode, OFlags};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
-/// The marker's name.
+/// Name of the marker.
 pub(super) const MARKER: &str = ".wmlrun";
 const MARKER_C: &std::ffi::CStr = c".wmlrun";
-/// What it is called until it is whole.
+/// Name of the marker until it is complete.
 pub(super) const UNFINISHED: &str = ".wmlrun.new";
 const UNFINISHED_C: &std::ffi::CStr = c".wmlrun.new";
-/// The mode of directories, as Filebench makes them.
+/// Mode of directories, as in Filebench.
 pub(super) const DIR_MODE: Mode = Mode::from_raw_mode(0o755);
 
-/// A root that is ours: open, marked, and locked, in the descriptor table of the thread that took it.
+/// A root that wmlrun owns: open, marked, and locked, in the descriptor table of the thread that took it.
 #[derive(Debug)]
 pub(super) struct Root {
-    /// The set, for messages.
+    /// Name of the set, for messages.
     pub(super) set: String,
-    /// The path, for messages.
+    /// Path of the root, for messages.
     pub(super) path: PathBuf,
-    /// The directory, to list and to name by.
+    /// The directory, open for listing and for `*at` calls.
     pub(super) fd: Fd,
-    /// The device that it lies on.
+    /// Device number of the root.
     pub(super) device: u64,
+    /// The open marker, which holds the lock.
     lock: Fd,
-    /// What the marker says now.
+    /// Current contents of the marker.
     pub(super) marker: Marker,
-    /// Marked by this very call.
+    /// Whether this call of [`take`] created the marker.
     pub(super) fresh: bool,
-    /// What is to be said about its place.
+    /// Note for the user about the location of the root.
     pub(super) note: Option<String>,
-    /// Directories above it that this very call made, the lowest first.
-    above: Vec<PathBuf>,
+    /// Parent directories that this call of [`take`] created, the deepest first.
+    made_parents: Vec<PathBuf>,
 }
 
-/// Which marker it is, and when it was last written or touched: as long as that is the same, nobody else has changed the tree.
+/// The identity and change time of a marker. If they are unchanged, no other run has changed the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp {
     inode: u64,
-    /// Seconds and nanoseconds.
+    /// Change time (`st_ctime`) in seconds and nanoseconds.
     changed: (i64, i64),
 }
 
-/// What stands at the place of a root.
+/// The directory found at the path of a root.
 pub(super) enum Taken {
-    /// Ours, and locked.
-    Ours(Box<Root>),
-    /// Not empty, and not marked; open.
+    /// Owned by wmlrun, and now locked.
+    Owned(Box<Root>),
+    /// Not empty, and not marked. It is open.
     Unmarked(Unmarked),
 }
 
-/// A directory that is not ours.
+/// An open directory that is not owned by wmlrun.
 pub(super) struct Unmarked {
     set: String,
     path: PathBuf,
     fd: Fd,
 }
 
-/// Opens, makes or marks the root of a set.
+/// Opens and locks the root of a set. Creates and marks it if it does not exist, and marks it if it is empty.
 pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
-    let (above_path, name) = spec.place().ok_or_else(|| Error::Name { set: spec.name.clone() })?;
+    let (parent_path, name) = spec.root_location().ok_or_else(|| Error::Name { set: spec.name.clone() })?;
     let name = CString::new(name).map_err(|_| Error::Name { set: spec.name.clone() })?;
     let mut made = Vec::new();
-    let taken = make_all(&above_path, &mut made)
-        .map_err(|e| Error::call(&spec.name, "make", &above_path, Errno::from_io_error(&e).unwrap_or(Errno::IO)))
-        .and_then(|()| take_in(spec, &above_path, &name));
+    let taken = make_all(&parent_path, &mut made)
+        .map_err(|e| Error::call(&spec.name, "create", &parent_path, Errno::from_io_error(&e).unwrap_or(Errno::IO)))
+        .and_then(|()| take_in_parent(spec, &parent_path, &name));
     match taken {
-        Ok(Taken::Ours(mut root)) => {
-            root.above = made;
-            Ok(Taken::Ours(root))
+        Ok(Taken::Owned(mut root)) => {
+            root.made_parents = made;
+            Ok(Taken::Owned(root))
         }
         Ok(unmarked) => Ok(unmarked),
         Err(e) => {
@@ -90,13 +91,14 @@ pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
     }
 }
 
-/// Makes a directory and those above it that are not there; adds what it makes to `made`, the lowest first.
+/// Creates a directory and its missing parents. Adds the created directories to `made`, the deepest first. On an error
+/// removes them again.
 fn make_all(dir: &Path, made: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
     for dir in missing.into_iter().rev() {
         match std::fs::create_dir(dir) {
             Ok(()) => made.insert(0, dir.to_owned()),
-            // Somebody else has made it meanwhile.
+            // Another program has created it meanwhile.
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && dir.is_dir() => {}
             Err(e) => {
                 remove_empty(made);
@@ -108,39 +110,42 @@ fn make_all(dir: &Path, made: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Removes directories, up to the first that is not empty.
+/// Removes directories in order, up to the first that is not empty.
 fn remove_empty(dirs: &[PathBuf]) {
     let _ = dirs.iter().try_for_each(std::fs::remove_dir);
 }
 
-/// The same in the directory above it.
-fn take_in(spec: &FilesetSpec, above_path: &Path, name: &std::ffi::CStr) -> Result<Taken, Error> {
+/// Opens, creates or marks the root `name` in its existing parent directory.
+fn take_in_parent(spec: &FilesetSpec, parent_path: &Path, name: &std::ffi::CStr) -> Result<Taken, Error> {
     let path = spec.root();
     let call = |call, e| Error::call(&spec.name, call, &path, e);
-    let above = fd::open_path(above_path, PLACE, Mode::empty()).map_err(|e| call("open", e))?;
-    let above = walk::Closing(above);
-    let _lock = ParentLock::take(above_path);
-    let made_root = match fd::mkdir_at(above.0, name, DIR_MODE) {
+    let parent = fd::open_path(parent_path, AT_DIR, Mode::empty()).map_err(|e| call("open", e))?;
+    let parent = walk::CloseOnDrop(parent);
+    let _lock = ParentLock::take(parent_path);
+    let made_root = match fd::mkdir_at(parent.0, name, DIR_MODE) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
-        Err(e) => return Err(call("make", e)),
+        Err(e) => return Err(call("create", e)),
     };
     let taken =
-        open_root(&spec.name, &path, above.0, name).and_then(|root| take_open(&spec.name, path, root, made_root));
+        open_root(&spec.name, &path, parent.0, name).and_then(|root| take_open(&spec.name, path, root, made_root));
     if taken.is_err() && made_root {
-        // Fails, and should, if anything is in it.
-        let _ = fd::rmdir_at(above.0, name);
+        // Fails if the directory is not empty, as intended.
+        let _ = fd::rmdir_at(parent.0, name);
     }
     taken
 }
 
-/// A directory in which nobody else makes or marks a root meanwhile: of programs that start at the same moment the first one has its
-/// root whole before the next one looks. A courtesy: where it can't be had, or somebody keeps it, it goes without.
+/// A drop guard of an advisory lock on a parent directory, in which other wmlrun processes then create or mark no root.
+///
+/// If several processes start at the same moment, the first one completes its root before the next one examines it. The
+/// lock is best effort: if it can't be acquired, the process continues without it.
 struct ParentLock(Option<Fd>);
 
 impl ParentLock {
+    /// Tries to acquire the lock.
     fn take(dir: &Path) -> Self {
-        let Ok(fd) = fd::open_path(dir, LIST, Mode::empty()) else { return Self(None) };
+        let Ok(fd) = fd::open_path(dir, READ_DIR, Mode::empty()) else { return Self(None) };
         match fd::lock(fd) {
             Ok(()) => Self(Some(fd)),
             Err(_) => {
@@ -159,67 +164,70 @@ impl Drop for ParentLock {
     }
 }
 
-/// Opens what a set's name stands for, if it is a directory and no link to one.
-fn open_root(set: &str, path: &Path, above: Fd, name: &std::ffi::CStr) -> Result<Fd, Error> {
+/// Opens the root `name` in `parent`. Returns an error when it is a symbolic link, or not a directory.
+fn open_root(set: &str, path: &Path, parent: Fd, name: &std::ffi::CStr) -> Result<Fd, Error> {
     let set = set.to_owned();
     let path = path.to_owned();
-    match fd::stat_at(above, name).map(|stat| stat.kind) {
+    match fd::stat_at(parent, name).map(|stat| stat.kind) {
         Ok(FileType::Directory) => {}
         Ok(FileType::Symlink) => return Err(Error::Link { set, path }),
         Ok(_) => return Err(Error::NotADirectory { set, path }),
-        Err(e) => return Err(Error::call(&set, "look at", &path, e)),
+        Err(e) => return Err(Error::call(&set, "stat", &path, e)),
     }
-    // It may have become something else since; the flags refuse that.
-    fd::open_at(above, name, LIST, Mode::empty()).map_err(|e| match e {
+    // It may have been replaced since; the open flags detect that.
+    fd::open_at(parent, name, READ_DIR, Mode::empty()).map_err(|e| match e {
         Errno::LOOP => Error::Link { set, path },
         Errno::NOTDIR => Error::NotADirectory { set, path },
         e => Error::call(&set, "open", &path, e),
     })
 }
 
+/// Takes an open root: by its marker, or by marking it if it is empty.
 fn take_open(set: &str, path: PathBuf, root: Fd, made_root: bool) -> Result<Taken, Error> {
     let closing = |e| {
         fd::close(root);
         e
     };
     if let Some(root) = open_marked(set, &path, root).map_err(closing)? {
-        return Ok(Taken::Ours(Box::new(root)));
+        return Ok(Taken::Owned(Box::new(root)));
     }
     if !is_empty(root).map_err(|e| closing(Error::call(set, "read", &path, e)))? {
         return Ok(Taken::Unmarked(Unmarked { set: set.to_owned(), path, fd: root }));
     }
-    write_marker(set, path, root, made_root, false).map(|root| Taken::Ours(Box::new(root))).map_err(closing)
+    write_marker(set, path, root, made_root, false).map(|root| Taken::Owned(Box::new(root))).map_err(closing)
 }
 
-/// Puts a marker into an open root, and locks it: there is none before it is whole.
+/// Creates and locks the marker of an open root. The marker is renamed to its final name when it is complete.
 fn write_marker(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bool) -> Result<Root, Error> {
     let at = path.join(MARKER);
     let call = |call, e| Error::call(set, call, &at, e);
     let in_use = || Error::InUse { set: set.to_owned(), path: path.clone() };
-    let lock = unfinished(set, &path, root)?;
+    let lock = create_unfinished(set, &path, root)?;
     let write = || {
         match fd::lock(lock) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(in_use()),
             Err(e) => return Err(call("lock", e)),
         }
-        let mut marker = Marker::new(set, made_root, adopted, lock, &path).map_err(|e| call("look at", e))?;
+        let mut marker = Marker::new(set, made_root, adopted, lock, &path).map_err(|e| call("stat", e))?;
         marker.write(lock).map_err(|e| call("write", e))?;
         match fd::rename_new(root, UNFINISHED_C, MARKER_C) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(Errno::EXIST) => return Err(in_use()),
-            Err(e) => return Err(call("make", e)),
+            Err(e) => return Err(call("create", e)),
         }
-        // Somebody who takes the same root at the same moment may have had the other's file renamed.
-        let (here, own) = (fd::file_info_at(root, MARKER_C), fd::file_info(lock));
-        if here.is_err() || here.map(|info| info.inode) != own.map(|info| info.inode) {
+        // Another process that takes the same root at the same moment may have renamed this process's file, or vice
+        // versa.
+        let (current, own) = (fd::file_info_at(root, MARKER_C), fd::file_info(lock));
+        if current.is_err() || current.map(|info| info.inode) != own.map(|info| info.inode) {
             return Err(in_use());
         }
         Ok(marker)
     };
     match write() {
         Ok(marker) => {
-            // On the disk before anything that it speaks for; a file system that can't do that is as safe as it is.
+            // Flush the directory, so that the marker is on the disk before any file of the tree. An error is ignored:
+            // on a file system without `fsync` there is no alternative.
             let _ = fd::fsync(root);
             Ok(Root {
                 set: set.to_owned(),
@@ -230,11 +238,11 @@ fn write_marker(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bo
                 marker,
                 fresh: true,
                 note: None,
-                above: Vec::new(),
+                made_parents: Vec::new(),
             })
         }
         Err(e) => {
-            // A file system without room even for the marker: nothing is left behind.
+            // For example, no space even for the marker: leave no file behind.
             if !matches!(e, Error::InUse { .. }) {
                 let _ = fd::unlink_at(root, UNFINISHED_C);
             }
@@ -244,8 +252,8 @@ fn write_marker(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bo
     }
 }
 
-/// A new file that is to become the marker. What a killed run has left of its own goes.
-fn unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
+/// Creates the file that becomes the marker. Removes an incomplete marker that a killed run has left behind.
+fn create_unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
     let at = path.join(UNFINISHED);
     let make = || {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
@@ -253,17 +261,17 @@ fn unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
     };
     match make() {
         Err(Errno::EXIST) => {}
-        made => return made.map_err(|e| Error::call(set, "make", &at, e)),
+        made => return made.map_err(|e| Error::call(set, "create", &at, e)),
     }
     let old = fd::open_existing(root, UNFINISHED_C, OFlags::RDONLY).map_err(|e| Error::call(set, "open", &at, e))?;
-    // Who waited for the lock may hold that of a file which another has removed, and made anew.
+    // After waiting for the lock, this file may have been removed and recreated by another process.
     let free = fd::lock(old).is_ok() && !fd::file_info(old).is_ok_and(|info| info.links == 0);
     let plain = fd::file_info(old).is_ok_and(|info| info.kind == FileType::RegularFile && info.links <= 1);
     let ours = plain && marker::is_unfinished(old).unwrap_or(false);
     let removed = if ours && free { fd::unlink_at(root, UNFINISHED_C) } else { Ok(()) };
     fd::unlock(old);
     if !ours {
-        let why = "it is not what wmlrun writes".to_owned();
+        let why = "it was not written by wmlrun".to_owned();
         return Err(Error::Marker { set: set.to_owned(), path: at, why });
     }
     if !free {
@@ -271,11 +279,12 @@ fn unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
     }
     removed.and_then(|()| make()).map_err(|e| match e {
         Errno::EXIST | Errno::NOENT => Error::InUse { set: set.to_owned(), path: path.to_owned() },
-        e => Error::call(set, "make", &at, e),
+        e => Error::call(set, "create", &at, e),
     })
 }
 
-/// Opens, locks and reads the marker of an open root, whose descriptor becomes the result's; `None` if there is none.
+/// Opens, locks and reads the marker of an open root. The result takes over the descriptor `root`. `None` when there is
+/// no marker.
 fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> {
     let at = path.join(MARKER);
     let bad = |why: &str| Error::Marker { set: set.to_owned(), path: at.clone(), why: why.to_owned() };
@@ -283,17 +292,17 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
     let look = |info: fd::FileInfo| match info.kind {
         FileType::Symlink => Err(Error::Link { set: set.to_owned(), path: at.clone() }),
         FileType::RegularFile if info.mounted => Err(bad("another file is mounted on it")),
-        FileType::RegularFile if info.links > 1 => Err(bad("it has another name elsewhere")),
+        FileType::RegularFile if info.links > 1 => Err(bad("it has another name elsewhere (a hard link)")),
         FileType::RegularFile => Ok(()),
-        _ => Err(bad("it is no file")),
+        _ => Err(bad("it is not a regular file")),
     };
-    // A device is not even opened.
+    // Check the kind first: opening a device could have side effects.
     match fd::file_info_at(root, MARKER_C) {
         Err(Errno::NOENT) => return Ok(None),
-        Err(e) => return Err(call("look at", e)),
+        Err(e) => return Err(call("stat", e)),
         Ok(info) => look(info)?,
     }
-    // On a file system that is mounted read-only a tree can be locked, and measured as it is.
+    // On a read-only file system a tree can still be locked, and measured unchanged.
     let open = match fd::open_existing(root, MARKER_C, OFlags::RDWR) {
         Err(Errno::ROFS) => fd::open_existing(root, MARKER_C, OFlags::RDONLY),
         opened => opened,
@@ -302,18 +311,18 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP) => return Err(Error::Link { set: set.to_owned(), path: at.clone() }),
-        Err(Errno::ISDIR | Errno::NXIO | Errno::XDEV) => return Err(bad("it is no file")),
+        Err(Errno::ISDIR | Errno::NXIO | Errno::XDEV) => return Err(bad("it is not a regular file")),
         Err(e) => return Err(call("open", e)),
     };
     let read = || {
         let in_use = || Error::InUse { set: set.to_owned(), path: path.to_owned() };
-        look(fd::file_info(lock).map_err(|e| call("look at", e))?)?;
+        look(fd::file_info(lock).map_err(|e| call("stat", e))?)?;
         match fd::lock(lock) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(in_use()),
             Err(e) => return Err(call("lock", e)),
         }
-        // Who held the lock has removed the root since.
+        // The previous holder of the lock has removed the root.
         if fd::file_info(lock).is_ok_and(|info| info.links == 0) {
             return Err(in_use());
         }
@@ -334,7 +343,7 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
                 marker,
                 fresh: false,
                 note,
-                above: Vec::new(),
+                made_parents: Vec::new(),
             }))
         }
         Err(e) => {
@@ -344,11 +353,12 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
     }
 }
 
+/// Returns the device number of an open root; 0 if it can't be determined.
 fn device(root: Fd) -> u64 {
     fd::fstat(root).map_or(0, |stat| stat.device)
 }
 
-/// Whether a directory holds nothing, or no more than the beginning of a marker.
+/// Returns whether a directory is empty, except for an incomplete marker.
 pub(super) fn is_empty(root: Fd) -> Result<bool, Errno> {
     let mut empty = true;
     fd::list_dir(root, &mut [0; 4096], |name, _| {
@@ -358,10 +368,10 @@ pub(super) fn is_empty(root: Fd) -> Result<bool, Errno> {
     Ok(empty)
 }
 
-/// The root of a marked directory for `wmlrun clean`; `None` if there is no marker. Never makes anything.
+/// Opens and locks a marked root, for `wmlrun clean`. `None` when there is no marker. Creates nothing.
 pub(super) fn take_marked(dir: &Path) -> Result<Option<Root>, Error> {
     let name = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let fd = fd::open_path(dir, LIST | OFlags::NOFOLLOW, Mode::empty()).map_err(|e| match e {
+    let fd = fd::open_path(dir, READ_DIR | OFlags::NOFOLLOW, Mode::empty()).map_err(|e| match e {
         Errno::LOOP | Errno::NOTDIR => Error::Link { set: name.clone(), path: dir.to_owned() },
         e => Error::call(&name, "open", dir, e),
     })?;
@@ -375,13 +385,13 @@ pub(super) fn take_marked(dir: &Path) -> Result<Option<Root>, Error> {
 }
 
 impl Unmarked {
-    /// Marks it as taken over.
+    /// Marks the directory as adopted.
     pub(super) fn adopt(self) -> Result<Root, Error> {
         let fd = self.fd;
         write_marker(&self.set, self.path, fd, false, true).inspect_err(|_| fd::close(fd))
     }
 
-    /// Lets go of it, with the refusal as the result.
+    /// Closes the directory, and returns the error to report.
     pub(super) fn refuse(self) -> Error {
         fd::close(self.fd);
         Error::Unmarked { set: self.set, path: self.path }
@@ -389,57 +399,58 @@ impl Unmarked {
 }
 
 impl Root {
-    /// Puts what the marker says now onto the disk.
+    /// Writes the current contents of the marker to the disk.
     pub(super) fn write_marker(&mut self) -> Result<(), Error> {
         self.marker.write(self.lock).map_err(|e| Error::call(&self.set, "write", &self.path.join(MARKER), e))
     }
 
-    /// The names that the tree has.
+    /// Returns the names that the tree may contain.
     pub(super) fn known(&self) -> KnownTree {
         KnownTree::of(&self.marker)
     }
 
-    /// Whether the path still leads to this directory.
+    /// Returns whether the path still refers to this directory.
     fn is_at_its_path(&self) -> bool {
-        let here = fd::lstat(&self.path).map(|stat| (stat.device, stat.inode));
-        here.is_ok() && here == fd::fstat(self.fd).map(|stat| (stat.device, stat.inode))
+        let current = fd::lstat(&self.path).map(|stat| (stat.device, stat.inode));
+        current.is_ok() && current == fd::fstat(self.fd).map(|stat| (stat.device, stat.inode))
     }
 
-    /// Undoes what [`take`] did, where it made or marked something and nothing came of it.
-    pub(super) fn give_up(mut self) {
-        let above = std::mem::take(&mut self.above);
+    /// Undoes [`take`]: removes the marker and directories that it created, and closes the root.
+    pub(super) fn roll_back(mut self) {
+        let made_parents = std::mem::take(&mut self.made_parents);
         if self.fresh {
             self.unmark();
         } else {
             self.close();
         }
-        remove_empty(&above);
+        remove_empty(&made_parents);
     }
 
-    /// Takes the marker away, and the root directory too if it was ours and is empty. Returns whether it is gone.
+    /// Removes the marker, and the root directory too if wmlrun created it and it is empty. Returns whether the
+    /// directory was removed.
     pub(super) fn unmark(self) -> bool {
         let _ = fd::unlink_at(self.fd, MARKER_C);
-        // What somebody has put in its place is not ours, empty or not.
+        // A directory that has replaced the root is not owned by wmlrun, even if it is empty.
         let made = self.marker.made_root && self.is_at_its_path();
         let path = self.path.clone();
         self.close();
-        // Fails, and should, if anything is in it.
+        // Fails if the directory is not empty, as intended.
         made && std::fs::remove_dir(path).is_ok()
     }
 
-    /// The marker's stamp now; `None` where the file system does not say.
+    /// Returns the current stamp of the marker. `None` when the file system does not provide one.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         let (inode, changed) = fd::change_time(self.lock).ok()?;
         Some(Stamp { inode, changed })
     }
 
-    /// Gives the marker another stamp: the tree is about to be changed.
+    /// Changes the stamp of the marker, because the tree is about to be changed.
     pub(super) fn touch(&self) {
-        // Where it can't be done, the stamp stays, and other sessions trust what they know: they are few.
+        // If this fails, the stamp is unchanged, and another session may trust outdated knowledge. This is rare.
         let _ = inode::change(self.lock, &InodeChange::TimesNow);
     }
 
-    /// Closes and unlocks it.
+    /// Unlocks and closes the root.
     pub(super) fn close(self) {
         fd::unlock(self.lock);
         fd::close(self.fd);

@@ -1,13 +1,13 @@
-//! Reading a tree from the disk: is there anything in it that no file set has, and what is its shape?
+//! Scanning a tree on the disk: detects files that no file set has, and determines the shape of the tree.
 //!
-//! A file set has 8-digit numbers for names, only directories in its root, and in every directory below either files or
-//! directories; which numbers, its marker says ([`KnownTree`]). Whatever else is found is somebody's. Reads only; nothing is opened but directories, none through a link or
-//! on another mount.
+//! A file set has 8-digit numbers as names, only directories in its root, and in every directory below either files or
+//! directories. The marker determines which numbers ([`KnownTree`]). Everything else is foreign. Scanning does not
+//! write; it opens only directories, and none through a symbolic link or on another mount.
 
 use super::error::{Error, Foreign};
 use super::known::{self, KnownTree};
 use super::root::{self, MARKER, Root, UNFINISHED};
-use super::walk::{self, LIST};
+use super::walk::{self, READ_DIR};
 use crate::fileset::FilesetSpec;
 use crate::fileset::shape::FoundShape;
 use crate::os::name::Name;
@@ -18,73 +18,77 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes read from a directory at once.
+/// Size of the buffer for directory entries, in bytes.
 pub(super) const LIST_BUFFER: usize = 64 * 1024;
-/// Levels of directories that are still taken for a file set.
+/// Maximum number of directory levels in a file set.
 const MAX_LEVELS: usize = 1000;
 
-/// What is in a root: directories in depth-first order, siblings by their numbers; the root first.
+/// The contents of a root: directories in depth-first order with siblings sorted by number, the root first.
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) dirs: Vec<Dir>,
+    /// Number of files.
     pub(super) files: u64,
     levels: u32,
-    /// The names that may be there.
+    /// The names that the tree may contain.
     known: KnownTree,
 }
 
-/// A directory that was found.
+/// A directory found by the scan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dir {
     pub(super) parent: u32,
     pub(super) serial: u32,
-    place: known::KnownDir,
+    /// The directory in [`Scan::known`].
+    known: known::KnownDir,
     files: u32,
-    /// The largest number among its files.
+    /// Largest serial number of its files; 0 without files.
     last_file: u32,
     subdirs: u32,
 }
 
 impl Dir {
-    /// Files in it.
+    /// Returns the number of files in the directory.
     pub(super) fn files(&self) -> u32 {
         self.files
     }
 }
 
-/// A directory whose subdirectories are still to be looked at.
+/// A directory whose subdirectories have not all been scanned.
 struct OpenDir {
     fd: Fd,
     dir: u32,
-    /// Descending, so that the next is popped.
+    /// Serial numbers of the remaining subdirectories, in descending order, so that the next one can be popped.
     subdirs: Vec<u32>,
 }
 
-/// Reads the tree of a marked root. The first thing ends it that its marker does not know.
+/// Scans the tree of a marked root. Returns an error at the first file or directory that its marker does not allow.
 pub(super) fn scan(root: &Root, stop: &AtomicBool) -> Result<Scan, Error> {
-    // A name shows no mount on a file, and what is removed beside it would be gone before that name can't be.
+    // A listing does not show whether a file is a mount point. Its removal would fail, but only after other files have
+    // been removed.
     if let Some(path) = crate::os::device::mounted_below(&root.path) {
         return Err(Error::Foreign { set: root.set.clone(), path, what: Foreign::Mount });
     }
     scan_for(&root.set, &root.path, root.fd, root.known(), stop)
 }
 
-/// Reads the tree below an open root.
+/// Scans the tree below an open root.
 fn scan_for(set: &str, path: &Path, root: Fd, known: KnownTree, stop: &AtomicBool) -> Result<Scan, Error> {
     let call = |call, e| Error::call(set, call, path, e);
-    let device = fd::fstat(root).map_err(|e| call("look at", e))?.device;
+    let device = fd::fstat(root).map_err(|e| call("stat", e))?.device;
     let scan = Scan { dirs: Vec::new(), files: 0, levels: 0, known };
     let mut scanner = Scanner { set, path, device, scan, buf: vec![0; LIST_BUFFER] };
     let mut open: Vec<OpenDir> = Vec::new();
-    let top = fd::open_at(root, c".", LIST, Mode::empty()).map_err(|e| call("open", e))?;
-    let place = scanner.scan.known.root();
-    let done = scanner.enter(&mut open, top, (0, 0), place).and_then(|()| scanner.descend(&mut open, stop));
+    let top = fd::open_at(root, c".", READ_DIR, Mode::empty()).map_err(|e| call("open", e))?;
+    let known = scanner.scan.known.root();
+    let done = scanner.enter(&mut open, top, (0, 0), known).and_then(|()| scanner.descend(&mut open, stop));
     for dir in open {
         fd::close(dir.fd);
     }
     done.map(|()| scanner.scan)
 }
 
+/// The state of a scan.
 struct Scanner<'a> {
     set: &'a str,
     path: &'a Path,
@@ -94,6 +98,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
+    /// Scans the subdirectories of the directories on the stack.
     fn descend(&mut self, open: &mut Vec<OpenDir>, stop: &AtomicBool) -> Result<(), Error> {
         while let Some(top) = open.last_mut() {
             if stop.load(Ordering::Relaxed) {
@@ -106,12 +111,12 @@ impl Scanner<'_> {
                 continue;
             };
             let name = Name::new(u64::from(serial));
-            let place = self.scan.known.dir(self.scan.dirs[dir as usize].place, serial);
-            let Some(place) = place.filter(|_| open.len() <= MAX_LEVELS) else {
+            let known = self.scan.known.dir(self.scan.dirs[dir as usize].known, serial);
+            let Some(known) = known.filter(|_| open.len() <= MAX_LEVELS) else {
                 return Err(self.foreign(dir, name.digits(), Foreign::Number));
             };
-            match walk::open_dir(fd, name.as_c(), LIST, self.device) {
-                Ok(fd) => self.enter(open, fd, (dir, serial), place)?,
+            match walk::open_dir(fd, name.as_c(), READ_DIR, self.device) {
+                Ok(fd) => self.enter(open, fd, (dir, serial), known)?,
                 Err(Errno::XDEV) => return Err(self.foreign(dir, name.digits(), Foreign::Mount)),
                 Err(Errno::LOOP | Errno::NOTDIR) => return Err(self.foreign(dir, name.digits(), Foreign::Link)),
                 Err(e) => return Err(Error::call(self.set, "open", &self.path_in(dir, name.digits()), e)),
@@ -120,16 +125,16 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Reads a directory, and puts it on the stack if that went well; else closes it.
+    /// Scans a directory, and pushes it onto the stack. Closes it on an error.
     fn enter(
         &mut self,
         open: &mut Vec<OpenDir>,
         fd: Fd,
         (parent, serial): (u32, u32),
-        place: known::KnownDir,
+        known: known::KnownDir,
     ) -> Result<(), Error> {
         let dir = self.scan.dirs.len() as u32;
-        self.scan.dirs.push(Dir { parent, serial, place, files: 0, last_file: 0, subdirs: 0 });
+        self.scan.dirs.push(Dir { parent, serial, known, files: 0, last_file: 0, subdirs: 0 });
         self.scan.levels = self.scan.levels.max(open.len() as u32);
         match self.read(fd, dir) {
             Ok(mut subdirs) => {
@@ -144,7 +149,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads a directory's names: counts its files, and returns the numbers of its directories.
+    /// Reads the entries of a directory: counts its files, and returns the serial numbers of its subdirectories.
     fn read(&mut self, fd: Fd, dir: u32) -> Result<Vec<u32>, Error> {
         let mut subdirs = Vec::new();
         let (mut files, mut last_file) = (0, 0);
@@ -154,7 +159,7 @@ impl Scanner<'_> {
             match classify(fd, dir == 0, name, kind) {
                 Ok(ScanItem::Marker) => {}
                 Ok(ScanItem::File(serial)) => {
-                    // One in the wrong place is told as that, below.
+                    // A file in the wrong kind of directory is reported as such below.
                     let mixed = dir == 0 || !subdirs.is_empty();
                     if !mixed && !self.scan.has_file(dir, serial) {
                         wrong = Some((name.to_bytes().to_vec(), Foreign::Number));
@@ -175,8 +180,8 @@ impl Scanner<'_> {
         if let Some((name, what)) = wrong {
             return Err(self.foreign(dir, &name, what));
         }
-        let here = &mut self.scan.dirs[dir as usize];
-        (here.files, here.last_file, here.subdirs) = (files, last_file, subdirs.len() as u32);
+        let found = &mut self.scan.dirs[dir as usize];
+        (found.files, found.last_file, found.subdirs) = (files, last_file, subdirs.len() as u32);
         self.scan.files += u64::from(files);
         Ok(subdirs)
     }
@@ -198,14 +203,14 @@ impl Scanner<'_> {
     }
 }
 
-/// A name that a file set has.
+/// The kind of a directory entry of a file set, with its serial number.
 pub(super) enum ScanItem {
     Marker,
     File(u32),
     Dir(u32),
 }
 
-/// What a name in a directory is, if a file set may have it.
+/// Returns the kind of a directory entry. Returns an error when no file set contains such an entry.
 pub(super) fn classify(dir: Fd, is_root: bool, name: &CStr, kind: FileType) -> Result<ScanItem, Foreign> {
     let kind = match kind {
         FileType::Unknown => fd::stat_at(dir, name).map_or(FileType::Unknown, |stat| stat.kind),
@@ -225,30 +230,33 @@ pub(super) fn classify(dir: Fd, is_root: bool, name: &CStr, kind: FileType) -> R
     }
 }
 
-/// Whether a symbolic link is one that the `symlink` flowop makes: it holds the name of a file beside it, and nothing else does.
+/// Returns whether a symbolic link is one that a `symlink` flowop creates: its target is the name of a file in the same
+/// directory, and nothing else.
 pub(super) fn is_own_link(dir: Fd, name: &CStr) -> bool {
-    let mut text = [0; 32];
-    fd::read_link_at(dir, name, &mut text).is_ok_and(|n| Name::parse(&text[..n]).is_some())
+    let mut target = [0; 32];
+    fd::read_link_at(dir, name, &mut target).is_ok_and(|n| Name::parse(&target[..n]).is_some())
 }
 
 impl Scan {
-    /// Whether the tree has a file of this number in a directory.
+    /// Returns whether the tree may contain a file with this serial number in a directory.
     pub(super) fn has_file(&self, dir: u32, serial: u32) -> bool {
-        self.known.file(self.dirs[dir as usize].place, serial)
+        self.known.file(self.dirs[dir as usize].known, serial)
     }
 
-    /// The names from the root down to a directory.
+    /// Returns the names on the path from the root to a directory.
     pub(super) fn chain(&self, dir: u32) -> Vec<Name> {
         let at = |dir: u64| self.dirs[dir as usize];
         walk::chain(u64::from(dir), |dir| u64::from(at(dir).parent), |dir| Name::new(u64::from(at(dir).serial)))
     }
 
-    /// The shape of the tree, if it is one that a set of so many files and leaf directories could have: serials from 1 without
-    /// gaps, no directory empty but the leaf directories. Else the directory and what is wrong with it.
+    /// Returns the shape of the tree, if the set could have it: serial numbers from 1 without gaps, no empty
+    /// directories except the leaf directories, and the right numbers of files and leaf directories. Otherwise returns
+    /// the directory that differs, and a description.
     fn shape(&self, spec: &FilesetSpec) -> Result<FoundShape, (u32, String)> {
         let mut found = FoundShape { levels: self.levels, ..FoundShape::default() };
         let mut number = vec![0_u32; self.dirs.len()];
-        // The directories that hold files come first, then those that hold leaf directories; each lot in the order found.
+        // In a shape, directories for files precede directories for leaf directories; each group is in the order of the
+        // scan.
         let empty = |dir: &Dir| dir.files == 0 && dir.subdirs == 0;
         let mut leafdirs_in = vec![0_u32; self.dirs.len()];
         let mut last_serial = vec![0_u32; self.dirs.len()];
@@ -256,36 +264,39 @@ impl Scan {
             let last = &mut last_serial[dir.parent as usize];
             *last += 1;
             if dir.serial != *last {
-                return Err((dir.parent, format!("lacks the directory {}", text(*last))));
+                return Err((dir.parent, format!("has no directory {}", serial_text(*last))));
             }
             if dir.files != dir.last_file {
-                return Err((at as u32, format!("has {} files, numbered up to {}", dir.files, text(dir.last_file))));
+                return Err((
+                    at as u32,
+                    format!("has {} files, but numbers up to {}", dir.files, serial_text(dir.last_file)),
+                ));
             }
             leafdirs_in[dir.parent as usize] += u32::from(empty(dir));
         }
         for (at, dir) in self.dirs.iter().enumerate() {
             if leafdirs_in[at] > 0 && (at == 0 || leafdirs_in[at] != dir.subdirs) {
-                return Err((at as u32, "has empty directories, which no file set has there".into()));
+                return Err((at as u32, "contains empty directories, which no file set has there".into()));
             }
         }
-        // A directory belongs to the second lot if the first thing in it, however deep, is a leaf directory.
-        let mut second = vec![false; self.dirs.len()];
+        // A directory belongs to the second group if the first entry in it, at any depth, is a leaf directory.
+        let mut in_leaf_group = vec![false; self.dirs.len()];
         for at in (1..self.dirs.len()).rev() {
-            second[at] |= leafdirs_in[at] > 0;
-            second[self.dirs[at].parent as usize] = second[at];
+            in_leaf_group[at] |= leafdirs_in[at] > 0;
+            in_leaf_group[self.dirs[at].parent as usize] = in_leaf_group[at];
         }
-        for lot in [false, true] {
+        for leaf_group in [false, true] {
             for (at, dir) in self.dirs.iter().enumerate() {
-                if (at == 0 && lot) || (at > 0 && (empty(dir) || second[at] != lot)) {
+                if (at == 0 && leaf_group) || (at > 0 && (empty(dir) || in_leaf_group[at] != leaf_group)) {
                     continue;
                 }
                 number[at] = found.parent.len() as u32;
-                if at > 0 && dir.parent > 0 && second[dir.parent as usize] != lot {
-                    return Err((at as u32, "holds files beside leaf directories".into()));
+                if at > 0 && dir.parent > 0 && in_leaf_group[dir.parent as usize] != leaf_group {
+                    return Err((at as u32, "contains both files and leaf directories".into()));
                 }
                 found.parent.push(number[dir.parent as usize]);
                 found.serial.push(dir.serial);
-                if lot {
+                if leaf_group {
                     found.first_leaf.push(found.leafdirs);
                     found.leafdirs += leafdirs_in[at];
                 } else {
@@ -298,21 +309,28 @@ impl Scan {
             let (f, l) = (found.files, found.leafdirs);
             return Err((
                 0,
-                format!("has {f} files and {l} leaf directories, the set {} and {}", spec.entries, spec.leafdirs),
+                format!(
+                    "has {f} files and {l} leaf directories, but the set has {} and {}",
+                    spec.entries, spec.leafdirs
+                ),
             ));
         }
         Ok(found)
     }
 }
 
-fn text(serial: u32) -> String {
+/// Returns the name of a serial number.
+fn serial_text(serial: u32) -> String {
     String::from_utf8_lossy(Name::new(u64::from(serial)).digits()).into_owned()
 }
 
-/// The shape of a tree that was adopted before, or with `adopt` of one that could be; `None` where there is neither.
+/// Returns the shape of the existing tree if it was adopted before, or if `adopt` is set and it can be adopted. `None`
+/// when there is no such tree.
+///
+/// Returns [`Error::Adopt`] when the tree does not match the set.
 pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<FoundShape>, Error> {
-    // A root that is not there would be made by `take`: nothing to adopt then.
-    if spec.place().is_none() || fd::lstat(&spec.root()).is_err() {
+    // A root that does not exist will be created by `take`: there is nothing to adopt.
+    if spec.root_location().is_none() || fd::lstat(&spec.root()).is_err() {
         return Ok(None);
     }
     let never = AtomicBool::new(false);
@@ -322,9 +340,9 @@ pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<FoundS
             Error::Foreign { path, what, .. } => wrong(path, format!("is not part of a file set: {what}")),
             e => e,
         })?;
-        let place =
+        let path_of =
             |dir| scan.chain(dir).iter().fold(path.to_owned(), |at, name| at.join(OsStr::from_bytes(name.digits())));
-        scan.shape(spec).map_err(|(dir, why)| wrong(place(dir), why))
+        scan.shape(spec).map_err(|(dir, why)| wrong(path_of(dir), why))
     };
     match root::take_marked(&spec.root()) {
         Ok(Some(root)) => {
@@ -334,15 +352,15 @@ pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<FoundS
         }
         Ok(None) if adopt => {
             let path = spec.root();
-            let fd = fd::open_path(&path, LIST | OFlags::NOFOLLOW, Mode::empty())
+            let fd = fd::open_path(&path, READ_DIR | OFlags::NOFOLLOW, Mode::empty())
                 .map_err(|e| Error::call(&spec.name, "open", &path, e))?;
-            let _closing = walk::Closing(fd);
+            let _closing = walk::CloseOnDrop(fd);
             if root::is_empty(fd).map_err(|e| Error::call(&spec.name, "read", &path, e))? {
                 return Ok(None);
             }
             read(fd, &path).map(Some)
         }
-        // What else is wrong with the root is found, and said, when it is prepared.
+        // Other problems of the root are reported when it is prepared.
         _ => Ok(None),
     }
 }

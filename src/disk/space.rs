@@ -1,26 +1,28 @@
-//! Room on file systems: enough before anything is made, and a watch that a run leaves some.
+//! Free space on file systems: the check before files are created, and the monitoring during a run.
 //!
-//! Looks at figures of the system only; whose files take the room is not known here.
+//! Uses the figures of `statfs` only; which files take the space is not known on_device.
 
 use super::error::Error;
 use crate::os::fd::{self, Space};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Free bytes that a run leaves on a file system of usual size, or 1 % if that is more.
+/// Minimum free bytes that a run leaves on a file system of usual size; 1 % of its size if that is more.
 const FLOOR: u64 = 256 << 20;
-/// Below this total a file system is a small image: 256 MiB would be too much of it.
-const SMALL: u64 = 5 << 30;
+/// Total size in bytes below which a file system is considered small. 256 MiB would be too large a share of it.
+const SMALL_FILE_SYSTEM: u64 = 5 << 30;
 
-/// A look costs a microsecond or two: no more often than that is nothing, and so often that what others write is seen.
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(100);
-/// What nobody writes faster than.
+/// Minimum time between two checks. A check takes one or two microseconds, so its cost is negligible at this interval.
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
+/// Maximum time between two checks, so that writes of other programs are noticed.
+const MAX_INTERVAL: Duration = Duration::from_millis(100);
+/// Upper bound of the rate at which data is written.
 const BYTES_PER_NS: u64 = 16;
 
-/// Bytes that must stay free.
+/// Returns the bytes that must stay free on a file system: the larger of 1 % and 256 MiB, or 5 % of a small file
+/// system.
 pub fn floor(space: &Space) -> u64 {
-    if space.total < SMALL { space.total / 20 } else { (space.total / 100).max(FLOOR) }
+    if space.total < SMALL_FILE_SYSTEM { space.total / 20 } else { (space.total / 100).max(FLOOR) }
 }
 
 /// A file system that is nearly full.
@@ -28,20 +30,20 @@ pub fn floor(space: &Space) -> u64 {
 pub struct LowSpace {
     /// The root of a file set on it.
     pub path: PathBuf,
-    /// Bytes that are free.
+    /// Free bytes.
     pub free: u64,
     /// Bytes that must stay free.
     pub floor: u64,
 }
 
-/// Looks at the file systems of a run while it runs.
+/// Monitors the free space of the file systems of a run.
 #[derive(Clone, Debug)]
 pub struct SpaceWatch {
     paths: Vec<PathBuf>,
 }
 
 impl SpaceWatch {
-    /// The file systems of these directories, each once. One that can't be looked at is left out.
+    /// Creates a monitor for the file systems of these directories. A directory that can't be examined is ignored.
     pub fn new<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> Self {
         let mut devices = Vec::new();
         let mut paths = Vec::new();
@@ -57,59 +59,60 @@ impl SpaceWatch {
         Self { paths }
     }
 
-    /// The first file system that has less free than must stay free, and when to look again. A microsecond or two for each.
-    pub fn look(&self) -> Room {
-        let mut room = Room { low: None, wait: LONGEST };
+    /// Checks all file systems. Takes one or two microseconds per file system.
+    pub fn check(&self) -> SpaceStatus {
+        let mut status = SpaceStatus { low: None, wait: MAX_INTERVAL };
         for path in &self.paths {
             let Ok(space) = fd::statvfs_path(path) else { continue };
             let floor = floor(&space);
-            if space.total > 0 && space.free < floor && room.low.is_none() {
-                room.low = Some(LowSpace { path: path.clone(), free: space.free, floor });
+            if space.total > 0 && space.free < floor && status.low.is_none() {
+                status.low = Some(LowSpace { path: path.clone(), free: space.free, floor });
             }
             let nanoseconds = space.free.saturating_sub(floor) / BYTES_PER_NS;
-            room.wait = room.wait.min(Duration::from_nanos(nanoseconds).max(SHORTEST));
+            status.wait = status.wait.min(Duration::from_nanos(nanoseconds).max(MIN_INTERVAL));
         }
-        room
+        status
     }
 }
 
-/// What a look found.
+/// The result of a check.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Room {
-    /// A file system that is nearly full.
+pub struct SpaceStatus {
+    /// The first file system with less free space than must stay free.
     pub low: Option<LowSpace>,
-    /// Until a writer at memory's speed could have used up what may be used.
+    /// Time until the next check: a writer at memory speed can't exhaust the available space earlier.
     pub wait: Duration,
 }
 
-/// What one set is going to take.
+/// The space that one set is going to take.
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
     pub(super) set: String,
     pub(super) path: PathBuf,
     pub(super) device: u64,
-    /// Bytes of files, whole blocks.
+    /// Bytes of files and directories, rounded up to whole blocks.
     pub(super) bytes: u64,
-    /// Files and directories.
+    /// Number of files and directories.
     pub(super) inodes: u64,
-    /// Bytes and inodes that will be free when the old tree is gone.
+    /// Bytes and inodes that the removal of the old tree will free.
     pub(super) freed: (u64, u64),
 }
 
-/// Whether all of it fits; `keep` says whether the floor must stay free as well.
+/// Returns an error when the sets do not fit on their file systems. With `keep` the [`floor`] must stay free as well.
 pub(super) fn check(demands: &[Demand], keep: bool) -> Result<(), Error> {
     let mut devices: Vec<u64> = demands.iter().map(|d| d.device).collect();
     devices.sort_unstable();
     devices.dedup();
     for device in devices {
-        let here: Vec<&Demand> = demands.iter().filter(|d| d.device == device).collect();
-        let Some(first) = here.first() else { continue };
+        let on_device: Vec<&Demand> = demands.iter().filter(|d| d.device == device).collect();
+        let Some(first) = on_device.first() else { continue };
         let Ok(space) = fd::statvfs_path(&first.path) else { continue };
         let (needed, inodes) =
-            here.iter().fold((0_u64, 0_u64), |(b, i), d| (b.saturating_add(d.bytes), i.saturating_add(d.inodes)));
-        let freed =
-            here.iter().fold((0_u64, 0_u64), |(b, i), d| (b.saturating_add(d.freed.0), i.saturating_add(d.freed.1)));
-        let sets = || here.iter().map(|d| format!("file set `{}`", d.set)).collect::<Vec<_>>().join(" and ");
+            on_device.iter().fold((0_u64, 0_u64), |(b, i), d| (b.saturating_add(d.bytes), i.saturating_add(d.inodes)));
+        let freed = on_device
+            .iter()
+            .fold((0_u64, 0_u64), |(b, i), d| (b.saturating_add(d.freed.0), i.saturating_add(d.freed.1)));
+        let sets = || on_device.iter().map(|d| format!("file set `{}`", d.set)).collect::<Vec<_>>().join(" and ");
         let floor = if keep { floor(&space) } else { 0 };
         let free = space.free.saturating_add(freed.0);
         if needed > 0 && needed.saturating_add(floor) > free {

@@ -1,6 +1,6 @@
-//! A few threads that share a pile of work, while the caller watches: progress, a stop, the first error.
+//! A pool of threads that share a work queue, while the caller reports progress and checks for a stop.
 //!
-//! Knows nothing of what the work is.
+//! The pool ends at the first error. The kind of work is not known here.
 
 use super::error::Error;
 use crate::os::steps;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// How often the caller looks.
-const LOOK: Duration = Duration::from_millis(50);
+/// Time between two progress reports and checks of the stop flag.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What one worker has done so far. Only it writes.
+/// The work that one worker has done so far. Only this worker writes it.
 #[derive(Default, Debug)]
 pub(super) struct Tally {
     pub(super) files: AtomicU64,
@@ -22,35 +22,38 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Adds to it.
+    /// Adds completed files and bytes.
     #[inline]
     pub(super) fn add(&self, files: u64, bytes: u64) {
         steps::count();
-        // One writer: no need for a locked addition.
+        // There is a single writer, so a load and a store suffice: no atomic read-modify-write.
         self.files.store(self.files.load(Ordering::Relaxed) + files, Ordering::Relaxed);
         self.bytes.store(self.bytes.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 }
 
-/// What a worker is told.
+/// The context of a worker.
 pub(super) struct Worker<'a> {
     /// Its number, from 0.
     pub(super) number: u64,
-    /// Look at this between calls: somebody failed, or the user stopped.
+    /// Set when another worker failed or the user stopped the program. Must be checked between system calls.
     pub(super) halt: &'a AtomicBool,
-    /// What it has done.
+    /// The work done so far.
     pub(super) tally: &'a Tally,
 }
 
 impl Worker<'_> {
-    /// `Break` when it is to end.
+    /// Returns [`ControlFlow::Break`] when the worker must end.
     #[inline]
     pub(super) fn halted(&self) -> ControlFlow<()> {
         if self.halt.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
-/// Runs `work` in so many threads until all have returned. Returns files and bytes done, or the first error; a stop is one.
+/// Runs `work` in `threads` threads and waits for all of them. Calls `watch` with the completed files and bytes some
+/// twenty times per second.
+///
+/// Returns the completed files and bytes, the first error, or [`Error::Stopped`] when `stop` was set.
 pub(super) fn run(
     set: &str,
     threads: usize,
@@ -79,12 +82,13 @@ pub(super) fn run(
         for (number, tally) in tallies.iter().enumerate() {
             let (one, ended) = (&one, ended.clone());
             let started = std::thread::Builder::new().spawn_scoped(scope, move || {
-                // Dropped last: the channel closes when the last worker has ended, however it ended.
+                // Dropped last, even on a panic: the channel closes when the last worker has ended.
                 let _ended = ended;
                 one(number, tally);
             });
             if started.is_err() {
-                // As many as can be had do the work; without any, the caller does, and nobody watches.
+                // Continue with the threads that could be started. Without any, the caller does the work, without
+                // reports.
                 if number == 0 {
                     one(number, tally);
                 }
@@ -92,7 +96,7 @@ pub(super) fn run(
             }
         }
         drop(ended);
-        while all_ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        while all_ended.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             if stop.load(Ordering::Relaxed) {
                 halt.store(true, Ordering::Relaxed);
             }

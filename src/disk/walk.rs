@@ -1,4 +1,5 @@
-//! Ways down from a root that never leave it: one name at a time, or a whole chain at once, no link, no other mount.
+//! Opening directories below a root without leaving it: single names or whole paths, without following symbolic links
+//! or crossing mount points.
 
 use crate::fileset::Name;
 use crate::os::fd::{self, Result};
@@ -6,16 +7,18 @@ use crate::os::{Errno, Fd};
 use crate::os::{Mode, OFlags};
 use std::ffi::{CStr, CString};
 
-/// A directory to reach others and to name files by; cheaper to open than one to read.
-pub(super) const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
-/// A directory to read.
-pub(super) const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+/// Flags for a directory that is used in `*at` calls only (`O_PATH`). Cheaper to open than a readable one.
+pub(super) const AT_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+/// Flags for a directory that is listed.
+pub(super) const READ_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// The longest path that the system takes.
+/// Maximum length of a path in a system call, in bytes.
 const PATH_MAX: usize = 4096;
 
-/// Opens the directory `name` in `dir`, which must lie on `device`. A link there is [`Errno::LOOP`] or [`Errno::NOTDIR`],
-/// another mount or a subvolume [`Errno::XDEV`].
+/// Opens the directory `name` in `dir`. It must be on `device`.
+///
+/// Returns [`Errno::LOOP`] or [`Errno::NOTDIR`] for a symbolic link, and [`Errno::XDEV`] for a mount point or a
+/// subvolume.
 pub(super) fn open_dir(dir: Fd, name: &CStr, flags: OFlags, device: u64) -> Result<Fd> {
     let opened = match fd::open_beneath(dir, name, flags | OFlags::NOFOLLOW) {
         Err(Errno::NOSYS) => fd::open_at(dir, name, flags, Mode::empty()),
@@ -24,13 +27,17 @@ pub(super) fn open_dir(dir: Fd, name: &CStr, flags: OFlags, device: u64) -> Resu
     on_device(opened?, device)
 }
 
-/// Subvolumes are no mounts, and a kernel without `openat2` follows mounts: both show by their device.
+/// Returns `fd` if it is on `device`; otherwise closes it and returns [`Errno::XDEV`].
+///
+/// Detects what `openat2` does not: subvolumes, which are not mount points, and mount points on kernels without
+/// `openat2`.
 fn on_device(fd: Fd, device: u64) -> Result<Fd> {
     let found = fd::fstat(fd).and_then(|stat| if stat.device == device { Ok(fd) } else { Err(Errno::XDEV) });
     found.inspect_err(|_| fd::close(fd))
 }
 
-/// Opens the directory at the end of a chain of names below `root`, which lies on `device`; the root itself for an empty one.
+/// Opens the directory at the end of a chain of names below `root`; the root itself if the chain is empty. All
+/// directories must be on `device`.
 pub(super) fn open_chain(root: Fd, names: &[Name], flags: OFlags, device: u64) -> Result<Fd> {
     if names.is_empty() {
         return fd::open_at(root, c".", flags, Mode::empty());
@@ -51,7 +58,7 @@ pub(super) fn open_chain(root: Fd, names: &[Name], flags: OFlags, device: u64) -
     }
     let mut at = root;
     for (k, name) in names.iter().enumerate() {
-        let flags = if k + 1 == names.len() { flags } else { PLACE };
+        let flags = if k + 1 == names.len() { flags } else { AT_DIR };
         let next = open_dir(at, name.as_c(), flags, device);
         if at != root {
             fd::close(at);
@@ -61,7 +68,8 @@ pub(super) fn open_chain(root: Fd, names: &[Name], flags: OFlags, device: u64) -
     Ok(at)
 }
 
-/// The names from the root down to a directory, given each directory's parent and name.
+/// Returns the names on the path from the root to a directory, given functions for the parent and the name of a
+/// directory.
 pub(super) fn chain(mut dir: u64, parent: impl Fn(u64) -> u64, name: impl Fn(u64) -> Name) -> Vec<Name> {
     let mut names = Vec::new();
     while dir != 0 {
@@ -72,11 +80,11 @@ pub(super) fn chain(mut dir: u64, parent: impl Fn(u64) -> u64, name: impl Fn(u64
     names
 }
 
-/// Closes a descriptor at the end of a scope.
-pub(super) struct Closing(pub(super) Fd);
+/// A drop guard that closes a descriptor.
+pub(super) struct CloseOnDrop(pub(super) Fd);
 
-impl Closing {
-    /// The descriptor, which stays open.
+impl CloseOnDrop {
+    /// Returns the descriptor without closing it.
     pub(super) fn keep(self) -> Fd {
         let fd = self.0;
         std::mem::forget(self);
@@ -84,7 +92,7 @@ impl Closing {
     }
 }
 
-impl Drop for Closing {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         fd::close(self.0);
     }

@@ -480,7 +480,7 @@ impl<'r> OpCx<'r> {
         };
         if self.files.has_disk
             && let Some(dirs) = &self.files.dirs[file.set]
-            && (self.io.aio.is_some() || !dirs.looked().has(file.index, self.period()))
+            && (self.io.aio.is_some() || !dirs.checked_files().contains(file.index, self.period()))
         {
             self.verify_file(handle, file, flags)?;
         }

@@ -32,15 +32,15 @@ impl OpCx<'_> {
         let period = self.period();
         // A file that the call itself has created belongs to the set.
         if flags.contains(OFlags::EXCL) {
-            dirs.looked().note(file.index, period);
+            dirs.checked_files().insert(file.index, period);
             return Ok(());
         }
         let start = self.env.clock.raw();
-        if !dirs.looked().has(file.index, period) {
+        if !dirs.checked_files().contains(file.index, period) {
             let found = fd::file_info(handle.fd);
             let what = found.map(|info| Foreign::of_file(&info, self.files.views[file.set].set.has_links()));
             match what {
-                Ok(None) => dirs.looked().note(file.index, period),
+                Ok(None) => dirs.checked_files().insert(file.index, period),
                 Ok(Some(what)) => {
                     let _ = self.env.engine.close(handle);
                     return Err(self.foreign(what, &self.path(file)));
@@ -96,7 +96,9 @@ impl OpCx<'_> {
     pub fn verify_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
         match &self.files.dirs[file.set] {
             _ if !self.files.has_disk => Ok(()),
-            Some(dirs) if !dirs.looked().has(file.index, self.period()) => self.verify_name_slow(file, dir, name),
+            Some(dirs) if !dirs.checked_files().contains(file.index, self.period()) => {
+                self.verify_name_slow(file, dir, name)
+            }
             _ => Ok(()),
         }
     }

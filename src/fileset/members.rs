@@ -11,10 +11,10 @@
 //! pick never relies on counts alone: only a successful test of the bits selects a member.
 //!
 //! **Rotation in batches.** All threads share one rotation over the set: a counter of positions, whose remainder modulo
-//! the size of the set is the index to start at. A thread claims up to [`MAX_BATCH`] positions with one atomic
+//! the size of the set is the index to start at. A thread claims up to `MAX_BATCH` positions with one atomic
 //! addition, and then works through them without further writes to the counter. This avoids one contended
 //! read-modify-write per pick, and gives a thread adjacent members, whose bits share cache lines. The cost is that
-//! the order is a rotation only up to the batches that threads hold; [`BATCH_DIVISOR`] limits these to a quarter of the
+//! the order is a rotation only up to the batches that threads hold; `BATCH_DIVISOR` limits these to a quarter of the
 //! set.
 //!
 //! **Fast path.** If all members exist and no flowop of the plan creates or removes one, [`Members::freeze`] selects a

@@ -32,7 +32,7 @@ fn watch(shared: &Shared) {
     let space_watch = SpaceWatch::new(shared.views.iter().map(|view| view.set.spec.root()));
     loop {
         set_query_start(shared.clock.raw());
-        let space = space_watch.look();
+        let space = space_watch.check();
         set_query_start(0);
         if let Some(low) = space.low {
             let (free, floor) = (size::format(low.free), size::format(low.floor));

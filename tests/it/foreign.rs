@@ -310,7 +310,7 @@ fn a_marker_that_is_not_whole_or_not_its_own_is_none() {
                 .unwrap();
         }),
         ("another name", &|at| fs::hard_link(&image.1, at).unwrap()),
-        ("not what", &|at| fs::write(at, "wmlrun marker 00\n{}").unwrap()),
+        ("not written by wmlrun", &|at| fs::write(at, "wmlrun marker 00\n{}").unwrap()),
         ("copy", &|at| {
             let made = made();
             fs::copy(made.path().join("data/.wmlrun"), at).unwrap();

@@ -200,7 +200,7 @@ fn a_refusal_leaves_no_directory_that_it_made() {
         + "define process name=p { thread name=t { flowop statfile name=s,filesetname=first } }\n";
     let call = Wml::new().file("w.wml", &script).folder("here/x").args(["w.wml", "--runtime", "0.2", "--dir", "here"]);
     let output = call.run().exits(3);
-    assert!(output.stderr.contains("not enough room"), "{}", output.shown());
+    assert!(output.stderr.contains("not enough space"), "{}", output.shown());
     let names: Vec<_> = fs::read_dir(output.dir().join("here/x")).unwrap().collect();
     assert!(names.is_empty(), "{names:?}");
 }
