@@ -318,7 +318,7 @@ pub(super) fn perform(
     wanted: impl FnOnce() -> Result<Experiment, Refused>,
 ) -> Result<(Folder, Finished), Refused> {
     let refuse_folder = |e: experiment::FolderError| refuse(&e.to_string(), e.help(), 3);
-    let (interrupt, _) = signals::listen();
+    let (interrupt, _) = signals::install_handlers();
     let mut folder = match &args.resume {
         Some(path) => {
             let now = |experiment: &Experiment| identity(&experiment.arms).unwrap_or_default();

@@ -101,7 +101,7 @@ fn find(name: &str) -> Option<library::FoundScript> {
 
 fn run(found: &library::FoundScript, args: &RunArgs) -> u8 {
     let settings = settings(args);
-    let (interrupt, _) = signals::listen();
+    let (interrupt, _) = signals::install_handlers();
     let Some(mut console) = console_for(&settings, args.format, args.quiet) else { return 2 };
     let mut session = watched(settings, &interrupt, args.quiet);
     let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
@@ -130,8 +130,12 @@ fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
     if stdout_taken(&settings).is_none() {
         return 2;
     }
-    let mut host =
-        TerminalHost { settings: &settings, format: args.format, quiet: args.quiet, interrupt: signals::listen().0 };
+    let mut host = TerminalHost {
+        settings: &settings,
+        format: args.format,
+        quiet: args.quiet,
+        interrupt: signals::install_handlers().0,
+    };
     batch::run(profile, &settings, &mut host)
 }
 
@@ -183,7 +187,7 @@ fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
     let settings = settings(args);
     let Some(found) = find(script) else { return 2 };
     let mut console = Console::new(report::TABLE[0], args.quiet);
-    let mut session = Session::new(settings, signals::listen().0);
+    let mut session = Session::new(settings, signals::install_handlers().0);
     stages::plan(&mut session, &found, list, &mut console)
 }
 
@@ -203,7 +207,7 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
         None => None,
     };
     let Some(mut console) = console_for(&settings, args.format, args.quiet) else { return 2 };
-    let (number, first) = signals::listen();
+    let (number, first) = signals::install_handlers();
     let mut session = watched(settings, &number, args.quiet);
     let watch = session.watch();
     let scripts: Vec<PathBuf> = found.iter().filter_map(|f| f.path.clone()).collect();

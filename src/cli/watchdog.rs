@@ -39,7 +39,7 @@ pub(super) fn start(watch: &Arc<Watch>, interrupt: Arc<AtomicUsize>, limit: Opti
         said: SAID,
     };
     let spawned = std::thread::Builder::new().name("watchdog".to_owned()).stack_size(128 << 10).spawn(move || {
-        signals::only_look();
+        signals::block_ending_signals();
         while let Some(watch) = dog.watch.upgrade() {
             dog.look(&watch);
             drop(watch);

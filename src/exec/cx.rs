@@ -212,7 +212,7 @@ impl<'r> OpCx<'r> {
     /// has ended, and by then they are in the processor's cache again, even if other threads had evicted them.
     #[inline]
     pub fn switch_to(&mut self, cell: &'r Cell) {
-        os::cache_line(cell);
+        os::prefetch(cell);
         self.account.cell = cell;
     }
 

@@ -6,7 +6,7 @@
 use super::bounded::bounded;
 use crate::disk::cache::{self, Residency};
 use crate::disk::{Error, Fileset, quiesce};
-use crate::os::device::{self, Bottom, Moved};
+use crate::os::device::{self, DeviceStack, TransferredBytes};
 use crate::os::fd;
 use crate::plan::Plan;
 use crate::result::{self, CacheState, DeviceBytes, Note, Run, Verdict};
@@ -38,9 +38,9 @@ pub(crate) struct SetCache {
     resident: Option<Residency>,
     /// It lies in memory: nothing is below.
     in_memory: bool,
-    bottom: Option<Bottom>,
+    bottom: Option<DeviceStack>,
     /// What the devices had moved when the measurement began.
-    moved: Option<Moved>,
+    moved: Option<TransferredBytes>,
 }
 
 impl SetCache {
@@ -59,7 +59,7 @@ impl Cache {
     /// The measurement begins now.
     pub(crate) fn start_counting(&mut self) {
         for set in &mut self.sets {
-            set.moved = set.bottom.as_ref().and_then(Bottom::moved);
+            set.moved = set.bottom.as_ref().and_then(DeviceStack::transferred);
         }
     }
 
@@ -86,8 +86,8 @@ impl Cache {
             let message = format!("the page cache after the run was not measured: {why}");
             run.warnings.push(Note { code: "not_looked_at".to_owned(), message });
         }
-        let moved: Vec<Option<Moved>> =
-            self.sets.iter().map(|set| Some(set.bottom.as_ref()?.moved()?.since(set.moved?))).collect();
+        let moved: Vec<Option<TransferredBytes>> =
+            self.sets.iter().map(|set| Some(set.bottom.as_ref()?.transferred()?.since(set.moved?))).collect();
         for (id, entry) in run.filesets.iter_mut().enumerate().take(self.sets.len()) {
             entry.asked_bytes = asked(&run.flowops, plan, id);
         }
@@ -149,7 +149,7 @@ fn verdict(
     set: &SetCache,
     own: &DeviceBytes,
     sum: &DeviceBytes,
-    moved: Option<Moved>,
+    moved: Option<TransferredBytes>,
     stayed: bool,
 ) -> Option<Verdict> {
     let reads = own.read > 0;
@@ -183,7 +183,7 @@ pub(crate) fn look(set: &Arc<Fileset>, seed: u64) -> Result<SetCache, Error> {
     Ok(SetCache {
         resident: cache::residency(set, seed, BEFORE)?,
         in_memory: quiesce::in_memory(&root),
-        bottom: device::below(&root),
+        bottom: device::stack_below(&root),
         moved: None,
     })
 }
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     fn disk(cached_below: bool, part: f64) -> SetCache {
-        let bottom = Bottom { devices: vec!["sda".into()], layers: Vec::new(), cached_below };
+        let bottom = DeviceStack { devices: vec!["sda".into()], layers: Vec::new(), cached_below };
         SetCache { resident: Some(resident(part)), in_memory: false, bottom: Some(bottom), moved: None }
     }
 
@@ -276,7 +276,7 @@ mod tests {
         let set = disk(false, 0.0);
         let bytes = |read, written| DeviceBytes { read, written };
         let of = |own: &DeviceBytes, moved| verdict(&set, own, own, Some(moved), false);
-        let moved = |read, written| Moved { read, written };
+        let moved = |read, written| TransferredBytes { read, written };
         assert_eq!(of(&bytes(100, 0), moved(101, 7)), Some(Verdict::Device));
         assert_eq!(of(&bytes(100, 0), moved(3, 100)), Some(Verdict::Memory));
         assert_eq!(of(&bytes(100, 50), moved(40, 50)), Some(Verdict::Both));

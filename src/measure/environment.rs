@@ -81,7 +81,7 @@ pub fn file_system(path: &Path) -> Option<String> {
 pub(crate) fn mount(path: &Path) -> Option<MountInfo> {
     let there = path.ancestors().find(|p| p.exists()).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let found = device::mount_of(there)?;
-    let layers = device::below(there).map(|bottom| bottom.layers).unwrap_or_default();
+    let layers = device::stack_below(there).map(|stack| stack.layers).unwrap_or_default();
     let mut mount = MountInfo {
         path: found.path.display().to_string(),
         source: found.source,
@@ -98,13 +98,13 @@ pub(crate) fn mount(path: &Path) -> Option<MountInfo> {
 }
 
 fn layer(layer: &device::Layer) -> Device {
-    let traits = layer.traits();
+    let properties = layer.properties();
     Device {
         name: layer.name.clone(),
-        model: traits.model,
-        size: traits.size,
-        rotational: traits.rotational,
-        scheduler: traits.scheduler,
+        model: properties.model,
+        size: properties.size,
+        rotational: properties.rotational,
+        scheduler: properties.scheduler,
         direct_io: layer.direct_io,
     }
 }

@@ -126,7 +126,7 @@ impl Runner {
     /// `stats clear`: the measurement of live processes begins anew.
     pub fn clear_live(&mut self) {
         let interval = self.settings.interval;
-        let _first = schedule::First::new();
+        let _first = schedule::PriorityGuard::new();
         if let Some(live) = &mut self.live {
             live.running.clear();
             live.ready.cache.start_counting();
@@ -147,7 +147,7 @@ impl Runner {
             return Record::of(Status::Done);
         };
         // Before all else: what is measured is what has passed until the counters are looked at.
-        let first = schedule::First::new();
+        let first = schedule::PriorityGuard::new();
         let waited = live.ended.clone().unwrap_or_else(|| live.running.status());
         let sample = live.running.measured();
         drop(first);

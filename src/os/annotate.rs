@@ -1,17 +1,18 @@
-//! Marks in a system call trace, for tests that count calls.
+//! Annotations in a system call trace, for tests that count calls.
 //!
-//! With `WMLRUN_MARK=1` in the environment an annotation is a look-up of a name that does not exist, `wmlrun annotation: TEXT`: a tracer sees it
-//! among the other calls of its thread, in order, and nothing else comes of it. Without, it is one load and a branch.
-//! Deliberately absent: who marks what. That is in the runtime.
+//! With `WMLRUN_MARK=1` in the environment, an annotation looks up a file name that does not exist,
+//! `wmlrun annotation: TEXT`. A tracer records it among the other calls of the thread, in order; it has no other
+//! effect. Without the variable, it costs one load and a branch. The annotations themselves are placed by the runtime.
 
 use rustix::fs::{Access, access};
 use std::sync::LazyLock;
 
-/// Puts a mark into the trace of the calling thread, if marks are wanted.
+/// Adds an annotation to the trace of the calling thread, if annotations are enabled.
 pub fn annotate(text: &str) {
-    static WANTED: LazyLock<bool> = LazyLock::new(|| std::env::var_os("WMLRUN_MARK").is_some_and(|value| value == "1"));
-    if *WANTED {
-        // It is not there; who traces has seen the question.
+    static ENABLED: LazyLock<bool> =
+        LazyLock::new(|| std::env::var_os("WMLRUN_MARK").is_some_and(|value| value == "1"));
+    if *ENABLED {
+        // The look-up fails, as intended: only the call itself matters.
         let _ = access(format!("wmlrun annotation: {text}"), Access::EXISTS);
     }
 }

@@ -1,32 +1,34 @@
-//! Which file a thread of this process is at, if a system call holds it: what a message names when a file system does not answer.
+//! The files on which threads of this process are blocked in a system call, for messages call_file a file system that
+//! does not answer.
 //!
-//! Read from `/proc/self/task`, so that threads publish nothing while they work. What the kernel does not show is `None`.
+//! Read from `/proc/self/task`, so that threads publish nothing while they work. What the kernel does not show is
+//! `None`.
 
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// A thread that a call holds, and the file that the call is about.
+/// A thread that is blocked in a system call on a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blocked {
-    /// The kernel's number of the thread.
+    /// The thread ID.
     pub tid: i32,
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
 }
 
-/// Which argument of a call says what it is about.
-enum About {
+/// The arguments of a system call that identify its file, by index.
+enum CallFile {
     /// A descriptor.
     Descriptor(usize),
     /// A path.
     Path(usize),
-    /// A path below the directory of a descriptor.
+    /// The descriptor of a directory, and a path relative to it.
     Below(usize, usize),
 }
 
-/// The path of the file that the call is about in which a thread is; `None` for one that is in no such call.
+/// Returns the path of the file on which a thread is making a system call. `None` if it is in no call on a file.
 pub fn path_of(tid: i32) -> Option<PathBuf> {
     let text = fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).ok()?;
     let mut words = text.split_ascii_whitespace();
@@ -34,24 +36,25 @@ pub fn path_of(tid: i32) -> Option<PathBuf> {
     let arguments: Vec<u64> =
         words.map_while(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()).collect();
     let argument = |at: usize| arguments.get(at).copied();
-    let path = match about(number)? {
-        About::Descriptor(at) => descriptor(tid, argument(at)? as i32)?,
-        About::Path(at) => text_at(argument(at)?)?,
-        About::Below(dir, at) => {
-            let name = text_at(argument(at)?)?;
-            // An absolute name replaces what is before it.
+    let path = match call_file(number)? {
+        CallFile::Descriptor(at) => descriptor(tid, argument(at)? as i32)?,
+        CallFile::Path(at) => read_c_string(argument(at)?)?,
+        CallFile::Below(dir, at) => {
+            let name = read_c_string(argument(at)?)?;
+            // An absolute path ignores the directory.
             if name.is_absolute() { name } else { directory(tid, argument(dir)? as i32)?.join(name) }
         }
     };
     path.is_absolute().then_some(path)
 }
 
-/// Whether a thread sleeps in the kernel. One that only waits for a processor does not; of one that can't be looked at it is assumed.
+/// Returns whether a thread sleeps in the kernel, as opposed to running or waiting for a processor. `true` if its state
+/// can't be read.
 pub fn sleeps(tid: i32) -> bool {
     fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).map_or(true, |text| !text.starts_with("running"))
 }
 
-/// Every thread of this process that a call on a file holds, but the calling one.
+/// Returns all threads of this process that are in a call on a file, except the calling thread.
 pub fn all() -> Vec<Blocked> {
     let own = super::proc::thread_id();
     let tasks = fs::read_dir("/proc/self/task").map(|tasks| tasks.flatten().collect::<Vec<_>>()).unwrap_or_default();
@@ -59,8 +62,8 @@ pub fn all() -> Vec<Blocked> {
     numbers.filter(|tid| *tid != own).filter_map(|tid| Some(Blocked { tid, path: path_of(tid)? })).collect()
 }
 
-fn about(number: i64) -> Option<About> {
-    use About::{Below, Descriptor};
+fn call_file(number: i64) -> Option<CallFile> {
+    use CallFile::{Below, Descriptor};
     Some(match number {
         libc::SYS_read
         | libc::SYS_write
@@ -104,7 +107,7 @@ fn about(number: i64) -> Option<About> {
         | libc::SYS_renameat2 => Below(0, 1),
         libc::SYS_symlinkat => Below(1, 2),
         libc::SYS_statfs | libc::SYS_getxattr | libc::SYS_setxattr | libc::SYS_lgetxattr | libc::SYS_lsetxattr => {
-            About::Path(0)
+            CallFile::Path(0)
         }
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open
@@ -115,12 +118,12 @@ fn about(number: i64) -> Option<About> {
         | libc::SYS_mkdir
         | libc::SYS_rmdir
         | libc::SYS_rename
-        | libc::SYS_readlink => About::Path(0),
+        | libc::SYS_readlink => CallFile::Path(0),
         _ => return None,
     })
 }
 
-/// What a descriptor of the thread stands for.
+/// Returns the path that a descriptor of the thread refers to.
 fn descriptor(tid: i32, fd: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/self/task/{tid}/fd/{fd}")).ok()
 }
@@ -129,15 +132,16 @@ fn directory(tid: i32, fd: i32) -> Option<PathBuf> {
     if fd == libc::AT_FDCWD { fs::read_link(format!("/proc/self/task/{tid}/cwd")).ok() } else { descriptor(tid, fd) }
 }
 
-/// The text that ends with a zero byte at an address of this process. The kernel looks: the thread may have gone on, and its memory
-/// may be gone.
-fn text_at(address: u64) -> Option<PathBuf> {
+/// Reads the zero-terminated string at an address of this process, at most 512 bytes. Lets the kernel copy it: the
+/// thread may have left the call meanwhile, and its memory may be unmapped.
+fn read_c_string(address: u64) -> Option<PathBuf> {
     let mut text = [0_u8; 512];
-    // Not past the end of a page: the next one may not be there.
+    // Don't cross a page boundary: the next page may be unmapped.
     let size = text.len().min(4096 - (address as usize & 4095));
     let local = libc::iovec { iov_base: text.as_mut_ptr().cast(), iov_len: size };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: size };
-    // SAFETY: the kernel writes at most `size` bytes to a live array, and checks the other address itself.
+    // SAFETY: the kernel writes at most `size` bytes to `text`, which is live. It validates the remote address itself
+    // and fails with `EFAULT` if that is not mapped.
     let n = unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
     let text = text.get(..usize::try_from(n).ok()?)?;
     let end = text.iter().position(|byte| *byte == 0)?;
@@ -150,9 +154,9 @@ mod tests {
     use super::*;
     use std::os::unix::fs::OpenOptionsExt;
 
-    /// A FIFO holds who opens it until there is somebody at the other end: a call that waits for as long as a test wants.
+    /// Opening a FIFO blocks until its other end is opened, which gives the test a call of any length.
     #[test]
-    fn the_file_is_named_in_whose_call_a_thread_is() {
+    fn the_file_of_a_blocked_call_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = std::fs::canonicalize(dir.path()).unwrap().join("fifo");
         rustix::fs::mknodat(

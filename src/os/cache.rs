@@ -1,20 +1,20 @@
-//! How much of a file lies in the page cache: `cachestat`, or `mincore` on kernels before 6.5.
+//! The number of a file's pages in the page cache: `cachestat`, or `mincore` on kernels before 6.5.
 
 use super::fd::{self, Fd, Result};
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// `cachestat` has one number on all architectures.
+/// The number of the system call, the same on all architectures.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// A stretch of a file; a length of 0 reaches to its end.
+/// `struct cachestat_range`. A length of 0 means to the end of the file.
 #[repr(C)]
 struct Range {
     from: u64,
     len: u64,
 }
 
-/// What the kernel fills in, in pages.
+/// `struct cachestat`, in pages.
 #[repr(C)]
 #[derive(Default)]
 struct CacheStat {
@@ -25,21 +25,21 @@ struct CacheStat {
     recently_evicted: u64,
 }
 
-/// How the number was found.
+/// The method by which cached pages were counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
-    /// `cachestat`.
+    /// The system call `cachestat`.
     Cachestat,
-    /// `mincore` on a mapping.
+    /// `mincore` on a mapping of the file.
     Mincore,
 }
 
-/// The size of a page.
+/// Returns the page size in bytes.
 pub fn page() -> u64 {
     rustix::param::page_size() as u64
 }
 
-/// Pages of the first `len` bytes of an open file that are cached.
+/// Returns the number of cached pages among the first `len` bytes of an open file, and how it was determined.
 pub fn cached_pages(fd: Fd, len: u64) -> Result<(u64, Method)> {
     static LACKS_CACHESTAT: AtomicBool = AtomicBool::new(false);
     if len == 0 {
@@ -57,27 +57,28 @@ pub fn cached_pages(fd: Fd, len: u64) -> Result<(u64, Method)> {
 fn cachestat(fd: Fd, len: u64) -> Result<u64> {
     let range = Range { from: 0, len };
     let mut stat = CacheStat::default();
-    // SAFETY: both pointers are to live structures of the layout that the call has; it writes only the second.
+    // SAFETY: both pointers are to live structures with the layout that the call defines. The kernel only reads the
+    // first and writes only the second.
     let rc = unsafe { libc::syscall(SYS_CACHESTAT, fd, &raw const range, &raw mut stat, 0) };
     if rc == 0 { Ok(stat.cached) } else { Err(last_errno()) }
 }
 
 fn mincore(fd: Fd, len: u64) -> Result<u64> {
-    // Not past the end: a file that shrinks meanwhile makes the call fail, and nothing is read through the mapping.
+    // Map no more than the file. If it shrinks meanwhile, `mincore` fails; nothing is read through the mapping.
     let len = len.min(fd::fstat(fd)?.size) as usize;
     if len == 0 {
         return Ok(0);
     }
     let mut pages = vec![0_u8; len.div_ceil(page() as usize)];
-    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    // SAFETY: the kernel chooses the address, so the new mapping replaces no other one.
     let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
     if at == libc::MAP_FAILED {
         return Err(last_errno());
     }
-    // SAFETY: the mapping is `len` bytes long, and the vector has a byte for each of its pages.
+    // SAFETY: `at` is a mapping of `len` bytes, and `pages` has one byte for each of its pages.
     let rc = unsafe { libc::mincore(at, len, pages.as_mut_ptr().cast()) };
     let failed = (rc != 0).then(last_errno);
-    // SAFETY: the mapping is ours, and nothing points into it.
+    // SAFETY: the mapping was created above, and no reference into it exists.
     unsafe { libc::munmap(at, len) };
     match failed {
         Some(e) => Err(e),
@@ -97,7 +98,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn both_ways_see_what_was_just_written() {
+    fn both_methods_count_the_pages_just_written() {
         let mut file = tempfile::tempfile().unwrap();
         let len = 10 * page() + 1;
         file.write_all(&vec![1; len as usize]).unwrap();

@@ -1,47 +1,49 @@
-//! The control groups that this process is in: how much memory and how many tasks each level leaves it.
+//! The limits of this process's control groups: memory and tasks.
 //!
-//! A group's limit binds all groups below it, so the whole path counts, and on each level what is used already. In: the texts of
-//! `/proc/self/cgroup` and `/proc/self/mountinfo`, and a way to read files. Version 1, version 2, and both at once.
+//! A limit applies to all groups below it, so every level of the path counts, with the usage of that level. The input
+//! is the text of `/proc/self/cgroup` and `/proc/self/mountinfo`, and a function that reads files. Supports version 1,
+//! version 2, and both at once.
 
 use std::path::{Path, PathBuf};
 
-/// A limit of one level, and what the group uses of it.
+/// The limit of one group and its usage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bound {
     /// The limit.
     pub limit: u64,
-    /// What is used; of memory without what the kernel gives back by itself, file pages.
+    /// The usage. For memory, without file pages, which the kernel can reclaim.
     pub used: u64,
 }
 
 impl Bound {
-    /// What is left.
+    /// Returns the amount that remains below the limit.
     pub fn free(self) -> u64 {
         self.limit.saturating_sub(self.used)
     }
 }
 
-/// What binds this process most: the level that leaves the least. None where no level has a limit that can be read.
+/// The tightest limits of this process: of the level with the least remaining. `None` where no level has a limit that
+/// can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Bounds {
-    /// Bytes.
+    /// Memory in bytes.
     pub memory: Option<Bound>,
     /// Processes and threads.
     pub pids: Option<Bound>,
 }
 
-/// Version 1 has no word for "none": its limit is then near 2⁶³.
+/// Limits from here on mean "none": version 1 has no word for that and shows a number near 2⁶³.
 const NO_LIMIT: u64 = 1 << 62;
 
-/// Where a hierarchy is, and under which names.
+/// A mounted control group hierarchy.
 struct Hierarchy<'a> {
     mount: PathBuf,
-    /// The directory of this process, below `mount`.
+    /// The group of this process, relative to `mount`.
     path: &'a Path,
     unified: bool,
 }
 
-/// Reads the limits of all levels.
+/// Returns the tightest limits over all levels.
 pub fn bounds(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> Bounds {
     let least = |controller: &str, level: &dyn Fn(&Path, bool) -> Option<Bound>| {
         let of = |h: Hierarchy<'_>| {
@@ -60,7 +62,7 @@ pub fn bounds(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>
     }
 }
 
-/// The hierarchy of a controller of version 1, or that of version 2.
+/// Returns the version 1 hierarchy of a controller, or the version 2 hierarchy if `controller` is `None`.
 fn hierarchy<'a>(groups: &'a str, mounts: &str, controller: Option<&str>) -> Option<Hierarchy<'a>> {
     let path = groups.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
@@ -71,7 +73,7 @@ fn hierarchy<'a>(groups: &'a str, mounts: &str, controller: Option<&str>) -> Opt
         }
         .then_some(path)
     })?;
-    // 30 23 0:26 /root/in/hierarchy /where rw,nosuid - cgroup cgroup rw,memory
+    // Format: 30 23 0:26 /root/in/hierarchy /mount/point rw,nosuid - cgroup cgroup rw,memory
     let (mount, root) = mounts.lines().find_map(|line| {
         let (left, right) = line.split_once(" - ")?;
         let left: Vec<&str> = left.split(' ').collect();
@@ -82,7 +84,7 @@ fn hierarchy<'a>(groups: &'a str, mounts: &str, controller: Option<&str>) -> Opt
         };
         fits.then(|| Some((PathBuf::from(*left.get(4)?), *left.get(3)?)))?
     })?;
-    // In a container the mount may begin below the hierarchy's root, and the path may or may not say so.
+    // In a container, the mount may start below the hierarchy's root, and the path may or may not include that prefix.
     let path = Path::new(path).strip_prefix(root).unwrap_or(Path::new(path));
     let path = path.strip_prefix("/").unwrap_or(path);
     Some(Hierarchy { mount, path, unified: controller.is_none() })
@@ -105,8 +107,8 @@ fn memory(dir: &Path, unified: bool, read: &dyn Fn(&Path) -> Option<String>) -> 
         let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok();
         stat.lines().find_map(value).unwrap_or(0)
     };
-    let given_back: u64 = pages.into_iter().map(of).sum();
-    Some(Bound { limit, used: used.saturating_sub(given_back) })
+    let reclaimable: u64 = pages.into_iter().map(of).sum();
+    Some(Bound { limit, used: used.saturating_sub(reclaimable) })
 }
 
 #[cfg(test)]
@@ -125,13 +127,13 @@ mod tests {
         bounds(groups, mounts, &|path| files.get(path).map(|text| (*text).to_owned()))
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it is compared with what may be none")]
+    #[expect(clippy::unnecessary_wraps, reason = "it is compared with an `Option`")]
     fn bound(limit: u64, used: u64) -> Option<Bound> {
         Some(Bound { limit, used })
     }
 
     #[test]
-    fn version_2_counts_every_level() {
+    fn version_2_considers_every_level() {
         let files = [
             ("/sys/fs/cgroup/a/b/memory.max", "max\n"),
             ("/sys/fs/cgroup/a/b/memory.current", "1000\n"),
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_sees_its_group_at_the_mount() {
+    fn the_group_of_a_container_is_at_the_mount_point() {
         let mount = "33 32 0:29 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
         let files = [
             ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n"),
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_at_once_bind_together() {
+    fn with_both_versions_the_tighter_limit_applies() {
         let mounts = format!("{V1_MOUNTS}35 32 0:31 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
         let files = [
             ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2000\n"),
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_odd_binds_nothing() {
+    fn missing_or_malformed_files_give_no_limit() {
         assert_eq!(of("", "", &[]), Bounds::default());
         assert_eq!(of("0::/a\n", V2_MOUNT, &[]), Bounds::default());
         assert_eq!(of("nonsense\n0:\n\n0::", "x - y\n - cgroup2\n1 - cgroup2 a\n", &[]), Bounds::default());

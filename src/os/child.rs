@@ -1,7 +1,9 @@
-//! Commands that a script starts: in a process group of their own, which ends when this program does, however that ends.
+//! Commands that a script starts. Each runs in a process group of its own, which ends when this program ends for any
+//! reason.
 //!
-//! The group of each is kept where a signal handler finds it, so that a second signal leaves none. A process that is killed
-//! outright runs no handler: for that a guard process waits for the end of its input, and then ends the groups that are left.
+//! The groups are in a table that the signal handler reads, so that a second signal kills them all. A process that is
+//! killed by SIGKILL runs no handler; for that case a guard process waits for the end of its input and then kills the
+//! remaining groups.
 
 use super::fd;
 use super::proc::nanoseconds;
@@ -15,116 +17,120 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Groups that are noted at a time: a command and a collector of the script, and a command of each of many threads.
-const MOST: usize = 1024;
+/// The most groups tracked at a time: a command and a collector of the script, and one command for each of many
+/// threads.
+const MAX_GROUPS: usize = 1024;
 
-/// The groups that live; 0: a free place.
-static GROUPS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
+/// The groups that exist. 0 marks a free slot.
+static GROUPS: [AtomicI32; MAX_GROUPS] = [const { AtomicI32::new(0) }; MAX_GROUPS];
 
-/// Where the guard process hears of groups.
+/// The socket by which the guard process is notified of groups.
 static GUARD: Mutex<Option<UnixStream>> = Mutex::new(None);
 
-/// The inode of that socket, by which its descriptor is known.
+/// The inode number of that socket, which identifies it in another descriptor table.
 static GUARD_SOCKET: AtomicU64 = AtomicU64::new(0);
 
-/// Reads `+GROUP` and `-GROUP`; at the end of its input it ends the groups that are left.
+/// The guard process: reads lines `+GROUP` and `-GROUP`, and kills the remaining groups at the end of its input.
 const GUARD_SCRIPT: &str = "trap '' INT TERM HUP QUIT; G=' '; \
     while read -r L; do g=${L#?}; case $L in +*) G=\"$G$g \";; *) G=\"${G%% $g *} ${G#* $g }\";; esac; done; \
     for g in $G; do kill -KILL -$g 2>/dev/null; done";
 
-/// A command in a group of its own.
+/// A command in a process group of its own.
 #[derive(Debug)]
 pub struct Group {
     id: i32,
-    /// Readable when the command has ended. None where the kernel gives no such descriptor.
+    /// The process's pidfd, which is readable when the command has ended. `None` where the kernel provides none.
     descriptor: Option<OwnedFd>,
     ended: Option<(ExitStatus, CpuTimes)>,
 }
 
-/// Processor time of a command that has ended, and of all it has waited for.
+/// Processor time of a command that has ended, including the children that it has waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuTimes {
-    /// In user mode, in nanoseconds; the kernel tells microseconds.
+    /// User time in nanoseconds, with the kernel's resolution of a microsecond.
     pub user_ns: u64,
-    /// In the kernel, likewise.
+    /// System time in nanoseconds, with the same resolution.
     pub system_ns: u64,
 }
 
 impl Group {
-    /// Starts a command by the shell, without standard input. What it prints goes where this program's output goes, or, if
-    /// `aside`, to standard error. It runs in `dir`, or in this program's directory.
-    pub fn start(command: &str, aside: bool, dir: Option<&Path>) -> io::Result<Self> {
+    /// Starts a command with the shell, without standard input, in `dir` or in the current directory. Its standard
+    /// output is that of this program, or standard error if `to_stderr`.
+    pub fn start(command: &str, to_stderr: bool, dir: Option<&Path>) -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(command).stdin(Stdio::null());
         if let Some(dir) = dir {
             shell.current_dir(dir);
         }
-        if aside {
+        if to_stderr {
             shell.stdout(io::stderr());
         }
         Self::spawn(shell)
     }
 
-    /// Starts a command as it is, in a group of its own.
+    /// Starts a command in a process group of its own.
     pub fn spawn(mut command: Command) -> io::Result<Self> {
         command.process_group(0);
         let parent = rustix::process::getpid().as_raw_nonzero().get();
-        let guard = guard_here();
+        let guard = guard_in_this_table();
         let guard_fd = guard.as_ref().map_or(fd::NONE, AsRawFd::as_raw_fd);
         let prepare = move || {
-            // SAFETY: numbers go to the kernel, and nothing else happens between fork and exec.
+            // SAFETY: these calls take and return integers only, and may be made between `fork` and `exec`.
             let (orphan, id) = unsafe {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
                 (libc::getppid() != parent, libc::getpid())
             };
-            // The parent has ended before the signal of its end was asked for.
+            // The parent ended before the death signal was requested.
             if orphan {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
-            // Told here and not by the parent, the guard knows of the group before there is anything in it to be ended.
+            // The child notifies the guard, not the parent, so that the guard knows the group before any process in it
+            // can outlive this program.
             let (line, length) = message(b'+', id);
-            // SAFETY: the socket is open until `exec`, and the bytes are on the stack. A guard that somebody has ended is none.
+            // SAFETY: `line` is a live array of at least `length` bytes. The socket stays open until `exec`. If it is
+            // invalid or the guard has been killed, the call fails, which is ignored.
             unsafe { libc::send(guard_fd, line.as_ptr().cast(), length, libc::MSG_NOSIGNAL) };
             Ok(())
         };
-        // SAFETY: the closure makes four system calls, and allocates nothing.
+        // SAFETY: the closure makes four system calls, all of them async-signal-safe, and neither allocates nor takes
+        // locks.
         unsafe { command.pre_exec(prepare) };
         let child = command.spawn()?;
         let id = child.id() as i32;
-        if let Some(place) = GROUPS.iter().find(|place| place.compare_exchange(0, id, SeqCst, SeqCst).is_ok()) {
-            debug_assert_eq!(place.load(SeqCst), id);
+        if let Some(slot) = GROUPS.iter().find(|slot| slot.compare_exchange(0, id, SeqCst, SeqCst).is_ok()) {
+            debug_assert_eq!(slot.load(SeqCst), id);
         }
         let descriptor = rustix::process::Pid::from_raw(id)
             .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
         Ok(Self { id, descriptor, ended: None })
     }
 
-    /// Waits for its end, for at most so long. Comes back as soon as it has ended.
+    /// Waits for the end of the command, for at most `limit`. Returns its status, or `None` if it is still running.
     pub fn wait(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
-        let until = Instant::now() + limit;
+        let deadline = Instant::now() + limit;
         loop {
-            if let Some((status, _)) = self.look()? {
+            if let Some((status, _)) = self.poll()? {
                 return Ok(Some(status));
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return Ok(None);
             }
             match &self.descriptor {
-                Some(descriptor) => fd::wait_readable(descriptor.as_raw_fd(), left),
-                None => std::thread::sleep(left.min(Duration::from_millis(5))),
+                Some(descriptor) => fd::wait_readable(descriptor.as_raw_fd(), remaining),
+                None => std::thread::sleep(remaining.min(Duration::from_millis(5))),
             }
         }
     }
 
-    /// Its status and processor time, if it has ended.
-    fn look(&mut self) -> io::Result<Option<(ExitStatus, CpuTimes)>> {
+    /// Returns the status and the processor time if the command has ended. Does not wait.
+    fn poll(&mut self) -> io::Result<Option<(ExitStatus, CpuTimes)>> {
         if self.ended.is_none() {
             let mut status = 0;
-            // SAFETY: plain numbers, for which zeros are values.
+            // SAFETY: `rusage` consists of integers, for which zero is a valid value.
             let mut used: libc::rusage = unsafe { std::mem::zeroed() };
-            // SAFETY: both places are on the stack. The process is a child that nobody else waits for: its `Child` is gone, which
-            // leaves it as it is.
+            // SAFETY: both pointers are to live local variables. The process is a child of this one and has not been
+            // reaped: its `Child` was dropped without waiting, and only this function waits for it, once.
             match unsafe { libc::wait4(self.id, &raw mut status, libc::WNOHANG, &raw mut used) } {
                 -1 => return Err(io::Error::last_os_error()),
                 0 => {}
@@ -137,110 +143,114 @@ impl Group {
         Ok(self.ended)
     }
 
-    /// The processor time that it took; nothing while it runs.
+    /// Returns the processor time of the command; zero while it runs.
     pub fn times(&self) -> CpuTimes {
         self.ended.map_or_else(CpuTimes::default, |(_, times)| times)
     }
 
-    /// Ends the whole group: asks it to, and after `patience` does it. False if the kernel holds the command in a wait that can't be
-    /// killed: it ends when that does.
-    pub fn end(&mut self, patience: Duration) -> bool {
+    /// Ends the whole group: sends SIGTERM, waits for at most `grace`, and sends SIGKILL. Returns `false` if the
+    /// command has not ended another `grace` later: it is in an uninterruptible wait in the kernel and ends when that
+    /// wait does.
+    pub fn end(&mut self, grace: Duration) -> bool {
         signal(self.id, libc::SIGTERM);
-        let _ = self.wait(patience);
+        let _ = self.wait(grace);
         signal(self.id, libc::SIGKILL);
-        !matches!(self.wait(patience), Ok(None))
+        !matches!(self.wait(grace), Ok(None))
     }
 
-    /// The number of the command's process, which is that of the group.
+    /// Returns the process ID of the command, which is also the ID of its group.
     pub fn id(&self) -> i32 {
         self.id
     }
 }
 
-/// A group whose command has ended, and that has nobody in it any more, is forgotten. Others end with the program.
+/// Removes the group from the table if the command has ended and no process is left in the group. Other groups stay in
+/// the table and are killed when the program ends.
 impl Drop for Group {
     fn drop(&mut self) {
-        if self.look().is_ok_and(|ended| ended.is_some()) && !signal(self.id, 0) {
-            for place in &GROUPS {
-                let _ = place.compare_exchange(self.id, 0, SeqCst, SeqCst);
+        if self.poll().is_ok_and(|ended| ended.is_some()) && !signal(self.id, 0) {
+            for slot in &GROUPS {
+                let _ = slot.compare_exchange(self.id, 0, SeqCst, SeqCst);
             }
             let (line, length) = message(b'-', self.id);
-            if let Some(guard) = guard_here() {
-                // SAFETY: the socket is open, and the bytes are on the stack.
+            if let Some(guard) = guard_in_this_table() {
+                // SAFETY: `line` is a live array of at least `length` bytes, and the socket is open.
                 unsafe { libc::send(guard.as_raw_fd(), line.as_ptr().cast(), length, libc::MSG_NOSIGNAL) };
             }
         }
     }
 }
 
-/// Sends a signal to a group; false if there is none. To be called in a signal handler, too.
+/// Sends a signal to a group. Returns `false` if the group does not exist. May be called in a signal handler.
 fn signal(group: i32, signal: i32) -> bool {
-    // SAFETY: numbers go to the kernel. The group is one that was started here: its number is not given to another one while
-    // anybody is in it.
+    // SAFETY: the arguments are integers. `group` was started here, and the kernel does not reuse its ID while a
+    // process is in the group.
     unsafe { libc::kill(-group, signal) == 0 }
 }
 
-/// Ends all groups that are left, at once. May be called in a signal handler.
-pub fn end_all() {
-    for place in &GROUPS {
-        let group = place.load(SeqCst);
+/// Kills all groups in the table. May be called in a signal handler.
+pub fn kill_all() {
+    for slot in &GROUPS {
+        let group = slot.load(SeqCst);
         if group > 0 {
             signal(group, libc::SIGKILL);
         }
     }
 }
 
-/// Starts the guard process, if there is none. To be called before threads with descriptor tables of their own start commands:
-/// its socket has to be in that of the program.
+/// Starts the guard process unless it is running. To be called before threads with separate descriptor tables start
+/// commands, because its socket has to be in the descriptor table of the program's main thread.
 pub fn prepare() {
     guard();
 }
 
-/// The socket to the guard process, which is started first, if there is none; -1 if it can't be. Without one, a program that is
-/// killed leaves what its commands have started.
+/// Returns the socket of the guard process; starts the process first unless it is running. -1 if it can't be started:
+/// then processes that commands have started survive if this program is killed.
 fn guard() -> RawFd {
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
     if guard.is_none() {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(GUARD_SCRIPT).process_group(0);
-        // A socket and no pipe, since a write to that would end the writer if somebody has ended the guard.
-        if let Ok((ours, its)) = UnixStream::pair() {
-            shell.stdin(OwnedFd::from(its)).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-            GUARD_SOCKET.store(socket_number(ours.as_raw_fd()).unwrap_or(0), SeqCst);
+        // A socket, not a pipe: a write to a pipe would raise SIGPIPE in the writer if the guard has been killed.
+        if let Ok((ours, theirs)) = UnixStream::pair() {
+            shell.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+            GUARD_SOCKET.store(socket_inode(ours.as_raw_fd()).unwrap_or(0), SeqCst);
             *guard = shell.spawn().ok().map(|_| ours);
         }
     }
     guard.as_ref().map_or(-1, AsRawFd::as_raw_fd)
 }
 
-/// The same in the descriptor table of the calling thread, which may not be that of the program's first one. What that has, the kernel
-/// gives to others of the program; not in each container, so only where it is needed.
-fn guard_here() -> Option<OwnedFd> {
-    let there = guard();
-    if socket_number(there).is_some_and(|number| number == GUARD_SOCKET.load(SeqCst)) {
-        return rustix::io::fcntl_dupfd_cloexec(fd::borrow(there), 0).ok();
+/// Returns a duplicate of the guard's socket in the calling thread's descriptor table, which may differ from the table
+/// of the program's main thread. In that case the descriptor is copied from the main thread's table with `pidfd_getfd`,
+/// which not every container permits; so it is used only where needed.
+fn guard_in_this_table() -> Option<OwnedFd> {
+    let socket = guard();
+    if socket_inode(socket).is_some_and(|inode| inode == GUARD_SOCKET.load(SeqCst)) {
+        return rustix::io::fcntl_dupfd_cloexec(fd::borrow(socket), 0).ok();
     }
     let program = rustix::process::pidfd_open(rustix::process::getpid(), rustix::process::PidfdFlags::empty()).ok()?;
-    rustix::process::pidfd_getfd(program, there, rustix::process::PidfdGetfdFlags::empty()).ok()
+    rustix::process::pidfd_getfd(program, socket, rustix::process::PidfdGetfdFlags::empty()).ok()
 }
 
-/// The inode of a socket; none of anything else.
-fn socket_number(descriptor: RawFd) -> Option<u64> {
+/// Returns the inode number of a socket. `None` if the descriptor is not a socket.
+fn socket_inode(descriptor: RawFd) -> Option<u64> {
     if descriptor < 0 {
         return None;
     }
     fd::fstat(descriptor).ok().filter(|stat| stat.kind == rustix::fs::FileType::Socket).map(|stat| stat.inode)
 }
 
-/// A line for the guard process, and its length: a sign and the number of a group. Made between fork and exec, so on the stack.
+/// Formats a message to the guard process: a sign and the ID of a group. Returns the buffer and the length of the
+/// message. Called between `fork` and `exec`, so it must not allocate.
 fn message(sign: u8, group: i32) -> ([u8; 16], usize) {
     let mut line = [0; 16];
     let mut digits = [0; 12];
-    let (mut left, mut n) = (group.unsigned_abs(), 0);
+    let (mut rest, mut n) = (group.unsigned_abs(), 0);
     loop {
-        digits[n] = b'0' + (left % 10) as u8;
-        (left, n) = (left / 10, n + 1);
-        if left == 0 {
+        digits[n] = b'0' + (rest % 10) as u8;
+        (rest, n) = (rest / 10, n + 1);
+        if rest == 0 {
             break;
         }
     }
@@ -258,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_ended_with_all_that_it_has_started() {
+    fn ending_a_group_ends_its_child_processes() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pid");
         let command = format!("sleep 1000 & echo $! > {}.new; mv {0}.new {0}; wait", file.display());
@@ -273,24 +283,21 @@ mod tests {
         assert!(group.end(Duration::from_secs(5)));
         let gone = || std::fs::read_to_string(format!("/proc/{sleeper}/stat")).map_or(true, |s| s.contains(") Z"));
         while !gone() {
-            assert!(start.elapsed() < Duration::from_secs(20), "the child of the command lives");
+            assert!(start.elapsed() < Duration::from_secs(20), "the child of the command is still running");
             std::thread::sleep(Duration::from_millis(2));
         }
         let id = group.id;
-        // A process that has ended belongs to its group until its new parent has asked for its status.
+        // A process that has ended stays in its group until its new parent has waited for it.
         while signal(id, 0) {
-            assert!(
-                start.elapsed() < Duration::from_secs(20),
-                "nobody asks for the status of the child of the command"
-            );
+            assert!(start.elapsed() < Duration::from_secs(20), "the child of the command is not reaped");
             std::thread::sleep(Duration::from_millis(2));
         }
         drop(group);
-        assert!(GROUPS.iter().all(|place| place.load(SeqCst) != id));
+        assert!(GROUPS.iter().all(|slot| slot.load(SeqCst) != id));
     }
 
     #[test]
-    fn the_guard_is_told_of_groups_by_number() {
+    fn messages_to_the_guard_hold_the_group_id() {
         for (sign, group, wanted) in
             [(b'+', 1, "+1\n"), (b'-', 4_194_304, "-4194304\n"), (b'+', i32::MAX, "+2147483647\n")]
         {
@@ -300,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_returns_is_seen() {
+    fn the_exit_status_of_a_command_is_returned() {
         let mut group = Group::start("exit 3", true, None).unwrap();
         assert_eq!(group.wait(Duration::from_mins(1)).unwrap().unwrap().code(), Some(3));
     }

@@ -1,26 +1,26 @@
 //! The clock of the operation loop: the processor's time stamp counter where it is steady, else `CLOCK_MONOTONIC`.
 //!
-//! Ticks are what [`Clock::raw`] returns; only this file knows how long one is. Calibrated once a process.
+//! [`Clock::raw`] returns ticks; only this module knows the length of a tick. The clock is calibrated once per process.
 
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// A calibrated clock. Cheap to copy a reference to, never cheap to make (it calibrates).
+/// A calibrated clock. Its creation is expensive because it calibrates; use [`Clock::get`].
 #[derive(Clone, Debug)]
 pub struct Clock {
     inner: quanta::Clock,
-    /// Ticks a nanosecond.
+    /// Ticks per nanosecond.
     ticks_per_ns: f64,
     scale: Scale,
     counter: bool,
 }
 
-/// Nanoseconds a tick, in units of 2⁻³². A number to keep at hand.
+/// Nanoseconds per tick, as a fixed-point number with 32 fractional bits. `Copy`, so that a thread can keep its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale(u64);
 
 impl Scale {
-    /// As [`Clock::ns`].
+    /// Converts the ticks from `start` to `end` to nanoseconds, as [`Clock::ns`] does.
     #[inline]
     pub fn ns(self, start: u64, end: u64) -> u64 {
         ((u128::from(end.saturating_sub(start)) * u128::from(self.0)) >> 32) as u64
@@ -28,7 +28,7 @@ impl Scale {
 }
 
 impl Clock {
-    /// The clock of this process.
+    /// Returns the clock of this process.
     pub fn get() -> &'static Self {
         static CLOCK: OnceLock<Clock> = OnceLock::new();
         CLOCK.get_or_init(|| {
@@ -40,22 +40,23 @@ impl Clock {
         })
     }
 
-    /// Now, in ticks.
+    /// Returns the current time in ticks.
     #[inline]
     pub fn raw(&self) -> u64 {
         if self.counter { self.counter() } else { self.monotonic() }
     }
 
-    /// Whether ticks are those of the processor's counter, which [`Clock::counter`] reads.
+    /// Returns whether ticks are those of the processor's counter, which [`Clock::counter`] reads.
     pub fn is_counter(&self) -> bool {
         self.counter
     }
 
-    /// The processor's counter: [`Clock::raw`] for who has asked [`Clock::is_counter`] before.
+    /// Reads the processor's counter: [`Clock::raw`] without its branch. Only for callers for whom
+    /// [`Clock::is_counter`] is true.
     #[inline]
     pub fn counter(&self) -> u64 {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: every processor of this architecture has the instruction.
+        // SAFETY: every x86-64 processor has the `rdtsc` instruction.
         unsafe {
             std::arch::x86_64::_rdtsc()
         }
@@ -68,37 +69,37 @@ impl Clock {
         self.inner.raw()
     }
 
-    /// Nanoseconds between two readings; 0 if they are the wrong way round.
+    /// Returns the nanoseconds from `start` to `end`; 0 if `end` is before `start`.
     #[inline]
     pub fn ns(&self, start: u64, end: u64) -> u64 {
         self.scale.ns(start, end)
     }
 
-    /// What turns ticks into nanoseconds.
+    /// Returns the factor that converts ticks to nanoseconds.
     pub fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// Ticks in so many nanoseconds.
+    /// Returns the number of ticks in `ns` nanoseconds.
     pub fn ticks(&self, ns: u64) -> u64 {
         (ns as f64 * self.ticks_per_ns) as u64
     }
 
-    /// What the results call it: `tsc` or `monotonic`.
+    /// Returns the name of the clock in the results: `tsc` or `monotonic`.
     pub fn name(&self) -> &'static str {
         if self.counter { "tsc" } else { "monotonic" }
     }
 
-    /// What one reading costs, in nanoseconds: the least of a few iterations.
+    /// Measures the cost of one reading in nanoseconds: the least of the means of eight batches.
     pub fn cost_ns(&self) -> f64 {
-        const ROUNDS: u32 = 2000;
+        const READINGS: u32 = 2000;
         (0..8)
             .map(|_| {
                 let t = Instant::now();
-                for _ in 0..ROUNDS {
+                for _ in 0..READINGS {
                     std::hint::black_box(self.raw());
                 }
-                t.elapsed().as_nanos() as f64 / f64::from(ROUNDS)
+                t.elapsed().as_nanos() as f64 / f64::from(READINGS)
             })
             .fold(f64::INFINITY, f64::min)
     }

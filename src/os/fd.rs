@@ -1,4 +1,4 @@
-//! Calls on descriptors, thin over rustix: no allocation, no ownership, and no retry but for a lock.
+//! System calls on descriptors: a thin layer over rustix that allocates nothing, owns nothing and retries only locks.
 
 use rustix::fd::BorrowedFd;
 use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
@@ -8,56 +8,58 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A descriptor in the table of the thread that uses it.
+/// A descriptor in the descriptor table of the thread that uses it.
 pub type Fd = i32;
 
-/// No descriptor.
+/// The value that stands for no descriptor.
 pub const NONE: Fd = -1;
 
-/// `O_DSYNC`, which `OFlags::DSYNC` is not: rustix gives it the bits of `O_SYNC`.
+/// `O_DSYNC`. `OFlags::DSYNC` can't be used: rustix gives it the bits of `O_SYNC`.
 pub const DATA_SYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
 
-/// The result of a call: a value, or the error number.
+/// The result of a system call: a value, or the error number.
 pub type Result<T> = std::result::Result<T, Errno>;
 
 #[inline]
 pub(super) fn borrow(fd: Fd) -> BorrowedFd<'static> {
     debug_assert!(fd >= 0 || fd == libc::AT_FDCWD);
-    // SAFETY: the borrow is used for one system call. A descriptor that is closed meanwhile makes that call fail with EBADF,
-    // or work on another file of wmlrun's own; it can't break memory.
+    // SAFETY: the descriptor is not -1, and the borrow lasts for one system call. If the descriptor is closed
+    // meanwhile, the call fails with `EBADF` or acts on another file that wmlrun has opened. Memory safety does not
+    // depend on it.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-fn forget(fd: rustix::fd::OwnedFd) -> Fd {
+fn into_raw(fd: rustix::fd::OwnedFd) -> Fd {
     use std::os::fd::IntoRawFd;
     fd.into_raw_fd()
 }
 
-/// Waits until there is something to read, or its other end is gone; for at most so long, or until a signal comes.
+/// Waits until the descriptor is readable or its other end is closed, for at most `limit`. A signal ends the wait
+/// early.
 pub fn wait_readable(fd: Fd, limit: Duration) {
     let fd = borrow(fd);
     let mut wanted = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
     let limit = rustix::event::Timespec::try_from(limit).ok();
-    // Whoever waits looks for itself what has come.
+    // The caller checks the state itself, so the result of the wait is not needed.
     let _ = rustix::event::poll(&mut wanted, limit.as_ref());
 }
 
-/// What is known of a file: the part of `stat` that wmlrun looks at.
+/// File status: the fields of `stat` that wmlrun uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stat {
-    /// What it is.
+    /// The file type.
     pub kind: FileType,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// 512-byte blocks that it takes.
+    /// The number of 512-byte blocks allocated.
     pub blocks: u64,
-    /// The device it lies on.
+    /// The device number of the file system.
     pub device: u64,
-    /// For a device file, which device it is.
+    /// The device number that a device file stands for.
     pub special: u64,
-    /// Inode number.
+    /// The inode number.
     pub inode: u64,
-    /// Names that it has.
+    /// The number of hard links.
     pub links: u64,
 }
 
@@ -76,20 +78,20 @@ impl From<rfs::Stat> for Stat {
     }
 }
 
-/// What tells a file of ours from something else: its kind, its names, where it lies.
+/// The attributes by which wmlrun recognises a file of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileInfo {
-    /// What it is.
+    /// The file type.
     pub kind: FileType,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Names that it has.
+    /// The number of hard links.
     pub links: u64,
-    /// Inode number.
+    /// The inode number.
     pub inode: u64,
-    /// Something is mounted on it (Linux 5.8 says so).
+    /// Whether the file is the root of a mount. Always `false` before Linux 5.8, which does not report it.
     pub mounted: bool,
-    /// When it was made, in nanoseconds since 1970, where the file system keeps that.
+    /// The creation time in nanoseconds since 1970. `None` where the file system does not record it.
     pub born: Option<i128>,
 }
 
@@ -113,7 +115,7 @@ impl From<Stat> for FileInfo {
     }
 }
 
-/// What [`FileInfo`] says of an open file.
+/// Returns the attributes of an open file.
 pub fn file_info(fd: Fd) -> Result<FileInfo> {
     match rfs::statx(borrow(fd), c"", AtFlags::EMPTY_PATH, INFO) {
         Err(Errno::NOSYS) => fstat(fd).map(FileInfo::from),
@@ -121,7 +123,7 @@ pub fn file_info(fd: Fd) -> Result<FileInfo> {
     }
 }
 
-/// The same of `name` in `dir`; a link is not followed.
+/// Returns the attributes of `name` in `dir`. Does not follow a symbolic link.
 pub fn file_info_at(dir: Fd, name: &CStr) -> Result<FileInfo> {
     match rfs::statx(borrow(dir), name, AtFlags::SYMLINK_NOFOLLOW, INFO) {
         Err(Errno::NOSYS) => stat_at(dir, name).map(FileInfo::from),
@@ -131,27 +133,29 @@ pub fn file_info_at(dir: Fd, name: &CStr) -> Result<FileInfo> {
 
 const INFO: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 
-/// Opens a path as the system does, links and all. For what a user named; what lies below a root goes by [`open_at`] and
-/// [`open_beneath`].
+/// Opens a path with the usual rules, symbolic links included. For paths that the user named; files below a root are
+/// opened by [`open_at`] and [`open_beneath`].
 pub fn open_path(path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
-    rfs::open(path, flags | OFlags::CLOEXEC, mode).map(forget)
+    rfs::open(path, flags | OFlags::CLOEXEC, mode).map(into_raw)
 }
 
-/// Opens `name`, one component, in `dir`. The last component is never followed if it is a link.
+/// Opens `name`, a single component, in `dir`. Does not follow it if it is a symbolic link.
 #[inline]
 pub fn open_at(dir: Fd, name: &CStr, flags: OFlags, mode: Mode) -> Result<Fd> {
-    rfs::openat(borrow(dir), name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode).map(forget)
+    rfs::openat(borrow(dir), name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode).map(into_raw)
 }
 
-/// Opens `path`, several components, below `dir`: no link anywhere, never out of `dir`, and onto no other mount.
-/// Where the kernel has no `openat2` the caller has to walk; [`Errno::NOSYS`] says so.
+/// Opens `path`, which may have several components, below `dir`. Follows no symbolic link, does not leave `dir` and
+/// crosses no mount point. Fails with [`Errno::NOSYS`] if the kernel has no `openat2`; the caller then has to walk the
+/// components.
 pub fn open_beneath(dir: Fd, path: &CStr, flags: OFlags) -> Result<Fd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    rfs::openat2(borrow(dir), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve).map(forget)
+    rfs::openat2(borrow(dir), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve).map(into_raw)
 }
 
-/// Opens the file `name`, one component, in `dir`, if it is there: no link, nothing on another mount, and no wait for the other
-/// end of a pipe. What was opened is the caller's to look at. A kernel without `openat2` does not see a mount here.
+/// Opens the existing file `name`, a single component, in `dir`. Follows no symbolic link, crosses no mount point and
+/// does not wait for the other end of a pipe. The caller has to check the type of the file. Without `openat2` a mount
+/// point is not detected.
 #[inline]
 pub fn open_existing(dir: Fd, name: &CStr, flags: OFlags) -> Result<Fd> {
     static ABSENT: AtomicBool = AtomicBool::new(false);
@@ -160,76 +164,78 @@ pub fn open_existing(dir: Fd, name: &CStr, flags: OFlags) -> Result<Fd> {
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         match rfs::openat2(borrow(dir), name, flags, Mode::empty(), resolve) {
             Err(Errno::NOSYS) => ABSENT.store(true, Ordering::Relaxed),
-            done => return done.map(forget),
+            done => return done.map(into_raw),
         }
     }
-    rfs::openat(borrow(dir), name, flags, Mode::empty()).map(forget)
+    rfs::openat(borrow(dir), name, flags, Mode::empty()).map(into_raw)
 }
 
-/// Calls on an open file wait again: what [`open_existing`] has prevented, where it matters afterwards.
+/// Makes calls on an open file blocking again. [`open_existing`] opens files as non-blocking.
 pub fn set_blocking(fd: Fd) -> Result<()> {
     let flags = rfs::fcntl_getfl(borrow(fd))?;
     rfs::fcntl_setfl(borrow(fd), flags - OFlags::NONBLOCK)
 }
 
-/// Closes a descriptor that nothing was written to, or on the way out of an error.
+/// Closes a descriptor and ignores errors: for a file that was not written to, or after another error.
 #[inline]
 pub fn close(fd: Fd) {
     let _ = close_checked(fd);
 }
 
-/// Closes a descriptor of a file that was written to, and says what the file system has to say. It is closed in any case.
+/// Closes the descriptor of a file that was written to, and returns the error of the file system, if any. The
+/// descriptor is closed in any case.
 #[inline]
 pub fn close_checked(fd: Fd) -> Result<()> {
     debug_assert!(fd >= 0);
-    // Not by rustix, whose `close` takes an error for impossible.
+    // Not `rustix::io::close`, which assumes that closing can't fail.
     //
-    // SAFETY: descriptors are plain numbers here; whoever opened one closes it, once, in the table it was opened in.
+    // SAFETY: descriptors are plain numbers here. The code that opened a descriptor closes it once, in the table in
+    // which it was opened, so this closes no descriptor that another owner still uses.
     let rc = unsafe { libc::close(fd) };
     if rc == 0 { Ok(()) } else { Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)) }
 }
 
-/// Another descriptor of the same open file.
+/// Duplicates a descriptor. The new one refers to the same open file and is closed on `exec`.
 pub fn duplicate(fd: Fd) -> Result<Fd> {
-    rio::fcntl_dupfd_cloexec(borrow(fd), 0).map(forget)
+    rio::fcntl_dupfd_cloexec(borrow(fd), 0).map(into_raw)
 }
 
-/// Another descriptor of the same open file, which closes itself: for a thread that shares the process's table.
+/// Duplicates a descriptor into an owned `File`, for a thread that shares the process's descriptor table.
 pub fn duplicate_file(fd: Fd) -> std::io::Result<std::fs::File> {
     Ok(rio::fcntl_dupfd_cloexec(borrow(fd), 3)?.into())
 }
 
-/// Reads at an offset.
+/// Reads at an offset. Returns the number of bytes read.
 #[inline]
 pub fn pread(fd: Fd, buf: &mut [u8], offset: u64) -> Result<usize> {
     rio::pread(borrow(fd), buf, offset)
 }
 
-/// Writes at an offset.
+/// Writes at an offset. Returns the number of bytes written.
 #[inline]
 pub fn pwrite(fd: Fd, buf: &[u8], offset: u64) -> Result<usize> {
     rio::pwrite(borrow(fd), buf, offset)
 }
 
-/// Reads at the current position.
+/// Reads at the current file position. Returns the number of bytes read.
 #[inline]
 pub fn read(fd: Fd, buf: &mut [u8]) -> Result<usize> {
     rio::read(borrow(fd), buf)
 }
 
-/// Writes at the current position.
+/// Writes at the current file position. Returns the number of bytes written.
 #[inline]
 pub fn write(fd: Fd, buf: &[u8]) -> Result<usize> {
     rio::write(borrow(fd), buf)
 }
 
-/// Moves the current position.
+/// Moves the file position. Returns the new one.
 #[inline]
 pub fn seek(fd: Fd, to: rfs::SeekFrom) -> Result<u64> {
     rfs::seek(borrow(fd), to)
 }
 
-/// Writes everything, in as many calls as it takes.
+/// Writes the whole buffer, in as many calls as needed.
 pub fn write_all(fd: Fd, mut buf: &[u8]) -> Result<()> {
     while !buf.is_empty() {
         match rio::write(borrow(fd), buf) {
@@ -242,35 +248,35 @@ pub fn write_all(fd: Fd, mut buf: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Forces data and metadata of a file down.
+/// Flushes a file's data and metadata to the device.
 #[inline]
 pub fn fsync(fd: Fd) -> Result<()> {
     rfs::fsync(borrow(fd))
 }
 
-/// Forces data of a file down.
+/// Flushes a file's data, and the metadata needed to read it, to the device.
 #[inline]
 pub fn fdatasync(fd: Fd) -> Result<()> {
     rfs::fdatasync(borrow(fd))
 }
 
-/// Forces a whole file system down.
+/// Flushes the whole file system of an open file to the device.
 pub fn syncfs(fd: Fd) -> Result<()> {
     rfs::syncfs(borrow(fd))
 }
 
-/// Sets a file's size.
+/// Sets a file's size in bytes.
 pub fn ftruncate(fd: Fd, size: u64) -> Result<()> {
     rfs::ftruncate(borrow(fd), size)
 }
 
-/// What is known of an open file.
+/// Returns the status of an open file.
 #[inline]
 pub fn fstat(fd: Fd) -> Result<Stat> {
     rfs::fstat(borrow(fd)).map(Stat::from)
 }
 
-/// The inode number of an open file, and when it was last changed, in seconds and nanoseconds.
+/// Returns the inode number of an open file and its change time (`ctime`) as seconds and nanoseconds.
 #[allow(
     clippy::useless_conversion,
     clippy::unnecessary_cast,
@@ -280,29 +286,29 @@ pub fn change_time(fd: Fd) -> Result<(u64, (i64, i64))> {
     rfs::fstat(borrow(fd)).map(|s| (s.st_ino, (s.st_ctime as i64, s.st_ctime_nsec as i64)))
 }
 
-/// What is known of `name` in `dir`; a link is not followed.
+/// Returns the status of `name` in `dir`. Does not follow a symbolic link.
 #[inline]
 pub fn stat_at(dir: Fd, name: &CStr) -> Result<Stat> {
     rfs::statat(borrow(dir), name, AtFlags::SYMLINK_NOFOLLOW).map(Stat::from)
 }
 
-/// What is known of a path; a link at its end is not followed.
+/// Returns the status of a path. Does not follow a symbolic link in the last component.
 pub fn lstat(path: &Path) -> Result<Stat> {
     rfs::lstat(path).map(Stat::from)
 }
 
-/// What is known of a path; links are followed.
+/// Returns the status of a path. Follows symbolic links.
 pub fn stat(path: &Path) -> Result<Stat> {
     rfs::stat(path).map(Stat::from)
 }
 
-/// Makes a directory.
+/// Creates a directory.
 #[inline]
 pub fn mkdir_at(dir: Fd, name: &CStr, mode: Mode) -> Result<()> {
     rfs::mkdirat(borrow(dir), name, mode)
 }
 
-/// Removes a file's name.
+/// Removes a name of a file.
 #[inline]
 pub fn unlink_at(dir: Fd, name: &CStr) -> Result<()> {
     rfs::unlinkat(borrow(dir), name, AtFlags::empty())
@@ -314,20 +320,20 @@ pub fn rmdir_at(dir: Fd, name: &CStr) -> Result<()> {
     rfs::unlinkat(borrow(dir), name, AtFlags::REMOVEDIR)
 }
 
-/// Gives a file another name, which must be free.
+/// Creates a hard link to a file. Fails with [`Errno::EXIST`] if the new name exists.
 #[inline]
 pub fn link_at(dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()> {
     rfs::linkat(borrow(dir), name, borrow(new_dir), new_name, AtFlags::empty())
 }
 
-/// Moves a name. What had the new name is replaced.
+/// Renames a file. Replaces a file that has the new name.
 #[inline]
 pub fn rename_at(dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()> {
     rfs::renameat(borrow(dir), name, borrow(new_dir), new_name)
 }
 
-/// Moves a name to one that must be free: [`Errno::EXIST`] if it is not. Where the file system can't do that in one call, the
-/// name is looked at first.
+/// Renames a file within a directory. Fails with [`Errno::EXIST`] if the new name exists. Where the file system can't
+/// do this in one call, the existence of the new name is checked first, which is not atomic.
 pub fn rename_new(dir: Fd, name: &CStr, new_name: &CStr) -> Result<()> {
     let dir = borrow(dir);
     match rfs::renameat_with(dir, name, dir, new_name, rfs::RenameFlags::NOREPLACE) {
@@ -342,20 +348,22 @@ pub fn rename_new(dir: Fd, name: &CStr, new_name: &CStr) -> Result<()> {
     }
 }
 
-/// Makes a symbolic link that holds `text`.
+/// Creates a symbolic link with the content `text`.
 #[inline]
 pub fn symlink_at(text: &CStr, dir: Fd, name: &CStr) -> Result<()> {
     rfs::symlinkat(text, borrow(dir), name)
 }
 
-/// Reads what a symbolic link holds; the bytes that it has, cut off at the end of the buffer.
+/// Reads the content of a symbolic link. Returns its length in bytes, truncated to the length of the buffer.
 #[inline]
 pub fn read_link_at(dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
     rfs::readlinkat_raw(borrow(dir), name, buf)
 }
 
-/// Takes the lock of an open file; [`Errno::WOULDBLOCK`] if another holds it for more than a second. A process that was killed
-/// as it started a program leaves its lock to that program until its `execve`, so a lock that is held now may be nobody's.
+/// Takes the exclusive lock (`flock`) of an open file. Retries for one second, then fails with [`Errno::WOULDBLOCK`].
+///
+/// The lock may be held although its owner has ended: a process that is killed while it starts a program leaves a copy
+/// of the descriptor in the child until the child's `execve`.
 pub fn lock(fd: Fd) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(5);
     let end = Instant::now() + Duration::from_secs(1);
@@ -367,14 +375,14 @@ pub fn lock(fd: Fd) -> Result<()> {
     }
 }
 
-/// Gives a lock back, and closes its file. Closing alone is not enough: a lock lasts as long as any copy of its descriptor, and
-/// a program that is being started has one for a moment.
+/// Releases a lock and closes its file. Closing alone does not suffice: the lock lasts as long as any copy of the
+/// descriptor, and a program that is being started holds a copy for a moment.
 pub fn unlock(fd: Fd) {
     let _ = rfs::flock(borrow(fd), rfs::FlockOperation::Unlock);
     close(fd);
 }
 
-/// Room on the file system of an open file.
+/// Returns the space on the file system of an open file.
 pub fn statvfs(fd: Fd) -> Result<Space> {
     rfs::fstatvfs(borrow(fd)).map(|v| Space {
         total: v.f_blocks * v.f_frsize,
@@ -385,7 +393,7 @@ pub fn statvfs(fd: Fd) -> Result<Space> {
     })
 }
 
-/// Room on the file system of a path.
+/// Returns the space on the file system of a path.
 pub fn statvfs_path(path: &Path) -> Result<Space> {
     rfs::statvfs(path).map(|v| Space {
         total: v.f_blocks * v.f_frsize,
@@ -396,17 +404,17 @@ pub fn statvfs_path(path: &Path) -> Result<Space> {
     })
 }
 
-/// What a file system asks of direct I/O.
+/// The alignment that a file system requires for direct I/O, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DirectAlignment {
-    /// Buffers begin at multiples of this.
+    /// The alignment of buffers in memory.
     pub memory: u64,
-    /// So do offsets in files, and sizes are multiples of it.
+    /// The alignment of file offsets and transfer sizes.
     pub offset: u64,
 }
 
-/// What direct I/O on new files in a directory must be aligned to (`STATX_DIOALIGN`, Linux 6.1), asked of a file without a name.
-/// None where the kernel or the file system does not say.
+/// Returns the alignment that direct I/O on new files in a directory requires (`STATX_DIOALIGN`, Linux 6.1). Queries an
+/// unnamed temporary file. `None` where the kernel or the file system does not report it.
 pub fn direct_alignment(dir: &Path) -> Option<DirectAlignment> {
     let mode = Mode::from_raw_mode(0o600);
     let file = rfs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode).ok()?;
@@ -415,12 +423,12 @@ pub fn direct_alignment(dir: &Path) -> Option<DirectAlignment> {
     (status.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && offset > 0).then_some(DirectAlignment { memory, offset })
 }
 
-/// The identity of the file system that an open file lies on (`f_fsid` of `statfs`).
+/// Returns the identifier of the file system of an open file (`f_fsid` of `statvfs`).
 pub fn file_system_id(fd: Fd) -> Result<u64> {
     rfs::fstatvfs(borrow(fd)).map(|v| v.f_fsid)
 }
 
-/// The number that says which kind of file system an open file lies on (`f_type` of `statfs`).
+/// Returns the magic number of the file system type of an open file (`f_type` of `statfs`).
 pub fn file_system_kind(fd: Fd) -> Result<u64> {
     #[allow(
         clippy::useless_conversion,
@@ -430,34 +438,35 @@ pub fn file_system_kind(fd: Fd) -> Result<u64> {
     rfs::fstatfs(borrow(fd)).map(|s| s.f_type as u64)
 }
 
-/// Room on a file system.
+/// Space on a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Space {
-    /// Bytes in all.
+    /// The size of the file system in bytes.
     pub total: u64,
-    /// Bytes that this user may still take.
+    /// The bytes available to this user.
     pub free: u64,
-    /// Inodes in all; 0 where the file system makes them as needed.
+    /// The number of inodes; 0 where the file system creates them on demand.
     pub files: u64,
-    /// Inodes that this user may still take; meaningless where `files` is 0.
+    /// The number of inodes available to this user; meaningless where `files` is 0.
     pub files_free: u64,
-    /// The block size that the file system likes.
+    /// The block size that the file system prefers, in bytes.
     pub block: u64,
 }
 
-/// Reads a directory's names with `getdents64`, `.` and `..` left out. `each` gets the name and what it is, where the file
-/// system says so, and may stop the walk by returning `false`. Returns the calls made.
+/// Reads the entries of a directory with `getdents64`, without `.` and `..`. Calls `each` with the name and the type of
+/// each entry (unknown where the file system does not report it); `false` from `each` ends the walk. Returns the number
+/// of system calls made.
 pub fn list_dir(fd: Fd, buf: &mut [u8], mut each: impl FnMut(&CStr, FileType) -> bool) -> Result<u64> {
-    // The slice is only ever written by the kernel and read back as entries.
-    // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, and RawDir writes only initialised bytes into it.
+    // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, and the exclusive borrow of `buf` is passed on. `RawDir` lets
+    // only the kernel write to the buffer, so its bytes stay initialised.
     let spare = unsafe { &mut *(std::ptr::from_mut(buf) as *mut [std::mem::MaybeUninit<u8>]) };
     let mut dir = rfs::RawDir::new(borrow(fd), spare);
     let mut calls = 1;
     while let Some(entry) = dir.next() {
         let entry = entry?;
         let name = entry.file_name();
-        let known = name.to_bytes();
-        if known != b"." && known != b".." && !each(name, entry.file_type()) {
+        let bytes = name.to_bytes();
+        if bytes != b"." && bytes != b".." && !each(name, entry.file_type()) {
             return Ok(calls);
         }
         if dir.is_buffer_empty() {

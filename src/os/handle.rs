@@ -1,6 +1,6 @@
-//! Calls on directories that are held open by an owner, for files that are written beside a run: outputs, not workloads.
+//! System calls on directories that an owner holds open, for output files of the program. Workloads do not use these.
 //!
-//! What a name leads to is decided here: no link is followed, and nothing outside of the directory is reached.
+//! The path resolution rules are here: no symbolic link is followed, and no file outside of the directory is reached.
 
 use rustix::fs::{self as rfs, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -12,21 +12,21 @@ use std::path::Path;
 
 const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Opens a directory by a path whose links are followed.
+/// Opens a directory by path. Follows symbolic links.
 pub fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
     rfs::open(path, DIR, Mode::empty())
 }
 
-/// Makes a directory in a directory.
+/// Creates a directory in a directory.
 pub fn make_dir(dir: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     rfs::mkdirat(dir, name, Mode::from_raw_mode(0o777))
 }
 
-/// Opens a directory in a directory; [`Errno::LOOP`] if it is a link.
+/// Opens a subdirectory. Fails with [`Errno::LOOP`] if it is a symbolic link.
 pub fn enter_dir(dir: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match rfs::openat2(dir.as_fd(), name, DIR, Mode::empty(), resolve) {
-        // Kernels and containers without the call: of a single name this does the same.
+        // The kernel or the container has no `openat2`. For a single component, `O_NOFOLLOW` has the same effect.
         Err(Errno::NOSYS | Errno::PERM) => {
             let opened = rfs::openat(dir, name, DIR | OFlags::NOFOLLOW, Mode::empty());
             opened.map_err(|error| if error == Errno::NOTDIR { Errno::LOOP } else { error })
@@ -35,20 +35,20 @@ pub fn enter_dir(dir: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Checks that names may be made in a directory.
+/// Checks that entries may be created in a directory.
 pub fn check_writable(dir: &Path) -> Result<(), Errno> {
     rfs::access(dir, Access::WRITE_OK | Access::EXEC_OK)
 }
 
-/// Gives a file of a directory another name in it, in place of what bore that name.
+/// Renames a file within a directory. Replaces a file that has the new name.
 pub fn rename(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     rfs::renameat(dir, from, dir, to)
 }
 
-/// Gives a file of a directory another name in it; [`Errno::EXIST`] if the name is taken.
+/// Renames a file within a directory. Fails with [`Errno::EXIST`] if the new name exists.
 pub fn rename_new(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     match rfs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
-        // File systems that can't: a link fails just so where the name is taken.
+        // The file system has no `RENAME_NOREPLACE`. `linkat` also fails with `EEXIST` if the name exists.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             rfs::linkat(dir, from, dir, to, AtFlags::empty())?;
             rfs::unlinkat(dir, from, AtFlags::empty())
@@ -57,8 +57,8 @@ pub fn rename_new(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> 
     }
 }
 
-/// Opens a regular file of a directory for reading. `None` of anything else, which is not looked into: opening a pipe or a device
-/// may wait, or do something.
+/// Opens a regular file of a directory for reading. `None` for any other file type, which is not opened: opening a pipe
+/// or a device may block or have side effects.
 pub fn open_regular(dir: &OwnedFd, name: &OsStr) -> Option<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let regular = |stat: rfs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
@@ -67,19 +67,20 @@ pub fn open_regular(dir: &OwnedFd, name: &OsStr) -> Option<File> {
     rfs::fstat(&file).is_ok_and(regular).then(|| File::from(file))
 }
 
-/// Whether an open descriptor is a regular file.
+/// Returns whether a descriptor refers to a regular file.
 pub fn is_regular(file: impl AsFd) -> bool {
     rfs::fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
-/// Whether a file was opened for reading only.
+/// Returns whether a file was opened for reading only.
 pub fn is_read_only(file: &File) -> io::Result<bool> {
     Ok(rfs::fcntl_getfl(file)? & OFlags::RWMODE == OFlags::RDONLY)
 }
 
-/// Opens a pipe or a device for writing; `None` of a pipe that nobody reads from. Writes wait as usual.
+/// Opens a pipe or a device for writing. `None` for a pipe without a reader. Writes to the returned file block as
+/// usual.
 pub fn open_stream(path: &Path) -> io::Result<Option<File>> {
-    // A pipe without a reader would wait for one for ever.
+    // Without `O_NONBLOCK`, opening a pipe that has no reader would wait for one indefinitely.
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match rfs::open(path, flags, Mode::empty()) {
         Err(Errno::NXIO) => return Ok(None),
@@ -89,7 +90,8 @@ pub fn open_stream(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(file.into()))
 }
 
-/// Checks that a file of a length finds room; some file systems say only when they write that they are full.
+/// Checks that a file of `len` bytes fits, by allocating its blocks. Fails with [`ErrorKind::StorageFull`] if it does
+/// not. Some file systems report only at the write that they are full.
 pub fn check_room(file: &File, len: u64) -> io::Result<()> {
     match rfs::fallocate(file, rfs::FallocateFlags::empty(), 0, len) {
         Err(Errno::NOSPC | Errno::DQUOT) => Err(ErrorKind::StorageFull.into()),

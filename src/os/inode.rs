@@ -1,4 +1,4 @@
-//! Calls on what is noted of a file: its times, mode, owner and extended attributes.
+//! System calls on inode attributes: times, mode, owner and extended attributes.
 
 use super::fd::{Fd, Result, borrow, stat_at};
 use rustix::fs::{self as rfs, AtFlags, Mode};
@@ -6,21 +6,22 @@ use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use std::ffi::CStr;
 
-/// A change of what is noted of a file.
+/// A change of inode attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InodeChange {
-    /// Access and modification time become now.
+    /// Sets access and modification time to the current time.
     TimesNow,
-    /// They become this: seconds since 1970.
+    /// Sets access and modification time to this time, in seconds since 1970.
     Times(i64),
-    /// The permission bits.
+    /// Sets the permission bits.
     Mode(u32),
-    /// User and group become those of this process, which they are unless somebody has changed them.
+    /// Sets user and group. See [`InodeChange::own`].
     Owner(Uid, Gid),
 }
 
 impl InodeChange {
-    /// The change of owner to the user and group of this process.
+    /// Returns the change of owner to the effective user and group of this process, which a file of this process
+    /// already has.
     pub fn own() -> Self {
         Self::Owner(rustix::process::geteuid(), rustix::process::getegid())
     }
@@ -33,7 +34,8 @@ const fn times(tv_sec: i64, tv_nsec: i64) -> rfs::Timestamps {
 
 const NOW: rfs::Timestamps = times(0, rfs::UTIME_NOW);
 
-/// Changes `name` in `dir`. Of a symbolic link the link, but for its mode, which Linux does not change.
+/// Changes `name` in `dir`. Changes a symbolic link itself, not its target, except for the mode: Linux can't change the
+/// mode of a symbolic link.
 #[inline]
 pub fn change_at(dir: Fd, name: &CStr, change: &InodeChange) -> Result<()> {
     let dir = borrow(dir);
@@ -57,7 +59,8 @@ pub fn change(fd: Fd, change: &InodeChange) -> Result<()> {
     }
 }
 
-/// Asks whether `name` in `dir` may be read; a link is not followed. Before Linux 5.8, which can't ask that, whether it exists.
+/// Checks that `name` in `dir` may be read. Does not follow a symbolic link. Linux before 5.8 can't check this; there
+/// the function checks that the name exists.
 #[inline]
 pub fn access_at(dir: Fd, name: &CStr) -> Result<()> {
     match rfs::accessat(borrow(dir), name, rfs::Access::READ_OK, AtFlags::SYMLINK_NOFOLLOW) {
@@ -72,13 +75,14 @@ pub fn set_xattr(fd: Fd, name: &CStr, value: &[u8]) -> Result<()> {
     rfs::fsetxattr(borrow(fd), name, value, rfs::XattrFlags::empty())
 }
 
-/// Reads an extended attribute of an open file; its length.
+/// Reads an extended attribute of an open file. Returns its length in bytes.
 #[inline]
 pub fn get_xattr(fd: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
     rfs::fgetxattr(borrow(fd), name, buf)
 }
 
-/// Reads the names of an open file's extended attributes, each with a zero byte behind it; the bytes they take.
+/// Reads the names of an open file's extended attributes, each followed by a zero byte. Returns their total length in
+/// bytes.
 #[inline]
 pub fn list_xattrs(fd: Fd, buf: &mut [u8]) -> Result<usize> {
     rfs::flistxattr(borrow(fd), buf)

@@ -1,9 +1,10 @@
-//! What this process may use: descriptors, memory, processors.
+//! Resource limits of this process: descriptors, memory, processors.
 
 use super::cgroup;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open files to the hard one, and the hard one to `wanted` where we may. Returns what holds then.
+/// Raises the soft limit of open files to the hard limit, and the hard limit to `wanted` where permitted. Returns the
+/// soft limit after that.
 pub fn raise_descriptors(wanted: u64) -> u64 {
     let now = getrlimit(Resource::Nofile);
     let hard = now.maximum.unwrap_or(u64::MAX);
@@ -17,22 +18,23 @@ pub fn raise_descriptors(wanted: u64) -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// How many descriptors a table of this process may hold.
+/// Returns the number of descriptors that a table of this process may hold.
 pub fn descriptors() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// How many more threads this process may start, where there is a bound: the least of the user's, the control groups' and the machine's.
+/// Returns how many more threads this process may start: the least of the limits of the user, the control groups and
+/// the machine. `None` if no limit can be read.
 pub fn threads_left() -> Option<u64> {
     let group = group_bounds().pids.map(cgroup::Bound::free);
-    // The limit is the user's, over all processes, and binds nobody who may raise it.
+    // `RLIMIT_NPROC` is per user, over all processes, and does not apply to root.
     let user = getrlimit(Resource::Nproc).current.filter(|_| !rustix::process::geteuid().is_root());
     let user = user.map(|most| most.saturating_sub(threads_of_user()));
     let all = std::fs::read_to_string("/proc/sys/kernel/threads-max").ok().and_then(|t| t.trim().parse().ok());
     [group, user, all].into_iter().flatten().min()
 }
 
-/// Threads of all processes of this user, as far as they can be seen.
+/// Counts the threads of all visible processes of this user.
 fn threads_of_user() -> u64 {
     use std::os::unix::fs::MetadataExt;
     let me = rustix::process::geteuid().as_raw();
@@ -49,7 +51,8 @@ fn threads_of_user() -> u64 {
     entries.filter_map(of).sum()
 }
 
-/// Bytes of address space and of private writable memory that this process may still map; none without a limit.
+/// Returns how many bytes of address space and of private writable memory this process may still map: the lesser of
+/// both limits. `None` without a limit.
 pub fn address_space_left() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let used = |name: &str| {
@@ -61,22 +64,23 @@ pub fn address_space_left() -> Option<u64> {
     [space, data].into_iter().flatten().min()
 }
 
-/// Where address space is limited, keeps the C library from reserving 64 MiB of it for each thread that allocates. Before any is started.
+/// Where address space is limited, keeps the C library from reserving 64 MiB of it for each thread that allocates. To
+/// be called before any thread is started.
 pub fn save_address_space() {
     #[cfg(target_env = "gnu")]
     if getrlimit(Resource::As).current.is_some() || getrlimit(Resource::Data).current.is_some() {
-        // SAFETY: plain numbers; a refusal changes nothing.
+        // SAFETY: the arguments are integers; a failure changes nothing.
         let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
     }
 }
 
-/// How large a file this process may make; none without a limit.
+/// Returns the largest size in bytes of a file that this process may create. `None` without a limit.
 pub fn file_size() -> Option<u64> {
     getrlimit(Resource::Fsize).current
 }
 
-/// Memory in bytes: all, and what the kernel thinks can be had without swapping. The smaller of the machine's and the
-/// control groups'.
+/// Returns the total memory and the memory available without swapping, in bytes. Each is the lesser of the machine's
+/// and the control groups' value.
 pub fn memory() -> (u64, u64) {
     let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let field = |name: &str| {
@@ -92,20 +96,21 @@ pub fn memory() -> (u64, u64) {
     }
 }
 
-/// The bounds of this process's control groups.
+/// Reads the limits of this process's control groups.
 fn group_bounds() -> cgroup::Bounds {
     let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     cgroup::bounds(&text("/proc/self/cgroup"), &text("/proc/self/mountinfo"), &read)
 }
 
-/// The numbers of the processors that the calling thread may run on; empty if the kernel does not say.
+/// Returns the numbers of the processors on which the calling thread may run; empty if the kernel does not report them.
 pub fn allowed_processors() -> Vec<usize> {
     let Ok(set) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-/// How many processors' worth of time this process may use: those that it may run on, or fewer where a control group gives less time.
+/// Returns the number of processors that this process may use: those on which it may run, or fewer if a control group
+/// limits its processor time.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -1,4 +1,4 @@
-//! Anonymous memory straight from the kernel: zero until touched, page aligned, given back as a whole.
+//! Anonymous memory mappings: zeroed, page aligned, allocated on first access and unmapped as a whole.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ops::{Deref, DerefMut};
@@ -6,23 +6,23 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Pieces start at multiples of this: enough for every device's direct I/O but those of larger pages.
+/// The alignment of slices: suffices for direct I/O on every device except those with a larger required alignment.
 const PAGE: usize = 4096;
 
-/// A stretch of zeroed memory. Pages that nobody touches cost nothing.
+/// An anonymous mapping of zeroed memory. Pages that are not touched use no memory.
 #[derive(Debug)]
 pub struct Map {
     at: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the memory is plain bytes with one owner; references are handed out under Rust's rules.
+// SAFETY: a `Map` owns its mapping, which is not bound to a thread, and the contents are plain bytes.
 unsafe impl Send for Map {}
-// SAFETY: shared references give only shared slices.
+// SAFETY: a shared `Map` gives out shared byte slices and slices of atomics only; writing through bytes needs `&mut`.
 unsafe impl Sync for Map {}
 
 impl Map {
-    /// `len` bytes, all zero. An error is what the kernel says (`ENOMEM`). A length of 0 maps nothing.
+    /// Maps `len` bytes, all zero. A length of 0 maps nothing. Fails with the error of `mmap` (`ENOMEM`).
     pub fn new(len: usize) -> rustix::io::Result<Self> {
         Self::of_kind(len, MapFlags::PRIVATE)
     }
@@ -31,38 +31,40 @@ impl Map {
         if len == 0 {
             return Ok(Self { at: NonNull::<AtomicU64>::dangling().cast(), len });
         }
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing that exists.
+        // SAFETY: the kernel chooses the address, so the new mapping replaces no other one.
         let at = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, kind) }?;
         NonNull::new(at.cast()).map(|at| Self { at, len }).ok_or(rustix::io::Errno::NOMEM)
     }
 
-    /// The bytes.
+    /// Returns the memory as bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping is `len` readable bytes for as long as `self` lives.
+        // SAFETY: `at` points to `len` initialised bytes that stay mapped as long as `self` lives. The owner of a map
+        // that uses it as bytes does not use it as atomics, so the bytes are not written while they are borrowed.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
     }
 
-    /// The bytes, to write.
+    /// Returns the memory as mutable bytes.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping is `len` writable bytes, and `&mut self` is the only way to them.
+        // SAFETY: `at` points to `len` initialised, writable bytes that stay mapped as long as `self` lives. `&mut
+        // self` excludes every other reference to them.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
     }
 
-    /// The memory as atomic numbers of 32 bits, all zero at first.
+    /// Returns the memory as atomic 32-bit integers, which are zero at first.
     pub fn ints(&self) -> &[std::sync::atomic::AtomicI32] {
-        // SAFETY: as for `counters`.
+        // SAFETY: as in `counters`; the size of an element is 4 bytes.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 4) }
     }
 
-    /// The memory as atomic counters, all zero at first.
+    /// Returns the memory as atomic 64-bit counters, which are zero at first.
     pub fn counters(&self) -> &[std::sync::atomic::AtomicU64] {
-        // SAFETY: the mapping is page aligned, zeroed, and atomics may be shared; no other kind of reference to the bytes is
-        // given out by a holder that uses it as counters.
+        // SAFETY: `at` is page aligned and points to `len` initialised bytes that stay mapped as long as `self` lives.
+        // Every bit pattern is a valid value. The owner of a map that uses it as atomics does not use it as bytes.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 8) }
     }
 }
 
-/// A share of a map's counters. Holds on to the map, so that a writer needs neither a look-up nor a lifetime.
+/// A part of a map's counters. Keeps the map alive, so that a writer needs neither a look-up nor a lifetime.
 #[derive(Debug)]
 pub struct Counters {
     at: NonNull<AtomicU64>,
@@ -70,40 +72,42 @@ pub struct Counters {
     _map: Arc<Map>,
 }
 
-// SAFETY: what is pointed to are atomics in a mapping that lives as long as `self`.
+// SAFETY: the pointer is to atomics, which any thread may use, in a mapping that lives as long as `self`.
 unsafe impl Send for Counters {}
-// SAFETY: as above; shared references give only shared atomics.
+// SAFETY: a shared `Counters` gives out shared references to atomics only.
 unsafe impl Sync for Counters {}
 
 impl Counters {
-    /// `shares` times `len` counters, all zero, in one mapping of small pages: only what is touched costs memory, also
-    /// where the kernel would like to give huge pages to large mappings.
-    pub fn new(shares: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
-        Self::of_kind(shares, len, MapFlags::PRIVATE)
+    /// Maps `parts` times `len` counters, all zero, in one mapping, and returns the parts. Huge pages are disabled for
+    /// the mapping, so that only the counters that are touched use memory.
+    pub fn new(parts: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
+        Self::of_kind(parts, len, MapFlags::PRIVATE)
     }
 
-    /// The same for many threads, each of which writes to its own.
+    /// Maps counters as [`Counters::new`] does, for parts that are written by different threads.
     ///
-    /// Shared, though with nobody: a page of private memory that is read first is the kernel's page of zeros, and when it is
-    /// written to, every processor must be told that it is another now. Memory is not set aside for what nobody will touch.
-    pub fn many(shares: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
-        Self::of_kind(shares, len, MapFlags::SHARED | MapFlags::NORESERVE)
+    /// The mapping is `MAP_SHARED`, although no other process shares it. Reading an untouched page of private memory
+    /// maps the kernel's zero page. The first write then replaces that page, and every processor that runs the process
+    /// has to be notified of the change. `MAP_NORESERVE` reserves no memory for pages that are never touched.
+    pub fn new_shared(parts: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
+        Self::of_kind(parts, len, MapFlags::SHARED | MapFlags::NORESERVE)
     }
 
-    fn of_kind(shares: usize, len: usize, kind: MapFlags) -> rustix::io::Result<Vec<Self>> {
-        let bytes = shares.checked_mul(len).and_then(|n| n.checked_mul(8)).ok_or(rustix::io::Errno::NOMEM)?;
+    fn of_kind(parts: usize, len: usize, kind: MapFlags) -> rustix::io::Result<Vec<Self>> {
+        let bytes = parts.checked_mul(len).and_then(|n| n.checked_mul(8)).ok_or(rustix::io::Errno::NOMEM)?;
         let map = Map::of_kind(bytes, kind)?;
         if bytes > 0 {
-            // SAFETY: the range is the mapping just made. Kernels without huge pages refuse the advice, which is as well.
+            // SAFETY: the range is the mapping created above, and the advice does not change its contents. Kernels
+            // without huge pages reject the advice, which needs no handling.
             let _ = unsafe { madvise(map.at.as_ptr().cast(), map.len, Advice::LinuxNoHugepage) };
         }
         let map = Arc::new(map);
-        let share = |i: usize| {
-            // SAFETY: `i < shares`, so the share begins and ends inside the mapping (or the mapping is empty).
+        let part = |i: usize| {
+            // SAFETY: `i < parts`, so the offset is within the mapping (and 0 if `len` is 0).
             let at = unsafe { map.at.cast::<AtomicU64>().add(i * len) };
             Self { at, len, _map: Arc::clone(&map) }
         };
-        Ok((0..shares).map(share).collect())
+        Ok((0..parts).map(part).collect())
     }
 }
 
@@ -112,13 +116,13 @@ impl Deref for Counters {
 
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: `at` points to `len` zeroed, page-aligned words that live as long as `self`, and nobody else knows the
-        // map, so that they are only ever seen as atomics.
+        // SAFETY: `at` is aligned and points to `len` initialised words that stay mapped as long as `self` lives. The
+        // map is private to its parts, which use it as atomics only.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
     }
 }
 
-/// One of the pieces that a map was cut into: memory with one owner, which can be handed on. Holds on to the map.
+/// A page-aligned part of a mapping: memory with one owner, which can be moved to another thread. Keeps the map alive.
 #[derive(Debug)]
 pub struct MapSlice {
     at: NonNull<u8>,
@@ -126,28 +130,28 @@ pub struct MapSlice {
     map: Arc<Map>,
 }
 
-// SAFETY: the bytes have one owner, which is `self`; the map behind them is Send and Sync.
+// SAFETY: `self` is the only owner of its bytes, and the map behind it is `Send` and `Sync`.
 unsafe impl Send for MapSlice {}
-// SAFETY: shared references give only shared slices.
+// SAFETY: a shared `MapSlice` gives out shared byte slices only.
 unsafe impl Sync for MapSlice {}
 
 impl MapSlice {
-    /// Pieces of at least `len` bytes, each at the start of a page, in one mapping of zeros; pages that nobody touches cost
-    /// nothing.
-    pub fn cut(slices: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
-        let too_much = rustix::io::Errno::NOMEM;
-        let len = len.max(1).checked_next_multiple_of(PAGE).ok_or(too_much)?;
-        let map = Arc::new(Map::new(slices.checked_mul(len).ok_or(too_much)?)?);
+    /// Maps `slices` slices of at least `len` zero bytes, each page aligned, in one mapping. Pages that are not touched
+    /// use no memory.
+    pub fn allocate(slices: usize, len: usize) -> rustix::io::Result<Vec<Self>> {
+        let no_memory = rustix::io::Errno::NOMEM;
+        let len = len.max(1).checked_next_multiple_of(PAGE).ok_or(no_memory)?;
+        let map = Arc::new(Map::new(slices.checked_mul(len).ok_or(no_memory)?)?);
         let slice = |i: usize| {
-            // SAFETY: `i < pieces`, so the piece begins and ends inside the mapping.
+            // SAFETY: `i < slices`, so the offset is within the mapping.
             let at = unsafe { map.at.add(i * len) };
             Self { at, len, map: Arc::clone(&map) }
         };
         Ok((0..slices).map(slice).collect())
     }
 
-    /// Where the mapping that it is a piece of begins, and how long that is.
-    pub fn whole(&self) -> (*mut u8, usize) {
+    /// Returns the start and the length in bytes of the mapping that contains the slice.
+    pub fn mapping(&self) -> (*mut u8, usize) {
         (self.map.at.as_ptr(), self.map.len)
     }
 }
@@ -157,8 +161,8 @@ impl Deref for MapSlice {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the piece is `len` readable bytes of a mapping that lives as long as `self`; no other piece overlaps it, and
-        // nobody else has a way to the map's bytes.
+        // SAFETY: `at` points to `len` initialised bytes that stay mapped as long as `self` lives. Slices do not
+        // overlap, and no other reference to the map's bytes is given out.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
     }
 }
@@ -166,7 +170,7 @@ impl Deref for MapSlice {
 impl DerefMut for MapSlice {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and `&mut self` is the only way to these bytes.
+        // SAFETY: as in `deref`, and `&mut self` excludes every other reference to these bytes.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
     }
 }
@@ -174,7 +178,7 @@ impl DerefMut for MapSlice {
 impl Drop for Map {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: the mapping is ours, and nothing borrowed from it can outlive `self`.
+            // SAFETY: `self` owns the mapping, and references into it can't outlive `self`.
             let _ = unsafe { munmap(self.at.as_ptr().cast(), self.len) };
         }
     }
@@ -188,22 +192,22 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
-    fn shares_are_zero_apart_and_outlive_each_other() {
-        let mut shares = Counters::new(3, 1000).unwrap();
-        for (i, share) in shares.iter().enumerate() {
-            assert_eq!(share.len(), 1000);
-            share[0].store(i as u64 + 1, Relaxed);
-            share[999].store(i as u64 + 10, Relaxed);
+    fn parts_are_zero_and_separate_and_outlive_each_other() {
+        let mut parts = Counters::new(3, 1000).unwrap();
+        for (i, part) in parts.iter().enumerate() {
+            assert_eq!(part.len(), 1000);
+            part[0].store(i as u64 + 1, Relaxed);
+            part[999].store(i as u64 + 10, Relaxed);
         }
-        let last = shares.pop().unwrap();
-        drop(shares);
+        let last = parts.pop().unwrap();
+        drop(parts);
         assert_eq!((last[0].load(Relaxed), last[1].load(Relaxed), last[999].load(Relaxed)), (3, 0, 12));
         assert!(Counters::new(0, 1000).unwrap().is_empty());
         assert!(Counters::new(usize::MAX, 2).is_err());
     }
     #[test]
-    fn pieces_are_aligned_apart_and_outlive_each_other() {
-        let mut slices = MapSlice::cut(3, 5000).unwrap();
+    fn slices_are_aligned_and_separate_and_outlive_each_other() {
+        let mut slices = MapSlice::allocate(3, 5000).unwrap();
         for (i, slice) in slices.iter_mut().enumerate() {
             assert_eq!((slice.len(), slice.as_ptr() as usize % 4096), (8192, 0));
             slice.fill(i as u8 + 1);
@@ -212,7 +216,7 @@ mod tests {
         assert!(slices.iter().zip(1..).all(|(slice, i)| slice.iter().all(|b| *b == i)));
         drop(slices);
         assert!(last.iter().all(|b| *b == 3));
-        assert!(MapSlice::cut(usize::MAX, 4096).is_err());
-        assert!(MapSlice::cut(0, 4096).unwrap().is_empty());
+        assert!(MapSlice::allocate(usize::MAX, 4096).is_err());
+        assert!(MapSlice::allocate(0, 4096).unwrap().is_empty());
     }
 }

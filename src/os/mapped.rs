@@ -1,9 +1,9 @@
-//! Files as memory, without the danger: a page that the file does not have is an error, not the end of the process.
+//! Memory-mapped files whose access errors are reported as errors instead of ending the process.
 //!
-//! The kernel answers an access beyond the end of a mapped file (another thread cut it), or to a page that it can't bring in
-//! (a full disk, a dead one), with SIGBUS. While a thread copies to or from a map the handler puts a page of zeros in the
-//! place of the one that is missing, so that the copy goes on, and the copy then reports `EFAULT`. Any other SIGBUS is what
-//! it was before: the end of the process.
+//! The kernel raises SIGBUS at an access beyond the end of a mapped file (another thread has truncated it) and at a
+//! page that it can't read or allocate (a full or failing disk). While a thread copies from or to a mapping, the signal
+//! handler replaces the missing page by a page of zeros. The copy then continues, and reports `EFAULT` at its end. Any
+//! other SIGBUS has its default effect: it ends the process.
 
 use super::{Errno, Fd};
 use rustix::fd::BorrowedFd;
@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Once;
 
-/// A file as memory, shared with everybody who has the file open.
+/// A shared mapping of a file.
 #[derive(Debug)]
 pub struct FileMap {
     at: NonNull<u8>,
@@ -20,101 +20,110 @@ pub struct FileMap {
     write: bool,
 }
 
-// SAFETY: the memory is plain bytes that are only copied from and to, by whoever owns the map.
+// SAFETY: the mapping is not bound to a thread. Its bytes are only copied from and to, through the owner of the map.
 unsafe impl Send for FileMap {}
 
-/// What this thread is copying, for the handler: where a missing page may be replaced, and whether one was.
-struct MappingWatch {
+/// The copy that the current thread makes: the range in which the handler may replace a page, and whether it has done
+/// so.
+struct MappedCopy {
     start: Cell<usize>,
     end: Cell<usize>,
-    hit: Cell<bool>,
+    page_replaced: Cell<bool>,
+}
+
+impl MappedCopy {
+    const NONE: Self = Self { start: Cell::new(0), end: Cell::new(0), page_replaced: Cell::new(false) };
 }
 
 thread_local! {
-    // Constant and without a destructor: the handler may look at it at any time.
-    static WATCH: MappingWatch = const { MappingWatch { start: Cell::new(0), end: Cell::new(0), hit: Cell::new(false) } };
+    // Constant initialisation and no destructor: the handler may access it at any time.
+    static CURRENT_COPY: MappedCopy = const { MappedCopy::NONE };
 }
 
 impl FileMap {
-    /// Maps the first `len` bytes of an open file; `len` is not 0. Bytes beyond the file's end can be mapped, not touched.
+    /// Maps the first `len` bytes of an open file; `len` must not be 0. Bytes beyond the end of the file may be mapped;
+    /// an access to them fails.
     pub fn new(fd: Fd, len: usize, write: bool) -> rustix::io::Result<Self> {
-        watch_faults();
+        install_handler();
         let access = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        // SAFETY: a fresh mapping at an address of the kernel's choice touches nothing that exists; the descriptor is used
-        // for this one call.
+        // SAFETY: the kernel chooses the address, so the new mapping replaces no other one. The descriptor is borrowed
+        // for this call only; if it is invalid, the call fails.
         let at = unsafe { mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, BorrowedFd::borrow_raw(fd), 0) }?;
         NonNull::new(at.cast()).map(|at| Self { at, len, write }).ok_or(Errno::NOMEM)
     }
 
-    /// Bytes mapped.
+    /// Returns the number of bytes mapped.
     pub fn len(&self) -> u64 {
         self.len as u64
     }
 
-    /// Whether nothing is mapped, which never happens.
+    /// Returns whether nothing is mapped, which is never the case.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Copies out of the file. `EFAULT` if it has no such bytes, also where another thread has just cut them off.
+    /// Copies from the file. Fails with `EFAULT` if the file does not have these bytes, also if another thread has just
+    /// truncated it.
     pub fn read(&self, offset: u64, buf: &mut [u8]) -> rustix::io::Result<()> {
-        let from = self.place(offset, buf.len())?;
-        self.watched(|| {
-            // SAFETY: `place` has seen that the bytes lie in the mapping; a missing page is replaced by the handler. Others may
-            // write the same bytes meanwhile: what arrives is some mixture of plain bytes, as with `read`.
+        let from = self.address(offset, buf.len())?;
+        self.with_handler(|| {
+            // SAFETY: `address` has checked that the range is in the mapping, and the handler replaces missing pages.
+            // `buf` is exclusively borrowed and can't overlap the mapping, to which no reference exists. If another
+            // thread writes the same bytes meanwhile, the result is a mixture of old and new bytes, as with `read`.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), buf.as_mut_ptr(), buf.len()) };
         })
     }
 
-    /// Copies into the file; errors as of [`FileMap::read`], and `EACCES` for a map that is only read.
+    /// Copies to the file. Fails as [`FileMap::read`] does, and with `EACCES` for a read-only map.
     pub fn write(&mut self, offset: u64, buf: &[u8]) -> rustix::io::Result<()> {
         if !self.write {
             return Err(Errno::ACCESS);
         }
-        let to = self.place(offset, buf.len())?;
-        self.watched(|| {
-            // SAFETY: as for `read`, and the mapping is writable.
+        let to = self.address(offset, buf.len())?;
+        self.with_handler(|| {
+            // SAFETY: as in `read`; the mapping is writable, as checked above.
             unsafe { std::ptr::copy_nonoverlapping(buf.as_ptr(), to.as_ptr(), buf.len()) };
         })
     }
 
-    fn place(&self, offset: u64, len: usize) -> rustix::io::Result<NonNull<u8>> {
+    fn address(&self, offset: u64, len: usize) -> rustix::io::Result<NonNull<u8>> {
         let offset = usize::try_from(offset).map_err(|_| Errno::FAULT)?;
         if offset.checked_add(len).is_none_or(|end| end > self.len) {
             return Err(Errno::FAULT);
         }
-        // SAFETY: the offset lies in the mapping.
+        // SAFETY: `offset` is within the mapping, as checked above.
         Ok(unsafe { self.at.add(offset) })
     }
 
     #[inline]
-    fn watched(&self, copy: impl FnOnce()) -> rustix::io::Result<()> {
-        WATCH.with(|watch| {
+    fn with_handler(&self, copy: impl FnOnce()) -> rustix::io::Result<()> {
+        CURRENT_COPY.with(|copying| {
             let start = self.at.as_ptr() as usize;
-            watch.start.set(start);
-            watch.end.set(start + self.len);
-            // The handler runs in this thread: it is enough that the compiler keeps the order.
+            copying.start.set(start);
+            copying.end.set(start + self.len);
+            // The handler runs in this thread, so only the compiler must not reorder these accesses.
             std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
             copy();
             std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
-            watch.end.set(0);
-            if watch.hit.replace(false) { Err(Errno::FAULT) } else { Ok(()) }
+            copying.end.set(0);
+            if copying.page_replaced.replace(false) { Err(Errno::FAULT) } else { Ok(()) }
         })
     }
 }
 
 impl Drop for FileMap {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no reference to it is ever given out.
+        // SAFETY: `self` owns the mapping, and no reference into it is ever given out.
         let _ = unsafe { munmap(self.at.as_ptr().cast(), self.len) };
     }
 }
 
-/// Installs the handler, once for the process.
-fn watch_faults() {
+/// Installs the signal handler, once per process.
+fn install_handler() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: an all-zero `sigaction` is a valid value, filled in below; the handler calls only what a handler may.
+        // SAFETY: an all-zero `sigaction` is a valid value, which is filled in below. The handler accesses a
+        // thread-local without a destructor and calls only `mmap` and `signal`, which are usable in a signal handler.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_bus_error as *const () as usize;
@@ -126,23 +135,25 @@ fn watch_faults() {
 }
 
 extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    // SAFETY: the kernel hands a valid `siginfo_t` to a handler installed with SA_SIGINFO.
+    // SAFETY: the kernel passes a valid `siginfo_t` to a handler that was installed with `SA_SIGINFO`.
     let at = unsafe { (*info).si_addr() } as usize;
-    let replaced = WATCH.with(|watch| {
-        if at < watch.start.get() || at >= watch.end.get() {
+    let replaced = CURRENT_COPY.with(|copying| {
+        if at < copying.start.get() || at >= copying.end.get() {
             return false;
         }
         let page = rustix::param::page_size();
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-        // SAFETY: the page lies in the mapping that this very thread is copying from or to, and nobody has a reference to it.
+        // SAFETY: the replaced page is in the mapping that this thread is copying from or to, and no reference into
+        // that mapping exists.
         let mapped =
             unsafe { libc::mmap((at & !(page - 1)) as *mut _, page, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
-        watch.hit.set(true);
+        copying.page_replaced.set(true);
         mapped != libc::MAP_FAILED
     });
     if !replaced {
-        // Not ours: the access is tried again, and ends the process as it would have without us.
-        // SAFETY: sets the default action, which is always possible.
+        // Not during a copy: the access is repeated after the return and then ends the process, as without a handler.
+        //
+        // SAFETY: setting the default action of a signal is always allowed, and so in a signal handler.
         unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
     }
 }
@@ -170,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_shrinks_under_the_map_is_an_error_and_nothing_worse() {
+    fn access_to_a_truncated_file_is_an_error() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
         let mut map = FileMap::new(file.as_raw_fd(), 1 << 20, true).unwrap();

@@ -1,10 +1,12 @@
-//! The operating system: descriptors, memory maps, the clock, processes' limits. Nearly all `unsafe` is here.
+//! The operating system: descriptors, memory maps, the clock, process limits. Nearly all `unsafe` code is here.
 //!
-//! Descriptors are plain numbers ([`Fd`]), never owned handles: each WML process has a descriptor table of its own, and an
-//! owned handle that is dropped in another table would close a stranger's file. Who opens, closes.
-//! Deliberately absent: the language, file sets, and any policy about them.
+//! Descriptors are plain numbers ([`Fd`]), not owned handles. Each WML process has a descriptor table of its own, and
+//! an owned handle that is dropped in another table would close an unrelated file. The code that opens a descriptor
+//! closes it.
+//!
+//! Not here: the language, file sets, and any policy about them.
 
-mod ahead;
+mod annotate;
 pub mod blocked;
 pub mod cache;
 pub mod cgroup;
@@ -17,9 +19,9 @@ pub mod handle;
 pub mod inode;
 pub mod limits;
 pub mod map;
-mod annotate;
 pub mod mapped;
 pub mod name;
+mod prefetch;
 pub mod proc;
 pub mod range;
 pub mod schedule;
@@ -28,23 +30,25 @@ pub mod steps;
 pub mod temporary;
 pub mod uring;
 
-pub use ahead::cache_line;
 pub use annotate::annotate;
 pub use clock::{Clock, Scale};
 pub use fd::{Fd, NONE};
+pub use prefetch::prefetch;
 pub use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom};
 pub use rustix::io::Errno;
 
-/// What error number 0 is called: an operation that could not be done failed before its call.
+/// The name of error number 0: an operation that failed before it made its system call.
 pub const NO_CALL: &str = "no call";
 
-/// No error of the kernel's: a write of which the file system took nothing, and reported no error.
+/// The error of a write that returned 0 bytes and no error. Not an error number of the kernel.
 pub const NOTHING_WRITTEN: Errno = Errno::from_raw_os_error(4094);
 
-/// A command could not be run, or ended with a status that is not 0: no error number of the kernel's.
+/// The error of a command that could not be run or that exited with a non-zero status. Not an error number of the
+/// kernel.
 pub const COMMAND_FAILED: Errno = Errno::from_raw_os_error(4093);
 
-/// The symbolic name of an error number (`ENOSPC`), `errno N` for one that has none here, [`NO_CALL`] for 0.
+/// Returns the symbolic name of an error number (`ENOSPC`), [`NO_CALL`] for 0, and `errno N` for a number that is not
+/// in this table.
 pub fn errno_name(errno: i32) -> String {
     const NAMES: &[(i32, &str)] = &[
         (libc::EPERM, "EPERM"),
@@ -99,10 +103,10 @@ pub fn errno_name(errno: i32) -> String {
     NAMES.iter().find(|(n, _)| *n == errno).map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
 }
 
-/// What the operating system says about an error number: `No space left on device`.
+/// Returns the description of an error number, as of `strerror(3)`: `No space left on device`.
 pub fn errno_text(errno: i32) -> String {
     if errno == NOTHING_WRITTEN.raw_os_error() {
-        return "the file system took none of the bytes, and reported no error".to_owned();
+        return "the file system accepted none of the bytes and reported no error".to_owned();
     }
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     match text.find(" (os error") {
@@ -111,7 +115,7 @@ pub fn errno_text(errno: i32) -> String {
     }
 }
 
-/// The symbolic name of a signal that ends runs (`SIGINT`), or `signal N`.
+/// Returns the symbolic name of a signal that ends runs (`SIGINT`), and `signal N` for any other signal.
 pub fn signal_name(signal: i32) -> String {
     match signal {
         libc::SIGHUP => "SIGHUP".to_owned(),
@@ -122,17 +126,20 @@ pub fn signal_name(signal: i32) -> String {
     }
 }
 
-/// `n` volatile stores of one byte, nothing else: the work of the `hog` flowop. Exactly `n`, whatever the optimiser thinks, and
-/// one in each turn of a loop, as a C compiler makes it: an unrolled loop would burn little more than half the time.
+/// Makes exactly `n` volatile stores of one byte to `target`: the work of the `hog` flowop.
+///
+/// There is one store in each iteration, as in the loop that a C compiler generates: an unrolled loop would take
+/// little more than half the time.
 #[inline(never)]
-pub fn burn(place: &mut u64, n: u64) {
-    let byte: *mut u8 = std::ptr::from_mut(place).cast();
-    let mut left = n;
-    while left > 0 {
-        // SAFETY: the pointer is to a live u64, of which the first byte is written.
-        unsafe { byte.write_volatile(left as u8) };
-        left -= 1;
-        // SAFETY: no instruction; for all that is known the counter has changed, so that each turn looks at it.
-        unsafe { std::arch::asm!("/* {0} */", inout(reg) left, options(nomem, nostack, preserves_flags)) };
+pub fn burn(target: &mut u64, n: u64) {
+    let byte: *mut u8 = std::ptr::from_mut(target).cast();
+    let mut remaining = n;
+    while remaining > 0 {
+        // SAFETY: `byte` points to the first byte of `target`, which is exclusively borrowed.
+        unsafe { byte.write_volatile(remaining as u8) };
+        remaining -= 1;
+        // SAFETY: the assembly text is a comment, so no instruction is executed. `inout` makes the compiler assume
+        // that `remaining` has changed, so that it neither unrolls the loop nor computes the count in advance.
+        unsafe { std::arch::asm!("/* {0} */", inout(reg) remaining, options(nomem, nostack, preserves_flags)) };
     }
 }

@@ -1,24 +1,24 @@
-//! A number as the name of a file: decimal, at least eight digits, ready to be handed to a system call.
+//! File names that are decimal numbers of at least eight digits, ready for a system call.
 //!
-//! It stands here for the one conversion to [`CStr`] without looking for the end. What the numbers mean is not known here.
+//! The module is in `os` for its unchecked conversion to [`CStr`]. It does not know what the numbers mean.
 
 use std::ffi::CStr;
 
-/// A name of eight digits or more with its closing zero byte, on the stack.
+/// A name of eight or more digits with its terminating zero byte, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Name {
-    /// Digits, right-aligned so that the closing zero byte is always the last.
+    /// The digits, right-aligned, so that the terminating zero byte is always the last byte.
     text: [u8; LEN + 1],
     from: u8,
 }
 
-/// The digits of the largest number, `u64::MAX`.
+/// The number of digits of `u64::MAX`.
 const LEN: usize = 20;
-/// Digits that every name has.
+/// The least number of digits of a name.
 const DIGITS: usize = 8;
 
 impl Name {
-    /// The name of `n`: `00000042`. Numbers above 99,999,999 take as many digits as they need, as `%08d` does.
+    /// Returns the name of `n`: `00000042`. Numbers above 99,999,999 have more digits, as with `%08d`.
     #[inline]
     pub fn new(n: u64) -> Self {
         let mut text = [0; LEN + 1];
@@ -40,20 +40,21 @@ impl Name {
         Self { text, from: from as u8 }
     }
 
-    /// For a system call.
+    /// Returns the name as a C string.
     #[inline]
     pub fn as_c(&self) -> &CStr {
-        // SAFETY: `text` ends in its one zero byte; everything from `from` up to it is digits.
+        // SAFETY: the last byte of `text` is zero. `from` is at most the index of that byte, and the bytes between are
+        // ASCII digits, so the slice has exactly one zero byte, at its end.
         unsafe { CStr::from_bytes_with_nul_unchecked(&self.text[self.from as usize..]) }
     }
 
-    /// The digits.
+    /// Returns the digits without the terminating zero byte.
     #[inline]
     pub fn digits(&self) -> &[u8] {
         &self.text[self.from as usize..LEN]
     }
 
-    /// The number that a name stands for: `None` for a name that [`Name::new`] does not give, or for zero.
+    /// Returns the number of a name. `None` for zero and for a text that [`Name::new`] does not produce.
     pub fn parse(name: &[u8]) -> Option<u64> {
         if name.len() < DIGITS || name.len() > LEN || (name.len() > DIGITS && name[0] == b'0') {
             return None;
@@ -69,8 +70,9 @@ impl Name {
     }
 }
 
-/// Eight digits at once: split into halves, quarters, digits, all in the lanes of one word, dividing by multiplying with
-/// rounded-up reciprocals (exact for the few bits that each lane holds).
+/// Converts `n`, below 100,000,000, to eight ASCII digits. Splits the number into halves, quarters and digits, in
+/// parallel lanes of one word. Divides by multiplication with rounded-up reciprocals, which is exact for the few bits
+/// in each lane.
 #[inline]
 fn eight_digits(n: u32) -> [u8; DIGITS] {
     let n = u64::from(n);

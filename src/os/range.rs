@@ -1,51 +1,51 @@
-//! Calls on a range of an open file that move no data through the program: its room, its cache, its locks.
+//! System calls on a byte range of an open file that transfer no data through the program: allocation, caching, locks.
 
 use super::fd::{Fd, Result, borrow};
 use rustix::fs::{self as rfs, Advice, FallocateFlags};
 use rustix::io::Errno;
 use std::num::NonZeroU64;
 
-/// Allocates room for a range of a file, which grows if the range passes its end, unless it is to keep its size.
+/// Allocates blocks for a range of a file. The file grows if the range extends past its end, unless `keep_size`.
 #[inline]
 pub fn allocate(fd: Fd, offset: u64, len: u64, keep_size: bool) -> Result<()> {
     let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
     rfs::fallocate(borrow(fd), flags, offset, len)
 }
 
-/// Gives the room of a range of a file back; it reads as zeros, and the file keeps its size.
+/// Deallocates the blocks of a range of a file. The range then reads as zeros; the file keeps its size.
 #[inline]
 pub fn punch_hole(fd: Fd, offset: u64, len: u64) -> Result<()> {
     rfs::fallocate(borrow(fd), FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
 }
 
-/// Copies bytes from one file to another inside the kernel; how many, at most `len`.
+/// Copies bytes from one file to another inside the kernel. Returns the number of bytes copied, at most `len`.
 #[inline]
 pub fn copy_range(from: Fd, mut from_offset: u64, to: Fd, mut to_offset: u64, len: usize) -> Result<usize> {
     rfs::copy_file_range(borrow(from), Some(&mut from_offset), borrow(to), Some(&mut to_offset), len)
 }
 
-/// Tells the kernel how a range of a file will be used; `len` 0: to its end.
+/// Advises the kernel of the access pattern of a range of a file. A `len` of 0 means to the end of the file.
 #[inline]
 pub fn advise(fd: Fd, offset: u64, len: u64, advice: Advice) -> Result<()> {
     rfs::fadvise(borrow(fd), offset, NonZeroU64::new(len), advice)
 }
 
-/// Has the kernel begin to write the dirty pages of a range; `len` 0: to the end of the file. With `wait` the call returns when
-/// they are written. Neither metadata nor the device's cache is flushed (`sync_file_range`).
+/// Starts writeback of the dirty pages of a range (`sync_file_range`). A `len` of 0 means to the end of the file. With
+/// `wait` the call returns when the pages are written. Flushes neither metadata nor the device's cache.
 #[inline]
 pub fn sync_range(fd: Fd, offset: u64, len: u64, wait: bool) -> Result<()> {
     let waits = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     let flags = libc::SYNC_FILE_RANGE_WRITE | if wait { waits } else { 0 };
-    // SAFETY: the call takes numbers only; a descriptor that is not open makes it fail.
+    // SAFETY: all arguments are integers. An invalid descriptor makes the call fail.
     done(unsafe { libc::sync_file_range(fd, offset as i64, len as i64, flags) })
 }
 
-/// Takes the lock of a range, or gives it back (`None`); `len` 0: to the end of the file, wherever that comes to be. The lock
-/// belongs to the open file, not to the process, so that threads exclude each other (`F_OFD_SETLK`). It does not wait:
-/// [`Errno::AGAIN`] if another holds it.
+/// Takes the lock of a range, or releases it if `kind` is `None`. A `len` of 0 means to the end of the file, wherever
+/// that will be. The lock belongs to the open file, not to the process, so that threads exclude each other
+/// (`F_OFD_SETLK`). Does not wait: fails with [`Errno::AGAIN`] if another open file has a conflicting lock.
 #[inline]
 pub fn lock(fd: Fd, offset: u64, len: u64, kind: Option<Lock>) -> Result<()> {
-    // SAFETY: `flock` is plain data, for which zeros are valid; the process number must be 0.
+    // SAFETY: `flock` consists of integers, for which zero is a valid value. `l_pid` must be 0 for this command.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = match kind {
         Some(Lock::Exclusive) => libc::F_WRLCK,
@@ -55,16 +55,16 @@ pub fn lock(fd: Fd, offset: u64, len: u64, kind: Option<Lock>) -> Result<()> {
     lock.l_whence = libc::SEEK_SET as _;
     lock.l_start = offset as _;
     lock.l_len = len as _;
-    // SAFETY: the kernel reads the structure, which outlives the call.
+    // SAFETY: the pointer is to a live `flock`, which the kernel only reads.
     done(unsafe { libc::fcntl(fd, libc::F_OFD_SETLK, &raw const lock) })
 }
 
-/// Who else may have a lock.
+/// The kind of a range lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lock {
-    /// Nobody.
+    /// Excludes all other locks.
     Exclusive,
-    /// Others that share it.
+    /// Excludes exclusive locks only.
     Shared,
 }
 

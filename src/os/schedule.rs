@@ -1,9 +1,9 @@
-//! The thread that steers a run gets a processor when it needs one, however many threads are ready to run.
+//! Scheduling priority for the controller thread of a run, however many threads are ready to run.
 //!
-//! It does little, and what it does late makes what is measured longer: with a thousand busy threads on two processors an
-//! ordinary thread waits seconds for each of its turns.
+//! The controller does little work, but its delays lengthen the measured time: with a thousand busy threads on two
+//! processors, an ordinary thread waits for seconds each time before it gets a processor.
 
-/// What the kernel's `sched_attr` has in its first version.
+/// `struct sched_attr` of the kernel in its first version.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -19,21 +19,22 @@ struct Attributes {
 
 const OTHER: u32 = 0;
 const FIFO: u32 = 1;
-/// Threads that this one starts are ordinary ones.
+/// `SCHED_FLAG_RESET_ON_FORK`: new threads have the default policy.
 const RESET_ON_FORK: u64 = 1;
-/// The least slice that the kernel takes, in nanoseconds: who runs for a short time has its turn soon.
+/// The shortest time slice that the kernel accepts, in nanoseconds. A thread with a short slice is scheduled sooner.
 const SLICE: u64 = 100_000;
 
-/// The calling thread goes before others as long as this lives, unless the user has said how it is to be scheduled.
+/// A guard that raises the priority of the calling thread until it is dropped. It does nothing if the user has chosen a
+/// scheduling policy.
 #[derive(Debug)]
-pub struct First {
+pub struct PriorityGuard {
     changed: bool,
 }
 
-impl First {
-    /// In real time, where that is allowed; elsewhere by a short slice of time (since Linux 6.12).
+impl PriorityGuard {
+    /// Selects the real-time policy `SCHED_FIFO` where that is permitted, else a short time slice (since Linux 6.12).
     pub fn new() -> Self {
-        // SAFETY: numbers in, a number out.
+        // SAFETY: the argument is an integer.
         let changed = unsafe { libc::sched_getscheduler(0) } == OTHER as i32;
         if changed && !set(&Attributes { policy: FIFO, flags: RESET_ON_FORK, priority: 1, ..Attributes::default() }) {
             set(&Attributes { policy: OTHER, runtime: SLICE, ..Attributes::default() });
@@ -42,13 +43,13 @@ impl First {
     }
 }
 
-impl Default for First {
+impl Default for PriorityGuard {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Drop for First {
+impl Drop for PriorityGuard {
     fn drop(&mut self) {
         if self.changed {
             set(&Attributes { policy: OTHER, ..Attributes::default() });
@@ -57,9 +58,9 @@ impl Drop for First {
 }
 
 fn set(attributes: &Attributes) -> bool {
-    // SAFETY: numbers in, a number out. The niceness that the thread has stays.
+    // SAFETY: the arguments are integers. The current niceness is read to be kept.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     let attributes = Attributes { size: size_of::<Attributes>() as u32, nice, ..*attributes };
-    // SAFETY: the pointer is to a live value of the size that it names, and the kernel only reads it.
+    // SAFETY: the pointer is to a live value whose size is in its first field; the kernel only reads it.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) == 0 }
 }

@@ -1,6 +1,7 @@
-//! ^C, SIGTERM and SIGHUP: the first one raises a number that others look at, the second one ends the program. What was ignored
-//! when the program started (`nohup`, jobs in the background of a script) stays ignored. A limit on processor time raises the number
-//! too; one on the size of files is an error of the call that passes it, and no signal.
+//! Signal handlers. The first SIGINT (^C), SIGTERM or SIGHUP sets a number that other code checks; the second one ends
+//! the program. A signal that was ignored when the program started (`nohup`, background jobs of a script) stays
+//! ignored. SIGXCPU, the limit on processor time, sets the number too. SIGXFSZ is caught and has no effect, so that the
+//! call that exceeds the limit on file size returns an error.
 
 use super::child;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
@@ -8,33 +9,35 @@ use signal_hook::low_level;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-/// Said by the second signal, which lets nobody clean up.
-const LAST_WORD: &[u8] = b"\nnote: ended at once: what was measured is lost, and files that were made stay (`wmlrun clean DIR` removes them)\n";
+/// The message of the second signal, after which nothing is cleaned up.
+const IMMEDIATE_EXIT_NOTE: &[u8] =
+    b"\nnote: exited immediately: the measurement is lost, created files remain (`wmlrun clean DIR` removes them)\n";
 
-/// The same signal within so many milliseconds is the first one again: `timeout` sends it to its child and then to the group.
+/// The same signal within this many milliseconds counts as the first one: `timeout` signals its child and then the
+/// group.
 const SAME_SIGNAL_MS: u64 = 300;
 
-/// The first signal that came, and when; nothing while none has.
+/// The first signal and its time; 0 before any signal.
 #[derive(Default, Debug)]
 pub struct FirstSignal(AtomicU64);
 
-/// Which one a signal is.
+/// The meaning of a signal in the order of signals.
 #[derive(PartialEq, Eq, Debug)]
 enum Order {
     First,
-    /// The first, sent twice.
+    /// The first signal, delivered a second time.
     Repeated,
     Second,
 }
 
 impl FirstSignal {
-    /// Forgets it: the next signal is a first one.
+    /// Resets it, so that the next signal is a first one.
     pub fn clear(&self) {
         self.0.store(0, SeqCst);
     }
 
-    /// Which one a signal is that comes at `now`, in milliseconds. Signal and time are one word, so that two threads that hear a
-    /// signal each at the same moment agree on which was first.
+    /// Classifies a signal that arrives at `now`, in milliseconds. Signal and time are in one word, so that two threads
+    /// that handle a signal at the same moment agree on which is the first.
     fn order(&self, signal: i32, now: u64) -> Order {
         let (signal, bits) = (signal as u64, u8::BITS);
         match self.0.compare_exchange(0, now << bits | signal, SeqCst, SeqCst) {
@@ -45,102 +48,106 @@ impl FirstSignal {
     }
 }
 
-/// How often the program was stopped and went on.
+/// Counts SIGCONT signals.
 static CONTINUED: AtomicUsize = AtomicUsize::new(0);
 
-/// How often the program was stopped and went on, as far as signals tell.
-pub fn continued() -> usize {
+/// Returns how often the program was stopped and continued (SIGCONT).
+pub fn times_continued() -> usize {
     CONTINUED.load(SeqCst)
 }
 
-/// Sends this program what ^C sends: a read from the terminal ends.
+/// Sends SIGINT to this process, as ^C does. A read from the terminal ends.
 pub fn interrupt_self() {
-    // To the process, not to the thread that says it. One's own process is there, and may be sent signals.
+    // To the process, not to the calling thread. The call can't fail: the process exists and may signal itself.
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
 }
 
-/// Ends the program at once, with all that it has started: nothing is cleaned up, and nobody is waited for.
+/// Kills all commands and ends the program immediately, without any cleanup.
 pub fn exit_now(status: u8) -> ! {
-    child::end_all();
+    child::kill_all();
     low_level::exit(i32::from(status))
 }
 
-/// The signals that end the program.
-fn ending() -> libc::sigset_t {
-    // SAFETY: an all-zero set is a valid one to be emptied, and only that is written to.
+/// Returns the set of signals that end the program.
+fn ending_signals() -> libc::sigset_t {
+    // SAFETY: an all-zero `sigset_t` is a valid, empty set.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // SAFETY: the pointer is to a live set.
+        // SAFETY: the pointer is to a live set, and the signal number is valid.
         unsafe { libc::sigaddset(&raw mut set, signal) };
     }
     set
 }
 
-/// The calling thread takes no signal that ends the program, and may look at [`pending`].
-pub fn only_look() {
-    let set = ending();
-    // SAFETY: the pointer is to a live set; the mask is the calling thread's.
+/// Blocks the signals that end the program in the calling thread, which may then call [`pending`].
+pub fn block_ending_signals() {
+    let set = ending_signals();
+    // SAFETY: the pointer is to a live set. The call changes the mask of the calling thread only.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
 }
 
-/// A signal that came and that nobody has heard, seen from a thread of [`only_look`]: the kernel gives it to the first thread, even
-/// if a call holds that for ever.
+/// Returns a signal that was sent to the process and not yet handled. To be called by a thread that has called
+/// [`block_ending_signals`]: the kernel delivers a signal to the main thread first, even if a system call blocks that
+/// thread indefinitely.
 pub fn pending() -> Option<i32> {
-    // SAFETY: an all-zero set is a valid one, and the kernel fills it.
+    // SAFETY: an all-zero `sigset_t` is a valid value, which the kernel overwrites.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live set.
     unsafe { libc::sigpending(&raw mut set) };
-    // SAFETY: the pointer is to a live set.
+    // SAFETY: the pointer is to a live set, and the signal numbers are valid.
     [SIGINT, SIGTERM, SIGHUP].into_iter().find(|signal| unsafe { libc::sigismember(&raw const set, *signal) } == 1)
 }
 
-/// Milliseconds of the monotonic clock. May be called in a signal handler.
+/// Returns the milliseconds of the monotonic clock. May be called in a signal handler.
 fn milliseconds() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// Whether a signal is ignored now.
+/// Returns whether a signal is ignored now.
 fn is_ignored(signal: i32) -> bool {
-    // SAFETY: an all-zero sigaction is a valid one, and the kernel fills it.
+    // SAFETY: an all-zero `sigaction` is a valid value, which the kernel overwrites.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a live value; nothing is set.
+    // SAFETY: the pointer is to a live value. A null pointer for the new action only queries the current one.
     let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Listens: a number that becomes the signal's when one comes, and what the first one arms. Lowered again, the next signal is
-/// a first one.
-pub fn listen() -> (Arc<AtomicUsize>, Arc<FirstSignal>) {
+/// Installs the signal handlers. Returns a number that is set to the first signal, and the record of the first signal.
+/// After both are reset, the next signal is a first one again.
+pub fn install_handlers() -> (Arc<AtomicUsize>, Arc<FirstSignal>) {
     let number = Arc::new(AtomicUsize::new(0));
     let first = Arc::new(FirstSignal::default());
-    // SAFETY: the handler stores to an atomic.
+    // SAFETY: the handler only increments an atomic.
     let _ = unsafe { low_level::register(SIGCONT, || _ = CONTINUED.fetch_add(1, SeqCst)) };
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
         let (number, first) = (Arc::clone(&number), Arc::clone(&first));
-        let heard = move || {
+        let handler = move || {
             match first.order(signal, milliseconds()) {
                 Order::First => number.store(signal as usize, SeqCst),
                 Order::Repeated => {}
                 Order::Second => {
-                    // A reader that has gone is no reason to stay.
-                    let _ = rustix::io::write(rustix::stdio::stderr(), LAST_WORD);
-                    child::end_all();
+                    // An error (the reader is gone) does not matter: the program ends in any case.
+                    let _ = rustix::io::write(rustix::stdio::stderr(), IMMEDIATE_EXIT_NOTE);
+                    child::kill_all();
                     low_level::exit(128 + signal);
                 }
             }
         };
-        // SAFETY: the handler stores to atomics, reads a clock, writes and exits: all of that may be done in a signal handler.
+        // SAFETY: the handler stores to atomics, reads a clock, writes to a descriptor, sends signals and exits, all of
+        // which is allowed in a signal handler.
         //
-        // A signal that can't be listened to keeps its default, which ends the process: nothing is lost by going on.
-        let _ = unsafe { low_level::register(signal, heard) };
+        // If the handler can't be installed, the signal keeps its default action, which ends the process.
+        let _ = unsafe { low_level::register(signal, handler) };
     }
-    // The kernel repeats it each second until the hard limit kills: it is never a second signal.
+    // The kernel repeats SIGXCPU every second until the hard limit kills the process, so it never counts as a second
+    // signal.
     let limit = Arc::clone(&number);
     let over = move || {
         let _ = limit.compare_exchange(0, SIGXCPU as usize, SeqCst, SeqCst);
     };
-    // SAFETY: the handlers store to an atomic, or do nothing. A handler, and not ignored: programs that are started get the default.
+    // SAFETY: one handler stores to an atomic, the other does nothing. SIGXFSZ has a handler instead of being ignored
+    // because started programs would inherit that it is ignored.
     unsafe {
         let _ = low_level::register(SIGXCPU, over);
         let _ = low_level::register(SIGXFSZ, || ());
@@ -153,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_signal_at_once_is_one() {
+    fn the_same_signal_within_the_interval_counts_once() {
         let first = FirstSignal::default();
         assert_eq!(first.order(SIGTERM, 5), Order::First);
         assert_eq!(first.order(SIGTERM, 5), Order::Repeated);

@@ -1,17 +1,17 @@
-//! Signs of life: how many calls of long work with files have come back, in the whole process.
+//! A progress counter of the process: completed calls of long file operations, such as the creation of a tree.
 //!
-//! Who watches that a file system answers looks whether the number changes. Operations of a run are not counted here.
+//! The watchdog reads it to detect a file system that does not answer. Operations of a run are not counted.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static STEPS: AtomicU64 = AtomicU64::new(0);
 
-/// A call, or some of them, came back.
+/// Counts one completed call, or one batch of calls.
 pub fn count() {
     STEPS.fetch_add(1, Relaxed);
 }
 
-/// How many were counted so far.
+/// Returns the number counted so far.
 pub fn counted() -> u64 {
     STEPS.load(Relaxed)
 }

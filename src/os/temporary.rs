@@ -1,4 +1,5 @@
-//! A new file that becomes another one's successor: without a name until it is whole, so that a program that is killed leaves nothing.
+//! A new file that replaces another one. It is unnamed until it is complete, so that a killed program leaves nothing
+//! behind.
 
 use rustix::fs::{self as rfs, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -9,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 const MODE: Mode = Mode::from_raw_mode(0o666);
 
-/// A file in a directory that is removed again unless it is renamed.
+/// A temporary file in a directory. It is removed on drop unless it was renamed.
 #[derive(Debug)]
 pub struct Temporary {
     file: File,
@@ -19,21 +20,21 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// A file in `dir`; `name` is what it is called while it is renamed, and from the start on file systems that have no files
-    /// without names (NFS, FUSE).
+    /// Creates a file in `dir`. It has no name until [`Temporary::name`] gives it `name`. On file systems without
+    /// unnamed files (NFS, FUSE) it has that name from the start.
     pub fn new(dir: OwnedFd, name: OsString) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         if let Ok(file) = rfs::openat(&dir, c".", flags | OFlags::TMPFILE, MODE) {
             let file = File::from(file);
-            // The name is given by this link, which needs /proc.
-            if rfs::accessat(CWD, link_to(&file), rfs::Access::EXISTS, AtFlags::empty()).is_ok() {
+            // The file is named later through this link, which needs /proc.
+            if rfs::accessat(CWD, proc_link(&file), rfs::Access::EXISTS, AtFlags::empty()).is_ok() {
                 return Ok(Self { file, dir, name, named: false });
             }
         }
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let create = || rfs::openat(&dir, &name, flags, MODE);
         let file = match create() {
-            // Left over by a killed program of the same number.
+            // A file of that name is a leftover of a killed program with the same process ID.
             Err(Errno::EXIST) => {
                 rfs::unlinkat(&dir, &name, AtFlags::empty())?;
                 create()
@@ -43,20 +44,20 @@ impl Temporary {
         Ok(Self { file: File::from(file?), dir, name, named: true })
     }
 
-    /// The file, open for writing.
+    /// Returns the file, open for writing.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Its directory.
+    /// Returns the directory.
     pub fn dir(&self) -> &OwnedFd {
         &self.dir
     }
 
-    /// Its name, which it gets now if it has none.
+    /// Returns the name of the file, after linking the file under it if necessary.
     pub fn name(&mut self) -> io::Result<&OsStr> {
         if !self.named {
-            let link = || rfs::linkat(CWD, link_to(&self.file), &self.dir, &self.name, AtFlags::SYMLINK_FOLLOW);
+            let link = || rfs::linkat(CWD, proc_link(&self.file), &self.dir, &self.name, AtFlags::SYMLINK_FOLLOW);
             match link() {
                 Err(Errno::EXIST) => {
                     rfs::unlinkat(&self.dir, &self.name, AtFlags::empty())?;
@@ -69,7 +70,7 @@ impl Temporary {
         Ok(&self.name)
     }
 
-    /// Says that the file has been renamed, and gives it.
+    /// Takes note that the file has been renamed, so that it is not removed, and returns it.
     pub fn renamed(mut self) -> io::Result<File> {
         self.named = false;
         self.file.try_clone()
@@ -79,13 +80,13 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if self.named {
-            // The error that counts is that of the writer.
+            // An error here is ignored: the error of the writer is the one to report.
             let _ = rfs::unlinkat(&self.dir, &self.name, AtFlags::empty());
         }
     }
 }
 
-fn link_to(file: &File) -> String {
+fn proc_link(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
 }
 
@@ -104,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn it_has_no_name_until_it_is_whole() {
+    fn a_file_is_unnamed_until_it_is_complete() {
         let dir = tempfile::tempdir().unwrap();
         let open = || OwnedFd::from(File::open(dir.path()).unwrap());
         let mut temporary = Temporary::new(open(), "new".into()).unwrap();
         temporary.file().write_all(b"whole").unwrap();
-        // File systems without O_TMPFILE show it; those that tests run on have it.
+        // On file systems without O_TMPFILE the file is visible; those that tests run on have it.
         assert_eq!(names(dir.path()), [""; 0]);
-        // One of the same name, which a killed program has left.
+        // A leftover of the same name from a killed program.
         std::fs::write(dir.path().join("new"), "half").unwrap();
         let name = temporary.name().unwrap().to_owned();
         rfs::renameat(temporary.dir(), &name, temporary.dir(), "out").unwrap();
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_renamed_is_removed() {
+    fn a_file_that_is_not_renamed_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let mut temporary = Temporary::new(OwnedFd::from(File::open(dir.path()).unwrap()), "new".into()).unwrap();
         temporary.name().unwrap();

@@ -151,7 +151,7 @@ struct StopDetector {
 
 impl StopDetector {
     fn new(now: u64) -> Self {
-        Self { due: now, continued: signals::continued(), late_ns: 0, returned: now }
+        Self { due: now, continued: signals::times_continued(), late_ns: 0, returned: now }
     }
 
     /// Returns the time for which the program was stopped since the last check, in nanoseconds.
@@ -161,7 +161,7 @@ impl StopDetector {
             (self.late_ns, self.returned) = (late_ns, now);
         }
         self.due = now;
-        let continued = signals::continued();
+        let continued = signals::times_continued();
         let has_continued = std::mem::replace(&mut self.continued, continued) != continued;
         if self.late_ns >= FROZEN_NS || (self.late_ns >= STOPPED_NS && has_continued) {
             std::mem::take(&mut self.late_ns)
@@ -229,7 +229,7 @@ impl Running {
         let shared = &self.shared;
         let clock = shared.clock;
         let until = self.tick_after(limit);
-        let _first = schedule::First::new();
+        let _first = schedule::PriorityGuard::new();
         let step = clock.ticks(interval.as_nanos() as u64).max(1);
         let mut next = self.from.saturating_add(step);
         // A run without a time limit must not wait forever for threads that wait for one another.

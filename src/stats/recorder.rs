@@ -39,7 +39,7 @@ impl ThreadStats {
         let cells = threads.checked_mul(flowops).ok_or(std::io::ErrorKind::OutOfMemory)?;
         let shares = sharded::should_share(threads, flowops_of_all);
         let all_sharded = if shares { ShardedHistogram::for_flowops(flowops)? } else { Vec::new() };
-        let mut counters = Counters::many(cells, if shares { 0 } else { layout::LEN })?.into_iter();
+        let mut counters = Counters::new_shared(cells, if shares { 0 } else { layout::LEN })?.into_iter();
         let mut thread = |number: usize| {
             let mut cells: Box<[Cell]> = counters.by_ref().take(flowops).map(Cell::new).collect();
             for (cell, sharded) in cells.iter_mut().zip(&all_sharded) {

@@ -54,7 +54,7 @@ impl ShardedHistogram {
     pub(super) fn for_flowops(flowops: usize) -> std::io::Result<Vec<Arc<Self>>> {
         let shards = processors();
         let all = flowops.checked_mul(shards).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        let mut counters = Counters::many(all, layout::LEN)?.into_iter();
+        let mut counters = Counters::new_shared(all, layout::LEN)?.into_iter();
         let mut shard = || counters.next().map(|counts| Shard { counts, touched: AtomicU64::new(0) });
         Ok((0..flowops).map(|_| Arc::new(Self { shards: (0..shards).map_while(|_| shard()).collect() })).collect())
     }

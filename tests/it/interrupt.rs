@@ -114,5 +114,5 @@ fn a_second_interrupt_ends_it_at_once_with_a_word() {
     let output = running.wait();
     let code = output.status.code();
     assert!(code == Some(130) || code == Some(143), "{}", output.shown());
-    assert!(output.stderr.contains("ended at once: what was measured is lost"), "{}", output.shown());
+    assert!(output.stderr.contains("exited immediately: the measurement is lost"), "{}", output.shown());
 }

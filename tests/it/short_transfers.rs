@@ -163,7 +163,7 @@ fn a_write_of_which_nothing_is_taken_is_called_that() {
         let x = flowop(&run, "x");
         assert_eq!(x["errors"], serde_json::json!({ "nothing written": 1 }));
         assert_eq!((count(x, "ops"), count(x, "bytes")), (20, 20 * 4096));
-        assert!(output.shown().contains("took none of the bytes"), "{}", output.shown());
+        assert!(output.shown().contains("accepted none of the bytes"), "{}", output.shown());
         assert!(!output.shown().contains("No space left"), "{}", output.shown());
     });
 }

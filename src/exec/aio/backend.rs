@@ -258,15 +258,15 @@ impl RingBackend {
             return self.refused.take();
         }
         let Some(watched) = &mut self.watched else {
-            let found = self.ring.take().or_else(|| {
-                self.ring.look(|| clock.raw());
-                self.ring.take()
+            let found = self.ring.next_completion().or_else(|| {
+                self.ring.reap(|| clock.raw());
+                self.ring.next_completion()
             });
             let Completion { tag, completed, result, buf } = found?;
             return Some(AioCompletion { tag, buf, submitted: self.submitted[tag as usize], completed, result });
         };
         let (tag, completed, result) = watched.next.take().or_else(|| watched.seen.try_recv().ok())?;
-        let buf = self.ring.give_back(tag)?;
+        let buf = self.ring.return_buffer(tag)?;
         Some(AioCompletion { tag, buf, submitted: self.submitted[tag as usize], completed, result })
     }
 
@@ -295,7 +295,7 @@ impl Drop for RingBackend {
         if let Some(thread) = self.watched.as_mut().and_then(|watched| watched.thread.take()) {
             // If an operation is still in flight, the submitting thread has panicked, and the watcher must not be
             // waited for.
-            if self.ring.in_flight() == 0 && self.ring.dismiss().is_ok() {
+            if self.ring.in_flight() == 0 && self.ring.end_watcher().is_ok() {
                 let _ = thread.join();
             }
         }

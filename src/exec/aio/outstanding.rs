@@ -81,7 +81,7 @@ impl Outstanding {
         remaining: Arc<AtomicU32>,
     ) -> Result<Self, Errno> {
         let depth = aio.depth.max(1) as usize;
-        let slices = MapSlice::cut(depth, aio.size as usize)?;
+        let slices = MapSlice::allocate(depth, aio.size as usize)?;
         let backend = match how {
             // Buffers for a depth that is only an upper limit are not pinned in memory.
             AioMode::Ring { alone } => Backend::ring(depth, !alone, if aio.bounded { &slices[..] } else { &[] })?,
@@ -159,7 +159,7 @@ impl Outstanding {
     #[cold]
     fn grow(&mut self, cx: &mut OpCx<'_>, len: usize) -> Result<(), Stop> {
         self.reap(cx, u64::MAX, true)?;
-        match MapSlice::cut(self.operations.len(), len) {
+        match MapSlice::allocate(self.operations.len(), len) {
             Ok(slices) => {
                 if self.bounded {
                     self.backend.replace_buffers(&slices);
