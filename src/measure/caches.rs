@@ -1,15 +1,15 @@
-//! Before a run: file sets are evicted or read in, as the script or the command line wants it.
+//! The caches before a run: file sets are evicted or read in, as the script or the command line requires.
 
-use super::cache::{Cache, all, look, missed, state};
-use super::watch::Watched;
+use super::cache::{Cache, common_state, inspect, missed_state, state_of};
+use super::watch::WatchedProgress;
 use super::{Front, Runner, Status};
 use crate::disk::prepare::{Phase, Progress as _};
 use crate::disk::{Error, Fileset, cache, quiesce};
 use std::sync::Arc;
 
 impl Runner {
-    /// `fsflush`: Filebench calls a script of its own for each type of file system. Here the file sets are written back and go
-    /// from the page cache; that of the whole machine only where the user allows it.
+    /// `fsflush`: writes the file sets back and evicts them from the page cache. Drops the caches of the whole machine
+    /// only if the user allows it. Filebench calls a separate script for each file system type instead.
     pub fn fsflush(&mut self, front: &mut dyn Front) -> Status {
         let sets: Vec<Arc<Fileset>> = self.trees.sets.iter().map(|ready| Arc::clone(&ready.set)).collect();
         let threads = self.settings.populate_threads;
@@ -38,35 +38,35 @@ impl Runner {
         }
     }
 
-    /// Evicts what is to be cold, reads in what is to be warm, and looks at what came of it.
-    pub(crate) fn bring_caches(&self, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<Cache, Status> {
+    /// Evicts the sets that are to be cold, reads in those that are to be warm, and reads the resulting state.
+    pub(crate) fn prepare_caches(&self, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<Cache, Status> {
         if !self.settings.engine.real() {
             return Ok(Cache::none());
         }
         let cold = self.settings.cold;
-        let wish = |set: &Fileset| if cold { Some(false) } else { set.spec.cached };
+        let wanted = |set: &Fileset| if cold { Some(false) } else { set.spec.cached };
         if cold && sets.iter().any(|set| set.spec.cached == Some(true)) {
-            front.note("`--cold` goes before the `cached` of the script");
+            front.note("`--cold` overrides `cached` in the script");
         }
         for set in sets.iter().filter(|set| cold && quiesce::in_memory(&set.spec.root())) {
-            front.note(&format!("`--cold` does nothing to file set `{}`, which lies in memory", set.spec.name));
+            front.note(&format!("`--cold` has no effect on file set `{}`, which is in memory", set.spec.name));
         }
         let threads = self.settings.populate_threads;
         let done = self.interruptible(|stop| -> Result<_, Error> {
-            let progress = Watched { watch: &self.watch, progress: front.progress() };
+            let progress = WatchedProgress { watch: &self.watch, progress: front.progress() };
             let dropped = cold && cache::drop_all(sets, stop)?;
-            for set in sets.iter().filter(|set| wish(set) == Some(false) && !dropped) {
+            for set in sets.iter().filter(|set| wanted(set) == Some(false) && !dropped) {
                 progress.started(&set.spec.name, Phase::Evict, set.state.files.n_existing(), 0);
                 cache::evict(set, threads, stop, |files, bytes| progress.advanced(files, bytes))?;
             }
-            for set in sets.iter().filter(|set| wish(set) == Some(true)) {
+            for set in sets.iter().filter(|set| wanted(set) == Some(true)) {
                 progress.started(&set.spec.name, Phase::Warm, set.state.files.n_existing(), set.tree.bytes_at_start());
                 cache::warm(set, threads, stop, |files, bytes| progress.advanced(files, bytes))?;
             }
-            let looked = sets.iter().map(|set| look(set, self.settings.seed)).collect::<Result<Vec<_>, _>>()?;
-            // The look itself has brought inodes back.
+            let caches = sets.iter().map(|set| inspect(set, self.settings.seed)).collect::<Result<Vec<_>, _>>()?;
+            // Reading the state has brought inodes back into memory.
             let dropped = dropped && cache::drop_all(sets, stop)?;
-            Ok((looked, dropped))
+            Ok((caches, dropped))
         });
         let (found, dropped) = match done {
             Ok(done) => done,
@@ -77,14 +77,14 @@ impl Runner {
             }
         };
         if cold && !dropped {
-            front.note("only the files' data was dropped from memory: for directories and inodes root is needed");
+            front.note("only file data was dropped from memory: dropping directories and inodes needs root");
         }
-        for (set, looked) in sets.iter().zip(&found) {
-            if let Some(text) = missed(set, wish(set), looked) {
+        for (set, cache) in sets.iter().zip(&found) {
+            if let Some(text) = missed_state(set, wanted(set), cache) {
                 front.note(&text);
             }
         }
-        let state = all(sets.iter().zip(&found).filter_map(|(set, looked)| state(wish(set), looked)));
+        let state = common_state(sets.iter().zip(&found).filter_map(|(set, cache)| state_of(wanted(set), cache)));
         Ok(Cache { state, sets: found })
     }
 }

@@ -1,4 +1,4 @@
-//! The environment of a run, as the result records it: machine, kernel, limits, mounts.
+//! The environment of a run for the result: machine, kernel, limits, mounts.
 
 use crate::os::{self, device, fd, limits, proc};
 use crate::result::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a run finds: the mounts are those of the given paths.
+/// Returns the environment of a run, with the mounts that contain the given paths.
 pub(crate) fn of_run(paths: &[PathBuf]) -> RunEnvironment {
     let mut mounts: Vec<MountInfo> = Vec::new();
     for mount in paths.iter().filter_map(|p| mount(p)) {
@@ -19,7 +19,7 @@ pub(crate) fn of_run(paths: &[PathBuf]) -> RunEnvironment {
     RunEnvironment { memory_available: limits::memory().1, mounts, other: settings() }
 }
 
-/// What is known of the machine.
+/// Returns the description of the machine.
 pub(crate) fn environment() -> Environment {
     let [sysname, nodename, release, version, machine] = proc::uname();
     let (total, available) = limits::memory();
@@ -39,7 +39,7 @@ pub(crate) fn environment() -> Environment {
     }
 }
 
-/// Settings of the kernel that move results.
+/// Returns kernel settings that influence results.
 fn settings() -> BTreeMap<String, serde_json::Value> {
     const FILES: &[(&str, &str)] = &[
         ("dirty_ratio", "/proc/sys/vm/dirty_ratio"),
@@ -56,7 +56,7 @@ fn settings() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// The values of the predefined variables that are about the machine, as they are now.
+/// Returns the current values of the predefined variables that describe the machine.
 pub(crate) fn predefined() -> [(Predefined, u64); 3] {
     let (memory, free) = limits::memory();
     [
@@ -66,22 +66,23 @@ pub(crate) fn predefined() -> [(Predefined, u64); 3] {
     ]
 }
 
-/// The name of this machine.
+/// Returns the host name.
 pub fn hostname() -> String {
     let [_, nodename, ..] = proc::uname();
     nodename
 }
 
-/// The type of the file system that a path lies on; the path need not be there yet.
+/// Returns the type of the file system that contains a path. The path need not exist.
 pub fn file_system(path: &Path) -> Option<String> {
     mount(path).map(|m| m.kind)
 }
 
-/// The mount that a path lies on, with all devices below; the path itself need not be there yet.
+/// Returns the mount that contains a path, with all devices below it. The path need not exist.
 pub(crate) fn mount(path: &Path) -> Option<MountInfo> {
-    let there = path.ancestors().find(|p| p.exists()).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let found = device::mount_of(there)?;
-    let layers = device::stack_below(there).map(|stack| stack.layers).unwrap_or_default();
+    let existing =
+        path.ancestors().find(|p| p.exists()).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = device::mount_of(existing)?;
+    let layers = device::stack_below(existing).map(|stack| stack.layers).unwrap_or_default();
     let mut mount = MountInfo {
         path: found.path.display().to_string(),
         source: found.source,
@@ -90,7 +91,7 @@ pub(crate) fn mount(path: &Path) -> Option<MountInfo> {
         devices: layers.iter().map(layer).collect(),
         ..MountInfo::default()
     };
-    if let Ok(space) = fd::statvfs_path(there) {
+    if let Ok(space) = fd::statvfs_path(existing) {
         mount.total = space.total;
         mount.free = space.free;
     }
@@ -109,7 +110,7 @@ fn layer(layer: &device::Layer) -> Device {
     }
 }
 
-/// A path that says the same from any directory, without links as far as it is there: mounts are found by it.
+/// Returns an absolute path, with symbolic links resolved if the path exists, by which mounts are found.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,4 +1,4 @@
-//! What a session tells whoever sits in front of it: a script runner, a prompt, a test.
+//! The interface to the front end of a session: a script runner, a prompt, a test.
 
 use crate::diag::Diagnostic;
 use crate::disk::prepare::{Progress, Quiet};
@@ -7,37 +7,37 @@ use crate::runtime::Tick;
 use crate::source::SourceMap;
 use std::time::Duration;
 
-/// The front end. All of it is a courtesy: a silent one loses no result, and what it does not take up is not shown.
+/// The front end of a session. Every notification is optional: a front end that ignores all of them loses no result.
 pub trait Front {
-    /// A line that the script asked for: `help`, `vars`, `list`.
+    /// Shows a line that the script requested: `help`, `vars`, `list`.
     fn line(&mut self, text: &str);
-    /// Text that the script itself prints: `echo`, `log`, `usage`. It may have several lines.
+    /// Shows text that the script prints: `echo`, `log`, `usage`. It may have several lines.
     fn script_line(&mut self, text: &str) {
         self.line(text);
     }
-    /// A word about what is done: goes beside the results, not among them.
+    /// Shows a note on the progress of the session, which is not part of the results.
     fn note(&mut self, text: &str);
-    /// Errors and warnings.
+    /// Shows errors and warnings in a script.
     fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]);
-    /// What the environment refused, or what failed: `error: …` and a help line.
+    /// Shows an error that is not in a script (the environment or an operation failed), and a line of help.
     fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>);
-    /// A warning that is about no script, and what to do about it.
+    /// Shows a warning that is not on a script, and a line of help.
     fn warning(&mut self, _text: &str, _help: &str) {}
-    /// A report begins: nothing has run yet.
+    /// Called at the start of a report, before the first run.
     fn begin(&mut self, _document: &Document) {}
-    /// A report ends, after the last run.
+    /// Called at the end of a report, after the last run.
     fn end(&mut self, _document: &Document) {}
-    /// A run begins: its entry so far, and how long it is to take.
+    /// Called at the start of a run, with its entry so far and its planned length.
     fn run_started(&mut self, _document: &Document, _run: &Run, _length: Option<Duration>) {}
-    /// A live run, each interval: the timeline's newest piece is the last of `run.intervals`.
+    /// Called at each interval of a run. The newest interval of the time series is the last one of `run.intervals`.
     fn run_ticks(&mut self, _run: &Run, _tick: &Tick<'_>) {}
-    /// A run has ended; it is the last of the document.
+    /// Called at the end of a run, which is the last one of the document.
     fn run_ended(&mut self, _document: &Document) {}
-    /// The result, whose own file can't be written: goes beside the report.
+    /// Writes the result beside the report, because the result file can't be written.
     fn result_aside(&mut self, _document: &Document) {}
-    /// An interim report of a run that goes on (`psrun`); `apart`: of its own period only.
+    /// Shows an interim report of a run in progress (`psrun`). `apart`: it covers only its own period.
     fn interim(&mut self, _document: &Document, _run: &Run, _apart: bool) {}
-    /// Files are made; `None` for the total where it is not known.
+    /// Returns the receiver of progress notifications while files are created. A total of `None` is unknown.
     fn progress(&self) -> &dyn Progress {
         &Quiet
     }

@@ -1,9 +1,9 @@
-//! Processes that live from `create processes` to `shutdown processes`, and what a script measures of them in between.
+//! Processes that run from `create processes` to `shutdown processes`, and their measurement by a script.
 
 use super::cpu::CpuReading;
 use super::ready::Live;
 use super::record;
-use super::results::PATIENCE;
+use super::results::JOIN_TIMEOUT;
 use super::series::RunTimeline;
 use super::{Description, Front, Measurement, Record, Runner, Status};
 use crate::os::{Clock, schedule};
@@ -12,34 +12,34 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Runner {
-    /// Whether processes live.
+    /// Returns whether such processes are running.
     pub fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Live processes follow this event rate from now on.
+    /// Sets the event rate of the running processes.
     pub fn set_rate(&self, rate: u64) {
         if let Some(live) = &self.live {
             live.running.set_rate(rate);
         }
     }
 
-    /// Waits; while processes live, between `stats clear` and `stats snap`, it is the measured time.
+    /// Waits for `length`. While processes run between `stats clear` and `stats snap`, this is measured time.
     pub fn sleep(&mut self, length: Duration, about: &Description, front: &mut dyn Front) -> Record {
         if self.is_live() {
             return self.sleep_live(length, about, front);
         }
-        let until = Instant::now() + length;
-        while Instant::now() < until {
+        let deadline = Instant::now() + length;
+        while Instant::now() < deadline {
             if self.signal() != 0 {
                 return Record::of(Status::Interrupted(self.signal()));
             }
-            std::thread::sleep((until - Instant::now()).min(Duration::from_millis(50)));
+            std::thread::sleep((deadline - Instant::now()).min(Duration::from_millis(50)));
         }
         Record::of(Status::Done)
     }
 
-    /// `create processes`: they start at once, and go on while the commands do.
+    /// `create processes`: starts the processes, which run while further commands are executed.
     pub fn create_processes(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Status {
         let status = self.start_live(what, front);
         if self.live.is_none() {
@@ -49,25 +49,25 @@ impl Runner {
     }
 
     fn start_live(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Status {
-        let mut ready = match self.get_ready(what, front) {
+        let mut ready = match self.make_ready(what, front) {
             Ok(ready) => ready,
             Err(status) => return status,
         };
         ready.cache.start_counting();
-        self.bound_trace(ready.plan.n_threads(), front);
-        let (mut running, heard) = match self.start(&ready, front) {
+        self.limit_trace(ready.plan.n_threads(), front);
+        let (mut running, printed) = match self.start(&ready, front) {
             Ok(started) => started,
             Err(status) => return status,
         };
         if let Err(ended) = running.open(None) {
-            let status = show_end(&ended, front);
-            return status.max(self.part_with(running, &ready.plan, front));
+            let status = report_end(&ended, front);
+            return status.max(self.join_or_abandon(running, &ready.plan, front));
         }
         let timeline = RunTimeline::new(&running, self.settings.interval);
         self.live = Some(Live {
             running,
             ready,
-            heard,
+            printed,
             measuring: false,
             cpu: CpuReading::now(),
             started_at: record::now(),
@@ -79,8 +79,8 @@ impl Runner {
         Status::Done
     }
 
-    /// `sleep` while processes live. Between `stats clear` and `stats snap` it is the measured time, which the command line
-    /// may replace.
+    /// `sleep` while processes run. Between `stats clear` and `stats snap` its length is the measured time, which the
+    /// command line may override.
     fn sleep_live(&mut self, length: Duration, about: &Description, front: &mut dyn Front) -> Record {
         let Some(mut live) = self.live.take() else { return Record::of(Status::Done) };
         let length = self.settings.runtime.filter(|_| live.measuring).unwrap_or(length);
@@ -92,10 +92,10 @@ impl Runner {
         }
         let running = &live.running;
         let elapsed = Duration::from_nanos(running.ns(running.from(), Clock::get().raw()));
-        let (heard, timeline) = (&live.heard, &mut live.timeline);
+        let (printed, timeline) = (&live.printed, &mut live.timeline);
         let waited = running.wait(Some(elapsed + length), self.settings.interval, &mut |tick| {
-            heard.show(&mut |message| front.note(message));
-            if timeline.look(tick.running, &mut run.intervals) {
+            printed.show(&mut |message| front.note(message));
+            if timeline.end_interval(tick.running, &mut run.intervals) {
                 front.run_ticks(&run, tick);
             }
             true
@@ -112,10 +112,10 @@ impl Runner {
         }
         self.live = Some(live);
         if status != Status::Done {
-            // What was measured is not thrown away.
+            // Keep the measurement so far.
             let record = self.snap(about, front);
             if let (Status::Interrupted(_), Some(live)) = (status, &mut self.live) {
-                // A signal ends the wait; whether it ends the processes too is for the front end to say.
+                // A signal ends the wait. The front end decides whether it also ends the processes.
                 live.ended = None;
             }
             return Record { status, ..record };
@@ -123,10 +123,10 @@ impl Runner {
         Record::of(Status::Done)
     }
 
-    /// `stats clear`: the measurement of live processes begins anew.
+    /// `stats clear`: restarts the measurement of the running processes.
     pub fn clear_live(&mut self) {
         let interval = self.settings.interval;
-        let _first = schedule::PriorityGuard::new();
+        let _priority = schedule::PriorityGuard::new();
         if let Some(live) = &mut self.live {
             live.running.clear();
             live.ready.cache.start_counting();
@@ -139,19 +139,19 @@ impl Runner {
         }
     }
 
-    /// `stats snap`: the measurement so far becomes a run of the result.
+    /// `stats snap`: adds the measurement so far to the result as a run.
     pub fn snap(&mut self, about: &Description, front: &mut dyn Front) -> Record {
         self.end_collector(front);
         let Some(mut live) = self.live.take() else {
-            front.note("no processes live: `stats snap` has nothing to show");
+            front.note("no processes are running: `stats snap` has nothing to report");
             return Record::of(Status::Done);
         };
-        // Before all else: what is measured is what has passed until the counters are looked at.
-        let first = schedule::PriorityGuard::new();
+        // First of all, read the counters: they are what the measured time is taken from.
+        let priority = schedule::PriorityGuard::new();
         let waited = live.ended.clone().unwrap_or_else(|| live.running.status());
         let sample = live.running.measured();
-        drop(first);
-        let waited = super::results::ended_otherwise(&live.running, waited);
+        drop(priority);
+        let waited = super::results::final_end(&live.running, waited);
         let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
         let mut run = self.new_run(&live.ready, &live.running, live.requested, about);
         run.started_at.clone_from(&live.started_at);
@@ -159,10 +159,10 @@ impl Runner {
         let cpu = live.cpu.since(measured);
         run.intervals = {
             let elapsed_ns = live.running.ns(live.running.from(), waited.tick);
-            live.timeline.clone().concluded(elapsed_ns, &sample)
+            live.timeline.clone().finish(elapsed_ns, &sample)
         };
         let status = self.fill(&mut run, &live.ready, &live.running, &waited, &sample, cpu);
-        // Threads of live processes are in the middle of their calls, not late with them.
+        // Threads of running processes are in the middle of their calls, which is not lateness.
         if !is_stuck {
             run.stragglers.clear();
         }
@@ -180,18 +180,18 @@ impl Runner {
         Record { status, figures }
     }
 
-    /// `shutdown processes`, and whatever else ends them.
+    /// `shutdown processes`: ends the running processes, as the end of the session does too.
     pub fn shutdown_processes(&mut self, secrets: &[String], front: &mut dyn Front) -> Status {
         let Some(live) = self.live.take() else { return Status::Done };
-        // A fault that no `sleep` or `stats snap` has heard of is told now.
+        // Report a fault that no `sleep` or `stats snap` has reported.
         let mut status = Status::Done;
         if live.ended.is_none()
             && let Waited { ended: ended @ Ended::Fault(_), .. } = live.running.status()
         {
-            status = show_end(&ended, front);
+            status = report_end(&ended, front);
         }
         live.running.stop(Clock::get().raw());
-        if self.stream_wanted().is_some() {
+        if self.requested_stream().is_some() {
             live.running.join_within(Duration::from_secs(10));
             let streams = self.take_streams(&live.running, front);
             let digest = self.digest(&streams, &live.running, front);
@@ -201,20 +201,20 @@ impl Runner {
             }
             self.write_trace(&live.ready, streams, secrets, false, front);
         }
-        let (plan, heard) = (Arc::clone(&live.ready.plan), live.heard);
-        live.running.join_within(PATIENCE);
+        let (plan, printed) = (Arc::clone(&live.ready.plan), live.printed);
+        live.running.join_within(JOIN_TIMEOUT);
         if let Some(fault) = live.running.closing_fault() {
-            status = status.max(show_end(&Ended::Fault(fault), front));
+            status = status.max(report_end(&Ended::Fault(fault), front));
         }
-        let status = status.max(self.part_with(live.running, &plan, front));
-        heard.show(&mut |message| front.note(message));
+        let status = status.max(self.join_or_abandon(live.running, &plan, front));
+        printed.show(&mut |message| front.note(message));
         self.release_sets();
         status
     }
 }
 
-/// Tells why processes did not start.
-fn show_end(ended: &Ended, front: &mut dyn Front) -> Status {
+/// Reports why processes ended or did not start.
+fn report_end(ended: &Ended, front: &mut dyn Front) -> Status {
     match ended {
         Ended::Fault(fault) => {
             front.error(None, &fault.what, Some(&fault.help));

@@ -1,7 +1,7 @@
-//! What a run needs against what this process may have, before anything is made: memory, address space, threads, descriptors,
-//! sizes of files.
+//! Compares the resources that a run needs with the limits of this process: memory, address space, threads,
+//! descriptors, file size. The check is made before any file is created.
 //!
-//! In: a plan and its file sets. Out: a refusal with both figures, and what to do.
+//! The input is a plan and its file sets. The result is an error with both numbers, and help.
 
 use super::{Front, Status};
 use crate::disk::Fileset;
@@ -11,22 +11,22 @@ use crate::util::count::count;
 use crate::util::size;
 use std::sync::Arc;
 
-/// Address space of a thread's stack, with its guard and what the C library maps for it.
+/// Address space in bytes of a thread's stack, with its guard page and the mappings of the C library for the thread.
 const THREAD_SPACE: u64 = 320 << 10;
 
-/// Address space of the counters of a flowop in a thread.
+/// Address space in bytes of the counters of one flowop in one thread.
 const COUNTER_SPACE: u64 = 36 << 10;
 
-/// Address space that must stay free for everything else.
+/// Address space in bytes that must remain for everything else.
 const SPARE_SPACE: u64 = 64 << 20;
 
-/// Threads besides those of the plan: those that make files or watch the run.
-const HELPERS: u64 = 4;
+/// Threads in addition to those of the plan: they create files or monitor the run.
+const HELPER_THREADS: u64 = 4;
 
-/// The limit of open files that is asked for where it may be raised.
-pub(crate) const MOST_DESCRIPTORS: u64 = 1 << 20;
+/// The limit of open files that is requested where it may be raised.
+pub(crate) const MAX_DESCRIPTORS: u64 = 1 << 20;
 
-/// Refuses a run that this process could not finish for want of memory, threads, descriptors or the size of a file.
+/// Reports an error if memory, address space, threads or file size are not sufficient for the run.
 pub(crate) fn check(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
     let refusals = [memory(plan, sets), address_space(plan, sets), threads(plan), file_size(sets)];
     let Some((what, help)) = refusals.into_iter().flatten().next() else { return Ok(()) };
@@ -34,7 +34,8 @@ pub(crate) fn check(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -
     Err(Status::Refused)
 }
 
-/// The same for descriptors, of which an engine that makes no calls needs none. The limit is raised as far as it may be.
+/// Reports an error if descriptors are not sufficient for the run, after raising the limit as far as permitted. Not
+/// needed for an engine that makes no calls.
 pub(crate) fn check_descriptors(plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
     let Some((what, help)) = descriptors(plan) else { return Ok(()) };
     front.error(None, &what, Some(help));
@@ -48,7 +49,7 @@ fn memory(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
     let (_, free) = limits::memory();
     (free > 0 && needed > free).then(|| {
         let (needed, free) = (size::format(needed), size::format(free));
-        let what = format!("the run needs {needed} of memory, and {free} can be had");
+        let what = format!("the run needs {needed} of memory, but only {free} is available");
         (what, "make `memsize` smaller, start fewer threads, or raise the control group's memory limit")
     })
 }
@@ -60,11 +61,11 @@ fn address_space(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
         .threads()
         .map(|(process, thread)| u64::from(process.instances) * u64::from(thread.instances) * thread.count as u64);
     let counters = counters.fold(0, u64::saturating_add).saturating_mul(COUNTER_SPACE);
-    let threads = (totals.threads + HELPERS).saturating_mul(THREAD_SPACE);
+    let threads = (totals.threads + HELPER_THREADS).saturating_mul(THREAD_SPACE);
     let needed = totals.memory.saturating_add(counters).saturating_add(threads).saturating_add(SPARE_SPACE);
     (needed > free).then(|| {
         let (needed, free) = (size::format(needed), size::format(free));
-        let what = format!("the run needs {needed} of address space, and {free} are left");
+        let what = format!("the run needs {needed} of address space, but only {free} is left");
         (what, "raise the limit (`ulimit -v`, `ulimit -d`), or start fewer threads")
     })
 }
@@ -72,31 +73,32 @@ fn address_space(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
 fn threads(plan: &Plan) -> Refusal {
     let left = limits::threads_left()?;
     let needed = plan.n_threads();
-    // A process's first thread is one of its own, and the calling thread is there already.
+    // The first thread of a process needs a thread too; the calling thread exists already.
     (needed > left).then(|| {
-        let what = format!("the run needs {}, and {left} more are allowed", count(needed, "thread"));
+        let what = format!("the run needs {}, but only {left} more are allowed", count(needed, "thread"));
         (what, "raise `ulimit -u` or the control group's `pids.max`, or start fewer")
     })
 }
 
-/// Descriptors of the process that needs most: each process has a table of its own.
+/// Checks the descriptors of the process that needs most: each process has a separate table.
 fn descriptors(plan: &Plan) -> Refusal {
     let needed = plan.processes.iter().map(Process::descriptors).max()?;
-    let most = limits::raise_descriptors(MOST_DESCRIPTORS);
-    (needed > most).then(|| {
-        let what = format!("the run keeps up to {} open at once, and {most} are allowed", count(needed, "descriptor"));
+    let limit = limits::raise_descriptors(MAX_DESCRIPTORS);
+    (needed > limit).then(|| {
+        let what =
+            format!("the run keeps up to {} open at once, but only {limit} are allowed", count(needed, "descriptor"));
         (what, "raise the limit (`ulimit -n`), start fewer threads, or keep fewer files open in each")
     })
 }
 
 fn file_size(sets: &[Arc<Fileset>]) -> Refusal {
-    let most = limits::file_size()?;
+    let limit = limits::file_size()?;
     sets.iter().find_map(|set| {
         let largest =
             (0..set.tree.n_files()).filter(|i| set.tree.exists_at_start(*i)).map(|i| set.tree.size_of(i)).max()?;
-        (largest > most).then(|| {
-            let (name, largest, most) = (&set.spec.name, size::format(largest), size::format(most));
-            let what = format!("file set `{name}` has files of {largest}, and {most} are allowed");
+        (largest > limit).then(|| {
+            let (name, largest, limit) = (&set.spec.name, size::format(largest), size::format(limit));
+            let what = format!("file set `{name}` has files of {largest}, but only {limit} are allowed");
             (what, "raise the limit (`ulimit -f`), or make the files smaller")
         })
     })

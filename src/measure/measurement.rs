@@ -1,9 +1,9 @@
 //! One measurement from a plan to an entry of the result: [`Runner::measure`].
 
 use super::cpu::CpuReading;
-use super::ready::{FlowopPlace, Ready};
+use super::ready::{Ready, RunLocation};
 use super::record;
-use super::results::ended_otherwise;
+use super::results::final_end;
 use super::series::{Periodic, RunTimeline};
 use super::ticker::Ticker;
 use super::watch::Stage;
@@ -24,25 +24,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Bytes of the stack of the thread that passes signals on.
-const WATCHER_STACK: usize = 64 << 10;
+/// The stack size in bytes of the thread that forwards signals.
+const SIGNAL_STACK: usize = 64 << 10;
 
-/// What threads in a call are given before the report is written.
+/// The time that threads in a call have to return before the report is written.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// For how long a measurement goes on, unless its threads end before.
+/// The length of a measurement, which ends earlier if its threads end.
 #[derive(Clone, Copy, Debug)]
 pub enum Length {
-    /// So long.
+    /// This length.
     Given(Duration),
-    /// So long, since nobody said anything else.
+    /// This default length: neither command line nor script has set one.
     Default(Duration),
     /// Until the threads end.
     Unlimited,
 }
 
 impl Length {
-    /// The time; of a default a note says so.
+    /// Returns the time limit. Shows a note if it is the default.
     fn limit(self, front: &mut dyn Front) -> Option<Duration> {
         match self {
             Self::Given(length) => Some(length),
@@ -55,54 +55,54 @@ impl Length {
     }
 }
 
-/// What the result says of a measurement besides its figures, and what it must not say.
+/// What the result contains of a measurement besides its figures, and what it must not contain.
 #[derive(Default)]
 pub struct Description {
-    /// The variables of the script, as they are.
+    /// The values of the script's variables.
     pub variables: BTreeMap<String, serde_json::Value>,
-    /// Texts that a result must not hold.
+    /// Texts that must not be in the result.
     pub secrets: Vec<String>,
-    /// What the script says that a reader of its figures must know.
+    /// Notes of the script for the readers of the figures.
     pub notes: Vec<String>,
-    /// Latency histograms are wanted.
+    /// Whether latency histograms are included.
     pub lathist: bool,
 }
 
-/// What is to be measured, and how.
+/// The specification of a measurement.
 pub struct Measurement<'a> {
-    /// What runs.
+    /// The plan to be run.
     pub plan: Arc<Plan>,
-    /// The texts that it was made from, for messages.
+    /// The source texts of the plan, for messages.
     pub map: &'a SourceMap,
-    /// For how long.
+    /// The length of the measurement.
     pub length: Length,
-    /// For how long before that it runs without being measured.
+    /// The length of the warm-up before the measurement.
     pub warmup: WarmupLength,
-    /// It goes on from the files that are there.
+    /// The run starts with the existing files.
     pub as_is: bool,
-    /// Reports on the way.
+    /// Interim reports.
     pub periodic: Option<Periodic>,
-    /// For the result.
+    /// Contents of the result.
     pub about: Description,
 }
 
-/// What came of a measurement. Its entry in the result is the last run of [`Runner::document`].
+/// The outcome of a measurement. Its entry in the result is the last run of [`Runner::document`].
 #[derive(Debug)]
 pub struct Record {
-    /// How it ended.
+    /// The status at the end.
     pub status: Status,
-    /// Name and value of what a script can read of it as `${stats.NAME}`; empty if nothing was measured.
+    /// Names and values of the figures that a script can read as `${stats.NAME}`. Empty if nothing was measured.
     pub figures: Vec<(&'static str, u64)>,
 }
 
 impl Record {
-    /// Nothing was measured.
+    /// Returns the outcome without a measurement.
     pub(crate) fn of(status: Status) -> Self {
         Self { status, figures: Vec::new() }
     }
 }
 
-/// How a measurement ended, and what was noted of it on the way.
+/// The end of a measurement and the data gathered during it.
 struct End {
     waited: Waited,
     timeline: RunTimeline,
@@ -110,12 +110,12 @@ struct End {
 }
 
 impl Runner {
-    /// Measures: brings the file sets to their definitions and the caches to the wanted state, starts the threads, waits for
-    /// their end, and adds a run to the document.
+    /// Makes a measurement: prepares the file sets and the caches, starts the threads, waits for their end, and adds a
+    /// run to the document.
     pub fn measure(&mut self, what: Measurement<'_>, front: &mut dyn Front) -> Record {
-        let record = match self.get_ready(&what, front) {
+        let record = match self.make_ready(&what, front) {
             Ok(mut ready) => {
-                self.bound_trace(ready.plan.n_threads(), front);
+                self.limit_trace(ready.plan.n_threads(), front);
                 self.run(&mut ready, what, front)
             }
             Err(status) => Record::of(status),
@@ -124,11 +124,11 @@ impl Runner {
         record
     }
 
-    /// Brings the file sets of a plan onto the disk, and the caches to the wanted state.
-    pub(crate) fn get_ready(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Result<Ready, Status> {
+    /// Prepares the file sets of a plan on disk, and the caches.
+    pub(crate) fn make_ready(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Result<Ready, Status> {
         let plan = Arc::clone(&what.plan);
         let roots: Vec<PathBuf> = plan.filesets.iter().map(FilesetSpec::root).collect();
-        let _making = self.begin(Stage::Prepare, "looking at the file sets", roots.clone());
+        let _watch = self.begin(Stage::Prepare, "checking the file sets", roots.clone());
         let real = self.settings.engine.real();
         let unaligned = if real { direct::unaligned(&plan) } else { Vec::new() };
         if !unaligned.is_empty() {
@@ -137,24 +137,24 @@ impl Runner {
         }
         let as_is = what.as_is || self.settings.as_is;
         let (sets, prepared) = self.prepare(&plan, as_is, true, front)?;
-        let cache = self.bring_caches(&sets, front)?;
+        let cache = self.prepare_caches(&sets, front)?;
         let dirty_before = quiesce::dirty_bytes();
         self.trees.wrote |= plan.writes();
-        let place = FlowopPlace::of(if real { &roots } else { &[] });
+        let location = RunLocation::of(if real { &roots } else { &[] });
         let lines = plan.flowops.iter().map(|flowop| u64::from(what.map.line(flowop.span))).collect();
-        Ok(Ready { plan, lines, sets, prepared, as_is, dirty_before, cache, place })
+        Ok(Ready { plan, lines, sets, prepared, as_is, dirty_before, cache, location })
     }
 
-    /// `create files`: brings the file sets of a plan onto the disk now.
+    /// `create files`: prepares the file sets of a plan on disk now.
     pub fn create_files(&mut self, plan: &Plan, front: &mut dyn Front) -> Status {
         let roots = plan.filesets.iter().map(FilesetSpec::root).collect();
-        let _making = self.begin(Stage::Prepare, "looking at the file sets", roots);
+        let _watch = self.begin(Stage::Prepare, "checking the file sets", roots);
         let prepared = self.prepare(plan, self.settings.as_is, false, front);
         self.release_sets();
         prepared.map_or_else(|status| status, |_| Status::Done)
     }
 
-    /// Refuses a plan that this machine could not run for want of memory, threads or descriptors.
+    /// Reports an error for a plan that this machine can't run for lack of memory, threads or descriptors.
     pub fn check_machine(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
         machine::check(plan, &[], front)?;
         if self.settings.engine.real() {
@@ -163,28 +163,29 @@ impl Runner {
         Ok(())
     }
 
-    /// How asynchronous operations run on this machine. `io_uring` by name, where the kernel gives none, is refused.
+    /// Returns how asynchronous operations are executed on this machine. Reports an error if `io_uring` was requested
+    /// by name and is not available.
     pub fn asynchronous(&self, front: &mut dyn Front) -> Result<Asynchronous, Status> {
         self.settings.engine.asynchronous().resolve().map_err(|errno| {
             let why = crate::os::errno_text(errno.raw_os_error());
             front.error(
                 None,
-                &format!("the kernel gives no io_uring: {why}"),
-                Some("take `--engine posix`, or leave the option out; `kernel.io_uring_disabled` and containers forbid it"),
+                &format!("io_uring is not available: {why}"),
+                Some("use `--engine posix` or omit the option; `kernel.io_uring_disabled` or the container may forbid io_uring"),
             );
             Status::Refused
         })
     }
 
-    /// Long work with files, which a signal stops: it reaches the workers through their own flag.
+    /// Runs long work on files so that a signal stops it, by setting the flag that is passed to `work`.
     pub(crate) fn interruptible<T>(&self, work: impl FnOnce(&AtomicBool) -> T) -> T {
         let stop = AtomicBool::new(false);
-        let (done, over) = crossbeam::channel::bounded::<()>(0);
+        let (done, finished) = crossbeam::channel::bounded::<()>(0);
         std::thread::scope(|scope| {
             let (interrupt, flag) = (&self.interrupt, &stop);
-            // Without the thread the work goes on; only a second signal ends it early then.
-            let _ = std::thread::Builder::new().stack_size(WATCHER_STACK).spawn_scoped(scope, move || {
-                while over.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
+            // If the thread can't be started, the work proceeds, and only a second signal ends it early.
+            let _ = std::thread::Builder::new().stack_size(SIGNAL_STACK).spawn_scoped(scope, move || {
+                while finished.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
                     if interrupt.load(SeqCst) != 0 {
                         flag.store(true, SeqCst);
                     }
@@ -196,26 +197,26 @@ impl Runner {
         })
     }
 
-    /// The options of the runtime, and where `print` is heard.
+    /// Starts the threads. Returns the handle of the run and the receiver of `print` messages.
     pub(crate) fn start(&self, ready: &Ready, front: &mut dyn Front) -> Result<(Running, MessageReader), Status> {
-        let (messages, heard) = messages::queue();
+        let (sender, printed) = messages::queue();
         let options = runtime::Options {
             engine: self.settings.engine,
             asynchronous: self.asynchronous(front)?,
             seed: self.settings.seed,
             count_errors: self.settings.count_errors,
             pin: self.settings.pin,
-            messages: Some(messages),
-            stream: self.stream_wanted(),
+            messages: Some(sender),
+            stream: self.requested_stream(),
             interrupt: Arc::clone(&self.interrupt),
         };
         if self.settings.engine.real() && ready.plan.flowops.iter().any(|flowop| flowop.runs_command) {
             crate::os::child::prepare();
         }
-        // The first time, while no thread of ours is in its way.
+        // Calibrate now, before threads of the run disturb it.
         record::overhead();
         match runtime::start(Arc::clone(&ready.plan), &ready.sets, options) {
-            Ok(running) => Ok((running, heard)),
+            Ok(running) => Ok((running, printed)),
             Err(fault) => {
                 front.error(None, &fault.what, Some(&fault.help));
                 Err(Status::Refused)
@@ -226,7 +227,7 @@ impl Runner {
     fn run(&mut self, ready: &mut Ready, what: Measurement<'_>, front: &mut dyn Front) -> Record {
         let Measurement { length, warmup, mut periodic, about, .. } = what;
         let length = length.limit(front);
-        let (mut running, heard) = match self.start(ready, front) {
+        let (mut running, printed) = match self.start(ready, front) {
             Ok(started) => started,
             Err(status) => return Record::of(status),
         };
@@ -235,13 +236,13 @@ impl Runner {
         let opened = running.open(length.map(|l| l + warmup.longest(length)));
         run.started_at = record::now();
         if let Err(ended) = opened {
-            let end = self.unmeasured(&running, Waited { ended, tick: running.from() });
+            let end = self.end_before_measurement(&running, Waited { ended, tick: running.from() });
             return self.conclude(ready, running, run, end, &about.secrets, front);
         }
         front.run_started(&self.document, &run, length);
         if warmup != WarmupLength::NONE {
             if let Err(waited) = self.warm_up(warmup, length, &mut running, &mut run, &ready.plan) {
-                let end = self.unmeasured(&running, waited);
+                let end = self.end_before_measurement(&running, waited);
                 return self.conclude(ready, running, run, end, &about.secrets, front);
             }
             ready.cache.start_counting();
@@ -255,9 +256,9 @@ impl Runner {
         let waited = {
             let mut ticker = Ticker::new(self.settings.interval, periodic.as_ref().map(Periodic::period));
             let run = &mut run;
-            running.wait(length, ticker.look(), &mut |tick| {
-                heard.show(&mut |message| front.note(message));
-                if ticker.ends_interval(tick.elapsed_ns) && timeline.look(tick.running, &mut run.intervals) {
+            running.wait(length, ticker.period(), &mut |tick| {
+                printed.show(&mut |message| front.note(message));
+                if ticker.ends_interval(tick.elapsed_ns) && timeline.end_interval(tick.running, &mut run.intervals) {
                     front.run_ticks(run, tick);
                 }
                 if let Some(periodic) = &mut periodic
@@ -266,7 +267,7 @@ impl Runner {
                     let mut report = periodic.report(run, tick);
                     report.finished_seconds = started.elapsed().as_secs_f64();
                     report.intervals = timeline.intervals();
-                    front.interim(document, &report, periodic.apart());
+                    front.interim(document, &report, periodic.resets());
                 }
                 true
             })
@@ -274,12 +275,12 @@ impl Runner {
         running.stop(waited.tick);
         let cpu = cpu.since(running.ns(running.from(), waited.tick) as f64 / 1e9);
         running.join_within(GRACE);
-        heard.show(&mut |message| front.note(message));
+        printed.show(&mut |message| front.note(message));
         self.conclude(ready, running, run, End { waited, timeline, cpu }, &about.secrets, front)
     }
 
-    /// The end of a run that ended before it was measured.
-    fn unmeasured(&self, running: &Running, waited: Waited) -> End {
+    /// Returns the end of a run that ended before its measurement.
+    fn end_before_measurement(&self, running: &Running, waited: Waited) -> End {
         End { waited, timeline: RunTimeline::new(running, self.settings.interval), cpu: CpuTime::default() }
     }
 
@@ -295,17 +296,17 @@ impl Runner {
     ) -> Record {
         let End { waited, timeline, cpu } = end;
         running.stop(waited.tick);
-        // The one look at the counters that everything in the result comes from.
-        let mut waited = ended_otherwise(&running, waited);
+        // Read the counters once: everything in the result is computed from this sample.
+        let mut waited = final_end(&running, waited);
         let sample = running.measured();
         if let Some(fault) = running.closing_fault().filter(|_| waited.ended.is_good()) {
             waited.ended = Ended::Fault(fault);
         }
-        run.intervals = timeline.concluded(running.ns(running.from(), waited.tick), &sample);
+        run.intervals = timeline.finish(running.ns(running.from(), waited.tick), &sample);
         let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
         let streams = self.take_streams(&running, front);
         run.digest = self.digest(&streams, &running, front);
-        // A thread that is late on a busy disk is no sign that the result's file system does not answer.
+        // A late thread on a busy disk does not mean that the result's file system does not answer.
         let held = run.state == crate::result::RunState::Stuck;
         run.steady = run.steadiness();
         self.publish_run(&mut run, secrets);
@@ -316,7 +317,7 @@ impl Runner {
         self.write_json(held, front);
         self.write_trace(ready, streams, secrets, held, front);
         self.note_status(status);
-        let status = status.max(self.part_with(running, &ready.plan, front));
+        let status = status.max(self.join_or_abandon(running, &ready.plan, front));
         Record { status, figures }
     }
 }

@@ -1,9 +1,9 @@
-//! Measurements: each from a plan to an entry of the result.
+//! Measurements: each turns a plan into a run of the result document.
 //!
-//! In: a plan and settings. Out: a run of the result document, and what is said of it to a [`Front`]. [`Runner::measure`] is one
-//! measurement. Deliberately absent: the language, the command line, and in which order measurements are made (`session`).
+//! The input is a plan and settings. The output is a run in the document, and notifications to a [`Front`].
+//! [`Runner::measure`] makes one measurement. Not here: the language, the command line, and the order of measurements
+//! (`session`).
 
-mod bounded;
 mod cache;
 mod caches;
 mod collector;
@@ -32,6 +32,7 @@ mod settings;
 mod status;
 mod streams;
 mod ticker;
+mod time_limit;
 mod trees;
 mod warmup;
 mod watch;

@@ -1,35 +1,43 @@
-//! The outputs of a session besides its report: the result file, the trace, and the files that scripts name.
+//! The outputs of a session in addition to its report: the result file, the trace, and the files that scripts name.
 
 use super::Settings;
 use crate::model::Stats;
 use crate::output::{Appender, ResultPlace, Results};
 use crate::report::{filebench, json};
 
-/// What is written besides the report.
+/// The outputs in addition to the report.
 pub(crate) struct Outputs {
     pub(crate) json: Option<json::Writer>,
     pub(crate) trace: Option<Appender>,
-    /// Where what the script writes goes.
+    /// The directory for files that scripts write.
     pub(crate) results: Results,
-    /// What `stats directory` said.
+    /// The directory of the last `stats directory`.
     pub(crate) stats_dir: Option<ResultPlace>,
-    /// Operations of a thread that there is memory to trace.
-    pub(crate) most_traced: usize,
-    /// Runs whose operations are in the trace file.
+    /// The largest number of operations per thread that can be traced in the available memory.
+    pub(crate) max_traced: usize,
+    /// The number of runs in the trace file.
     pub(crate) traced: usize,
-    /// One of them could not be written.
-    pub(crate) is_lost: bool,
+    /// An output could not be written.
+    pub(crate) write_failed: bool,
 }
 
 impl Outputs {
-    /// None of them is open yet.
+    /// Returns outputs that are not open yet.
     pub(crate) fn new(settings: &Settings) -> Self {
         let results = Results::new(&settings.results, &settings.allow_write);
-        Self { json: None, trace: None, results, stats_dir: None, most_traced: usize::MAX, traced: 0, is_lost: false }
+        Self {
+            json: None,
+            trace: None,
+            results,
+            stats_dir: None,
+            max_traced: usize::MAX,
+            traced: 0,
+            write_failed: false,
+        }
     }
 }
 
-/// The file of Filebench's that a `stats` command writes, if it writes one.
+/// Returns the Filebench file that a `stats` command writes. `None` for a command that writes none.
 pub fn form_of(stats: &Stats) -> Option<&'static filebench::File> {
     match stats {
         Stats::Dump(_) => Some(&filebench::DUMP),

@@ -1,4 +1,4 @@
-//! What the document gets: the script, the environment and runs, without what a result must not hold.
+//! The parts of the document: the script, the environment and runs, after redaction.
 
 use super::Runner;
 use super::redaction::{ENVIRONMENT, sha256, without_environment};
@@ -6,7 +6,7 @@ use crate::result::texts::TextField;
 use crate::result::{Environment, Run};
 
 impl Runner {
-    /// The environment of a run as the document has it.
+    /// Returns the environment of a run for the document.
     pub(crate) fn publish_environment(&mut self, mut environment: Environment) -> Environment {
         if self.settings.redact {
             self.redaction.environment(&mut environment);
@@ -15,7 +15,7 @@ impl Runner {
         environment
     }
 
-    /// A run as the document has it. Texts that were changed before stay as they are.
+    /// Redacts a run for the document. Texts that are redacted already do not change.
     pub(crate) fn publish_run(&mut self, run: &mut Run, secrets: &[String]) {
         if !secrets.is_empty() {
             run.texts_mut(&mut |field, text| {
@@ -40,28 +40,28 @@ impl Runner {
         if self.settings.redact {
             for (name, value) in &self.settings.sets {
                 if name == "dir" {
-                    self.redaction.learn(value);
+                    self.redaction.add_path(value);
                 }
             }
             if let Ok(here) = std::env::current_dir() {
-                self.redaction.learn(&here.display().to_string());
+                self.redaction.add_path(&here.display().to_string());
             }
             self.redaction.run(run);
         }
         run.name_intervals();
     }
 
-    /// The paths of a run's file sets as the script gives them: they are recognised in texts.
-    pub(crate) fn learn_paths(&mut self, paths: &[std::path::PathBuf]) {
+    /// Registers the paths of a run's file sets, so that they are recognised in texts.
+    pub(crate) fn add_paths(&mut self, paths: &[std::path::PathBuf]) {
         if self.settings.redact {
             for path in paths {
-                self.redaction.learn(&path.display().to_string());
-                path.parent().into_iter().for_each(|above| self.redaction.learn(&above.display().to_string()));
+                self.redaction.add_path(&path.display().to_string());
+                path.parent().into_iter().for_each(|parent| self.redaction.add_path(&parent.display().to_string()));
             }
         }
     }
 
-    /// What is run: the script's entry in the document.
+    /// Sets the script's entry in the document.
     pub fn describe_script(&mut self, path: &str, text: &str, dialect: (&str, &str)) {
         let script = &mut self.document.script;
         path.clone_into(&mut script.path);
@@ -71,7 +71,7 @@ impl Runner {
         self.publish_script();
     }
 
-    /// The script as the document has it.
+    /// Redacts the script's entry in the document.
     fn publish_script(&mut self) {
         if self.settings.redact {
             self.redaction.host = super::hostname();

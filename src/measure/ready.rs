@@ -14,43 +14,43 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A plan whose file sets are on the disk.
+/// A plan whose file sets are on disk.
 pub(crate) struct Ready {
     pub(crate) plan: Arc<Plan>,
-    /// The line of each flowop in its text.
+    /// The line of each flowop in its script.
     pub(crate) lines: Vec<u64>,
     pub(crate) sets: Vec<Arc<Fileset>>,
-    /// Of those that were made for this run.
+    /// How each set was prepared; `None` without an engine that accesses files.
     pub(crate) prepared: Vec<Option<Prepared>>,
-    /// The run goes on from the files that are there.
+    /// The run starts with the existing files.
     pub(crate) as_is: bool,
     pub(crate) dirty_before: u64,
     pub(crate) cache: Cache,
-    pub(crate) place: FlowopPlace,
+    pub(crate) location: RunLocation,
 }
 
-/// Where a run takes place, looked at before its threads start: afterwards nobody asks the file systems any more.
-pub(crate) struct FlowopPlace {
+/// The environment of a run. It is read before the threads start, because no file system is accessed after that.
+pub(crate) struct RunLocation {
     pub(crate) environment: Environment,
     pub(crate) run: RunEnvironment,
     /// The absolute root of each set.
     pub(crate) roots: Vec<PathBuf>,
 }
 
-impl FlowopPlace {
-    /// The machine, and the mounts of these roots.
+impl RunLocation {
+    /// Reads the environment, with the mounts of these roots.
     pub(crate) fn of(roots: &[PathBuf]) -> Self {
         let absolute = roots.iter().map(|root| environment::absolute(root)).collect();
         Self { environment: environment::environment(), run: environment::of_run(roots), roots: absolute }
     }
 }
 
-/// Live processes.
+/// Running processes.
 pub(crate) struct Live {
     pub(crate) running: Running,
     pub(crate) ready: Ready,
-    pub(crate) heard: MessageReader,
-    /// `stats clear` was said: the next `sleep` is measured time.
+    pub(crate) printed: MessageReader,
+    /// `stats clear` was executed: the next `sleep` is measured time.
     pub(crate) measuring: bool,
     pub(crate) cpu: CpuReading,
     pub(crate) started_at: String,
@@ -58,6 +58,6 @@ pub(crate) struct Live {
     pub(crate) timeline: RunTimeline,
     /// The newest intervals, for the live view.
     pub(crate) recent: Vec<Interval>,
-    /// What ended the processes while a command waited.
+    /// The end of the processes during a command's wait.
     pub(crate) ended: Option<Waited>,
 }

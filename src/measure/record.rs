@@ -1,7 +1,7 @@
-//! From a run's counters to its entry in the result.
+//! The conversion of a run's counters to its entry in the result.
 
 use super::environment::absolute;
-use super::names::{place, roots};
+use super::names::{qualified_name, roots_text};
 use super::ready::Ready;
 use super::series::fill_figures;
 use super::{Description, Runner, Status, run_notes};
@@ -21,18 +21,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Now, as RFC 3339 in UTC.
+/// Returns the current time as RFC 3339 in UTC.
 pub fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Now, as Filebench's batch mode writes it into the names of directories, but in UTC: `Nov_20_2026-11h_05m_09s`.
+/// Returns the current time in the format of the directory names of Filebench's batch mode, but in UTC:
+/// `Nov_20_2026-11h_05m_09s`.
 pub fn day_and_time() -> String {
     Timestamp::now().strftime("%b_%-d_%Y-%Hh_%Mm_%Ss").to_string()
 }
 
-/// The figures of the last measurement that a script can read as `${stats.NAME}`, all whole numbers: operations, operations,
-/// reads and writes a second, MiB/s, and microseconds an operation.
+/// The names of the figures of the last measurement that a script can read as `${stats.NAME}`. All are integers: the
+/// number of operations; operations, reads and writes per second; MiB/s; and the rest in microseconds per operation.
 pub const FIGURES: [&str; 11] = [
     "iocount",
     "iorate",
@@ -48,7 +49,7 @@ pub const FIGURES: [&str; 11] = [
 ];
 
 impl Runner {
-    /// The entry of a run before it begins: what is asked for, and where.
+    /// Returns the entry of a run before its start: what was requested, and the environment.
     pub(crate) fn new_run(
         &mut self,
         ready: &Ready,
@@ -58,12 +59,12 @@ impl Runner {
     ) -> Run {
         let real = self.settings.engine.real();
         let paths: Vec<_> = ready.sets.iter().map(|s| s.spec.root()).collect();
-        self.learn_paths(&paths);
-        self.document.environment = self.publish_environment(ready.place.environment.clone());
+        self.add_paths(&paths);
+        self.document.environment = self.publish_environment(ready.location.environment.clone());
         let plan = &ready.plan;
         let mut run = Run {
             requested_seconds: length.map(|length| length.as_secs_f64()),
-            environment: ready.place.run.clone(),
+            environment: ready.location.run.clone(),
             as_is: ready.as_is,
             variables: about.variables.clone(),
             engine: self.engine_name(plan).to_owned(),
@@ -84,7 +85,7 @@ impl Runner {
                 .iter()
                 .zip(&ready.prepared)
                 .enumerate()
-                .map(|(id, (set, prepared))| fileset(set, prepared.as_ref(), ready.place.roots.get(id)))
+                .map(|(id, (set, prepared))| fileset(set, prepared.as_ref(), ready.location.roots.get(id)))
                 .collect(),
             warnings: about
                 .notes
@@ -98,7 +99,7 @@ impl Runner {
         run
     }
 
-    /// What makes the calls, by what it came to.
+    /// Returns the name of the engine that makes the calls, after the choice between its asynchronous mechanisms.
     fn engine_name(&self, plan: &Plan) -> &'static str {
         let engine = self.settings.engine;
         let asynchronous = plan.threads().any(|(_, thread)| thread.effects.aio.is_some());
@@ -108,7 +109,7 @@ impl Runner {
         }
     }
 
-    /// The figures of a run that has ended, and what became of it.
+    /// Sets the figures and the state of a run that has ended. Returns the status.
     pub(crate) fn fill(
         &mut self,
         run: &mut Run,
@@ -124,24 +125,24 @@ impl Runner {
         run.finished_seconds = self.started.elapsed().as_secs_f64();
         run.descriptor_tables = running.tables().to_owned();
         run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
-        let out = running.stragglers();
-        run.late_ops =
-            sample.flowops.iter().map(|s| s.late_ops).sum::<u64>() + out.iter().map(|s| s.in_flight).sum::<u64>();
+        let stragglers = running.stragglers();
+        run.late_ops = sample.flowops.iter().map(|s| s.late_ops).sum::<u64>()
+            + stragglers.iter().map(|s| s.in_flight).sum::<u64>();
         run.late_oldest_seconds = (run.late_ops > 0).then(|| running.lateness_ns(waited.tick) as f64 / 1e9);
-        run.stragglers = out
+        run.stragglers = stragglers
             .iter()
             .map(|s| Straggler {
-                flowop: place(plan, s.flowop),
+                flowop: qualified_name(plan, s.flowop),
                 instance: s.instance as u64,
                 thread: s.number as u64,
                 wait_channel: s.wait_channel.clone(),
-                path: Some(s.path.clone().unwrap_or_else(|| roots(plan, s.flowop))),
+                path: Some(s.path.clone().unwrap_or_else(|| roots_text(plan, s.flowop))),
             })
             .collect();
         run.phases = phases(running, waited.tick);
         fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
-        // A call that has not come back at all is as late as can be.
-        for straggler in &out {
+        // A call that has not returned counts as late.
+        for straggler in &stragglers {
             run.flowops[straggler.flowop].late_ops += straggler.in_flight;
         }
         run.open_loop = running.open_loop(waited.tick).map(|arrivals| OpenLoop {
@@ -157,14 +158,14 @@ impl Runner {
         });
         run.overhead_ns_per_op = Some(overhead());
         run.peak_memory = crate::os::proc::peak_memory();
-        ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, !out.is_empty());
-        run.warnings.extend(run_notes::on_waits(running));
-        run.warnings.extend(run_notes::on_threads(plan, running, &waited.ended, &run.flowops));
+        ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, !stragglers.is_empty());
+        run.warnings.extend(run_notes::interruption_notes(running));
+        run.warnings.extend(run_notes::thread_notes(plan, running, &waited.ended, &run.flowops));
         end(run, ready, &waited.ended)
     }
 }
 
-/// The phases of a run that has several, as far as they were measured.
+/// Returns the measured phases of a run. Empty for a run with a single phase.
 fn phases(running: &Running, end: u64) -> Vec<PhaseResult> {
     let phases = running.phases();
     if phases.len() < 2 {
@@ -204,7 +205,7 @@ fn identity(plan: &Plan, id: usize, line: u64) -> FlowopResult {
     }
 }
 
-/// State and reason of the end.
+/// Sets the state of a run and the reason of its end. Returns the status.
 fn end(run: &mut Run, ready: &Ready, ended: &Ended) -> Status {
     let (state, by, status) = match ended {
         Ended::Time => (RunState::Complete, "time".to_owned(), Status::Done),
@@ -218,7 +219,7 @@ fn end(run: &mut Run, ready: &Ready, ended: &Ended) -> Status {
         Ended::Fault(fault) => fault_of(run, ready, fault),
     };
     (run.state, run.ended_by) = (state, by);
-    // Live processes can be looked at before they have had any time.
+    // Running processes may be sampled before any time has passed.
     let had_time = *ended != Ended::Time || run.requested_seconds.is_some();
     if state == RunState::Complete && had_time && nothing_done(run, &ready.plan) {
         run.state = RunState::NothingDone;
@@ -229,10 +230,10 @@ fn end(run: &mut Run, ready: &Ready, ended: &Ended) -> Status {
 
 fn fault_of(run: &mut Run, ready: &Ready, fault: &Fault) -> (RunState, String, Status) {
     let line = fault.flowop.map(|id| ready.lines[id]);
-    let place = fault.flowop.map(|id| place(&ready.plan, id));
-    let by = place.as_ref().map_or_else(|| fault.what.clone(), |place| format!("{place}: {}", fault.what));
+    let flowop = fault.flowop.map(|id| qualified_name(&ready.plan, id));
+    let by = flowop.as_ref().map_or_else(|| fault.what.clone(), |flowop| format!("{flowop}: {}", fault.what));
     run.failure = Some(Failure {
-        flowop: place,
+        flowop,
         line,
         what: fault.what.clone(),
         path: fault.path.clone(),
@@ -247,7 +248,7 @@ fn fault_of(run: &mut Run, ready: &Ready, fault: &Fault) -> (RunState, String, S
     (state, by, status_of(fault.kind))
 }
 
-/// The figures of a run that a script can read as `${stats.NAME}`.
+/// Returns the figures of a run that a script can read as `${stats.NAME}`.
 pub(crate) fn figures(run: &Run) -> Vec<(&'static str, u64)> {
     let s = &run.summary;
     let us = |x: Option<f64>| x.unwrap_or(0.0) as u64;
@@ -261,7 +262,7 @@ pub(crate) fn figures(run: &Run) -> Vec<(&'static str, u64)> {
         s.mib_per_s as u64,
         latency,
         own,
-        // What the tool itself costs, in nanoseconds, is told in the result; it never makes a microsecond.
+        // `oheadcpu`: the overhead of the tool is in the result in nanoseconds; it never amounts to a microsecond.
         0,
         latency,
         all,
@@ -270,17 +271,17 @@ pub(crate) fn figures(run: &Run) -> Vec<(&'static str, u64)> {
     FIGURES.into_iter().zip(values).collect()
 }
 
-/// Whether no operation was done, though the script asks for some.
+/// Returns whether no operation was completed although the script has operations.
 fn nothing_done(run: &Run, plan: &Plan) -> bool {
-    let is_asked = |(process, thread): (&crate::plan::Process, &crate::plan::Thread)| {
+    let is_requested = |(process, thread): (&crate::plan::Process, &crate::plan::Thread)| {
         let is_op =
             |step: &PlanStep| matches!(step, PlanStep::Op { iters, .. } if !matches!(iters, Quantity::Const(0)));
         process.instances > 0 && thread.steps.iter().any(is_op)
     };
-    run.flowops.iter().all(|flowop| flowop.ops == 0) && plan.threads().any(is_asked)
+    run.flowops.iter().all(|flowop| flowop.ops == 0) && plan.threads().any(is_requested)
 }
 
-/// What the command that ran it comes to: the environment refuses, or the run fails.
+/// Returns the status for a kind of fault: the run failed, or the environment refused it.
 pub(crate) fn status_of(kind: FaultKind) -> Status {
     match kind {
         FaultKind::Operation | FaultKind::Stuck | FaultKind::Panic => Status::Failed,
@@ -292,30 +293,31 @@ fn per_second(n: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { n as f64 / seconds } else { 0.0 }
 }
 
-/// What the tool itself costs an operation: one reading of the clock, and counting. Calibrated once, on this machine.
+/// Returns the overhead of the tool per operation in nanoseconds: one reading of the clock, and counting. Calibrated
+/// once on this machine.
 pub(crate) fn overhead() -> f64 {
     use std::sync::OnceLock;
     static COST: OnceLock<f64> = OnceLock::new();
     *COST.get_or_init(|| {
-        const ROUNDS: u32 = 20_000;
+        const ITERATIONS: u32 = 20_000;
         let clock = Clock::get();
         let Ok(stats) = crate::stats::recorder::ThreadStats::new(1) else { return clock.cost_ns() };
         (0..8)
             .map(|_| {
                 let start = clock.raw();
                 let mut last = start;
-                for _ in 0..ROUNDS {
+                for _ in 0..ITERATIONS {
                     let now = clock.raw();
                     stats.cell(0).record(clock.ns(last, now), 0);
                     last = now;
                 }
-                clock.ns(start, last) as f64 / f64::from(ROUNDS)
+                clock.ns(start, last) as f64 / f64::from(ITERATIONS)
             })
             .fold(f64::INFINITY, f64::min)
     })
 }
 
-/// A file set's entry.
+/// Returns the entry of a file set.
 fn fileset(
     set: &crate::disk::Fileset,
     prepared: Option<&crate::disk::prepare::Prepared>,

@@ -1,27 +1,28 @@
-//! What a result does not show: values of the environment that a script read (unless `--record-env`), and, with `--redact`, the
-//! machine's name, what is mounted, paths and the command line.
+//! Redaction of results: values of environment variables that a script has read (unless `--record-env`) and, with
+//! `--redact`, the host name, mounts, paths and the command line.
 //!
-//! Runs and environment are changed before they are part of the document, so that every format and every file has the same. A
-//! placeholder stands for the same text in all of a session. Absent: what a script prints to the terminal of its own messages.
+//! Runs and the environment are redacted before they are added to the document, so that every format and file has the
+//! same text. Within a session, a placeholder always stands for the same text. Not here: messages that a script prints
+//! to the terminal.
 
 use super::Settings;
 use crate::result::texts::TextField;
 use crate::result::{Environment, Run, Script};
 use std::path::{Component, Path, PathBuf};
 
-/// Stands for what is made of the environment.
+/// The placeholder of values of environment variables.
 pub const ENVIRONMENT: &str = "(environment)";
 
-/// The command line as the document has it.
+/// Returns the command line for the document.
 pub(crate) fn command_line(settings: &Settings) -> Vec<String> {
     if settings.redact { vec!["(command line)".to_owned()] } else { settings.command_line.clone() }
 }
 
-/// Stands for a path that nothing else is known of.
+/// The placeholder of a path that is not known otherwise.
 const PATH: &str = "(path)";
 
-/// Replaces each value in a text. Values that could be anything (short ones, numbers) are replaced as whole words only, and not at
-/// all in `prose`.
+/// Replaces each value in a text. Values that may be ordinary text (short ones, numbers) are replaced only as whole
+/// words, and in `prose` not at all.
 pub(crate) fn without_environment(text: &str, values: &[String], prose: bool) -> String {
     let mut out = text.to_owned();
     for value in values {
@@ -29,14 +30,14 @@ pub(crate) fn without_environment(text: &str, values: &[String], prose: bool) ->
         if !common {
             out = out.replace(value.as_str(), ENVIRONMENT);
         } else if !prose && value.chars().any(char::is_alphanumeric) {
-            out = words_replaced(&out, value, ENVIRONMENT);
+            out = replace_words(&out, value, ENVIRONMENT);
         }
     }
     out
 }
 
-/// What becomes of a value in a path: without doubled and closing slashes and `.`; and without `..`.
-fn as_paths(value: &str) -> Vec<String> {
+/// Returns the other forms of a value as a path: without repeated and trailing slashes and `.`, and also without `..`.
+fn normalized_paths(value: &str) -> Vec<String> {
     if !value.contains('/') {
         return Vec::new();
     }
@@ -53,30 +54,30 @@ fn as_paths(value: &str) -> Vec<String> {
     [clean, resolved].iter().map(|path| path.display().to_string()).filter(|path| path != value).collect()
 }
 
-/// Values of the environment that a result must not hold, in each form in which they may stand there; the longest first.
+/// Returns the values that must not be in a result in each form that may occur there, the longest first.
 pub fn secrets(mut values: Vec<String>) -> Vec<String> {
-    values.extend(values.clone().iter().flat_map(|value| as_paths(value)));
+    values.extend(values.clone().iter().flat_map(|value| normalized_paths(value)));
     values.retain(|value| !value.is_empty() && !ENVIRONMENT.contains(value.as_str()));
     values.sort_by_key(|value| std::cmp::Reverse(value.len()));
     values
 }
 
-/// Replaces a text where it is a word or several: no letter or digit touches it.
-fn words_replaced(text: &str, word: &str, by: &str) -> String {
+/// Replaces a word in a text. The word may consist of several words; no letter or digit may be adjacent to it.
+fn replace_words(text: &str, word: &str, by: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(word) {
         let before = rest[..at].chars().next_back().or_else(|| out.chars().next_back());
-        let behind = rest[at + word.len()..].chars().next();
-        let touched = [before, behind].into_iter().flatten().any(char::is_alphanumeric);
+        let after = rest[at + word.len()..].chars().next();
+        let adjacent = [before, after].into_iter().flatten().any(char::is_alphanumeric);
         out.push_str(&rest[..at]);
-        out.push_str(if touched { word } else { by });
+        out.push_str(if adjacent { word } else { by });
         rest = &rest[at + word.len()..];
     }
     out + rest
 }
 
-/// Which placeholders stand for what.
+/// The texts to be redacted; the number of a placeholder is the index of its text.
 #[derive(Debug, Default)]
 pub(crate) struct Redaction {
     pub(crate) host: String,
@@ -85,7 +86,7 @@ pub(crate) struct Redaction {
     paths: Vec<String>,
 }
 
-/// The number of a text among those that were seen, from 1.
+/// Returns the number of a text, from 1. Adds the text if it is new.
 fn number(seen: &mut Vec<String>, text: &str) -> usize {
     let at = seen.iter().position(|other| other == text).unwrap_or_else(|| {
         seen.push(text.to_owned());
@@ -95,8 +96,8 @@ fn number(seen: &mut Vec<String>, text: &str) -> usize {
 }
 
 impl Redaction {
-    /// Takes note of a path that is to be recognised in texts.
-    pub(crate) fn learn(&mut self, path: &str) {
+    /// Adds a path that is to be recognised in texts.
+    pub(crate) fn add_path(&mut self, path: &str) {
         if path.chars().any(char::is_alphanumeric) {
             number(&mut self.paths, path);
         }
@@ -116,10 +117,10 @@ impl Redaction {
             TextField::MountPoint | TextField::MountSource if text.starts_with('(') => {}
             TextField::MountPoint => *text = format!("(mount {})", number(&mut self.mounts, text)),
             TextField::MountSource => *text = format!("(source {})", number(&mut self.sources, text)),
-            TextField::MountOptions => *text = text.split(',').map(option).collect::<Vec<_>>().join(","),
+            TextField::MountOptions => *text = text.split(',').map(redact_mount_option).collect::<Vec<_>>().join(","),
             TextField::Path if !text.starts_with('(') => *text = self.path(text),
             TextField::Value if self.paths.contains(text) => *text = self.path(text),
-            TextField::Value | TextField::Words | TextField::Name => *text = self.scrubbed(text),
+            TextField::Value | TextField::Words | TextField::Name => *text = self.redacted(text),
             _ => {}
         });
     }
@@ -128,10 +129,10 @@ impl Redaction {
         if !script.path.ends_with(" (shipped)") && !matches!(script.path.as_str(), "-" | "<stdin>" | "") {
             "(script)".clone_into(&mut script.path);
         }
-        script.text = self.scrubbed(&script.text);
+        script.text = self.redacted(&script.text);
     }
 
-    /// A placeholder that says on which mount a path lies: reports look that up.
+    /// Returns the placeholder of a path. It contains the placeholder of its mount, which reports look up.
     fn path(&mut self, path: &str) -> String {
         let holds = |mount: &&String| Path::new(path).starts_with(mount);
         let mount = self.mounts.iter().filter(holds).max_by_key(|mount| mount.len()).cloned();
@@ -139,26 +140,26 @@ impl Redaction {
         mount.map_or_else(|| name.clone(), |mount| format!("(mount {})/{name}", number(&mut self.mounts, &mount)))
     }
 
-    /// A text without what it says of the machine.
-    fn scrubbed(&self, text: &str) -> String {
+    /// Returns a text with everything about the machine redacted.
+    fn redacted(&self, text: &str) -> String {
         let mut out = text.to_owned();
         let mut known: Vec<(&String, String)> = Vec::new();
         known.extend(self.paths.iter().enumerate().map(|(n, path)| (path, format!("(path {})", n + 1))));
         known.extend(self.sources.iter().enumerate().map(|(n, source)| (source, format!("(source {})", n + 1))));
-        // What holds another comes first.
+        // A text that contains another one comes first.
         known.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
         for (path, placeholder) in known.iter().filter(|(path, _)| path.len() > 1 && path.contains('/')) {
             out = out.replace(path.as_str(), placeholder);
         }
         if !self.host.is_empty() {
-            out = words_replaced(&out, &self.host, "(host)");
+            out = replace_words(&out, &self.host, "(host)");
         }
-        absolute_paths_replaced(&out)
+        replace_absolute_paths(&out)
     }
 }
 
-/// An option of a mount; what names a path, an address or a user is left out.
-fn option(option: &str) -> String {
+/// Redacts a mount option whose value is a path, an address or a user.
+fn redact_mount_option(option: &str) -> String {
     const PRIVATE: [&str; 8] = ["addr", "user", "domain", "name", "pass", "secret", "dir", "cred"];
     match option.split_once('=') {
         Some((key, value))
@@ -172,8 +173,8 @@ fn option(option: &str) -> String {
     }
 }
 
-/// Replaces what begins as an absolute path does, or with `~/`, up to a blank or a sign that parts texts.
-fn absolute_paths_replaced(text: &str) -> String {
+/// Replaces absolute paths, also those that start with `~/`, up to a blank or a punctuation mark that ends a path.
+fn replace_absolute_paths(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || "\"'`,;:()<>|{}".contains(c);
     let mut out = String::new();
     let mut rest = text;
@@ -190,13 +191,13 @@ fn absolute_paths_replaced(text: &str) -> String {
     out + rest
 }
 
-/// A script without what it says of the machine.
+/// Redacts everything about the machine in a script.
 pub fn redact_script(script: &mut Script) {
     let host = super::hostname();
     Redaction { host, ..Redaction::default() }.script(script);
 }
 
-/// The SHA-256 of a text or of bytes, in hexadecimal.
+/// Returns the SHA-256 digest of a text or of bytes in hexadecimal.
 pub fn sha256(text: impl AsRef<[u8]>) -> String {
     use sha2::{Digest, Sha256};
     use std::fmt::Write as _;
@@ -208,7 +209,7 @@ pub fn sha256(text: impl AsRef<[u8]>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{absolute_paths_replaced, as_paths, option, without_environment, words_replaced};
+    use super::{normalized_paths, redact_mount_option, replace_absolute_paths, replace_words, without_environment};
 
     #[test]
     fn values_of_the_environment_are_replaced() {
@@ -219,28 +220,30 @@ mod tests {
             "p-(environment) a8080 (environment) cab"
         );
         assert_eq!(without_environment("8080 files of ab", &values, true), "8080 files of ab");
-        assert_eq!(words_replaced("aa a", "a", "b"), "aa b");
+        assert_eq!(replace_words("aa a", "a", "b"), "aa b");
     }
 
     #[test]
-    fn a_value_is_known_as_it_stands_in_a_path() {
-        assert_eq!(as_paths("a//b/./c/"), ["a/b/c", "a/b/c"]);
-        assert_eq!(as_paths("../a/../secret"), ["secret"]);
-        assert_eq!(as_paths("/a/../secret/"), ["/a/../secret", "/secret"]);
-        assert!(as_paths("/a/b").is_empty() && as_paths("..").is_empty());
+    fn a_value_is_recognised_in_normalized_paths() {
+        assert_eq!(normalized_paths("a//b/./c/"), ["a/b/c", "a/b/c"]);
+        assert_eq!(normalized_paths("../a/../secret"), ["secret"]);
+        assert_eq!(normalized_paths("/a/../secret/"), ["/a/../secret", "/secret"]);
+        assert!(normalized_paths("/a/b").is_empty() && normalized_paths("..").is_empty());
     }
 
     #[test]
     fn paths_are_replaced_and_rates_are_not() {
         let text = "set $dir=/data/x y=\"/a b\":/c ~/x ops/s p50/p99 a / b $dir/sub `/z`, ./rel";
         let expect = "set $dir=(path) y=\"(path) b\":(path) (path) ops/s p50/p99 a / b $dir/sub `(path)`, ./rel";
-        assert_eq!(absolute_paths_replaced(text), expect);
+        assert_eq!(replace_absolute_paths(text), expect);
     }
 
     #[test]
-    fn options_keep_what_is_no_name() {
-        let shown: Vec<String> =
-            "rw,size=4k,lowerdir=/var/x,addr=10.0.0.1,username=me,data=ordered".split(',').map(option).collect();
+    fn mount_options_without_names_are_kept() {
+        let shown: Vec<String> = "rw,size=4k,lowerdir=/var/x,addr=10.0.0.1,username=me,data=ordered"
+            .split(',')
+            .map(redact_mount_option)
+            .collect();
         assert_eq!(shown.join(","), "rw,size=4k,lowerdir=(left out),addr=(left out),username=(left out),data=ordered");
     }
 }

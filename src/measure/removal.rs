@@ -1,6 +1,6 @@
-//! Trees that go: when a command says so, when no run needs them any more, and when a session ends.
+//! The removal of trees: by a command, when no run needs them any more, and at the end of a session.
 //!
-//! Deliberately absent: how a tree is removed (`disk`).
+//! Not here: how a tree is removed (`disk`).
 
 use super::leftovers::{self, Leftover};
 use super::trees::ReadySet;
@@ -13,7 +13,7 @@ impl Runner {
     /// `shutdown files`: removes the trees.
     pub fn remove_trees(&mut self, front: &mut dyn Front) -> Status {
         let mut worst = Status::Done;
-        let _removing = self.removing();
+        let _watch = self.removing();
         for ready in std::mem::take(&mut self.trees.sets) {
             worst = worst.max(self.remove_tree(&ready, front));
         }
@@ -21,7 +21,7 @@ impl Runner {
     }
 
     fn remove_tree(&self, ready: &ReadySet, front: &mut dyn Front) -> Status {
-        // It may lie on a file system that is not mounted any more, or was made anew.
+        // The file system may have been unmounted or recreated.
         if !prepare::is_marked(&ready.set.spec.root()) {
             ready.set.close();
             return Status::Done;
@@ -30,7 +30,10 @@ impl Runner {
         match prepare::remove(&ready.set, self.settings.populate_threads, &stop) {
             Ok(removed) => {
                 if removed.adopted {
-                    front.note(&format!("{} was adopted: it is let go, and its files stay", removed.path.display()));
+                    front.note(&format!(
+                        "{} was adopted: its marker is removed, its files stay",
+                        removed.path.display()
+                    ));
                 }
                 Status::Done
             }
@@ -41,10 +44,11 @@ impl Runner {
         }
     }
 
-    /// Parts with a set that no run needs any more: in the fresh directory its tree goes, elsewhere it stays.
-    pub(crate) fn let_go(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
-        let own = self.trees.fresh.as_ref().is_some_and(|dir| ready.set.spec.path.starts_with(dir));
-        if (own && !self.settings.keep) || self.settings.clean {
+    /// Releases a set that no run needs any more. Its tree is removed in the fresh directory or with `--clean`; else it
+    /// remains.
+    pub(crate) fn release_or_remove(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
+        let is_fresh = self.trees.fresh.as_ref().is_some_and(|dir| ready.set.spec.path.starts_with(dir));
+        if (is_fresh && !self.settings.keep) || self.settings.clean {
             return self.remove_tree(ready, front);
         }
         if !prepare::is_marked(&ready.set.spec.root()) {
@@ -62,8 +66,9 @@ impl Runner {
         Status::Done
     }
 
-    /// Trees whose making began here and ended early, in a directory of the user's: they stay or go like others.
-    pub(crate) fn leave_unfinished(&mut self, roots: Vec<PathBuf>, front: &mut dyn Front) {
+    /// Handles trees in a directory of the user whose creation was interrupted: removes them with `--clean`, else keeps
+    /// them.
+    pub(crate) fn clean_unfinished(&mut self, roots: Vec<PathBuf>, front: &mut dyn Front) {
         for root in roots.into_iter().filter(|root| prepare::is_marked(root)) {
             if self.trees.fresh.as_ref().is_some_and(|dir| root.starts_with(dir)) {
                 continue;
@@ -73,27 +78,28 @@ impl Runner {
                 continue;
             }
             match prepare::clean(&root, self.settings.populate_threads, &AtomicBool::new(false)) {
-                Ok(cleaned) => tell_refused(&cleaned, front),
+                Ok(cleaned) => report_refused(&cleaned, front),
                 Err(e) => front.error(Some(e.code()), &e.to_string(), e.help().as_deref()),
             }
         }
     }
 
-    /// The session ends: the fresh directory goes, trees in a directory of the user's stay, and a line says so.
-    pub(crate) fn leave_trees(&mut self, front: &mut dyn Front) -> Status {
+    /// Ends the work on trees at the end of the session: removes the fresh directory, and reports the trees that
+    /// remain.
+    pub(crate) fn finish_trees(&mut self, front: &mut dyn Front) -> Status {
         let mut status = Status::Done;
         if self.trees.stalled {
-            return self.leave_stalled(front);
+            return self.report_stalled(front);
         }
-        let _removing = self.removing();
+        let _watch = self.removing();
         for ready in std::mem::take(&mut self.trees.sets) {
-            status = status.max(self.let_go(&ready, front));
+            status = status.max(self.release_or_remove(&ready, front));
         }
         if let Some(dir) = self.trees.fresh.take().filter(|_| !self.settings.keep) {
-            // A tree whose making was interrupted is in no list; its marker tells.
-            let (places, stop) = (std::mem::take(&mut self.trees.places), AtomicBool::new(false));
-            let cleaned = prepare::clean_places(&dir, &places, self.settings.populate_threads, &stop);
-            tell_refused(&cleaned, front);
+            // A tree whose creation was interrupted is in no list; it is found by its marker.
+            let (parents, stop) = (std::mem::take(&mut self.trees.parent_dirs), AtomicBool::new(false));
+            let cleaned = prepare::clean_places(&dir, &parents, self.settings.populate_threads, &stop);
+            report_refused(&cleaned, front);
             if let Err(e) = std::fs::remove_dir(&dir)
                 && e.kind() != std::io::ErrorKind::NotFound
             {
@@ -107,8 +113,8 @@ impl Runner {
     }
 }
 
-/// Trees that could not be removed, and why.
-fn tell_refused(cleaned: &prepare::CleanReport, front: &mut dyn Front) {
+/// Reports trees that could not be removed, and why.
+fn report_refused(cleaned: &prepare::CleanReport, front: &mut dyn Front) {
     for e in &cleaned.refused {
         front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
     }

@@ -1,11 +1,11 @@
-//! The end of a run: what it came to if a file system did not answer, its result file, and its threads.
+//! The end of a run: its outcome if a file system does not answer, its result file, and its threads.
 //!
-//! From the opened gate to the end of the report the session makes no call on a file system that is measured: such a call might
-//! never come back, and the report with it.
+//! From the opening of the gate to the end of the report, the session makes no call on a measured file system: such a
+//! call might never return, and the report would be lost.
 
-use super::bounded::bounded;
-use super::names::{place, roots};
-use super::watch::{Entered, Stage, Watch};
+use super::names::{qualified_name, roots_text};
+use super::time_limit::with_timeout;
+use super::watch::{Stage, Watch, WatchGuard};
 use super::{Front, Runner, Status};
 use crate::plan::Plan;
 use crate::runtime::{Ended, Running, Waited};
@@ -13,31 +13,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the file system of the result file is given to take it. A disk that is busy with what a run wrote takes seconds.
-pub(crate) const ANSWER: Duration = Duration::from_secs(30);
+/// The time limit for writing the result file. A disk that is busy with the data of a run takes seconds.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The same if a file system is known not to answer, which may be this one: the result is wanted now.
-const ANSWER_STALLED: Duration = Duration::from_secs(1);
+/// The time limit if a file system is known not to answer. It may be that of the result file.
+const STALLED_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the file system of an output is given; `held` if one is known not to answer.
-pub(crate) fn answer(held: bool) -> Duration {
-    if held { ANSWER_STALLED } else { ANSWER }
+/// Returns the time limit for writing an output. `held`: a file system is known not to answer.
+pub(crate) fn answer_timeout(held: bool) -> Duration {
+    if held { STALLED_TIMEOUT } else { ANSWER_TIMEOUT }
 }
 
-/// What is said of an output that was not written within that.
+/// The reason why an output was not written within the time limit.
 pub(crate) const NO_ANSWER: &str = "its file system does not answer";
 
-/// What a pipe or device is given that takes the whole result at the end.
-pub(crate) const LAST: Duration = Duration::from_mins(1);
+/// The time limit for the reader of a pipe or device to take the whole result at the end.
+pub(crate) const FINAL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What threads in a call are given after the report.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// The time limit for threads in a call to return after the report.
+pub(crate) const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many times that again where no call holds them: the machine is busy with others.
-const BUSY: u32 = 6;
+/// How many more times that limit is waited for if the threads are not in a call: then the machine is busy with others.
+const BUSY_WAITS: u32 = 6;
 
-/// How a run ended, after all: a thread may have panicked, or a call may have held threads to the end.
-pub(crate) fn ended_otherwise(running: &Running, waited: Waited) -> Waited {
+/// Returns the final end of a run: a thread may have panicked, or calls may not have returned before the end.
+pub(crate) fn final_end(running: &Running, waited: Waited) -> Waited {
     if let Some(panic) = running.panic() {
         return Waited { ended: Ended::Fault(panic), ..waited };
     }
@@ -48,36 +48,36 @@ pub(crate) fn ended_otherwise(running: &Running, waited: Waited) -> Waited {
 }
 
 impl Runner {
-    /// What it waits for, for who watches that it goes on.
+    /// Returns the state that the watchdog monitors.
     pub fn watch(&self) -> Arc<Watch> {
         Arc::clone(&self.watch)
     }
 
-    /// How what was done so far has ended: the exit status, should nothing more be done.
+    /// Records the status of the work so far. The worst one is the exit status if the session ends now.
     pub fn note_status(&mut self, status: Status) {
         self.worst = self.worst.max(status);
     }
 
-    /// The session ends: live processes are stopped, directories of its own removed, the result written for good.
+    /// Ends the session: stops running processes, removes its own directories, and writes the final result.
     pub fn finish(mut self, secrets: &[String], front: &mut dyn Front) -> Status {
         let mut status = self.shutdown_processes(secrets, front);
         self.end_collector(front);
         self.note_status(status);
-        // Before the trees: their file system may not answer.
+        // Before the trees are removed: their file system may not answer.
         status = status.max(self.finish_json(front));
-        if self.outputs.is_lost {
+        if self.outputs.write_failed {
             status = status.max(Status::Failed);
         }
         self.note_status(status);
-        status.max(self.leave_trees(front))
+        status.max(self.finish_trees(front))
     }
 
-    /// Writes what there is of the result; a failure is told once it matters, at the end. `held`: threads have not come back from
-    /// their calls.
+    /// Writes the result so far. A failure is only a note: it matters if it also occurs at the end. `held`: threads are
+    /// still in their calls.
     pub(crate) fn write_json(&mut self, held: bool, front: &mut dyn Front) {
         let Some(mut writer) = self.outputs.json.take() else { return };
         let document = self.document.clone();
-        let written = bounded(answer(held), move || {
+        let written = with_timeout(answer_timeout(held), move || {
             let written = writer.write(&document);
             (writer, written)
         });
@@ -88,30 +88,30 @@ impl Runner {
                     front.note(&format!("the result file can't be written: {e}"));
                 }
             }
-            None => self.json_elsewhere(front),
+            None => self.write_json_elsewhere(front),
         }
     }
 
-    /// Writes the result for the last time.
+    /// Writes the final result.
     pub(crate) fn finish_json(&mut self, front: &mut dyn Front) -> Status {
         let Some(writer) = self.outputs.json.take() else { return Status::Done };
         let document = self.document.clone();
-        match bounded(LAST, move || writer.finish(&document)) {
+        match with_timeout(FINAL_TIMEOUT, move || writer.finish(&document)) {
             Some(Ok(())) => Status::Done,
             Some(Err(e)) => {
-                self.result_refused(&e, front);
+                self.handle_result_failure(&e, front);
                 Status::Done
             }
             None => {
-                self.json_elsewhere(front);
+                self.write_json_elsewhere(front);
                 Status::Failed
             }
         }
     }
 
-    /// The file system of the result file does not answer: the result goes to the results directory if that does, else to standard
-    /// error.
-    fn json_elsewhere(&mut self, front: &mut dyn Front) {
+    /// Writes the result elsewhere if the file system of the result file does not answer: to the results directory or,
+    /// if that does not answer either, to standard error.
+    fn write_json_elsewhere(&mut self, front: &mut dyn Front) {
         let path = self.settings.json.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         let kept = self.result_in_results();
         let place =
@@ -124,52 +124,53 @@ impl Runner {
         if kept.is_none() {
             front.result_aside(&self.document);
         }
-        self.outputs.is_lost = true;
+        self.outputs.write_failed = true;
     }
 
-    /// Waits for threads that are still in a call, and parts with them if they do not come back.
-    pub(crate) fn part_with(&mut self, running: Running, plan: &Plan, front: &mut dyn Front) -> Status {
-        let mut left = running.join_within(PATIENCE);
-        for _ in 0..BUSY {
-            if left > 0 && !running.is_held() {
-                left = running.join_within(PATIENCE);
+    /// Waits for threads that are still in a call, and abandons them at the time limit.
+    pub(crate) fn join_or_abandon(&mut self, running: Running, plan: &Plan, front: &mut dyn Front) -> Status {
+        let mut remaining = running.join_within(JOIN_TIMEOUT);
+        for _ in 0..BUSY_WAITS {
+            if remaining > 0 && !running.is_held() {
+                remaining = running.join_within(JOIN_TIMEOUT);
             }
         }
-        if left == 0 {
-            running.join(PATIENCE);
+        if remaining == 0 {
+            running.join(JOIN_TIMEOUT);
             return Status::Done;
         }
         for thread in running.stragglers().iter().take(5) {
-            let place = place(plan, thread.flowop);
-            let path = thread.path.clone().unwrap_or_else(|| roots(plan, thread.flowop));
+            let flowop = qualified_name(plan, thread.flowop);
+            let path = thread.path.clone().unwrap_or_else(|| roots_text(plan, thread.flowop));
             front.error(
                 None,
-                &format!("{place} (thread {}) is still in its call on {path}, and is left behind", thread.tid),
+                &format!("{flowop} (thread {}) is still in its call on {path} and is left behind", thread.tid),
                 None,
             );
         }
         running.join(Duration::ZERO);
         self.trees.stalled = true;
-        self.watch.leave(self.trees.sets.iter().map(|ready| ready.set.spec.root()));
+        self.watch.add_leftovers(self.trees.sets.iter().map(|ready| ready.set.spec.root()));
         self.note_status(Status::Failed);
         Status::Failed
     }
 
-    /// Trees are removed as long as this lives: the watchdog sees to it that the program ends.
-    pub(crate) fn removing(&self) -> Entered {
+    /// Starts the removal of trees for the watchdog, which ends the program if the removal takes too long.
+    pub(crate) fn removing(&self) -> WatchGuard {
         let roots = self.trees.sets.iter().map(|ready| ready.set.spec.root()).chain(self.trees.fresh.clone()).collect();
         self.begin(Stage::CleanUp, "removing the file sets", roots)
     }
 
-    /// Threads are still in calls on the trees: those stay as they are, and nothing is asked of their file systems.
-    pub(crate) fn leave_stalled(&mut self, front: &mut dyn Front) -> Status {
+    /// Reports trees on which threads are still in calls. They are left as they are, and their file systems are not
+    /// accessed.
+    pub(crate) fn report_stalled(&mut self, front: &mut dyn Front) -> Status {
         let sets = std::mem::take(&mut self.trees.sets);
         let roots = sets.iter().map(|ready| ready.set.spec.root());
         let places: Vec<PathBuf> = self.trees.fresh.take().map_or_else(|| roots.collect(), |dir| vec![dir]);
         for place in places {
-            let above = place.parent().filter(|_| !place.ends_with("wmlrun")).unwrap_or(&place).display().to_string();
+            let parent = place.parent().filter(|_| !place.ends_with("wmlrun")).unwrap_or(&place).display().to_string();
             front.note(&format!(
-                "{} stays as it is: its file system does not answer (`wmlrun clean {above}` removes it later)",
+                "{} is left as it is: its file system does not answer (`wmlrun clean {parent}` removes it later)",
                 place.display()
             ));
         }

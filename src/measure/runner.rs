@@ -1,11 +1,11 @@
-//! What measures one plan after another, and keeps what outlives a measurement.
+//! The state of a session's measurements.
 
 use super::collector::Collector;
 use super::outputs::Outputs;
 use super::ready::Live;
 use super::redaction::{self, Redaction};
 use super::trees::Trees;
-use super::watch::{Entered, Stage, Watch};
+use super::watch::{Stage, Watch, WatchGuard};
 use super::{Settings, Status};
 use crate::result::Document;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
-/// Measures plans, and keeps their trees, the outputs and the result.
+/// Measures plans one after another. Owns the trees, the outputs and the result.
 pub struct Runner {
-    /// What the command line decided.
+    /// The options of the command line.
     pub settings: Settings,
     /// The result so far.
     pub document: Document,
     pub(crate) outputs: Outputs,
-    /// Placeholders of what the result leaves out.
+    /// The placeholders of redacted texts.
     pub(crate) redaction: Redaction,
     pub(crate) trees: Trees,
     pub(crate) live: Option<Live>,
@@ -28,12 +28,12 @@ pub struct Runner {
     pub(crate) watch: Arc<Watch>,
     pub(crate) interrupt: Arc<AtomicUsize>,
     pub(crate) started: Instant,
-    /// How what was done so far has ended.
+    /// The worst status so far.
     pub(crate) worst: Status,
 }
 
 impl Runner {
-    /// One that has measured nothing. `interrupt` is raised by signals.
+    /// Creates a runner that has measured nothing. `interrupt` is set by signals.
     pub fn new(settings: Settings, interrupt: Arc<AtomicUsize>) -> Self {
         let document = Document {
             command_line: redaction::command_line(&settings),
@@ -57,36 +57,36 @@ impl Runner {
         }
     }
 
-    /// Until the guard is dropped the watchdog is shown that this is waited for.
-    pub(crate) fn begin(&self, stage: Stage, what: &str, paths: Vec<PathBuf>) -> Entered {
+    /// Shows the watchdog that the session works on `what` until the guard is dropped.
+    pub(crate) fn begin(&self, stage: Stage, what: &str, paths: Vec<PathBuf>) -> WatchGuard {
         self.watch.begin(stage, what, paths, self.worst.code())
     }
 
-    /// The same while something is looked at before a run; in the directories of file sets if no path is given.
+    /// Shows the watchdog that `what` is checked before a run, at `path` or else in the directories of the file sets.
     pub fn looking(&self, what: &str, path: Option<&str>) -> impl Drop + use<> {
         let paths = match path {
             Some(path) => std::path::absolute(path).into_iter().collect(),
-            None => self.trees.places.iter().cloned().collect(),
+            None => self.trees.parent_dirs.iter().cloned().collect(),
         };
         self.begin(Stage::Prepare, what, paths)
     }
 
-    /// The same while a text is read.
+    /// Shows the watchdog that a text is read.
     pub fn reading(&self, what: &str) -> impl Drop + use<> {
         self.begin(Stage::Prepare, what, Vec::new())
     }
 
-    /// Forgets a signal that has done its work, so that the next run is not ended by it.
+    /// Clears a signal that was handled, so that it does not end the next run.
     pub fn clear_interrupt(&self) {
         self.interrupt.store(0, SeqCst);
     }
 
-    /// The signal that has come, by its number; 0 if none.
+    /// Returns the number of the signal that was received; 0 if there is none.
     pub fn signal(&self) -> u8 {
         self.interrupt.load(SeqCst) as u8
     }
 
-    /// Where signals leave their number.
+    /// Returns the number that signals set.
     pub fn interrupt(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.interrupt)
     }

@@ -1,101 +1,101 @@
-//! What the command line decides for a whole session.
+//! Options of the command line that apply to a whole session.
 
 use crate::engine::Engine;
 use crate::spec::Dialect;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// For how long preparation may stand still by default: a server that is started again is waited for, a dead one is not for ever.
+/// The default limit on the time in which preparation makes no progress: long enough for the restart of a server.
 const PREPARE_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// How long a run is warmed up.
+/// The length of the warm-up of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WarmupLength {
-    /// For so long; not at all if it is zero.
+    /// This long; no warm-up if zero.
     Fixed(Duration),
-    /// Until the steady part is at least as long as what went before it, and ten intervals. At most as long as the measurement, or
-    /// ten minutes if that has no end.
+    /// Until the steady part is at least as long as the part before it, and at least ten intervals. At most as long as
+    /// the measurement, or ten minutes if that has no time limit.
     UntilSteady,
 }
 
-/// A warm-up that does not become steady ends after this, if the measurement has no time of its own.
-const LONGEST: Duration = Duration::from_mins(10);
+/// The limit on a warm-up that does not become steady, if the measurement has no time limit.
+const MAX_WARMUP: Duration = Duration::from_mins(10);
 
 impl WarmupLength {
     /// No warm-up.
     pub const NONE: Self = Self::Fixed(Duration::ZERO);
 
-    /// The longest time that it takes before a measurement of `length`.
+    /// Returns the longest warm-up before a measurement of `length`.
     pub(crate) fn longest(self, length: Option<Duration>) -> Duration {
         match self {
             Self::Fixed(time) => time,
-            Self::UntilSteady => length.unwrap_or(LONGEST),
+            Self::UntilSteady => length.unwrap_or(MAX_WARMUP),
         }
     }
 }
 
-/// Options of a run, resolved.
+/// The options of a session after their evaluation.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Replaces the time of every run.
+    /// Overrides the run time of every run.
     pub runtime: Option<Duration>,
-    /// `--set NAME=VALUE`, in order; `--dir D` is `dir=D`.
+    /// The values of `--set NAME=VALUE` in order. `--dir D` is `dir=D`.
     pub sets: Vec<(String, String)>,
     /// The run seed.
     pub seed: u64,
-    /// The seed of trees and sizes.
+    /// The seed of trees and file sizes.
     pub layout_seed: u64,
-    /// Each run is warmed up for so long.
+    /// The warm-up of each run.
     pub warmup: WarmupLength,
-    /// The timeline's step.
+    /// The interval of the time series.
     pub interval: Duration,
-    /// Overrides what the scripts say.
+    /// Overrides the dialect of the scripts.
     pub dialect: Option<Dialect>,
-    /// Makes the calls.
+    /// The engine that makes the calls.
     pub engine: &'static dyn Engine,
-    /// Threads that make files.
+    /// The number of threads that create files.
     pub populate_threads: usize,
     /// Bind threads to processors.
     pub pin: bool,
     /// Drop the caches before each run.
     pub cold: bool,
-    /// Wait until the disks are idle after population.
+    /// Wait until the disks are idle after files were created.
     pub quiesce: bool,
-    /// The directory of the command line is made if it is not there.
+    /// Create the directory of the command line if it does not exist.
     pub mkdir: bool,
-    /// Every run goes on from the files that are there.
+    /// Start every run with the existing files.
     pub as_is: bool,
-    /// For how long preparation may stand still, where there is a bound.
+    /// The limit on the time in which preparation makes no progress. `None` for no limit.
     pub prepare_timeout: Option<Duration>,
     /// Keep the fresh directory.
     pub keep: bool,
     /// Remove the trees in a directory that the user named.
     pub clean: bool,
-    /// Take over trees that others made.
+    /// Use trees that wmlrun did not create.
     pub adopt: bool,
-    /// Errors of operations are counted, and the run goes on.
+    /// Count errors of operations and continue the run.
     pub count_errors: bool,
-    /// `system` may run commands.
+    /// Allow `system` to run commands.
     pub allow_system: bool,
     /// Block devices that may be overwritten.
     pub allow_device: Vec<PathBuf>,
-    /// The first operations of each thread are hashed, so many.
+    /// The number of operations of each thread that are hashed for the digest, from the first on.
     pub digest: Option<u64>,
-    /// The first operations of each thread are written to this file, so many.
+    /// The trace file, and the number of operations of each thread that are written to it, from the first on.
     pub trace: Option<(PathBuf, usize)>,
     /// The result file.
     pub json: Option<PathBuf>,
-    /// Values of the environment that a script reads stand in the result.
+    /// Include values of environment variables that a script reads in the result.
     pub record_env: bool,
-    /// The result leaves out what it says of the machine: its name, mounts, paths, the command line.
+    /// Redact the result: host name, mounts, paths, the command line.
     pub redact: bool,
-    /// Where everything lies that scripts write.
+    /// The results directory: the directory of all files that scripts write.
     pub results: PathBuf,
     /// Files and directories elsewhere that scripts may write.
     pub allow_write: Vec<PathBuf>,
-    /// `fsflush` may drop the caches of the whole machine.
+    /// Allow `fsflush` to drop the caches of the whole machine.
     pub allow_drop_caches: bool,
-    /// The words of the command line, for the result.
+    /// The arguments of the command line, for the result.
     pub command_line: Vec<String>,
 }
 

@@ -1,23 +1,23 @@
-//! How a command ended, and the exit status that it stands for.
+//! The outcome of a command, and its exit status.
 
-/// How a command ended; the worst of all is the exit status.
+/// The outcome of a command. The greatest one of a session is the exit status.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Status {
-    /// As it should.
+    /// Success.
     #[default]
     Done,
     /// A run failed or got stuck.
     Failed,
-    /// The script is wrong.
+    /// The script has an error.
     Script,
-    /// The environment refused.
+    /// The environment does not permit it.
     Refused,
-    /// A signal came, by its number.
+    /// Interrupted by the signal with this number.
     Interrupted(u8),
 }
 
 impl Status {
-    /// The process's exit status.
+    /// Returns the exit status of the process.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,

@@ -1,9 +1,9 @@
-//! What the threads of a run did, operation by operation: its digest, and the trace file.
+//! The operations of a run's threads one by one: the digest and the trace file.
 
-use super::bounded::bounded_between_steps;
 use super::ready::Ready;
 use super::redaction::without_environment;
-use super::results::{LAST, NO_ANSWER, answer};
+use super::results::{FINAL_TIMEOUT, NO_ANSWER, answer_timeout};
+use super::time_limit::with_step_timeout;
 use super::{Front, Runner};
 use crate::disk::Fileset;
 use crate::exec::trace::{Entry, WantedStream};
@@ -18,47 +18,48 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 impl Runner {
-    /// What every thread is to remember, if anything.
-    pub(crate) fn stream_wanted(&self) -> Option<WantedStream> {
+    /// Returns what each thread is to record. `None` without digest and trace.
+    pub(crate) fn requested_stream(&self) -> Option<WantedStream> {
         let (hashed, kept) = (self.settings.digest, self.settings.trace.as_ref().map(|(_, n)| *n));
-        let kept = kept.map(|kept| kept.min(self.outputs.most_traced));
+        let kept = kept.map(|kept| kept.min(self.outputs.max_traced));
         (hashed.is_some() || kept.is_some())
             .then(|| WantedStream { hashed: hashed.unwrap_or(0), kept: kept.unwrap_or(0) })
     }
 
-    /// Before a run of so many threads: a trace takes at most a quarter of the memory that can be had.
-    pub(crate) fn bound_trace(&mut self, threads: u64, front: &mut dyn Front) {
+    /// Limits the trace before a run of `threads` threads: it uses at most a quarter of the available memory.
+    pub(crate) fn limit_trace(&mut self, threads: u64, front: &mut dyn Front) {
         let Some((path, wanted)) = &self.settings.trace else { return };
         let (_, free) = limits::memory();
-        // A list that grows is there twice for a moment.
+        // A growing vector exists twice for a moment.
         let entry = 2 * size_of::<Entry>() as u64;
         let most = if free == 0 { u64::MAX } else { (free / 4 / entry / threads.max(1)).max(1) };
-        self.outputs.most_traced = usize::try_from(most).unwrap_or(usize::MAX);
-        if *wanted > self.outputs.most_traced {
+        self.outputs.max_traced = usize::try_from(most).unwrap_or(usize::MAX);
+        if *wanted > self.outputs.max_traced {
             let (wanted, most) = (count::grouped(*wanted as u64), count::grouped(most));
             front.note(&format!(
-                "{} gets at most {most} operations of each thread: there is no memory for {wanted}",
+                "{} gets at most {most} operations of each thread: memory does not suffice for {wanted}",
                 path.display()
             ));
         }
     }
 
-    /// Takes the streams of threads that have ended.
+    /// Returns the streams of threads that have ended.
     pub(crate) fn take_streams(&self, running: &Running, front: &mut dyn Front) -> Vec<ThreadStream> {
-        if self.stream_wanted().is_none() {
+        if self.requested_stream().is_none() {
             return Vec::new();
         }
         let streams = running.take_streams();
         let missing = running.n_threads() - streams.len();
         if missing > 0 {
             front.note(&format!(
-                "{missing} threads are still in a call: their operations are in no digest and no trace"
+                "{missing} threads are still in a call: digest and trace do not include their operations"
             ));
         }
         streams
     }
 
-    /// Writes the trace, after the report: its file system may not answer. `held`: threads are still in a call.
+    /// Writes the trace. Called after the report because its file system may not answer. `held`: threads are still in a
+    /// call.
     pub(crate) fn write_trace(
         &mut self,
         ready: &Ready,
@@ -72,12 +73,12 @@ impl Runner {
         let (number, secrets) = (self.outputs.traced, secrets.to_vec());
         let (plan, sets) = (Arc::clone(&ready.plan), ready.sets.clone());
         let is_file = out.is_file();
-        let written = bounded_between_steps(if is_file { answer(held) } else { LAST }, move |steps| {
+        let written = with_step_timeout(if is_file { answer_timeout(held) } else { FINAL_TIMEOUT }, move |steps| {
             let written = out.append(&mut |out| {
                 if number > 1 {
                     writeln!(out, "# run {number}")?;
                 }
-                streams.iter().try_for_each(|thread| trace(thread, &plan, &sets, &secrets, steps, out))
+                streams.iter().try_for_each(|thread| write_thread(thread, &plan, &sets, &secrets, steps, out))
             });
             (out, written)
         });
@@ -85,15 +86,15 @@ impl Runner {
             Some((out, written)) => {
                 self.outputs.trace = Some(out);
                 if let Err(e) = written {
-                    self.trace_lost(&e.to_string(), e.kind(), front);
+                    self.report_trace_failure(&e.to_string(), e.kind(), front);
                 }
             }
-            None if is_file => self.trace_lost(NO_ANSWER, ErrorKind::TimedOut, front),
-            None => self.trace_lost("nobody reads from it", ErrorKind::TimedOut, front),
+            None if is_file => self.report_trace_failure(NO_ANSWER, ErrorKind::TimedOut, front),
+            None => self.report_trace_failure("no process reads from it", ErrorKind::TimedOut, front),
         }
     }
 
-    /// The digest of all streams, if it is wanted.
+    /// Returns the digest of all streams if it was requested.
     pub(crate) fn digest(&self, streams: &[ThreadStream], running: &Running, front: &mut dyn Front) -> Option<Digest> {
         let missing = running.n_threads() - streams.len();
         let operations = self.settings.digest?;
@@ -115,8 +116,8 @@ impl Runner {
     }
 }
 
-/// The operations of one thread, a line each, parted by tabs.
-fn trace(
+/// Writes the operations of one thread, one per line, with tabs between the columns.
+fn write_thread(
     thread: &ThreadStream,
     plan: &Plan,
     sets: &[Arc<Fileset>],
@@ -126,7 +127,8 @@ fn trace(
 ) -> std::io::Result<()> {
     let process = &plan.processes[thread.process];
     let program = &process.threads[thread.thread];
-    // Of names and paths nothing is shown that is the environment's, or that ends a line or a column.
+    // Names and paths are written without values of environment variables, and without characters that end a line or a
+    // column.
     let shown = |text: &str| printable::line(&without_environment(text, secrets, false)).into_owned();
     for entry in thread.stream.entries() {
         let flowop = &plan.flowops[program.first + entry.flowop];
@@ -150,15 +152,15 @@ fn trace(
     Ok(())
 }
 
-/// The path of what a flowop worked on: for those on empty directories, a directory.
+/// Returns the path that a flowop worked on. For flowops on empty directories this is a directory.
 fn path(set: &Fileset, flowop: &FlowopInfo, index: u64) -> String {
     if !matches!(flowop.kind, "makedir" | "removedir") {
         return set.path_of(index).display().to_string();
     }
-    let (above, name) = (set.tree.dir_of_leafdir(index), set.tree.leafdir_name(index));
+    let (parent, name) = (set.tree.dir_of_leafdir(index), set.tree.leafdir_name(index));
     set.spec
         .root()
-        .join(set.tree.dir_rel_path(above))
+        .join(set.tree.dir_rel_path(parent))
         .join(name.as_c().to_string_lossy().as_ref())
         .display()
         .to_string()

@@ -1,40 +1,43 @@
-//! When a run is looked at: at the end of each piece of its time series, and often enough that the reports of `psrun` are
-//! in time. Deliberately absent: clocks, and what is done at a look.
+//! The schedule of samples of a run: one at the end of each interval of the time series, and enough for the reports of
+//! `psrun` to be on time. Not here: clocks, and what a sample is used for.
 
 use std::time::Duration;
 
-/// A report of `psrun` is late by less than this.
-const PUNCTUAL: Duration = Duration::from_millis(100);
+/// The upper bound of the delay of a `psrun` report.
+const MAX_REPORT_DELAY: Duration = Duration::from_millis(100);
 
-/// How often to look, and which looks end a piece.
+/// The period of samples, and the decision which of them end an interval.
 #[derive(Debug)]
 pub(crate) struct Ticker {
-    look: Duration,
+    sample_period: Duration,
     interval_ns: u64,
     next_ns: u64,
 }
 
 impl Ticker {
-    /// For pieces of `interval`, and reports each `period`.
+    /// Creates a schedule for intervals of `interval`, and reports every `period`.
     pub(crate) fn new(interval: Duration, period: Option<Duration>) -> Self {
         let interval_ns = (interval.as_nanos() as u64).max(1);
-        let wanted = period.map_or(interval, |period| interval.min(period.max(Duration::from_millis(1))).min(PUNCTUAL));
-        // A whole number of looks to each piece: however often it is looked, the pieces are as long as was asked for.
-        let looks = interval_ns.div_ceil((wanted.as_nanos() as u64).max(1));
-        Self { look: Duration::from_nanos(interval_ns.div_ceil(looks)), interval_ns, next_ns: interval_ns }
+        let wanted =
+            period.map_or(interval, |period| interval.min(period.max(Duration::from_millis(1))).min(MAX_REPORT_DELAY));
+        // A whole number of samples per interval, so that the period of samples does not change the length of
+        // intervals.
+        let samples = interval_ns.div_ceil((wanted.as_nanos() as u64).max(1));
+        Self { sample_period: Duration::from_nanos(interval_ns.div_ceil(samples)), interval_ns, next_ns: interval_ns }
     }
 
-    /// Between two looks.
-    pub(crate) fn look(&self) -> Duration {
-        self.look
+    /// Returns the time between two samples.
+    pub(crate) fn period(&self) -> Duration {
+        self.sample_period
     }
 
-    /// Whether a piece ends with the look at this time. Looks may fall out, and come a little early by rounding.
+    /// Returns whether the sample at this time ends an interval. Samples may be skipped, or be slightly early due to
+    /// rounding.
     pub(crate) fn ends_interval(&mut self, elapsed_ns: u64) -> bool {
-        let about = elapsed_ns + self.look.as_nanos() as u64 / 2;
-        let ends = about >= self.next_ns;
+        let rounded = elapsed_ns + self.sample_period.as_nanos() as u64 / 2;
+        let ends = rounded >= self.next_ns;
         if ends {
-            self.next_ns = (about / self.interval_ns + 1) * self.interval_ns;
+            self.next_ns = (rounded / self.interval_ns + 1) * self.interval_ns;
         }
         ends
     }
@@ -51,15 +54,15 @@ mod tests {
         Ticker::new(Duration::from_millis(interval), period.map(Duration::from_millis))
     }
 
-    /// When the first hundred pieces end, in milliseconds, if no look is late.
+    /// The ends of the first hundred intervals in milliseconds, if no sample is late.
     fn ends(interval: u64, period: Option<u64>) -> Vec<u64> {
         let mut ticker = ticker(interval, period);
-        let look = ticker.look().as_nanos() as u64;
-        (1..).map(|n| n * look).filter(|ns| ticker.ends_interval(*ns)).map(|ns| ns / MS).take(100).collect()
+        let sample_period = ticker.period().as_nanos() as u64;
+        (1..).map(|n| n * sample_period).filter(|ns| ticker.ends_interval(*ns)).map(|ns| ns / MS).take(100).collect()
     }
 
     #[test]
-    fn pieces_are_as_long_as_asked_for_whatever_the_period() {
+    fn intervals_have_their_length_with_any_report_period() {
         for interval in [100, 250, 700, 1000, 3000] {
             for period in [None, Some(1), Some(40), Some(250), Some(1500), Some(10_000)] {
                 let wanted: Vec<u64> = (1..=100).map(|n| n * interval).collect();
@@ -69,16 +72,16 @@ mod tests {
     }
 
     #[test]
-    fn reports_wait_for_no_piece() {
+    fn reports_do_not_wait_for_the_end_of_an_interval() {
         for (interval, period) in [(700, 1500), (1000, 250), (10_000, 3000), (250, 1000)] {
-            let look = ticker(interval, Some(period)).look();
-            assert!(look <= Duration::from_millis(period.min(100)), "looks {look:?} apart");
+            let sample_period = ticker(interval, Some(period)).period();
+            assert!(sample_period <= Duration::from_millis(period.min(100)), "samples every {sample_period:?}");
         }
-        assert_eq!(ticker(700, None).look(), Duration::from_millis(700), "nothing to look at in between");
+        assert_eq!(ticker(700, None).period(), Duration::from_millis(700), "no samples within an interval");
     }
 
     #[test]
-    fn a_look_that_falls_out_ends_its_piece_later_and_moves_no_other() {
+    fn a_skipped_sample_delays_the_end_of_its_interval_only() {
         let mut ticker = ticker(1000, Some(1500));
         let ends: Vec<u64> =
             [900, 1300, 1400, 2000, 5400, 5500, 6000].into_iter().filter(|ms| ticker.ends_interval(ms * MS)).collect();

@@ -12,35 +12,37 @@ use std::sync::Arc;
 /// The trees that measurements work on.
 #[derive(Default)]
 pub(crate) struct Trees {
-    /// Those of the last plan.
+    /// The file sets of the last plan.
     pub(crate) sets: Vec<ReadySet>,
-    /// Roots of trees that were made here or brought to their definition, with what their data is like.
+    /// The roots of trees that this session has created or brought to their definition, with their data properties.
     pub(crate) roots: BTreeMap<PathBuf, String>,
-    /// A run has written since the disks were quiesced.
+    /// A run has written since the disks were last idle.
     pub(crate) wrote: bool,
-    /// The directory that was made because none was named.
+    /// The directory that was created because none was named.
     pub(crate) fresh: Option<PathBuf>,
-    /// Where there were to be trees: the directories of their roots.
-    pub(crate) places: BTreeSet<PathBuf>,
-    /// Trees that were let go and stay where they are.
+    /// The parent directories of all roots.
+    pub(crate) parent_dirs: BTreeSet<PathBuf>,
+    /// Trees that were released and remain on disk.
     pub(crate) leftovers: Vec<Leftover>,
-    /// Threads of a run are left behind in their calls.
+    /// Threads of a run were left behind in their calls.
     pub(crate) stalled: bool,
 }
 
-/// A file set that is on the disk.
+/// A file set that is on disk.
 pub(crate) struct ReadySet {
     pub(crate) set: Arc<Fileset>,
     pub(crate) prepared: Prepared,
-    /// What it was made from, in its printed form.
-    pub(crate) made_from: String,
-    /// The tree may be another than the definition says.
+    /// The definition from which it was created, in its debug format.
+    pub(crate) definition: String,
+    /// The tree may differ from the definition.
     pub(crate) changed: bool,
-    /// The marker's when the set was let go of after its last run; `None` where the tree may have been changed since.
+    /// The stamp of the marker when the set was released after its last run. `None` if the tree may have been changed
+    /// since.
     pub(crate) stamp: Option<Stamp>,
 }
 
-/// The file sets of a plan as trees, not yet on the disk.
+/// Returns the file sets of a plan as trees that are not on disk. Reports an error and returns `None` if one is
+/// invalid.
 pub fn trees(plan: &Plan, layout_seed: u64, front: &mut dyn Front) -> Option<Vec<Arc<Fileset>>> {
     let mut sets = Vec::new();
     for spec in &plan.filesets {

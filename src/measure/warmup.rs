@@ -1,6 +1,6 @@
-//! The part of a run before it is measured: for a fixed time, or until the rate is steady.
+//! The warm-up of a run: for a fixed time, or until the rate is steady.
 //!
-//! What happens in it is counted apart, and kept as a time series of its own.
+//! Its operations are counted separately and have a separate time series.
 
 use super::series::{RunTimeline, io_bytes, io_ops};
 use super::ticker::Ticker;
@@ -10,11 +10,11 @@ use crate::result::{CacheState, Note, Run, Warmup};
 use crate::runtime::{Ended, Running, Waited};
 use std::time::Duration;
 
-/// Intervals of the steady part at least.
-const STEADY: usize = 10;
+/// The least number of intervals in the steady part.
+const MIN_STEADY: usize = 10;
 
 impl Runner {
-    /// Runs without measuring, then sets the counters to zero. An error is an end that came before the measurement.
+    /// Runs the warm-up, then resets the counters. `Err` if the run ended during the warm-up.
     pub(crate) fn warm_up(
         &self,
         wanted: WarmupLength,
@@ -27,8 +27,8 @@ impl Runner {
         let (mut timeline, mut ticker) = (RunTimeline::new(running, interval), Ticker::new(interval, None));
         let mut recent = Vec::new();
         let mut steady = wanted != WarmupLength::UntilSteady;
-        let waited = running.wait(Some(wanted.longest(length)), ticker.look(), &mut |tick| {
-            if ticker.ends_interval(tick.elapsed_ns) && timeline.look(tick.running, &mut recent) {
+        let waited = running.wait(Some(wanted.longest(length)), ticker.period(), &mut |tick| {
+            if ticker.ends_interval(tick.elapsed_ns) && timeline.end_interval(tick.running, &mut recent) {
                 steady |= wanted == WarmupLength::UntilSteady && is_steady(run, &timeline);
                 return wanted != WarmupLength::UntilSteady || !steady;
             }
@@ -37,14 +37,14 @@ impl Runner {
         if !matches!(waited.ended, Ended::Time | Ended::Asked) {
             run.warnings.push(Note {
                 code: "ended_in_warmup".to_owned(),
-                message: "the run ended while it was warmed up: the figures are of the warm-up".to_owned(),
+                message: "the run ended during the warm-up: the figures are those of the warm-up".to_owned(),
             });
             return Err(waited);
         }
         if !steady {
             run.warnings.push(Note {
                 code: "warmup_not_steady".to_owned(),
-                message: "the rate was not steady when the warm-up had taken its longest time; give it a fixed time"
+                message: "the rate was not steady at the time limit of the warm-up; set a fixed warm-up time"
                     .to_owned(),
             });
         }
@@ -61,15 +61,15 @@ impl Runner {
             seconds: elapsed_ns as f64 / 1e9,
             ops: io_ops(plan, &before),
             bytes: io_bytes(plan, &before),
-            intervals: timeline.concluded(elapsed_ns, &before),
+            intervals: timeline.finish(elapsed_ns, &before),
         });
         Ok(())
     }
 }
 
-/// Whether the steady part is long enough.
+/// Returns whether the steady part is long enough.
 fn is_steady(run: &Run, timeline: &RunTimeline) -> bool {
     let intervals = timeline.intervals();
     let from = run.steady_state(&intervals).and_then(|found| found.agreed());
-    from.is_some_and(|from| intervals.len() - from >= from.max(STEADY))
+    from.is_some_and(|from| intervals.len() - from >= from.max(MIN_STEADY))
 }

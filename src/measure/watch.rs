@@ -1,7 +1,7 @@
-//! What a session waits for while it deals with file systems, before a run and after it: shown to a watchdog, which is the only
-//! one that can still act when a file system does not answer.
+//! The current work of a session on file systems, before and after a run. A watchdog reads it, which is the only thread
+//! that can still act when a file system does not answer.
 //!
-//! Deliberately absent: the watchdog itself, which prints and ends the program (`cli`).
+//! Not here: the watchdog itself, which prints and ends the program (`cli`).
 
 use crate::disk::prepare::{Phase, Progress};
 use crate::os::steps;
@@ -9,33 +9,33 @@ use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// At which time of a session.
+/// The stage of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// Before the threads start.
     Prepare,
-    /// Trees are removed, or given back.
+    /// Trees are being removed or released.
     CleanUp,
 }
 
-/// What is waited for.
+/// The work that the session is waiting for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// At which time.
+    /// The stage of the session.
     pub stage: Stage,
-    /// What is being done: `making data`.
+    /// A description of the work: `making data`.
     pub what: String,
-    /// Directories that it is done in.
+    /// The directories of the work.
     pub paths: Vec<PathBuf>,
-    /// Changes whenever something else is waited for.
+    /// The number of the work: increases whenever the session starts other work.
     pub number: u64,
-    /// The disks are being quiesced: the number of dirty bytes falls.
+    /// Whether the disks are being quiesced: the number of dirty bytes decreases.
     pub is_quiescing: bool,
-    /// The exit status of what was done so far.
+    /// The exit status of the work so far.
     pub status: u8,
 }
 
-/// What a session waits for, shared with who watches.
+/// The current work of a session, shared with the watchdog.
 #[derive(Debug, Default)]
 pub struct Watch {
     now: Mutex<Option<Waiting>>,
@@ -43,28 +43,28 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Roots of trees in which threads were left behind in their calls.
+    /// Returns the roots of trees in which threads were left behind in their calls.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         self.leftovers.lock().clone()
     }
 
-    /// Threads are left behind in their calls there.
-    pub(crate) fn leave(&self, roots: impl IntoIterator<Item = PathBuf>) {
+    /// Adds roots of trees in which threads were left behind in their calls.
+    pub(crate) fn add_leftovers(&self, roots: impl IntoIterator<Item = PathBuf>) {
         self.leftovers.lock().extend(roots);
     }
 
-    /// What is waited for; `None` while no file system is.
+    /// Returns the current work. `None` while no work on a file system is in progress.
     pub fn now(&self) -> Option<Waiting> {
         self.now.lock().clone()
     }
 
-    /// From now on until the guard is dropped, this is waited for.
-    pub(crate) fn begin(self: &Arc<Self>, stage: Stage, what: &str, paths: Vec<PathBuf>, status: u8) -> Entered {
+    /// Sets the current work until the returned guard is dropped.
+    pub(crate) fn begin(self: &Arc<Self>, stage: Stage, what: &str, paths: Vec<PathBuf>, status: u8) -> WatchGuard {
         let number = self.now.lock().as_ref().map_or(0, |now| now.number) + 1;
         let new = Waiting { stage, what: what.to_owned(), paths, number, is_quiescing: false, status };
         steps::count();
         let before = self.now.lock().replace(new);
-        Entered { watch: Arc::clone(self), before }
+        WatchGuard { watch: Arc::clone(self), before }
     }
 
     fn phase(&self, phase: Phase, what: String) {
@@ -76,25 +76,25 @@ impl Watch {
     }
 }
 
-/// Something is waited for as long as this lives.
-pub(crate) struct Entered {
+/// A drop guard that restores the previous work.
+pub(crate) struct WatchGuard {
     watch: Arc<Watch>,
     before: Option<Waiting>,
 }
 
-impl Drop for Entered {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         *self.watch.now.lock() = self.before.take();
     }
 }
 
-/// Progress that is shown to the watchdog on its way to the front end.
-pub(crate) struct Watched<'a> {
+/// A receiver of progress that informs the watchdog and forwards to the front end.
+pub(crate) struct WatchedProgress<'a> {
     pub(crate) watch: &'a Watch,
     pub(crate) progress: &'a dyn Progress,
 }
 
-impl Progress for Watched<'_> {
+impl Progress for WatchedProgress<'_> {
     fn started(&self, set: &str, phase: Phase, files: u64, bytes: u64) {
         self.watch.phase(phase, phase.doing(set));
         self.progress.started(set, phase, files, bytes);
@@ -111,11 +111,11 @@ mod tests {
     use crate::disk::prepare::Quiet;
 
     #[test]
-    fn the_innermost_wait_is_shown_with_its_phase_and_the_outer_one_again_after_it() {
+    fn the_innermost_work_is_current_and_the_outer_one_after_it() {
         let watch = Arc::new(Watch::default());
         assert_eq!(watch.now(), None);
-        let outer = watch.begin(Stage::Prepare, "looking at the file sets", vec!["/a".into()], 0);
-        Watched { watch: &watch, progress: &Quiet }.started("data", Phase::Populate, 1, 1);
+        let outer = watch.begin(Stage::Prepare, "checking the file sets", vec!["/a".into()], 0);
+        WatchedProgress { watch: &watch, progress: &Quiet }.started("data", Phase::Populate, 1, 1);
         assert_eq!(watch.now().map(|now| (now.what, now.is_quiescing)), Some(("making data".to_owned(), false)));
         let inner = watch.begin(Stage::CleanUp, "removing data", Vec::new(), 1);
         assert_eq!(watch.now().map(|now| (now.stage, now.status)), Some((Stage::CleanUp, 1)));

@@ -1,9 +1,9 @@
-//! What a session writes: the result, the trace, and the files that scripts name.
+//! The files that a session writes: the result, the trace, and the files that scripts name.
 //!
-//! Deliberately absent: how files are opened and replaced (`output`), and their forms (`report`).
+//! Not here: how files are opened and replaced (`output`), and their formats (`report`).
 
-use super::bounded::bounded;
-use super::results::{ANSWER, NO_ANSWER, answer};
+use super::results::{ANSWER_TIMEOUT, NO_ANSWER, answer_timeout};
+use super::time_limit::with_timeout;
 use super::watch::Stage;
 use super::{Front, Runner, Status};
 use crate::diag::{Code, Diagnostic};
@@ -14,17 +14,17 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 impl Runner {
-    /// Gives up the files of `--json` and `--trace`, which stay as they are.
+    /// Closes the files of `--json` and `--trace` without writing to them.
     pub fn give_up_outputs(&mut self) {
         (self.outputs.json, self.outputs.trace) = (None, None);
     }
 
-    /// Opens the outputs that the command line names: before anything is made, so that a bad path costs nothing. `scripts` are
-    /// files that are read.
+    /// Opens the outputs that the command line names. Called before any file is created, so that a wrong path costs no
+    /// time. `scripts` are files that are read.
     pub fn open_outputs(&mut self, scripts: &[PathBuf], front: &mut dyn Front) -> Status {
         let named = self.settings.json.iter().chain(self.settings.trace.iter().map(|(path, _)| path));
         let places = named.chain([&self.settings.results]).filter_map(|path| std::path::absolute(path).ok()).collect();
-        let _looking = self.begin(Stage::Prepare, "looking at the outputs", places);
+        let _watch = self.begin(Stage::Prepare, "checking the outputs", places);
         let read: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
         let refused = |front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str| {
             let help = format!("give `{option}` another path");
@@ -41,7 +41,7 @@ impl Runner {
             front.error(
                 None,
                 &format!("`--json` and `--trace` both name {}", json.display()),
-                Some("give each a path of its own"),
+                Some("give each a different path"),
             );
             return Status::Script;
         }
@@ -60,37 +60,38 @@ impl Runner {
         Status::Done
     }
 
-    /// Whether a file is one that this session replaces.
+    /// Returns whether a file is one that this session replaces.
     pub fn is_output(&self, path: &Path) -> bool {
         let outputs =
             [self.outputs.json.as_ref().and_then(json::Writer::id), self.outputs.trace.as_ref().and_then(Appender::id)];
         file_id(path).is_some_and(|id| outputs.contains(&Some(id)))
     }
 
-    /// The result's place did not take it: it goes to the results directory, should that be elsewhere.
-    pub(crate) fn result_refused(&mut self, e: &io::Error, front: &mut dyn Front) {
+    /// Reports that the result file can't be written, and writes the result to the results directory if that is
+    /// elsewhere.
+    pub(crate) fn handle_result_failure(&mut self, e: &io::Error, front: &mut dyn Front) {
         if e.kind() == ErrorKind::BrokenPipe {
             front.note("the result was not read to its end");
             return;
         }
-        self.outputs.is_lost = true;
+        self.outputs.write_failed = true;
         let path = self.settings.json.clone().unwrap_or_default();
         let help = match self.result_in_results() {
             Some(kept) => format!("it is in {}", kept.display()),
-            None => "make room, or give `--json` another path".to_owned(),
+            None => "free some space, or give `--json` another path".to_owned(),
         };
         front.error(None, &format!("the result file {} can't be written: {e}", path.display()), Some(&help));
     }
 
-    /// Writes the result to the results directory, if that is another place than its own; where it is.
+    /// Writes the result to the results directory unless that is the path of the result file. Returns the path written.
     pub(crate) fn result_in_results(&self) -> Option<PathBuf> {
         let path = self.settings.json.clone().unwrap_or_default();
         let name = path.file_name().filter(|name| *name != "-").unwrap_or("result.json".as_ref()).to_owned();
         let (results, document) = (self.outputs.results.clone(), self.document.clone());
-        // It may lie on a file system that does not answer.
-        bounded(ANSWER, move || {
+        // The results directory may be on a file system that does not answer.
+        with_timeout(ANSWER_TIMEOUT, move || {
             let place = results.place(Path::new(&name));
-            // Where there was no room, there is none under another name.
+            // A file system without free space has none for another name.
             if std::path::absolute(&path).is_ok_and(|path| path == place.path()) {
                 return None;
             }
@@ -100,37 +101,39 @@ impl Runner {
         .flatten()
     }
 
-    /// A part of the trace could not be written. The measurement goes on.
-    pub(crate) fn trace_lost(&mut self, why: &str, kind: ErrorKind, front: &mut dyn Front) {
+    /// Reports that a part of the trace could not be written. The measurement continues.
+    pub(crate) fn report_trace_failure(&mut self, why: &str, kind: ErrorKind, front: &mut dyn Front) {
         if kind == ErrorKind::BrokenPipe {
             front.note("the trace was not read to its end");
             return;
         }
-        self.outputs.is_lost = true;
+        self.outputs.write_failed = true;
         let path = self.settings.trace.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
         front.error(
             None,
             &format!("the trace {path} can't be written: {why}"),
-            Some("make room, or give `--trace` another path"),
+            Some("free some space, or give `--trace` another path"),
         );
     }
 
-    /// Where the script's files lie now: that of `stats directory`, else the results directory.
+    /// Returns the current directory of the script's files: that of `stats directory`, else the results directory.
     pub(crate) fn results_dir(&self) -> PathBuf {
         let dir =
             self.outputs.stats_dir.as_ref().map_or_else(|| self.outputs.results.base().to_owned(), ResultPlace::path);
-        // That of `--results` is made with the first file in it.
+        // The directory of `--results` is created with the first file in it.
         if dir.is_dir() { dir } else { PathBuf::from(".") }
     }
 
-    /// `stats directory`.
+    /// `stats directory`: sets the directory of the script's files.
     pub fn results_directory(&mut self, dir: &Spanned<String>, map: &SourceMap, front: &mut dyn Front) -> Status {
         let place = self.outputs.results.place(Path::new(&dir.node));
         warn_if_mapped(dir, &place, &place.path(), map, front);
         let (results, made) = (self.outputs.results.clone(), place.clone());
-        let made = bounded(answer(self.trees.stalled), move || results.make_dir(&made).map_err(|e| e.to_string()));
+        let made = with_timeout(answer_timeout(self.trees.stalled), move || {
+            results.make_dir(&made).map_err(|e| e.to_string())
+        });
         if let Err(e) = made.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
-            let text = format!("{} can't be made: {e}", place.path().display());
+            let text = format!("can't create {}: {e}", place.path().display());
             front.error(None, &text, Some("name another directory, or give `--results`"));
             return Status::Refused;
         }
@@ -138,7 +141,7 @@ impl Runner {
         Status::Done
     }
 
-    /// `stats dump`, `multidump` and `xmldump`.
+    /// `stats dump`, `multidump` and `xmldump`: writes the last run to a file.
     pub fn dump(
         &mut self,
         file: &Spanned<String>,
@@ -155,7 +158,7 @@ impl Runner {
             return;
         };
         let (results, run, to) = (self.outputs.results.clone(), run.clone(), place.clone());
-        let written = bounded(answer(self.trees.stalled), move || {
+        let written = with_timeout(answer_timeout(self.trees.stalled), move || {
             results.write(&to, &form.ours, &mut |out| (form.write)(&run, out)).map_err(|e| e.to_string())
         });
         match written.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
@@ -164,7 +167,7 @@ impl Runner {
                 if renamed {
                     let taken = place.path();
                     front.note(&format!(
-                        "{} is there already, and `{}` did not write it: see {}",
+                        "{} exists and was not written by `{}`: the output is in {}",
                         taken.display(),
                         form.command,
                         path.display()
@@ -172,21 +175,21 @@ impl Runner {
                 }
             }
             Err(e) => {
-                self.outputs.is_lost = true;
+                self.outputs.write_failed = true;
                 let text = format!("{} can't be written: {e}", place.path().display());
-                // What comes after it may be measured all the same.
+                // The measurements that follow are still possible.
                 front.error(None, &text, Some("name another file, or give `--results`"));
             }
         }
     }
 }
 
-/// Whoever looks for a file where the script says is told where it is.
+/// Warns that a file is not written where the script names it, but in the results directory.
 fn warn_if_mapped(asked: &Spanned<String>, place: &ResultPlace, path: &Path, map: &SourceMap, front: &mut dyn Front) {
     if !place.mapped {
         return;
     }
-    let message = format!("`{}` is outside of the results directory: it is {} instead", asked.node, path.display());
+    let message = format!("`{}` is outside of the results directory: {} is used instead", asked.node, path.display());
     let d = Diagnostic::warning(Code::WritesFile, asked.span, message);
     let help =
         format!("`--results DIR` names that directory; `--allow-write {}` allows this path", place.asked.display());

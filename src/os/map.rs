@@ -45,8 +45,8 @@ impl Map {
 
     /// Returns the memory as mutable bytes.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `at` points to `len` initialised, writable bytes that stay mapped as long as `self` lives. `&mut
-        // self` excludes every other reference to them.
+        // SAFETY: `at` points to `len` initialised, writable bytes that stay mapped as long as `self` lives.
+        // `&mut self` excludes every other reference to them.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
     }
 

@@ -115,7 +115,7 @@ fn a_set_is_brought_to_its_definition_in_place_or_left_as_it_is() {
     assert_eq!(runs.iter().map(|r| r["as_is"] == true).collect::<Vec<_>>(), [false, false, true, true, false]);
     let lines: Vec<_> = output.stderr.lines().filter_map(|line| line.strip_prefix("note: file sets: ")).collect();
     assert_eq!(lines.len(), 4, "{}", output.stderr);
-    assert!(lines[0].starts_with("10 files made in ") && lines[3].starts_with("30 files made in "), "{lines:?}");
+    assert!(lines[0].starts_with("10 files created in ") && lines[3].starts_with("30 files created in "), "{lines:?}");
     assert_eq!(lines[1], "left as they are, with 40 files");
     // A program that starts goes on from what another one left, if it is to.
     let dir = output.dir().join("d");
@@ -225,7 +225,7 @@ fn a_directory_that_is_not_there_is_made_only_if_asked_for() {
     assert!(output.stderr.contains("did you mean `mnt`?") && output.stderr.contains("--mkdir"), "{}", output.stderr);
     assert_eq!(output.left(), ["mnt", "x.wml"]);
     let output = call("far/away").args(["--mkdir"]).run().exits(0);
-    assert!(output.stderr.contains("far/away is made"), "{}", output.stderr);
+    assert!(output.stderr.contains("far/away (`--mkdir`)"), "{}", output.stderr);
     assert!(output.dir().join("far/away/data").is_dir());
     call("x.wml").run().exits(3);
     // The script's own mistakes come first, and without a file system there is no directory.

@@ -64,7 +64,7 @@ fn create_and_shutdown_take_all_their_words() {
     }
     let output = good(&format!("{SMALL}create processes\nstats snap\nshutdown process\nstats snap\n"));
     assert_eq!(output.result()["runs"].as_array().unwrap().len(), 1);
-    assert!(output.stderr.contains("no processes live"), "{}", output.stderr);
+    assert!(output.stderr.contains("no processes are running"), "{}", output.stderr);
     let wrong = script("create fils\n").run().exits(2);
     assert!(wrong.stderr.contains("did you mean `files`?"), "{}", wrong.stderr);
 }

@@ -441,7 +441,7 @@ fn an_output_whose_file_system_is_frozen_is_given_up_before_the_run() {
         wait_until(&running, "the end", || false);
         drop(thaw);
         let output = running.wait().exits(3);
-        assert!(output.stderr.contains("looking at the outputs") && output.stderr.contains(&at), "{}", output.shown());
+        assert!(output.stderr.contains("checking the outputs") && output.stderr.contains(&at), "{}", output.shown());
     }
 }
 

@@ -49,7 +49,7 @@ fn what_can_not_be_had_is_refused_before_anything_is_made() {
     let large =
         "define process name=p { thread name=t,instances=500 { flowop write name=w,filesetname=data,iosize=2g } }\n";
     for processes in [memsize.as_str(), large] {
-        assert_refused(call("entries=5,size=4k", processes, "").run(), &["of memory", "can be had"]);
+        assert_refused(call("entries=5,size=4k", processes, "").run(), &["of memory", "is available"]);
     }
     // A directory of the user's stays, and nothing is in it.
     let call = call("entries=5,size=4k", &memsize, "").args(["--dir", "d"]);

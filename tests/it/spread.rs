@@ -136,7 +136,7 @@ fn what_was_made_until_an_interrupt_is_told() {
     let call = Wml::below(&memory()).file("x.wml", script).under(under);
     let output = call.folder("here").args(["x.wml", "--no-quiesce", "--dir", "here", "--runtime", "100"]);
     let output = output.run().exits(130);
-    for words in ["interrupted while files were made", "here/data stays", "`wmlrun clean here`"] {
+    for words in ["interrupted while files were created", "here/data stays", "`wmlrun clean here`"] {
         assert!(output.stderr.contains(words), "{words}\n{}", output.stderr);
     }
     Wml::new().args(["clean".into(), output.dir().join("here").into_os_string()]).run().exits(0);

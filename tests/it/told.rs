@@ -74,5 +74,5 @@ fn threads_that_found_no_file_any_more_are_told_in_the_report() {
     let output = Wml::new().file("x.wml", &script).result().args(["x.wml", "--engine", "null"]).run().exits(1);
     assert_eq!(output.only_run()["state"], "nothing_done");
     let [note] = &notes(&output, "exhausted")[..] else { panic!("{}", output.shown()) };
-    assert!(note.ends_with("the set has 0 entries: say with `entries=` how many files it has"), "{note}");
+    assert!(note.ends_with("the set has 0 entries: set the number of files with `entries=`"), "{note}");
 }

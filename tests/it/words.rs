@@ -66,8 +66,6 @@ const STAY: &[(&str, &str, &str)] = &[
     ("src/syntax/fmt.rs", "out", "the text that is written"),
     ("src/syntax/layout.rs", "out", "the tokens that are written"),
     ("src/syntax/lexer.rs", "out", "the tokens that are written"),
-    ("src/os/clock.rs", "ROUNDS", "repetitions of a calibration"),
-    ("src/measure/record.rs", "ROUNDS", "repetitions of a calibration"),
     ("src/", "place", "a position, of a file, a flowop or an offset; what the layout pass was called is gone"),
     ("src/", "places", "positions, as `place`"),
     ("src/", "PLACES", "positions, as `place`"),

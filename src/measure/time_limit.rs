@@ -1,17 +1,18 @@
-//! Work that a file system may hold for ever, done by a thread that is left behind if it does.
+//! Time limits for work on a file system that may not answer: the work runs in a thread that is abandoned at the limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// What the work came to; `None` if that takes longer. Then it goes on by itself, and what it owns is its own.
-pub(crate) fn bounded<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    bounded_between_steps(limit, |_| work())
+/// Returns the result of `work`, or `None` if it takes longer than `limit`. In that case the thread continues with the
+/// data that it owns.
+pub(crate) fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    with_step_timeout(limit, |_| work())
 }
 
-/// The same for work of any length, which counts its steps: none of them may take longer.
-pub(crate) fn bounded_between_steps<T: Send + 'static>(
+/// Returns the result of `work` of any length, or `None` if one of the steps that it counts takes longer than `limit`.
+pub(crate) fn with_step_timeout<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce(&AtomicU64) -> T + Send + 'static,
 ) -> Option<T> {
@@ -19,10 +20,10 @@ pub(crate) fn bounded_between_steps<T: Send + 'static>(
     let steps = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&steps);
     let worker = move || {
-        // Nobody may be there any more.
+        // The receiver may be gone after the limit.
         let _ = done.send(work(&counter));
     };
-    // A machine that has no thread left for it has none to measure with either.
+    // If no thread can be started for this, none can be started for a measurement either.
     std::thread::Builder::new().name("files".to_owned()).spawn(worker).ok()?;
     let mut seen = 0;
     loop {
@@ -36,26 +37,26 @@ pub(crate) fn bounded_between_steps<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use super::{bounded, bounded_between_steps};
+    use super::{with_step_timeout, with_timeout};
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
     #[test]
-    fn what_does_not_come_back_is_left() {
-        assert_eq!(bounded(Duration::from_mins(1), || 7), Some(7));
+    fn work_beyond_the_limit_is_abandoned() {
+        assert_eq!(with_timeout(Duration::from_mins(1), || 7), Some(7));
         let (release, held) = std::sync::mpsc::channel::<()>();
-        assert_eq!(bounded(Duration::from_millis(1), move || held.recv().is_ok()), None);
+        assert_eq!(with_timeout(Duration::from_millis(1), move || held.recv().is_ok()), None);
         drop(release);
     }
 
     #[test]
-    fn work_may_take_as_long_as_its_steps_go_on() {
+    fn work_may_take_any_time_while_its_steps_continue() {
         let (step, steps) = std::sync::mpsc::channel::<()>();
         let limit = Duration::from_secs(2);
-        let work = bounded_between_steps(limit, move |count| {
+        let work = with_step_timeout(limit, move |count| {
             for _ in 0..4 {
                 count.fetch_add(1, Relaxed);
-                // Nobody sends: each wait is shorter than the limit, all of them together are longer.
+                // No message is sent. Each wait is shorter than the limit; all of them together are longer.
                 let _ = steps.recv_timeout(limit * 3 / 10);
             }
             count.load(Relaxed)
