@@ -68,15 +68,15 @@ impl Layer {
         let Ok(dir) = fs::canonicalize(Path::new("/sys/class/block").join(&self.name)) else {
             return DeviceProperties::default();
         };
-        let whole = whole(&dir);
+        let disk = disk_of(&dir);
         let text = |file: PathBuf| fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default();
-        let schedulers = text(whole.join("queue/scheduler"));
+        let schedulers = text(disk.join("queue/scheduler"));
         // The active one is in brackets: `mq-deadline [none]`.
         let used = schedulers.split(['[', ']']).nth(1).unwrap_or(&schedulers);
         DeviceProperties {
-            model: text(whole.join("device/model")),
+            model: text(disk.join("device/model")),
             size: text(dir.join("size")).parse::<u64>().map_or(0, |sectors| sectors * SECTOR),
-            rotational: text(whole.join("queue/rotational")).parse::<u8>().ok().map(|n| n != 0),
+            rotational: text(disk.join("queue/rotational")).parse::<u8>().ok().map(|n| n != 0),
             scheduler: used.to_owned(),
         }
     }
@@ -217,9 +217,9 @@ fn add_dir(dir: &Path, stack: &mut DeviceStack, depth: u32) -> bool {
     }
     let Some(name) = dir.file_name().map(|name| name.to_string_lossy().into_owned()) else { return false };
     // For a partition, `/sys` shows backing file and members at its disk.
-    let whole = whole(dir);
-    let backing_file = fs::read(whole.join("loop/backing_file")).ok();
-    let direct = fs::read_to_string(whole.join("loop/dio")).is_ok_and(|dio| dio.trim() == "1");
+    let disk = disk_of(dir);
+    let backing_file = fs::read(disk.join("loop/backing_file")).ok();
+    let direct = fs::read_to_string(disk.join("loop/dio")).is_ok_and(|dio| dio.trim() == "1");
     if stack.layers.iter().all(|layer| layer.name != name) {
         stack.layers.push(Layer { name: name.clone(), direct_io: backing_file.is_some().then_some(direct) });
     }
@@ -228,7 +228,7 @@ fn add_dir(dir: &Path, stack: &mut DeviceStack, depth: u32) -> bool {
         stack.cached_below |= !direct;
         return add_path(Path::new(std::ffi::OsStr::from_bytes(file)), stack, depth + 1);
     }
-    let members = entries(&whole.join("slaves"));
+    let members = entries(&disk.join("slaves"));
     if !members.is_empty() {
         return members.iter().all(|member| fs::canonicalize(member).is_ok_and(|dir| add_dir(&dir, stack, depth + 1)));
     }
@@ -237,7 +237,7 @@ fn add_dir(dir: &Path, stack: &mut DeviceStack, depth: u32) -> bool {
 }
 
 /// Returns the `/sys` directory of a partition's disk, and that of any other device unchanged.
-fn whole(dir: &Path) -> &Path {
+fn disk_of(dir: &Path) -> &Path {
     if dir.join("partition").exists() { dir.parent().unwrap_or(dir) } else { dir }
 }
 

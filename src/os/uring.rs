@@ -115,7 +115,7 @@ impl Ring {
     /// reaped by the [`Ring::watcher`], not by [`Ring::reap`].
     pub fn new(depth: u32, files: u32, watched: bool) -> Result<Self> {
         let entries = depth.next_power_of_two().clamp(8, MAX_ENTRIES);
-        // One more entry for the one that ends the watcher.
+        // One more completion entry, for the no-op that ends the watcher.
         let room = (depth + 1).next_power_of_two().max(2 * entries);
         let build = |defer_taskrun: bool| {
             let mut builder = IoUring::builder();
