@@ -93,7 +93,7 @@ impl Cache {
         let transferred: Vec<Option<TransferredBytes>> =
             self.sets.iter().map(|set| Some(set.stack.as_ref()?.transferred()?.since(set.transferred?))).collect();
         for (id, entry) in run.filesets.iter_mut().enumerate().take(self.sets.len()) {
-            entry.asked_bytes = asked(&run.flowops, plan, id);
+            entry.asked_bytes = requested_bytes(&run.flowops, plan, id);
         }
         for (id, set) in self.sets.iter().enumerate() {
             // Sets on the same devices share the bytes that these transferred.
@@ -132,7 +132,7 @@ fn read_after(sets: &[Arc<Fileset>], places: Vec<PathBuf>, seed: u64, held: bool
 }
 
 /// Returns the bytes that the flowops of a set requested.
-fn asked(flowops: &[result::FlowopResult], plan: &Plan, set: usize) -> DeviceBytes {
+fn requested_bytes(flowops: &[result::FlowopResult], plan: &Plan, set: usize) -> DeviceBytes {
     let set = plan.named(set);
     let own =
         flowops.iter().zip(&plan.flowops).filter(|(flowop, info)| flowop.class.is_io() && info.sets.contains(&set));

@@ -21,7 +21,7 @@ pub trait Front {
     fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]);
     /// Shows an error that is not in a script (the environment or an operation failed), and a line of help.
     fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>);
-    /// Shows a warning that is not on a script, and a line of help.
+    /// Shows a warning that is not about a script, and a line of help.
     fn warning(&mut self, _text: &str, _help: &str) {}
     /// Called at the start of a report, before the first run.
     fn begin(&mut self, _document: &Document) {}
@@ -37,7 +37,7 @@ pub trait Front {
     fn result_aside(&mut self, _document: &Document) {}
     /// Shows an interim report of a run in progress (`psrun`). `apart`: it covers only its own period.
     fn interim(&mut self, _document: &Document, _run: &Run, _apart: bool) {}
-    /// Returns the receiver of progress notifications while files are created. A total of `None` is unknown.
+    /// Returns the receiver of progress notifications while files are created. A total of 0 is unknown.
     fn progress(&self) -> &dyn Progress {
         &Quiet
     }

@@ -171,7 +171,10 @@ impl Runner {
             front.error(
                 None,
                 &format!("io_uring is not available: {why}"),
-                Some("use `--engine posix` or omit the option; `kernel.io_uring_disabled` or the container may forbid io_uring"),
+                Some(
+                    "use `--engine posix` or omit the option; \
+                     `kernel.io_uring_disabled` or the container may forbid io_uring",
+                ),
             );
             Status::Refused
         })

@@ -18,7 +18,8 @@ pub(crate) fn thread_notes(plan: &Plan, running: &Running, ended: &Ended, figure
     if *ended == Ended::Time {
         for (flowop, threads) in running.held() {
             let message = format!(
-                "{} waited in `{}` to the end and never passed it; check which flowop posts to it or wakes it, and how often",
+                "{} waited in `{}` to the end and never passed it; \
+                 check which flowop posts to it or wakes it, and how often",
                 count(threads, "thread"),
                 qualified_name(plan, flowop)
             );
@@ -41,7 +42,8 @@ pub(crate) fn interruption_notes(running: &Running) -> Vec<Note> {
     let stopped = running.stopped();
     if !stopped.is_zero() {
         let message = format!(
-            "the program was stopped for at least {}, which is included in the measured time; measure again without `SIGSTOP`",
+            "the program was stopped for at least {}, \
+             which is included in the measured time; measure again without `SIGSTOP`",
             duration::seconds(stopped.as_secs_f64())
         );
         notes.push(Note { code: "stopped".to_owned(), message });
