@@ -1,9 +1,14 @@
-//! The calls that operations are made of.
+//! I/O engines: the file-system calls that operations make.
 //!
-//! An engine is an [`Engine`] and one line in [`TABLE`]. `posix` makes the system calls; `null` makes none and answers at once,
-//! so that every path can be run without a disk and the tool's own cost is seen. `uring` makes the calls of `posix`, and has
-//! asynchronous I/O done by the kernel, not by a pool of threads; if neither is asked for by name, the kernel decides
-//! ([`DEFAULT`]).
+//! An engine is an implementation of [`Engine`] and one line in [`TABLE`].
+//!
+//! - `posix` makes system calls; a pool of threads executes asynchronous I/O.
+//! - `uring` makes the same system calls; `io_uring` executes asynchronous I/O.
+//! - `null` makes no calls and always succeeds. It runs every code path without a disk, and shows the overhead of the
+//!   tool.
+//!
+//! Without a choice on the command line, [`DEFAULT`] uses `io_uring` if the kernel allows it, else a pool of threads.
+//!
 //! Deliberately absent: flowops, statistics, time. Engines hold no state of a run.
 
 mod null;
@@ -18,119 +23,122 @@ use crate::os::{Advice, FileType, OFlags};
 use posix::Posix;
 use std::ffi::CStr;
 
-/// An open file, as engines see it.
+/// An open file of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handle {
-    /// The descriptor; engines without files use [`crate::os::NONE`].
+    /// The file descriptor; [`crate::os::NONE`] in an engine without files.
     pub fd: Fd,
-    /// Where the next sequential read or write happens, as far as we moved it.
+    /// The file position of the kernel, in bytes, as far as this descriptor's own calls have moved it.
     pub position: u64,
-    /// Where the next one happens of those that name their offsets: strided, backward, asynchronous ones.
+    /// Offset of the next sequential I/O of flowops that pass offsets explicitly: strided, backward and asynchronous
+    /// I/O.
     pub cursor: u64,
-    /// Bytes in the file, as far as we know: its size when it was opened, and what was written since.
+    /// File size in bytes, as far as known: the nominal size when it was opened, extended by the writes since.
     pub size: u64,
 }
 
-/// The calls. `dir` is the descriptor of the file's directory, `name` its last component.
+/// File-system calls. `dir` is the descriptor of the file's directory, `name` the last component of its path.
 pub trait Engine: Send + Sync + std::fmt::Debug {
-    /// Its name on the command line and in results.
+    /// Returns its name on the command line and in results.
     fn name(&self) -> &'static str;
-    /// Whether there is a file system behind it: if not, no tree is made and no root opened.
+    /// Returns whether it works on a file system. If not, no tree is created and no root is opened.
     fn real(&self) -> bool;
-    /// How operations run that their threads do not wait for.
+    /// Returns how it executes asynchronous I/O.
     fn asynchronous(&self) -> Asynchronous;
-    /// Opens a file of `size` bytes: with `OFlags::CREATE` a new one, else one that is there, on the same mount and by no link.
+    /// Opens a file of `size` bytes: a new one with `OFlags::CREATE`, else an existing one on the same mount. Follows
+    /// no symbolic link.
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle>;
-    /// Closes it. An error is of what was written before; closed it is in any case.
+    /// Closes a file. It is closed even on `Err`, which reports an earlier write that failed.
     fn close(&self, file: Handle) -> Result<()>;
-    /// Reads at an offset.
+    /// Reads at an offset. Returns the bytes read, as all reads do.
     fn pread(&self, file: &mut Handle, buf: &mut [u8], offset: u64) -> Result<usize>;
-    /// Writes at an offset.
+    /// Writes at an offset. Returns the bytes written, as all writes do.
     fn pwrite(&self, file: &mut Handle, buf: &[u8], offset: u64) -> Result<usize>;
-    /// Reads on from the position.
+    /// Reads at the file position and advances it.
     fn read(&self, file: &mut Handle, buf: &mut [u8]) -> Result<usize>;
-    /// Writes on from the position.
+    /// Writes at the file position and advances it.
     fn write(&self, file: &mut Handle, buf: &[u8]) -> Result<usize>;
-    /// Moves the position to an offset from the start.
+    /// Sets the file position to an offset from the start.
     fn seek(&self, file: &mut Handle, offset: u64) -> Result<()>;
-    /// Moves the position to the end of the file.
+    /// Sets the file position to the end of the file.
     fn seek_end(&self, file: &mut Handle) -> Result<()>;
-    /// Cuts or grows the file.
+    /// Truncates or extends the file to `size` bytes.
     fn truncate(&self, file: &mut Handle, size: u64) -> Result<()>;
-    /// Data and metadata down to the device.
+    /// Flushes data and metadata of a file to the device.
     fn fsync(&self, file: &mut Handle) -> Result<()>;
-    /// Data down to the device.
+    /// Flushes the data of a file to the device.
     fn fdatasync(&self, file: &mut Handle) -> Result<()>;
-    /// `fstat`.
+    /// Returns the attributes of an open file.
     fn stat_open(&self, file: &Handle) -> Result<Stat>;
-    /// `stat` of a name.
+    /// Returns the type of the file with a name. Follows no symbolic link.
     fn stat(&self, dir: Fd, name: &CStr) -> Result<FileType>;
     /// Removes a file.
     fn unlink(&self, dir: Fd, name: &CStr) -> Result<()>;
-    /// Makes a directory.
+    /// Creates a directory.
     fn mkdir(&self, dir: Fd, name: &CStr) -> Result<()>;
     /// Removes a directory.
     fn rmdir(&self, dir: Fd, name: &CStr) -> Result<()>;
-    /// Reads a whole directory; the bytes of its names and entries, and the system calls that took.
+    /// Reads a whole directory. Returns the bytes of its entries and the number of system calls.
     fn list(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)>;
-    /// Reads a whole directory and asks for the attributes of everything in it; bytes and system calls as [`Engine::list`].
+    /// Reads a whole directory and the attributes of each entry. Returns the same as [`Engine::list`].
     fn list_plus(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)>;
-    /// Moves a name.
+    /// Renames a file; replaces an existing file of the new name.
     fn rename(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()>;
-    /// Gives a file another name.
+    /// Creates a hard link.
     fn link(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()>;
-    /// Makes a symbolic link that holds `text`.
+    /// Creates a symbolic link with the target `text`.
     fn symlink(&self, text: &CStr, dir: Fd, name: &CStr) -> Result<()>;
-    /// Reads a symbolic link.
+    /// Reads the target of a symbolic link. Returns its length in bytes.
     fn read_link(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize>;
-    /// Allocates room for a range of the file, which grows if the range passes its end, unless it is to keep its size.
+    /// Allocates space for a range of the file. Extends the file to the end of the range, unless `keep_size` is set.
     fn allocate(&self, file: &mut Handle, offset: u64, len: u64, keep_size: bool) -> Result<()>;
-    /// Gives the room of a stretch of the file back.
+    /// Deallocates a range of the file, which then reads as zeros.
     fn punch(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()>;
-    /// Tells how a range of the file will be used; `len` 0: to its end.
+    /// Advises the kernel how a range of the file will be used; `len` 0: to the end of the file.
     fn advise(&self, file: &Handle, offset: u64, len: u64, advice: Advice) -> Result<()>;
-    /// Has the dirty pages of a range written, and may wait for them; `len` 0: to the end of the file.
+    /// Starts writeback of the dirty pages of a range, and waits for it if `wait` is set; `len` 0: to the end of the
+    /// file.
     fn sync_range(&self, file: &Handle, offset: u64, len: u64, wait: bool) -> Result<()>;
-    /// Takes the lock of a range, or gives it back; `len` 0: to the end of the file. It does not wait: `AGAIN` if another open
-    /// file has it.
+    /// Locks a range, or unlocks it if `lock` is `None`; `len` 0: to the end of the file. Does not wait: returns
+    /// `AGAIN` if another open file description holds the lock.
     fn lock(&self, file: &Handle, offset: u64, len: u64, lock: Option<Lock>) -> Result<()>;
-    /// Copies a stretch of one file to another; how many bytes of it.
+    /// Copies a range of one file to another inside the kernel. Returns the bytes copied.
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64>;
-    /// Changes times, mode or owner of a name.
+    /// Changes times, mode or owner of the file with a name.
     fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<()>;
-    /// Changes those of an open file.
+    /// Changes times, mode or owner of an open file.
     fn change_open(&self, file: &Handle, change: &InodeChange) -> Result<()>;
-    /// Asks whether a name may be read.
+    /// Checks whether the file with a name can be read.
     fn access(&self, dir: Fd, name: &CStr) -> Result<()>;
     /// Sets an extended attribute.
     fn set_xattr(&self, file: &Handle, name: &CStr, value: &[u8]) -> Result<()>;
-    /// Reads an extended attribute; its length.
+    /// Reads an extended attribute. Returns its length in bytes.
     fn get_xattr(&self, file: &Handle, name: &CStr, buf: &mut [u8]) -> Result<usize>;
-    /// Reads the names of extended attributes; the bytes they take.
+    /// Reads the names of the extended attributes. Returns their length in bytes.
     fn list_xattrs(&self, file: &Handle, buf: &mut [u8]) -> Result<usize>;
-    /// Asks for the room on the file system of a directory.
+    /// Queries the statistics of the file system of a directory.
     fn statfs(&self, dir: Fd) -> Result<()>;
-    /// The whole file system of a file down to the device.
+    /// Flushes the whole file system of a file to the device.
     fn syncfs(&self, file: &Handle) -> Result<()>;
-    /// The first `len` bytes of a file as memory; `None` where there are no files.
+    /// Maps the first `len` bytes of a file into memory. `None` when the engine has no files.
     fn map(&self, file: &Handle, len: u64, write: bool) -> Result<Option<FileMap>>;
 }
 
-/// How operations run that their threads do not wait for.
+/// How an engine executes asynchronous I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asynchronous {
-    /// By `io_uring`.
+    /// `io_uring`.
     Ring,
-    /// By a pool of threads in each process.
+    /// A pool of threads in each process.
     Pool,
-    /// By `io_uring` where the kernel allows it, else by a pool.
+    /// `io_uring` if the kernel allows it, else a pool of threads.
     RingOrPool,
-    /// At once: there is nothing to wait for.
+    /// Completes immediately, without a call.
     AtOnce,
 }
 
 impl Asynchronous {
-    /// What it comes to on this machine. An error says why the kernel gives no ring though there must be one.
+    /// Resolves [`Self::RingOrPool`] for this machine. Returns the kernel's error if [`Self::Ring`] is not available.
     pub fn resolve(self) -> Result<Self> {
         match self {
             Self::Ring => uring::available().map(|()| self),
@@ -140,17 +148,17 @@ impl Asynchronous {
     }
 }
 
-/// The engine of a run whose command line names none.
+/// The engine of a run without `--engine`.
 pub const DEFAULT: &dyn Engine = &Posix(Asynchronous::RingOrPool);
 
-/// All engines: name, what it is for, and the one instance of it.
+/// All engines that `--engine` accepts: name, description and instance.
 pub const TABLE: &[(&str, &str, &dyn Engine)] = &[
-    ("posix", "system calls on a real file system, asynchronous I/O by a pool of threads", &Posix(Asynchronous::Pool)),
-    ("uring", "the same, asynchronous I/O by io_uring", &Posix(Asynchronous::Ring)),
-    ("null", "no I/O at all: the cost of the tool itself", &null::Null),
+    ("posix", "system calls on a file system, asynchronous I/O by a pool of threads", &Posix(Asynchronous::Pool)),
+    ("uring", "system calls on a file system, asynchronous I/O by io_uring", &Posix(Asynchronous::Ring)),
+    ("null", "no I/O, every call succeeds: measures the overhead of wmlrun", &null::Null),
 ];
 
-/// The engine of that name.
+/// Returns the engine of that name.
 pub fn find(name: &str) -> Option<&'static dyn Engine> {
     TABLE.iter().find(|(n, _, _)| *n == name).map(|(_, _, engine)| *engine)
 }

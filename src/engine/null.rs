@@ -1,4 +1,4 @@
-//! The `null` engine: every call succeeds at once and does nothing but keep position and size.
+//! The `null` engine: every call succeeds immediately and only updates the position and size of its file.
 
 use super::{Asynchronous, Engine, Handle};
 use crate::os::fd::{Fd, NONE, Result, Stat};
@@ -8,13 +8,13 @@ use crate::os::range::Lock;
 use crate::os::{Advice, FileType, OFlags};
 use std::ffi::CStr;
 
-/// No I/O.
+/// The engine without I/O.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Null;
 
-/// What can be read between `offset` and the end of the file.
+/// Returns the number of bytes that a read into `buf` at `offset` returns: it ends at the end of the file.
 #[inline]
-fn rest(file: &Handle, buf: &[u8], offset: u64) -> usize {
+fn readable(file: &Handle, buf: &[u8], offset: u64) -> usize {
     buf.len().min(file.size.saturating_sub(offset) as usize)
 }
 
@@ -43,7 +43,7 @@ impl Engine for Null {
 
     #[inline]
     fn pread(&self, file: &mut Handle, buf: &mut [u8], offset: u64) -> Result<usize> {
-        Ok(rest(file, buf, offset))
+        Ok(readable(file, buf, offset))
     }
 
     #[inline]
@@ -54,7 +54,7 @@ impl Engine for Null {
 
     #[inline]
     fn read(&self, file: &mut Handle, buf: &mut [u8]) -> Result<usize> {
-        let n = rest(file, buf, file.position);
+        let n = readable(file, buf, file.position);
         file.position += n as u64;
         Ok(n)
     }

@@ -1,5 +1,5 @@
-//! The `posix` and `uring` engines: each call is one system call. They differ in what asynchronous I/O is done by, which is not
-//! done here.
+//! The `posix` and `uring` engines: each method makes one system call, except directory listings. They differ only in
+//! the execution of asynchronous I/O, which is in `exec::aio`.
 
 use super::{Asynchronous, Engine, Handle};
 use crate::os::Errno;
@@ -10,7 +10,7 @@ use crate::os::range::{self, Lock};
 use crate::os::{Advice, FileType, Mode, OFlags, SeekFrom};
 use std::ffi::CStr;
 
-/// System calls, and what does asynchronous I/O.
+/// The engine of system calls, with the way it executes asynchronous I/O.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Posix(pub(super) Asynchronous);
 
@@ -30,9 +30,9 @@ impl Engine for Posix {
     #[inline]
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle> {
         let fd = if flags.contains(OFlags::CREATE) {
-            again(|| fd::open_at(dir, name, flags, Mode::from_raw_mode(0o666)))?
+            retry_interrupted(|| fd::open_at(dir, name, flags, Mode::from_raw_mode(0o666)))?
         } else {
-            again(|| fd::open_existing(dir, name, flags))?
+            retry_interrupted(|| fd::open_existing(dir, name, flags))?
         };
         Ok(Handle { fd, position: 0, cursor: 0, size })
     }
@@ -44,24 +44,24 @@ impl Engine for Posix {
 
     #[inline]
     fn pread(&self, file: &mut Handle, buf: &mut [u8], offset: u64) -> Result<usize> {
-        again(|| fd::pread(file.fd, buf, offset))
+        retry_interrupted(|| fd::pread(file.fd, buf, offset))
     }
 
     #[inline]
     fn pwrite(&self, file: &mut Handle, buf: &[u8], offset: u64) -> Result<usize> {
-        again(|| fd::pwrite(file.fd, buf, offset))
+        retry_interrupted(|| fd::pwrite(file.fd, buf, offset))
     }
 
     #[inline]
     fn read(&self, file: &mut Handle, buf: &mut [u8]) -> Result<usize> {
-        let n = again(|| fd::read(file.fd, buf))?;
+        let n = retry_interrupted(|| fd::read(file.fd, buf))?;
         file.position += n as u64;
         Ok(n)
     }
 
     #[inline]
     fn write(&self, file: &mut Handle, buf: &[u8]) -> Result<usize> {
-        let n = again(|| fd::write(file.fd, buf))?;
+        let n = retry_interrupted(|| fd::write(file.fd, buf))?;
         file.position += n as u64;
         file.size = file.size.max(file.position);
         Ok(n)
@@ -79,17 +79,17 @@ impl Engine for Posix {
     }
 
     fn truncate(&self, file: &mut Handle, size: u64) -> Result<()> {
-        again(|| fd::ftruncate(file.fd, size))?;
+        retry_interrupted(|| fd::ftruncate(file.fd, size))?;
         file.size = size;
         Ok(())
     }
 
     fn fsync(&self, file: &mut Handle) -> Result<()> {
-        again(|| fd::fsync(file.fd))
+        retry_interrupted(|| fd::fsync(file.fd))
     }
 
     fn fdatasync(&self, file: &mut Handle) -> Result<()> {
-        again(|| fd::fdatasync(file.fd))
+        retry_interrupted(|| fd::fdatasync(file.fd))
     }
 
     fn stat_open(&self, file: &Handle) -> Result<Stat> {
@@ -118,13 +118,13 @@ impl Engine for Posix {
     }
 
     fn list_plus(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)> {
-        let mut asked = 0;
+        let mut stats = 0;
         let (bytes, calls) = list(dir, name, buf, |opened, entry| {
-            asked += 1;
-            // What another thread removed meanwhile is no more; a listing says nothing about it.
+            stats += 1;
+            // Another thread may have removed the entry since it was read: that is not an error of the listing.
             let _ = fd::stat_at(opened, entry);
         })?;
-        Ok((bytes, calls + asked))
+        Ok((bytes, calls + stats))
     }
 
     fn rename(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()> {
@@ -144,7 +144,7 @@ impl Engine for Posix {
     }
 
     fn allocate(&self, file: &mut Handle, offset: u64, len: u64, keep_size: bool) -> Result<()> {
-        again(|| range::allocate(file.fd, offset, len, keep_size))?;
+        retry_interrupted(|| range::allocate(file.fd, offset, len, keep_size))?;
         if !keep_size {
             file.size = file.size.max(offset + len);
         }
@@ -156,7 +156,7 @@ impl Engine for Posix {
     }
 
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64> {
-        let n = again(|| range::copy_range(from.fd, from_offset, to.fd, to_offset, len as usize))? as u64;
+        let n = retry_interrupted(|| range::copy_range(from.fd, from_offset, to.fd, to_offset, len as usize))? as u64;
         to.size = to.size.max(to_offset + n);
         Ok(n)
     }
@@ -202,7 +202,7 @@ impl Engine for Posix {
     }
 
     fn sync_range(&self, file: &Handle, offset: u64, len: u64, wait: bool) -> Result<()> {
-        again(|| range::sync_range(file.fd, offset, len, wait))
+        retry_interrupted(|| range::sync_range(file.fd, offset, len, wait))
     }
 
     fn lock(&self, file: &Handle, offset: u64, len: u64, lock: Option<Lock>) -> Result<()> {
@@ -210,21 +210,22 @@ impl Engine for Posix {
     }
 }
 
-/// Interruptions of one call in a row that are no error yet.
-const INTERRUPTIONS: u32 = 100;
+/// Largest number of repetitions of a call that signals interrupt, before the error is returned.
+const MAX_RETRIES: u32 = 100;
 
-/// Makes a call, and makes it again if a signal has cut it short before it did anything.
+/// Makes a call, and repeats it if a signal interrupted it before it did anything (`EINTR`). The repetition is in a
+/// separate `#[cold]` function so that the inlined part is the call and one comparison.
 #[inline]
-fn again<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+fn retry_interrupted<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     match call() {
-        Err(Errno::INTR) => interrupted(call),
+        Err(Errno::INTR) => retry_interrupted_slow(call),
         done => done,
     }
 }
 
 #[cold]
-fn interrupted<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
-    for _ in 0..INTERRUPTIONS {
+fn retry_interrupted_slow<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 0..MAX_RETRIES {
         match call() {
             Err(Errno::INTR) => {}
             done => return done,
@@ -233,9 +234,10 @@ fn interrupted<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     Err(Errno::INTR)
 }
 
-/// Reads a directory, shows each name with the open directory, and adds up bytes and calls.
+/// Reads a directory and passes its descriptor and each name to `each`. Returns the bytes of its entries and the number
+/// of calls.
 fn list(dir: Fd, name: &CStr, buf: &mut [u8], mut each: impl FnMut(Fd, &CStr)) -> Result<(u64, u64)> {
-    // As in Filebench: the names and the fixed part of each entry, without its terminator.
+    // Size of an entry as Filebench counts it: this fixed part and the name without its terminator.
     const FIXED: u64 = 279;
     let opened = fd::open_at(dir, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
     let mut bytes = 0;
