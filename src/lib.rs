@@ -3,7 +3,8 @@
 //! Data flows one way:
 //! text → tokens → AST → model (checked) → plan (flowop programs) → run (threads) → statistics → report.
 //!
-//! The modules below stand in import order: each may use only those above it. `tests/it/tidy.rs` holds that.
+//! The modules are listed in import order: each may import only modules above it. `tests/it/tidy.rs` checks this.
+//! `docs/architecture.md` describes each of them.
 
 pub mod util;
 pub mod source;

@@ -1,4 +1,4 @@
-//! The `wmlrun` binary: everything is in the library.
+//! The `wmlrun` binary. All code is in the library.
 
 fn main() -> std::process::ExitCode {
     wml::cli::main()
