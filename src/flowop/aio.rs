@@ -11,7 +11,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::exec::aio::{Aio, AioRequest, Outstanding};
 use crate::exec::{OpCx, Stop};
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
 const IO: &[&str] = placed!("directio", "dsync", "iodepth");
@@ -21,7 +21,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "aiowrite",
             class: Class::Aio,
-            way: Way::Write,
+            direction: IoDirection::Write,
             uses: IO,
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
@@ -34,10 +34,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "aioread",
             class: Class::Aio,
-            way: Way::Read,
+            direction: IoDirection::Read,
             uses: IO,
             roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Ours,
+            origin: Origin::Wmlrun,
             doc: "starts a read; its time runs to its completion",
             example: "flowop aioread name=rd,filename=data,iosize=4k,random\nflowop aiowait name=wait",
         },
@@ -47,7 +47,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "aiowait",
             class: Class::Aio,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &[],
             roles: &[],
             origin: Origin::Both,

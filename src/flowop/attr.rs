@@ -12,7 +12,7 @@ use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::os::inode::InodeChange;
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -40,7 +40,16 @@ const fn ours(
     doc: &'static str,
     example: &'static str,
 ) -> FlowopEntry {
-    let spec = Flowop { name, class: Class::Io, way: Way::None, roles, uses, origin: Origin::Ours, doc, example };
+    let spec = Flowop {
+        name,
+        class: Class::Io,
+        direction: IoDirection::None,
+        roles,
+        uses,
+        origin: Origin::Wmlrun,
+        doc,
+        example,
+    };
     FlowopEntry { spec, build }
 }
 

@@ -13,7 +13,7 @@ use crate::exec::buffered::{BufferState, ready};
 use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "bufread",
             class: Class::Io,
-            way: Way::Read,
+            direction: IoDirection::Read,
             uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio", "noreadahead"],
             roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Ours,
+            origin: Origin::Wmlrun,
             doc: "reads on through a buffer of the program, as `fread`; starts over at the end of the file",
             example: "flowop bufread name=rd,filename=data,iosize=100,iters=50",
         },
@@ -35,10 +35,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "bufwrite",
             class: Class::Io,
-            way: Way::Write,
+            direction: IoDirection::Write,
             uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio", "dsync", "wrap"],
             roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Ours,
+            origin: Origin::Wmlrun,
             doc: "writes on through a buffer of the program, as `fwrite`; makes its file longer, unless `wrap=` bounds it",
             example: "flowop bufwrite name=wr,filename=data,fd=1,iosize=100,iters=50\nflowop closefile name=cl,fd=1",
         },

@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::os::COMMAND_FAILED;
 use crate::os::child::Group;
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
     spec: Flowop {
         name: "command",
         class: Class::Other,
-        way: Way::None,
+        direction: IoDirection::None,
         roles: &[Role::RunsCommand],
         uses: &["value"],
-        origin: Origin::Ours,
+        origin: Origin::Wmlrun,
         doc: "runs `value` with /bin/sh and waits for its end; needs `--allow-system`. Its processor time is told apart from its latency",
         example: "flowop command name=list,value=\"ls / > /dev/null\"",
     },

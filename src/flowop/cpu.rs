@@ -4,7 +4,7 @@ use super::args::Args;
 use super::{At, Build, BuiltOp, FlowopEntry, Op, Stateless, Step};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
 const fn other(
@@ -17,7 +17,7 @@ const fn other(
     let spec = Flowop {
         name,
         class: Class::Other,
-        way: Way::None,
+        direction: IoDirection::None,
         roles,
         uses: &["value"],
         origin: Origin::Both,

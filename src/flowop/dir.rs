@@ -6,7 +6,7 @@ use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
@@ -14,7 +14,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "makedir",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname", "expect"],
             roles: &[Role::MakesDirectory],
             origin: Origin::Both,
@@ -27,7 +27,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "removedir",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname"],
             roles: &[Role::RemovesDirectory],
             origin: Origin::Both,
@@ -40,7 +40,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "listdir",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname"],
             roles: &[],
             origin: Origin::Both,
@@ -53,10 +53,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "listdirplus",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname"],
             roles: &[],
-            origin: Origin::Ours,
+            origin: Origin::Wmlrun,
             doc: "as `listdir`, and asks for the attributes of each name, as `ls -l` and NFS's READDIRPLUS do",
             example: "flowop listdirplus name=ll,filesetname=data",
         },

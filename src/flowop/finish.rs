@@ -4,7 +4,7 @@ use super::args::Args;
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Peer, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop, StopReason};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
@@ -12,7 +12,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "finishoncount",
             class: Class::Other,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["value", "target"],
             roles: &[Role::Finishes],
             origin: Origin::Both,
@@ -25,7 +25,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "finishonbytes",
             class: Class::Other,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["value", "target"],
             roles: &[Role::Finishes],
             origin: Origin::Both,

@@ -9,7 +9,7 @@ use super::{At, BuiltOp, Effects, FlowopEntry, Op, SemPair, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use crate::sync::{Latch, Stopped};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "semblock",
             class: Class::Sync,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["value", "highwater", "blocking"],
             roles: &[Role::WaitsFor { kind: "sempost", verb: "posts to" }],
             origin: Origin::Both,
@@ -31,7 +31,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "sempost",
             class: Class::Sync,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["value", "target", "blocking"],
             roles: &[],
             origin: Origin::Both,
@@ -44,7 +44,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "block",
             class: Class::Sync,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &[],
             roles: &[Role::WaitsFor { kind: "wakeup", verb: "wakes" }],
             origin: Origin::Both,
@@ -57,7 +57,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "wakeup",
             class: Class::Sync,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["target"],
             roles: &[],
             origin: Origin::Both,

@@ -7,7 +7,7 @@ use super::args::Args;
 use super::finish::Counter;
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
 use crate::exec::{OpCx, Stop};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use crate::sync::Claim;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "eventlimit",
             class: Class::Other,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &[],
             roles: &[Role::TakesEvent],
             origin: Origin::Both,
@@ -31,7 +31,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "iopslimit",
             class: Class::Other,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["target"],
             roles: &[Role::TakesEvents],
             origin: Origin::Both,
@@ -44,7 +44,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "opslimit",
             class: Class::Other,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["target"],
             roles: &[Role::TakesEvents],
             origin: Origin::Both,
@@ -57,7 +57,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "bwlimit",
             class: Class::Other,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["target"],
             roles: &[Role::TakesEvents],
             origin: Origin::Both,

@@ -14,7 +14,7 @@ use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::os::mapped::FileMap;
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "mmapread",
             class: Class::Io,
-            way: Way::Read,
+            direction: IoDirection::Read,
             uses: USES,
             roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Ours,
+            origin: Origin::Wmlrun,
             doc: "copies `iosize` bytes out of the mapped file",
             example: "flowop mmapread name=rd,filename=data,iosize=4k,random",
         },
@@ -38,10 +38,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "mmapwrite",
             class: Class::Io,
-            way: Way::Write,
+            direction: IoDirection::Write,
             uses: USES,
             roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Ours,
+            origin: Origin::Wmlrun,
             doc: "copies `iosize` bytes into the mapped file",
             example: "flowop mmapwrite name=wr,filename=data,iosize=4k,random",
         },

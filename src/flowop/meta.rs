@@ -11,7 +11,7 @@ use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::{Name, Want};
 use crate::os::FileType;
 use crate::os::{Errno, Fd};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "deletefile",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname", "fd", "indexed", "uniform", "shuffle", "expect"],
             roles: &[Role::RemovesFile, Role::FreesSlot],
             origin: Origin::Both,
@@ -33,7 +33,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "statfile",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname", "fd", "indexed", "uniform", "shuffle", "missing", "expect"],
             roles: &[Role::NeedsFile],
             origin: Origin::Both,

@@ -16,7 +16,7 @@ use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::os::Errno;
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,7 +28,16 @@ const fn ours(
     doc: &'static str,
     example: &'static str,
 ) -> FlowopEntry {
-    let spec = Flowop { name, class: Class::Io, way: Way::None, roles, uses, origin: Origin::Ours, doc, example };
+    let spec = Flowop {
+        name,
+        class: Class::Io,
+        direction: IoDirection::None,
+        roles,
+        uses,
+        origin: Origin::Wmlrun,
+        doc,
+        example,
+    };
     FlowopEntry { spec, build }
 }
 

@@ -7,7 +7,7 @@ use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::os::OFlags;
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
 /// The attributes of both, and those that one has besides.
@@ -22,7 +22,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "openfile",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: uses!("missing", "expect"),
             roles: &[Role::OpensSlot, Role::NeedsFile],
             origin: Origin::Both,
@@ -35,7 +35,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "createfile",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: uses!("expect"),
             roles: &[Role::OpensSlot, Role::MakesFile],
             origin: Origin::Both,
@@ -48,7 +48,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "closefile",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname", "fd"],
             roles: &[Role::ClosesSlot],
             origin: Origin::Both,

@@ -11,7 +11,7 @@ use crate::os::Advice;
 use crate::os::Errno;
 use crate::os::range::Lock;
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +30,16 @@ const fn ours(
     example: &'static str,
 ) -> FlowopEntry {
     let roles = &[Role::UsesSlot, Role::NeedsFile];
-    let spec = Flowop { name, class: Class::Io, way: Way::None, roles, uses, origin: Origin::Ours, doc, example };
+    let spec = Flowop {
+        name,
+        class: Class::Io,
+        direction: IoDirection::None,
+        roles,
+        uses,
+        origin: Origin::Wmlrun,
+        doc,
+        example,
+    };
     FlowopEntry { spec, build }
 }
 

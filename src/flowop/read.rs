@@ -6,7 +6,7 @@ use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step};
 use crate::exec::{OpCx, Stop, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
     spec: Flowop {
         name: "read",
         class: Class::Io,
-        way: Way::Read,
+        direction: IoDirection::Read,
         uses: placed!("partial", "directio", "dsync", "noreadahead", "align", "stride", "backward", "reoffset"),
         roles: &[Role::UsesSlot, Role::NeedsFile],
         origin: Origin::Both,

@@ -7,19 +7,19 @@ use super::{At, Build, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
 const fn ours(
     name: &'static str,
     roles: &'static [Role],
     build: Build,
-    way: Way,
+    direction: IoDirection,
     uses: &'static [&'static str],
     doc: &'static str,
     example: &'static str,
 ) -> FlowopEntry {
-    let spec = Flowop { name, class: Class::Io, way, roles, uses, origin: Origin::Ours, doc, example };
+    let spec = Flowop { name, class: Class::Io, direction, roles, uses, origin: Origin::Wmlrun, doc, example };
     FlowopEntry { spec, build }
 }
 
@@ -28,7 +28,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "truncate",
         &[Role::UsesSlot, Role::NeedsFile],
         Truncate::build,
-        Way::None,
+        IoDirection::None,
         &["filesetname", "fd", "value", "opennext", "indexed", "uniform"],
         "gives the file in the slot the size `value`, 0 if it is not given",
         "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
@@ -37,7 +37,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "copyrange",
         &[Role::UsesSlot, Role::NeedsFile],
         CopyRange::build,
-        Way::Write,
+        IoDirection::Write,
         &[
             "filesetname",
             "fd",

@@ -6,7 +6,7 @@ use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::engine::{Engine, Handle};
 use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
@@ -14,7 +14,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "fsync",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname", "fd"],
             roles: &[Role::NeedsSlot],
             origin: Origin::Both,
@@ -27,10 +27,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "fdatasync",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname", "fd"],
             roles: &[Role::NeedsSlot],
-            origin: Origin::Ours,
+            origin: Origin::Wmlrun,
             doc: "as `fsync`, without what only describes the file, such as its times",
             example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fdatasync name=fs,filename=data",
         },
@@ -40,7 +40,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "fsyncset",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname"],
             roles: &[],
             origin: Origin::Both,
@@ -53,10 +53,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "syncfs",
             class: Class::Io,
-            way: Way::None,
+            direction: IoDirection::None,
             uses: &["filesetname", "fd"],
             roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Ours,
+            origin: Origin::Wmlrun,
             doc: "forces the whole file system of the file in the slot down to the device; opens a file if none is open",
             example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop syncfs name=sy,filename=data",
         },

@@ -2,17 +2,17 @@
 
 use super::{At, FlowopEntry, Op, Step};
 use crate::exec::{OpCx, Stop};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
 /// What ends a transaction: also put at the end of a composite that is one.
 pub const TRANSACTION: Flowop = Flowop {
     name: "transaction",
     class: Class::Other,
-    way: Way::None,
+    direction: IoDirection::None,
     roles: &[Role::EndsTransaction],
     uses: &[],
-    origin: Origin::Ours,
+    origin: Origin::Wmlrun,
     doc: "ends a transaction: its latency is the time since the thread's last one ended",
     example: "flowop statfile name=look,filesetname=data\nflowop transaction name=done",
 };

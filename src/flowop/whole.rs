@@ -6,7 +6,7 @@ use super::transfer::{FileUse, exactly, largest, workingset};
 use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, Unit, write};
 use crate::exec::{OpCx, Stop};
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
@@ -14,7 +14,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "readwholefile",
             class: Class::Io,
-            way: Way::Read,
+            direction: IoDirection::Read,
             uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio"],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
@@ -27,7 +27,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "writewholefile",
             class: Class::Io,
-            way: Way::Write,
+            direction: IoDirection::Write,
             uses: &[
                 "filesetname",
                 "fd",

@@ -7,7 +7,7 @@ use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step, Unit};
 use crate::exec::{OpCx, Stop, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, Origin, Role, Way};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "write",
             class: Class::Io,
-            way: Way::Write,
+            direction: IoDirection::Write,
             uses: placed!(
                 "partial",
                 "directio",
@@ -55,7 +55,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "appendfile",
             class: Class::Io,
-            way: Way::Write,
+            direction: IoDirection::Write,
             uses: APPEND,
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
@@ -68,7 +68,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "appendfilerand",
             class: Class::Io,
-            way: Way::Write,
+            direction: IoDirection::Write,
             uses: APPEND_RANDOM,
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,

@@ -15,7 +15,7 @@ use crate::result::{
     RunState, Straggler,
 };
 use crate::runtime::{Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
-use crate::spec::Way;
+use crate::spec::IoDirection;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -195,8 +195,8 @@ fn identity(plan: &Plan, id: usize, line: u64) -> FlowopResult {
             crate::spec::Class::Sync => FlowopClass::Sync,
             crate::spec::Class::Other => FlowopClass::Other,
         },
-        reads: info.way == Way::Read,
-        writes: info.way == Way::Write,
+        reads: info.direction == IoDirection::Read,
+        writes: info.direction == IoDirection::Write,
         transaction: info.transaction,
         line,
         instances: plan.instances(id) as u64,

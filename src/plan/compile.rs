@@ -369,7 +369,7 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 name: f.name.clone(),
                 kind: f.spec.name,
                 class: f.spec.class,
-                way: f.spec.way,
+                direction: f.spec.direction,
                 sets: Vec::new(),
                 transaction: f.transaction,
                 runs_command: f.spec.is(crate::spec::Role::RunsCommand),

@@ -22,7 +22,7 @@ use crate::flowop::{Effects, Op};
 use crate::model::QuitMode;
 use crate::random::Quantity;
 use crate::source::Span;
-use crate::spec::{Class, Dialect, Way};
+use crate::spec::{Class, Dialect, IoDirection};
 use std::sync::Arc;
 
 /// What stands for the session's own directory, the value of `$dir` as long as nothing gives another, until it is made.
@@ -66,7 +66,7 @@ pub struct FlowopInfo {
     /// What it counts as.
     pub class: Class,
     /// Which way it moves data.
-    pub way: Way,
+    pub direction: IoDirection,
     /// File sets that it works on, of those of process instances the first: those it names, else those of the flowop before it that opens its slot.
     pub sets: Vec<usize>,
     /// Each of its operations is, or ends, a transaction.
@@ -227,7 +227,8 @@ impl Plan {
 
     /// Whether anything that it does takes room on a file system.
     pub fn writes(&self) -> bool {
-        self.flowops.iter().any(|f| f.way == Way::Write) || self.threads().any(|(_, t)| !t.effects.makes.is_empty())
+        self.flowops.iter().any(|f| f.direction == IoDirection::Write)
+            || self.threads().any(|(_, t)| !t.effects.makes.is_empty())
     }
 
     /// For each file set, whether the run can make, remove, rename or resize files of it.

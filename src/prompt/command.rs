@@ -41,7 +41,7 @@ impl PromptCommand {
         argument: Argument,
         run: RunCommand,
     ) -> Self {
-        Self { spec: CommandSpec { name, form, origin: Origin::Ours, doc, example }, argument, run }
+        Self { spec: CommandSpec { name, form, origin: Origin::Wmlrun, doc, example }, argument, run }
     }
 }
 

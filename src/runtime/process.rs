@@ -8,7 +8,7 @@ use crate::exec::{AioPool, View};
 use crate::flowop::Peer;
 use crate::os::{limits, proc};
 use crate::plan::{FlowopInfo, Process};
-use crate::spec::Way;
+use crate::spec::IoDirection;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -166,5 +166,5 @@ fn open_dirs(process: &Process, views: &[View], real: bool) -> Result<Vec<Option
 fn io_flowops(shared: &Shared, process: &Process, thread_slot: &ThreadSlot) -> Arc<[usize]> {
     let thread = &process.threads[thread_slot.thread];
     let flowops: &[FlowopInfo] = &shared.plan.flowops[thread.first..thread.first + thread.count];
-    flowops.iter().enumerate().filter(|(_, f)| f.way != Way::None).map(|(i, _)| i).collect()
+    flowops.iter().enumerate().filter(|(_, f)| f.direction != IoDirection::None).map(|(i, _)| i).collect()
 }

@@ -17,7 +17,7 @@ use crate::model::QuitMode;
 use crate::os::proc;
 use crate::plan::{self, Thread};
 use crate::random::{self, Quantity, Rng, Shuffle};
-use crate::spec::Way;
+use crate::spec::IoDirection;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::Gate;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -320,9 +320,9 @@ fn shapes(shared: &Shared, thread: &Thread) -> Vec<StreamShape> {
     let flowops = &shared.plan.flowops[thread.first..thread.first + thread.count];
     flowops
         .iter()
-        .map(|f| match (f.class.is_io(), f.way) {
+        .map(|f| match (f.class.is_io(), f.direction) {
             (false, _) => StreamShape::Absent,
-            (true, Way::None) => StreamShape::File,
+            (true, IoDirection::None) => StreamShape::File,
             (true, _) => StreamShape::Data,
         })
         .collect()

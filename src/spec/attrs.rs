@@ -1,6 +1,7 @@
-//! The attributes of file sets, processes, threads, flowops and random variables.
+//! Tables of the attributes of file sets, processes, threads, flowops and random variables.
 //!
-//! A new attribute is one line here and its use where it means something; the grammar knows none of them.
+//! To add an attribute, add a line here and read its value where it takes effect. The grammar knows no attribute by
+//! name.
 
 use super::{Attr, Kind, Origin, find_attr};
 
@@ -13,242 +14,468 @@ const fn drawn(name: &'static str, kind: Kind, default: &'static str, origin: Or
 }
 
 use Kind::{Bool, BoolOr, Choice, Fileset, Int, Name, Path, Percent, Random, Real, Size, Target, Text, Variable};
-use Origin::{Both, Fsl, Ours, Sun};
+use Origin::{Both, Fsl, Sun, Wmlrun};
 
-/// Of `define fileset` and `define file` (a file takes the same words, as 1.4 does; those that shape a tree have no effect).
+/// Attributes of `define fileset` and `define file`. As in Filebench 1.4 both accept the same ones; those that shape a
+/// tree have no effect on a single file.
 pub const FILESET: &[Attr] = &[
-    attr("name", Name, "", Both, "what flowops call it; also the directory below `path` that holds its tree"),
-    attr("path", Path, "", Both, "the directory in which the tree is made; `/a:/b` spreads a file set over several"),
-    drawn("entries", Int, "0", Both, "how many files"),
-    drawn("leafdirs", Int, "0", Both, "how many empty directories, for makedir and removedir"),
-    Attr { aliases: &["filesize"], ..drawn("size", Size, "1k (1.5), 0 (1.4)", Both, "bytes of each file") },
+    attr("name", Name, "", Both, "name that flowops refer to; the tree is created in the directory `path/name`"),
+    attr(
+        "path",
+        Path,
+        "",
+        Both,
+        "directory in which the tree is created; `/a:/b` spreads the files evenly over several",
+    ),
+    drawn("entries", Int, "0", Both, "number of files; a random variable is drawn once"),
+    drawn("leafdirs", Int, "0", Both, "number of empty directories, for `makedir` and `removedir`"),
+    Attr {
+        aliases: &["filesize"],
+        ..drawn(
+            "size",
+            Size,
+            "1k (1.5), 0 (1.4)",
+            Both,
+            "size of each file in bytes; a random variable is drawn for each file",
+        )
+    },
     attr(
         "filesizegamma",
         Int,
         "1500 (1.4), 0 (1.5)",
         Sun,
-        "shape of gamma distributed sizes with mean `size`, in thousandths; 0: all alike",
+        "shape of the gamma distribution with mean `size` from which file sizes are drawn, in thousandths; 0: all \
+         files have the size `size`. No effect if `size` is a random variable",
     ),
-    drawn("dirwidth", Int, "0", Both, "mean number of entries in a directory"),
-    attr("dirgamma", Int, "1500", Both, "shape of the distribution of widths and depths, in thousandths; 0: exact"),
-    attr("dirdepthrv", Random, "", Both, "a random variable that each directory's depth is drawn from"),
-    attr("prealloc", Percent, "0", Both, "how many per cent of the files exist when the run starts"),
-    attr("paralloc", Bool, "false", Both, "accepted; population is always parallel (`--populate-threads`)"),
-    attr("reuse", Bool, "false", Both, "keep a tree of the same layout and only mend sizes"),
-    attr("trusttree", Bool, "false", Both, "with reuse: believe that every file is there in its size"),
-    attr("readonly", Bool, "false", Both, "files are opened for reading only"),
-    attr("writeonly", Bool, "false", Fsl, "files are opened for writing only"),
-    attr("perinstance", Bool, "false", Ours, "each instance of a process has a set of its own: `name.1`, `name.2`, …"),
-    attr("symlinks", Bool, "false", Ours, "its files are symbolic links, for `readlink`"),
-    attr("latedirs", Bool, "false", Ours, "each directory is made in the run, when a thread first works in it"),
+    drawn(
+        "dirwidth",
+        Int,
+        "0",
+        Both,
+        "mean number of entries of a directory, 0 counts as 1; a random variable is drawn for each directory",
+    ),
+    attr(
+        "dirgamma",
+        Int,
+        "1500",
+        Both,
+        "shape of the gamma distributions of directory widths and depths, in thousandths; 0: all equal to their mean",
+    ),
+    attr(
+        "dirdepthrv",
+        Random,
+        "",
+        Both,
+        "random variable from which the depth of each directory is drawn, scaled to the mean depth of the tree",
+    ),
+    attr(
+        "prealloc",
+        Percent,
+        "0",
+        Both,
+        "percentage of the files that exist when the run starts; `prealloc` alone: 100",
+    ),
+    attr(
+        "paralloc",
+        Bool,
+        "false",
+        Both,
+        "accepted, without effect: files are always created in parallel (`--populate-threads`)",
+    ),
+    attr(
+        "reuse",
+        Bool,
+        "false",
+        Both,
+        "keeps an existing tree of the same layout and only corrects it: creates missing files, adjusts sizes",
+    ),
+    attr(
+        "trusttree",
+        Bool,
+        "false",
+        Both,
+        "as `reuse`, but assumes without checking that every file exists and has its size",
+    ),
+    attr("readonly", Bool, "false", Both, "files are opened read-only (O_RDONLY)"),
+    attr("writeonly", Bool, "false", Fsl, "files are opened write-only (O_WRONLY)"),
+    attr("perinstance", Bool, "false", Wmlrun, "each process instance has a separate file set: `name.1`, `name.2`, …"),
+    attr("symlinks", Bool, "false", Wmlrun, "the files of the set are symbolic links, for `readlink`"),
+    attr(
+        "latedirs",
+        Bool,
+        "false",
+        Wmlrun,
+        "each directory is created during the run, when a thread first works in it, not before the run",
+    ),
     attr(
         "cached",
         Bool,
-        "as it is",
+        "unchanged",
         Sun,
-        "true: read in before the run; false: dropped from the page cache before the run",
+        "true: the files are read into the page cache before the run; false: they are evicted from it",
     ),
     attr("namelength", Int, "", Sun, "accepted, without effect, as in Filebench"),
-    attr("compress", Real, "0", Ours, "which part of each block of data compresses away, 0 to 1"),
-    attr("dedupe", Real, "0", Ours, "which part of the blocks repeats another, 0 to 1"),
-    attr("sizetable", Text, "", Ours, "exact numbers of files by size: `4k:1990612 16k:473044 31m-31m:5`"),
+    attr("compress", Real, "0", Wmlrun, "fraction of each 4 KiB block of data that is compressible, 0 to 1"),
+    attr(
+        "dedupe",
+        Real,
+        "0",
+        Wmlrun,
+        "fraction of the 4 KiB blocks of data that are duplicates of another block, 0 to 1",
+    ),
+    attr(
+        "sizetable",
+        Text,
+        "",
+        Wmlrun,
+        "number of files in each range of sizes, as rows `UPPER:COUNT` or `LOW-HIGH:COUNT`: `4k:1990612 16k:473044 \
+         31m-31m:5`; \
+         if `entries` is given, the counts are scaled to it",
+    ),
     attr(
         "sizetotal",
         Size,
         "",
-        Ours,
-        "with `sizetable`: the bytes of all its files; sizes are spread within the rows to reach it",
+        Wmlrun,
+        "total size of all files in bytes; sizes are distributed within the rows of `sizetable` to reach it",
     ),
 ];
 
-/// Of `define process`.
+/// Attributes of `define process`.
 pub const PROCESS: &[Attr] = &[
-    attr("name", Name, "", Both, "what results call it"),
-    drawn("instances", Int, "1", Both, "how many processes; 0: none"),
-    drawn("nice", Int, "0", Both, "added to the niceness"),
-    attr("phase", Int, "1", Ours, "processes of a phase start when all threads of the phase before have ended"),
-    attr("transaction", Name, "", Ours, "the flowop, or composite, that is a transaction: the report counts them"),
+    attr("name", Name, "", Both, "name of the process in results"),
+    drawn("instances", Int, "1", Both, "number of processes; 0: none"),
+    drawn("nice", Int, "0", Both, "value added to the niceness of the processes, −40 to 40"),
+    attr(
+        "phase",
+        Int,
+        "1",
+        Wmlrun,
+        "phase in which the processes run; a phase starts when all threads of the previous one have ended",
+    ),
+    attr(
+        "transaction",
+        Name,
+        "",
+        Wmlrun,
+        "name of the flowop or composite flowop of this process that is reported as a transaction",
+    ),
 ];
 
-const SHUFFLED_MIX: &str = "with `mix` and whole weights: of as many draws as these add up to, each is drawn as often as its weight says, in a new order each lap";
+const SHUFFLED_MIX: &str = "with `mix`: draws without replacement. In as many draws as the weights, whole numbers, add up to, \
+                            each flowop is drawn exactly as often as its weight says";
 
-/// Of `thread`.
+/// Attributes of `thread`.
 pub const THREAD: &[Attr] = &[
-    attr("name", Name, "", Both, "what results call it"),
-    attr("instances", Int, "1", Both, "how many threads in each process; 0 counts as 1, as in Filebench"),
-    attr("memsize", Size, "0", Both, "bytes of the thread's I/O buffer; 0: as much as its flowops need"),
-    attr("useism", Bool, "false", Both, "accepted; the buffer is ordinary memory"),
-    attr("ioprio", Int, "8", Fsl, "0 to 7: best-effort I/O priority; above: untouched"),
+    attr("name", Name, "", Both, "name of the thread in results"),
+    attr("instances", Int, "1", Both, "number of threads in each process; 0 counts as 1, as in Filebench"),
+    attr("memsize", Size, "0", Both, "size of the thread's I/O buffer in bytes; 0: the largest I/O of its flowops"),
+    attr("useism", Bool, "false", Both, "accepted, without effect: the buffer is ordinary memory"),
+    attr(
+        "ioprio",
+        Int,
+        "8",
+        Fsl,
+        "I/O priority in the best-effort class, 0 (highest) to 7 (lowest); 8 and above: unchanged",
+    ),
     attr("procname", Name, "", Sun, "accepted, without effect, as in Filebench"),
     attr(
         "mix",
         Bool,
         "false",
-        Ours,
+        Wmlrun,
         "each iteration runs one flowop, drawn by `weight=`, instead of all flowops in order",
     ),
-    attr("shuffle", Bool, "false", Ours, SHUFFLED_MIX),
+    attr("shuffle", Bool, "false", Wmlrun, SHUFFLED_MIX),
     attr(
         "rate",
         Real,
-        "",
-        Ours,
-        "iterations a second in an open loop: a late iteration does not delay the next; 0: closed loop",
+        "0",
+        Wmlrun,
+        "iterations per second of an open loop, in which a late iteration does not delay the next; 0: closed loop",
     ),
-    attr("arrival", Choice(&["constant", "poisson"]), "constant", Ours, "how the starts of an open loop are spaced"),
+    attr(
+        "arrival",
+        Choice(&["constant", "poisson"]),
+        "constant",
+        Wmlrun,
+        "start times in an open loop: evenly spaced, or a Poisson process",
+    ),
 ];
 
-/// Of `flowop`, in threads and in `define flowop`. As in Filebench every flowop accepts all of them; each names those that
-/// mean something to it.
+/// Attributes of `flowop`, in threads and in `define flowop`. As in Filebench every flowop accepts all of them;
+/// [`super::Flowop::uses`] lists those that have an effect on it.
 pub const FLOWOP: &[Attr] = &[
-    attr("name", Name, "", Both, "what results call it, and what `target=` refers to"),
-    Attr { aliases: &["filename"], ..attr("filesetname", Fileset, "", Both, "the file set or file that it works on") },
-    drawn("iosize", Size, "0", Both, "bytes of one read or write"),
-    drawn("workingset", Size, "0", Both, "random offsets stay below this; 0: the whole file"),
-    attr("random", Bool, "false", Both, "at random offsets, in multiples of `iosize`"),
-    drawn("iters", Int, "1", Both, "how often it is done before the next flowop"),
-    attr("fd", Int, "0", Both, "the thread's file slot, 1 to 128; 0: none named"),
-    attr("srcfd", Int, "0", Both, "the slot whose file gives the size to write"),
-    attr("opennext", Bool, "false", Both, "each time the next slot, and with it the next file"),
+    attr("name", Name, "", Both, "name of the flowop in results, and for `target=` of other flowops"),
+    Attr {
+        aliases: &["filename"],
+        ..attr("filesetname", Fileset, "", Both, "file set or file that the flowop works on")
+    },
+    drawn(
+        "iosize",
+        Size,
+        "0",
+        Both,
+        "bytes of one read or write; whole-file flowops: bytes per call, 0: the whole file",
+    ),
+    drawn(
+        "workingset",
+        Size,
+        "0",
+        Both,
+        "I/O at random offsets stays within this many bytes from the start of the file; 0: the whole file. \
+         A random variable is drawn once for each thread",
+    ),
+    attr(
+        "random",
+        Bool,
+        "false",
+        Both,
+        "random offsets, multiples of `iosize` or of `align`, instead of sequential I/O",
+    ),
+    drawn("iters", Int, "1", Both, "number of executions in a row before the next flowop"),
+    attr("fd", Int, "0", Both, "file slot of the thread, 1 to 128; 0: a slot chosen for the file set"),
+    attr("srcfd", Int, "0", Both, "slot of the source file: its size is written, or its data is copied"),
+    attr(
+        "opennext",
+        Bool,
+        "false",
+        Both,
+        "each execution uses the next of the 128 slots; a closed slot gets the thread's next file of the set",
+    ),
     attr(
         "dsync",
         BoolOr(&["data"]),
         "false",
         Both,
-        "opened with O_SYNC, if this flowop opens the file; `data`: with O_DSYNC",
+        "opens the file with O_SYNC, `data`: with O_DSYNC; no effect on a file that is already open",
     ),
-    attr("directio", Bool, "false", Both, "opened with O_DIRECT, if this flowop opens the file"),
-    attr("noreadahead", Bool, "false", Fsl, "opened with POSIX_FADV_RANDOM, if this flowop opens the file"),
-    drawn("indexed", Real, "", Both, "which file: a number, taken modulo the entries"),
-    attr("target", Target, "", Both, "the flowop that is posted to, woken, limited or counted"),
-    drawn("value", Text, "0", Both, "the flowop's number: posts, stores, seconds, operations, bytes"),
-    attr("blocking", Bool, "false", Both, "a post waits while the other side is `highwater` behind"),
-    attr("highwater", Int, "1", Both, "how far posts may run ahead of a `semblock`"),
+    attr("directio", Bool, "false", Both, "opens the file with O_DIRECT; no effect on a file that is already open"),
+    attr(
+        "noreadahead",
+        Bool,
+        "false",
+        Fsl,
+        "sets POSIX_FADV_RANDOM on the file when it is opened; no effect on a file that is already open",
+    ),
+    drawn(
+        "indexed",
+        Real,
+        "",
+        Both,
+        "number of the file in its set, modulo the number of files; if that file is not in the state needed, the next \
+         one",
+    ),
+    attr("target", Target, "", Both, "`name` of the flowop to post to, wake up or count"),
+    drawn("value", Text, "0", Both, "number of posts, stores, operations, bytes or seconds; text; or command"),
+    attr("blocking", Bool, "false", Both, "`sempost` waits while a target is `highwater` posts behind"),
+    attr("highwater", Int, "1", Both, "number of posts by which a blocking `sempost` may be ahead of the `semblock`"),
     attr(
         "weight",
         Real,
         "1",
-        Ours,
-        "in a thread or composite with `mix`: how often it is drawn, relative to the others",
+        Wmlrun,
+        "in a thread or composite flowop with `mix`: relative frequency with which the flowop is drawn",
     ),
-    attr("wrap", Size, "0", Ours, "a sequential writer starts over when its file would pass this size"),
+    attr(
+        "wrap",
+        Size,
+        "0",
+        Wmlrun,
+        "size limit in bytes for a file that is written sequentially: a write that would exceed it returns to the \
+         start of the file, an append truncates the file to 0 first; 0: no limit",
+    ),
     attr(
         "shuffle",
         Bool,
         "false",
-        Ours,
-        "at random, each place of the file or each file once, in a new order each lap",
+        Wmlrun,
+        "random order without repetition: each position of the file, or each file of the set, once in each pass",
     ),
     attr(
         "uniform",
         Bool,
         "false",
-        Ours,
-        "which file: any that is there, or any name that is free, each as likely as the others",
+        Wmlrun,
+        "picks a file at random, with equal probability among those in the state needed, instead of the next in the \
+         rotation",
     ),
     attr(
         "partial",
         Bool,
         "false",
-        Ours,
-        "random offsets up to the end of the file, where an I/O is as long as what is left; files may be smaller than `iosize`",
+        Wmlrun,
+        "random offsets up to the end of the file, where an I/O is shortened to the bytes left; files may be smaller \
+         than `iosize`",
     ),
-    attr("exact", Bool, "false", Ours, "the last write of a whole file is cut to the file's size"),
-    attr("missing", Bool, "false", Ours, "uses a name that the set never has; ENOENT counts as success"),
+    attr(
+        "exact",
+        Bool,
+        "false",
+        Wmlrun,
+        "the last write of `writewholefile` ends at the file's size; without it that write is `iosize` bytes long too",
+    ),
+    attr(
+        "missing",
+        Bool,
+        "false",
+        Wmlrun,
+        "uses a name that never exists in the set; the error ENOENT counts as success",
+    ),
     attr(
         "expect",
         Choice(&["ENOENT", "EEXIST"]),
         "",
-        Ours,
-        "the error that counts as success: ENOENT for a name that does not exist now, EEXIST for one that exists",
+        Wmlrun,
+        "error that the call must return: ENOENT for a name that does not exist now, EEXIST for one that exists",
     ),
-    attr("over", Bool, "false", Ours, "the new name is one that exists; its file is replaced"),
+    attr("over", Bool, "false", Wmlrun, "`rename` replaces another existing file"),
     attr(
         "recycle",
         Bool,
         "false",
-        Ours,
-        "files are renamed in turn, each to the next free name, as log segments are recycled",
+        Wmlrun,
+        "`rename` takes the files in order of their numbers and moves each behind the last one, as log segments are \
+         recycled",
     ),
-    attr("mode", Int, "644", Ours, "permission bits, as `chmod` takes them: octal digits"),
+    attr("mode", Int, "644", Wmlrun, "permission bits for `chmod`, three octal digits from 600 to 777"),
     attr(
         "advice",
         Choice(&["normal", "sequential", "random", "willneed", "dontneed", "noreuse"]),
         "",
-        Ours,
-        "what `fadvise` tells the kernel",
+        Wmlrun,
+        "advice of `fadvise` to the kernel (POSIX_FADV_…), which must be given",
     ),
-    attr("wait", Bool, "false", Ours, "`syncrange` ends when the bytes are written"),
-    attr("shared", Bool, "false", Ours, "a lock that others may share"),
-    attr("keepsize", Bool, "false", Ours, "`fallocate` behind the end of the file, which keeps its size"),
-    attr("align", Size, "iosize", Ours, "random offsets are multiples of this"),
-    attr("stride", Size, "0", Ours, "bytes skipped after each sequential I/O; each lap begins one I/O later"),
-    attr("backward", Bool, "false", Ours, "sequential from the end of the file to its start"),
-    attr("reoffset", Bool, "false", Ours, "at the offset that the thread used last"),
-    attr("maxsize", Size, "0", Ours, "an append of random size fills a part of what the file lacks of this"),
-    attr("fsyncevery", Size, "0", Ours, "fsync after so many bytes written; a write of drawn size ends there"),
+    attr("wait", Bool, "false", Wmlrun, "`syncrange` waits until the bytes are written"),
+    attr("shared", Bool, "false", Wmlrun, "`lock` takes a shared lock instead of an exclusive one"),
+    attr(
+        "keepsize",
+        Bool,
+        "false",
+        Wmlrun,
+        "`fallocate` allocates behind the end of the file, whose size does not change (FALLOC_FL_KEEP_SIZE)",
+    ),
+    attr("align", Size, "iosize", Wmlrun, "random offsets are multiples of this many bytes"),
+    attr(
+        "stride",
+        Size,
+        "0",
+        Wmlrun,
+        "bytes skipped after each sequential I/O; each pass over the file begins one I/O later than the one before",
+    ),
+    attr("backward", Bool, "false", Wmlrun, "sequential I/O from the end of the file to its start"),
+    attr("reoffset", Bool, "false", Wmlrun, "uses the offset of the thread's previous I/O"),
+    attr(
+        "maxsize",
+        Size,
+        "0",
+        Wmlrun,
+        "`appendfilerand` writes a random part of the bytes that its file lacks of this size, in writes of `iosize`; \
+         0: off",
+    ),
+    attr(
+        "fsyncevery",
+        Size,
+        "0",
+        Wmlrun,
+        "fsync each time this many bytes are written, as part of the write; a write of random size is shortened to end \
+         there; \
+         0: never",
+    ),
     attr(
         "iodepth",
         Int,
         "0",
-        Ours,
-        "how many asynchronous operations may be out; the next one waits. 0: up to 4096, and up to 256 MiB of them",
+        Wmlrun,
+        "largest number of asynchronous operations of the thread in flight, up to 32768; at the limit the flowop waits \
+         for a completion. 0: the limit is 4096 operations or 256 MiB",
     ),
 ];
 
-/// Of `define flowop`.
+/// Attributes of `define flowop`.
 pub const COMPOSITE: &[Attr] = &[
-    attr("name", Name, "", Both, "the new flowop's name"),
-    drawn("iters", Int, "1", Both, "how often its body is done for each use"),
-    attr("mix", Bool, "false", Ours, "each time one flowop of its body, drawn by `weight=`, instead of all in order"),
-    attr("shuffle", Bool, "false", Ours, SHUFFLED_MIX),
+    attr("name", Name, "", Both, "name of the new flowop type"),
+    drawn("iters", Int, "1", Both, "number of executions of the body for each use"),
+    attr(
+        "mix",
+        Bool,
+        "false",
+        Wmlrun,
+        "each execution runs one flowop of the body, drawn by `weight=`, instead of all in order",
+    ),
+    attr("shuffle", Bool, "false", Wmlrun, SHUFFLED_MIX),
 ];
 
-/// Of `define randvar`, `randvar(…)` and `$rv.field`.
+/// Attributes of `define randvar` and `randvar(…)`, and the names for `$rv.field`.
 pub const RANDVAR: &[Attr] = &[
     attr("name", Variable, "", Both, "the variable (`define randvar` only)"),
-    attr("type", Choice(&["uniform", "gamma", "tabular", "zipf", "pareto"]), "gamma", Both, "the distribution"),
+    attr("type", Choice(&["uniform", "gamma", "tabular", "zipf", "pareto"]), "gamma", Both, "distribution"),
     attr(
         "randsrc",
         Choice(&["rand48", "urandom"]),
         "rand48",
         Both,
-        "accepted; every thread has a seeded stream of its own",
+        "accepted, without effect: every thread draws from a separate seeded stream",
     ),
-    attr("seed", Int, "0", Both, "accepted; `--seed` seeds all streams"),
-    attr("min", Real, "0", Both, "least value"),
-    attr("max", Real, "", Ours, "greatest value"),
-    attr("mean", Real, "", Both, "mean value"),
-    attr("gamma", Int, "1500", Both, "shape, in thousandths"),
-    attr("round", Int, "0", Both, "the result is the nearest multiple of this"),
-    attr("randtable", Text, "", Both, "rows `{per cent, low, high}`"),
-    attr("items", Int, "1000", Ours, "zipf, and pareto with `h`: how many items there are"),
-    attr("unit", Int, "1", Ours, "zipf, and pareto with `h`: distance between items, such as an I/O size for offsets"),
-    attr("lower", Int, "0", Ours, "zipf: value of the first item"),
-    attr("theta", Real, "0.99", Ours, "zipf: skew; 0 is uniform, 1 the classical law"),
-    attr("scramble", Bool, "false", Ours, "zipf: popular items lie scattered, not first"),
-    attr("shape", Real, "1.5", Ours, "pareto: of the tail; the smaller, the heavier"),
-    attr("scale", Real, "4k", Ours, "pareto: least value"),
-    attr("h", Real, "", Ours, "pareto: over `items` items, of which this share gets a share 1 − h of the draws"),
+    attr("seed", Int, "0", Both, "accepted, without effect: `--seed` seeds all streams"),
+    attr("min", Real, "0", Both, "smallest value"),
+    attr("max", Real, "", Wmlrun, "largest value; larger draws become this"),
+    attr("mean", Real, "", Both, "mean value; the default depends on the distribution"),
+    attr("gamma", Int, "1500", Both, "shape of the gamma distribution, in thousandths"),
+    attr("round", Int, "0", Both, "rounds results to the nearest multiple of this; 0: no rounding"),
+    attr(
+        "randtable",
+        Text,
+        "",
+        Both,
+        "rows `{percent, low, high}`: percentage of the draws, and the range from which they are drawn uniformly",
+    ),
+    attr("items", Int, "1000", Wmlrun, "zipf, and pareto with `h`: number of items"),
+    attr(
+        "unit",
+        Int,
+        "1",
+        Wmlrun,
+        "zipf, and pareto with `h`: distance between the values of two items, such as an I/O size",
+    ),
+    attr("lower", Int, "0", Wmlrun, "zipf: value of the first item"),
+    attr("theta", Real, "0.99", Wmlrun, "zipf: skew; 0 is the uniform distribution, 1 the classical Zipf distribution"),
+    attr(
+        "scramble",
+        Bool,
+        "false",
+        Wmlrun,
+        "zipf: spreads the popular items over the whole range, instead of the first values",
+    ),
+    attr("shape", Real, "1.5", Wmlrun, "pareto: shape of the tail; smaller values give a heavier tail"),
+    attr("scale", Real, "4k", Wmlrun, "pareto: smallest value"),
+    attr(
+        "h",
+        Real,
+        "",
+        Wmlrun,
+        "pareto over `items` items: a fraction h of the items gets a fraction 1 − h of the draws",
+    ),
 ];
 
-/// Of `cvar(…)`.
+/// Attributes of `cvar(…)`.
 pub const CVAR: &[Attr] = &[
-    attr("type", Name, "", Fsl, "cvar-uniform, cvar-gamma, … (`wmlrun list distributions`)"),
-    attr("parameters", Text, "", Fsl, "`key:value;key:value`"),
-    attr("min", Real, "", Fsl, "results below become this"),
-    attr("max", Real, "", Fsl, "results above become this"),
-    attr("round", Real, "0", Fsl, "the result is the nearest multiple of this"),
+    attr("type", Name, "", Fsl, "distribution: cvar-uniform, cvar-gamma, … (`wmlrun list distributions`)"),
+    attr("parameters", Text, "", Fsl, "parameters of the distribution: `key:value;key:value`"),
+    attr("min", Real, "", Fsl, "smallest value; smaller draws become this"),
+    attr("max", Real, "", Fsl, "largest value; larger draws become this"),
+    attr("round", Real, "0", Fsl, "rounds results to the nearest multiple of this; 0: no rounding"),
 ];
 
-/// Where an attribute of file sets, processes, threads or flowops comes from.
+/// Returns the origin of an attribute of file sets, processes, threads or flowops. `None` when no table has the name.
 pub fn origin(name: &str) -> Option<Origin> {
     let lists = [FILESET, PROCESS, THREAD, FLOWOP];
     lists.iter().find_map(|list| find_attr(list, name)).map(|attr| attr.origin)
 }
 
-/// The attributes of a random variable that `$rv.field` may name, as far as Filebench knows them.
+/// Returns the attributes of a random variable that a script can access as `$rv.field`: Filebench's own, without
+/// extensions.
 pub fn fields() -> impl Iterator<Item = &'static str> {
-    let is_field = |attr: &&Attr| attr.origin != Ours && !matches!(attr.kind, Variable | Text);
+    let is_field = |attr: &&Attr| attr.origin != Wmlrun && !matches!(attr.kind, Variable | Text);
     RANDVAR.iter().filter(is_field).map(|attr| attr.name)
 }

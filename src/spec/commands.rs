@@ -1,4 +1,4 @@
-//! The commands of scripts and of the prompt.
+//! The table of the commands of scripts, with lookups by their words.
 
 use super::{CommandSpec, Origin};
 
@@ -14,169 +14,190 @@ const fn command(
 
 use Origin::{Both, Fsl, Sun};
 
-/// All commands that stand in scripts.
+/// All commands of scripts. The prompt has these and a few more.
 pub const COMMANDS: &[CommandSpec] = &[
     command(
         "set",
         "set $name = VALUE",
         Both,
-        "gives a variable a value; it is read when a run starts",
+        "assigns a value to a variable; definitions read it when a run starts",
         "set $nfiles = 10k",
     ),
     command(
         "set mode",
         "set mode quit timeout|alldone|firstdone",
         Both,
-        "what ends a run besides its time",
+        "selects what ends a run besides its time; `timeout`, the default: a finishoncount or finishonbytes; \
+         `firstdone`: also the first thread to end; `alldone`: the end of all threads",
         "set mode quit firstdone",
     ),
     command(
         "define fileset",
         "define fileset name=NAME,path=PATH,…",
         Both,
-        "describes a tree of files",
+        "defines a file set: a tree of files",
         "define fileset name=data,path=$dir,entries=10,dirwidth=5",
     ),
     command(
         "define file",
         "define file name=NAME,path=PATH,…",
         Both,
-        "describes one file",
+        "defines a file set of one file",
         "define file name=big,path=$dir,size=1m",
     ),
     command(
         "define process",
         "define process name=NAME,… { thread … { flowop … } }",
         Both,
-        "describes processes and their threads",
+        "defines a process, its threads and their flowops",
         "define process name=p,instances=1 { thread name=t { flowop delay name=d,value=1 } }",
     ),
     command(
         "define flowop",
         "define flowop name=NAME,$parameter=… { flowop … }",
         Both,
-        "makes a flowop of several",
+        "defines a composite flowop: a new flowop type made of several flowops",
         "define flowop name=pause { flowop delay name=d,value=1 }",
     ),
     command(
         "define randvar",
         "define randvar name=$VAR,type=…",
         Sun,
-        "makes a random variable",
+        "defines a random variable",
         "define randvar name=$r,type=uniform,min=1k,mean=4k",
     ),
     command(
         "create",
         "create files|filesets|processes",
         Both,
-        "makes the trees, or (1.4) starts the processes",
+        "creates the trees of all file sets; `create processes` (1.4) starts the processes",
         "create files",
     ),
     command(
         "run",
         "run [SECONDS] [as-is]",
         Both,
-        "sets up the trees (`as-is`: leaves them), runs the processes, measures, reports",
+        "prepares the trees (not with `as-is`), runs the processes for SECONDS, default 60, and reports",
         "run 60",
     ),
     command(
         "psrun",
         "psrun [[-]PERIOD [SECONDS]] [as-is]",
         Fsl,
-        "a run that reports each period; with a minus each period by itself",
+        "as `run`, with a report every PERIOD seconds, default 10, on the run so far, with a minus on that period only",
         "psrun -10 60",
     ),
-    command("sleep", "sleep SECONDS", Both, "waits", "sleep 1"),
+    command("sleep", "sleep SECONDS", Both, "waits; live processes keep running", "sleep 1"),
     command(
         "warmup",
         "warmup SECONDS",
         Sun,
-        "warm-up of the next run, not measured; with live processes, waits",
+        "sets the warm-up time of the next run, which is not measured; with live processes: waits, as `sleep`",
         "warmup 5",
     ),
     command(
         "system",
         "system \"COMMAND\"",
         Both,
-        "runs a shell command, if `--allow-system` is given",
+        "runs a command with /bin/sh and waits for its end; needs `--allow-system`. A failure ends the script",
         "system \"sync\"",
     ),
     command("echo", "echo \"TEXT\"", Both, "prints a line", "echo \"files: $nfiles\""),
-    command("log", "log \"TEXT\"", Sun, "prints a line", "log \"note\""),
+    command("log", "log \"TEXT\"", Sun, "prints a line, as `echo`", "log \"note\""),
     command(
         "usage",
         "usage \"TEXT\"",
         Sun,
-        "explains the script's variables; shown by `help`",
+        "adds a line to the usage text of the script, which `help` prints",
         "usage \"set \\$nfiles=<value>\"",
     ),
-    command("help", "help", Sun, "prints the usage texts", "help"),
-    command("vars", "vars", Sun, "lists the variables", "vars"),
-    command("version", "version", Both, "prints the version", "version"),
+    command("help", "help", Sun, "prints the usage text of the script", "help"),
+    command("vars", "vars", Sun, "prints the names of the variables", "vars"),
+    command("version", "version", Both, "prints the version of wmlrun", "version"),
     command(
         "eventgen",
         "eventgen [rate=N]",
         Both,
-        "sets the rate of the event generator, in events a second",
+        "sets the rate of the event generator, in events per second; 0: no limit",
         "eventgen rate=100",
     ),
     command(
         "enable",
         "enable lathist|multi",
         Fsl,
-        "`lathist`: latency histograms in Filebench's format",
+        "`lathist`: adds latency histograms to reports in Filebench's format; `multi`: accepted, without effect",
         "enable lathist",
     ),
     command(
         "domultisync",
         "domultisync value=N",
         Both,
-        "several clients in step; accepted, without effect so far",
+        "synchronises several clients in Filebench; accepted, without effect",
         "domultisync value=1",
     ),
-    command("list", "list [fileset|flowop]", Both, "lists file sets or flowops", "list fileset"),
+    command(
+        "list",
+        "list [fileset|flowop]",
+        Both,
+        "lists the file sets, or the flowops of all threads",
+        "list fileset",
+    ),
     command(
         "stats",
         "stats clear|snap|dump|xmldump|multidump|directory|command",
         Sun,
-        "starts, ends and writes a measurement of live processes",
+        "starts (`clear`) and ends (`snap`) a measurement of live processes, writes its figures to files, or runs a \
+         command during it",
         "stats clear",
     ),
     command(
         "shutdown",
         "shutdown processes|files|filesets",
         Sun,
-        "stops the processes, or removes the trees",
+        "stops the processes, or removes the trees of the file sets",
         "shutdown processes",
     ),
-    command("load", "load NAME", Sun, "reads a personality", "load varmail"),
+    command(
+        "load",
+        "load NAME",
+        Sun,
+        "reads the definitions of a script or of a personality shipped with wmlrun, without running it",
+        "load varmail",
+    ),
     command(
         "foreach",
         "foreach $name in A,B,C { … }",
         Sun,
-        "repeats commands with each value",
+        "repeats the commands in braces for each value of the list",
         "foreach $n in 1,2 { echo \"$n\" }",
     ),
     command(
         "fscheck",
         "fscheck path=PATH,fstype=TYPE",
         Sun,
-        "stops if the path lies on another type of file system",
+        "ends the script with an error if the path is on another type of file system",
         "fscheck path=/tmp,fstype=ext4",
     ),
-    command("fsflush", "fsflush fstype=TYPE", Sun, "drops the file sets from the page cache", "fsflush fstype=ext4"),
-    command("debug", "debug LEVEL", Both, "accepted; hides nothing", "debug 2"),
+    command(
+        "fsflush",
+        "fsflush fstype=TYPE",
+        Sun,
+        "evicts the file sets from the page cache; with `--allow-drop-caches` drops all caches of the machine",
+        "fsflush fstype=ext4",
+    ),
+    command("debug", "debug LEVEL", Both, "accepted, without effect", "debug 2"),
     command("quit", "quit", Both, "ends the script", "quit"),
-    command("exit", "exit", Sun, "the same as quit", "exit"),
+    command("exit", "exit", Sun, "ends the script, as `quit`", "exit"),
 ];
 
-/// The command with that word and, if there is one of two words, that object.
+/// Returns the command of that word. A command of two words, such as `define file`, is found by its word and object.
 pub fn find(word: &str, object: Option<&str>) -> Option<&'static CommandSpec> {
     let is_both = |c: &&CommandSpec| object.is_some_and(|object| c.name.split_once(' ') == Some((word, object)));
     COMMANDS.iter().find(is_both).or_else(|| COMMANDS.iter().find(|c| c.name == word))
 }
 
-/// The plain words that may stand directly behind these: `files` and others behind `create`, `fileset` and others behind `define`.
+/// Returns the plain words that can follow the given words, for completion: `files` and others after `create`,
+/// `fileset` and others after `define`.
 pub fn words_after(words: &str) -> Vec<&'static str> {
     let mut found = Vec::new();
     for command in COMMANDS {
@@ -197,7 +218,7 @@ mod tests {
     use super::{find, words_after};
 
     #[test]
-    fn words_come_from_names_and_forms() {
+    fn following_words_come_from_names_and_forms() {
         assert_eq!(words_after("create"), ["files", "filesets", "processes"]);
         assert_eq!(words_after("define"), ["fileset", "file", "process", "flowop", "randvar"]);
         assert_eq!(words_after("set mode"), ["quit", "timeout", "alldone", "firstdone"]);
@@ -208,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_a_part_of_some_names() {
+    fn commands_of_two_words_are_found_by_word_and_object() {
         let name = |word, object| find(word, object).map(|c| c.name);
         assert_eq!(name("define", Some("randvar")), Some("define randvar"));
         assert_eq!(name("shutdown", Some("files")), Some("shutdown"));

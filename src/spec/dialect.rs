@@ -1,20 +1,20 @@
-//! The two Filebench generations, and the one table of what the same words mean in each.
+//! The dialects of the two Filebench generations, and the table of the differences in meaning between them.
 
-/// Which generation a source text is written for.
+/// The Filebench generation that a source text is written for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Dialect {
     /// Filebench 1.1 to 1.4.
     Sun,
-    /// Filebench 1.5, and our own scripts.
+    /// Filebench 1.5, and scripts written for wmlrun.
     #[default]
     Fsl,
 }
 
 impl Dialect {
-    /// Both of them.
+    /// Both dialects.
     pub const ALL: [Self; 2] = [Self::Sun, Self::Fsl];
 
-    /// The word for it in `# dialect:` lines, `--dialect` and results.
+    /// Returns its name in `# dialect:` lines, `--dialect` and results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sun => "sun",
@@ -22,20 +22,20 @@ impl Dialect {
         }
     }
 
-    /// What it is, in a line.
+    /// Returns a description in one line.
     pub fn about(self) -> &'static str {
         match self {
             Self::Sun => "Filebench 1.1 to 1.4",
-            Self::Fsl => "Filebench 1.5, and scripts of ours",
+            Self::Fsl => "Filebench 1.5, and scripts written for wmlrun",
         }
     }
 
-    /// The dialect of that name.
+    /// Returns the dialect of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// What the words mean in this dialect.
+    /// Returns the meanings that differ between the dialects, for this one.
     pub fn semantics(self) -> &'static Semantics {
         match self {
             Self::Sun => &SUN,
@@ -50,22 +50,22 @@ impl std::fmt::Display for Dialect {
     }
 }
 
-/// Everything in which the generations differ in meaning; the grammar is one.
+/// The differences in meaning between the dialects. Both have the same grammar.
 #[derive(Debug)]
 pub struct Semantics {
-    /// Bytes of a file whose definition gives no size.
+    /// Size of a file whose definition gives no size, in bytes.
     pub default_size: u64,
-    /// `filesizegamma` of a file set that does not give it, in thousandths; 0: sizes are constant.
+    /// Default of `filesizegamma` of a file set, in thousandths; 0: sizes are constant.
     pub fileset_size_gamma: u64,
     /// Directory widths are drawn with `filesizegamma` instead of `dirgamma`.
     pub width_by_size_gamma: bool,
-    /// `indexed` is scaled by half the entries before it is taken modulo entries.
+    /// `indexed` is multiplied by half the number of entries before it is taken modulo that number.
     pub indexed_scaled: bool,
-    /// In `alldone` mode, reaching a `finishoncount` ends the run, not only the thread.
+    /// In mode `alldone` a `finishoncount` or `finishonbytes` that reaches its value ends the run, not only its thread.
     pub finish_ends_run: bool,
-    /// `opennext` takes only as many slots as the file set has entries.
+    /// `opennext` uses only as many slots as the file set has entries.
     pub opennext_by_entries: bool,
-    /// createfile, closefile, deletefile, fsync and statfile pay no heed to `opennext`.
+    /// `createfile`, `closefile`, `deletefile`, `fsync` and `statfile` ignore `opennext`.
     pub opennext_only_io: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Descriptors of commands, attributes and flowops as data. From them come checking, near misses, completion, lists and the
-//! manual.
+//! Descriptors of commands, attributes and flowops as data. Checks, suggestions for misspelt names, completion, lists
+//! and the tables of the manual are derived from them.
 //!
-//! Deliberately absent: behaviour. What a flowop does is in `flowop`; a [`SpecTable`] is handed to whoever checks, so that the
-//! checker can be tested with a table of three lines.
+//! Deliberately absent: behaviour. The operations are in `flowop`. The checker gets the flowops as a [`SpecTable`], so
+//! that tests can pass a table of three lines.
 
 pub mod attrs;
 pub mod commands;
@@ -12,7 +12,7 @@ pub mod words;
 
 pub use dialect::Dialect;
 
-/// What kind of value an attribute takes.
+/// The type of an attribute's value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A name: a word or a string.
@@ -27,25 +27,25 @@ pub enum Kind {
     Size,
     /// A number that may have a fraction.
     Real,
-    /// A switch; standing alone it is on.
+    /// A switch; the attribute name alone means `true`.
     Bool,
     /// A switch, or one of these words.
     BoolOr(&'static [&'static str]),
-    /// 0 to 100; standing alone 100, `false` 0.
+    /// 0 to 100; the attribute name alone and `true` mean 100, `false` means 0.
     Percent,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A random variable or the name of one.
+    /// A random variable or its name.
     Random,
     /// The name of a file set or file.
     Fileset,
     /// The `name=` of another flowop.
     Target,
-    /// A variable, without value: `name=$rv` of `define randvar`.
+    /// A variable as a name, not its value: `name=$rv` of `define randvar`.
     Variable,
 }
 
-/// Where a word of the language comes from.
+/// The implementation that a word of the language comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// Both generations of Filebench.
@@ -54,18 +54,18 @@ pub enum Origin {
     Sun,
     /// Filebench 1.5 only.
     Fsl,
-    /// An extension of ours.
-    Ours,
+    /// An extension of wmlrun.
+    Wmlrun,
 }
 
 impl Origin {
-    /// How the manual says it.
+    /// Returns its label in the manual.
     pub fn label(self) -> &'static str {
         match self {
             Self::Both => "1.1–1.5",
             Self::Sun => "1.1–1.4",
             Self::Fsl => "1.5",
-            Self::Ours => "wmlrun",
+            Self::Wmlrun => "wmlrun",
         }
     }
 }
@@ -75,35 +75,35 @@ impl Origin {
 pub struct Attr {
     /// Its name.
     pub name: &'static str,
-    /// Other names for the same.
+    /// Other names for it.
     pub aliases: &'static [&'static str],
-    /// What it takes.
+    /// The type of its value.
     pub kind: Kind,
-    /// Whether a random variable may stand for the number.
+    /// Whether its value can be a random variable.
     pub random: bool,
-    /// What holds if it is not written.
+    /// The value if it is not given, as the manual shows it; empty: none.
     pub default: &'static str,
-    /// Where it comes from.
+    /// The implementation that it comes from.
     pub origin: Origin,
-    /// One line.
+    /// Description in one line, for the manual and `help`.
     pub doc: &'static str,
 }
 
-/// Whether an operation's time counts in the I/O summary.
+/// The class of a flowop, which decides whether the I/O summary counts its operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
-    /// Counts.
+    /// I/O: counted in the summary.
     Io,
-    /// Counts; time runs to completion.
+    /// Asynchronous I/O: counted in the summary, with the latency from submission to completion.
     Aio,
-    /// Waiting for others; has a line of its own only.
+    /// Waits for other threads: reported in a separate line only.
     Sync,
-    /// Anything else; has a line of its own only.
+    /// Everything else: reported in a separate line only.
     Other,
 }
 
 impl Class {
-    /// The word in results.
+    /// Returns its name in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Io => "io",
@@ -113,16 +113,16 @@ impl Class {
         }
     }
 
-    /// Whether `IO Summary` counts it.
+    /// Returns whether `IO Summary` counts it.
     pub fn is_io(self) -> bool {
         matches!(self, Self::Io | Self::Aio)
     }
 }
 
-/// Which way data moves.
+/// The direction in which a flowop transfers data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// Neither.
+pub enum IoDirection {
+    /// No data.
     None,
     /// From the file system.
     Read,
@@ -130,94 +130,95 @@ pub enum Way {
     Write,
 }
 
-/// What a flowop does to files, slots and the loop of its thread, as far as it is looked at before a run.
+/// An effect of a flowop on files, slots or its thread's loop that lints and the plan take into account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Makes a file of its set exist.
+    /// Creates a file of its set.
     MakesFile,
     /// Removes a file of its set.
     RemovesFile,
-    /// Works on a file of its set that exists.
+    /// Works on an existing file of its set.
     NeedsFile,
-    /// Makes an empty directory of its set.
+    /// Creates an empty directory of its set.
     MakesDirectory,
     /// Removes an empty directory of its set.
     RemovesDirectory,
-    /// Opens a file into a slot that is closed.
+    /// Opens a file in a closed slot.
     OpensSlot,
-    /// Closes a slot that is open.
+    /// Closes an open slot.
     ClosesSlot,
-    /// Works on the file in its slot; opens a file of its set there if the slot is closed.
+    /// Works on the open file in its slot; if the slot is closed, opens a file of its set there.
     UsesSlot,
-    /// Works on the file in its slot, which is open.
+    /// Works on the open file in its slot; it is an error if the slot is closed.
     NeedsSlot,
-    /// The slot has no file of its own afterwards.
+    /// Clears the file that the slot remembers.
     FreesSlot,
-    /// Waits until a flowop of type `kind` with `target=` does what the verb says.
+    /// Waits for a flowop of type `kind` that has this one as its `target=`.
     WaitsFor {
-        /// The type of the other flowop.
+        /// Type of the other flowop.
         kind: &'static str,
-        /// What the other one does to this one: `posts to`.
+        /// Verb for its effect on this one, for messages: `posts to`.
         verb: &'static str,
     },
     /// Sleeps `value` seconds.
     Sleeps,
-    /// Takes one event of the generator.
+    /// Claims one event of the generator.
     TakesEvent,
-    /// Takes as many events as other flowops have done operations.
+    /// Claims events in proportion to the operations of other flowops.
     TakesEvents,
-    /// Ends its thread, or the run, by what was done.
+    /// Ends its thread or the run once a count is reached.
     Finishes,
-    /// Starts a program of its own.
+    /// Starts a program.
     RunsCommand,
-    /// Ends what is one operation to the application.
+    /// Ends a transaction of the application.
     EndsTransaction,
 }
 
-/// One flowop.
+/// The descriptor of one flowop.
 #[derive(Clone, Copy, Debug)]
 pub struct Flowop {
     /// Its name in scripts.
     pub name: &'static str,
-    /// What it counts as.
+    /// Its class.
     pub class: Class,
-    /// Which way it moves data.
-    pub way: Way,
-    /// The attributes that mean something to it, besides `name` and `iters`. Others of Filebench's common list are accepted.
+    /// The direction of its data.
+    pub direction: IoDirection,
+    /// The attributes that have an effect on it, besides `name` and `iters`. The others of the common list are
+    /// accepted.
     pub uses: &'static [&'static str],
-    /// What it does besides its calls.
+    /// Its effects, for lints and the plan.
     pub roles: &'static [Role],
-    /// Where it comes from.
+    /// The implementation that it comes from.
     pub origin: Origin,
-    /// One line.
+    /// Description in one line, for the manual and `help`.
     pub doc: &'static str,
-    /// A use of it that can be checked and run.
+    /// An example that tests check and run.
     pub example: &'static str,
 }
 
 impl Flowop {
-    /// Whether it has that role.
+    /// Returns whether it has that role.
     pub fn is(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
 }
 
-/// One command.
+/// The descriptor of one command.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandSpec {
-    /// Its word.
+    /// Its word or words.
     pub name: &'static str,
-    /// How it is written.
+    /// Its syntax.
     pub form: &'static str,
-    /// Where it comes from.
+    /// The implementation that it comes from.
     pub origin: Origin,
-    /// One line.
+    /// Description in one line, for the manual and `help`.
     pub doc: &'static str,
-    /// A use of it.
+    /// An example.
     pub example: &'static str,
 }
 
-/// All that there is.
+/// The flowops that the checker knows.
 #[derive(Debug)]
 pub struct SpecTable {
     /// All flowops, family by family.
@@ -225,13 +226,13 @@ pub struct SpecTable {
 }
 
 impl SpecTable {
-    /// The flowop of that name.
+    /// Returns the flowop of that name.
     pub fn flowop(&self, name: &str) -> Option<&'static Flowop> {
         self.flowops.iter().copied().find(|f| f.name == name)
     }
 }
 
-/// The attribute of that name, or alias, in a list.
+/// Returns the attribute of that name or alias in a list.
 pub fn find_attr(list: &'static [Attr], name: &str) -> Option<&'static Attr> {
     list.iter().find(|a| a.name == name || a.aliases.contains(&name))
 }

@@ -1,39 +1,40 @@
-//! Variables that have a value before a script sets them. A script's own `set`, and `--set`, take their place.
+//! Predefined variables: they have a value before a script sets them. `set` in the script, and `--set`, override it.
 
-/// A variable that is there from the start.
+/// One predefined variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Predefined {
     /// Its name, without `$`.
     pub name: &'static str,
-    /// What it is.
+    /// Description in one line.
     pub doc: &'static str,
 }
 
-/// Where scripts put their files.
-pub const DIR: Predefined = Predefined { name: "dir", doc: "the directory of the run: `--dir`, else a fresh one" };
+/// The directory for the files of a script.
+pub const DIR: Predefined =
+    Predefined { name: "dir", doc: "directory of the run: `--dir`, else a new directory that is removed at the end" };
 
-/// Bytes of memory.
-pub const MEMORY: Predefined =
-    Predefined { name: "memory", doc: "bytes of memory that the program may use: of the machine or its control group" };
-
-/// Bytes of free memory.
-pub const FREE_MEMORY: Predefined = Predefined {
-    name: "freememory",
-    doc: "bytes of that memory that are free or hold what can be dropped, when the program starts",
+/// The memory limit in bytes.
+pub const MEMORY: Predefined = Predefined {
+    name: "memory",
+    doc: "memory that wmlrun can use, in bytes: of the machine, or the limit of its control group",
 };
 
-/// Processors.
-pub const PROCESSORS: Predefined = Predefined { name: "processors", doc: "processors that the program may use" };
+/// The available memory in bytes.
+pub const FREE_MEMORY: Predefined =
+    Predefined { name: "freememory", doc: "bytes of `$memory` that are free or reclaimable when wmlrun starts" };
 
-/// All of them.
+/// The number of processors.
+pub const PROCESSORS: Predefined = Predefined { name: "processors", doc: "number of processors that wmlrun can use" };
+
+/// All predefined variables.
 pub const PREDEFINED: &[Predefined] = &[DIR, MEMORY, FREE_MEMORY, PROCESSORS];
 
-/// The one of that name.
+/// Returns the predefined variable of that name, given without `$`.
 pub fn find(name: &str) -> Option<&'static Predefined> {
     PREDEFINED.iter().find(|variable| variable.name == name)
 }
 
-/// Their names.
+/// Returns the names of all predefined variables, without `$`.
 pub fn predefined_names() -> impl Iterator<Item = String> {
     PREDEFINED.iter().map(|variable| variable.name.to_owned())
 }

@@ -1,19 +1,22 @@
-//! The words that start a statement, and how many plain words each takes: what is needed to tell, by position alone, a
-//! statement from an argument of the same name. What a command means, and its attributes, stand elsewhere in `spec`.
+//! The words that start a statement, and the number of plain words that each takes. The layout pass needs both to
+//! distinguish, by position alone, a statement from an argument of the same name. Descriptions and attributes of
+//! commands are in [`super::commands`] and [`super::attrs`].
 
 /// A word that starts a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StatementWord {
-    /// As it is written.
+    /// The word itself.
     pub name: &'static str,
-    /// How many plain words follow it at most, before anything else: `define fileset` 1, `set mode quit alldone` 3, `run 60` 0.
+    /// Largest number of plain words directly after it: 1 in `define fileset`, 3 in `set mode quit alldone`, 0 in `run
+    /// 60`.
     pub words: usize,
-    /// Whether a word on the same line is its argument, whatever word it is: all that take a word, but for `list`, which may
-    /// stand alone. `help` may too, and `help run` still asks about `run`.
+    /// Whether a word on the same line is always its argument, even if it is a statement word. True for all that take a
+    /// word, except `list`, which also occurs alone. `help` occurs alone too, but `help run` asks for help on `run`.
     pub takes_word: bool,
-    /// How many arguments stand before the list with commas starts, if it has one: `flowop read name=…` 1, `thread name=…` 0.
+    /// Number of arguments before its comma-separated attributes: 1 in `flowop read name=…`, 0 in `thread name=…`.
+    /// `None` when it has no attributes.
     pub list: Option<usize>,
-    /// Words that are arguments directly after it although they are statement words elsewhere, even on the next line.
+    /// Statement words that are arguments when they directly follow it, even on the next line.
     pub objects: &'static [&'static str],
 }
 
@@ -26,7 +29,8 @@ const fn objects(mut word: StatementWord, objects: &'static [&'static str]) -> S
     word
 }
 
-/// All statement words. No other word starts a statement, and each of these may be a name or a value where none can start.
+/// All statement words. No other word starts a statement. Where no statement can start, each of these can be a name or
+/// a value.
 pub const STATEMENT_WORDS: &[StatementWord] = &[
     objects(word("define", 1, Some(1)), &["flowop"]),
     word("thread", 0, Some(0)),
@@ -59,7 +63,7 @@ pub const STATEMENT_WORDS: &[StatementWord] = &[
     word("exit", 0, None),
 ];
 
-/// The statement word of that name; case matters, as in Filebench.
+/// Returns the statement word of that name. Case matters, as in Filebench.
 pub fn statement_word(name: &str) -> Option<&'static StatementWord> {
     STATEMENT_WORDS.iter().find(|word| word.name == name)
 }
@@ -69,9 +73,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_word_stands_twice() {
+    fn words_are_unique() {
         for (i, word) in STATEMENT_WORDS.iter().enumerate() {
-            assert!(STATEMENT_WORDS[i + 1..].iter().all(|other| other.name != word.name), "{} stands twice", word.name);
+            assert!(
+                STATEMENT_WORDS[i + 1..].iter().all(|other| other.name != word.name),
+                "{} is listed twice",
+                word.name
+            );
         }
         assert_eq!(statement_word("define").map(|w| w.words), Some(1));
         assert_eq!(statement_word("Define"), None);
