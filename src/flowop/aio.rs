@@ -1,12 +1,13 @@
-//! `aiowrite`, `aioread`, `aiowait`: I/O that runs on while the thread goes on.
+//! Asynchronous I/O: `aiowrite`, `aioread`, `aiowait`.
 //!
-//! An operation's latency runs from its submission to its completion, and it is counted when its thread takes notice, by the time
-//! at which it completed. Each one that is out has a buffer of its own. What runs them, `io_uring` or a pool
-//! of threads, is not known here (`exec::aio`).
+//! The latency of an operation is the time from its submission to its completion. Its thread counts it when it collects
+//! the completion, with the time at which it completed. Each operation in flight has a separate buffer.
+//!
+//! Deliberately absent: the backend, `io_uring` or a pool of threads (`exec::aio`).
 
 use super::args::Args;
-use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, units, workingset};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
+use super::transfer::{FileUse, OffsetSource, Offsets, constant_size, max_size, units, workingset};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::aio::{Aio, AioRequest, Outstanding};
 use crate::exec::{OpCx, Stop};
@@ -25,7 +26,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: IO,
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
-            doc: "starts a write; its time runs to its completion",
+            doc: "submits an asynchronous write of `iosize` bytes; its latency is the time to its completion",
             example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait",
         },
         build: |args| Submit::build(args, true),
@@ -38,7 +39,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: IO,
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Wmlrun,
-            doc: "starts a read; its time runs to its completion",
+            doc: "submits an asynchronous read of `iosize` bytes; its latency is the time to its completion",
             example: "flowop aioread name=rd,filename=data,iosize=4k,random\nflowop aiowait name=wait",
         },
         build: |args| Submit::build(args, false),
@@ -51,7 +52,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &[],
             roles: &[],
             origin: Origin::Both,
-            doc: "waits for half of the asynchronous operations in flight",
+            doc: "waits until half of the thread's asynchronous operations in flight have completed",
             example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait",
         },
         build: |_| Ok(Arc::new(Wait)),
@@ -61,15 +62,15 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 impl Submit {
     fn build(args: &Args<'_>, write: bool) -> BuiltOp {
         let depth = args.int("iodepth", 0)?;
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             let message = format!("`iodepth` of flowop `{}` is {depth}", args.name);
-            return Err(Diagnostic::error(Code::OutOfRange, args.at("iodepth"), message)
-                .help(format!("a thread can have up to {DEEPEST} operations out")));
+            return Err(Diagnostic::error(Code::OutOfRange, args.span_of("iodepth"), message)
+                .help(format!("a thread can have up to {MAX_DEPTH} operations in flight")));
         }
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             iosize: args.need_iosize()?,
-            place: OffsetSource::new(args)?,
+            offset_source: OffsetSource::new(args)?,
             workingset: workingset(args)?,
             write,
             depth,
@@ -77,34 +78,36 @@ impl Submit {
     }
 }
 
-/// Without `iodepth=`, so many operations of a thread may be out, and so many bytes of them: what is more waits in memory that
-/// the run was not asked for, and its latency would be the queue's.
-const MOST: u64 = 4096;
-const MOST_BYTES: u64 = 256 << 20;
+/// Largest number of operations of a thread in flight without `iodepth=`. More would need memory that the script did
+/// not ask for, and their latency would be mostly time in the queue.
+const DEFAULT_DEPTH: u64 = 4096;
 
-/// The largest `iodepth=`: what a ring of the kernel can hold.
-const DEEPEST: u64 = 32_768;
+/// Largest number of bytes in flight without `iodepth=`, for the same reason.
+const DEFAULT_DEPTH_BYTES: u64 = 256 << 20;
+
+/// Largest `iodepth=`: the size limit of an `io_uring` submission queue.
+const MAX_DEPTH: u64 = 32_768;
 
 #[derive(Debug)]
 struct Submit {
     file: FileUse,
     iosize: Quantity,
-    place: OffsetSource,
+    offset_source: OffsetSource,
     workingset: Quantity,
     write: bool,
     depth: u64,
 }
 
 impl Op for Submit {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        let offsets = Offsets::new(self.place.clone(), workingset);
-        Box::new(SubmitStep { op: self, offsets, most: self.most() })
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let offsets = Offsets::new(self.offset_source.clone(), workingset);
+        Box::new(SubmitStep { op: self, offsets, max_in_flight: self.max_in_flight() })
     }
 
     fn describe(&self) -> String {
         let depth = if self.depth > 0 { format!(" iodepth={}", self.depth) } else { String::new() };
-        format!("{} iosize={}{}{depth}", self.file.describe(), self.iosize, self.place.describe())
+        format!("{} iosize={}{}{depth}", self.file.describe(), self.iosize, self.offset_source.describe())
     }
 
     fn preserves(&self) -> bool {
@@ -112,13 +115,13 @@ impl Op for Submit {
     }
 
     fn effects(&self) -> Effects {
-        let size = largest(&self.iosize);
-        let aio = Aio { depth: self.most(), size, bounded: self.depth > 0 };
+        let size = max_size(&self.iosize);
+        let aio = Aio { depth: self.max_in_flight(), size, bounded: self.depth > 0 };
         Effects {
             aio: Some(aio),
             buffer: size,
-            exact_buffer: exactly(&self.iosize),
-            units: units(&self.iosize, &self.place),
+            exact_buffer: constant_size(&self.iosize),
+            units: units(&self.iosize, &self.offset_source),
             ..self.file.effects()
         }
     }
@@ -129,21 +132,25 @@ impl Op for Submit {
 }
 
 impl Submit {
-    /// How many operations of the thread may be out once this one is.
-    fn most(&self) -> u64 {
-        if self.depth > 0 { self.depth } else { (MOST_BYTES / largest(&self.iosize).max(1)).clamp(1, MOST) }
+    /// Returns the largest number of operations of the thread in flight, this one included.
+    fn max_in_flight(&self) -> u64 {
+        if self.depth > 0 {
+            self.depth
+        } else {
+            (DEFAULT_DEPTH_BYTES / max_size(&self.iosize).max(1)).clamp(1, DEFAULT_DEPTH)
+        }
     }
 }
 
 struct SubmitStep<'r> {
     op: &'r Submit,
     offsets: Offsets,
-    most: u64,
+    max_in_flight: u64,
 }
 
 impl Step for SubmitStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.op.file.ensure(cx)?;
+        let slot = self.op.file.ensure_open(cx)?;
         let len = self.op.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?;
         let Some(mut aio) = cx.io.aio.take() else { return Err(Stop::over()) };
@@ -154,6 +161,7 @@ impl Step for SubmitStep<'_> {
 }
 
 impl SubmitStep<'_> {
+    /// Submits one operation, after waiting for completions if the largest number is in flight.
     fn submit(
         &self,
         cx: &mut OpCx<'_>,
@@ -163,15 +171,15 @@ impl SubmitStep<'_> {
         offset: Option<u64>,
     ) -> Result<(), Stop> {
         cx.restamp();
-        // What has completed meanwhile makes room; the next one waits until there is some.
-        let over = (aio.in_flight() + 1).saturating_sub(self.most);
-        aio.reap(cx, over, false)?;
+        // Collects what has completed, and waits for completions if this operation would exceed the limit.
+        let excess = (aio.in_flight() + 1).saturating_sub(self.max_in_flight);
+        aio.reap(cx, excess, false)?;
         let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
         let write = self.op.write;
-        // Reads in order start over at the end of the file, as far as this slot knows it.
+        // A sequential reader returns to the start at the end of the file, by the size that this slot knows.
         let in_order = offset.is_none();
-        let on = if !write && handle.cursor >= handle.size { 0 } else { handle.cursor };
-        let offset = offset.unwrap_or(on);
+        let next = if !write && handle.cursor >= handle.size { 0 } else { handle.cursor };
+        let offset = offset.unwrap_or(next);
         if in_order {
             handle.cursor = offset + len;
         }
@@ -183,7 +191,7 @@ impl SubmitStep<'_> {
         if cx.account.stream.is_some() {
             cx.record_in_stream(len);
         }
-        let full = aio.in_flight() + 1 >= self.most;
+        let full = aio.in_flight() + 1 >= self.max_in_flight;
         match aio.start(cx, &wanted, full) {
             Ok(()) => cx.skip(),
             Err(stop) => Err(stop),
@@ -218,7 +226,7 @@ impl Stateless for Wait {
         let noticed = aio.reap(cx, aio.in_flight().div_ceil(2), false);
         cx.io.aio = Some(aio);
         match noticed {
-            // A wait that the end of the run has ended counts as late.
+            // A wait that the end of the run interrupted counts as late.
             Err(stop) if !stop.is_over() => Err(stop),
             _ => cx.end(0),
         }

@@ -1,4 +1,4 @@
-//! The attributes of one flowop with their values, as lowering asks for them.
+//! The evaluated attributes of one flowop, with typed access for its constructor.
 
 use crate::diag::{Code, Diagnostic};
 use crate::exec::slots::{MAX_FD, SlotRule};
@@ -7,82 +7,82 @@ use crate::random::Quantity;
 use crate::source::Span;
 use crate::spec::{Dialect, Flowop};
 
-/// What lowering must know of a file set.
+/// A file set, as constructors of flowops see it.
 #[derive(Clone, Debug)]
 pub struct SetInfo {
     /// Its number.
     pub id: usize,
     /// Its name.
     pub name: String,
-    /// Its files.
+    /// Number of its files.
     pub entries: u64,
-    /// Opened for reading only.
+    /// Whether its files are opened read-only.
     pub readonly: bool,
-    /// Opened for writing only.
+    /// Whether its files are opened write-only.
     pub writeonly: bool,
 }
 
-/// A flowop that `target=` may mean.
+/// A flowop with the name given as `target=`.
 #[derive(Clone, Debug)]
 pub struct TargetInfo {
     /// Its number in the plan.
     pub id: usize,
     /// Its type.
     pub kind: &'static str,
-    /// Its place in its thread's counters, if it is in the same thread as the flowop that asks.
+    /// Index of its counters, if it is in the same thread as the flowop with the `target=`.
     pub local: Option<usize>,
 }
 
-/// What a flowop can refer to.
-pub trait World {
-    /// The file set of that name.
+/// Resolves the names and values that attributes refer to.
+pub trait Resolver {
+    /// Returns the file set of that name.
     fn fileset(&self, name: &str) -> Option<SetInfo>;
-    /// All flowops of that name.
+    /// Returns all flowops of that name.
     fn targets(&self, name: &str) -> Vec<TargetInfo>;
-    /// Something to draw from.
+    /// Converts a value to a constant or a random variable.
     fn quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic>;
 }
 
-/// The attributes of one flowop.
+/// The attributes of one flowop of the plan.
 pub struct Args<'a> {
-    /// The flowop's name in results.
+    /// Its name in results.
     pub name: &'a str,
     /// Its descriptor.
     pub spec: &'static Flowop,
     /// The dialect of its definition.
     pub dialect: Dialect,
-    /// Where it was written.
+    /// Its place in the source.
     pub span: Span,
     /// Its number in the plan.
     pub id: usize,
-    /// Attribute, value, and where that was written.
+    /// Name, value, and place of the value in the source.
     pub values: Vec<(&'static str, ModelValue, Span)>,
-    /// What it can refer to.
-    pub world: &'a dyn World,
+    /// Resolves names in its attributes.
+    pub resolver: &'a dyn Resolver,
 }
 
 impl Args<'_> {
-    /// An attribute's value and place.
+    /// Returns an attribute's value and its place in the source. If it is given twice, the last one counts.
     pub fn value(&self, attr: &str) -> Option<(&ModelValue, Span)> {
         self.values.iter().rev().find(|(n, _, _)| *n == attr).map(|(_, v, s)| (v, *s))
     }
 
-    /// Where to point for an attribute: at its value, else at the flowop.
-    pub fn at(&self, attr: &str) -> Span {
+    /// Returns the place for a diagnostic about an attribute: its value, or the flowop if it is not given.
+    pub fn span_of(&self, attr: &str) -> Span {
         self.value(attr).map_or(self.span, |(_, s)| s)
     }
 
-    /// A number to draw for each operation, or `None` if it is not written.
+    /// Returns an attribute as a constant or random variable. `None` when it is not given.
     pub fn quantity(&self, attr: &str) -> Result<Option<Quantity>, Diagnostic> {
-        self.value(attr).map(|(v, span)| self.world.quantity(v, span)).transpose()
+        self.value(attr).map(|(v, span)| self.resolver.quantity(v, span)).transpose()
     }
 
-    /// A number to draw for each operation, with a default.
+    /// Returns an attribute as a constant or random variable, or a default if it is not given.
     pub fn quantity_or(&self, attr: &str, default: u64) -> Result<Quantity, Diagnostic> {
         Ok(self.quantity(attr)?.unwrap_or(Quantity::Const(default)))
     }
 
-    /// A whole number. Random variables are refused.
+    /// Returns an attribute as a whole number, or a default if it is not given. `Err` for a random variable.
     pub fn int(&self, attr: &str, default: u64) -> Result<u64, Diagnostic> {
         match self.value(attr) {
             None => Ok(default),
@@ -93,7 +93,7 @@ impl Args<'_> {
         }
     }
 
-    /// A switch.
+    /// Returns an attribute as a switch; `false` if it is not given.
     pub fn flag(&self, attr: &str) -> Result<bool, Diagnostic> {
         match self.value(attr) {
             None => Ok(false),
@@ -104,30 +104,30 @@ impl Args<'_> {
         }
     }
 
-    /// Text, as written.
+    /// Returns an attribute as text. `None` when it is not given.
     pub fn text(&self, attr: &str) -> Option<String> {
         self.value(attr).map(|(v, _)| v.print())
     }
 
-    /// The file set, if one is named.
+    /// Returns the file set. `None` when `filesetname=` is not given; `Err` when the set is not defined.
     pub fn fileset(&self) -> Result<Option<SetInfo>, Diagnostic> {
         let Some((v, span)) = self.value("filesetname") else { return Ok(None) };
         let name = v.print();
-        self.world.fileset(&name).map(Some).ok_or_else(|| {
+        self.resolver.fileset(&name).map(Some).ok_or_else(|| {
             Diagnostic::error(Code::UnknownFileset, span, format!("no file set or file is called `{name}`"))
                 .help("define it with `define fileset name=…`")
         })
     }
 
-    /// The file set, which must be named.
+    /// Returns the file set. `Err` when `filesetname=` is not given or the set is not defined.
     pub fn need_fileset(&self) -> Result<SetInfo, Diagnostic> {
         self.fileset()?.ok_or_else(|| {
-            let message = format!("flowop `{}` of type `{}` names no file set", self.name, self.spec.name);
+            let message = format!("flowop `{}` of type `{}` has no `filesetname=`", self.name, self.spec.name);
             Diagnostic::error(Code::MissingAttribute, self.span, message).help("add `filesetname=…`")
         })
     }
 
-    /// The slot that it works on. `rotates`: whether `opennext` means something to it in this dialect.
+    /// Returns the rule that selects its slot. `rotates`: whether `opennext` has an effect on it in this dialect.
     pub fn slot(&self, set: Option<&SetInfo>, rotates: bool) -> Result<SlotRule, Diagnostic> {
         let fd = self.slot_number("fd")?;
         let rotate = if rotates && self.flag("opennext")? {
@@ -140,37 +140,37 @@ impl Args<'_> {
         Ok(SlotRule { fd, rotate, set: set.map(|s| s.id) })
     }
 
-    /// `fd=` or `srcfd=`, in range.
+    /// Returns `fd=` or `srcfd=`. `Err` when it is out of range.
     pub fn slot_number(&self, attr: &str) -> Result<usize, Diagnostic> {
         let fd = self.int(attr, 0)?;
         if fd > MAX_FD as u64 {
-            let message = format!("`{attr}` can't be {fd}");
-            return Err(Diagnostic::error(Code::OutOfRange, self.at(attr), message)
-                .help(format!("it names a slot for an open file, and a thread has the slots 1 to {MAX_FD}")));
+            let message = format!("`{attr}` is {fd}");
+            return Err(Diagnostic::error(Code::OutOfRange, self.span_of(attr), message)
+                .help(format!("the file slots of a thread are numbered 1 to {MAX_FD}")));
         }
         Ok(fd as usize)
     }
 
-    /// `iosize`, which must be given and not 0.
+    /// Returns `iosize`. `Err` when it is not given or 0.
     pub fn need_iosize(&self) -> Result<Quantity, Diagnostic> {
         match self.quantity("iosize")? {
             Some(Quantity::Const(0)) | None => {
-                let message = format!("flowop `{}` of type `{}` has no I/O size", self.name, self.spec.name);
-                Err(Diagnostic::error(Code::MissingAttribute, self.at("iosize"), message)
+                let message = format!("flowop `{}` of type `{}` has no `iosize=`", self.name, self.spec.name);
+                Err(Diagnostic::error(Code::MissingAttribute, self.span_of("iosize"), message)
                     .help("add `iosize=…`, such as `iosize=8k`"))
             }
             Some(q) => Ok(q),
         }
     }
 
-    /// The flowops that `target=` means; at least one.
+    /// Returns the flowops with the name `target=`; none if it is not given. `Err` when no flowop has the name.
     pub fn targets(&self) -> Result<Vec<TargetInfo>, Diagnostic> {
         let Some((v, span)) = self.value("target") else { return Ok(Vec::new()) };
         let name = v.print();
         if name.is_empty() {
             return Ok(Vec::new());
         }
-        let found = self.world.targets(&name);
+        let found = self.resolver.targets(&name);
         if found.is_empty() {
             return Err(Diagnostic::error(Code::UnknownTarget, span, format!("no flowop is called `{name}`"))
                 .help("`target=` takes the `name=` of a flowop of this script"));
@@ -179,7 +179,7 @@ impl Args<'_> {
     }
 }
 
-/// A whole number out of a value; switches count 1 and 0, as in Filebench.
+/// Converts a value to a whole number; switches become 1 and 0, as in Filebench. `None` when it is not one.
 pub fn int(value: &ModelValue) -> Option<u64> {
     match value {
         ModelValue::Int(n) => u64::try_from(*n).ok(),
@@ -190,7 +190,7 @@ pub fn int(value: &ModelValue) -> Option<u64> {
     }
 }
 
-/// A switch out of a value; numbers are on if not 0, as in Filebench.
+/// Converts a value to a switch; numbers other than 0 become `true`, as in Filebench. `None` when it is not one.
 pub fn switch(value: &ModelValue) -> Option<bool> {
     match value {
         ModelValue::Bool(b) => Some(*b),

@@ -1,11 +1,10 @@
-//! `access`, `setattr`, `utimens`, `chmod`, `chown`, `statfs`, `setxattr`, `getxattr`, `listxattr`: questions about files, and what
-//! is noted of them.
+//! File attributes: `access`, `setattr`, `utimens`, `chmod`, `chown`, `statfs`, `setxattr`, `getxattr`, `listxattr`.
 
 use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
-use super::meta::{by_name, named_file, open_slot};
+use super::meta::{call_by_name, named_file, open_handle};
 use super::read::small_buffer;
-use super::transfer::{FileUse, exactly, largest};
+use super::transfer::{FileUse, constant_size, max_size};
 use super::{Build, BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
@@ -20,19 +19,19 @@ const NAMED: &[&str] = &["filesetname", "indexed", "uniform", "shuffle", "missin
 const NAMED_OR_OPEN: &[&str] = &["filesetname", "fd", "indexed", "uniform", "shuffle"];
 const SLOT: &[&str] = &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform"];
 
-/// The extended attribute that is set and read.
+/// Name of the extended attribute that is set and read.
 const XATTR: &CStr = c"user.wmlrun";
 
-/// Bytes for the names of extended attributes, as programs try first.
+/// Default buffer size of `listxattr` in bytes: what programs try first.
 const XATTR_NAMES: u64 = 256;
 
-/// The time that `utimens` sets: seconds since 1970, in September 2001.
-const LONG_AGO: i64 = 1_000_000_000;
+/// The time that `utimens` sets, in seconds since 1970: 9 September 2001.
+const FIXED_TIME: i64 = 1_000_000_000;
 
-/// Bytes of an extended attribute whose flowop gives no `iosize`.
+/// Default size of an extended attribute in bytes.
 const XATTR_SIZE: u64 = 64;
 
-const fn ours(
+const fn entry(
     name: &'static str,
     roles: &'static [Role],
     build: Build,
@@ -54,84 +53,88 @@ const fn ours(
 }
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    ours(
+    entry(
         "access",
         &[Role::NeedsFile],
         Access::build,
         NAMED,
-        "asks whether a file of the set may be read (`faccessat`)",
+        "checks whether a file of the set can be read (`faccessat`); denied access (EACCES) is not an error",
         "flowop access name=ac,filesetname=data",
     ),
-    ours(
+    entry(
         "setattr",
         &[Role::NeedsFile],
         |args| SetAttr::build(args, "setting the times failed", InodeChange::TimesNow),
         NAMED_OR_OPEN,
-        "sets a file's times to now: of the open file in the slot, else of a file of the set (`utimensat`)",
+        "sets access and modification time to now (`utimensat`), of the open file in the slot, else of a file of the \
+         set",
         "flowop setattr name=sa,filesetname=data",
     ),
-    ours(
+    entry(
         "utimens",
         &[Role::NeedsFile],
-        |args| SetAttr::build(args, "setting the times failed", InodeChange::Times(LONG_AGO)),
+        |args| SetAttr::build(args, "setting the times failed", InodeChange::Times(FIXED_TIME)),
         NAMED_OR_OPEN,
-        "sets a file's times to a day in 2001, as a copy keeps the times of its source (`utimensat`)",
+        "as `setattr`, but sets the times to 9 September 2001, as a copy that preserves the times of its source \
+         (`utimensat`)",
         "flowop utimens name=ut,filesetname=data",
     ),
-    ours(
+    entry(
         "chmod",
         &[Role::NeedsFile],
         |args| SetAttr::build(args, "chmod failed", InodeChange::Mode(mode(args)?)),
         &["filesetname", "fd", "indexed", "uniform", "shuffle", "mode"],
-        "sets a file's permission bits to `mode`: of the open file in the slot, else of a file of the set",
+        "sets the permission bits to `mode`, of the open file in the slot, else of a file of the set",
         "flowop chmod name=cm,filesetname=data,mode=600",
     ),
-    ours(
+    entry(
         "chown",
         &[Role::NeedsFile],
         |args| SetAttr::build(args, "chown failed", InodeChange::own()),
         NAMED_OR_OPEN,
-        "sets a file's user and group to those of the run: of the open file in the slot, else of a file of the set",
+        "sets owner and group to those of the run, of the open file in the slot, else of a file of the set",
         "flowop chown name=co,filesetname=data",
     ),
-    ours(
+    entry(
         "statfs",
         &[],
         StatFs::build,
         &["filesetname"],
-        "asks for the room on the set's file system",
+        "queries the statistics of the set's file system (`statfs`)",
         "flowop statfs name=fs,filesetname=data",
     ),
-    ours(
+    entry(
         "setxattr",
         &[Role::UsesSlot, Role::NeedsFile],
         |args| Xattr::build(args, XattrCall::Set),
         SLOT,
-        "sets the extended attribute `user.wmlrun` of the file in the slot to `iosize` bytes, 64 if it is not given",
+        "sets the extended attribute `user.wmlrun` of the file in the slot to `iosize` bytes, default 64",
         "flowop setxattr name=sx,filesetname=data,iosize=100",
     ),
-    ours(
+    entry(
         "getxattr",
         &[Role::UsesSlot, Role::NeedsFile],
         |args| Xattr::build(args, XattrCall::Get),
         SLOT,
-        "reads the extended attribute `user.wmlrun` of the file in the slot; that there is none counts as an answer",
+        "reads the extended attribute `user.wmlrun` of the file in the slot into a buffer of `iosize` bytes, default \
+         64; it is no error if the attribute is missing or larger",
         "flowop setxattr name=sx,filesetname=data\nflowop getxattr name=gx,filesetname=data",
     ),
-    ours(
+    entry(
         "listxattr",
         &[Role::UsesSlot, Role::NeedsFile],
         |args| Xattr::build(args, XattrCall::List),
         SLOT,
-        "reads the names of the extended attributes of the file in the slot, up to `iosize` bytes of them",
+        "reads the names of the extended attributes of the file in the slot into a buffer of `iosize` bytes, default \
+         256; it is no error if they are longer",
         "flowop setxattr name=sx,filesetname=data\nflowop listxattr name=lx,filesetname=data",
     ),
 ];
 
 impl Access {
     fn build(args: &Args<'_>) -> BuiltOp {
-        if let Some(probe) = ExpectedError::of(args, NamedCall::Access)? {
-            return Ok(probe);
+        if let Some(op) = ExpectedError::from_args(args, NamedCall::Access)? {
+            return Ok(op);
         }
         args.need_fileset()?;
         Ok(Arc::new(Self { file: FileUse::new(args, false)? }))
@@ -144,15 +147,16 @@ impl SetAttr {
     }
 }
 
-/// The permission bits of `chmod`: their decimal digits are octal ones. A file of the set stays one that its owner can use.
+/// Returns the permission bits of `chmod`; the decimal digits of `mode=` are octal digits. `Err` when the owner could
+/// no longer read and write the file, which later flowops of the run need.
 fn mode(args: &Args<'_>) -> Result<u32, Diagnostic> {
     let written = args.int("mode", 644)?;
     match u32::from_str_radix(&written.to_string(), 8) {
         Ok(mode) if mode <= 0o777 && mode & 0o600 == 0o600 => Ok(mode),
         _ => {
-            let message = format!("`mode` of flowop `{}` can't be {written}", args.name);
-            Err(Diagnostic::error(Code::OutOfRange, args.at("mode"), message)
-                .help("give three octal digits, of which the first is 6 or 7, such as `mode=640`"))
+            let message = format!("`mode` of flowop `{}` is {written}", args.name);
+            Err(Diagnostic::error(Code::OutOfRange, args.span_of("mode"), message)
+                .help("give three octal digits, the first of them 6 or 7, such as `mode=640`"))
         }
     }
 }
@@ -191,8 +195,8 @@ impl Stateless for Access {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        by_name::<false>(&self.file, cx, "access failed", |engine, dir, name| match engine.access(dir, name) {
-            // That it may not is an answer too.
+        call_by_name::<false>(&self.file, cx, "access failed", |engine, dir, name| match engine.access(dir, name) {
+            // The operation is the check, whatever its result.
             Ok(()) | Err(Errno::ACCESS) => Ok(0),
             Err(errno) => Err(errno),
         })
@@ -224,14 +228,14 @@ impl Stateless for SetAttr {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        if let Some((handle, file)) = open_slot(&self.file, cx) {
+        if let Some((handle, file)) = open_handle(&self.file, cx) {
             cx.begin();
             return match cx.env.engine.change_open(&handle, &self.change) {
                 Ok(()) => cx.end(0),
                 Err(errno) => Err(cx.failed(self.failure, errno, file)),
             };
         }
-        by_name::<true>(&self.file, cx, self.failure, |engine, dir, name| {
+        call_by_name::<true>(&self.file, cx, self.failure, |engine, dir, name| {
             engine.change(dir, name, &self.change).map(|()| 0)
         })
     }
@@ -270,7 +274,7 @@ impl Stateless for StatFs {
     }
 }
 
-/// What is done with extended attributes.
+/// A call on extended attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum XattrCall {
     Set,
@@ -295,12 +299,12 @@ impl Stateless for Xattr {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.size), exact_buffer: exactly(&self.size), ..self.file.effects() }
+        Effects { buffer: max_size(&self.size), exact_buffer: constant_size(&self.size), ..self.file.effects() }
     }
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.file.ensure(cx)?;
+        let slot = self.file.ensure_open(cx)?;
         let len = self.size.draw(&mut cx.rng);
         let set = self.call == XattrCall::Set;
         let range = if set { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
@@ -316,7 +320,7 @@ impl Stateless for Xattr {
             XattrCall::List => ("listxattr failed", engine.list_xattrs(&handle, cx.io.buffer.get_mut(range))),
         };
         match result {
-            // Nor is it an error that there is none, or that what is there does not fit.
+            // No such attribute, or one larger than the buffer, is a valid result of a read.
             Ok(_) => cx.end(0),
             Err(Errno::NODATA | Errno::RANGE) if !set => cx.end(0),
             Err(errno) => {

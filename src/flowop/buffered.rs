@@ -1,13 +1,14 @@
-//! `bufread`, `bufwrite`: I/O through a buffer of the program, as by `fread` and `fwrite` of the C library.
+//! Buffered I/O in user space: `bufread`, `bufwrite`, as `fread` and `fwrite` of the C library.
 //!
-//! Each slot has a buffer of 4 KiB, what the C library takes for an ordinary file. Small reads are served from it and small
-//! writes gathered in it; of large ones only what fills no whole buffer goes through it. An operation that the buffer serves
-//! makes no system call. What is gathered is written when the buffer is full, when reads follow writes, and by `closefile`,
-//! as by `fclose`; `fsync` forces down what has been written, not what is still gathered.
+//! Each slot has a buffer of 4 KiB, the size that the C library uses for a regular file. Small reads are served from
+//! it, and small writes are collected in it; of larger ones only the part that does not fill a buffer goes through it.
+//! An operation on the buffer alone makes no system call. Collected data is written when the buffer is full, when a
+//! read follows a write, and by `closefile`, as by `fclose`. `fsync` flushes only data that has been written, not data
+//! in the buffer.
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{FileUse, exactly, largest};
+use super::transfer::{FileUse, constant_size, max_size};
 use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::exec::buffered::{BufferState, ready};
 use crate::exec::{OpCx, Stop};
@@ -26,7 +27,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio", "noreadahead"],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Wmlrun,
-            doc: "reads on through a buffer of the program, as `fread`; starts over at the end of the file",
+            doc: "reads `iosize` bytes sequentially through a buffer of 4 KiB in user space, as `fread`; returns to \
+                  the start at the end of the file",
             example: "flowop bufread name=rd,filename=data,iosize=100,iters=50",
         },
         build: |args| Buffered::build(args, false),
@@ -39,7 +41,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio", "dsync", "wrap"],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Wmlrun,
-            doc: "writes on through a buffer of the program, as `fwrite`; makes its file longer, unless `wrap=` bounds it",
+            doc: "writes `iosize` bytes sequentially through a buffer of 4 KiB in user space, as `fwrite`; extends its \
+                  file without limit, unless `wrap=` is given",
             example: "flowop bufwrite name=wr,filename=data,fd=1,iosize=100,iters=50\nflowop closefile name=cl,fd=1",
         },
         build: |args| Buffered::build(args, true),
@@ -76,12 +79,12 @@ impl Stateless for Buffered {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
+        Effects { buffer: max_size(&self.iosize), exact_buffer: constant_size(&self.iosize), ..self.file.effects() }
     }
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.file.ensure(cx)?;
+        let slot = self.file.ensure_open(cx)?;
         let len = self.iosize.draw(&mut cx.rng);
         let range = if self.write { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
         let Some(range) = range else { return Err(small_buffer(cx, len)) };
@@ -89,7 +92,7 @@ impl Stateless for Buffered {
             BufferState::Ready => {}
             BufferState::Made => cx.restamp(),
             BufferState::Missing => {
-                return Err(cx.misuse("no memory for the buffer of a slot", "use fewer slots or threads"));
+                return Err(cx.misuse("out of memory for the buffer of a slot", "use fewer slots or threads"));
             }
         }
         cx.begin();
@@ -109,7 +112,7 @@ impl Stateless for Buffered {
     }
 }
 
-/// Reads into a slice of the thread's buffer. Bytes, and the calls that it took.
+/// Reads into a range of the thread's buffer. Returns the bytes read and the number of system calls.
 #[inline]
 fn read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Result<(u64, u64), Errno> {
     let engine = cx.env.engine;
@@ -118,7 +121,7 @@ fn read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Result<(u64, u64
     let out = cx.io.buffer.get_mut(range);
     let mut done = stream.read(engine, &mut handle, out)?;
     if done.0 == 0 && !out.is_empty() {
-        // The end of the file: from its start again.
+        // End of the file: return to its start.
         engine.seek(&mut handle, 0)?;
         let calls = done.1 + 1;
         done = stream.read(engine, &mut handle, out)?;
@@ -129,7 +132,8 @@ fn read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Result<(u64, u64
 }
 
 impl Buffered {
-    /// Writes a slice of the thread's buffer; goes back to the start of the file before it would pass `wrap`.
+    /// Writes a range of the thread's buffer; returns to the start of the file first if the write would pass `wrap`.
+    /// Returns the bytes written and the number of system calls.
     #[inline]
     fn write(&self, cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Result<(u64, u64), Errno> {
         let engine = cx.env.engine;
@@ -137,8 +141,8 @@ impl Buffered {
         let mut handle = cx.io.slots.get(slot).handle.ok_or(Errno::BADF)?;
         let stream = cx.io.slots.streams.get_mut(slot).and_then(Option::as_mut).ok_or(Errno::BADF)?;
         let mut calls = 0;
-        let gathered = if stream.dirty { stream.held.len() as u64 } else { 0 };
-        if self.wrap > 0 && handle.position + gathered + len > self.wrap {
+        let buffered = if stream.dirty { stream.held.len() as u64 } else { 0 };
+        if self.wrap > 0 && handle.position + buffered + len > self.wrap {
             calls += stream.flush(engine, &mut handle)? + 1;
             stream.held = 0..0;
             engine.seek(&mut handle, 0)?;

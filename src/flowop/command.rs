@@ -1,4 +1,4 @@
-//! `command`: another program, timed.
+//! `command`: execution of another program as an operation.
 
 use super::args::Args;
 use super::{BuiltOp, FlowopEntry, Stateless};
@@ -19,17 +19,19 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
         roles: &[Role::RunsCommand],
         uses: &["value"],
         origin: Origin::Wmlrun,
-        doc: "runs `value` with /bin/sh and waits for its end; needs `--allow-system`. Its processor time is told apart from its latency",
+        doc: "runs the command `value` with /bin/sh and waits for its end; needs `--allow-system`. Its processor time \
+              is reported separately",
         example: "flowop command name=list,value=\"ls / > /dev/null\"",
     },
     build: ShellCommand::build,
 }];
 
-/// How often a thread that waits for its command looks whether the run goes on.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which a thread that waits for its command checks for the end of the run.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long a command that is told to end may take for it, before it is killed: less than the run waits for its threads.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Time that a command has to end after SIGTERM before it is killed. Shorter than the time that the run waits for its
+/// threads.
+const GRACE_PERIOD: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 struct ShellCommand {
@@ -42,31 +44,31 @@ impl ShellCommand {
             Some(text) if !text.trim().is_empty() => Ok(Arc::new(Self { text })),
             _ => {
                 let message = format!("flowop `{}` of type `command` has no command", args.name);
-                let d = Diagnostic::error(Code::MissingAttribute, args.at("value"), message);
+                let d = Diagnostic::error(Code::MissingAttribute, args.span_of("value"), message);
                 Err(d.help("add `value=\"…\"`, such as `value=\"tar cf /dev/null $dir\"`"))
             }
         }
     }
 
-    /// Waits for its end, and counts its processor time. An error is that of the wait itself.
+    /// Waits for the end of the command and counts its processor time. The outer `Err` is an error of the wait.
     fn wait(&self, cx: &mut OpCx<'_>, group: &mut Group) -> io::Result<Result<(), Stop>> {
         loop {
-            if let Some(status) = group.wait(LOOK)? {
+            if let Some(status) = group.wait(POLL_INTERVAL)? {
                 if status.success() {
                     let times = group.times();
                     let done = cx.end(0);
-                    // One that ended too late is in no other figure either.
+                    // A command that ended after the deadline is counted as late only.
                     if done.is_ok() {
                         cx.cell().add_command(times.user_ns, times.system_ns);
                     }
                     return Ok(done);
                 }
                 let what = format!("`{}` ended with {status}", self.text);
-                let help = "its output is above; if a failure is as good: `COMMAND || true`";
+                let help = "its output is above; to accept a failure, write `COMMAND || true`";
                 return Ok(Err(cx.failed_as(COMMAND_FAILED, what, help)));
             }
             if cx.env.gate.is_stopped() || cx.expired() {
-                group.end(PATIENCE);
+                group.end(GRACE_PERIOD);
                 return Ok(cx.end(0).and(Err(Stop::over())));
             }
         }
@@ -78,7 +80,7 @@ impl Stateless for ShellCommand {
         format!(" value=\"{}\"", self.text)
     }
 
-    /// Starting a program costs the tool what it costs a shell: a fork, memory for the arguments.
+    /// Unlike other operations this one allocates: it forks and builds the arguments, as a shell does.
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.begin();
         if !cx.env.engine.real() {

@@ -1,13 +1,13 @@
-//! `hog`, `delay`, `print`, `testrandvar`: what an application does besides I/O.
+//! Flowops without I/O: `hog`, `delay`, `print`, `testrandvar`.
 
 use super::args::Args;
-use super::{At, Build, BuiltOp, FlowopEntry, Op, Stateless, Step};
+use super::{Build, BuiltOp, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
-const fn other(
+const fn entry(
     name: &'static str,
     roles: &'static [Role],
     build: Build,
@@ -28,20 +28,32 @@ const fn other(
 }
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    other("hog", &[], Hog::build, "burns CPU: `value` stores of one byte each", "flowop hog name=burn,value=1000"),
-    other("delay", &[Role::Sleeps], Delay::build, "sleeps `value` seconds", "flowop delay name=pause,value=1"),
-    other(
+    entry(
+        "hog",
+        &[],
+        Hog::build,
+        "uses processor time: `value` stores of one byte each",
+        "flowop hog name=burn,value=1000",
+    ),
+    entry(
+        "delay",
+        &[Role::Sleeps],
+        Delay::build,
+        "sleeps for `value` seconds; fractions are allowed",
+        "flowop delay name=pause,value=1",
+    ),
+    entry(
         "print",
         &[],
         |args| Ok(Arc::new(Print { text: args.text("value").unwrap_or_default() })),
-        "prints `value` as a message",
+        "prints the text `value` as a message; not counted as an operation",
         "flowop print name=say,value=\"hello\"\nflowop delay name=pause,value=1",
     ),
-    other(
+    entry(
         "testrandvar",
         &[],
         TestRandvar::build,
-        "draws `value`, for the look of a distribution",
+        "draws `value`, to measure or test a random variable",
         "flowop testrandvar name=test,value=10",
     ),
 ];
@@ -70,7 +82,7 @@ struct Hog {
 }
 
 impl Op for Hog {
-    fn instantiate<'r>(&'r self, _at: &At<'_>) -> Box<dyn Step + 'r> {
+    fn instantiate<'r>(&'r self, _init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         Box::new(HogStep { value: self.value.clone(), byte: Box::new(0) })
     }
 
@@ -81,11 +93,12 @@ impl Op for Hog {
 
 struct HogStep {
     value: Quantity,
-    /// On the heap, so that no two threads' bytes share a cache line with anything hot.
+    /// The byte to store to. On the heap, so that it shares no cache line with frequently used data of this or another
+    /// thread.
     byte: Box<u64>,
 }
 
-/// Stores between two looks at whether the run is over: about ten microseconds.
+/// Number of stores between two checks for the end of the run: about ten microseconds.
 const SLICE: u64 = 1 << 15;
 
 impl Step for HogStep {
@@ -104,7 +117,7 @@ impl Step for HogStep {
     }
 }
 
-/// What a fraction of seconds has behind its point.
+/// Returns the fractional part of `value=`, given in seconds, in nanoseconds.
 fn fraction_ns(args: &Args<'_>) -> u64 {
     match args.value("value") {
         Some((crate::model::ModelValue::Float(x), _)) if *x >= 0.0 => (x.fract() * 1e9) as u64,
@@ -115,7 +128,7 @@ fn fraction_ns(args: &Args<'_>) -> u64 {
 #[derive(Debug)]
 struct Delay {
     value: Quantity,
-    /// The part of a second that a fraction adds, in nanoseconds: Filebench knows whole seconds only.
+    /// Fractional part in nanoseconds. [`Quantity`] holds whole numbers, as Filebench has only whole seconds.
     fraction_ns: u64,
 }
 
@@ -144,8 +157,8 @@ struct Print {
 }
 
 impl Op for Print {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        Box::new(PrintStep { text: self.text.clone(), ordinal: at.ordinal })
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        Box::new(PrintStep { text: self.text.clone(), ordinal: init.ordinal })
     }
 
     fn describe(&self) -> String {

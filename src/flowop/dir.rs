@@ -1,8 +1,8 @@
-//! `makedir`, `removedir`, `listdir`, `listdirplus`: the set's empty directories, and the names in any directory.
+//! Directories: `makedir`, `removedir`, `listdir`, `listdirplus`.
 
 use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
@@ -18,7 +18,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname", "expect"],
             roles: &[Role::MakesDirectory],
             origin: Origin::Both,
-            doc: "makes one of the set's `leafdirs`",
+            doc: "creates one of the `leafdirs` of the set that does not exist",
             example: "flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves",
         },
         build: |args| Leaf::build(args, true),
@@ -31,7 +31,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname"],
             roles: &[Role::RemovesDirectory],
             origin: Origin::Both,
-            doc: "removes one of the set's `leafdirs`",
+            doc: "removes one of the existing `leafdirs` of the set",
             example: "flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves",
         },
         build: |args| Leaf::build(args, false),
@@ -44,7 +44,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname"],
             roles: &[],
             origin: Origin::Both,
-            doc: "reads all names of a directory of the set, one directory after another",
+            doc: "reads all names in a directory of the set, each time in the next directory",
             example: "flowop listdir name=ls,filesetname=data",
         },
         build: |args| List::build(args, false),
@@ -57,7 +57,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname"],
             roles: &[],
             origin: Origin::Wmlrun,
-            doc: "as `listdir`, and asks for the attributes of each name, as `ls -l` and NFS's READDIRPLUS do",
+            doc: "as `listdir`, and reads the attributes of each name, as `ls -l` and READDIRPLUS of NFS do",
             example: "flowop listdirplus name=ll,filesetname=data",
         },
         build: |args| List::build(args, true),
@@ -73,7 +73,7 @@ impl List {
 
 impl Leaf {
     fn build(args: &Args<'_>, make: bool) -> BuiltOp {
-        if make && let Some(op) = ExpectedError::of(args, NamedCall::MakeDir)? {
+        if make && let Some(op) = ExpectedError::from_args(args, NamedCall::MakeDir)? {
             return Ok(op);
         }
         let set = args.need_fileset()?;
@@ -135,11 +135,11 @@ struct List {
     plus: bool,
 }
 
-/// Bytes that one `getdents64` may fill: what the C library's `readdir` uses.
+/// Buffer size of one `getdents64` call in bytes, as in `readdir` of the C library.
 const ENTRIES: u64 = 32 << 10;
 
 impl Op for List {
-    fn instantiate<'r>(&'r self, _at: &At<'_>) -> Box<dyn Step + 'r> {
+    fn instantiate<'r>(&'r self, _init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         Box::new(ListStep { set: self.set, plus: self.plus, buf: vec![0; ENTRIES as usize] })
     }
 

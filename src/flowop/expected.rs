@@ -1,5 +1,5 @@
-//! Calls whose answer is an error, as programs make them all the time: a file that is looked for and is not there (`missing`,
-//! `expect=ENOENT`), a lock file or a directory that is there already (`expect=EEXIST`).
+//! Calls that must fail with a certain error (`missing`, `expect`). Programs often look up files that do not exist
+//! (`missing`, `expect=ENOENT`), or try to create a lock file or directory that exists already (`expect=EEXIST`).
 
 use super::args::Args;
 use super::transfer::PickRule;
@@ -35,19 +35,20 @@ pub(super) enum NamedCall {
 }
 
 impl NamedCall {
-    /// The error that it can be made to give.
-    fn error(self) -> Errno {
+    /// Returns the error that `expect` can ask for.
+    fn expected_error(self) -> Errno {
         match self {
             Self::Create | Self::MakeDir => Errno::EXIST,
             _ => Errno::NOENT,
         }
     }
 
-    /// The name of that error, as a script gives it.
+    /// Returns the name of that error, as in scripts.
     fn error_name(self) -> String {
-        errno_name(self.error().raw_os_error())
+        errno_name(self.expected_error().raw_os_error())
     }
 
+    /// Makes the call on a name, and closes the file that it may have opened.
     fn make(self, engine: &dyn Engine, dir: Fd, name: &CStr) -> Result<(), Errno> {
         match self {
             Self::Open => engine.open(dir, name, OFlags::RDONLY, 0).and_then(|handle| engine.close(handle)),
@@ -64,34 +65,35 @@ impl NamedCall {
     }
 }
 
-/// The first of the names that no set has: their numbers begin here.
-const MISSING: u64 = 1_000_000_000_000_000_000;
+/// First number of the names for `missing`: above the numbers of the names in all file sets.
+const FIRST_MISSING: u64 = 1_000_000_000_000_000_000;
 
-/// A call that is to fail.
+/// An operation that succeeds if its call fails with a certain error.
 #[derive(Debug)]
 pub(super) struct ExpectedError {
     call: NamedCall,
     set: usize,
     set_name: String,
     entries: u64,
-    /// Of a name that the set never has.
+    /// Whether the call uses a name that never exists in the set.
     missing: bool,
     pick: PickRule,
 }
 
 impl ExpectedError {
-    /// The operation of a flowop with `missing` or `expect`.
-    pub(super) fn of(args: &Args<'_>, call: NamedCall) -> Result<Option<Arc<dyn Op>>, Diagnostic> {
-        // A name that is asked for and not looked at first must not be one that the call would change.
-        let harmless = call.error() == Errno::NOENT && call != NamedCall::Unlink;
+    /// Makes the operation of a flowop with `missing` or `expect`. `None` when it has neither.
+    pub(super) fn from_args(args: &Args<'_>, call: NamedCall) -> Result<Option<Arc<dyn Op>>, Diagnostic> {
+        // `missing` uses a name without checking first that it is free. It must not be accepted by a call that would
+        // change the file if the name did exist.
+        let harmless = call.expected_error() == Errno::NOENT && call != NamedCall::Unlink;
         let missing = harmless && args.flag("missing")?;
         let expected = args.text("expect").filter(|text| !text.is_empty());
         if !missing && expected.is_none() {
             return Ok(None);
         }
         if let Some(text) = expected.filter(|text| *text != call.error_name()) {
-            let message = format!("a `{}` can't expect `{text}`", args.spec.name);
-            return Err(Diagnostic::error(Code::OutOfRange, args.at("expect"), message)
+            let message = format!("a `{}` cannot fail with `{text}`", args.spec.name);
+            return Err(Diagnostic::error(Code::OutOfRange, args.span_of("expect"), message)
                 .help(format!("write `expect={}`", call.error_name())));
         }
         let set = args.need_fileset()?;
@@ -100,25 +102,25 @@ impl ExpectedError {
         Ok(Some(Arc::new(Self { call, set: set.id, set_name: set.name, entries, missing, pick })))
     }
 
-    /// A name that the set never has, beside one of its files.
+    /// Returns a name that never exists in the set, in the directory of one of its files.
     fn missing(&self, cx: &mut OpCx<'_>) -> Result<(FileRef, Fd, Name), Stop> {
         cx.restamp();
         let set = cx.any_part(self.set);
         let files = cx.files.views[set].set.tree.n_files().clamp(1, self.entries);
         let file = FileRef { set, index: random::below(&mut cx.rng, files) };
         let (dir, _) = cx.locate(file)?;
-        Ok((file, dir, Name::new(MISSING + file.index)))
+        Ok((file, dir, Name::new(FIRST_MISSING + file.index)))
     }
 
-    /// The name of a directory of the set in the one above it.
+    /// Returns the name of a directory of the set, with the descriptor of its parent.
     fn directory(&self, cx: &mut OpCx<'_>) -> Result<(FileRef, Fd, Name), Stop> {
         cx.restamp();
         let set = cx.any_part(self.set);
         let fileset = &cx.files.views[set].set;
-        // The root, which is the first, has no name in the set.
+        // The root, directory 0, has no name in the set.
         let below = fileset.tree.n_dirs() - 1;
         if below == 0 {
-            let what = format!("file set `{}` has no directory but its root", self.set_name);
+            let what = format!("file set `{}` has no directory below its root", self.set_name);
             return Err(cx.misuse(what, "give it a smaller `dirwidth`"));
         }
         let dir = 1 + fileset.state.next_dir() % below;
@@ -127,19 +129,19 @@ impl ExpectedError {
         Ok((FileRef { set, index: dir }, fd, name))
     }
 
-    /// Makes the call, which the error ends well.
-    fn answer(&self, cx: &mut OpCx<'_>, file: Option<FileRef>, dir: Fd, name: &CStr) -> Result<(), Stop> {
+    /// Makes the call, and counts the operation if the call fails with the expected error.
+    fn call_expecting_error(&self, cx: &mut OpCx<'_>, file: Option<FileRef>, dir: Fd, name: &CStr) -> Result<(), Stop> {
         let engine = cx.env.engine;
         cx.begin();
         match self.call.make(engine, dir, name) {
-            Err(errno) if errno == self.call.error() => cx.end(0),
-            // Without files there is no such answer.
+            Err(errno) if errno == self.call.expected_error() => cx.end(0),
+            // An engine without files always succeeds.
             Ok(()) if !engine.real() => cx.end(0),
             Ok(()) => {
-                let what = format!("the call succeeded, and {} was expected", self.call.error_name());
-                Err(cx.misuse(what, "something else works in the directory of the file set"))
+                let what = format!("the call succeeded; expected {}", self.call.error_name());
+                Err(cx.misuse(what, "another program changes the directory of the file set"))
             }
-            Err(errno) => Err(cx.failed(&format!("{} was expected", self.call.error_name()), errno, file)),
+            Err(errno) => Err(cx.failed(&format!("expected {}", self.call.error_name()), errno, file)),
         }
     }
 }
@@ -161,23 +163,24 @@ impl Stateless for ExpectedError {
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         if self.missing {
             let (_, dir, name) = self.missing(cx)?;
-            return self.answer(cx, None, dir, name.as_c());
+            return self.call_expecting_error(cx, None, dir, name.as_c());
         }
         if self.call == NamedCall::MakeDir {
             let (_, dir, name) = self.directory(cx)?;
-            return self.answer(cx, None, dir, name.as_c());
+            return self.call_expecting_error(cx, None, dir, name.as_c());
         }
-        let want = if self.call.error() == Errno::NOENT { Want::Absent } else { Want::Existing };
-        let by = self.pick.by(&mut cx.rng);
+        let want = if self.call.expected_error() == Errno::NOENT { Want::Absent } else { Want::Existing };
+        let by = self.pick.draw(&mut cx.rng);
         let file = cx.pick(self.set, want, by, true)?;
         let done = match cx.locate(file) {
             Err(stop) => Err(stop),
-            // What stands there though nothing ought to may be somebody's.
+            // A file that exists although its state says otherwise may belong to another program: it must not be
+            // removed.
             Ok((dir, name)) => match self.call {
                 NamedCall::Unlink => cx.verify_free_name(file, dir, name.as_c()),
                 _ => Ok(()),
             }
-            .and_then(|()| self.answer(cx, Some(file), dir, name.as_c())),
+            .and_then(|()| self.call_expecting_error(cx, Some(file), dir, name.as_c())),
         };
         cx.files.views[file.set].set.state.release(file.index);
         cx.restamp();

@@ -1,7 +1,7 @@
-//! `finishoncount`, `finishonbytes`: a thread ends when enough is done; and the counters that they and the limiters look at.
+//! `finishoncount`, `finishonbytes`: end of a thread at a count; and the counters that they and the limiters read.
 
 use super::args::Args;
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, Peer, Step};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Peer, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop, StopReason};
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
@@ -16,7 +16,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["value", "target"],
             roles: &[Role::Finishes],
             origin: Origin::Both,
-            doc: "ends when `target`, or else the whole process, has done `value` operations",
+            doc: "ends the run (in mode `alldone` only the thread) once `target`, default the whole process, has done \
+                  `value` operations",
             example: "flowop statfile name=st,filesetname=data\nflowop finishoncount name=end,value=10,target=st",
         },
         build: |args| Finish::build(args, false),
@@ -29,7 +30,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["value", "target"],
             roles: &[Role::Finishes],
             origin: Origin::Both,
-            doc: "ends when `target`, or else the whole process, has moved more than `value` bytes",
+            doc: "ends the run (in mode `alldone` only the thread) once `target`, default the whole process, has \
+                  transferred more than `value` bytes",
             example: "flowop read name=rd,filename=data,iosize=4k,random\nflowop finishonbytes name=end,value=64k",
         },
         build: |args| Finish::build(args, true),
@@ -52,8 +54,8 @@ struct Finish {
 }
 
 impl Op for Finish {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        Box::new(Finish { counter: self.counter.clone().bind(at), ..self.clone() })
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        Box::new(Finish { counter: self.counter.clone().bind(init), ..self.clone() })
     }
 
     fn describe(&self) -> String {
@@ -78,22 +80,22 @@ impl Step for Finish {
     }
 }
 
-/// What has been done so far: by one flowop of the same thread, or by a whole process.
+/// Operations or bytes so far: of flowops of the same thread, or of a whole process.
 #[derive(Clone, Debug)]
 pub(super) enum Counter {
-    /// The counters of these flowops of the thread.
+    /// Flowops of the thread, by the indices of their counters.
     Targets(Vec<usize>),
-    /// The totals of the process.
+    /// Totals of the process.
     Totals {
-        /// Only reads and writes count.
+        /// Whether operations other than reads and writes are left out.
         io_only: bool,
-        /// The counters of all its threads.
+        /// Counters of all threads of the process; empty until [`Counter::bind`].
         peers: Vec<Peer>,
     },
 }
 
 impl Counter {
-    /// From `target=`, which must name a flowop of the same thread; without it the process's totals.
+    /// Makes the counter of `target=`, or of the process without it. `Err` when the target is in another thread.
     pub(super) fn new(args: &Args<'_>, io_only: bool) -> Result<Self, Diagnostic> {
         let targets = args.targets()?;
         if targets.is_empty() {
@@ -102,27 +104,32 @@ impl Counter {
         let local: Vec<usize> = targets.iter().filter_map(|t| t.local).collect();
         if local.is_empty() {
             let message = format!("the target of `{}` is in another thread", args.name);
-            return Err(Diagnostic::error(Code::UnknownTarget, args.at("target"), message)
-                .help("it counts what its own thread does: name a flowop of the same thread, or none"));
+            return Err(Diagnostic::error(Code::UnknownTarget, args.span_of("target"), message).help(
+                "a target is counted in the same thread only: name a flowop of this thread, or leave `target=` out",
+            ));
         }
         Ok(Self::Targets(local))
     }
 
+    /// Makes a counter of the totals of the process.
     pub(super) fn totals(io_only: bool) -> Self {
         Self::Totals { io_only, peers: Vec::new() }
     }
 
+    /// Returns whether it reads the totals of the process.
     pub(super) fn is_total(&self) -> bool {
         matches!(self, Self::Totals { .. })
     }
 
-    pub(super) fn bind(self, at: &At<'_>) -> Self {
+    /// Connects it to the counters of the process instance of one thread.
+    pub(super) fn bind(self, init: &StepInit<'_>) -> Self {
         match self {
-            Self::Totals { io_only, .. } => Self::Totals { io_only, peers: at.peers.to_vec() },
+            Self::Totals { io_only, .. } => Self::Totals { io_only, peers: init.peers.to_vec() },
             targets @ Self::Targets(_) => targets,
         }
     }
 
+    /// Returns the number of operations so far.
     pub(super) fn ops(&self, cx: &OpCx<'_>) -> u64 {
         match self {
             Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).ops()).sum(),
@@ -133,6 +140,7 @@ impl Counter {
         }
     }
 
+    /// Returns the bytes transferred so far.
     pub(super) fn bytes(&self, cx: &OpCx<'_>) -> u64 {
         match self {
             Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).bytes()).sum(),

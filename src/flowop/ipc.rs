@@ -1,11 +1,11 @@
-//! `semblock`, `sempost`, `block`, `wakeup`: threads wait for one another.
+//! Synchronisation between threads: `semblock`, `sempost`, `block`, `wakeup`.
 //!
-//! Every runtime instance of a `semblock` has two semaphores of its own. A post goes to *every* instance of every flowop of
-//! the target's name, so that with ten writers each post is delivered ten times, and a blocking post is held back by the
-//! slowest. See `sync::Semaphore` for the protocol.
+//! Every instance of a `semblock` at run time has two semaphores. A post goes to *every* instance of every flowop with
+//! the target's name: with ten writers each post is delivered ten times, and a blocking post waits for the slowest of
+//! them. See [`crate::sync::Semaphore`] for the protocol.
 
 use super::args::Args;
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, SemPair, Step};
+use super::{BuiltOp, Effects, FlowopEntry, Op, SemPair, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
@@ -22,7 +22,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["value", "highwater", "blocking"],
             roles: &[Role::WaitsFor { kind: "sempost", verb: "posts to" }],
             origin: Origin::Both,
-            doc: "waits for `value` posts; lets posts run ahead by `highwater`",
+            doc: "waits for `value` posts of a `sempost`, and takes them; a blocking `sempost` can be `highwater` \
+                  posts ahead",
             example: "flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1",
         },
         build: SemBlockOp::build,
@@ -35,7 +36,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["value", "target", "blocking"],
             roles: &[],
             origin: Origin::Both,
-            doc: "posts `value` to every instance of `target`; with `blocking` waits while one is too far behind",
+            doc: "adds `value` posts to every instance of the `semblock` `target`; with `blocking` waits while one is \
+                  `highwater` posts behind",
             example: "flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1",
         },
         build: Post::build,
@@ -48,10 +50,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &[],
             roles: &[Role::WaitsFor { kind: "wakeup", verb: "wakes" }],
             origin: Origin::Both,
-            doc: "waits for a `wakeup`; one that came before is kept",
+            doc: "waits for a `wakeup`; a wake-up before the wait is kept, but only one",
             example: "flowop wakeup name=wake,target=sleep\nflowop block name=sleep",
         },
-        build: |args| Ok(Arc::new(Sleep { id: args.id })),
+        build: |args| Ok(Arc::new(BlockOp { id: args.id })),
     },
     FlowopEntry {
         spec: Flowop {
@@ -61,7 +63,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["target"],
             roles: &[],
             origin: Origin::Both,
-            doc: "wakes every instance of `target`",
+            doc: "wakes up every instance of the `block` `target`",
             example: "flowop wakeup name=wake,target=sleep\nflowop block name=sleep",
         },
         build: Wake::build,
@@ -84,19 +86,19 @@ impl Post {
             value: args.quantity_or("value", 0)?,
             blocking: args.flag("blocking")?,
             target: args.text("target").unwrap_or_default(),
-            targets: partners(args, "semblock")?,
+            targets: targets_of_type(args, "semblock")?,
         }))
     }
 }
 
 impl Wake {
     fn build(args: &Args<'_>) -> BuiltOp {
-        Ok(Arc::new(Self { target: args.text("target").unwrap_or_default(), targets: partners(args, "block")? }))
+        Ok(Arc::new(Self { target: args.text("target").unwrap_or_default(), targets: targets_of_type(args, "block")? }))
     }
 }
 
-/// The targets, all of which must be of this type.
-fn partners(args: &Args<'_>, kind: &str) -> Result<Vec<usize>, Diagnostic> {
+/// Returns the flowops of `target=`. `Err` when there is none or one is not of the type `kind`.
+fn targets_of_type(args: &Args<'_>, kind: &str) -> Result<Vec<usize>, Diagnostic> {
     let targets = args.targets()?;
     if targets.is_empty() {
         let message = format!("flowop `{}` of type `{}` has no `target=`", args.name, args.spec.name);
@@ -105,8 +107,8 @@ fn partners(args: &Args<'_>, kind: &str) -> Result<Vec<usize>, Diagnostic> {
     }
     if let Some(other) = targets.iter().find(|t| t.kind != kind) {
         let message = format!("the target of `{}` is a `{}`", args.name, other.kind);
-        return Err(Diagnostic::error(Code::UnknownTarget, args.at("target"), message)
-            .help(format!("a `{}` works on a `{kind}`", args.spec.name)));
+        return Err(Diagnostic::error(Code::UnknownTarget, args.span_of("target"), message)
+            .help(format!("the target of a `{}` must be a `{kind}`", args.spec.name)));
     }
     Ok(targets.iter().map(|t| t.id).collect())
 }
@@ -119,8 +121,8 @@ struct SemBlockOp {
 }
 
 impl Op for SemBlockOp {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        Box::new(BlockStep { value: self.value.clone(), pair: at.semaphores[self.id][at.ordinal].clone() })
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        Box::new(SemBlockStep { value: self.value.clone(), pair: init.semaphores[self.id][init.ordinal].clone() })
     }
 
     fn describe(&self) -> String {
@@ -132,14 +134,14 @@ impl Op for SemBlockOp {
     }
 }
 
-struct BlockStep {
+struct SemBlockStep {
     value: Quantity,
     pair: Arc<SemPair>,
 }
 
-impl Step for BlockStep {
+impl Step for SemBlockStep {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let value = clip(self.value.draw(&mut cx.rng));
+        let value = clamp_count(self.value.draw(&mut cx.rng));
         cx.begin();
         self.pair.high.add(value);
         match self.pair.low.take(value) {
@@ -158,10 +160,10 @@ struct Post {
 }
 
 impl Op for Post {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let pairs: Vec<_> = self.targets.iter().flat_map(|id| at.semaphores[*id].iter().cloned()).collect();
-        let full = if self.blocking { Vec::with_capacity(pairs.len()) } else { Vec::new() };
-        Box::new(PostStep { op: self, pairs, full, passed: 0 })
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        let pairs: Vec<_> = self.targets.iter().flat_map(|id| init.semaphores[*id].iter().cloned()).collect();
+        let blocked = if self.blocking { Vec::with_capacity(pairs.len()) } else { Vec::new() };
+        Box::new(PostStep { op: self, pairs, blocked, posts_without_wait: 0 })
     }
 
     fn describe(&self) -> String {
@@ -170,27 +172,30 @@ impl Op for Post {
     }
 }
 
-/// Posts that a thread may make in a row before one that waits though there is room is woken. Fewer would be fairer, and cost more
-/// switches; docs/performance.md has the figures.
-const PASSED_BEFORE_ANOTHER: u32 = 32;
+/// Number of posts in a row that a thread makes without waiting before it wakes another poster. A smaller number would
+/// be fairer but cost more context switches. With 32 the longest wait of a poster is about 0.7 s with 200 threads and 4
+/// s with 2,000, and a post costs 0.030 and 0.049 switches. Without this wake-up it costs 0.009 and 0.035, but 938 of
+/// 2,000 posters waited to the end of a run of 8 s (docs/performance.md).
+const POSTS_BEFORE_WAKE: u32 = 32;
 
 struct PostStep<'r> {
     op: &'r Post,
     pairs: Vec<Arc<SemPair>>,
-    /// The blockers that a blocking post could not reach at once, by their places.
-    full: Vec<usize>,
-    /// Posts in a row that found room everywhere.
-    passed: u32,
+    /// Indices of the targets that a blocking post has still to wait for. Allocated once, so that a post allocates
+    /// nothing.
+    blocked: Vec<usize>,
+    /// Number of posts in a row that had to wait for no target.
+    posts_without_wait: u32,
 }
 
 impl Step for PostStep<'_> {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let value = clip(self.op.value.draw(&mut cx.rng));
+        let value = clamp_count(self.op.value.draw(&mut cx.rng));
         cx.begin();
         if !self.op.blocking {
             self.pairs.iter().for_each(|pair| pair.low.add(value));
-        } else if self.post_where_room_is(value).is_err() {
+        } else if self.post_blocking(value).is_err() {
             return Err(Stop::over());
         }
         cx.end_fast(0)
@@ -198,25 +203,26 @@ impl Step for PostStep<'_> {
 }
 
 impl PostStep<'_> {
-    /// Reaches the blockers that have room first, and only then waits for the others: while a poster waits for one, most of
-    /// the rest make room too. Waiting for each in its turn, a post to ten blockers would sleep and wake ten times.
-    fn post_where_room_is(&mut self, value: u32) -> Result<(), Stopped> {
+    /// Posts to the targets that are not at their high-water mark, then waits for the others. While the thread waits
+    /// for one target, most of the others catch up too; if it waited for each in order, a post to ten targets would
+    /// sleep and wake up ten times.
+    fn post_blocking(&mut self, value: u32) -> Result<(), Stopped> {
         for (i, pair) in self.pairs.iter().enumerate() {
             if pair.high.try_take(value)? {
                 pair.low.add(value);
             } else {
-                self.full.push(i);
+                self.blocked.push(i);
             }
         }
-        if self.full.is_empty() {
-            self.passed += 1;
-            if self.passed == PASSED_BEFORE_ANOTHER {
-                self.let_another_come();
+        if self.blocked.is_empty() {
+            self.posts_without_wait += 1;
+            if self.posts_without_wait == POSTS_BEFORE_WAKE {
+                self.wake_one_poster();
             }
             return Ok(());
         }
-        self.passed = 0;
-        while let Some(i) = self.full.pop() {
+        self.posts_without_wait = 0;
+        while let Some(i) = self.blocked.pop() {
             let pair = &self.pairs[i];
             pair.high.take(value)?;
             pair.low.add(value);
@@ -224,32 +230,36 @@ impl PostStep<'_> {
         Ok(())
     }
 
-    /// Wakes one of those who wait where room is, in the longest row. Where all processors are busy, the row that a blocker
-    /// left behind when it made room gets shorter by one each time that a woken poster gets its turn, and those who run take
-    /// the room meanwhile.
+    /// Wakes one poster that waits for a target although that target can take posts again, of the target with the most
+    /// such posters.
+    ///
+    /// If all processors are busy, these queues shrink by only one poster each time that a woken one runs, while
+    /// running posters use up the posts that the target can take. Without this wake-up, posters at the end of a queue
+    /// can wait to the end of the run.
     #[cold]
-    fn let_another_come(&mut self) {
-        self.passed = 0;
-        let longest = self.pairs.iter().map(|pair| (pair.high.held_back(), pair)).max_by_key(|(waiting, _)| *waiting);
-        if let Some((1.., pair)) = longest {
+    fn wake_one_poster(&mut self) {
+        self.posts_without_wait = 0;
+        let longest_queue =
+            self.pairs.iter().map(|pair| (pair.high.held_back(), pair)).max_by_key(|(waiting, _)| *waiting);
+        if let Some((1.., pair)) = longest_queue {
             pair.high.wake_one();
         }
     }
 }
 
-/// Posts are counted in 31 bits; Filebench's in 15.
-fn clip(value: u64) -> u32 {
+/// Limits a number of posts to the 31 bits of a semaphore's counter. Filebench has 15 bits.
+fn clamp_count(value: u64) -> u32 {
     value.min(u64::from(i32::MAX.unsigned_abs())) as u32
 }
 
 #[derive(Clone, Debug)]
-struct Sleep {
+struct BlockOp {
     id: usize,
 }
 
-impl Op for Sleep {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        Box::new(SleepStep { latch: at.latches[self.id][at.ordinal].clone() })
+impl Op for BlockOp {
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        Box::new(BlockStep { latch: init.latches[self.id][init.ordinal].clone() })
     }
 
     fn describe(&self) -> String {
@@ -261,11 +271,11 @@ impl Op for Sleep {
     }
 }
 
-struct SleepStep {
+struct BlockStep {
     latch: Arc<Latch>,
 }
 
-impl Step for SleepStep {
+impl Step for BlockStep {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.begin();
         match self.latch.pass() {
@@ -282,8 +292,8 @@ struct Wake {
 }
 
 impl Op for Wake {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let latches = self.targets.iter().flat_map(|id| at.latches[*id].iter().cloned()).collect();
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        let latches = self.targets.iter().flat_map(|id| init.latches[*id].iter().cloned()).collect();
         Box::new(WakeStep { latches })
     }
 

@@ -1,11 +1,11 @@
-//! `eventlimit`, `iopslimit`, `opslimit`, `bwlimit`: threads are held to the rate of the event generator.
+//! Rate limits by the event generator: `eventlimit`, `iopslimit`, `opslimit`, `bwlimit`.
 //!
-//! All limiters of a run draw on one pool of events (`sync::EventPool`). Without a rate they let everything pass and count
-//! nothing, as in Filebench.
+//! All limiters of a run claim events from one pool ([`crate::sync::EventPool`]). Without an event rate they neither
+//! wait nor count as operations, as in Filebench.
 
 use super::args::Args;
 use super::finish::Counter;
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::exec::{OpCx, Stop};
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use crate::sync::Claim;
@@ -22,7 +22,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &[],
             roles: &[Role::TakesEvent],
             origin: Origin::Both,
-            doc: "takes one event, waiting for it if there is none",
+            doc: "claims one event of the event generator; waits until one is due",
             example: "flowop eventlimit name=limit",
         },
         build: |_| Ok(Arc::new(EventLimit)),
@@ -35,7 +35,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["target"],
             roles: &[Role::TakesEvents],
             origin: Origin::Both,
-            doc: "takes an event for each read or write since its last turn",
+            doc: "claims one event for each operation of `target`, default each read and write of the process, since \
+                  its last execution; waits until they are due",
             example: EXAMPLE,
         },
         build: |args| Limit::build(args, LimitUnit::Io),
@@ -48,7 +49,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["target"],
             roles: &[Role::TakesEvents],
             origin: Origin::Both,
-            doc: "takes an event for each operation since its last turn",
+            doc: "claims one event for each operation of `target`, default the whole process, since its last \
+                  execution; waits until they are due",
             example: "flowop statfile name=st,filesetname=data\nflowop opslimit name=limit",
         },
         build: |args| Limit::build(args, LimitUnit::Op),
@@ -61,7 +63,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["target"],
             roles: &[Role::TakesEvents],
             origin: Origin::Both,
-            doc: "takes an event for each MiB moved since its last turn",
+            doc: "claims one event for each MiB transferred by `target`, default the whole process, since its last \
+                  execution; waits until they are due",
             example: "flowop read name=rd,filename=data,iosize=4k,random\nflowop bwlimit name=limit,target=rd",
         },
         build: |args| Limit::build(args, LimitUnit::MiB),
@@ -87,11 +90,12 @@ impl Stateless for EventLimit {
         if !cx.env.events.is_on() {
             return Ok(());
         }
-        pay(cx, 1)
+        claim_events(cx, 1)
     }
 }
 
-fn pay(cx: &mut OpCx<'_>, events: u64) -> Result<(), Stop> {
+/// Claims events and waits until they are due. `Err` when the run ends meanwhile.
+fn claim_events(cx: &mut OpCx<'_>, events: u64) -> Result<(), Stop> {
     cx.begin();
     match cx.env.events.claim(events) {
         Claim::Granted => cx.end(0),
@@ -100,11 +104,14 @@ fn pay(cx: &mut OpCx<'_>, events: u64) -> Result<(), Stop> {
     }
 }
 
-/// What one event pays for.
+/// The work that one event allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LimitUnit {
+    /// One read or write.
     Io,
+    /// One operation of any flowop.
     Op,
+    /// One MiB of data.
     MiB,
 }
 
@@ -116,8 +123,13 @@ struct Limit {
 }
 
 impl Op for Limit {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        Box::new(LimitStep { unit: self.unit, counter: self.counter.clone().bind(at), seen: None, paid_ahead: 0 })
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        Box::new(LimitStep {
+            unit: self.unit,
+            counter: self.counter.clone().bind(init),
+            last_count: None,
+            claimed_ahead: 0,
+        })
     }
 
     fn describe(&self) -> String {
@@ -132,38 +144,38 @@ impl Op for Limit {
 struct LimitStep {
     unit: LimitUnit,
     counter: Counter,
-    /// The counter at the last turn; the first turn only looks.
-    seen: Option<u64>,
-    /// Bytes paid for and not yet moved.
-    paid_ahead: u64,
+    /// The counter at the last execution; `None` before the first, which claims no events.
+    last_count: Option<u64>,
+    /// Bytes for which events were claimed and that are not yet transferred.
+    claimed_ahead: u64,
 }
 
 impl Step for LimitStep {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         if !cx.env.events.is_on() {
-            // What is done without a limit is never billed.
-            self.seen = None;
+            // Operations without a limit need no events, even if a rate is set later.
+            self.last_count = None;
             return Ok(());
         }
         let now = if self.unit == LimitUnit::MiB { self.counter.bytes(cx) } else { self.counter.ops(cx) };
-        let Some(seen) = self.seen.replace(now) else { return Ok(()) };
-        let moved = now.saturating_sub(seen);
+        let Some(before) = self.last_count.replace(now) else { return Ok(()) };
+        let moved = now.saturating_sub(before);
         let events = if self.unit == LimitUnit::MiB { self.bytes_to_events(moved) } else { moved };
         if events == 0 {
             cx.begin();
             return cx.end(0);
         }
-        pay(cx, events)
+        claim_events(cx, events)
     }
 }
 
 impl LimitStep {
-    /// Whole MiB, rounded up; what was paid too much counts the next time.
+    /// Returns the events for a number of bytes: whole MiB, rounded up. The surplus is credited to the next call.
     fn bytes_to_events(&mut self, moved: u64) -> u64 {
-        let due = moved.saturating_sub(self.paid_ahead);
+        let due = moved.saturating_sub(self.claimed_ahead);
         let events = if due == 0 { 0 } else { (due >> 20) + 1 };
-        self.paid_ahead = self.paid_ahead + (events << 20) - moved;
+        self.claimed_ahead = self.claimed_ahead + (events << 20) - moved;
         events
     }
 }
@@ -173,16 +185,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_paid_in_mib_and_the_surplus_is_kept() {
+    fn events_are_whole_mib_and_the_surplus_is_credited() {
         let counter = Counter::totals(true);
-        let mut step = LimitStep { unit: LimitUnit::MiB, counter, seen: None, paid_ahead: 0 };
-        let mut paid = 0;
+        let mut step = LimitStep { unit: LimitUnit::MiB, counter, last_count: None, claimed_ahead: 0 };
+        let mut claimed = 0;
         for _ in 0..1000 {
-            paid += step.bytes_to_events(100_000);
+            claimed += step.bytes_to_events(100_000);
         }
         let moved: u64 = 100_000 * 1000;
-        assert!(paid << 20 >= moved, "nothing goes unpaid");
-        assert!(paid <= (moved >> 20) + 2, "and nothing is paid twice: {paid}");
-        assert_eq!(step.paid_ahead, (paid << 20) - moved);
+        assert!(claimed << 20 >= moved, "events cover all bytes");
+        assert!(claimed <= (moved >> 20) + 2, "no byte is covered twice: {claimed}");
+        assert_eq!(step.claimed_ahead, (claimed << 20) - moved);
     }
 }

@@ -1,14 +1,16 @@
-//! `mmapread`, `mmapwrite`: files as memory.
+//! Memory-mapped I/O: `mmapread`, `mmapwrite`.
 //!
-//! A thread keeps the map of the file that the flowop used last, as a program would; another file in the slot, or the same one
-//! opened again, is mapped anew, within the operation that needs it. What is written reaches the device when the kernel sees
-//! fit, or by `fsync`. Mapped I/O has no position of the kernel's: in order it goes from the start of the file to its end, and
-//! over again; a file that is shorter than its nominal size is brought to it before it is written.
+//! A step keeps the mapping of the file that it used last, as an application does. If the slot holds another file, or
+//! the file was opened again, the next operation maps it, as part of its own time. The kernel writes dirty pages back
+//! later, or on `fsync`.
+//!
+//! Mapped I/O does not use the file position of the kernel: sequential I/O goes from the start of the file to its end
+//! and starts over. A file that is shorter than its nominal size is extended to it before it is written.
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{FileUse, OffsetSource, Offsets, exactly, largest, workingset};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step};
+use super::transfer::{FileUse, OffsetSource, Offsets, constant_size, max_size, workingset};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
@@ -29,7 +31,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: USES,
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Wmlrun,
-            doc: "copies `iosize` bytes out of the mapped file",
+            doc: "copies `iosize` bytes from the memory-mapped file in the slot, sequentially or at random offsets",
             example: "flowop mmapread name=rd,filename=data,iosize=4k,random",
         },
         build: |args| Mapped::build(args, false),
@@ -42,7 +44,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: USES,
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Wmlrun,
-            doc: "copies `iosize` bytes into the mapped file",
+            doc: "copies `iosize` bytes to the memory-mapped file in the slot, sequentially or at random offsets; \
+                  extends it first to its defined size",
             example: "flowop mmapwrite name=wr,filename=data,iosize=4k,random",
         },
         build: |args| Mapped::build(args, true),
@@ -52,17 +55,18 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 impl Mapped {
     fn build(args: &Args<'_>, write: bool) -> BuiltOp {
         let file = FileUse::new(args, true)?;
-        // The kernel maps only what is open for reading, and to be written for both.
+        // `mmap` needs a descriptor that is open for reading, and for a writable mapping one open for reading and
+        // writing.
         if let Some(set) = file.set.as_ref().filter(|set| set.writeonly || (write && set.readonly)) {
             let word = if set.writeonly { "writeonly" } else { "readonly" };
             let message = format!("flowop `{}` maps files of `{}`, which is `{word}`", args.name, set.name);
-            return Err(Diagnostic::error(Code::OutOfRange, args.at("filesetname"), message)
-                .help(format!("leave `{word}` of the file set out")));
+            return Err(Diagnostic::error(Code::OutOfRange, args.span_of("filesetname"), message)
+                .help(format!("remove `{word}` from the file set")));
         }
         Ok(Arc::new(Self {
             file,
             iosize: args.need_iosize()?,
-            place: OffsetSource::with_offset(args)?,
+            offset_source: OffsetSource::with_offset(args)?,
             workingset: workingset(args)?,
             write,
         }))
@@ -73,20 +77,20 @@ impl Mapped {
 struct Mapped {
     file: FileUse,
     iosize: Quantity,
-    place: OffsetSource,
+    offset_source: OffsetSource,
     workingset: Quantity,
     write: bool,
 }
 
 impl Op for Mapped {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        let offsets = Offsets::new(self.place.clone(), workingset);
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let offsets = Offsets::new(self.offset_source.clone(), workingset);
         Box::new(MappedStep { op: self, offsets, map: None })
     }
 
     fn describe(&self) -> String {
-        format!("{} iosize={}{}", self.file.describe(), self.iosize, self.place.describe())
+        format!("{} iosize={}{}", self.file.describe(), self.iosize, self.offset_source.describe())
     }
 
     fn preserves(&self) -> bool {
@@ -94,28 +98,29 @@ impl Op for Mapped {
     }
 
     fn effects(&self) -> Effects {
-        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), ..self.file.effects() }
+        Effects { buffer: max_size(&self.iosize), exact_buffer: constant_size(&self.iosize), ..self.file.effects() }
     }
 }
 
 struct MappedStep<'r> {
     op: &'r Mapped,
     offsets: Offsets,
-    map: Option<Held>,
+    map: Option<CachedMap>,
 }
 
-/// A map, and which opening of a file it is of.
-struct Held {
+/// The mapping of a file.
+struct CachedMap {
+    /// The opening of the file, as counted by [`crate::exec::slots::Slot::opening`].
     opening: u64,
-    /// `None` without a file system.
+    /// `None` in an engine without files.
     map: Option<FileMap>,
-    /// Bytes of the file when it was mapped.
+    /// File size in bytes when it was mapped.
     len: u64,
 }
 
 impl Step for MappedStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.op.file.ensure(cx)?;
+        let slot = self.op.file.ensure_open(cx)?;
         let len = self.op.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?.unwrap_or(0);
         let range = if self.op.write { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
@@ -124,7 +129,7 @@ impl Step for MappedStep<'_> {
         match self.copy(cx, slot, offset, range) {
             Ok(bytes) => cx.end(bytes),
             Err(errno) => {
-                // A page that was replaced by zeros must not be seen again.
+                // After a fault the mapping contains a page of zeros in place of the file's: it must not be used again.
                 self.map = None;
                 let file = cx.io.slots.get(slot).file;
                 Err(cx.failed(if self.op.write { "mapped write failed" } else { "mapped read failed" }, errno, file))
@@ -134,6 +139,8 @@ impl Step for MappedStep<'_> {
 }
 
 impl MappedStep<'_> {
+    /// Copies between the mapping and the thread's buffer. Returns the bytes copied, which are fewer at the end of the
+    /// file.
     #[inline]
     fn copy(&mut self, cx: &mut OpCx<'_>, slot: usize, offset: u64, range: Range<usize>) -> Result<u64, Errno> {
         let opening = cx.io.slots.get(slot).opening;
@@ -156,9 +163,9 @@ impl MappedStep<'_> {
         Ok(n as u64)
     }
 
-    /// Maps the file in the slot, for a write as long as it needs to be.
+    /// Maps the file in the slot. For a write that ends at `end`, extends a shorter file first.
     #[cold]
-    fn map(&self, cx: &mut OpCx<'_>, slot: usize, end: u64) -> Result<Held, Errno> {
+    fn map(&self, cx: &mut OpCx<'_>, slot: usize, end: u64) -> Result<CachedMap, Errno> {
         let engine = cx.env.engine;
         let (opening, nominal) = (cx.io.slots.get(slot).opening, cx.io.slots.get(slot).nominal);
         let handle = cx.handle(slot).ok_or(Errno::BADF)?;
@@ -171,6 +178,6 @@ impl MappedStep<'_> {
         }
         let map = if len > 0 { engine.map(handle, len, self.op.write)? } else { None };
         cx.cell().add_calls(calls);
-        Ok(Held { opening, map, len })
+        Ok(CachedMap { opening, map, len })
     }
 }

@@ -1,4 +1,4 @@
-//! `deletefile`, `statfile`: files by their names.
+//! `deletefile`, `statfile`, and helpers for calls on files by name.
 
 use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
@@ -24,7 +24,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname", "fd", "indexed", "uniform", "shuffle", "expect"],
             roles: &[Role::RemovesFile, Role::FreesSlot],
             origin: Origin::Both,
-            doc: "removes a file of the set, or the one in the slot; who has it open keeps it",
+            doc: "removes the file that is or was open in the slot, else a file of the set; slots that have it open \
+                  can still use it",
             example: "flowop deletefile name=rm,filesetname=spare\nflowop createfile name=cr,filesetname=spare,fd=1\nflowop closefile name=cl,fd=1",
         },
         build: Delete::build,
@@ -37,7 +38,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname", "fd", "indexed", "uniform", "shuffle", "missing", "expect"],
             roles: &[Role::NeedsFile],
             origin: Origin::Both,
-            doc: "asks for a file's attributes: of the open file in the slot, else of a file of the set",
+            doc: "reads the attributes of the open file in the slot (`fstat`), else of a file of the set (`stat`)",
             example: "flowop statfile name=st,filesetname=data",
         },
         build: StatFile::build,
@@ -46,7 +47,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 
 impl Delete {
     fn build(args: &Args<'_>) -> BuiltOp {
-        if let Some(op) = ExpectedError::of(args, NamedCall::Unlink)? {
+        if let Some(op) = ExpectedError::from_args(args, NamedCall::Unlink)? {
             return Ok(op);
         }
         Ok(Arc::new(Self { file: named_file(args)? }))
@@ -55,33 +56,34 @@ impl Delete {
 
 impl StatFile {
     fn build(args: &Args<'_>) -> BuiltOp {
-        if let Some(op) = ExpectedError::of(args, NamedCall::Stat)? {
+        if let Some(op) = ExpectedError::from_args(args, NamedCall::Stat)? {
             return Ok(op);
         }
         Ok(Arc::new(Self { file: named_file(args)? }))
     }
 }
 
-/// The file of a flowop that works on the file in a slot or on one of a set, and needs to be told of one of them.
+/// Returns the file of a flowop that works on the file in a slot or on one of a set. `Err` when the flowop names
+/// neither.
 pub(super) fn named_file(args: &Args<'_>) -> Result<FileUse, Diagnostic> {
     let file = FileUse::new(args, false)?;
     if file.set.is_none() && file.slot.fd == 0 {
-        let message = format!("flowop `{}` names neither a file set nor a slot", args.name);
+        let message = format!("flowop `{}` has neither `filesetname=` nor `fd=`", args.name);
         return Err(Diagnostic::error(Code::MissingAttribute, args.span, message).help("add `filesetname=…` or `fd=…`"));
     }
     Ok(file)
 }
 
-/// The open file in the slot that a flowop names, if there is one.
-pub(super) fn open_slot(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
+/// Returns the open file in the slot that a flowop names. `None` when it names none or the slot is closed.
+pub(super) fn open_handle(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
     cx.io.slots.set_last(file.slot.fd);
     let slot = cx.io.slots.get(file.slot.fd);
     slot.handle.filter(|_| file.slot.fd > 0).map(|handle| (handle, slot.file))
 }
 
-/// Does a call on the name of an existing file of the set, which nobody else has meanwhile. The call tells the bytes that it
-/// moved. One that changes something does so only to a file of the set's own.
-pub(super) fn by_name<const CHANGES: bool>(
+/// Picks an existing file of the set and makes a call on its name; other threads cannot change the file meanwhile. The
+/// call returns the bytes that it transferred. With `CHANGES` it is first checked that the file belongs to the set.
+pub(super) fn call_by_name<const CHANGES: bool>(
     file: &FileUse,
     cx: &mut OpCx<'_>,
     what: &str,
@@ -91,7 +93,7 @@ pub(super) fn by_name<const CHANGES: bool>(
         let what = format!("slot {} is closed", file.slot.fd);
         return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
     };
-    let by = file.pick.by(&mut cx.rng);
+    let by = file.pick.draw(&mut cx.rng);
     let file = cx.pick(set.id, Want::Existing, by, true)?;
     let mut name = Name::default();
     let outcome = match cx.locate_fast(file, &mut name) {
@@ -131,13 +133,13 @@ impl Stateless for Delete {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        // The slot's file, open or not, if a slot is named and remembers one.
+        // A slot remembers its file after it is closed.
         let named = if self.file.slot.fd > 0 { cx.io.slots.get(self.file.slot.fd).file } else { None };
         let held = match named.map(|f| cx.hold_existing(f)) {
             None => None,
             Some(Ok(true)) => named,
             Some(Ok(false)) => {
-                // Gone by another's hand: nothing is left to do, and no other file is to go instead.
+                // Another thread has removed it: there is nothing to do, and no other file must be removed instead.
                 cx.io.slots.get_mut(self.file.slot.fd).file = None;
                 return Ok(());
             }
@@ -152,7 +154,7 @@ impl Stateless for Delete {
                 let what = format!("slot {} has no file to remove", self.file.slot.fd);
                 return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
             };
-            let by = self.file.pick.by(&mut cx.rng);
+            let by = self.file.pick.draw(&mut cx.rng);
             cx.pick(set.id, Want::Existing, by, true)?
         };
         let mut name = Name::default();
@@ -203,16 +205,16 @@ impl Stateless for StatFile {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        if let Some((handle, file)) = open_slot(&self.file, cx) {
+        if let Some((handle, file)) = open_handle(&self.file, cx) {
             cx.begin();
             return match cx.env.engine.stat_open(&handle) {
                 Ok(_) => cx.end(0),
                 Err(errno) => Err(cx.failed("fstat failed", errno, file)),
             };
         }
-        by_name::<false>(&self.file, cx, "stat failed", |engine, dir, name| match engine.stat(dir, name)? {
+        call_by_name::<false>(&self.file, cx, "stat failed", |engine, dir, name| match engine.stat(dir, name)? {
             FileType::RegularFile | FileType::Symlink => Ok(0),
-            // What is no file is looked at closer.
+            // The handler of the error inspects the name and reports anything that is not a file of the set.
             _ => Err(Errno::OPNOTSUPP),
         })
     }

@@ -1,15 +1,19 @@
-//! One file for each family of flowops, and the table of them all.
+//! The flowops: one file for each family, and the table of all families.
 //!
-//! A family file holds an entry for each of its flowops ([`FlowopEntry`]: descriptor and constructor), and the operations
-//! themselves. A new flowop is an entry in its family's file; a new family is one line in `FAMILIES` more.
-//! Deliberately absent: threads, and how flowops follow one another. An operation meets its thread in
-//! [`OpCx`].
+//! A family file has an entry for each of its flowops ([`FlowopEntry`]: descriptor and constructor) and implements the
+//! operations. To add a flowop, add an entry to its family's file; to add a family, also add a line to `FAMILIES`.
 //!
-//! Nothing in `run` allocates, locks, formats or looks up a name; the first error may.
+//! A flowop has two stages: [`Op`] holds its parameters and is part of the plan, [`Step`] holds its state in one
+//! thread. A step accesses its thread through [`OpCx`].
+//!
+//! Deliberately absent: threads, and the order in which flowops run.
+//!
+//! `run` is on the path of every operation: it allocates no memory, takes no lock, formats no text and looks up no
+//! name. Only the handling of a thread's first error does.
 
 pub mod args;
 
-/// The attributes that say which place of which file, and those that a flowop has besides.
+/// The attributes that select a file and an offset in it, followed by those that only this flowop has.
 macro_rules! placed {
     ($($own:literal),*) => {
         &["filesetname", "fd", "iosize", "random", "shuffle", "workingset", "opennext", "indexed", "uniform" $(, $own)*]
@@ -39,7 +43,7 @@ mod transfer;
 mod whole;
 mod write;
 
-pub use args::{Args, SetInfo, TargetInfo, World};
+pub use args::{Args, Resolver, SetInfo, TargetInfo};
 pub use transaction::TRANSACTION;
 
 use crate::diag::{Code, Diagnostic};
@@ -51,22 +55,22 @@ use crate::stats::recorder::ThreadStats;
 use crate::sync::{Latch, Semaphore};
 use std::sync::Arc;
 
-/// One flowop: what it is, and how an operation is made of its attributes.
+/// One flowop: its descriptor and its constructor.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowopEntry {
-    /// What it is: all that checks, lints, completion and the manual know of it.
+    /// Descriptor, for checks, lints, completion and the manual.
     pub spec: Flowop,
-    /// Its constructor.
+    /// Constructor of its operation.
     pub build: Build,
 }
 
-/// Checked attributes to an operation.
+/// A function that makes an operation from checked attributes.
 pub type Build = fn(&Args<'_>) -> BuiltOp;
 
-/// An operation, or why there is none.
+/// An operation, or the error in its attributes.
 pub type BuiltOp = Result<Arc<dyn Op>, Diagnostic>;
 
-/// All families.
+/// All families, in the order of the manual.
 const FAMILIES: &[&[FlowopEntry]] = &[
     open::FLOWOPS,
     read::FLOWOPS,
@@ -90,17 +94,18 @@ const FAMILIES: &[&[FlowopEntry]] = &[
     transaction::FLOWOPS,
 ];
 
-/// All flowops, family by family.
+/// Returns the entries of all flowops, family by family.
 pub fn entries() -> impl Iterator<Item = &'static FlowopEntry> {
     FAMILIES.iter().copied().flatten()
 }
 
-/// The descriptors of all flowops.
+/// Returns the descriptors of all flowops.
 pub fn spec_table() -> SpecTable {
     SpecTable { flowops: entries().map(|entry| &entry.spec).collect() }
 }
 
-/// The operation that a flowop with these attributes is. Its descriptor is one of [`spec_table`].
+/// Makes the operation of a flowop with these attributes. Returns an error if an attribute is missing or out of range.
+/// `args.spec` must be a descriptor of [`spec_table`].
 pub fn build(args: &Args<'_>) -> BuiltOp {
     match entries().find(|entry| entry.spec.name == args.spec.name) {
         Some(entry) => (entry.build)(args),
@@ -111,35 +116,38 @@ pub fn build(args: &Args<'_>) -> BuiltOp {
     }
 }
 
-/// An operation as the plan holds it: parameters, no state.
+/// An operation of the plan: parameters without state.
 pub trait Op: Send + Sync + std::fmt::Debug {
-    /// The operation of one thread: the state that it needs there, and on this for all that threads have in common.
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r>;
-    /// What it does, stably: what `wmlrun plan` prints after its name.
+    /// Makes the step of one thread: the state of that thread, with a reference to the parameters shared by all
+    /// threads.
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r>;
+    /// Returns its parameters as `wmlrun plan` prints them after its name. The format is stable.
     fn describe(&self) -> String;
-    /// What it needs and does to file sets.
+    /// Returns its requirements on the thread and its effects on file sets.
     fn effects(&self) -> Effects {
         Effects::default()
     }
-    /// Whether it never takes long but where it waits for asynchronous operations: a thread of such operations only is there to
-    /// see what completes.
+    /// Returns whether it never blocks, except on completions of asynchronous operations. A thread that has only such
+    /// operations collects completions itself; any other thread of asynchronous operations needs a helper thread for
+    /// that.
     fn non_blocking(&self) -> bool {
         false
     }
-    /// Whether it leaves every file and directory as it is: there, of its kind, with its size.
+    /// Returns whether it changes neither existence, type nor size of any file or directory.
     fn preserves(&self) -> bool {
         false
     }
 }
 
-/// An operation in a thread.
+/// An operation in one thread.
 pub trait Step: Send {
-    /// Does it once.
+    /// Executes the operation once. `Ok` when it is counted or skipped; `Err` when it failed, ended after the deadline,
+    /// or ends its thread.
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop>;
 }
 
-/// An operation that keeps nothing from one time to the next: all threads do the one of the plan, so that its parameters are in
-/// a processor's cache once, and not once a thread.
+/// An operation that keeps no state between executions. All threads share the one of the plan: a processor's cache then
+/// holds its parameters once, instead of once for each thread.
 pub trait Stateless: Send + Sync + std::fmt::Debug {
     /// See [`Op::describe`].
     fn describe(&self) -> String;
@@ -155,12 +163,13 @@ pub trait Stateless: Send + Sync + std::fmt::Debug {
     fn preserves(&self) -> bool {
         false
     }
-    /// Does it once.
+    /// Executes the operation once. `Ok` when it is counted or skipped; `Err` when it failed, ended after the deadline,
+    /// or ends its thread.
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop>;
 }
 
 impl<T: Stateless> Op for T {
-    fn instantiate<'r>(&'r self, _at: &At<'_>) -> Box<dyn Step + 'r> {
+    fn instantiate<'r>(&'r self, _init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         Box::new(self)
     }
 
@@ -188,81 +197,82 @@ impl<T: Stateless> Step for &T {
     }
 }
 
-/// What a thread's threads-to-be must know when a step is made for it.
+/// The properties of a thread that [`Op::instantiate`] needs.
 #[derive(Debug)]
-pub struct At<'a> {
-    /// Which of the flowop's runtime instances this is: instance of the process × threads + instance of the thread.
+pub struct StepInit<'a> {
+    /// Number of this instance of the flowop: instance of the process × thread instances in a process + instance of the
+    /// thread.
     pub ordinal: usize,
-    /// The semaphores of each `semblock`, by the flowop's number.
+    /// Semaphores of each `semblock`, one pair for each instance, by the flowop's number.
     pub semaphores: &'a [Vec<Arc<SemPair>>],
-    /// The latches of each `block`, by the flowop's number.
+    /// Latches of each `block`, one for each instance, by the flowop's number.
     pub latches: &'a [Vec<Arc<Latch>>],
-    /// The counters of the process instance's threads, for limits on totals.
+    /// Counters of all threads of the process instance, for limits on the totals of the process.
     pub peers: &'a [Peer],
-    /// The seed of this thread's data.
+    /// Seed of this thread's data and of draws made once for the thread.
     pub seed: u64,
 }
 
-/// The counters of one thread of the same process instance.
+/// One thread of the same process instance.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Its counters.
     pub stats: Arc<ThreadStats>,
-    /// Which of them are of reads and writes.
+    /// Indices of the counters of reads and writes.
     pub io: Arc<[usize]>,
 }
 
-/// What one instance of `semblock` waits at.
+/// The semaphores of one instance of a `semblock`.
 #[derive(Debug)]
 pub struct SemPair {
-    /// Posts that have come.
+    /// Posts made and not yet taken by the `semblock`.
     pub low: Semaphore,
-    /// Posts that may still come before blocking ones wait.
+    /// Posts that can still be made before a blocking `sempost` waits.
     pub high: Semaphore,
 }
 
-/// What a step needs from its thread, and what it does to file sets.
+/// Requirements of an operation on its thread, and its effects on file sets. Sets are given by their numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
-    /// States of files that it brings about: `Existing` for a createfile, `Absent` for a deletefile.
+    /// The states that it gives to files or directories: `Existing` for a `createfile`, `Absent` for a `deletefile`.
     pub makes: Vec<(usize, Want, UnitKind)>,
-    /// The state that it brings about for whatever file is in its slot, when it names no file set.
+    /// The state that it gives to the file in its slot, if it names no file set.
     pub makes_in_slot: Option<(Want, UnitKind)>,
-    /// File sets that it works on.
+    /// The file sets that it works on.
     pub sets: Vec<usize>,
-    /// File sets whose files it moves about without there being more or fewer of them.
+    /// The file sets whose files it renames: which files exist changes, their number does not.
     pub moves: Vec<usize>,
-    /// File sets whose files it gives a second name.
+    /// The file sets whose files it gives further names.
     pub links: Vec<usize>,
-    /// The largest buffer that it may need, in bytes, where that is known.
+    /// Largest buffer in bytes that it may need; for an unbounded random size an estimate.
     pub buffer: u64,
-    /// The largest buffer that it is sure to need, in bytes; the one above may be a guess at a random size.
+    /// Largest buffer in bytes that it certainly needs; 0 for a random size.
     pub exact_buffer: u64,
-    /// The highest slot that it names.
+    /// Highest slot that it uses; 0: none named.
     pub max_fd: usize,
-    /// It takes slot after slot.
+    /// Whether it uses one slot after another (`opennext`).
     pub opennext: bool,
-    /// It opens files with `O_DIRECT`: buffers are aligned.
+    /// Whether it opens files with `O_DIRECT`, which needs aligned buffers.
     pub direct: bool,
-    /// What the sizes and offsets of its I/O are multiples of: direct I/O must be aligned.
+    /// Units of the sizes and offsets of its I/O. Direct I/O needs all of them aligned.
     pub units: Vec<Unit>,
-    /// What it has out, if it does asynchronous I/O.
+    /// Its asynchronous I/O in flight, if it does any.
     pub aio: Option<Aio>,
-    /// It looks at the totals of the process.
+    /// Whether it reads the totals of the process.
     pub totals: bool,
-    /// It waits at semaphores of its own: the number of posts that may run ahead.
+    /// The number of posts that can be ahead of it, if it is a `semblock`.
     pub highwater: Option<u32>,
-    /// It waits at a latch of its own.
+    /// Whether it is a `block`, which needs a latch.
     pub latch: bool,
 }
 
-/// What a size or an offset of an I/O is a multiple of.
+/// A unit of sizes or offsets: they are multiples of it.
 #[derive(Clone, Debug)]
 pub enum Unit {
-    /// The value of this attribute.
+    /// The value of the attribute of this name.
     Attribute(&'static str, Quantity),
     /// The size of the file.
     FileSize,
-    /// Nothing: it is any number of bytes.
+    /// One byte: sizes are arbitrary.
     Byte,
 }

@@ -1,14 +1,16 @@
-//! `rename`, `link`, `symlink`, `readlink`: names that move, and names that stand for others.
+//! Names and links: `rename`, `link`, `symlink`, `readlink`.
 //!
-//! A file set's names are fixed; what changes is which of them exist. `rename` moves a file to a name that is free, or with
-//! `over` to one that is taken, `link` and
-//! `symlink` take a free name. Which names are links is not remembered: a set of links is a set of its own, whose entries only
-//! `symlink` makes, and `deletefile` removes links like files. A symbolic link holds the name after its own in the same
-//! directory, so that a link in a tree of ours can be told from a stranger's; nothing here ever follows one.
+//! The names of a file set are fixed; only which of them exist changes. `rename` gives a file a name that does not
+//! exist, or with `over` one that does. `link` and `symlink` use a name that does not exist.
+//!
+//! The state of a file set does not record which names are links. Symbolic links therefore need a separate file set,
+//! whose entries only `symlink` creates; `deletefile` removes links as it removes files. The target of a symbolic link
+//! is the next name in the same directory, which distinguishes the links of wmlrun from those of other programs. No
+//! call follows a link.
 
 use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
-use super::meta::by_name;
+use super::meta::call_by_name;
 use super::transfer::FileUse;
 use super::{Build, BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::exec::PickBy;
@@ -20,7 +22,7 @@ use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const fn ours(
+const fn entry(
     name: &'static str,
     roles: &'static [Role],
     build: Build,
@@ -42,54 +44,55 @@ const fn ours(
 }
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    ours(
+    entry(
         "rename",
         &[Role::NeedsFile],
         |args| {
             let (over, recycle) = (args.flag("over")?, args.flag("recycle")?);
-            Move::build(
+            NameChange::build(
                 args,
                 if over {
-                    MoveKind::Over
+                    NameChangeKind::Over
                 } else if recycle {
-                    MoveKind::Recycle
+                    NameChangeKind::Recycle
                 } else {
-                    MoveKind::Rename
+                    NameChangeKind::Rename
                 },
             )
         },
         &["filesetname", "over", "recycle"],
-        "gives an existing file of the set the name of one that does not exist",
+        "renames an existing file of the set to a name of the set that does not exist",
         "flowop rename name=mv,filesetname=spare",
     ),
-    ours(
+    entry(
         "link",
         &[Role::MakesFile, Role::NeedsFile],
-        |args| Move::build(args, MoveKind::Link),
+        |args| NameChange::build(args, NameChangeKind::Link),
         &["filesetname"],
-        "makes a file of the set that does not exist a hard link to one that does, with that one's size",
+        "creates a file of the set as a hard link to an existing one; it has the size of that file",
         "flowop link name=ln,filesetname=spare\nflowop deletefile name=rm,filesetname=spare",
     ),
-    ours(
+    entry(
         "symlink",
         &[Role::MakesFile],
         Symlink::build,
         &["filesetname"],
-        "makes a file of the set that does not exist a symbolic link",
+        "creates a file of the set as a symbolic link to the next name in its directory",
         "flowop symlink name=ln,filesetname=links\nflowop deletefile name=rm,filesetname=links",
     ),
-    ours(
+    entry(
         "readlink",
         &[Role::NeedsFile],
         ReadLink::build,
         &["filesetname", "indexed", "uniform", "shuffle", "missing", "expect"],
-        "reads a symbolic link of the set; on a file the call says EINVAL, which counts as an answer",
-        "flowop symlink name=ln,filesetname=links\nflowop readlink name=rl,filesetname=links\nflowop deletefile name=rm,filesetname=links",
+        "reads the target of a symbolic link of the set; EINVAL, the result for a regular file, is not an error",
+        "flowop symlink name=ln,filesetname=links\nflowop readlink name=rl,filesetname=links\nflowop deletefile \
+         name=rm,filesetname=links",
     ),
 ];
 
-impl Move {
-    fn build(args: &Args<'_>, kind: MoveKind) -> BuiltOp {
+impl NameChange {
+    fn build(args: &Args<'_>, kind: NameChangeKind) -> BuiltOp {
         let set = args.need_fileset()?;
         Ok(Arc::new(Self { set: set.id, name: set.name, kind, renames: AtomicU64::new(0) }))
     }
@@ -104,7 +107,7 @@ impl Symlink {
 
 impl ReadLink {
     fn build(args: &Args<'_>) -> BuiltOp {
-        if let Some(op) = ExpectedError::of(args, NamedCall::ReadLink)? {
+        if let Some(op) = ExpectedError::from_args(args, NamedCall::ReadLink)? {
             return Ok(op);
         }
         args.need_fileset()?;
@@ -112,44 +115,44 @@ impl ReadLink {
     }
 }
 
-/// What becomes of a name and another one.
+/// The variants of `rename`, and `link`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum MoveKind {
-    /// The file gets a free name instead of its own.
+enum NameChangeKind {
+    /// Renames a file to a name that does not exist.
     Rename,
-    /// The same of the file that has had its name for longest, to the free name behind the others.
+    /// Renames the file that has had its name for the longest time to the name behind all existing files.
     Recycle,
-    /// The file gets the name of another one, which is replaced.
+    /// Renames a file to the name of another existing one, which is replaced.
     Over,
-    /// The file gets a free name besides its own.
+    /// Gives a file a further name that did not exist.
     Link,
 }
 
 /// `rename` and `link`.
 #[derive(Debug)]
-struct Move {
+struct NameChange {
     set: usize,
     name: String,
-    kind: MoveKind,
-    /// Of the recycled files, so far.
+    kind: NameChangeKind,
+    /// Number of files recycled so far, by all threads.
     renames: AtomicU64,
 }
 
-impl Stateless for Move {
+impl Stateless for NameChange {
     fn describe(&self) -> String {
         let kind = match self.kind {
-            MoveKind::Rename | MoveKind::Link => "",
-            MoveKind::Recycle => " recycle",
-            MoveKind::Over => " over",
+            NameChangeKind::Rename | NameChangeKind::Link => "",
+            NameChangeKind::Recycle => " recycle",
+            NameChangeKind::Over => " over",
         };
         format!(" {}{kind}", self.name)
     }
 
     fn effects(&self) -> Effects {
         let (makes, links) = match self.kind {
-            MoveKind::Rename | MoveKind::Recycle => (Vec::new(), Vec::new()),
-            MoveKind::Over => (vec![(self.set, Want::Absent, UnitKind::File)], Vec::new()),
-            MoveKind::Link => (vec![(self.set, Want::Existing, UnitKind::File)], vec![self.set]),
+            NameChangeKind::Rename | NameChangeKind::Recycle => (Vec::new(), Vec::new()),
+            NameChangeKind::Over => (vec![(self.set, Want::Absent, UnitKind::File)], Vec::new()),
+            NameChangeKind::Link => (vec![(self.set, Want::Existing, UnitKind::File)], vec![self.set]),
         };
         Effects { makes, links, moves: vec![self.set], sets: vec![self.set], ..Effects::default() }
     }
@@ -157,9 +160,9 @@ impl Stateless for Move {
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let (to, from) = match self.kind {
-            MoveKind::Rename | MoveKind::Link => cx.pick_pair(self.set, Want::Absent, None)?,
-            MoveKind::Over => cx.pick_pair(self.set, Want::Existing, None)?,
-            MoveKind::Recycle => {
+            NameChangeKind::Rename | NameChangeKind::Link => cx.pick_pair(self.set, Want::Absent, None)?,
+            NameChangeKind::Over => cx.pick_pair(self.set, Want::Existing, None)?,
+            NameChangeKind::Recycle => {
                 cx.pick_pair(self.set, Want::Absent, Some(self.renames.fetch_add(1, Ordering::Relaxed)))?
             }
         };
@@ -170,7 +173,7 @@ impl Stateless for Move {
         } else {
             state.release(to.index);
         }
-        if done.is_ok() && self.kind != MoveKind::Link {
+        if done.is_ok() && self.kind != NameChangeKind::Link {
             state.set_exists(from.index, false);
         } else {
             state.release(from.index);
@@ -180,8 +183,8 @@ impl Stateless for Move {
     }
 }
 
-impl Move {
-    /// `Ok` if the names have changed.
+impl NameChange {
+    /// Makes the call. Outer `Err` when no name has changed; the inner result is that of [`OpCx::end`].
     fn call(&self, cx: &mut OpCx<'_>, from: FileRef, to: FileRef) -> Result<Result<(), Stop>, Stop> {
         let set = from.set;
         let tree = &cx.files.views[set].set.tree;
@@ -190,9 +193,9 @@ impl Move {
         let dirs = cx.dir_pair(set, old_dir, new_dir);
         let dirs = dirs.map_err(|errno| cx.failed("opening the directory", errno, Some(from)))?;
         let own = cx.verify_name(from, dirs.0, old.as_c()).and_then(|()| match self.kind {
-            MoveKind::Link => Ok(()),
-            MoveKind::Over => cx.verify_name(to, dirs.1, new.as_c()),
-            MoveKind::Rename | MoveKind::Recycle => cx.verify_free_name(to, dirs.1, new.as_c()),
+            NameChangeKind::Link => Ok(()),
+            NameChangeKind::Over => cx.verify_name(to, dirs.1, new.as_c()),
+            NameChangeKind::Rename | NameChangeKind::Recycle => cx.verify_free_name(to, dirs.1, new.as_c()),
         });
         if let Err(stop) = own {
             cx.close_pair(set, dirs);
@@ -200,7 +203,7 @@ impl Move {
         }
         cx.begin();
         let engine = cx.env.engine;
-        let (what, done) = if self.kind == MoveKind::Link {
+        let (what, done) = if self.kind == NameChangeKind::Link {
             ("link failed", engine.link(dirs.0, old.as_c(), dirs.1, new.as_c()))
         } else {
             ("rename failed", engine.rename(dirs.0, old.as_c(), dirs.1, new.as_c()))
@@ -275,9 +278,10 @@ impl Stateless for ReadLink {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        // Our links hold one name; a longer one is cut off, as by any reader with a small buffer.
+        // Targets of wmlrun's links are shorter than this. A longer one is truncated, as for any reader with a small
+        // buffer.
         let mut text = [0; 256];
-        by_name::<false>(&self.file, cx, "readlink failed", |engine, dir, name| {
+        call_by_name::<false>(&self.file, cx, "readlink failed", |engine, dir, name| {
             match engine.read_link(dir, name, &mut text) {
                 Ok(_) | Err(Errno::INVAL) => Ok(0),
                 Err(errno) => Err(errno),

@@ -1,4 +1,4 @@
-//! `openfile`, `createfile`, `closefile`: slots are opened and closed.
+//! Opening and closing of file slots: `openfile`, `createfile`, `closefile`.
 
 use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
@@ -10,7 +10,7 @@ use crate::os::OFlags;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
-/// The attributes of both, and those that one has besides.
+/// The common attributes of `openfile` and `createfile`, followed by those that only one of them has.
 macro_rules! uses {
     ($($own:literal),*) => {
         &["filesetname", "fd", "opennext", "indexed", "uniform", "shuffle", "directio", "dsync", "noreadahead", $($own),*]
@@ -26,7 +26,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: uses!("missing", "expect"),
             roles: &[Role::OpensSlot, Role::NeedsFile],
             origin: Origin::Both,
-            doc: "opens a file of the set that exists",
+            doc: "opens an existing file of the set in the slot",
             example: "flowop openfile name=op,filesetname=data,fd=1\nflowop closefile name=cl,fd=1",
         },
         build: |args| OpenOp::build(args, false),
@@ -39,7 +39,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: uses!("expect"),
             roles: &[Role::OpensSlot, Role::MakesFile],
             origin: Origin::Both,
-            doc: "makes and opens a file of the set that does not exist",
+            doc: "creates a file of the set that does not exist, and opens it in the slot",
             example: "flowop createfile name=cr,filesetname=spare,fd=1\nflowop closefile name=cl,fd=1\nflowop deletefile name=rm,filesetname=spare",
         },
         build: |args| OpenOp::build(args, true),
@@ -52,7 +52,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname", "fd"],
             roles: &[Role::ClosesSlot],
             origin: Origin::Both,
-            doc: "closes a slot",
+            doc: "closes the file in the slot",
             example: "flowop openfile name=op,filesetname=data,fd=1\nflowop closefile name=cl,fd=1",
         },
         build: Close::build,
@@ -62,7 +62,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 impl OpenOp {
     fn build(args: &Args<'_>, create: bool) -> BuiltOp {
         let call = if create { NamedCall::Create } else { NamedCall::Open };
-        if let Some(op) = ExpectedError::of(args, call)? {
+        if let Some(op) = ExpectedError::from_args(args, call)? {
             return Ok(op);
         }
         let set = args.need_fileset()?.id;
@@ -101,14 +101,11 @@ impl Stateless for OpenOp {
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let slot = cx.io.slots.choose(&self.file.slot);
         if cx.io.slots.get(slot).handle.is_some() {
-            return Err(cx.misuse(
-                format!("slot {slot} is opened without having been closed"),
-                "close it first, or use another `fd=`",
-            ));
+            return Err(cx.misuse(format!("slot {slot} is already open"), "close it first, or use another `fd=`"));
         }
-        let by = self.file.pick.by(&mut cx.rng);
+        let by = self.file.pick.draw(&mut cx.rng);
         let (want, flags) = if self.create {
-            // Whatever has the name already is looked at before it is opened.
+            // `EXCL`: an existing file of that name is inspected first, as it may belong to another program.
             (Want::Absent, self.file.flags | OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC)
         } else {
             (Want::Existing, self.file.flags)
@@ -156,7 +153,8 @@ impl Stateless for Close {
         let slot = cx.io.slots.choose(&self.file.slot);
         let mut drained = Ok(());
         if cx.io.aio.is_some() {
-            // No operation may still be on its way to a descriptor that is closed. What went wrong with one does not keep it open.
+            // Asynchronous operations on the descriptor must complete before it is closed. If one has failed, the slot
+            // is closed all the same.
             cx.restamp();
             drained = crate::exec::aio::release_file(cx, slot);
         }
@@ -167,7 +165,7 @@ impl Stateless for Close {
         }
         let Some(handle) = cx.io.slots.get_mut(slot).handle.take() else {
             return Err(cx.misuse(
-                format!("slot {slot} is closed, and was closed before"),
+                format!("slot {slot} is already closed"),
                 "open it first: a `closefile` needs an `openfile` or `createfile` before it",
             ));
         };

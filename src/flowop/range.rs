@@ -1,9 +1,9 @@
-//! One call on a range of the file in the slot that moves no data through the program: `fallocate`, `punchhole`, `readahead`,
-//! `fadvise`, `syncrange`, `lock`, `unlock`.
+//! Calls on a range of the file in the slot that transfer no data to or from the program: `fallocate`, `punchhole`,
+//! `readahead`, `fadvise`, `syncrange`, `lock`, `unlock`.
 
 use super::args::Args;
 use super::transfer::{FileUse, OffsetSource, Offsets, workingset};
-use super::{At, Build, BuiltOp, Effects, FlowopEntry, Op, Step};
+use super::{Build, BuiltOp, Effects, FlowopEntry, Op, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
 use crate::exec::{OpCx, Stop};
@@ -15,14 +15,14 @@ use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The attributes of all flowops here, and those that a few have besides.
+/// The common attributes of this family, followed by those that only one of its flowops has.
 macro_rules! uses {
     ($($own:literal),*) => {
         placed!("align", "stride", "backward", "reoffset" $(, $own)*)
     };
 }
 
-const fn ours(
+const fn entry(
     name: &'static str,
     build: Build,
     uses: &'static [&'static str],
@@ -44,63 +44,69 @@ const fn ours(
 }
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    ours(
+    entry(
         "fallocate",
-        |args| FileRange::part(args, RangeCall::Allocate { keep_size: args.flag("keepsize")? }),
+        |args| FileRange::with_size(args, RangeCall::Allocate { keep_size: args.flag("keepsize")? }),
         uses!("keepsize"),
-        "allocates `iosize` bytes of the file in the slot, in order or where `random` says",
+        "allocates disk space for `iosize` bytes of the file in the slot; extends the file unless `keepsize` is given \
+         (`fallocate`)",
         "flowop fallocate name=al,filesetname=data,iosize=16k",
     ),
-    ours(
+    entry(
         "punchhole",
-        |args| FileRange::part(args, RangeCall::PunchHole),
+        |args| FileRange::with_size(args, RangeCall::PunchHole),
         uses!(),
-        "gives back `iosize` bytes of the file in the slot, which read as zeros then",
+        "deallocates `iosize` bytes of the file in the slot, which then read as zeros; its size does not change \
+         (FALLOC_FL_PUNCH_HOLE)",
         "flowop punchhole name=ph,filename=data,iosize=4k,random",
     ),
-    ours(
+    entry(
         "readahead",
-        |args| FileRange::part(args, RangeCall::Advise(Advice::WillNeed)),
+        |args| FileRange::with_size(args, RangeCall::Advise(Advice::WillNeed)),
         uses!(),
-        "has the kernel read `iosize` bytes of the file in the slot into its cache, and does not wait for them",
+        "starts reading `iosize` bytes of the file in the slot into the page cache, and does not wait for them \
+         (POSIX_FADV_WILLNEED)",
         "flowop readahead name=ra,filename=data,iosize=64k",
     ),
-    ours(
+    entry(
         "fadvise",
-        |args| FileRange::any(args, RangeCall::Advise(advice(args)?)),
+        |args| FileRange::new(args, RangeCall::Advise(advice(args)?)),
         uses!("advice"),
-        "tells the kernel by `advice=` how `iosize` bytes of the file in the slot will be used, or all of it (`posix_fadvise`)",
+        "gives the kernel the advice `advice=` on `iosize` bytes of the file in the slot, default all \
+         (`posix_fadvise`)",
         "flowop fadvise name=ad,filename=data,advice=dontneed",
     ),
-    ours(
+    entry(
         "syncrange",
-        |args| FileRange::any(args, RangeCall::Sync { wait: args.flag("wait")? }),
+        |args| FileRange::new(args, RangeCall::Sync { wait: args.flag("wait")? }),
         uses!("wait"),
-        "has the kernel begin to write `iosize` dirty bytes of the file in the slot, or all; no metadata and no flush of the \
-         device (`sync_file_range`)",
+        "starts writeback of `iosize` bytes of the file in the slot, default all; flushes neither metadata nor the \
+         device's cache \
+         (`sync_file_range`)",
         "flowop write name=wr,filename=data,iosize=64k\nflowop syncrange name=sr,filename=data,iosize=64k,reoffset",
     ),
-    ours(
+    entry(
         "lock",
         |args| {
             let kind = if args.flag("shared")? { Lock::Shared } else { Lock::Exclusive };
-            FileRange::any(args, RangeCall::Lock(kind))
+            FileRange::new(args, RangeCall::Lock(kind))
         },
         uses!("shared"),
-        "locks `iosize` bytes of the file in the slot, or all, against other open files; one that is taken is tried again after \
-         20 µs, then twice as long, up to 1 ms (`F_OFD_SETLK`)",
+        "locks `iosize` bytes of the file in the slot, default all, against other slots and threads (F_OFD_SETLK). If \
+         another one \
+         holds the lock, it retries after 20 µs, then after twice the time before, at most 1 ms",
         "flowop lock name=lk,filename=data,iosize=4k,random\nflowop unlock name=ul,filename=data",
     ),
-    ours(
+    entry(
         "unlock",
-        |args| FileRange::any(args, RangeCall::Unlock),
+        |args| FileRange::new(args, RangeCall::Unlock),
         uses!(),
-        "gives back the locks on `iosize` bytes of the file in the slot, or all",
+        "releases the locks on `iosize` bytes of the file in the slot, default all",
         "flowop lock name=lk,filename=data\nflowop unlock name=ul,filename=data",
     ),
 ];
 
-/// What `fadvise` tells, in the words of its attribute.
+/// Returns the advice of `fadvise`. `Err` when `advice=` is not given.
 fn advice(args: &Args<'_>) -> Result<Advice, Diagnostic> {
     let advices = [
         ("normal", Advice::Normal),
@@ -112,13 +118,13 @@ fn advice(args: &Args<'_>) -> Result<Advice, Diagnostic> {
     ];
     let text = args.text("advice").unwrap_or_default();
     advices.iter().find(|(word, _)| *word == text).map(|(_, advice)| *advice).ok_or_else(|| {
-        let message = format!("flowop `{}` of type `{}` gives no advice", args.name, args.spec.name);
-        Diagnostic::error(Code::MissingAttribute, args.at("advice"), message)
+        let message = format!("flowop `{}` of type `{}` has no `advice=`", args.name, args.spec.name);
+        Diagnostic::error(Code::MissingAttribute, args.span_of("advice"), message)
             .help("add `advice=…`, such as `advice=dontneed`")
     })
 }
 
-/// The call of a flowop on a range of a file.
+/// A call on a range of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RangeCall {
     Allocate { keep_size: bool },
@@ -130,7 +136,7 @@ enum RangeCall {
 }
 
 impl RangeCall {
-    /// What its failure is called.
+    /// Returns the message for its failure.
     fn failure(self) -> &'static str {
         match self {
             Self::Allocate { .. } => "fallocate failed",
@@ -167,26 +173,26 @@ impl RangeCall {
 #[derive(Debug)]
 struct FileRange {
     file: FileUse,
-    /// Bytes; 0: the whole file.
+    /// Length of the range in bytes; 0: the whole file.
     size: Quantity,
-    place: OffsetSource,
+    offset_source: OffsetSource,
     workingset: Quantity,
     call: RangeCall,
 }
 
 impl FileRange {
-    /// A call that must be told how many bytes.
-    fn part(args: &Args<'_>, call: RangeCall) -> BuiltOp {
+    /// Makes an operation that needs `iosize=`.
+    fn with_size(args: &Args<'_>, call: RangeCall) -> BuiltOp {
         args.need_iosize()?;
-        Self::any(args, call)
+        Self::new(args, call)
     }
 
-    /// A call on the whole file, if it is not told how many bytes.
-    fn any(args: &Args<'_>, call: RangeCall) -> BuiltOp {
+    /// Makes an operation that works on the whole file if `iosize=` is not given.
+    fn new(args: &Args<'_>, call: RangeCall) -> BuiltOp {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             size: args.quantity_or("iosize", 0)?,
-            place: OffsetSource::with_offset(args)?,
+            offset_source: OffsetSource::with_offset(args)?,
             workingset: workingset(args)?,
             call,
         }))
@@ -194,14 +200,14 @@ impl FileRange {
 }
 
 impl Op for FileRange {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        Box::new(FileRangeStep { op: self, offsets: Offsets::new(self.place.clone(), workingset) })
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        Box::new(FileRangeStep { op: self, offsets: Offsets::new(self.offset_source.clone(), workingset) })
     }
 
     fn describe(&self) -> String {
         let (size, call) = (&self.size, self.call.describe());
-        format!("{} iosize={size}{}{call}", self.file.describe(), self.place.describe())
+        format!("{} iosize={size}{}{call}", self.file.describe(), self.offset_source.describe())
     }
 
     fn preserves(&self) -> bool {
@@ -221,19 +227,19 @@ struct FileRangeStep<'r> {
 impl Step for FileRangeStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let call = self.op.call;
-        let slot = self.op.file.ensure(cx)?;
+        let slot = self.op.file.ensure_open(cx)?;
         let len = match (self.op.size.draw(&mut cx.rng), call) {
             (0, RangeCall::Allocate { .. } | RangeCall::PunchHole) => 1,
             (len, _) => len,
         };
         let offset = match call {
-            // Room ahead of what is appended.
+            // Space for later appends, behind the end of the file.
             RangeCall::Allocate { keep_size: true } => cx.handle(slot).map_or(0, |handle| handle.size),
             _ if len == 0 => 0,
             _ => self.offsets.next(cx, slot, len)?.unwrap_or(0),
         };
         let engine = cx.env.engine;
-        let mut wait = FIRST_WAIT;
+        let mut wait = MIN_LOCK_WAIT;
         cx.begin();
         loop {
             let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
@@ -251,16 +257,18 @@ impl Step for FileRangeStep<'_> {
     }
 }
 
-/// The first wait for a lock that another holds.
-const FIRST_WAIT: Duration = Duration::from_micros(20);
+/// First wait before a lock is tried again.
+const MIN_LOCK_WAIT: Duration = Duration::from_micros(20);
 
-/// The longest. The call that waits in the kernel would outlast the run where threads wait for one another.
-const LONGEST_WAIT: Duration = Duration::from_millis(1);
+/// Longest wait before a lock is tried again. The alternative, a call that waits in the kernel, would not return at the
+/// end of the run if threads deadlock.
+const MAX_LOCK_WAIT: Duration = Duration::from_millis(1);
 
+/// Sleeps for `wait` and doubles it. `Err` when the run ends meanwhile.
 #[cold]
 fn wait_for_lock(cx: &OpCx<'_>, wait: &mut Duration) -> Result<(), Stop> {
     let clock = cx.env.clock;
     let until = clock.raw().saturating_add(clock.ticks(wait.as_nanos() as u64));
-    *wait = (*wait * 2).min(LONGEST_WAIT);
+    *wait = (*wait * 2).min(MAX_LOCK_WAIT);
     if cx.env.gate.sleep_until(clock, until) { Err(Stop::over()) } else { Ok(()) }
 }

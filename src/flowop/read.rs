@@ -1,8 +1,10 @@
-//! `read`: one read from a file, at random or on from the last.
+//! `read`: one sequential or random read from a file.
 
 use super::args::Args;
-use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step};
+use super::transfer::{
+    FileUse, OffsetSource, Offsets, Transfer, TransferTarget, constant_size, max_size, units, workingset,
+};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit};
 use crate::exec::{OpCx, Stop, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
@@ -18,7 +20,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
         uses: placed!("partial", "directio", "dsync", "noreadahead", "align", "stride", "backward", "reoffset"),
         roles: &[Role::UsesSlot, Role::NeedsFile],
         origin: Origin::Both,
-        doc: "one read; sequential reads start over at the end of the file",
+        doc: "reads `iosize` bytes of the file in the slot, sequentially or at random offsets; at its end a sequential \
+              reader returns to its start",
         example: "flowop read name=rd,filename=data,iosize=8k,random",
     },
     build: Read::build,
@@ -29,7 +32,7 @@ impl Read {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             iosize: args.need_iosize()?,
-            place: OffsetSource::new(args)?,
+            offset_source: OffsetSource::new(args)?,
             workingset: workingset(args)?,
         }))
     }
@@ -39,14 +42,14 @@ impl Read {
 struct Read {
     file: FileUse,
     iosize: Quantity,
-    place: OffsetSource,
+    offset_source: OffsetSource,
     workingset: Quantity,
 }
 
 impl Op for Read {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        let offsets = Offsets::new(self.place.clone(), workingset);
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let offsets = Offsets::new(self.offset_source.clone(), workingset);
         Box::new(ReadStep { target: TransferTarget::new(self.file.clone(), self.iosize.clone(), offsets) })
     }
 
@@ -55,7 +58,7 @@ impl Op for Read {
             Quantity::Const(0) => String::new(),
             q => format!(" workingset={q}"),
         };
-        format!("{} iosize={}{}{set}", self.file.describe(), self.iosize, self.place.describe())
+        format!("{} iosize={}{}{set}", self.file.describe(), self.iosize, self.offset_source.describe())
     }
 
     fn preserves(&self) -> bool {
@@ -64,9 +67,9 @@ impl Op for Read {
 
     fn effects(&self) -> Effects {
         Effects {
-            buffer: largest(&self.iosize),
-            exact_buffer: exactly(&self.iosize),
-            units: units(&self.iosize, &self.place),
+            buffer: max_size(&self.iosize),
+            exact_buffer: constant_size(&self.iosize),
+            units: units(&self.iosize, &self.offset_source),
             ..self.file.effects()
         }
     }
@@ -79,32 +82,35 @@ struct ReadStep {
 impl Step for ReadStep {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        if let Some(outcome) = self.again(cx) { outcome } else { self.anywhere(cx) }
+        if let Some(outcome) = self.run_fast(cx) { outcome } else { self.run_slow(cx) }
     }
 }
 
 impl ReadStep {
-    /// One more random read of the file that the last one was of. `None`: it is not that simple.
+    /// Reads from the file of the previous read, at random and with a constant size, with the cached target: a draw, a
+    /// comparison and the call. `None` when the target is not cached or no longer valid. This and smaller changes of
+    /// the same step cut a random read from 184 to 169 instructions (docs/performance.md).
     #[inline]
-    fn again(&mut self, cx: &mut OpCx<'_>) -> Option<Result<(), Stop>> {
-        let known = self.target.known.as_mut()?;
+    fn run_fast(&mut self, cx: &mut OpCx<'_>) -> Option<Result<(), Stop>> {
+        let cached = self.target.cached.as_mut()?;
         cx.begin();
-        let offset = known.aim(&mut cx.io.slots, &mut cx.rng)?;
-        let buf = cx.io.buffer.slice(known.len)?;
+        let offset = cached.next_offset(&mut cx.io.slots, &mut cx.rng)?;
+        let buf = cx.io.buffer.slice(cached.len)?;
         cx.io.last_offset = offset;
-        Some(match cx.env.engine.pread(&mut known.handle, buf, offset) {
-            Ok(n) if n as u64 == known.len => cx.end_fast(n as u64),
+        Some(match cx.env.engine.pread(&mut cached.handle, buf, offset) {
+            Ok(n) if n as u64 == cached.len => cx.end_fast(n as u64),
             Ok(n) => {
-                let (slot, len) = (known.slot, known.len);
+                let (slot, len) = (cached.slot, cached.len);
                 end_short(cx, slot, len, Some(offset), n)
             }
-            Err(errno) => Err(fail(cx, known.slot, errno)),
+            Err(errno) => Err(fail(cx, cached.slot, errno)),
         })
     }
 
+    /// Reads in all other cases. Separate from [`Self::run_fast`] so that the latter stays small enough to be inlined.
     #[inline(never)]
-    fn anywhere(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let Aim { slot, offset, len } = self.target.aim(cx)?;
+    fn run_slow(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let Transfer { slot, offset, len } = self.target.next_transfer(cx)?;
         let Some(range) = cx.io.buffer.place(len) else { return Err(small_buffer(cx, len)) };
         cx.begin();
         let buf = cx.io.buffer.get_mut(range.clone());
@@ -125,7 +131,7 @@ impl ReadStep {
     }
 }
 
-/// The end of a read that brought less than was asked for: at the end of the file that is all there is.
+/// Ends a read that returned fewer bytes than requested: reads the rest, up to the end of the file.
 #[cold]
 fn end_short(cx: &mut OpCx<'_>, slot: usize, len: u64, offset: Option<u64>, done: usize) -> Result<(), Stop> {
     match short::read_rest(cx, slot, len, offset, done) {
@@ -134,7 +140,8 @@ fn end_short(cx: &mut OpCx<'_>, slot: usize, len: u64, offset: Option<u64>, done
     }
 }
 
-/// At the end of the file: back to its start. The read that only found the end is no operation.
+/// Returns to the start of the file and reads there. The read that returned 0 bytes at the end is not counted as an
+/// operation.
 #[cold]
 fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Result<(), Stop> {
     let engine = cx.env.engine;
@@ -162,7 +169,7 @@ fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Stop {
     cx.failed("read failed", errno, file)
 }
 
-/// The thread's `memsize` is smaller than an I/O.
+/// Returns the failure of an I/O that is larger than the buffer.
 #[cold]
 pub(super) fn small_buffer(cx: &mut OpCx<'_>, len: u64) -> Stop {
     cx.misuse(

@@ -1,16 +1,16 @@
-//! `truncate` and `copyrange`: files that are cut, and data that moves inside the kernel.
+//! `truncate` and `copyrange`: changes of file size, and copies inside the kernel.
 
 use super::args::Args;
 use super::sync::on_handle;
 use super::transfer::{FileUse, OffsetSource, Offsets, workingset};
-use super::{At, Build, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step};
+use super::{Build, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
-const fn ours(
+const fn entry(
     name: &'static str,
     roles: &'static [Role],
     build: Build,
@@ -24,16 +24,16 @@ const fn ours(
 }
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    ours(
+    entry(
         "truncate",
         &[Role::UsesSlot, Role::NeedsFile],
         Truncate::build,
         IoDirection::None,
         &["filesetname", "fd", "value", "opennext", "indexed", "uniform"],
-        "gives the file in the slot the size `value`, 0 if it is not given",
+        "sets the size of the file in the slot to `value` bytes, default 0 (`ftruncate`)",
         "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
     ),
-    ours(
+    entry(
         "copyrange",
         &[Role::UsesSlot, Role::NeedsFile],
         CopyRange::build,
@@ -52,8 +52,11 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             "backward",
             "reoffset",
         ],
-        "copies `iosize` bytes, or all, of the file in slot `srcfd` to the same place of the one in `fd`, inside the kernel",
-        "flowop openfile name=op,filesetname=data,fd=1\nflowop copyrange name=cp,srcfd=1,filesetname=big,fd=2\nflowop closefile name=c1,fd=1\nflowop closefile name=c2,fd=2",
+        "copies `iosize` bytes, default all, of the file in slot `srcfd` to the same offset of the file in slot `fd`, \
+         inside the kernel \
+         (`copy_file_range`)",
+        "flowop openfile name=op,filesetname=data,fd=1\nflowop copyrange name=cp,srcfd=1,filesetname=big,fd=2\nflowop \
+         closefile name=c1,fd=1\nflowop closefile name=c2,fd=2",
     ),
 ];
 
@@ -68,15 +71,15 @@ impl CopyRange {
         let file = FileUse::new(args, true)?;
         let source = args.slot_number("srcfd")?;
         if source == 0 || source == file.slot.fd {
-            let message = format!("flowop `{}` copies from no slot but its own", args.name);
-            return Err(Diagnostic::error(Code::MissingAttribute, args.at("srcfd"), message)
-                .help("name the slot of the file to copy with `srcfd=`, and another one with `fd=`"));
+            let message = format!("flowop `{}` has no `srcfd=` that differs from its `fd=`", args.name);
+            return Err(Diagnostic::error(Code::MissingAttribute, args.span_of("srcfd"), message)
+                .help("give the slot of the source with `srcfd=`, and another slot with `fd=`"));
         }
         Ok(Arc::new(Self {
             file,
             source,
             size: args.quantity_or("iosize", 0)?,
-            place: OffsetSource::with_offset(args)?,
+            offset_source: OffsetSource::with_offset(args)?,
             workingset: workingset(args)?,
         }))
     }
@@ -99,7 +102,7 @@ impl Stateless for Truncate {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.file.ensure(cx)?;
+        let slot = self.file.ensure_open(cx)?;
         let size = self.size.draw(&mut cx.rng);
         on_handle(cx, slot, "truncate failed", |engine, handle| engine.truncate(handle, size).map(|()| 0))
     }
@@ -110,18 +113,18 @@ struct CopyRange {
     file: FileUse,
     source: usize,
     size: Quantity,
-    place: OffsetSource,
+    offset_source: OffsetSource,
     workingset: Quantity,
 }
 
 impl Op for CopyRange {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        Box::new(CopyStep { op: self, offsets: Offsets::new(self.place.clone(), workingset) })
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        Box::new(CopyStep { op: self, offsets: Offsets::new(self.offset_source.clone(), workingset) })
     }
 
     fn describe(&self) -> String {
-        format!("{} srcfd={} iosize={}{}", self.file.describe(), self.source, self.size, self.place.describe())
+        format!("{} srcfd={} iosize={}{}", self.file.describe(), self.source, self.size, self.offset_source.describe())
     }
 
     fn effects(&self) -> Effects {
@@ -139,10 +142,10 @@ impl Step for CopyStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let source = *cx.io.slots.get(self.op.source);
         let Some(from) = source.handle else {
-            let what = format!("slot {}, which is to be copied from, is closed", self.op.source);
+            let what = format!("slot {} (`srcfd`) is closed", self.op.source);
             return Err(cx.misuse(what, "open a file there first"));
         };
-        let slot = self.op.file.ensure(cx)?;
+        let slot = self.op.file.ensure_open(cx)?;
         let (offset, len) = match self.op.size.draw(&mut cx.rng) {
             0 => (0, source.nominal),
             len => (self.offsets.next(cx, self.op.source, len)?.unwrap_or(0), len),
@@ -156,7 +159,7 @@ impl Step for CopyStep<'_> {
                 Ok(n) => {
                     calls += 1;
                     done += n;
-                    // Nothing more: the source is shorter than it was to be.
+                    // The source is shorter than its nominal size.
                     if n == 0 {
                         break;
                     }

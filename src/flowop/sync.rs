@@ -1,4 +1,4 @@
-//! `fsync`, `fdatasync`, `fsyncset`, `syncfs`: what was written is forced down to the device.
+//! Flushes to the device: `fsync`, `fdatasync`, `fsyncset`, `syncfs`.
 
 use super::args::Args;
 use super::transfer::FileUse;
@@ -18,7 +18,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname", "fd"],
             roles: &[Role::NeedsSlot],
             origin: Origin::Both,
-            doc: "forces the file in the slot down to the device",
+            doc: "flushes data and metadata of the open file in the slot to the device",
             example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fsync name=fs,filename=data",
         },
         build: |args| Sync::build(args, SyncKind::All),
@@ -31,7 +31,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname", "fd"],
             roles: &[Role::NeedsSlot],
             origin: Origin::Wmlrun,
-            doc: "as `fsync`, without what only describes the file, such as its times",
+            doc: "as `fsync`, without metadata that is not needed to read the data, such as times",
             example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fdatasync name=fs,filename=data",
         },
         build: |args| Sync::build(args, SyncKind::Data),
@@ -44,7 +44,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname"],
             roles: &[],
             origin: Origin::Both,
-            doc: "forces every open file of the set down to the device; one operation each",
+            doc: "calls fsync for every file of the set that the thread has open; each call is one operation",
             example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop fsyncset name=fs,filesetname=data",
         },
         build: FsyncSet::build,
@@ -57,7 +57,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname", "fd"],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Wmlrun,
-            doc: "forces the whole file system of the file in the slot down to the device; opens a file if none is open",
+            doc: "flushes the whole file system of the file in the slot to the device; if the slot is closed, opens a \
+                  file of the set first",
             example: "flowop write name=wr,filename=data,iosize=4k,random\nflowop syncfs name=sy,filename=data",
         },
         build: SyncFs::build,
@@ -83,7 +84,7 @@ impl FsyncSet {
     }
 }
 
-/// What of a file is forced down.
+/// What is flushed.
 #[derive(Clone, Copy, Debug)]
 enum SyncKind {
     All,
@@ -152,12 +153,12 @@ impl Stateless for SyncFs {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.file.ensure(cx)?;
+        let slot = self.file.ensure_open(cx)?;
         on_handle(cx, slot, "syncfs failed", |engine, handle| engine.syncfs(handle).map(|()| 0))
     }
 }
 
-/// Does a call on the open file of a slot. The call tells the bytes that it moved.
+/// Makes a call on the open file of a slot, as one operation. The call returns the bytes that it transferred.
 #[inline]
 pub(super) fn on_handle(
     cx: &mut OpCx<'_>,

@@ -1,11 +1,11 @@
-//! `transaction`: several operations that are one to the application.
+//! `transaction`: the end of a transaction, several operations that are one to the application.
 
-use super::{At, FlowopEntry, Op, Step};
+use super::{FlowopEntry, Op, Step, StepInit};
 use crate::exec::{OpCx, Stop};
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
-/// What ends a transaction: also put at the end of a composite that is one.
+/// Descriptor of the flowop. The plan also appends it to a composite flowop that is a transaction.
 pub const TRANSACTION: Flowop = Flowop {
     name: "transaction",
     class: Class::Other,
@@ -13,7 +13,8 @@ pub const TRANSACTION: Flowop = Flowop {
     roles: &[Role::EndsTransaction],
     uses: &[],
     origin: Origin::Wmlrun,
-    doc: "ends a transaction: its latency is the time since the thread's last one ended",
+    doc: "ends a transaction of the thread; its latency is the time since the end of the previous one, or since the \
+          start of the thread",
     example: "flowop statfile name=look,filesetname=data\nflowop transaction name=done",
 };
 
@@ -23,7 +24,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry { spec: TRANSACTION, bu
 struct Transaction;
 
 impl Op for Transaction {
-    fn instantiate<'r>(&'r self, _at: &At<'_>) -> Box<dyn Step + 'r> {
+    fn instantiate<'r>(&'r self, _init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         Box::new(TransactionStep { ended: None })
     }
 
@@ -37,7 +38,7 @@ impl Op for Transaction {
 }
 
 struct TransactionStep {
-    /// When the last one ended, in ticks; none yet: the thread's start counts.
+    /// End of the previous transaction, in ticks of the clock; `None` before the first, which began with the thread.
     ended: Option<u64>,
 }
 

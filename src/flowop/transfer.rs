@@ -1,4 +1,5 @@
-//! What all flowops on open files share: which slot, which file if the slot is closed, and where in the file.
+//! The common part of all flowops on open files: selection of the slot, of the file to open in a closed slot, and of
+//! the offset.
 
 use super::args::{Args, SetInfo};
 use super::{Effects, Unit};
@@ -15,36 +16,38 @@ use rand::RngExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How a flowop picks a file of its set.
+/// The rule by which a flowop picks a file of its set.
 #[derive(Clone, Debug)]
 pub(super) enum PickRule {
-    /// The shared rotation.
+    /// The rotation shared by all threads.
     Rotate,
-    /// The thread's own rotation (`opennext`).
+    /// The rotation of the thread (`opennext`).
     Own,
-    /// `shuffle`: each file once, all threads together, in a new order each lap.
+    /// `shuffle`: a random permutation of the files, shared by all threads; a new one after each pass.
     Shuffle {
-        /// Draws so far.
+        /// Number of picks so far, by all threads.
         drawn: Arc<AtomicU64>,
-        /// How many files there are.
+        /// Number of files of the set, at least 1.
         entries: u64,
-        /// Of the order.
+        /// Seed of the permutations.
         seed: u64,
     },
-    /// `uniform`: any file in the state that is wanted, each as likely.
+    /// `uniform`: a random file in the state needed, each with equal probability.
     Uniform,
-    /// `indexed=`.
+    /// `indexed=`: the file of a given number.
     Index {
-        /// What is drawn.
+        /// The number, before it is taken modulo `entries`.
         value: Quantity,
-        /// How many files there are.
+        /// Number of files of the set, at least 1.
         entries: u64,
-        /// Half the entries, which the value is multiplied with (sun), or 0: the value itself (fsl).
+        /// Factor of the value: half the number of files in the dialect `sun`; 0 for no factor in `fsl`.
         scale: u64,
     },
 }
 
 impl PickRule {
+    /// Makes the rule from attributes. `opennext`: whether that attribute has an effect. `io`: the flowop reads or
+    /// writes, so that `shuffle` is about offsets, not files.
     pub(super) fn new(args: &Args<'_>, set: Option<&SetInfo>, opennext: bool, io: bool) -> Result<Self, Diagnostic> {
         if let (Some(value), Some(set)) = (args.quantity("indexed")?, set) {
             let entries = set.entries.max(1);
@@ -61,14 +64,15 @@ impl PickRule {
         Ok(if opennext && args.flag("opennext")? { Self::Own } else { Self::Rotate })
     }
 
-    /// Most flowops rotate: the others are apart, so that those have one comparison.
+    /// Returns the criterion for the next pick. The rotation, which most flowops use, costs one comparison; the other
+    /// rules are in a separate function that is not inlined.
     #[inline]
-    pub(super) fn by(&self, rng: &mut Rng) -> PickBy {
-        if matches!(self, Self::Rotate) { PickBy::Rotate } else { self.by_draw(rng) }
+    pub(super) fn draw(&self, rng: &mut Rng) -> PickBy {
+        if matches!(self, Self::Rotate) { PickBy::Rotate } else { self.draw_slow(rng) }
     }
 
     #[inline(never)]
-    fn by_draw(&self, rng: &mut Rng) -> PickBy {
+    fn draw_slow(&self, rng: &mut Rng) -> PickBy {
         match self {
             Self::Rotate => PickBy::Rotate,
             Self::Own => PickBy::Own,
@@ -81,6 +85,7 @@ impl PickRule {
         }
     }
 
+    /// Returns its part of a description in a plan.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Rotate => String::new(),
@@ -101,18 +106,21 @@ fn index(value: &Quantity, entries: u64, scale: u64, rng: &mut Rng) -> u64 {
     drawn % entries
 }
 
-/// The slot and file that a flowop works on.
+/// The slot that a flowop works on, and the file that it opens there.
 #[derive(Clone, Debug)]
 pub(super) struct FileUse {
     pub(super) slot: SlotRule,
+    /// `None` when the flowop names no file set: it can only use an open slot.
     pub(super) set: Option<SetInfo>,
     pub(super) pick: PickRule,
+    /// Flags for opening the file.
     pub(super) flags: OFlags,
+    /// Whether readahead stays enabled for a file that it opens.
     pub(super) readahead: bool,
 }
 
 impl FileUse {
-    /// From the attributes. `io`: a flowop that reads or writes, for which `opennext` always means something.
+    /// Makes it from attributes. `io`: the flowop reads or writes, so that `opennext` has an effect in both dialects.
     pub(super) fn new(args: &Args<'_>, io: bool) -> Result<Self, Diagnostic> {
         let set = args.fileset()?;
         let rotates = io || !args.dialect.semantics().opennext_only_io;
@@ -135,9 +143,9 @@ impl FileUse {
         Ok(Self { slot, set, pick, flags, readahead })
     }
 
-    /// The slot, opened if it was closed.
+    /// Returns the slot for this execution. Opens a file in it first if it is closed.
     #[inline]
-    pub(super) fn ensure(&self, cx: &mut OpCx<'_>) -> Result<usize, Stop> {
+    pub(super) fn ensure_open(&self, cx: &mut OpCx<'_>) -> Result<usize, Stop> {
         let slot = cx.io.slots.choose(&self.slot);
         let state = cx.io.slots.get(slot);
         if state.handle.is_none() {
@@ -151,15 +159,16 @@ impl FileUse {
         Ok(slot)
     }
 
+    /// Picks a file and opens it in a slot. The open is counted and timed separately from the operation.
     fn open_implicitly(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<(), Stop> {
         let Some(set) = &self.set else {
-            let what = format!("slot {slot} is closed, and the flowop names no file set to open a file of");
+            let what = format!("slot {slot} is closed, and the flowop has no `filesetname=` to open a file of");
             return Err(cx.misuse(what, "open the slot first, or add `filesetname=`"));
         };
         if self.slot.fd > 0 && cx.io.slots.get(slot).file.is_some_and(|f| cx.io.slots.set_of(f) != set.id) {
             return Err(self.conflict(cx, slot));
         }
-        let by = self.pick.by(&mut cx.rng);
+        let by = self.pick.draw(&mut cx.rng);
         let file = cx.pick(set.id, Want::Existing, by, true)?;
         let opened = cx.open(slot, file, self.flags, self.readahead);
         cx.files.views[file.set].set.state.release(file.index);
@@ -172,7 +181,7 @@ impl FileUse {
         let held = cx.io.slots.get(slot).file.map_or(String::new(), |f| cx.files.views[f.set].set.spec.name.clone());
         let wanted = self.set.as_ref().map_or("", |s| s.name.as_str());
         cx.misuse(
-            format!("slot {slot} conflicts: it holds a file of `{held}`, and the flowop works on `{wanted}`"),
+            format!("slot {slot} holds a file of `{held}`, and the flowop works on `{wanted}`"),
             "use another `fd=` for each file set",
         )
     }
@@ -185,7 +194,7 @@ impl FileUse {
             _ => {}
         }
         text.push_str(&self.pick.describe());
-        // O_SYNC has the bit of O_DSYNC.
+        // O_SYNC includes the bit of O_DSYNC.
         if self.flags.contains(OFlags::SYNC) {
             text.push_str(" dsync");
         } else if self.flags.contains(DATA_SYNC) {
@@ -211,26 +220,27 @@ impl FileUse {
     }
 }
 
-/// Where in the file each I/O goes.
+/// The rule by which offsets are chosen. All numbers are in bytes.
 #[derive(Clone, Debug)]
 pub(super) enum OffsetSource {
-    /// On from the last one, by the kernel's own position.
+    /// Sequential, at the file position of the kernel.
     Sequential,
-    /// At random, in multiples of `align` (0: of the I/O's size), below the working set.
+    /// Random multiples of `align` (0: of the I/O size) within the working set.
     Random { align: u64 },
-    /// The same up to the file's end, where the I/O is as long as what is left.
+    /// As `Random`, but up to the end of the file, where the I/O is shortened.
     Partial { align: u64 },
-    /// The same, each place once a lap.
+    /// As `Random`, but without repetition: each position once in each pass.
     Shuffle { align: u64 },
-    /// On from the last one, with a gap; each lap begins one I/O later.
+    /// Sequential, with a gap of this many bytes after each I/O; each pass begins one I/O later.
     Stride(u64),
-    /// Down from the end of the file.
+    /// Sequential from the end of the file to its start.
     Backward,
-    /// Where the thread's last I/O was.
+    /// The offset of the thread's previous I/O.
     Same,
 }
 
 impl OffsetSource {
+    /// Makes the rule from attributes. `Err` when two of them contradict each other.
     pub(super) fn new(args: &Args<'_>) -> Result<Self, Diagnostic> {
         let stride = args.int("stride", 0)?;
         let (shuffle, align) = (args.flag("shuffle")?, args.int("align", 0)?);
@@ -244,22 +254,22 @@ impl OffsetSource {
         ]
         .into_iter()
         .filter(|(_, on, _)| *on)
-        .map(|(name, _, place)| (name, place))
+        .map(|(name, _, source)| (name, source))
         .collect();
         match chosen.as_slice() {
             [] => Ok(Self::Sequential),
-            [(_, place)] => Ok(place.clone()),
+            [(_, source)] => Ok(source.clone()),
             [(a, _), (b, _), ..] => Err(Diagnostic::error(
                 Code::OutOfRange,
-                args.at(b),
-                format!("flowop `{}` is both `{a}` and `{b}`", args.name),
+                args.span_of(b),
+                format!("flowop `{}` has both `{a}` and `{b}`", args.name),
             )
-            .help("choose one: each says where the next I/O goes")),
+            .help("choose one: each of them determines the offset of the next I/O")),
         }
     }
 
-    /// The same for calls that need an offset, because the kernel's position is not theirs: in order means from the start of
-    /// the file to its end, and over again.
+    /// Makes the rule for calls that do not use the file position of the kernel. Sequential offsets are then counted
+    /// here: from the start of the file to its end, and from the start again.
     pub(super) fn with_offset(args: &Args<'_>) -> Result<Self, Diagnostic> {
         Ok(match Self::new(args)? {
             Self::Sequential => Self::Stride(0),
@@ -267,6 +277,7 @@ impl OffsetSource {
         })
     }
 
+    /// Returns its part of a description in a plan.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Sequential | Self::Stride(0) => String::new(),
@@ -283,78 +294,81 @@ impl OffsetSource {
     }
 }
 
-/// The offset of the next I/O of a flowop in a thread.
+/// The offsets of a flowop in one thread.
 #[derive(Clone, Debug)]
 pub(super) struct Offsets {
-    place: OffsetSource,
-    /// `workingset`, drawn once; 0: the whole file.
+    source: OffsetSource,
+    /// `workingset` of this thread in bytes; 0: the whole file.
     workingset: u64,
-    /// What `places` was computed for, and it.
+    /// Nominal file size and I/O size for which `positions` was computed.
     cached: (u64, u64),
-    places: u64,
+    /// Number of positions for an I/O in the file.
+    positions: u64,
     shuffle: Shuffle,
 }
 
 impl Offsets {
-    pub(super) fn new(place: OffsetSource, workingset: u64) -> Self {
-        Self { place, workingset, cached: (0, 0), places: 0, shuffle: Shuffle::new() }
+    pub(super) fn new(source: OffsetSource, workingset: u64) -> Self {
+        Self { source, workingset, cached: (0, 0), positions: 0, shuffle: Shuffle::new() }
     }
 
-    /// The offset for `len` bytes in the file of `slot`; `None`: by the kernel's position.
-    /// An error if the I/O does not fit.
+    /// Returns the offset of the next I/O of `len` bytes in the file of `slot`. `None` when the I/O is at the file
+    /// position of the kernel; `Err` when it does not fit in the file.
     #[inline]
     pub(super) fn next(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<Option<u64>, Stop> {
         let nominal = cx.io.slots.get(slot).nominal;
-        let offset = match self.place {
+        let offset = match self.source {
             OffsetSource::Sequential => {
                 cx.io.last_offset = cx.io.slots.get(slot).handle.map_or(0, |handle| handle.position);
                 return Ok(None);
             }
             OffsetSource::Random { align } | OffsetSource::Partial { align } => {
                 if self.cached != (nominal, len) {
-                    self.fit(cx, nominal, len, align)?;
+                    self.count_positions(cx, nominal, len, align)?;
                 }
                 let step = if align > 0 { align } else { len };
-                random::below(&mut cx.rng, self.places) * step
+                random::below(&mut cx.rng, self.positions) * step
             }
             OffsetSource::Shuffle { align } => {
                 if self.cached != (nominal, len) {
-                    self.fit(cx, nominal, len, align)?;
+                    self.count_positions(cx, nominal, len, align)?;
                 }
                 let step = if align > 0 { align } else { len };
-                self.shuffle.draw(&mut cx.rng, self.places) * step
+                self.shuffle.draw(&mut cx.rng, self.positions) * step
             }
-            _ => self.walk(cx, slot, len, nominal),
+            _ => self.next_in_order(cx, slot, len, nominal),
         };
         cx.io.last_offset = offset;
         Ok(Some(offset))
     }
 
-    /// How many places there are for an I/O: the last one included, unlike in Filebench. It need not fit a file that is smaller
-    /// than the working set: a read comes to its end, and a write makes it longer.
-    fn fit(&mut self, cx: &mut OpCx<'_>, nominal: u64, len: u64, align: u64) -> Result<(), Stop> {
+    /// Computes the number of positions for an I/O, including the last one, unlike Filebench. `Err` when the I/O is
+    /// larger than the working set or, without one, the file. A file smaller than the working set is allowed: a read
+    /// ends at its end, a write extends it.
+    fn count_positions(&mut self, cx: &mut OpCx<'_>, nominal: u64, len: u64, align: u64) -> Result<(), Stop> {
         let bound = if self.workingset > 0 { self.workingset } else { nominal };
-        if let OffsetSource::Partial { .. } = self.place {
-            self.places = bound.min(nominal).div_ceil(if align > 0 { align } else { len }.max(1)).max(1);
+        if let OffsetSource::Partial { .. } = self.source {
+            self.positions = bound.min(nominal).div_ceil(if align > 0 { align } else { len }.max(1)).max(1);
             self.cached = (nominal, len);
             return Ok(());
         }
         if len > bound || len == 0 {
             let of = if self.workingset > 0 { "working set" } else { "file" };
-            let what = format!("an I/O of {len} bytes at random does not fit a {of} of {bound} bytes");
+            let what = format!("a random I/O of {len} bytes does not fit in a {of} of {bound} bytes");
             return Err(cx.misuse(what, "make `iosize` smaller, or the files (or `workingset`) larger"));
         }
         let room = bound.min(nominal).max(len);
-        self.places = (room - len).checked_div(align).map_or(room / len, |last| last + 1);
+        self.positions = (room - len).checked_div(align).map_or(room / len, |last| last + 1);
         self.cached = (nominal, len);
         Ok(())
     }
 
-    fn walk(&self, cx: &mut OpCx<'_>, slot: usize, len: u64, nominal: u64) -> u64 {
+    /// Returns the next offset of all rules that draw no random number.
+    fn next_in_order(&self, cx: &mut OpCx<'_>, slot: usize, len: u64, nominal: u64) -> u64 {
         let last = cx.io.last_offset;
         let end = if self.workingset > 0 { self.workingset.min(nominal) } else { nominal };
         let Some(handle) = cx.handle(slot) else { return 0 };
-        match self.place {
+        match self.source {
             OffsetSource::Same => last,
             OffsetSource::Backward => {
                 if handle.cursor < len {
@@ -365,15 +379,16 @@ impl Offsets {
             }
             OffsetSource::Stride(gap) => {
                 let step = len + gap;
-                let at = if handle.cursor + len <= end {
+                let offset = if handle.cursor + len <= end {
                     handle.cursor
                 } else {
-                    // One I/O later than the lap that is over; after the last such lap from the start.
+                    // Each pass begins one I/O later than the one before; after the last such pass the start is 0
+                    // again.
                     let start = handle.cursor % step.max(1) + len;
                     if start >= step || start + len > end { 0 } else { start }
                 };
-                handle.cursor = at + step;
-                at
+                handle.cursor = offset + step;
+                offset
             }
             OffsetSource::Sequential
             | OffsetSource::Random { .. }
@@ -383,20 +398,21 @@ impl Offsets {
     }
 }
 
-/// `workingset`: drawn once for each thread, as in Filebench.
+/// Returns `workingset`, which is drawn once for each thread, as in Filebench.
 pub(super) fn workingset(args: &Args<'_>) -> Result<Quantity, Diagnostic> {
     args.quantity_or("workingset", 0)
 }
 
-/// The largest I/O that a quantity may ask for, where it is known.
-pub(super) fn largest(iosize: &Quantity) -> u64 {
+/// Returns the largest I/O size of a quantity in bytes; for an unbounded random variable an estimate, four times its
+/// mean.
+pub(super) fn max_size(iosize: &Quantity) -> u64 {
     iosize.max_hint().unwrap_or_else(|| (iosize.mean() * 4.0) as u64)
 }
 
-/// What the sizes and offsets of a flowop's I/O are made of.
-pub(super) fn units(iosize: &Quantity, place: &OffsetSource) -> Vec<Unit> {
+/// Returns the units of the sizes and offsets of a flowop's I/O.
+pub(super) fn units(iosize: &Quantity, source: &OffsetSource) -> Vec<Unit> {
     let mut units = vec![Unit::Attribute("iosize", iosize.clone())];
-    units.extend(match place {
+    units.extend(match source {
         OffsetSource::Random { align: n @ 1.. }
         | OffsetSource::Partial { align: n @ 1.. }
         | OffsetSource::Shuffle { align: n @ 1.. } => Some(Unit::Attribute("align", (*n).into())),
@@ -407,58 +423,64 @@ pub(super) fn units(iosize: &Quantity, place: &OffsetSource) -> Vec<Unit> {
     units
 }
 
-/// The size that every I/O has, or 0 if it is drawn.
-pub(super) fn exactly(iosize: &Quantity) -> u64 {
+/// Returns a constant I/O size in bytes; 0 for a random one.
+pub(super) fn constant_size(iosize: &Quantity) -> u64 {
     if let Quantity::Const(n) = iosize { *n } else { 0 }
 }
 
-/// Where one I/O goes: slot, offset and length.
+/// Slot, offset and length of one I/O.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Aim {
+pub(super) struct Transfer {
     pub(super) slot: usize,
-    /// `None`: on from the kernel's own position.
+    /// Offset in bytes; `None`: at the file position of the kernel.
     pub(super) offset: Option<u64>,
     pub(super) len: u64,
 }
 
-/// What a flowop that reads or writes aims at, with the state of one thread.
+/// Selection of slot, offset and length for a flowop that reads or writes, with the state of one thread.
 #[derive(Clone, Debug)]
 pub(super) struct TransferTarget {
     pub(super) file: FileUse,
     pub(super) iosize: Quantity,
     pub(super) offsets: Offsets,
-    pub(super) known: Option<KnownSize>,
+    pub(super) cached: Option<CachedTarget>,
 }
 
-/// What the last aim found out, for as long as the slot holds a file of that set and size: random I/O of one size in one
-/// slot then needs no more than a draw.
+/// The parameters of the previous transfer, kept for random I/O of a constant size in one slot.
+///
+/// They stay valid while the slot holds a file of the same set and size. The next offset then needs only a comparison
+/// of the slots' version, which changes with any change of a slot, and a random number. This is the fast path of random
+/// I/O: see docs/performance.md, "What the tool costs".
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KnownSize {
+pub(super) struct CachedTarget {
     pub(super) slot: usize,
     pub(super) len: u64,
-    /// The open file, for calls that leave it as it is.
+    /// Copy of the open file, for calls that do not change its position or size.
     pub(super) handle: Handle,
-    /// That of the slots when this was looked at last.
+    /// [`Slots::version`] at the last check.
     version: u64,
     set: usize,
     nominal: u64,
+    /// Distance between two positions in bytes.
     step: u64,
-    places: u64,
+    /// Number of positions.
+    positions: u64,
 }
 
-impl KnownSize {
-    /// The offset of the next I/O, if the slot still holds such a file.
+impl CachedTarget {
+    /// Returns the offset of the next I/O. `None` when the slot no longer holds a file of the same set and size.
     #[inline]
-    pub(super) fn aim(&mut self, slots: &mut Slots, rng: &mut Rng) -> Option<u64> {
+    pub(super) fn next_offset(&mut self, slots: &mut Slots, rng: &mut Rng) -> Option<u64> {
         if slots.version() != self.version {
-            self.look_again(slots)?;
+            self.revalidate(slots)?;
         }
         slots.set_last(self.slot);
-        Some(random::below(rng, self.places) * self.step)
+        Some(random::below(rng, self.positions) * self.step)
     }
 
+    /// Checks the slot after a change of any slot. `None` when its file differs.
     #[inline(never)]
-    fn look_again(&mut self, slots: &Slots) -> Option<()> {
+    fn revalidate(&mut self, slots: &Slots) -> Option<()> {
         let slot = slots.get(self.slot);
         if slot.nominal != self.nominal || !slot.holds(self.set) {
             return None;
@@ -471,31 +493,33 @@ impl KnownSize {
 
 impl TransferTarget {
     pub(super) fn new(file: FileUse, iosize: Quantity, offsets: Offsets) -> Self {
-        Self { file, iosize, offsets, known: None }
+        Self { file, iosize, offsets, cached: None }
     }
 
-    /// The next I/O; opens the file if need be.
+    /// Returns the next transfer. Opens a file first if the slot is closed.
     #[inline]
-    pub(super) fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Stop> {
-        if let Some(known) = &mut self.known
-            && let Some(offset) = known.aim(&mut cx.io.slots, &mut cx.rng)
+    pub(super) fn next_transfer(&mut self, cx: &mut OpCx<'_>) -> Result<Transfer, Stop> {
+        if let Some(cached) = &mut self.cached
+            && let Some(offset) = cached.next_offset(&mut cx.io.slots, &mut cx.rng)
         {
             cx.io.last_offset = offset;
-            return Ok(Aim { slot: known.slot, offset: Some(offset), len: known.len });
+            return Ok(Transfer { slot: cached.slot, offset: Some(offset), len: cached.len });
         }
-        self.look(cx)
+        self.next_transfer_slow(cx)
     }
 
+    /// Chooses slot, size and offset without the cached target, and caches them if possible. Not inlined, so that the
+    /// fast path stays small.
     #[inline(never)]
-    fn look(&mut self, cx: &mut OpCx<'_>) -> Result<Aim, Stop> {
-        let slot = self.file.ensure(cx)?;
+    fn next_transfer_slow(&mut self, cx: &mut OpCx<'_>) -> Result<Transfer, Stop> {
+        let slot = self.file.ensure_open(cx)?;
         let len = self.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?;
         let state = cx.io.slots.get(slot);
         if let (OffsetSource::Random { align }, Quantity::Const(_), 0, Some(file), Some(handle)) =
-            (&self.offsets.place, &self.iosize, self.file.slot.rotate, state.file, state.handle)
+            (&self.offsets.source, &self.iosize, self.file.slot.rotate, state.file, state.handle)
         {
-            self.known = Some(KnownSize {
+            self.cached = Some(CachedTarget {
                 slot,
                 handle,
                 version: cx.io.slots.version(),
@@ -503,13 +527,13 @@ impl TransferTarget {
                 nominal: state.nominal,
                 len,
                 step: if *align > 0 { *align } else { len },
-                places: self.offsets.places,
+                positions: self.offsets.positions,
             });
         }
-        let len = match (&self.offsets.place, offset) {
+        let len = match (&self.offsets.source, offset) {
             (OffsetSource::Partial { .. }, Some(offset)) => len.min(state.nominal.saturating_sub(offset).max(1)),
             _ => len,
         };
-        Ok(Aim { slot, offset, len })
+        Ok(Transfer { slot, offset, len })
     }
 }

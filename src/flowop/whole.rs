@@ -1,9 +1,9 @@
-//! `readwholefile`, `writewholefile`: a file from its start to its end, in chunks; one operation.
+//! `readwholefile`, `writewholefile`: transfers of a whole file in chunks, as one operation.
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{FileUse, exactly, largest, workingset};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, Unit, write};
+use super::transfer::{FileUse, constant_size, max_size, workingset};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit, Unit, write};
 use crate::exec::{OpCx, Stop};
 use crate::random::{self, Quantity};
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
@@ -18,7 +18,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio"],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
-            doc: "reads a file from start to end, `iosize` bytes at a time",
+            doc: "reads the file in the slot from start to end, in calls of `iosize` bytes, default the whole file; \
+                  one operation",
             example: "flowop readwholefile name=rd,filesetname=data,iosize=1m",
         },
         build: ReadWhole::build,
@@ -43,7 +44,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             ],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
-            doc: "writes a whole file's size from the current position on, `iosize` bytes at a time",
+            doc: "writes the size of the file in slot `srcfd`, default `workingset` or the size of the file itself, \
+                  from the current position on, in calls of `iosize` bytes, default all; one operation",
             example: "flowop writewholefile name=wr,filesetname=data,iosize=1m",
         },
         build: WriteWhole::build,
@@ -68,13 +70,14 @@ impl WriteWhole {
     }
 }
 
-/// The buffer that a whole-file operation needs: its chunk, or, without a chunk, some file's size; it grows if that is short.
+/// Returns the buffer size that a whole-file operation needs: its chunk. Without `iosize` the size of a file is not
+/// known here, and the buffer grows when it is too small.
 fn whole_buffer(iosize: &Quantity) -> u64 {
-    largest(iosize)
+    max_size(iosize)
 }
 
-/// What is moved at a time: `iosize`, or without it the file.
-fn chunk(iosize: &Quantity) -> Vec<Unit> {
+/// Returns the unit of its calls: `iosize`, or without it the size of the file.
+fn chunk_unit(iosize: &Quantity) -> Vec<Unit> {
     vec![if let Quantity::Const(0) = iosize { Unit::FileSize } else { Unit::Attribute("iosize", iosize.clone()) }]
 }
 
@@ -96,15 +99,15 @@ impl Stateless for ReadWhole {
     fn effects(&self) -> Effects {
         Effects {
             buffer: whole_buffer(&self.iosize),
-            exact_buffer: exactly(&self.iosize),
-            units: chunk(&self.iosize),
+            exact_buffer: constant_size(&self.iosize),
+            units: chunk_unit(&self.iosize),
             ..self.file.effects()
         }
     }
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.file.ensure(cx)?;
+        let slot = self.file.ensure_open(cx)?;
         let chunk = match self.iosize.draw(&mut cx.rng) {
             0 => cx.io.slots.get(slot).nominal.max(1),
             n => n,
@@ -128,7 +131,7 @@ impl Stateless for ReadWhole {
             match engine.read(handle, buf) {
                 Ok(n) => {
                     bytes += n as u64;
-                    // A short read that reaches the size is the end: no further call is needed to find it.
+                    // A short read that reaches the known size is at the end: no further call is needed to detect it.
                     if n < range.len() && (n == 0 || handle.position >= handle.size) {
                         break;
                     }
@@ -139,7 +142,7 @@ impl Stateless for ReadWhole {
                     return Err(fail(cx, slot, errno));
                 }
             }
-            // The last call is the operation's own: only those before it are counted here.
+            // The operation counts as one call: only the calls before the last are added.
             if cx.expired() {
                 break;
             }
@@ -168,8 +171,8 @@ struct WriteWhole {
 }
 
 impl Op for WriteWhole {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
         Box::new(WriteWholeStep { op: self, workingset })
     }
 
@@ -182,8 +185,8 @@ impl Op for WriteWhole {
     fn effects(&self) -> Effects {
         let mut effects = Effects {
             buffer: whole_buffer(&self.iosize),
-            exact_buffer: exactly(&self.iosize),
-            units: chunk(&self.iosize),
+            exact_buffer: constant_size(&self.iosize),
+            units: chunk_unit(&self.iosize),
             ..self.file.effects()
         };
         effects.max_fd = effects.max_fd.max(self.source);
@@ -198,7 +201,7 @@ struct WriteWholeStep<'r> {
 
 impl Step for WriteWholeStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.op.file.ensure(cx)?;
+        let slot = self.op.file.ensure_open(cx)?;
         let size = self.size(cx, slot)?;
         let chunk = match self.op.iosize.draw(&mut cx.rng) {
             0 => size,
@@ -209,7 +212,8 @@ impl Step for WriteWholeStep<'_> {
             cx.begin();
             return cx.end(0);
         }
-        // As Filebench counts: whole chunks, so that the last one may pass the size, unless it is to be exact.
+        // As in Filebench all writes are whole chunks, so that the last one can exceed the size, unless `exact` is
+        // given.
         let chunks = size.div_ceil(chunk);
         let last = if self.op.exact { size - (chunks - 1) * chunk } else { chunk };
         let start = cx.handle(slot).map_or(0, |h| h.position);
@@ -223,7 +227,7 @@ impl Step for WriteWholeStep<'_> {
                 }
                 cx.begin();
             }
-            match write::put(cx, slot, range, None) {
+            match write::write_range(cx, slot, range, None) {
                 Ok(written) => bytes += written,
                 Err(errno) => {
                     cx.cell().add_calls(calls);
@@ -232,7 +236,7 @@ impl Step for WriteWholeStep<'_> {
                 }
             }
             calls += 1;
-            // What was not taken whole is as much as can be had.
+            // After a short write no more can be written.
             if bytes < (calls - 1) * chunk + wanted || done + 1 < chunks && cx.expired() {
                 break;
             }
@@ -246,12 +250,13 @@ impl Step for WriteWholeStep<'_> {
 }
 
 impl WriteWholeStep<'_> {
-    /// How much to write: the size of the file in the source slot, else of the working set, else of the file itself.
+    /// Returns the bytes to write: the size of the file in slot `srcfd`, else of the file open in slot 0, else the
+    /// working set, else the size of the file itself.
     fn size(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
         if self.op.source > 0 {
             let source = cx.io.slots.get(self.op.source);
             if source.file.is_none() {
-                let what = format!("slot {}, which is to give the size, holds no file", self.op.source);
+                let what = format!("slot {} (`srcfd`) has no file", self.op.source);
                 return Err(cx.misuse(what, "open a file there first, or leave `srcfd=` out"));
             }
             return Ok(source.nominal);

@@ -1,9 +1,11 @@
-//! `write`, `appendfile`, `appendfilerand`: one write to a file, at random, on from the last, or at its end.
+//! `write`, `appendfile`, `appendfilerand`: one write to a file, sequential, random, or at its end.
 
 use super::args::Args;
 use super::read::small_buffer;
-use super::transfer::{Aim, FileUse, OffsetSource, Offsets, TransferTarget, exactly, largest, units, workingset};
-use super::{At, BuiltOp, Effects, FlowopEntry, Op, Step, Unit};
+use super::transfer::{
+    FileUse, OffsetSource, Offsets, Transfer, TransferTarget, constant_size, max_size, units, workingset,
+};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, Unit};
 use crate::exec::{OpCx, Stop, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
@@ -46,10 +48,11 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             ),
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
-            doc: "one write; a sequential writer makes its file longer and longer, unless `wrap=` bounds it",
+            doc: "writes `iosize` bytes to the file in the slot, sequentially or at random offsets; a sequential \
+                  writer extends its file without limit, unless `wrap=` is given",
             example: "flowop write name=wr,filename=data,iosize=8k,random",
         },
-        build: |args| Write::build(args, WriteEnd::No),
+        build: |args| Write::build(args, AppendMode::No),
     },
     FlowopEntry {
         spec: Flowop {
@@ -59,10 +62,10 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: APPEND,
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
-            doc: "one write at the end of the file",
+            doc: "writes `iosize` bytes at the end of the file in the slot",
             example: "flowop appendfile name=ap,filename=data,iosize=8k,wrap=1m",
         },
-        build: |args| Write::build(args, WriteEnd::Whole),
+        build: |args| Write::build(args, AppendMode::Whole),
     },
     FlowopEntry {
         spec: Flowop {
@@ -72,36 +75,37 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: APPEND_RANDOM,
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
-            doc: "one write at the end of the file, of a random size below `iosize`; with `maxsize` writes of `iosize` that fill a random part of the room left",
+            doc: "writes a random number of bytes, 0 to `iosize` − 1, at the end of the file in the slot; with \
+                  `maxsize`, a random part of the bytes left to that size, in writes of `iosize`",
             example: "flowop appendfilerand name=ap,filename=data,iosize=16k,wrap=1m",
         },
-        build: |args| Write::build(args, WriteEnd::Random),
+        build: |args| Write::build(args, AppendMode::Random),
     },
 ];
 
 impl Write {
-    fn build(args: &Args<'_>, end: WriteEnd) -> BuiltOp {
+    fn build(args: &Args<'_>, append: AppendMode) -> BuiltOp {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             iosize: args.need_iosize()?,
-            place: OffsetSource::new(args)?,
+            offset_source: OffsetSource::new(args)?,
             workingset: workingset(args)?,
-            end,
+            append,
             wrap: args.int("wrap", 0)?,
             fsync_every: args.int("fsyncevery", 0)?,
-            max_size: if end == WriteEnd::Random { args.int("maxsize", 0)? } else { 0 },
+            max_size: if append == AppendMode::Random { args.int("maxsize", 0)? } else { 0 },
         }))
     }
 }
 
-/// Whether the write goes to the end of the file.
+/// Whether a write appends to the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum WriteEnd {
-    /// No: where `place` says.
+enum AppendMode {
+    /// It does not: `offset_source` gives its offset.
     No,
-    /// Yes, all of `iosize`.
+    /// It appends `iosize` bytes.
     Whole,
-    /// Yes, 0 to `iosize` − 1 bytes.
+    /// It appends 0 to `iosize` − 1 bytes.
     Random,
 }
 
@@ -109,26 +113,26 @@ enum WriteEnd {
 struct Write {
     file: FileUse,
     iosize: Quantity,
-    place: OffsetSource,
+    offset_source: OffsetSource,
     workingset: Quantity,
-    end: WriteEnd,
+    append: AppendMode,
     wrap: u64,
     fsync_every: u64,
-    /// `maxsize=` of an append of random size; 0: none.
+    /// `maxsize=` of an append of random size, in bytes; 0: none.
     max_size: u64,
 }
 
 impl Op for Write {
-    fn instantiate<'r>(&'r self, at: &At<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(at.seed, &[at.ordinal as u64]));
-        let offsets = Offsets::new(self.place.clone(), workingset);
+    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
+        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let offsets = Offsets::new(self.offset_source.clone(), workingset);
         let target = TransferTarget::new(self.file.clone(), self.iosize.clone(), offsets);
         let step = WriteStep { op: self, target, unsynced: 0 };
         if self.max_size > 0 { Box::new(FillStep(step)) } else { Box::new(step) }
     }
 
     fn describe(&self) -> String {
-        let mut text = format!("{} iosize={}{}", self.file.describe(), self.iosize, self.place.describe());
+        let mut text = format!("{} iosize={}{}", self.file.describe(), self.iosize, self.offset_source.describe());
         for (word, n) in [("wrap", self.wrap), ("fsyncevery", self.fsync_every), ("maxsize", self.max_size)] {
             if n > 0 {
                 text.push_str(&format!(" {word}={n}"));
@@ -141,10 +145,15 @@ impl Op for Write {
     }
 
     fn effects(&self) -> Effects {
-        let mut units = units(&self.iosize, &self.place);
-        units.extend((self.end != WriteEnd::No).then_some(Unit::FileSize));
-        units.extend((self.end == WriteEnd::Random).then_some(Unit::Byte));
-        Effects { buffer: largest(&self.iosize), exact_buffer: exactly(&self.iosize), units, ..self.file.effects() }
+        let mut units = units(&self.iosize, &self.offset_source);
+        units.extend((self.append != AppendMode::No).then_some(Unit::FileSize));
+        units.extend((self.append == AppendMode::Random).then_some(Unit::Byte));
+        Effects {
+            buffer: max_size(&self.iosize),
+            exact_buffer: constant_size(&self.iosize),
+            units,
+            ..self.file.effects()
+        }
     }
 }
 
@@ -155,23 +164,24 @@ struct WriteStep<'r> {
     unsynced: u64,
 }
 
-/// Writes up to this are filled while the clock runs: it is cheaper than reading the clock.
+/// Largest write in bytes whose data is generated while the operation is timed, because that costs less than a further
+/// reading of the clock. For larger writes the clock is read after the data is generated.
 pub(super) const CHEAP_FILL: u64 = 64 << 10;
 
 impl Step for WriteStep<'_> {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let op = self.op;
-        let (slot, offset, len) = self.aim(cx)?;
+        let (slot, offset, len) = self.next_write(cx)?;
         let Some(range) = cx.io.buffer.data(len) else { return Err(small_buffer(cx, len)) };
         if len > CHEAP_FILL {
             cx.restamp();
         }
         if op.wrap > 0 && offset.is_none() {
-            start_over(cx, slot, len, op.wrap, op.end)?;
+            wrap_around(cx, slot, len, op.wrap, op.append)?;
         }
         cx.begin();
-        if op.end != WriteEnd::No {
+        if op.append != AppendMode::No {
             let engine = cx.env.engine;
             let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
             if let Err(errno) = engine.seek_end(handle) {
@@ -180,7 +190,7 @@ impl Step for WriteStep<'_> {
             cx.io.last_offset = handle.position;
             cx.cell().add_calls(1);
         }
-        match put(cx, slot, range, offset) {
+        match write_range(cx, slot, range, offset) {
             Ok(written) if op.fsync_every == 0 => cx.end(written),
             Ok(written) => self.sync(cx, slot, written),
             Err(errno) => Err(fail(cx, slot, errno)),
@@ -188,7 +198,7 @@ impl Step for WriteStep<'_> {
     }
 }
 
-/// An append that fills a part of the room left: a step of its own, so that others need not ask.
+/// The step of an append with `maxsize=`. A separate type, so that other writes do not check for it.
 struct FillStep<'r>(WriteStep<'r>);
 
 impl Step for FillStep<'_> {
@@ -198,26 +208,28 @@ impl Step for FillStep<'_> {
 }
 
 impl WriteStep<'_> {
+    /// Returns slot, offset and length of the next write. Offset `None`: at the file position.
     #[inline]
-    fn aim(&mut self, cx: &mut OpCx<'_>) -> Result<(usize, Option<u64>, u64), Stop> {
+    fn next_write(&mut self, cx: &mut OpCx<'_>) -> Result<(usize, Option<u64>, u64), Stop> {
         let op = self.op;
-        if op.end == WriteEnd::No {
-            let Aim { slot, offset, len } = self.target.aim(cx)?;
-            // A write of drawn size ends where `fsyncevery=` wants its fsync.
+        if op.append == AppendMode::No {
+            let Transfer { slot, offset, len } = self.target.next_transfer(cx)?;
+            // A write of random size is shortened to end where `fsyncevery=` needs its fsync.
             let whole = op.fsync_every == 0 || matches!(op.iosize, Quantity::Const(_));
             return Ok((slot, offset, if whole { len } else { len.min(op.fsync_every - self.unsynced) }));
         }
-        let slot = op.file.ensure(cx)?;
+        let slot = op.file.ensure_open(cx)?;
         let len = op.iosize.draw(&mut cx.rng);
-        let len = if op.end == WriteEnd::Random { random::below(&mut cx.rng, len) } else { len };
+        let len = if op.append == AppendMode::Random { random::below(&mut cx.rng, len) } else { len };
         Ok((slot, None, len))
     }
 
-    /// `maxsize=`: writes of `iosize` that fill a random part of the room left; a file that has none gets nothing.
+    /// Appends a random part of the bytes that the file lacks of `maxsize`, in writes of `iosize`; nothing if it lacks
+    /// none.
     #[inline(never)]
     fn fill(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let op = self.op;
-        let slot = op.file.ensure(cx)?;
+        let slot = op.file.ensure_open(cx)?;
         let chunk = op.iosize.draw(&mut cx.rng).max(1);
         cx.begin();
         let engine = cx.env.engine;
@@ -233,7 +245,7 @@ impl WriteStep<'_> {
         while bytes < len {
             let wanted = chunk.min(len - bytes);
             let Some(range) = cx.io.buffer.data(wanted) else { return Err(small_buffer(cx, wanted)) };
-            match put(cx, slot, range, None) {
+            match write_range(cx, slot, range, None) {
                 Ok(written) => bytes += written,
                 Err(errno) => {
                     cx.cell().add_calls(calls);
@@ -251,7 +263,7 @@ impl WriteStep<'_> {
         if op.fsync_every == 0 { cx.end(bytes) } else { self.sync(cx, slot, bytes) }
     }
 
-    /// The fsync of `fsyncevery=` belongs to the write that made it due.
+    /// Ends a write with `fsyncevery=`. Calls fsync if it is due, as part of the operation.
     fn sync(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<(), Stop> {
         self.unsynced += len;
         if self.unsynced >= self.op.fsync_every {
@@ -268,9 +280,14 @@ impl WriteStep<'_> {
     }
 }
 
-/// Writes a slice; what a short write leaves is written by further calls. Returns the bytes that went out.
+/// Writes a range of the buffer, with further calls after a short write. Returns the bytes written.
 #[inline]
-pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: Option<u64>) -> Result<u64, Errno> {
+pub(super) fn write_range(
+    cx: &mut OpCx<'_>,
+    slot: usize,
+    range: Range<usize>,
+    offset: Option<u64>,
+) -> Result<u64, Errno> {
     let buf = cx.io.buffer.get(range.clone());
     let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
     let n = match offset {
@@ -283,20 +300,20 @@ pub(super) fn put(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>, offset: O
     if n == range.len() { Ok(n as u64) } else { short::write_rest(cx, slot, range, offset, n) }
 }
 
-/// `wrap=`: a sequential writer goes back to the start of its file, and an appender cuts it to nothing, before it would pass
-/// the bound. Not part of the operation: neither timed nor counted as one.
+/// Applies `wrap=` before a write that would make the file larger: a sequential writer returns to the start of its
+/// file, an append truncates it to 0. This is not part of the operation: neither timed nor counted as one.
 #[inline]
-fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: WriteEnd) -> Result<(), Stop> {
+fn wrap_around(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, append: AppendMode) -> Result<(), Stop> {
     let engine = cx.env.engine;
     let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
-    let reach = if end == WriteEnd::No { handle.position } else { handle.size };
+    let reach = if append == AppendMode::No { handle.position } else { handle.size };
     if reach + len <= wrap {
         return Ok(());
     }
     let mut calls = 1;
-    let again = match end {
-        WriteEnd::No => engine.seek(handle, 0),
-        // Others may have appended and cut meanwhile: ask before cutting.
+    let wrapped = match append {
+        AppendMode::No => engine.seek(handle, 0),
+        // Other threads may have truncated the file since: check its size first.
         _ => match engine.stat_open(handle) {
             Ok(stat) if stat.size + len <= wrap => {
                 handle.size = stat.size;
@@ -311,7 +328,7 @@ fn start_over(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, end: WriteEnd
     };
     cx.cell().add_calls(calls);
     cx.restamp();
-    again.map_err(|errno| fail(cx, slot, errno))
+    wrapped.map_err(|errno| fail(cx, slot, errno))
 }
 
 #[cold]

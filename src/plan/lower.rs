@@ -7,7 +7,7 @@ use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets};
 use crate::diag::{self, Code, Diagnostic};
 use crate::exec::UnitKind;
 use crate::fileset::{FilesetSpec, Want};
-use crate::flowop::{self, Args, Effects, SetInfo, TargetInfo, World};
+use crate::flowop::{self, Args, Effects, Resolver, SetInfo, TargetInfo};
 use crate::model::{ModelValue, Scope};
 use crate::random::Quantity;
 use crate::source::Span;
@@ -67,7 +67,7 @@ struct LoweredNames<'a> {
     count: usize,
 }
 
-impl World for LoweredNames<'_> {
+impl Resolver for LoweredNames<'_> {
     fn fileset(&self, name: &str) -> Option<SetInfo> {
         let id = *self.index.filesets.get(name)?;
         let spec = &self.filesets[id];
@@ -187,7 +187,7 @@ fn lower_thread(
             span: pending.span,
             id: names.first + local,
             values: pending.values.values,
-            world: names,
+            resolver: names,
         };
         match flowop::build(&args) {
             Ok(op) => {

@@ -12,7 +12,7 @@ use crate::exec::{
     View, maker,
 };
 use crate::fileset::content::Stamper;
-use crate::flowop::{self, At};
+use crate::flowop::{self, StepInit};
 use crate::model::QuitMode;
 use crate::os::proc;
 use crate::plan::{self, Thread};
@@ -257,7 +257,7 @@ fn prepare<'a>(
             "make `memsize` smaller, or start fewer threads",
         )
     })?;
-    let at = At {
+    let init = StepInit {
         ordinal: thread_slot.instance * thread.instances as usize + thread_slot.number,
         semaphores: &shared.semaphores,
         latches: &shared.latches,
@@ -265,7 +265,7 @@ fn prepare<'a>(
         seed,
     };
     let is_io = |local: usize| shared.plan.flowops[thread.first + local].class.is_io();
-    let steps = thread.steps.iter().map(|step| instantiate(step, &at, stats, &is_io)).collect();
+    let steps = thread.steps.iter().map(|step| instantiate(step, &init, stats, &is_io)).collect();
     let aio = effects.aio.map(|aio| outstanding(context, thread_slot, aio, index, !seed)).transpose()?;
     let env = RunEnv {
         engine: shared.options.engine,
@@ -341,13 +341,13 @@ fn thread_slot_index(shared: &Shared, thread_slot: &ThreadSlot) -> usize {
 /// Returns a step of the plan with the state that a thread needs for it.
 fn instantiate<'r>(
     step: &'r plan::PlanStep,
-    at: &At<'_>,
+    init: &StepInit<'_>,
     stats: &'r ThreadStats,
     is_io: &dyn Fn(usize) -> bool,
 ) -> ThreadStep<'r> {
     match step {
         plan::PlanStep::Op { local, iters, op } => {
-            let (local, step) = (*local, op.instantiate(at));
+            let (local, step) = (*local, op.instantiate(init));
             let flowop = ThreadFlowop { local: local as u32, cell: stats.cell(local), io: is_io(local), step };
             if matches!(iters, Quantity::Const(1)) {
                 ThreadStep::Once(flowop)

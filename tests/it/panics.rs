@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wml::exec::{OpCx, Stop};
-use wml::flowop::{At, Op, Step};
+use wml::flowop::{Op, Step, StepInit};
 use wml::runtime::{self, FaultKind};
 use wml::session::{Front, Session, Status};
 
@@ -19,7 +19,7 @@ struct Broken {
 struct BrokenStep(u32);
 
 impl Op for Broken {
-    fn instantiate<'r>(&'r self, _: &At<'_>) -> Box<dyn Step + 'r> {
+    fn instantiate<'r>(&'r self, _: &StepInit<'_>) -> Box<dyn Step + 'r> {
         assert!(!self.at_once, "made wrong");
         Box::new(BrokenStep(0))
     }

@@ -248,7 +248,7 @@ fn v14_random_io_fits_its_file() {
     fails(
         "define file name=f,path=$dir,size=4k,prealloc\n\
          define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=8k,random } }\nrun 1\n",
-        "an I/O of 8192 bytes at random does not fit a file of 4096 bytes",
+        "a random I/O of 8192 bytes does not fit in a file of 4096 bytes",
     );
     row("a failed operation");
 }
