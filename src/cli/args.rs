@@ -1,4 +1,6 @@
-//! The command line's form. The only file that knows the argument parser.
+//! Definition of the command line: commands, options and their help texts.
+//!
+//! Only this file and `experiment_args` use the argument parser.
 
 use super::experiment_args::{AbArgs, CompareArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser};
 use super::info;
@@ -15,7 +17,7 @@ use clap_complete::aot::{Shell, generate};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Runs file-system workloads that are written in WML, and says how fast they went.
+/// Runs file-system workloads written in WML and reports their throughput and latency.
 #[derive(Parser)]
 #[command(
     name = "wmlrun",
@@ -25,8 +27,17 @@ use std::time::Duration;
     args_conflicts_with_subcommands = true,
     args_override_self = true,
     subcommand_negates_reqs = true,
-    after_help = "SCRIPT is a file, `-` for standard input, or the name of a shipped personality (`wmlrun list`).\n\
-                  Exit status: 0 done, 1 the run failed, got stuck or did nothing, 2 wrong usage or script, 3 the environment refused, 130/143 interrupted; \\\n                  of a comparison 0 not worse, 10 worse, 11 unclear (or repeats that did not converge), 12 invalid."
+    after_help = "SCRIPT is a file, `-` for standard input, or the name of a built-in personality (`wmlrun list`).\n\n\
+                  Exit status:\n  \
+                    0    success; of a comparison: B is not worse\n  \
+                    1    the run failed, got stuck or completed no operation, or output could not be written\n  \
+                    2    wrong usage, or an error in the script\n  \
+                    3    the environment does not allow the run (directory, permissions, space)\n  \
+                    10   of a comparison: B is worse\n  \
+                    11   of a comparison: unclear; of repeated runs: not converged\n  \
+                    12   of a comparison: invalid\n  \
+                    130  interrupted by SIGINT\n  \
+                    143  terminated by SIGTERM"
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
@@ -34,163 +45,164 @@ pub(super) struct Cli {
     /// The script to run
     #[arg(value_name = "SCRIPT")]
     pub(super) script: Option<String>,
-    /// The script to run, as Filebench's command line has it
+    /// The script to run (Filebench's spelling of SCRIPT)
     #[arg(short = 'f', value_name = "FILE", conflicts_with = "script")]
     pub(super) file: Option<String>,
     #[command(flatten)]
     pub(super) run: RunArgs,
 }
 
-/// Options of whatever runs a script.
+/// Options of every command that runs a script.
 #[derive(Args, Clone)]
 pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) workload: WorkloadArgs,
-    /// Write the result as JSON; `-` is standard output, and then the report goes to standard error
+    /// Write the result as JSON to FILE; with `-`, to standard output, and the report to standard error
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
-    /// Where the files lie that a script writes; default: the current directory
+    /// Directory for the files that a script writes, such as statistics dumps [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub(super) results: Option<PathBuf>,
-    /// The report
+    /// Format of the report
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
     pub(super) format: Format,
-    /// Only the report, nothing else
+    /// Print only the report and errors: no progress, no notes
     #[arg(long)]
     pub(super) quiet: bool,
-    /// Say more of what is done
+    /// Accepted; has no effect
     #[arg(short, long, action = ArgAction::Count)]
     pub(super) verbose: u8,
 }
 
-/// Options of a run that say what is run, where and how; not what becomes of its result.
+/// Options that define a measurement: workload, directory and conditions. Not the output of its result.
 #[derive(Args, Clone)]
 pub(super) struct WorkloadArgs {
-    /// How long each run takes: seconds, or `10m`, `1h30m`
+    /// Measured time of each run, in seconds or as `10m`, `1h30m` [default: as in the script, else 60 s]
     #[arg(long, value_name = "TIME", value_parser = run_time)]
     pub(super) runtime: Option<Duration>,
-    /// Gives a variable a value, over every `set` of the script
+    /// Set a variable; overrides every `set` of it in the script. May be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub(super) set: Vec<(String, String)>,
-    /// Where the file sets lie: the same as `--set dir=DIR`
+    /// Directory for the file sets, the same as `--set dir=DIR` [default: as in the script, else temporary]
     #[arg(long, value_name = "DIR")]
     pub(super) dir: Option<String>,
-    /// The seed of all random streams; without it a fresh one, which the result records
+    /// Seed of the run's random streams [default: a new one for each invocation, recorded in the result]
     #[arg(long)]
     pub(super) seed: Option<u64>,
-    /// The seed of trees and file sizes
+    /// Seed of directory trees and file sizes
     #[arg(long, default_value_t = 1)]
     pub(super) layout_seed: u64,
-    /// Run so long before measuring; `auto`: until the rate is steady, at most as long as the run
+    /// Run the workload for TIME before measuring; `auto`: until the rate is steady, at most the run time [default: 0]
     #[arg(long, value_name = "TIME|auto", value_parser = warmup)]
     pub(super) warmup: Option<WarmupLength>,
-    /// Hash the first N operations of each thread (flowop, file, offset, size). Equal runs of one thread have equal
-    /// digests; of several that share files, if they take them in the same order
+    /// Record a hash of the first N operations of each thread (flowop, file, offset, size) in the result [default N:
+    /// 1000]. Runs with equal operations have equal digests; threads that share files must also pick them in the same
+    /// order
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
     pub(super) digest: Option<u64>,
-    /// Write the first N operations of each thread to a file, a line each: process, its instance, thread, its instance,
+    /// Write the first N operations of each thread to FILE, one per line: process, its instance, thread, its instance,
     /// flowop, file, offset, size
     #[arg(long, value_name = "FILE:N", allow_hyphen_values = true, value_parser = file_and_count)]
     pub(super) trace: Option<(PathBuf, usize)>,
-    /// Let the script write below this path too, where it says
+    /// Allow the script to write to PATH, a file or directory outside the results directory. May be repeated
     #[arg(long, value_name = "PATH")]
     pub(super) allow_write: Vec<PathBuf>,
-    /// The step of the timeline
+    /// Length of the intervals of the time series, at least 10ms [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub(super) interval: Option<Duration>,
-    /// What the words of the script mean
+    /// WML dialect of the script [default: detected from the script]
     #[arg(long, value_name = "DIALECT", value_parser = dialect_parser())]
     pub(super) dialect: Option<Dialect>,
-    /// What makes the calls; default: uring where the kernel allows it, else posix
+    /// I/O engine [default: uring if the kernel allows it, else posix]
     #[arg(long, value_name = "ENGINE", value_parser = engine_parser())]
     pub(super) engine: Option<EngineChoice>,
-    /// Threads that make files, 1 to 1024; default: one for each processor
+    /// Number of threads that create files before a run, 1 to 1024 [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) populate_threads: Option<u16>,
-    /// Bind threads to processors
+    /// Bind each thread to a processor, round robin
     #[arg(long)]
     pub(super) pin: bool,
-    /// Drop the page cache before each run, and dentries and inodes where that is allowed
+    /// Evict the file sets from the page cache before each run, and drop dentries and inodes if permitted
     #[arg(long)]
     pub(super) cold: bool,
-    /// Do not wait until the disks are idle after the files are created
+    /// Do not wait for the disks to become idle before measuring
     #[arg(long, alias = "no-settle")]
     pub(super) no_quiesce: bool,
-    /// Make the directory of `--dir` if it is not there
+    /// Create the directory of the file sets if it does not exist
     #[arg(long)]
     pub(super) mkdir: bool,
-    /// Go on from the files that are there, in every run: they are not brought to their definitions first
+    /// Start every run with the existing files: do not restore the file sets to their definitions first
     #[arg(long)]
     pub(super) as_is: bool,
-    /// End with status 3 when the making of files stands still for so long; 0 waits for ever. Default: 10m
+    /// Give up, with status 3, if creating the files makes no progress for TIME; 0: never [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) prepare_timeout: Option<Duration>,
-    /// Keep the fresh directory
+    /// Keep the temporary directory that is used if neither the script nor `--dir` names one
     #[arg(long, conflicts_with = "clean")]
     pub(super) keep: bool,
-    /// Remove the file sets from the directory that was named
+    /// Remove the file sets at the end, also from a directory that the script or `--dir` names
     #[arg(long)]
     pub(super) clean: bool,
-    /// Take over a tree in Filebench's layout that wmlrun did not make
+    /// Use an existing tree in Filebench's layout that wmlrun did not create
     #[arg(long)]
     pub(super) adopt: bool,
-    /// At the first error of an operation stop, or count it and go on
+    /// What to do when an operation fails
     #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "ACTION")]
     pub(super) on_error: OnError,
-    /// Let the script run shell commands
+    /// Allow the script to run shell commands
     #[arg(long)]
     pub(super) allow_system: bool,
-    /// Let the script overwrite this block device
+    /// Allow the script to overwrite the block device PATH (not yet supported). May be repeated
     #[arg(long, value_name = "PATH")]
     pub(super) allow_device: Vec<PathBuf>,
-    /// Keep values of the environment that the script reads by `$(NAME)` in the result; without it they are masked
+    /// Record the values of environment variables that the script reads with `$(NAME)`; otherwise they are masked
     #[arg(long)]
     pub(super) record_env: bool,
-    /// Leave the host's name, what is mounted, paths and the command line out of the result and the report
+    /// Omit the host name, mount sources, paths and the command line from the result and the report
     #[arg(long)]
     pub(super) redact: bool,
-    /// Let `fsflush` of the script drop the page cache of the whole machine
+    /// Allow the script's `fsflush` to drop the caches of the whole machine
     #[arg(long)]
     pub(super) allow_drop_caches: bool,
 }
 
-/// What else there is to do.
+/// The commands other than running a script.
 #[derive(Subcommand)]
 pub(super) enum CliCommand {
-    /// The interactive shell
+    /// Start the interactive shell
     Repl {
         /// A script to load first
         script: Option<String>,
         #[command(flatten)]
         run: Box<RunArgs>,
     },
-    /// Show every error and warning of scripts, and touch nothing
+    /// Report the errors and warnings of scripts without running them
     Check {
         /// Files or names of personalities
         #[arg(required = true, value_name = "SCRIPT")]
         scripts: Vec<String>,
-        /// Print a stage instead
+        /// Print the output of a parsing stage instead
         #[arg(long, value_enum, value_name = "STAGE")]
         dump: Option<DumpStage>,
-        /// What the words mean
+        /// WML dialect of the scripts [default: detected from each script]
         #[arg(long, value_parser = dialect_parser())]
         dialect: Option<Dialect>,
     },
-    /// Lay scripts out: to standard output, or in place
+    /// Format scripts, to standard output or in place
     Fmt {
         /// Files or names of personalities
         #[arg(required = true, value_name = "SCRIPT")]
         scripts: Vec<String>,
-        /// Write the files anew
+        /// Rewrite the files in place
         #[arg(long, short = 'w')]
         write: bool,
-        /// Only say which files would change; exit 1 if any would
+        /// List the files that are not formatted, without writing; exit with 1 if there are any
         #[arg(long)]
         check: bool,
     },
-    /// Show what a script would run: processes, programs, files, memory
+    /// Show what a script would run, without running it: processes, threads, flowops, files, memory
     Plan {
-        /// A file or the name of a personality
+        /// File or name of a personality
         script: String,
         /// Print every file's path and size
         #[arg(long)]
@@ -198,101 +210,102 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         run: Box<RunArgs>,
     },
-    /// Run every workload of a Filebench profile, each with its directory of results
+    /// Run every workload of a Filebench profile, each with its own results directory
     Batch {
-        /// The profile; its personalities are sought beside it, then among those that are shipped
+        /// The profile; its personalities are looked up in its directory, then among the built-in ones
         #[arg(value_name = "PROFILE")]
         profile: PathBuf,
         #[command(flatten)]
         run: Box<RunArgs>,
     },
-    /// Repeat a workload until its mean is known to the wanted precision
+    /// Repeat a workload until its mean is known with the requested precision
     Repeat(Box<RepeatArgs>),
-    /// Compare two ways of running a workload: runs of A and B take turns, and a verdict says which is better
+    /// Compare two configurations, A and B, of a workload in alternating runs and report a verdict
     Ab(Box<AbArgs>),
-    /// Compare results that were made separately: of wmlrun, of Filebench, of fio, or columns of numbers
+    /// Compare existing results of wmlrun, Filebench or fio, or columns of numbers
     Compare(Box<CompareArgs>),
-    /// Measure how much results differ although nothing is changed, for comparisons of results of different days
+    /// Measure the noise floor: how much results differ when nothing is changed
     Floor(Box<FloorArgs>),
-    /// Run a workload at several values of a variable: a load curve with its peak, its knee and its overall response time
+    /// Run a workload at several values of a variable and report the load curve: peak, knee, overall response time
     Sweep(Box<SweepArgs>),
-    /// Remove from results folders what their runs and commands printed; the results stay
+    /// Remove the logs of runs and commands from results folders; keep the results
     Prune {
-        /// The folders
+        /// The results folders
         #[arg(required = true)]
         dirs: Vec<PathBuf>,
     },
-    /// The overall response time of a load curve: the area below response over rate up to the peak, divided by the peak
+    /// Compute the overall response time of a load curve: the area under response time over rate, divided by the peak
+    /// rate
     Ort {
-        /// A line for each load, in the order of the loads: the rate, and the mean response time, `-` where it is missing
+        /// File with one line per load, in increasing order: rate and mean response time (`-` if unknown)
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// How the curve goes on below its first point
+        /// How to extend the curve below its first point
         #[arg(long, default_value = ResponseMethod::Sfs3.name(), value_name = "METHOD", value_parser = method_parser())]
         method: ResponseMethod,
-        /// The form of the result
+        /// Format of the result
         #[arg(long, value_enum, default_value_t = CurveFormat::Text, value_name = "FORMAT")]
         format: CurveFormat,
     },
-    /// List what there is of a kind
+    /// List personalities, flowops, attributes, codes and so on
     List {
         /// What to list
         #[arg(default_value = info::LISTS[0].name, value_parser = list_parser())]
         what: String,
     },
-    /// Print a shipped personality
+    /// Print the script of a built-in personality
     Show {
-        /// Its name
+        /// Name of the personality
         name: String,
     },
-    /// Explain the code of an error or warning
+    /// Explain an error or warning code
     Explain {
-        /// Such as E0202
+        /// The code, such as E0202
         code: String,
     },
-    /// Remove the file sets that wmlrun made in directories
+    /// Remove the file sets that wmlrun created in directories
     Clean {
         /// The directories
         #[arg(required = true)]
         dirs: Vec<PathBuf>,
     },
-    /// Print completions for a shell
+    /// Print the completion script for a shell
     Completions {
         /// The shell
         #[arg(value_parser = PossibleValuesParser::new(SHELLS.map(|(name, _)| name)))]
         shell: String,
     },
-    /// Write the manual pages: one for wmlrun, one for each command
+    /// Write the manual pages: one for wmlrun and one for each command
     Man {
-        /// Where they go; the directory is made
+        /// Directory to write to; created if it does not exist
         dir: PathBuf,
     },
 }
 
-/// What an error of an operation does to its run.
+/// How a failed operation is handled.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(super) enum OnError {
-    /// The first one ends the run
+    /// End the run at the first error
     Stop,
-    /// It is counted, and the run goes on
+    /// Count the error and continue the run
     Count,
 }
 
-/// The form of a curve.
+/// The format of a load curve.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(super) enum CurveFormat {
-    /// For people
+    /// Text for people
     Text,
-    /// `method`, `peak`, `ort` and the points
+    /// JSON with `method`, `peak`, `ort` and the points
     Json,
 }
 
-/// A stage that can be printed.
+/// A parsing stage whose output can be printed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(super) enum DumpStage {
-    /// The tokens of the text
+    /// Tokens of the lexer
     Tokens,
-    /// Its statements
+    /// Statements of the parser
     Ast,
 }
 
@@ -302,7 +315,7 @@ pub(super) type Format = &'static dyn Report;
 /// An engine of [`engine::TABLE`].
 pub(super) type EngineChoice = &'static dyn Engine;
 
-/// A choice among the rows of a table, each with its name and what it is.
+/// Returns a parser of one of the names in `rows`, pairs of a name and its help text. `find` maps a name to its value.
 pub(super) fn choice<T: Clone + Send + Sync + 'static>(
     rows: impl IntoIterator<Item = (&'static str, &'static str)>,
     find: impl Fn(&str) -> Option<T> + Clone + Send + Sync + 'static,
@@ -328,7 +341,7 @@ fn list_parser() -> impl TypedValueParser<Value = String> {
 }
 
 pub(super) fn time(text: &str) -> Result<Duration, String> {
-    duration::parse(text).map_err(|e| format!("{e}; give seconds, or a time such as `10m`"))
+    duration::parse(text).map_err(|e| format!("{e}; expected seconds, or a time such as `10m`"))
 }
 
 fn warmup(text: &str) -> Result<WarmupLength, String> {
@@ -337,31 +350,31 @@ fn warmup(text: &str) -> Result<WarmupLength, String> {
 
 fn run_time(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
-    if time.is_zero() { Err("a run time of 0; give more time".to_owned()) } else { Ok(time) }
+    if time.is_zero() { Err("the run time must be greater than 0".to_owned()) } else { Ok(time) }
 }
 
-/// The shortest step of the timeline.
+/// The shortest interval of the time series.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
 fn interval(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
-    if time < SHORTEST_INTERVAL { Err("an interval below 10 ms; give more time".to_owned()) } else { Ok(time) }
+    if time < SHORTEST_INTERVAL { Err("the interval must be at least 10 ms".to_owned()) } else { Ok(time) }
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("no assignment; write `--set NAME=VALUE`")?;
+    let (name, value) = text.split_once('=').ok_or("expected an assignment, `NAME=VALUE`")?;
     Ok((name.trim_start_matches('$').to_owned(), value.to_owned()))
 }
 
 fn file_and_count(text: &str) -> Result<(PathBuf, usize), String> {
     let parts = text.rsplit_once(':').and_then(|(file, n)| Some((file.into(), n.parse().ok()?)));
-    parts.ok_or_else(|| "no file and number; write `--trace FILE:N`, such as `--trace ops.txt:1000`".to_owned())
+    parts.ok_or_else(|| "expected a file and a number, `FILE:N`, such as `ops.txt:1000`".to_owned())
 }
 
-/// The shells that completions are made for.
+/// The shells for which completion scripts can be generated.
 const SHELLS: [(&str, Shell); 3] = [("bash", Shell::Bash), ("zsh", Shell::Zsh), ("fish", Shell::Fish)];
 
-/// The completions for a shell that has some.
+/// Returns the completion script for a shell; empty if the shell is not in [`SHELLS`].
 pub(super) fn completions(shell: &str) -> Vec<u8> {
     let mut text = Vec::new();
     if let Some((_, shell)) = SHELLS.iter().find(|(name, _)| *name == shell) {
@@ -373,15 +386,17 @@ pub(super) fn completions(shell: &str) -> Vec<u8> {
 /// Writes `wmlrun.1`, `wmlrun-plan.1` and so on into a directory.
 pub(super) fn manual(dir: &std::path::Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)?;
-    // The page of a command that only helps with the others says nothing.
+    // A page for clap's own `help` command would have no content.
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
 }
 
-/// Reads the process's command line. Wrong usage is told and ends in 2; help and version end in 0.
+/// Parses the process's command line. `Err` holds the exit status: 2 after wrong usage was reported, 0 after help or
+/// the version was printed.
 pub(super) fn parse() -> Result<Cli, u8> {
     use std::io::{IsTerminal, Write};
     Cli::try_parse().map_err(|e| {
-        // The message quotes arguments: should they hold control characters, it is made again of arguments without.
+        // The message quotes arguments. If they contain control characters, parse again with escaped arguments, so that
+        // none reaches the terminal.
         let words: Vec<String> =
             std::env::args_os().map(|word| printable::line(&word.to_string_lossy()).into_owned()).collect();
         let e = Cli::try_parse_from(words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e);

@@ -1,4 +1,4 @@
-//! Progress of population: a bar on a terminal, a line every few seconds elsewhere.
+//! Progress of population: a progress bar on a terminal, else a line every two seconds.
 
 use super::console::notice;
 use crate::disk::prepare::{Phase, Progress};
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Where it is drawn.
+/// Draws the progress of population on standard error.
 pub(super) struct Bars {
     quiet: bool,
     terminal: bool,
@@ -25,16 +25,16 @@ struct Bar {
     last: Option<Instant>,
 }
 
-/// Elsewhere than on a terminal, a line is printed so often.
+/// Time between two progress lines if standard error is not a terminal.
 const EVERY: Duration = Duration::from_secs(2);
 
 impl Bars {
-    /// On standard error; not at all if `quiet`.
+    /// Creates progress output on standard error. Draws nothing if `quiet`.
     pub(super) fn new(quiet: bool) -> Self {
         Self { quiet, terminal: std::io::stderr().is_terminal(), state: Mutex::default() }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar from the terminal.
     pub(super) fn finish(&self) {
         if let Some(bar) = self.state.lock().drawn.take() {
             bar.finish_and_clear();
@@ -46,7 +46,8 @@ fn files_of(n: u64) -> String {
     if n == 1 { "1 file".to_owned() } else { format!("{} files", count::grouped(n)) }
 }
 
-/// A style whose text is known to be right; should it not be, the library's own.
+/// Returns the style of a bar: `known` if the total is known (`bounded`), else `open`. If the library rejects the
+/// template, returns the library's default style.
 fn style(known: &str, open: &str, bounded: bool) -> ProgressStyle {
     ProgressStyle::with_template(if bounded { known } else { open }).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -1,4 +1,4 @@
-//! The front end that writes to the terminal: reports to standard output, everything else to standard error.
+//! The front end of scripts and the shell: reports on standard output, messages on standard error.
 
 use super::bars::Bars;
 use super::live::LiveScreen;
@@ -16,54 +16,56 @@ use crate::util::{count, printable, size};
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-/// Prints an error, and what to do about it.
+/// Prints an error, and its help if there is any, to standard error.
 pub(super) fn error(text: &str, help: Option<&str>) {
     coded_error(None, text, help);
 }
 
 fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
     let code = code.map_or(String::new(), |c| format!("[{c}]"));
-    notice(&format!("error{code}: {}", printable::short(text, MESSAGE)));
+    notice(&format!("error{code}: {}", printable::short(text, MAX_MESSAGE_CHARS)));
     if let Some(help) = help.filter(|h| !h.is_empty()) {
-        notice(&format!("  = help: {}", printable::short(help, MESSAGE)));
+        notice(&format!("  = help: {}", printable::short(help, MAX_MESSAGE_CHARS)));
     }
 }
 
-/// A text of nothing but errors is not drawn to its end.
-const MOST: usize = 50;
+/// Maximum number of diagnostics that are printed in full.
+const MAX_DIAGNOSTICS: usize = 50;
 
-/// Characters of a message that are shown: more than a path has.
-const MESSAGE: usize = 6000;
+/// Maximum length of a printed message, in characters: more than the longest path.
+const MAX_MESSAGE_CHARS: usize = 6000;
 
-/// Threads that have not come back are told one by one up to here.
-const STRAGGLERS: usize = 5;
+/// Maximum number of threads that are named as still being in a system call.
+const MAX_STRAGGLERS: usize = 5;
 
-/// Prints diagnostics as pictures of the source.
+/// Prints diagnostics with excerpts of the source.
 pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let style = if colour { diag::Style::Colour } else { diag::Style::Plain };
-    let _ = std::io::stderr().write_all(diag::render(map, &found[..found.len().min(MOST)], style).as_bytes());
-    if found.len() > MOST {
-        notice(&format!("… and {} more", count::grouped((found.len() - MOST) as u64)));
+    let _ =
+        std::io::stderr().write_all(diag::render(map, &found[..found.len().min(MAX_DIAGNOSTICS)], style).as_bytes());
+    if found.len() > MAX_DIAGNOSTICS {
+        notice(&format!("… and {} more messages", count::grouped((found.len() - MAX_DIAGNOSTICS) as u64)));
     }
 }
 
-/// Lines on standard output, without control characters. Whether they could be written is asked at the end.
-pub(super) fn say(text: &str) {
+/// Prints lines to standard output, with control characters escaped. [`Stdout`] records write errors for the exit
+/// status.
+pub(super) fn print_lines(text: &str) {
     let _ = Stdout.write_all(format!("{}\n", printable::lines(text)).as_bytes());
 }
 
-/// Lines on standard error, without control characters, in one write, so that a run is disturbed as little as can be; a reader
-/// that has gone is no error.
+/// Prints lines to standard error, with control characters escaped. Uses one write, to disturb a run as little as
+/// possible. Ignores errors, such as a closed pipe.
 pub(super) fn notice(text: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", printable::lines(text)).as_bytes());
 }
 
-/// File systems in words, the first few of them.
-fn places(mounts: &[MountInfo]) -> String {
+/// Describes file systems: names the first three, and counts the rest.
+fn describe_mounts(mounts: &[MountInfo]) -> String {
     const NAMED: usize = 3;
     let name = |m: &MountInfo| {
-        let memory = if m.in_memory() { ", so that memory is measured" } else { "" };
+        let memory = if m.in_memory() { "; measures memory, not storage" } else { "" };
         format!("{} ({}{memory})", m.kind, printable::line(&m.source))
     };
     match mounts {
@@ -79,31 +81,31 @@ fn places(mounts: &[MountInfo]) -> String {
     }
 }
 
-/// The front end of scripts and of the shell.
+/// The front end that prints to the terminal.
 pub(super) struct Console {
     report: &'static dyn Report,
     quiet: bool,
-    /// Standard output belongs to `--json -` or `--trace -`: the report goes to standard error.
-    taken: bool,
+    /// Whether `--json -` or `--trace -` uses standard output; the report then goes to standard error.
+    stdout_taken: bool,
     progress: Bars,
     live: LiveScreen,
 }
 
 impl Console {
     pub(super) fn new(report: &'static dyn Report, quiet: bool) -> Self {
-        Self { report, quiet, taken: false, progress: Bars::new(quiet), live: LiveScreen::new(quiet) }
+        Self { report, quiet, stdout_taken: false, progress: Bars::new(quiet), live: LiveScreen::new(quiet) }
     }
 
-    /// Leaves standard output to another, if `taken`.
+    /// Sends the report to standard error instead of standard output, if `taken`.
     pub(super) fn without_stdout(self, taken: bool) -> Self {
-        Self { taken, ..self }
+        Self { stdout_taken: taken, ..self }
     }
 
-    /// A part of the report, in one go.
+    /// Writes a part of the report, with a buffer, so that it takes few writes.
     fn report(&self, write: &mut dyn FnMut(&dyn Report, &mut dyn Write) -> std::io::Result<()>) {
-        let out: &mut dyn Write = if self.taken { &mut std::io::stderr() } else { &mut Stdout };
+        let out: &mut dyn Write = if self.stdout_taken { &mut std::io::stderr() } else { &mut Stdout };
         let mut out = std::io::BufWriter::with_capacity(1 << 16, out);
-        // Standard output remembers its errors; those of standard error change nothing.
+        // `Stdout` records its errors for the exit status; errors of standard error are ignored.
         let _ = write(self.report, &mut out).and_then(|()| out.flush());
         let _ = out.into_parts();
     }
@@ -112,25 +114,25 @@ impl Console {
 impl Front for Console {
     fn line(&mut self, text: &str) {
         self.live.clear();
-        if self.report.for_programs() || self.taken { notice(text) } else { say(text) }
+        if self.report.for_programs() || self.stdout_taken { notice(text) } else { print_lines(text) }
     }
 
     fn script_line(&mut self, text: &str) {
         self.live.clear();
-        if self.report.for_programs() || self.taken {
-            // Beside the program's own messages a script's words are told apart from them.
+        if self.report.for_programs() || self.stdout_taken {
+            // The prefix distinguishes output of the script from the program's own messages.
             for line in text.split('\n') {
                 notice(&format!("script: {line}"));
             }
         } else {
-            say(text);
+            print_lines(text);
         }
     }
 
     fn note(&mut self, text: &str) {
         self.live.clear();
         if !self.quiet {
-            notice(&format!("note: {}", printable::short(text, MESSAGE)));
+            notice(&format!("note: {}", printable::short(text, MAX_MESSAGE_CHARS)));
         }
     }
 
@@ -163,9 +165,10 @@ impl Front for Console {
         }
         let memory = document.environment.memory.total;
         let bytes: u64 = run.filesets.iter().map(|f| f.bytes).sum();
-        let place = places(&run.environment.mounts);
+        let place = describe_mounts(&run.environment.mounts);
         let multiple = if memory > 0 { bytes as f64 / memory as f64 } else { 0.0 };
-        let time = length.map_or("until it is done".to_owned(), |length| format!("for {} s", length.as_secs_f64()));
+        let time =
+            length.map_or("until all threads are done".to_owned(), |length| format!("for {} s", length.as_secs_f64()));
         notice(&format!(
             "running {time}: {}, {} on {place}, {} = {multiple:.2} × memory",
             count::count(run.processes, "process"),
@@ -183,13 +186,13 @@ impl Front for Console {
         let index = document.runs.len().saturating_sub(1);
         self.report(&mut |report, out| report.run(document, index, out));
         let Some(run) = document.runs.last() else { return };
-        // A run of nothing looks like any other to who only reads figures, or an exit status.
+        // A report without warnings does not show that the run did nothing, so print the warning here.
         if !self.report.warns()
             && let Some(nothing) = warnings::nothing_done(document, run)
         {
             let (message, advice) = (nothing.message(), nothing.advice());
-            notice(&format!("warning: {}", printable::short(&message, MESSAGE)));
-            notice(&format!("  = help: {}", printable::short(advice, MESSAGE)));
+            notice(&format!("warning: {}", printable::short(&message, MAX_MESSAGE_CHARS)));
+            notice(&format!("  = help: {}", printable::short(advice, MAX_MESSAGE_CHARS)));
         }
         if let Some(failure) = &run.failure {
             let place = failure.flowop.as_ref().map_or(String::new(), |f| {
@@ -200,22 +203,22 @@ impl Front for Console {
             let errno = failure.errno.as_ref().map_or(String::new(), |e| format!(" ({e})"));
             error(&format!("{place}{}{errno}{path}", failure.what), Some(&failure.help));
         } else if run.state == crate::result::RunState::NothingDone {
-            error("nothing was done", Some("the report's warnings say why; a script may ask for nothing by `iters=0`"));
+            error("no operation was completed", Some("see the warnings in the report; `iters=0` also has this effect"));
         } else if run.state != crate::result::RunState::Complete {
-            error(&format!("the run did not end as it should: {}", run.ended_by), None);
+            error(&format!("the run did not complete: {}", run.ended_by), None);
         }
-        for s in run.stragglers.iter().take(STRAGGLERS) {
+        for s in run.stragglers.iter().take(MAX_STRAGGLERS) {
             let path = s.path.as_ref().map_or(String::new(), |path| format!(" on {}", printable::line(path)));
             let place = s.wait_channel.as_ref().map_or(String::new(), |w| format!(", in the kernel at {w}"));
             notice(&format!(
-                "note: {} (process {}, thread {}) is still in a call{path}{place}",
+                "note: {} (process {}, thread {}) is still in a system call{path}{place}",
                 printable::line(&s.flowop),
                 s.instance + 1,
                 s.thread + 1
             ));
         }
-        if let Some(more @ 1..) = run.stragglers.len().checked_sub(STRAGGLERS) {
-            notice(&format!("note: so are {}", count::count(more as u64, "other thread")));
+        if let Some(more @ 1..) = run.stragglers.len().checked_sub(MAX_STRAGGLERS) {
+            notice(&format!("note: also still in a system call: {}", count::count(more as u64, "other thread")));
         }
     }
 
@@ -236,7 +239,7 @@ impl Front for Console {
 
 #[cfg(test)]
 mod tests {
-    use super::places;
+    use super::describe_mounts;
     use crate::result::environment::MountInfo;
 
     #[test]
@@ -245,12 +248,12 @@ mod tests {
             let kind = if n == 1 { "tmpfs" } else { "ext4" };
             MountInfo { kind: kind.to_owned(), source: format!("dev{n}"), ..MountInfo::default() }
         };
-        let said = |n: usize| places(&(0..n).map(mount).collect::<Vec<_>>());
-        let memory = "tmpfs (dev1, so that memory is measured)";
-        assert_eq!(said(0), "no file system");
-        assert_eq!(said(1), "ext4 (dev0)");
-        assert_eq!(said(2), format!("ext4 (dev0) and {memory}"));
-        assert_eq!(said(3), format!("ext4 (dev0), {memory} and ext4 (dev2)"));
-        assert_eq!(said(5), format!("ext4 (dev0), {memory}, ext4 (dev2) and 2 more"));
+        let described = |n: usize| describe_mounts(&(0..n).map(mount).collect::<Vec<_>>());
+        let memory = "tmpfs (dev1; measures memory, not storage)";
+        assert_eq!(described(0), "no file system");
+        assert_eq!(described(1), "ext4 (dev0)");
+        assert_eq!(described(2), format!("ext4 (dev0) and {memory}"));
+        assert_eq!(described(3), format!("ext4 (dev0), {memory} and ext4 (dev2)"));
+        assert_eq!(described(5), format!("ext4 (dev0), {memory}, ext4 (dev2) and 2 more"));
     }
 }

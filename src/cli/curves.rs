@@ -1,9 +1,9 @@
-//! `wmlrun sweep` and `wmlrun ort`: load curves that are measured, and those that others have measured.
+//! Load curves: `wmlrun sweep` measures one, `wmlrun ort` evaluates one from a file.
 
 use super::args::CurveFormat;
 use super::console;
 use super::experiment_args::SweepArgs;
-use super::experiments::{Refused, perform, refuse, say, set_option, status, wanted};
+use super::experiments::{Refused, perform, print_text, refuse, set_option, status, wanted};
 use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
 use crate::comparison;
 use crate::experiment::{ExperimentKind, RuleWanted};
@@ -12,7 +12,7 @@ use crate::util::table::{Align, Table};
 use serde::Serialize;
 use std::path::Path;
 
-/// `wmlrun ort --format json`.
+/// The output of `wmlrun ort --format json`.
 #[derive(Serialize)]
 struct CurveDocument<'a> {
     method: ResponseMethod,
@@ -21,9 +21,9 @@ struct CurveDocument<'a> {
     points: &'a [LoadPoint],
 }
 
-/// Prints the overall response time of a file's curve.
+/// Prints the overall response time of the load curve in a file.
 pub(super) fn ort(file: &Path, method: ResponseMethod, format: CurveFormat) -> u8 {
-    let help = Some("give a line for each load: the rate, and the mean response time, `-` where it is missing");
+    let help = Some("the file needs one line per load: rate and mean response time, `-` if that is unknown");
     let points = match import::load_curve(file) {
         Ok(points) => points,
         Err(e) => {
@@ -41,11 +41,11 @@ pub(super) fn ort(file: &Path, method: ResponseMethod, format: CurveFormat) -> u
         }
         CurveFormat::Text => table(&points, found, method),
     };
-    say(&text);
+    print_text(&text);
     0
 }
 
-/// `wmlrun sweep`.
+/// Runs `wmlrun sweep`. Returns the exit status.
 pub(super) fn sweep(args: &SweepArgs) -> u8 {
     status(try_sweep(args))
 }
@@ -62,11 +62,11 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
     let (folder, finished) = perform(common, ExperimentKind::Sweep, wanted)?;
     let experiment = &folder.experiment;
     let RuleWanted::Sweep { factor, levels, .. } = &experiment.rule else {
-        return Err(refuse("the experiment is no sweep", "begin anew with another folder", 2));
+        return Err(refuse("the experiment is not a sweep", "start a new one in another folder", 2));
     };
     let found = comparison::sweep(&experiment.name, factor, levels, &finished.observations, args.method);
-    say(&(common.format.sweep)(&found));
-    // A curve without a point is no result.
+    print_text(&(common.format.sweep)(&found));
+    // A curve without points has no result: exit with 1.
     Ok(u8::from(found.overall.is_none()))
 }
 

@@ -1,4 +1,4 @@
-//! The command line's form of experiments and comparisons.
+//! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`) and of `compare`.
 
 use super::args::{WorkloadArgs, choice, time};
 use crate::analysis::ResponseMethod;
@@ -11,13 +11,13 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Parser, Va
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Arguments, and the words that give the same arguments to another call of the program.
+/// The workload options of a command line, as words to pass on to a child process of this program.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Words(pub(super) Vec<String>);
+pub(super) struct WorkloadWords(pub(super) Vec<String>);
 
-impl FromArgMatches for Words {
+impl FromArgMatches for WorkloadWords {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        // Checked here, so that a wrong option is found before the first run.
+        // Parse them here, so that a wrong option is reported before the first run.
         WorkloadArgs::from_arg_matches(matches)?;
         let form = WorkloadArgs::augment_args(Command::new(""));
         let given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
@@ -40,7 +40,7 @@ impl FromArgMatches for Words {
     }
 }
 
-impl Args for Words {
+impl Args for WorkloadWords {
     fn augment_args(command: Command) -> Command {
         WorkloadArgs::augment_args(command)
     }
@@ -50,7 +50,7 @@ impl Args for Words {
     }
 }
 
-/// The options of hooks, from their table: those of a single arm, or, with `ARMS`, all.
+/// The options that set hooks, generated from [`HOOKS`]. With `ARMS`, includes the hooks of single arms.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HookArgs<const ARMS: bool>(pub(super) Hooks);
 
@@ -83,33 +83,33 @@ impl<const ARMS: bool> Args for HookArgs<ARMS> {
     }
 }
 
-/// Options of every experiment.
+/// Options that all experiments share.
 #[derive(Args, Clone)]
 pub(super) struct ExperimentArgs {
     #[command(flatten)]
-    pub(super) words: Words,
-    /// The results folder; default: `wmlrun-results/NAME-TIME`
+    pub(super) words: WorkloadWords,
+    /// Results folder, new or empty [default: wmlrun-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(super) results: Option<PathBuf>,
-    /// Go on with the experiment in this folder
+    /// Continue the interrupted experiment in this results folder
     #[arg(long, value_name = "DIR")]
     pub(super) resume: Option<PathBuf>,
-    /// Go on although the kernel, this program, a script, a mount or the commands are not as before
+    /// Continue even if the kernel, this program, a script, a mount or a hook command has changed
     #[arg(long, requires = "resume")]
     pub(super) anyway: bool,
-    /// What starts a run, such as `mpirun -n 8`; the program and its options follow
+    /// Start each run with this command, such as `taskset -c 0`; wmlrun's own command line is appended
     #[arg(long, value_name = "COMMAND", default_value = "")]
     pub(super) launch: String,
-    /// End the experiment when a command between runs takes longer
+    /// Abort the experiment if a `--before` or `--after` command takes longer than TIME
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     pub(super) command_timeout: Duration,
-    /// Begin no run that would end later than this; the result is of the runs until then
+    /// Start no run that would end after TIME; the result then covers the runs so far [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) budget: Option<Duration>,
-    /// The form of the result
+    /// Format of the result
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
     pub(super) format: ResultFormat,
-    /// Only the result, nothing else
+    /// Print only the result and errors: no progress, no notes
     #[arg(long)]
     pub(super) quiet: bool,
 }
@@ -121,33 +121,34 @@ fn format_parser() -> impl TypedValueParser<Value = ResultFormat> {
     choice(FORMATS.iter().map(|format| (format.name, format.about)), find_format)
 }
 
-/// `wmlrun repeat`.
+/// Arguments of `wmlrun repeat`.
 #[derive(Args)]
 pub(super) struct RepeatArgs {
-    /// The script, or the name of a personality
+    /// Script file, or name of a personality
     #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
     pub(super) script: Option<String>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
     #[command(flatten)]
     pub(super) hooks: HookArgs<false>,
-    /// How many runs: `MIN..MAX`, both included, or a number
+    /// Number of runs: `MIN..MAX`, both included, or exactly N
     #[arg(long, value_name = "RUNS", default_value = "10..30", value_parser = run_range)]
     pub(super) runs: (u64, u64),
-    /// End when the 95 % interval of every metric is this narrow, twice in succession: half its width over the mean; default: 5%, or
-    /// the number of runs alone if `--runs` is one
+    /// Stop when the half-width of the 95 % confidence interval is below PERCENT of the mean for every metric, twice in
+    /// succession [default: 5%; with `--runs N`: none]
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(super) until_ci: Option<f64>,
-    /// Metrics that have to be precise: `ops`, `mib`, `latency.mean`, `latency.p99`, or of a flowop, `NAME.latency.p99`
+    /// Metrics that must reach the precision, separated by commas: `ops` (operations/s), `mib` (MiB/s), `latency.mean`,
+    /// `latency.p99`; of one flowop: `NAME.latency.p99`
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', default_value = "ops")]
     pub(super) metrics: Vec<Metric>,
-    /// A set of metrics
+    /// Use a predefined set of metrics instead of `--metric`
     #[arg(long, value_enum, value_name = "NAME", conflicts_with = "metrics")]
     pub(super) preset: Option<Preset>,
 }
 
 impl RepeatArgs {
-    /// The metrics, by name or as a set.
+    /// Returns the metrics that `--metric` or `--preset` selects.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         match self.preset {
             Some(Preset::Study) => STUDY.iter().filter_map(|name| name.parse().ok()).collect(),
@@ -155,98 +156,100 @@ impl RepeatArgs {
         }
     }
 
-    /// The precision; a fixed number of runs has none of its own.
+    /// Returns the requested relative half-width: 5 % by default, `None` for a fixed number of runs.
     pub(super) fn until_ci(&self) -> Option<f64> {
         self.until_ci.or_else(|| (self.runs.0 < self.runs.1).then_some(0.05))
     }
 }
 
-/// A set of metrics.
+/// A predefined set of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(super) enum Preset {
-    /// The twelve measures of a published study of snapshots, of the personality `oltp_sync`
+    /// The twelve metrics of a published study of snapshots, for the personality `oltp_sync`
     Study,
 }
 
-/// `wmlrun ab`.
+/// Arguments of `wmlrun ab`.
 #[derive(Args)]
 pub(super) struct AbArgs {
-    /// The script, or the name of a personality
+    /// Script file, or name of a personality
     #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
     pub(super) script: Option<String>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
     #[command(flatten)]
     pub(super) hooks: HookArgs<true>,
-    /// Options of A, as a shell would split them; they go before those of both
+    /// Options of configuration A as one argument, such as '--set nthreads=1'; override the common options
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "")]
     pub(super) a: String,
-    /// Options of B
+    /// Options of configuration B as one argument
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "")]
     pub(super) b: String,
-    /// Take so many blocks of four runs, at least 2; default: as many as four blocks say are needed
+    /// Number of blocks of four runs, at least 2 [default: estimated from the first four blocks]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000))]
     pub(super) blocks: Option<u64>,
-    /// Go on until there is a verdict; it is looked at after 6, 12 and 24 blocks
+    /// Evaluate after 6, 12 and 24 blocks, and stop at the first clear verdict
     #[arg(long, conflicts_with = "blocks")]
     pub(super) until_clear: bool,
     #[command(flatten)]
     pub(super) verdict: VerdictArgs,
 }
 
-/// `wmlrun floor`.
+/// Arguments of `wmlrun floor`.
 #[derive(Args)]
 pub(super) struct FloorArgs {
-    /// The directory on the file system in question
+    /// Directory on the file system to measure
     #[arg(value_name = "DIR", required_unless_present = "resume", conflicts_with = "resume")]
     pub(super) directory: Option<String>,
-    /// The script, or the name of a personality
+    /// Script file, or name of a personality
     #[arg(value_name = "SCRIPT", default_value = "varmail")]
     pub(super) script: String,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
     #[command(flatten)]
     pub(super) hooks: HookArgs<false>,
-    /// Take so many blocks of four runs
+    /// Number of blocks of four runs, at least 2
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     pub(super) blocks: u64,
-    /// The metric: `ops`, `mib`, `latency.mean`, `latency.p99`, or of a flowop, `NAME.latency.p99`
+    /// Metric to measure: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p99`; of one flowop:
+    /// `NAME.latency.p99`
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
 }
 
-/// `wmlrun sweep`.
+/// Arguments of `wmlrun sweep`.
 #[derive(Args)]
 pub(super) struct SweepArgs {
-    /// The script, or the name of a personality
+    /// Script file, or name of a personality
     #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
     pub(super) script: Option<String>,
-    /// The variable and its values: `nthreads=1,2,4,8`
+    /// Variable to vary and its values, such as `nthreads=1,2,4,8`
     #[arg(long, value_name = "NAME=VALUES", required_unless_present = "resume", value_parser = factor)]
     pub(super) vary: Option<(String, Vec<String>)>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
     #[command(flatten)]
     pub(super) hooks: HookArgs<false>,
-    /// Runs of each value
+    /// Number of runs for each value
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(super) repeats: u64,
-    /// Take the values in their order, as where the runs change the state of the file system; else each round has an order of its own
+    /// Run the values in the given order, for workloads that age the file system; otherwise the order of each round is
+    /// random
     #[arg(long)]
     pub(super) in_order: bool,
-    /// How the overall response time is worked out
+    /// Method for the overall response time
     #[arg(long, default_value = ResponseMethod::Sfs3.name(), value_name = "METHOD", value_parser = method_parser())]
     pub(super) method: ResponseMethod,
 }
 
-/// A method of overall response times.
+/// Returns a parser of the methods for the overall response time.
 pub(super) fn method_parser() -> impl TypedValueParser<Value = ResponseMethod> {
     choice(ResponseMethod::ALL.map(|method| (method.name(), method.about())), ResponseMethod::find)
 }
 
-/// `NAME=V1,V2…`: at least one value, none twice.
+/// Parses `NAME=V1,V2…`. Returns an error if a value is missing or occurs twice.
 fn factor(text: &str) -> Result<(String, Vec<String>), String> {
-    let help = "write `NAME=VALUE,VALUE…`";
+    let help = "expected `NAME=VALUE,VALUE…`";
     let (name, values) = text.split_once('=').ok_or(help)?;
     let name = name.strip_prefix('$').unwrap_or(name).trim();
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
@@ -254,47 +257,48 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
         return Err(help.to_owned());
     }
     let twice = values.iter().enumerate().find(|(n, value)| values[..*n].contains(value));
-    twice.map_or(Ok(()), |(_, value)| Err(format!("`{value}` is there twice")))?;
+    twice.map_or(Ok(()), |(_, value)| Err(format!("duplicate value `{value}`")))?;
     Ok((name.to_owned(), values))
 }
 
-/// Options of whatever has a verdict.
+/// Options of the commands that report a verdict.
 #[derive(Args, Clone)]
 pub(super) struct VerdictArgs {
-    /// The metric on which the verdict stands: `ops`, `mib`, `latency.mean`, `latency.p99`, or of a flowop, `NAME.latency.p99`
+    /// Metric to compare: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p99`; of one flowop:
+    /// `NAME.latency.p99`
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
-    /// The change that is too small to matter
+    /// Largest change that does not matter, as a percentage of A
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = share)]
     pub(super) tolerance: f64,
-    /// Exit with 0 only for this verdict
+    /// Exit with 0 only for this verdict [default: for every verdict that is not worse]
     #[arg(long, value_enum, value_name = "VERDICT")]
     pub(super) expect: Option<Expected>,
 }
 
-/// What a caller insists on.
+/// The verdict that `--expect` requires.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(super) enum Expected {
     /// B is better
     Better,
 }
 
-/// `wmlrun compare`.
+/// Arguments of `wmlrun compare`.
 #[derive(Args)]
 pub(super) struct CompareArgs {
-    /// A result, a results folder, a directory of results, or `FILE:N`, column N of a file
+    /// Baseline: a result file, a results folder, a directory of results, or `FILE:N` for column N of a text file
     pub(super) a: PathBuf,
-    /// What is compared with it
+    /// Result to compare with A, in the same forms
     pub(super) b: PathBuf,
     #[command(flatten)]
     pub(super) verdict: VerdictArgs,
-    /// The statistical method
+    /// Statistical method
     #[arg(long, value_enum, default_value_t = MethodName::Welch, value_name = "METHOD")]
     pub(super) method: MethodName,
-    /// Compare although the script, the run time, the cache state or the machine differ
+    /// Compare even if the script, the run time, the cache state or the machine differs
     #[arg(long)]
     pub(super) anyway: bool,
-    /// The form of the result
+    /// Format of the result
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
     pub(super) format: ResultFormat,
 }
@@ -302,14 +306,14 @@ pub(super) struct CompareArgs {
 /// A statistical method.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(super) enum MethodName {
-    /// Welch's test of the logarithms
+    /// Welch's t-test of the logarithms of the values
     Welch,
-    /// The same, and the F-test and t-test of a published study, at 99 %, with the shapes of the samples
+    /// Welch's t-test; also the F-test and t-test of a published study at 99 % and the shapes of the samples
     Study,
 }
 
 impl MethodName {
-    /// The method of that name.
+    /// Returns the comparison method that the option names.
     pub(super) fn method(self) -> ComparisonMethod {
         match self {
             Self::Welch => ComparisonMethod::Welch,
@@ -318,18 +322,18 @@ impl MethodName {
     }
 }
 
-/// The command line of an arm.
+/// Parser of the options of one arm (`--a`, `--b`).
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true, args_override_self = true)]
 pub(super) struct ArmLine {
-    /// A script instead of the common one
+    /// Script of this arm, instead of the common one
     pub(super) script: Option<String>,
     #[command(flatten)]
     pub(super) workload: WorkloadArgs,
 }
 
 impl ArmLine {
-    /// Reads the words of an arm; an error is what is wrong, in a line.
+    /// Parses the words of an arm. The error is a message of one line.
     pub(super) fn read(words: &[String]) -> Result<Self, String> {
         Self::try_parse_from(words).map_err(|e| {
             let text = e.to_string();
@@ -338,21 +342,26 @@ impl ArmLine {
     }
 }
 
-/// `5%` or `0.05`: above 0 and below 1.
+/// Parses a share, `5%` or `0.05`, that must be greater than 0 and less than 1.
 fn share(text: &str) -> Result<f64, String> {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let value = match text.strip_suffix('%') {
         Some(percent) => number(percent).map(|value| value / 100.0),
         None => number(text),
     };
-    value.filter(|value| *value > 0.0 && *value < 1.0).ok_or_else(|| "no share of 1; write `5%` or `0.05`".to_owned())
+    value
+        .filter(|value| *value > 0.0 && *value < 1.0)
+        .ok_or_else(|| "expected a percentage between 0 and 100, such as `5%` or `0.05`".to_owned())
 }
 
+/// Parses `MIN..MAX`, or `N` as `N..N`, with numbers from 1 to 100,000.
 fn run_range(text: &str) -> Result<(u64, u64), String> {
     let number = |text: &str| text.parse::<u64>().ok().filter(|n| (1..=100_000).contains(n));
     let range = match text.split_once("..") {
         Some((min, max)) => number(min).zip(number(max)),
         None => number(text).map(|n| (n, n)),
     };
-    range.filter(|(min, max)| min <= max).ok_or_else(|| "no number of runs; write `10..30`, or `10`".to_owned())
+    range
+        .filter(|(min, max)| min <= max)
+        .ok_or_else(|| "expected a number of runs from 1 to 100000, such as `10..30` or `10`".to_owned())
 }

@@ -1,4 +1,4 @@
-//! `repeat`, `ab`, `floor`, `compare` and `prune`: experiments and comparisons from the command line.
+//! `wmlrun repeat`, `ab`, `floor`, `compare` and `prune`: experiments and comparisons.
 
 use super::console;
 use super::experiment_args::{
@@ -21,9 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// An error that has been printed, as an exit status.
+/// The exit status of a command whose error has been printed.
 pub(super) struct Refused(u8);
 
+/// Prints an error with its help. Returns the exit status as an error.
 pub(super) fn refuse(text: &str, help: &str, status: u8) -> Refused {
     console::error(text, Some(help));
     Refused(status)
@@ -33,17 +34,18 @@ pub(super) fn status(result: Result<u8, Refused>) -> u8 {
     result.unwrap_or_else(|Refused(status)| status)
 }
 
-pub(super) fn say(text: &str) {
-    // Whether it could be written is asked at the end.
+/// Writes text to standard output as it is.
+pub(super) fn print_text(text: &str) {
+    // `Stdout` records the error.
     let _ = Stdout.write_all(text.as_bytes());
 }
 
-/// `--set ASSIGNMENT`, to be split as a shell would.
+/// Returns `--set ASSIGNMENT`, quoted for splitting by shell rules.
 pub(super) fn set_option(assignment: &str) -> String {
     format!("--set {}", shell_words::quote(assignment))
 }
 
-/// `wmlrun repeat`.
+/// Runs `wmlrun repeat`. Returns the exit status.
 pub(super) fn repeat(args: &RepeatArgs) -> u8 {
     status(try_repeat(args))
 }
@@ -58,18 +60,18 @@ fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
     let (experiment, runs) = (&folder.experiment, &finished.observations[0]);
     let (Next::Repeated(state), Some(rule)) = (finished.end, experiment.repeat_rule()) else {
         return Err(refuse(
-            "the experiment is no series of repeats",
-            "`wmlrun ab --resume` goes on with a comparison",
+            "the experiment is not a series of repeated runs",
+            "`wmlrun ab --resume` continues a comparison",
             2,
         ));
     };
     let document = repeats(&experiment.name, &experiment.metrics(), runs, &rule, state)
         .map_err(|e| refuse(&e, "name another metric", 2))?;
-    say(&(common.format.repeats)(&document));
+    print_text(&(common.format.repeats)(&document));
     Ok(state.code())
 }
 
-/// `wmlrun ab`.
+/// Runs `wmlrun ab`. Returns the exit status.
 pub(super) fn ab(args: &AbArgs) -> u8 {
     status(try_ab(args))
 }
@@ -90,7 +92,11 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     let (Next::Compared(look), Some(tolerance), [metric, ..]) =
         (finished.end, experiment.tolerance(), &experiment.metrics()[..])
     else {
-        return Err(refuse("the experiment is no comparison", "`wmlrun repeat --resume` goes on with repeats", 2));
+        return Err(refuse(
+            "the experiment is not a comparison",
+            "`wmlrun repeat --resume` continues repeated runs",
+            2,
+        ));
     };
     let floor = known_floor(finished.observations.iter().flatten(), metric);
     let comparer = Comparer { tolerance, floor, look, ..Comparer::of(&experiment.name, arm_names(experiment), metric) };
@@ -98,7 +104,7 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     Ok(conclude(&comparison, common.format, args.verdict.expect))
 }
 
-/// What each arm is called.
+/// Returns the display names of both arms.
 fn arm_names(experiment: &Experiment) -> [&str; 2] {
     let name = |n: usize| experiment.arms.get(n).map_or("", |arm| arm.name.as_str());
     [name(0), name(1)].map(|name| if name.is_empty() { "as given" } else { name })
@@ -107,25 +113,26 @@ fn arm_names(experiment: &Experiment) -> [&str; 2] {
 /// Compares the arms of an experiment.
 fn compared(comparer: &Comparer, finished: &Finished) -> Result<Comparison, Refused> {
     let ([a, b], [control_a, control_b]) = (&finished.observations[..], &finished.controls[..]) else {
-        return Err(refuse("the experiment has no two arms", "begin anew with another folder", 2));
+        return Err(refuse("the experiment does not have two arms", "start a new one in another folder", 2));
     };
     comparer
         .compare(&Runs { a, b, interleaved: true, control_a, control_b })
         .map_err(|e| refuse(&e, "name another metric", 2))
 }
 
-/// `wmlrun floor`.
+/// Runs `wmlrun floor`. Returns the exit status.
 pub(super) fn floor(args: &FloorArgs) -> u8 {
     status(try_floor(args))
 }
 
 fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let path = Floors::path().ok_or_else(|| {
-        refuse("there is no place for the floor", "set HOME or XDG_STATE_HOME to an absolute path", 3)
+        refuse("no directory to store the noise floor in", "set HOME or XDG_STATE_HOME to an absolute path", 3)
     })?;
-    let refuse_file =
-        |e: std::io::Error| refuse(&format!("{}: {e}", path.display()), "remove or mend the file; it is made anew", 3);
-    // Read before the runs: a file that is damaged is found now.
+    let refuse_file = |e: std::io::Error| {
+        refuse(&format!("{}: {e}", path.display()), "repair or remove the file; a new one is created", 3)
+    };
+    // Read the file before the runs, so that a damaged file is reported now.
     Floors::read(&path).map_err(refuse_file)?;
     let rule = RuleWanted::Ab { tolerance: DEFAULT_TOLERANCE, blocks: Blocks::Exactly(args.blocks) };
     let directory = args.directory.as_ref().map(|dir| format!("--dir {}", shell_words::quote(dir))).unwrap_or_default();
@@ -141,7 +148,11 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     }
     let place = experiment::place(finished.observations.iter().flatten());
     let Some(place) = place.filter(|_| comparison.ratio.value.is_finite()) else {
-        return Err(refuse("the runs do not say what they are of", "look at the results in the folder", 1));
+        return Err(refuse(
+            "the conditions of the runs are unknown or differ between runs",
+            "see the results in the folder",
+            1,
+        ));
     };
     let values: Vec<f64> = comparison.a.values.iter().chain(&comparison.b.values).copied().collect();
     let session = FloorSession {
@@ -152,35 +163,35 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         ratio: comparison.ratio,
         mean: values.iter().sum::<f64>() / values.len() as f64,
     };
-    // Another session may have ended meanwhile.
+    // Read it again: another session may have changed it during the runs.
     let mut floors = Floors::read(&path).map_err(refuse_file)?;
     floors.add(session, &path).map_err(refuse_file)?;
     let floor = floors.of(&comparison.metric, &place);
-    say(&(common.format.comparison)(&Comparison { floor, ..comparison }));
+    print_text(&(common.format.comparison)(&Comparison { floor, ..comparison }));
     if let Some(floor) = floor {
-        let text = format!("noise floor ± {:.1} %, kept in {}", floor.share * 100.0, path.display());
+        let text = format!("noise floor ± {:.1} %, stored in {}", floor.share * 100.0, path.display());
         CliHost::of(common, &[]).note(&text);
     }
     Ok(0)
 }
 
-/// The noise floor of what these runs are of, if it has been measured.
+/// Returns the noise floor for the conditions of these runs, or `None` if it has not been measured.
 fn known_floor<'a>(runs: impl IntoIterator<Item = &'a Observation>, metric: &Metric) -> Option<NoiseFloor> {
     let place = experiment::place(runs)?;
     let floors = Floors::read(&Floors::path()?)
-        .inspect_err(|e| console::notice(&format!("note: the noise floors can't be read: {e}")))
+        .inspect_err(|e| console::notice(&format!("note: can't read the noise floors: {e}")))
         .ok()?;
     floors.of(&metric.to_string(), &place)
 }
 
-/// `wmlrun compare`.
+/// Runs `wmlrun compare`. Returns the exit status.
 pub(super) fn compare(args: &CompareArgs) -> u8 {
     status(try_compare(args))
 }
 
 fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     let read = |path: &Path| {
-        let help = "give a result of wmlrun (`--json`), a results folder, output of Filebench or fio, or `FILE:COLUMN`";
+        let help = "give a result of wmlrun (`--json`) or fio, a results folder, output of Filebench, or `FILE:N`";
         import::observations(path).map_err(|e| refuse(&e.to_string(), help, 2))
     };
     let (a, b) = (read(&args.a)?, read(&args.b)?);
@@ -202,19 +213,19 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         .map(|difference| difference.what.as_str())
         .collect();
     if !spoilt.is_empty() && !args.anyway {
-        let text = format!("A and B are not of the same workload: they differ in {}", spoilt.join(", "));
-        return Err(refuse(&text, "`--anyway` compares them all the same", 2));
+        let text = format!("A and B measured different workloads: they differ in {}", spoilt.join(", "));
+        return Err(refuse(&text, "use `--anyway` to compare them nevertheless", 2));
     }
     if args.method == MethodName::Study && comparison.study.is_none() {
-        let help = "the tests of the study need two observations of each side at least, and a variance";
+        let help = "the tests of the study need at least two observations per side, and a variance";
         console::notice(&format!("note: {help}"));
     }
     Ok(conclude(&comparison, args.format, args.verdict.expect))
 }
 
-/// Prints a comparison, and turns its verdict into an exit status.
+/// Prints a comparison. Returns the exit status of its verdict.
 fn conclude(comparison: &Comparison, format: ResultFormat, expected: Option<Expected>) -> u8 {
-    say(&(format.comparison)(comparison));
+    print_text(&(format.comparison)(comparison));
     match (expected, comparison.verdict) {
         (Some(Expected::Better), ComparisonVerdict::Same | ComparisonVerdict::NotWorse) => {
             ComparisonVerdict::Unclear.code()
@@ -223,21 +234,21 @@ fn conclude(comparison: &Comparison, format: ResultFormat, expected: Option<Expe
     }
 }
 
-/// `wmlrun prune`.
+/// Runs `wmlrun prune` on one folder. Returns the exit status.
 pub(super) fn prune(dir: &Path) -> u8 {
     match experiment::prune(dir) {
         Ok(bytes) => {
-            console::say(&format!("{}: {} removed", dir.display(), size::format(bytes)));
+            console::print_lines(&format!("{}: {} removed", dir.display(), size::format(bytes)));
             0
         }
         Err(e) => {
-            console::error(&e.to_string(), Some("name a results folder of `repeat` or `ab`"));
+            console::error(&e.to_string(), Some("give a results folder of an experiment, such as `repeat` or `ab`"));
             3
         }
     }
 }
 
-/// What was asked for; each arm by its options.
+/// Builds the description of a new experiment. `arms` holds the options of each arm.
 pub(super) fn wanted(
     args: &ExperimentArgs,
     script: &str,
@@ -248,19 +259,21 @@ pub(super) fn wanted(
 ) -> Result<Experiment, Refused> {
     if script == "-" {
         return Err(refuse(
-            "each run reads the script anew, which standard input can't give",
+            "an experiment can't read its script from standard input, since each run reads it again",
             "give the script as a file",
             2,
         ));
     }
-    let launch = shell_words::split(&args.launch)
-        .map_err(|e| refuse(&format!("`--launch` can't be split: {e}"), "quote its words as for a shell", 2))?;
+    let launch = shell_words::split(&args.launch).map_err(|e| {
+        refuse(&format!("can't split `--launch` into words: {e}"), "use the quoting rules of a shell", 2)
+    })?;
     let arm = |(n, options): (usize, &str)| -> Result<Arm, Refused> {
         let option = ["--a", "--b"].get(n).copied().unwrap_or("--vary");
-        let own = shell_words::split(options)
-            .map_err(|e| refuse(&format!("`{option}` can't be split: {e}"), "quote its words as for a shell", 2))?;
+        let own = shell_words::split(options).map_err(|e| {
+            refuse(&format!("can't split `{option}` into words: {e}"), "use the quoting rules of a shell", 2)
+        })?;
         let line = ArmLine::read(&own).map_err(|e| {
-            let help = "it takes the options of a run that say what is run, and a script";
+            let help = "it accepts a script and the options that define the workload (see `wmlrun ab --help`)";
             refuse(&format!("in `{option}`: {e}"), help, 2)
         })?;
         let mut words = args.words.0.clone();
@@ -291,7 +304,7 @@ fn arm_line(arm: &Arm) -> Option<ArmLine> {
     ArmLine::read(&arm.words).ok()
 }
 
-/// The directories of arms: where their file sets lie, as far as the command line says.
+/// Returns the directories of the arms' file sets, as far as the command line gives them; else `.`.
 fn dirs(arms: &[Arm]) -> Vec<PathBuf> {
     let dir = |line: ArmLine| {
         let set = line.workload.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value.clone());
@@ -300,7 +313,7 @@ fn dirs(arms: &[Arm]) -> Vec<PathBuf> {
     arms.iter().filter_map(arm_line).map(dir).collect()
 }
 
-/// The conditions of an experiment of these arms, now.
+/// Returns the current conditions of an experiment with these arms: kernel, program, scripts, mounts.
 fn identity(arms: &[Arm]) -> Result<Identity, Refused> {
     let mut texts = Vec::new();
     for arm in arms {
@@ -311,7 +324,7 @@ fn identity(arms: &[Arm]) -> Result<Identity, Refused> {
     Ok(Identity::now(&texts, &dirs(arms)))
 }
 
-/// Begins an experiment, or goes on with one, and makes all its runs.
+/// Starts or resumes an experiment and performs all its runs.
 pub(super) fn perform(
     args: &ExperimentArgs,
     kind: ExperimentKind,
@@ -326,7 +339,7 @@ pub(super) fn perform(
             if folder.experiment.kind() != kind {
                 let other = folder.experiment.kind().command();
                 let text = format!("{} holds another kind of experiment", path.display());
-                return Err(refuse(&text, &format!("`wmlrun {other} --resume` goes on with it"), 2));
+                return Err(refuse(&text, &format!("`wmlrun {other} --resume` continues it"), 2));
             }
             folder
         }
@@ -342,23 +355,23 @@ pub(super) fn perform(
     for (name, command) in hooks {
         host.note(&format!("`--{name}` runs `{command}`"));
     }
-    host.note(&format!("results go to {path}"));
+    host.note(&format!("writing results to {path}"));
     match experiment::run(&mut folder, &mut host) {
         Ok(finished) => {
             host.note(&format!("results are in {path} ({})", size::format(bytes_below(folder.path()))));
             Ok((folder, finished))
         }
-        Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "what was kept before stays", 3)),
+        Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "the results up to here are kept", 3)),
         Err(ExperimentError::Interrupted(signal)) => {
             let word = kind.command();
-            host.note(&format!("interrupted; `wmlrun {word} --resume {path}` goes on"));
+            host.note(&format!("interrupted; `wmlrun {word} --resume {path}` continues"));
             Err(Refused(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
         }
         Err(ExperimentError::Failed { why, help, status }) => Err(refuse(&why, &help, status)),
     }
 }
 
-/// `wmlrun-results/NAME-TIME`.
+/// Returns the default results folder, `wmlrun-results/NAME-TIME`.
 fn default_results(script: &str) -> PathBuf {
     let stem = Path::new(script).file_stem().map_or_else(|| "script".into(), |stem| stem.to_string_lossy());
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
@@ -367,6 +380,7 @@ fn default_results(script: &str) -> PathBuf {
     Path::new("wmlrun-results").join(format!("{name}-{time}"))
 }
 
+/// Returns the total size of the files below a directory, in bytes.
 fn bytes_below(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| match entry.metadata() {
@@ -377,7 +391,7 @@ fn bytes_below(dir: &Path) -> u64 {
     entries.map(size).sum()
 }
 
-/// The terminal, the clock and the signals that an experiment has around it.
+/// The command line's implementation of [`ExperimentHost`].
 struct CliHost {
     quiet: bool,
     interrupt: Arc<AtomicUsize>,

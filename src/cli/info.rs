@@ -1,7 +1,7 @@
-//! `wmlrun list`, `show`, `explain`, `clean`, and completions.
+//! `wmlrun list`, `show`, `explain`, `clean`, `completions` and `man`.
 
 use super::args;
-use super::console::{self, say};
+use super::console::{self, print_lines};
 use super::stdout::Stdout;
 use crate::diag::{self, Code};
 use crate::disk::{self, prepare};
@@ -15,14 +15,14 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// A kind of thing that `wmlrun list` shows.
+/// A list that `wmlrun list` prints.
 pub(super) struct Listing {
-    /// What the command line calls it.
+    /// The argument of `wmlrun list` that selects it.
     pub(super) name: &'static str,
     rows: fn() -> Vec<[String; 3]>,
 }
 
-/// All of them; the first is the default.
+/// All lists. The first is the default of `wmlrun list`.
 pub(super) const LISTS: &[Listing] = &[
     Listing { name: "personalities", rows: personalities },
     Listing { name: "flowops", rows: flowops },
@@ -93,7 +93,7 @@ fn titles() -> Vec<[String; 3]> {
     codes().map(|(number, title, _)| [number.to_owned(), String::new(), title.to_owned()]).collect()
 }
 
-/// Lists what there is of a kind.
+/// Prints the list with the given name.
 pub(super) fn list(what: &str) -> u8 {
     let rows = LISTS.iter().find(|list| list.name == what).map_or_else(Vec::new, |list| (list.rows)());
     let three = rows.iter().any(|[_, middle, _]| !middle.is_empty());
@@ -110,50 +110,52 @@ pub(super) fn list(what: &str) -> u8 {
             table.row([first, last]);
         }
     }
-    // The columns have no heads: the first lines are theirs.
+    // The columns have no titles, so the table begins with a blank title line: skip it.
     let text = table.render();
-    say(text
-        .lines()
-        .filter(|l| !l.trim().is_empty() && l.chars().any(char::is_alphanumeric))
-        .collect::<Vec<_>>()
-        .join("\n")
-        .as_str());
+    print_lines(
+        text.lines()
+            .filter(|l| !l.trim().is_empty() && l.chars().any(char::is_alphanumeric))
+            .collect::<Vec<_>>()
+            .join("\n")
+            .as_str(),
+    );
     0
 }
 
-/// Prints a personality.
+/// Prints the script of a built-in personality.
 pub(super) fn show(name: &str) -> u8 {
     if let Some((_, text)) = library::personality(name) {
-        say(text.trim_end());
+        print_lines(text.trim_end());
         return 0;
     }
     let near = diag::nearest(name, library::PERSONALITIES.iter().map(|(n, _)| *n));
-    let help = near.map_or("`wmlrun list` shows them all".to_owned(), |n| format!("did you mean `{n}`?"));
-    console::error(&format!("no personality is called `{name}`"), Some(&help));
+    let help = near.map_or("`wmlrun list` lists all of them".to_owned(), |n| format!("did you mean `{n}`?"));
+    console::error(&format!("no personality is named `{name}`"), Some(&help));
     2
 }
 
-/// Every code with its title and text: those of scripts, then those of file sets.
+/// Returns the number, title and text of every code: first those of scripts, then those of file sets.
 fn codes() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     Code::ALL.iter().map(|c| (c.number(), c.title(), c.text())).chain(disk::CODES.iter().copied())
 }
 
-/// Explains a code.
+/// Prints the explanation of an error or warning code.
 pub(super) fn explain(number: &str) -> u8 {
     if let Some((number, title, text)) = codes().find(|(n, _, _)| n.eq_ignore_ascii_case(number)) {
-        say(&format!("{number}: {title}\n\n{text}"));
+        print_lines(&format!("{number}: {title}\n\n{text}"));
         0
     } else {
-        console::error(&format!("there is no code `{number}`"), Some("`wmlrun list codes` shows them all"));
+        console::error(&format!("no code is named `{number}`"), Some("`wmlrun list codes` lists all of them"));
         2
     }
 }
 
-/// Removes the file sets in a directory, and in the fresh directories of killed runs in it.
+/// Removes the file sets in a directory, and in the temporary directories that killed runs left in it.
 pub(super) fn clean(dir: &Path) -> u8 {
     let fresh = is_fresh(dir);
     let mut cleaned = clean_one(dir, if fresh { prepare::clean_fresh } else { prepare::clean });
-    // The fresh directory of a run is empty once its sets are gone. One of such a name in which there were none is anybody's.
+    // A temporary directory of a run is empty once its sets are removed. A directory with such a name but without file
+    // sets may belong to somebody else: leave it.
     let ours = cleaned.found;
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for path in entries.map(|e| e.path()).filter(|p| is_fresh(p)) {
@@ -161,21 +163,21 @@ pub(super) fn clean(dir: &Path) -> u8 {
         cleaned = cleaned.and(below);
         if below.found && std::fs::remove_dir(&path).is_ok() {
             cleaned.found = true;
-            say(&format!("{} removed", path.display()));
+            print_lines(&format!("{} removed", path.display()));
         }
     }
     if fresh && ours && std::fs::remove_dir(dir).is_ok() {
         cleaned.found = true;
-        say(&format!("{} removed", dir.display()));
+        print_lines(&format!("{} removed", dir.display()));
     }
     if !cleaned.found {
-        let deeper = if fresh { "" } else { "; deeper directories are not looked into" };
-        say(&format!("nothing of wmlrun's in {}{deeper}", dir.display()));
+        let deeper = if fresh { "" } else { "; deeper directories are not searched" };
+        print_lines(&format!("no file sets of wmlrun in {}{deeper}", dir.display()));
     }
     cleaned.status
 }
 
-/// Whether a path is named like the directory of a run that had none given: `wmlrun-PROCESS-NUMBER`.
+/// Returns whether a path is a directory with the name of a run's temporary directory, `wmlrun-PROCESS-NUMBER`.
 fn is_fresh(path: &Path) -> bool {
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let Some((process, number)) = name.strip_prefix("wmlrun-").and_then(|rest| rest.split_once('-')) else {
@@ -185,11 +187,12 @@ fn is_fresh(path: &Path) -> bool {
     digits(process) && digits(number) && path.is_dir() && !path.is_symlink()
 }
 
-/// What came of cleaning.
+/// The outcome of cleaning directories.
 #[derive(Clone, Copy, Debug)]
 struct Cleaned {
-    /// Something of ours was there.
+    /// Whether file sets of wmlrun were found.
     found: bool,
+    /// Exit status.
     status: u8,
 }
 
@@ -199,7 +202,7 @@ impl Cleaned {
     }
 }
 
-/// One of the ways to remove what is marked in a directory.
+/// A function that removes the marked file sets in a directory, with a number of threads and a stop flag.
 type Clean = fn(&Path, usize, &AtomicBool) -> Result<prepare::CleanReport, disk::Error>;
 
 fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
@@ -208,8 +211,8 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
         Ok(report) => {
             for removed in &report.removed {
                 removed.note.iter().for_each(|note| console::notice(&format!("note: {note}")));
-                let what = if removed.adopted { "let go (its files were there before)" } else { "removed" };
-                say(&format!(
+                let what = if removed.adopted { "released (adopted; its files are kept)" } else { "removed" };
+                print_lines(&format!(
                     "{} {what}: {}, {}",
                     removed.path.display(),
                     count::count(removed.files, "file"),
@@ -224,13 +227,13 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
         }
         Err(e) => {
             console::error(&e.to_string(), e.help().as_deref());
-            // What can't be looked at is not said to hold nothing.
+            // The directory could not be read: do not report that it contains nothing.
             Cleaned { found: true, status: 3 }
         }
     }
 }
 
-/// Prints completions for a shell.
+/// Prints the completion script for a shell.
 pub(super) fn completions(shell: &str) -> u8 {
     let _ = Stdout.write_all(&args::completions(shell));
     0
@@ -243,7 +246,10 @@ pub(super) fn manual(dir: &Path) -> u8 {
     match made.and_then(|()| args::manual(dir)) {
         Ok(()) => 0,
         Err(e) => {
-            console::error(&format!("the pages can't be written to {}: {e}", dir.display()), Some("name a directory"));
+            console::error(
+                &format!("can't write the manual pages to {}: {e}", dir.display()),
+                Some("give a directory in which files can be created"),
+            );
             status
         }
     }

@@ -1,7 +1,7 @@
-//! A run that one can watch: one block that is drawn over itself on a terminal, a line each interval elsewhere.
+//! Live display of a run: a block that is redrawn in place on a terminal, else one line per interval.
 //!
-//! In: what the timeline recorded. Out: text on standard error. Drawn by the thread that waits for the run to end, so that nothing of
-//! it is on the path of an operation. Deliberately absent: numbers of its own; the report has the exact ones.
+//! Reads the intervals of the timeline and writes to standard error. The thread that waits for the end of the run draws
+//! it, so that no operation is delayed. It measures nothing itself: the report has the exact figures.
 
 use super::console::notice;
 use crate::result::{FlowopResult, Interval, Run};
@@ -13,32 +13,32 @@ use std::fmt::Write as _;
 use std::io::Write;
 use terminal::{Term, measure_text_width, truncate_str};
 
-/// What a flowop's counters show that the timeline does not keep.
+/// Counters of a flowop that the timeline does not record.
 #[derive(Clone, Copy, Default, Debug)]
-struct Trouble {
+struct TroubleCounts {
     errors: u64,
     starved_ns: u64,
 }
 
-/// Rows of the block that show no flowop.
-const HEAD: usize = 3;
+/// Number of rows of the block that show no flowop: progress, totals, column titles.
+const HEADER_ROWS: usize = 3;
 
-/// Columns of a row besides name and sparkline: four numbers of ten.
-const NUMBERS: usize = 40;
+/// Width of a row's four numbers, ten columns each.
+const NUMBERS_WIDTH: usize = 40;
 
-/// A terminal that does not tell its size is taken for the smallest that is made.
-const SMALLEST: (usize, usize) = (80, 24);
+/// Columns and rows that are assumed if the size of the terminal is unknown.
+const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
-/// Shows runs as they go.
+/// Displays runs while they are in progress.
 pub(super) struct LiveScreen {
-    /// What it is drawn on; elsewhere lines are printed.
+    /// The terminal; `None` if lines are printed instead.
     screen: Option<Screen>,
     quiet: bool,
     colour: bool,
 }
 
 impl LiveScreen {
-    /// Draws on standard error, if that is a terminal that can move its cursor.
+    /// Creates the display. It draws on standard error if that is a terminal that can move its cursor.
     pub(super) fn new(quiet: bool) -> Self {
         let term = Term::stderr();
         let able = term.is_term() && std::env::var_os("TERM").is_some_and(|t| t != "dumb");
@@ -46,25 +46,25 @@ impl LiveScreen {
         Self { screen, quiet, colour: std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
     }
 
-    /// An interval has passed.
+    /// Updates the display after an interval.
     pub(super) fn tick(&mut self, run: &Run, tick: &Tick<'_>) {
         if self.quiet {
             return;
         }
         let elapsed = tick.elapsed_ns as f64 / 1e9;
         let counters = tick.running.measured().flowops;
-        let trouble: Vec<Trouble> =
-            counters.iter().map(|s| Trouble { errors: s.failed(), starved_ns: s.starved_ns }).collect();
+        let trouble: Vec<TroubleCounts> =
+            counters.iter().map(|s| TroubleCounts { errors: s.failed(), starved_ns: s.starved_ns }).collect();
         match &mut self.screen {
             Some(screen) => {
                 let lines = block(run, elapsed, &trouble, screen.size(), self.colour);
                 screen.draw(&lines);
             }
-            None => notice(&plain(run, elapsed, &trouble)),
+            None => notice(&log_line(run, elapsed, &trouble)),
         }
     }
 
-    /// Makes way for other text; the next tick draws anew.
+    /// Erases the block so that other text can be printed. The next tick draws it again.
     pub(super) fn clear(&mut self) {
         if let Some(screen) = &mut self.screen {
             screen.draw(&[]);
@@ -72,33 +72,33 @@ impl LiveScreen {
     }
 }
 
-/// A block of lines at the end of what a terminal shows.
+/// A block of lines above the cursor of a terminal.
 struct Screen {
     term: Term,
     drawn: usize,
 }
 
 impl Screen {
-    /// Columns and rows.
+    /// Returns columns and rows of the terminal.
     fn size(&self) -> (usize, usize) {
-        self.term.size_checked().map_or(SMALLEST, |(rows, columns)| (usize::from(columns), usize::from(rows)))
+        self.term.size_checked().map_or(DEFAULT_SIZE, |(rows, columns)| (usize::from(columns), usize::from(rows)))
     }
 
-    /// Draws over what was drawn before, in one write, so that nothing flickers.
+    /// Replaces the previous block by `lines`, in one write to avoid flicker.
     fn draw(&mut self, lines: &[String]) {
         if lines.is_empty() && self.drawn == 0 {
             return;
         }
-        let text = over(self.drawn, lines);
+        let text = redraw(self.drawn, lines);
         self.drawn = lines.len();
-        // A terminal that has gone is no reason to end a run.
+        // The terminal may have been closed; the run continues.
         let _ = (&self.term).write_all(text.as_bytes());
     }
 }
 
-/// The text that puts lines over as many drawn before as are said, and leaves the cursor behind them. Line by line: some terminals
-/// keep for scrolling back what is erased as a whole.
-fn over(drawn: usize, lines: &[String]) -> String {
+/// Returns the text that replaces the last `drawn` lines by `lines` and leaves the cursor after them. It erases line by
+/// line: some terminals move a block that is erased as a whole into their scrollback.
+fn redraw(drawn: usize, lines: &[String]) -> String {
     let mut text = String::from("\r");
     if drawn > 0 {
         let _ = write!(text, "\x1b[{drawn}A");
@@ -116,27 +116,28 @@ fn over(drawn: usize, lines: &[String]) -> String {
     text
 }
 
-/// What the last interval did, of flowops that do I/O.
+/// Totals of the I/O flowops in the last interval, and errors and starvation since the start.
 #[derive(Default)]
-struct Now {
+struct LiveTotals {
     ops_per_s: f64,
     bytes_per_s: f64,
     mean_ns: Option<f64>,
     errors: u64,
-    /// Share of all threads' time that was spent waiting for a file, since the start, and the flowop that waited most.
+    /// Share of all threads' time since the start that was spent waiting for a usable file, 0 to 1.
     starved: f64,
-    hungriest: Option<usize>,
+    /// Index of the flowop that waited longest; `None` if none waited.
+    most_starved: Option<usize>,
 }
 
-impl Now {
-    fn of(run: &Run, elapsed: f64, trouble: &[Trouble]) -> Self {
+impl LiveTotals {
+    fn of(run: &Run, elapsed: f64, trouble: &[TroubleCounts]) -> Self {
         let errors = trouble.iter().map(|t| t.errors).sum();
         let starved_ns: u64 = trouble.iter().map(|t| t.starved_ns).sum();
         let threads = run.threads.max(1) as f64;
         let starved = starved_ns as f64 / 1e9 / (elapsed.max(1e-9) * threads);
-        let hungriest = (0..trouble.len()).max_by_key(|i| trouble[*i].starved_ns).filter(|_| starved_ns > 0);
+        let most_starved = (0..trouble.len()).max_by_key(|i| trouble[*i].starved_ns).filter(|_| starved_ns > 0);
         let Some(interval) = run.intervals.last() else {
-            return Self { errors, starved, hungriest, ..Self::default() };
+            return Self { errors, starved, most_starved, ..Self::default() };
         };
         let io = || run.flowops.iter().zip(&interval.flowops).filter(|(f, _)| f.class.is_io()).map(|(_, p)| p);
         let ops: u64 = io().map(|p| p.ops).sum();
@@ -149,46 +150,52 @@ impl Now {
             mean_ns: (ops > 0).then(|| time / ops as f64),
             errors,
             starved,
-            hungriest,
+            most_starved,
         }
     }
 }
 
-/// A line for a log.
-fn plain(run: &Run, elapsed: f64, trouble: &[Trouble]) -> String {
-    let now = Now::of(run, elapsed, trouble);
+/// Returns the line of an interval for output that is not a terminal.
+fn log_line(run: &Run, elapsed: f64, trouble: &[TroubleCounts]) -> String {
+    let current = LiveTotals::of(run, elapsed, trouble);
     let mut line = format!(
         "{elapsed:7.1} s: {} ops/s, {}/s, mean {}",
-        grouped(now.ops_per_s as u64),
-        size::format(now.bytes_per_s as u64),
-        latency(now.mean_ns.unwrap_or(f64::NAN))
+        grouped(current.ops_per_s as u64),
+        size::format(current.bytes_per_s as u64),
+        latency(current.mean_ns.unwrap_or(f64::NAN))
     );
-    if now.errors > 0 {
-        line.push_str(&format!(", {} errors", grouped(now.errors)));
+    if current.errors > 0 {
+        line.push_str(&format!(", {} errors", grouped(current.errors)));
     }
-    if now.starved >= 0.001 {
-        line.push_str(&format!(", {:.1} % starved", now.starved * 100.0));
+    if current.starved >= 0.001 {
+        line.push_str(&format!(", {:.1} % starved", current.starved * 100.0));
     }
     line
 }
 
-/// The block: at most one line less than the terminal has, none longer than it is wide.
-fn block(run: &Run, elapsed: f64, trouble: &[Trouble], (width, height): (usize, usize), colour: bool) -> Vec<String> {
+/// Returns the lines of the block: fewer than the terminal's rows, each at most as wide as the terminal.
+fn block(
+    run: &Run,
+    elapsed: f64,
+    trouble: &[TroubleCounts],
+    (width, height): (usize, usize),
+    colour: bool,
+) -> Vec<String> {
     let paint = |code: &str, text: String| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text };
-    let now = Now::of(run, elapsed, trouble);
+    let current = LiveTotals::of(run, elapsed, trouble);
     let mut lines = vec![progress(run, elapsed, width)];
     let mut totals = format!(
         "{} ops/s   {}/s   mean {}",
-        grouped(now.ops_per_s as u64),
-        size::format(now.bytes_per_s as u64),
-        latency(now.mean_ns.unwrap_or(f64::NAN))
+        grouped(current.ops_per_s as u64),
+        size::format(current.bytes_per_s as u64),
+        latency(current.mean_ns.unwrap_or(f64::NAN))
     );
-    if now.errors > 0 {
-        totals.push_str(&format!("   {}", paint("31", format!("{} errors", grouped(now.errors)))));
+    if current.errors > 0 {
+        totals.push_str(&format!("   {}", paint("31", format!("{} errors", grouped(current.errors)))));
     }
-    if let Some(flowop) = now.hungriest.filter(|_| now.starved >= 0.001) {
+    if let Some(flowop) = current.most_starved.filter(|_| current.starved >= 0.001) {
         let text =
-            format!("{:.1} % starved, most in {}", now.starved * 100.0, printable::line(&run.flowops[flowop].name));
+            format!("{:.1} % starved, most in {}", current.starved * 100.0, printable::line(&run.flowops[flowop].name));
         totals.push_str(&format!("   {}", paint("33", text)));
     }
     lines.push(totals);
@@ -196,9 +203,10 @@ fn block(run: &Run, elapsed: f64, trouble: &[Trouble], (width, height): (usize, 
     let names: Vec<String> = run.flowops.iter().map(name).collect();
     let widest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).max("flowop".len());
     let name_width = widest.min((width / 3).max(8));
-    let spark_width = width.saturating_sub(name_width + NUMBERS + 2).min(run.intervals.len().max("over time".len()));
-    let room = height.saturating_sub(1 + HEAD);
-    let shown = rows(run, room);
+    let spark_width =
+        width.saturating_sub(name_width + NUMBERS_WIDTH + 2).min(run.intervals.len().max("over time".len()));
+    let room = height.saturating_sub(1 + HEADER_ROWS);
+    let shown = shown_flowops(run, room);
     let head =
         format!("{:name_width$}{:>10}{:>10}{:>10}{:>10}  {}", "flowop", "ops/s", "MiB/s", "p50", "p99", "over time");
     lines.push(paint("1", fit(&head, width)));
@@ -214,16 +222,16 @@ fn block(run: &Run, elapsed: f64, trouble: &[Trouble], (width, height): (usize, 
     lines.iter().map(|line| fit(line, width)).collect()
 }
 
-/// A line cut to the terminal; its colours stay whole.
+/// Truncates a line to `width` columns and keeps its colour escapes complete.
 fn fit(line: &str, width: usize) -> String {
     if measure_text_width(line) <= width { line.to_owned() } else { truncate_str(line, width, "…").into_owned() }
 }
 
-/// How far the run is: `12.0 s of 60.0 s ███░░░ 20 %, 48.0 s left`.
+/// Returns the progress line: `12.0 s of 60.0 s ███░░░ 20 %, 48.0 s left`.
 fn progress(run: &Run, elapsed: f64, width: usize) -> String {
     const BAR: usize = 30;
     let Some(total) = run.requested_seconds.filter(|t| *t > 0.0) else {
-        return format!("{}, until it is done", seconds(elapsed));
+        return format!("{}, until all threads are done", seconds(elapsed));
     };
     let part = (elapsed / total).clamp(0.0, 1.0);
     let long = BAR.min(width / 3);
@@ -239,9 +247,9 @@ fn progress(run: &Run, elapsed: f64, width: usize) -> String {
     )
 }
 
-/// The flowops that are shown where there is not room for all: those that do I/O before the others, the busiest of them, in the
-/// order of the script. One row is for what is left out.
-fn rows(run: &Run, room: usize) -> Vec<usize> {
+/// Returns the indices of the flowops to show in `room` rows, in script order. If not all fit, I/O flowops take
+/// precedence, and among them those with the most operations; one row is reserved for the count of the others.
+fn shown_flowops(run: &Run, room: usize) -> Vec<usize> {
     let all = 0..run.flowops.len();
     if run.flowops.len() <= room {
         return all.collect();
@@ -260,7 +268,7 @@ fn row(run: &Run, i: usize, name: &str, name_width: usize, spark_width: usize) -
     let number = |n: Option<u64>| latency(n.map_or(f64::NAN, |ns| ns as f64));
     let mb = last.zip(interval).map_or(0.0, |(p, f)| f.bytes as f64 / f64::from(1 << 20) / p.seconds.max(1e-9));
     let long = name.chars().count();
-    // The end of a long name tells more than its beginning.
+    // Keep the end of a long name: it has the flowop's name.
     let name = if long > name_width {
         std::iter::once('…').chain(name.chars().skip(long + 1 - name_width)).collect()
     } else {
@@ -281,7 +289,7 @@ fn rate(interval: &Interval, flowop: usize) -> Option<f64> {
     interval.flowops.get(flowop).map(|p| p.ops as f64 / interval.seconds.max(1e-9))
 }
 
-/// The last intervals' rates as little columns, the highest of them full.
+/// Returns a bar chart of the rates of the last `width` intervals, scaled to the highest of them.
 fn sparkline(run: &Run, flowop: usize, width: usize) -> String {
     const COLUMNS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let from = run.intervals.len().saturating_sub(width);
@@ -299,7 +307,7 @@ mod tests {
     use super::*;
     use crate::result::{FlowopClass, IntervalFlowop};
 
-    /// A run of so many flowops after so many intervals, each as a function of its place.
+    /// Returns a run of `flowops` flowops after `intervals` intervals, with values that depend on their indices.
     fn run(flowops: usize, intervals: usize) -> Run {
         let identity = |i: usize| FlowopResult {
             process: ["shadow", "databasewriter"][i % 2].to_owned(),
@@ -336,13 +344,13 @@ mod tests {
     }
 
     fn drawn(flowops: usize, size: (usize, usize), colour: bool) -> Vec<String> {
-        let mut trouble = vec![Trouble::default(); flowops];
-        trouble[1] = Trouble { errors: 3, starved_ns: 6_000_000_000 };
+        let mut trouble = vec![TroubleCounts::default(); flowops];
+        trouble[1] = TroubleCounts { errors: 3, starved_ns: 6_000_000_000 };
         block(&run(flowops, 12), 12.0, &trouble, size, colour)
     }
 
     #[test]
-    fn looks() {
+    fn block_layouts() {
         for (flowops, size) in [(3, (80, 24)), (40, (80, 24)), (3, (200, 50)), (40, (200, 50))] {
             let name = format!("live_{flowops}_{}x{}", size.0, size.1);
             insta::assert_snapshot!(name, drawn(flowops, size, false).join("\n"));
@@ -350,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_every_terminal() {
+    fn the_block_fits_every_terminal() {
         for width in [1, 8, 20, 79, 80, 81, 200] {
             for height in [1, 2, 3, 5, 24, 50] {
                 for flowops in [2, 3, 40] {
@@ -364,18 +372,18 @@ mod tests {
         }
     }
 
-    /// Where the cursor ends up is where the next text begins.
+    /// The cursor is left where the next text begins.
     #[test]
-    fn what_is_drawn_over_is_gone() {
+    fn redraw_erases_the_previous_block() {
         let line = |text: &str| text.to_owned();
-        assert_eq!(over(0, &[line("a"), line("b")]), "\ra\x1b[K\nb\x1b[K\n\x1b[K");
-        assert_eq!(over(2, &[line("c")]), "\r\x1b[2Ac\x1b[K\n\x1b[K\n\x1b[K\x1b[1A");
-        assert_eq!(over(1, &[]), "\r\x1b[1A\x1b[K\n\x1b[K\x1b[1A");
+        assert_eq!(redraw(0, &[line("a"), line("b")]), "\ra\x1b[K\nb\x1b[K\n\x1b[K");
+        assert_eq!(redraw(2, &[line("c")]), "\r\x1b[2Ac\x1b[K\n\x1b[K\n\x1b[K\x1b[1A");
+        assert_eq!(redraw(1, &[]), "\r\x1b[1A\x1b[K\n\x1b[K\x1b[1A");
     }
 
-    /// Colours add to what is read, and take nothing away.
+    /// Without its escapes, the coloured block equals the plain one.
     #[test]
-    fn colour_is_only_colour() {
+    fn colour_changes_no_text() {
         let (with, without) = (drawn(3, (80, 24), true), drawn(3, (80, 24), false));
         assert!(without.iter().all(|l| !l.contains('\x1b')));
         assert!(with.iter().any(|l| l.contains('\x1b')));
@@ -384,11 +392,15 @@ mod tests {
     }
 
     #[test]
-    fn a_log_gets_lines() {
-        let trouble = [Trouble::default(), Trouble { errors: 3, starved_ns: 6_000_000_000 }, Trouble::default()];
-        let line = plain(&run(3, 12), 12.0, &trouble);
+    fn log_lines_show_totals_and_errors() {
+        let trouble = [
+            TroubleCounts::default(),
+            TroubleCounts { errors: 3, starved_ns: 6_000_000_000 },
+            TroubleCounts::default(),
+        ];
+        let line = log_line(&run(3, 12), 12.0, &trouble);
         assert_eq!(line, "   12.0 s: 7,500 ops/s, 14.6 MiB/s, mean 3.00 µs, 3 errors, 5.0 % starved");
-        let nothing = plain(&Run::default(), 0.0, &[]);
+        let nothing = log_line(&Run::default(), 0.0, &[]);
         assert_eq!(nothing, "    0.0 s: 0 ops/s, 0 B/s, mean -");
     }
 }

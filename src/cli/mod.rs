@@ -1,7 +1,7 @@
-//! The command line: what a person types, and what is printed back.
+//! The command-line front end: parses the arguments, runs a command, and prints its output.
 //!
-//! In: arguments. Out: text, and an exit status: 0 done, 1 failed or stuck, 2 wrong usage or script, 3 refused, 130/143
-//! interrupted. Deliberately absent: what any command of the language does (`session`), and formats of reports (`report`).
+//! Exit status: 0 success, 1 failed or stuck run, 2 wrong usage or script, 3 refused by the environment, 130/143
+//! interrupted. Not here: the implementation of WML commands (`session`) and report formats (`report`).
 
 mod args;
 mod bars;
@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// Runs the command line that the process was started with.
+/// Runs the command line that the process was started with. Returns the exit status.
 pub fn main() -> ExitCode {
     crate::os::limits::save_address_space();
     match args::parse() {
@@ -43,9 +43,8 @@ fn dispatch(cli: args::Cli) -> u8 {
     match (cli.command, script) {
         (None, Some(script)) => find(&script).map_or(2, |found| run(&found, &cli.run)),
         (None, None) if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => repl(None, &cli.run),
-        // As Filebench 1.4 did: `wmlrun << END` and `wmlrun < script`.
         (None, None) if std::io::stdin().is_terminal() => nothing_to_run(),
-        // As Filebench 1.4 did: `wmlrun << END` and `wmlrun < script`.
+        // `wmlrun << END` and `wmlrun < script` run the script, as in Filebench 1.4.
         (None, None) => match find("-") {
             Some(found) if found.text.trim().is_empty() => nothing_to_run(),
             found => found.map_or(2, |found| run(&found, &cli.run)),
@@ -73,7 +72,8 @@ fn dispatch(cli: args::Cli) -> u8 {
     }
 }
 
-/// A script by its name: a file, standard input, or a personality. Tells what is wrong.
+/// Finds a script by its name: a file, `-` for standard input, or a personality. Returns `None` after it has printed
+/// an error.
 fn find(name: &str) -> Option<library::FoundScript> {
     if name == "-" {
         return match library::read_bytes(std::io::stdin()) {
@@ -91,9 +91,10 @@ fn find(name: &str) -> Option<library::FoundScript> {
             None
         }
         Err(library::NotFound::Nowhere(near)) => {
-            let help =
-                near.map_or("`wmlrun list` shows what is shipped".to_owned(), |n| format!("did you mean `{n}`?"));
-            console::error(&format!("there is no file and no personality `{name}`"), Some(&help));
+            let help = near.map_or("`wmlrun list` lists the built-in personalities".to_owned(), |n| {
+                format!("did you mean `{n}`?")
+            });
+            console::error(&format!("no file or personality is named `{name}`"), Some(&help));
             None
         }
     }
@@ -117,7 +118,7 @@ fn run(found: &library::FoundScript, args: &RunArgs) -> u8 {
     watchdog::end(&watch, status)
 }
 
-/// A session that a watchdog looks after.
+/// Creates a session and starts its watchdog thread.
 fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Session {
     let limit = settings.prepare_timeout;
     let session = Session::new(settings, Arc::clone(interrupt));
@@ -139,7 +140,7 @@ fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
     batch::run(profile, &settings, &mut host)
 }
 
-/// The terminal and the watchdog that a batch has around it.
+/// The command line's implementation of [`batch::BatchHost`].
 struct TerminalHost<'a> {
     settings: &'a Settings,
     format: &'static dyn report::Report,
@@ -162,7 +163,8 @@ impl batch::BatchHost for TerminalHost<'_> {
     }
 }
 
-/// Whether an output goes to standard output, so that the report can't; `None` if two of them do.
+/// Returns whether `--json` or `--trace` writes to standard output, so that the report must not. If both do, prints an
+/// error and returns `None`.
 fn stdout_taken(settings: &Settings) -> Option<bool> {
     let is_stdout =
         |path: &Path| ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|p| path == Path::new(p));
@@ -176,7 +178,8 @@ fn stdout_taken(settings: &Settings) -> Option<bool> {
     }
 }
 
-/// Where the report and everything else goes. Beside `--json -` a report in JSON would be the same text once more.
+/// Creates the console for the report and the messages. With `--json -` a report in JSON is suppressed, since it would
+/// repeat the same text. Returns `None` after it has printed an error.
 fn console_for(settings: &Settings, format: &'static dyn report::Report, quiet: bool) -> Option<Console> {
     let taken = stdout_taken(settings)?;
     let none = report::find("none").filter(|_| taken && format.name() == "json");
@@ -191,10 +194,11 @@ fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
     stages::plan(&mut session, &found, list, &mut console)
 }
 
+/// Prints the error that there is no script. Returns the exit status.
 fn nothing_to_run() -> u8 {
     console::error(
-        "no script is named",
-        Some("`wmlrun SCRIPT` runs one, `wmlrun list` shows what is shipped, `wmlrun --help` the rest"),
+        "no script given",
+        Some("`wmlrun SCRIPT` runs a script, `wmlrun list` lists the built-in ones; see also `wmlrun --help`"),
     );
     2
 }
@@ -221,7 +225,7 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
     watchdog::end(&watch, status.code())
 }
 
-/// The options, resolved.
+/// Converts the options to settings, with defaults for those that were not given.
 fn settings(args: &RunArgs) -> Settings {
     let RunArgs { workload, .. } = args;
     let mut sets = workload.set.clone();
@@ -265,7 +269,7 @@ fn settings(args: &RunArgs) -> Settings {
     }
 }
 
-/// A seed that no other run has: small enough to be typed again.
+/// Returns a new random seed of at most 44 bits, short enough to be typed.
 fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id()) >> 20

@@ -1,7 +1,7 @@
-//! `wmlrun check`, `fmt` and `plan`: a script as far as a stage, without running it.
+//! `wmlrun check`, `fmt` and `plan`: process a script up to a stage, without running it.
 
 use super::args::DumpStage;
-use super::console::{self, Console, say};
+use super::console::{self, Console, print_lines};
 use super::find;
 use super::stdout::Stdout;
 use crate::diag::has_errors;
@@ -20,10 +20,10 @@ use crate::util::printable;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// A pipe in the place of a script is not waited for.
+/// Keeps `open` from blocking if the script's path is a FIFO.
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 
-/// Shows all errors and warnings of scripts.
+/// Prints all errors and warnings of scripts. Returns the exit status: 2 if there is an error.
 pub(super) fn check(scripts: &[String], dump: Option<DumpStage>, dialect: Option<Dialect>) -> u8 {
     let mut worst = 0;
     let table = flowop::spec_table();
@@ -35,8 +35,8 @@ pub(super) fn check(scripts: &[String], dump: Option<DumpStage>, dialect: Option
         let mut map = SourceMap::new();
         let file = map.add(&found.name, &found.text);
         match dump {
-            Some(DumpStage::Tokens) => say(&syntax::print_tokens(&map, &syntax::lex(file, &found.text))),
-            Some(DumpStage::Ast) => say(&syntax::print(&syntax::parse(&map, file).0)),
+            Some(DumpStage::Tokens) => print_lines(&syntax::print_tokens(&map, &syntax::lex(file, &found.text))),
+            Some(DumpStage::Ast) => print_lines(&syntax::print(&syntax::parse(&map, file).0)),
             None => {}
         }
         // `$dir` is predefined.
@@ -59,7 +59,7 @@ pub(super) fn check(scripts: &[String], dump: Option<DumpStage>, dialect: Option
     worst
 }
 
-/// What the values of a script's own variables are not good for: known only once they are put in.
+/// Returns the errors that depend on the values of the script's variables.
 fn values(model: &model::Model, map: &mut SourceMap, found: &library::FoundScript) -> Vec<crate::diag::Diagnostic> {
     let mut session = Session::new(crate::session::Settings::default(), std::sync::Arc::default());
     std::mem::swap(&mut session.map, map);
@@ -68,12 +68,13 @@ fn values(model: &model::Model, map: &mut SourceMap, found: &library::FoundScrip
     problems
 }
 
-/// Lays scripts out.
+/// Formats scripts. Returns the exit status: 1 if `check` finds an unformatted script or a file can't be written, 2
+/// after other errors.
 pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
     if write && scripts.iter().any(|script| script == "-") {
         console::error(
-            "standard input can't be written back",
-            Some("leave out `-w`: the text goes to standard output"),
+            "can't write the formatted script back to standard input",
+            Some("leave out `-w` to print it to standard output"),
         );
         return 2;
     }
@@ -84,7 +85,7 @@ pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
             continue;
         };
         if !found.utf8 {
-            let help = "the bytes that are none would be lost: convert the file first (`iconv -t UTF-8`)";
+            let help = "convert the file first (`iconv -t UTF-8`), or formatting would lose the invalid bytes";
             console::error(&format!("{} is not UTF-8", found.name), Some(help));
             worst = 2;
             continue;
@@ -101,13 +102,13 @@ pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
         };
         if check {
             if text != found.text {
-                say(&format!("{} would change", printable::line(script)));
+                print_lines(&format!("{} is not formatted", printable::line(script)));
                 worst = worst.max(1);
             }
         } else if write {
             worst = worst.max(write_back(&found, &text));
         } else {
-            // To a file it is the script; a terminal shows it.
+            // Escape control characters on a terminal only: a file or pipe gets the exact text.
             let shown = if std::io::stdout().is_terminal() { printable::lines(&text) } else { text.into() };
             let _ = Stdout.write_all(shown.as_bytes());
         }
@@ -115,34 +116,34 @@ pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
     worst
 }
 
-/// Replaces a script by its new text, as a whole; behind a symbolic link the file that it names.
+/// Replaces a script file atomically with its formatted text. Follows a symbolic link. Returns the exit status.
 fn write_back(found: &library::FoundScript, text: &str) -> u8 {
     let Some(path) = &found.path else {
-        let help = "`wmlrun show NAME > FILE` makes a file of one's own";
-        console::error(&format!("{} is no file", found.name), Some(help));
+        let help = "`wmlrun show NAME > FILE` makes a copy that can be edited";
+        console::error(&format!("{} is not a file", found.name), Some(help));
         return 2;
     };
     if text == found.text {
         return 0;
     }
     let written = std::fs::canonicalize(path).and_then(|path| {
-        // What may not be written must not be replaced either, though the directory would allow it.
+        // Replacing needs write access to the directory only. Refuse it if the file itself is not writable.
         let meta = std::fs::OpenOptions::new().write(true).custom_flags(NONBLOCK).open(&path)?.metadata()?;
         if !meta.is_file() {
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file"));
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"));
         }
         output::replace(&path, &mut |out| out.write_all(text.as_bytes()))
     });
     match written {
         Ok(()) => 0,
         Err(e) => {
-            console::error(&format!("{} can't be written: {e}", found.name), Some("it is as it was"));
+            console::error(&format!("can't write {}: {e}", found.name), Some("the file was not changed"));
             1
         }
     }
 }
 
-/// Shows what a script would run.
+/// Prints the plan of a script, or with `list` the path and size of every file. Returns the exit status.
 pub(super) fn plan(session: &mut Session, found: &library::FoundScript, list: bool, console: &mut Console) -> u8 {
     let status = session.read(&found.name, &found.text, console);
     if status != Status::Done {
@@ -170,13 +171,13 @@ pub(super) fn plan(session: &mut Session, found: &library::FoundScript, list: bo
             let name = set.tree.name(file);
             let name = name.as_c().to_string_lossy();
             if writeln!(out, "{root}/{}{slash}{name} {}", dir.1, set.tree.size_of(file)).is_err() {
-                // Whoever read has seen enough, or the error is reported at the end.
+                // The pipe is closed, or `stdout::finish` reports the error.
                 let _ = out.into_parts();
                 return 0;
             }
         }
     }
-    // The error is remembered.
+    // `Stdout` records the error.
     let _ = out.flush();
     let _ = out.into_parts();
     0

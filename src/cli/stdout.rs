@@ -1,13 +1,13 @@
-//! Standard output, which remembers whether it could be written.
+//! Standard output that records its first write error.
 //!
-//! Everything that the program prints there goes through [`Stdout`]. A reader that has gone is no error; any other failure is
-//! reported once, at the end, and makes the exit status 1 if it would have been 0.
+//! All output to standard output uses [`Stdout`]. A closed pipe is not an error. Any other error is reported once, when
+//! the program ends, and raises the exit status to at least 1.
 
 use super::console;
 use parking_lot::Mutex;
 use std::io::{self, ErrorKind, Write};
 
-/// The first error; nothing is written after it.
+/// The first write error. Nothing is written after it.
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Standard output.
@@ -20,15 +20,16 @@ impl Write for Stdout {
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        tried(|out| out.write_all(bytes))
+        record_error(|out| out.write_all(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        tried(Write::flush)
+        record_error(Write::flush)
     }
 }
 
-fn tried(call: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) -> io::Result<()> {
+/// Calls `call` unless an earlier write failed. Records its error.
+fn record_error(call: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) -> io::Result<()> {
     let mut failed = FAILED.lock();
     if let Some(error) = &*failed {
         return Err(error.kind().into());
@@ -40,13 +41,13 @@ fn tried(call: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) -> i
     })
 }
 
-/// Writes what is left; the exit status of the program, of which the rest ended in `code`.
+/// Flushes standard output and reports a recorded error. Returns the exit status: `code`, or at least 1 after an error.
 pub(super) fn finish(code: u8) -> u8 {
-    // The first error counts, which is remembered.
+    // An error is recorded in `FAILED`, which is examined next.
     let _ = Stdout.flush();
     match &*FAILED.lock() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => {
-            console::error(&format!("standard output can't be written: {error}"), None);
+            console::error(&format!("can't write to standard output: {error}"), None);
             code.max(1)
         }
         _ => code,

@@ -193,7 +193,7 @@ fn a_run_that_does_nothing_fails() {
         define process name=p { thread name=t { flowop statfile name=st,filesetname=data } }\nrun 1\n";
     let output = script(text).run().exits(1);
     assert_eq!(output.only_run()["state"], "nothing_done");
-    assert!(output.stderr.contains("error: nothing was done"), "{}", output.stderr);
+    assert!(output.stderr.contains("error: no operation was completed"), "{}", output.stderr);
     // Who asks for nothing gets it.
     script(&text.replace("filesetname=data }", "filesetname=data,iters=0 }")).run().exits(0);
 }

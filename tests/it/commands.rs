@@ -236,7 +236,7 @@ fn reports_on_the_way_are_headed_as_such() {
 /// Who only looks at figures or the exit status hears of a run that did nothing, in every format.
 #[test]
 fn a_run_of_nothing_does_not_pass_for_one() {
-    const NOTHING: &str = "nothing was done: no operation of any flowop";
+    const NOTHING: &str = "no operation of any flowop completed";
     let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\
         define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k,iters=0 } }\nrun 1\n";
     for format in ["text", "none", "filebench", "filebench-1.4", "csv", "markdown"] {
@@ -248,7 +248,7 @@ fn a_run_of_nothing_does_not_pass_for_one() {
         assert!(warnings.iter().any(|w| w["code"] == "no_operations"), "{warnings:?}");
     }
     let busy = Wml::new().file("x.wml", &text.replace("iters=0", "iters=1")).args(["x.wml", "--format", "none"]).run();
-    assert!(!busy.exits(0).shown().contains("nothing was done"));
+    assert!(!busy.exits(0).shown().contains("no operation of any flowop"));
     // Processes that nobody measured.
     let unmeasured = text.replace("iters=0", "iters=1").replace("run 1", "create processes\nshutdown processes");
     let output = Wml::new().file("x.wml", &unmeasured).args(["x.wml", "--no-quiesce"]).run().exits(0);
@@ -280,7 +280,7 @@ fn cleaning_says_what_it_found_and_only_then_that_it_found_nothing() {
     assert!(kept.left().iter().any(|name| name.starts_with("wmlrun-")), "{:?}", kept.left());
     let clean = || Wml::new().args(["clean"]).args([kept.dir()]).run().exits(0).stdout;
     let told = clean();
-    assert!(told.contains("removed") && !told.contains("nothing of wmlrun's"), "{told}");
+    assert!(told.contains("removed") && !told.contains("no file sets of wmlrun"), "{told}");
     assert_eq!(kept.left(), ["x.wml"]);
-    assert!(clean().starts_with("nothing of wmlrun's in "));
+    assert!(clean().starts_with("no file sets of wmlrun in "));
 }

@@ -468,7 +468,7 @@ fn clean_names_trees_that_it_may_not_read() {
     tool("chmod", &["755", text(&root)]);
     assert_eq!(output.code(), 3, "{}", output.shown());
     assert_named(&output, "clean", &[text(&root)]);
-    assert!(!output.shown().contains("nothing of wmlrun's"), "{}", output.shown());
+    assert!(!output.shown().contains("no file sets of wmlrun"), "{}", output.shown());
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
         for straggler in run.iter().flat_map(|run| run["stragglers"].as_array().cloned().unwrap_or_default()) {
             let path = straggler["path"].as_str().unwrap_or_default().to_owned();
             assert!(path.contains(&at), "{call:?} at {moment:?}: {path} is not the file\n{shown}");
-            assert!(shown.contains("is still in a call") && shown.contains(&path), "{shown}");
+            assert!(shown.contains("is still in a system call") && shown.contains(&path), "{shown}");
         }
         if state == "stuck" {
             assert_eq!(output.code(), 1, "{shown}");
@@ -420,7 +420,7 @@ fn a_frozen_file_system_ends_the_run_with_its_report() {
     assert!(result.exists());
     assert_eq!(output.only_run()["state"], "stuck");
     let last = output.stderr.lines().last().unwrap_or_default();
-    assert!(last.contains("is still in its call on") && last.contains(&at), "the last line is {last}");
+    assert!(last.contains("is still in a system call on") && last.contains(&at), "the last line is {last}");
 }
 
 /// Before anything is made, an output's file system is waited for as that of the file sets is.

@@ -78,7 +78,7 @@ fn a_script_on_standard_input_needs_no_name() {
         assert!(said.contains("rand-read"), "the run was made:\n{said}");
         let (said, code) = says(" \n");
         assert_eq!(code, Some(2));
-        assert!(said.contains("no script is named"), "{said}");
+        assert!(said.contains("no script given"), "{said}");
     });
 }
 
