@@ -30,7 +30,7 @@ pub(crate) struct RunTimeline {
 impl RunTimeline {
     /// Creates the time series of a measurement that has just started.
     pub(crate) fn new(running: &Running, interval: Duration) -> Self {
-        let shortest_ns = (interval.as_nanos() as u64 / 2).min(timeline::SHORT_NS);
+        let shortest_ns = (interval.as_nanos() as u64 / 2).min(timeline::MIN_LAST_NS);
         Self { series: timeline::Timeline::new(running.n_flowops()), shortest_ns }
     }
 
@@ -45,13 +45,13 @@ impl RunTimeline {
         if recent.len() >= 2 * MAX_RECENT {
             recent.drain(..MAX_RECENT);
         }
-        recent.push(self.series.look(now_ns, now.flowops));
+        recent.push(self.series.record(now_ns, now.flowops));
         true
     }
 
     /// Returns all intervals of a measurement that ended after `elapsed_ns` with the counters of `sample`.
     pub(crate) fn finish(mut self, elapsed_ns: u64, sample: &Sample) -> Vec<Interval> {
-        self.series.conclude(elapsed_ns, sample.flowops.clone());
+        self.series.finish(elapsed_ns, sample.flowops.clone());
         self.series.intervals()
     }
 

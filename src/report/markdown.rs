@@ -45,7 +45,7 @@ impl Report for Markdown {
         let (tool, kernel) = (&document.tool.version, &document.environment.uname.release);
         writeln!(out, "- wmlrun {}, kernel {}, seed {}\n", escaped(tool), escaped(kernel), document.seed)?;
         table(run, out)?;
-        let notes = run.warnings.iter().filter(|note| !warnings::is_ours(note)).map(|note| note.message.clone());
+        let notes = run.warnings.iter().filter(|note| !warnings::is_derived(note)).map(|note| note.message.clone());
         for message in warnings::of(document, run).iter().map(Warning::message).chain(notes) {
             writeln!(out, "\n> **Warning:** {}", escaped(&message))?;
         }

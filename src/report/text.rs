@@ -401,7 +401,7 @@ fn ways(bytes: &DeviceBytes) -> String {
 
 fn advice(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let found = warnings::of(document, run);
-    let mut others = run.warnings.iter().filter(|note| !warnings::is_ours(note)).peekable();
+    let mut others = run.warnings.iter().filter(|note| !warnings::is_derived(note)).peekable();
     if !found.is_empty() || others.peek().is_some() {
         writeln!(out)?;
     }

@@ -1,25 +1,25 @@
-//! Figures of a result out of snapshots. Knows units and what a summary counts; asks no clock and no system.
+//! Computes the figures of a result from snapshots of counters. Pure functions: no clock, no system calls.
 
 use super::{FlowopClass, FlowopResult, Interval, IntervalFlowop, Latency, Summary};
 use crate::os::errno_name;
 use crate::stats::hdr::{self, Quantiles};
 use crate::stats::snapshot::{Dist, Snapshot};
 
-/// Bytes in an `mb`.
+/// Bytes in a MiB.
 const MB: f64 = 1_048_576.0;
 
-/// Processor time of a run, for [`summary`].
+/// Processor time of a run, the input of [`summary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTime {
-    /// The program's own, user and system, in seconds, without that of commands; none if nobody looked.
+    /// User and system time of the program in seconds, without that of commands; `None` if not measured.
     pub own_seconds: Option<f64>,
-    /// Busy time of the processors that the program may use, in seconds summed over them; none if it cannot be told.
+    /// Busy time of all processors that the program may use, summed, in seconds; `None` if unknown.
     pub system_seconds: Option<f64>,
-    /// How many processors the program may use.
+    /// Number of processors that the program may use.
     pub processors: u64,
 }
 
-/// A distribution in figures; all absent if it is empty.
+/// Returns the figures of a distribution; all `None` if it is empty.
 pub fn latency(dist: &Dist) -> Latency {
     if dist.count == 0 {
         return Latency::default();
@@ -39,8 +39,8 @@ pub fn latency(dist: &Dist) -> Latency {
     }
 }
 
-/// A flowop's figures over so many measured seconds. `identity` brings what it is (process, thread, name, class, line…);
-/// its figures are replaced.
+/// Returns the result of a flowop: `identity` (process, thread, name, class, line…) with its figures from `snapshot`.
+/// `seconds` is the measured time.
 pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> FlowopResult {
     let each = |total: u64, n: u64| (n > 0).then(|| total as f64 / n as f64);
     let of_commands = |ns: u64| (snapshot.user_ns + snapshot.system_ns > 0).then(|| ns as f64 / 1e9);
@@ -67,8 +67,8 @@ pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> Flow
     }
 }
 
-/// The whole run's figures, of its flowops and their snapshots. Counts flowops of the classes `io` and `aio`, as
-/// Filebench does; errors of all.
+/// Returns the summary of a run from its flowops and their snapshots. Includes the classes `io` and `aio`, as Filebench
+/// does, and the errors of all classes.
 pub fn summary<'a>(
     parts: impl IntoIterator<Item = (&'a FlowopResult, &'a Snapshot)>,
     seconds: f64,
@@ -103,15 +103,15 @@ pub fn summary<'a>(
     }
 }
 
-/// One interval, of snapshots that hold only what happened in it ([`Snapshot::minus`]).
+/// Returns an interval of the time series from the differences of the counters in it ([`Snapshot::minus`]).
 ///
-/// `t` is when it ended, in seconds since measuring began; `seconds` is its length.
+/// `t` is its end, in seconds since measuring began; `seconds` is its length.
 pub fn interval<'a>(t: f64, seconds: f64, deltas: impl IntoIterator<Item = &'a Snapshot>) -> Interval {
     let flowops = deltas.into_iter().map(|delta| interval_flowop(delta.ops, delta.bytes, &delta.latency));
     Interval { t, seconds, flowops: flowops.collect() }
 }
 
-/// One flowop in one interval, without its name ([`crate::result::Run::name_intervals`]).
+/// Returns the figures of a flowop in an interval, without its name ([`crate::result::Run::name_intervals`] adds it).
 pub fn interval_flowop(ops: u64, bytes: u64, latency: &Dist) -> IntervalFlowop {
     let q = (latency.count > 0).then(|| Quantiles::of(latency));
     IntervalFlowop {
@@ -124,7 +124,7 @@ pub fn interval_flowop(ops: u64, bytes: u64, latency: &Dist) -> IntervalFlowop {
     }
 }
 
-/// What a flowop is, for [`flowop`]: the names, and the place in the script.
+/// Returns the identity of a flowop, for [`flowop`]: names, index and kind.
 pub fn identity(process: &str, thread: &str, index: usize, name: &str, kind: &str) -> FlowopResult {
     FlowopResult {
         process: process.to_owned(),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flowop_keeps_what_it_is_and_gets_its_figures() {
+    fn a_flowop_keeps_its_identity_and_gets_its_figures() {
         let mut s = snapshot(4, 2_000, 512);
         s.errors.insert(28, 3);
         s.tool_ns = 400;

@@ -1,15 +1,16 @@
-//! The digest of what the threads of a run did.
+//! The digest of the operations of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// One number for what the threads of a run did: equal for equal operations in equal order.
+/// A hash of the first operations of a run's threads. It is equal for equal operations in equal order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Digest {
-    /// Hash of each thread's first operations, as (flowop, file, offset, size), in hexadecimal.
+    /// Hash of the first operations of all threads, each as (flowop, file, offset, size), in hexadecimal.
     pub value: String,
-    /// How many operations of each thread were to be hashed.
+    /// Number of operations to hash in each thread.
     pub operations: u64,
-    /// Threads that did fewer: two runs can be compared only if it is 0 in both, or if they did just the same.
+    /// Number of threads that performed fewer operations. Digests of two runs are comparable only if it is 0 in
+    /// both, or if the runs performed exactly the same operations.
     pub short_threads: u64,
 }

@@ -1,4 +1,4 @@
-//! Where a result comes from: the machine, the kernel, the mounts. Plain data; who fills it knows the system.
+//! The environment of a measurement: machine, kernel, mounts. Plain data, filled in by `measure`.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,37 +13,38 @@ pub struct Environment {
     pub cpu: Cpu,
     /// Main memory.
     pub memory: Memory,
-    /// What measured the time.
+    /// The clock that measured latencies.
     pub clock: ClockInfo,
-    /// The process's limits by name (`nofile`, `nproc`); null is none.
+    /// The process's resource limits by name (`nofile`, `nproc`); null if unlimited.
     pub limits: BTreeMap<String, Option<u64>>,
-    /// Anything else that was found: governor, cgroup, sysctls.
+    /// Further settings by name: CPU frequency governor, control group, sysctls.
     pub other: BTreeMap<String, serde_json::Value>,
 }
 
-/// What may differ from run to run: a script can mount another file system, or change a setting of the kernel.
+/// The part of the environment that may change between runs: a script can mount another file system or change a kernel
+/// setting.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunEnvironment {
-    /// Bytes of memory that could be had without swapping when the run started.
+    /// Memory available without swapping when the run started, in bytes.
     pub memory_available: u64,
-    /// The file systems that its file sets lie on.
+    /// The file systems of the run's file sets.
     pub mounts: Vec<MountInfo>,
-    /// Settings of the kernel that move results, and the load.
+    /// Kernel settings that affect results, and the load average.
     pub other: BTreeMap<String, serde_json::Value>,
 }
 
-/// What `uname` says.
+/// The fields of `uname`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Uname {
     /// `Linux`.
     pub sysname: String,
-    /// The machine's name.
+    /// The host name.
     pub nodename: String,
     /// The kernel's release.
     pub release: String,
-    /// Its build.
+    /// The kernel's build version.
     pub version: String,
     /// The architecture.
     pub machine: String,
@@ -55,7 +56,7 @@ pub struct Uname {
 pub struct Cpu {
     /// The model's name.
     pub model: String,
-    /// How many may be used.
+    /// Number of processors that the program may use.
     pub count: u64,
 }
 
@@ -63,19 +64,19 @@ pub struct Cpu {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// All of it, or the control group's limit if that is lower.
+    /// Total memory, or the control group's limit if that is lower.
     pub total: u64,
-    /// What could be had without swapping.
+    /// Memory available without swapping.
     pub available: u64,
 }
 
-/// The clock of latencies.
+/// The clock that measures latencies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockInfo {
     /// `tsc` or `monotonic`.
     pub name: String,
-    /// What one reading costs.
+    /// Time of one reading, in nanoseconds.
     pub cost_ns: f64,
 }
 
@@ -83,27 +84,27 @@ pub struct ClockInfo {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MountInfo {
-    /// Where.
+    /// The mount point.
     pub path: String,
-    /// What: a device, or what the file system calls itself.
+    /// The mounted device, or another source that the file system names.
     pub source: String,
-    /// `ext4`, `xfs`, `tmpfs`…
+    /// The file system type: `ext4`, `xfs`, `tmpfs`…
     #[serde(rename = "type")]
     pub kind: String,
     /// Mount options.
     pub options: String,
-    /// Its size in bytes.
+    /// Size of the file system in bytes.
     pub total: u64,
-    /// Bytes free to the user when the run started.
+    /// Bytes available to the user when the run started.
     pub free: u64,
-    /// The same after the run, before files are removed; null if the file system did not say soon.
+    /// Bytes available after the run, before files are removed; null if the file system did not answer in time.
     pub free_after: Option<u64>,
-    /// The devices below, from the top to the bottom.
+    /// The block devices below the file system, from top to bottom.
     pub devices: Vec<Device>,
 }
 
 impl MountInfo {
-    /// Whether it keeps files in memory only.
+    /// Returns whether the file system keeps files in memory only.
     pub fn in_memory(&self) -> bool {
         matches!(self.kind.as_str(), "tmpfs" | "ramfs" | "hugetlbfs")
     }
@@ -113,16 +114,16 @@ impl MountInfo {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
-    /// `nvme0n1p2`, `dm-0`, `loop3`.
+    /// The kernel's name of the device: `nvme0n1p2`, `dm-0`, `loop3`.
     pub name: String,
-    /// The maker's name for it.
+    /// The model name that the device reports.
     pub model: String,
-    /// Its size in bytes.
+    /// Size of the device in bytes.
     pub size: u64,
-    /// Whether it spins; null if nobody says.
+    /// Whether the device is rotational; null if unknown.
     pub rotational: Option<bool>,
     /// The I/O scheduler in use.
     pub scheduler: String,
-    /// Whether a loop device passes by the page cache below it; null for other devices.
+    /// Whether a loop device bypasses the page cache of its backing file (direct I/O); null for other devices.
     pub direct_io: Option<bool>,
 }

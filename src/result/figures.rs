@@ -1,61 +1,62 @@
-//! Figures that a run and its flowops have alike: the summary and the distribution.
+//! Figures of a run and of its flowops: the summary and latency distributions.
 
 use serde::{Deserialize, Serialize};
 
-/// The whole run: what Filebench's `IO Summary` counts, flowops of the classes `io` and `aio`.
+/// Totals of the whole run over the flowops of the classes `io` and `aio`, as in Filebench's `IO Summary`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// Operations.
+    /// Number of operations.
     pub ops: u64,
-    /// Operations a second.
+    /// Operations per second.
     pub ops_per_s: f64,
-    /// Reading operations a second.
+    /// Read operations per second.
     pub reads_per_s: f64,
-    /// Writing operations a second.
+    /// Write operations per second.
     pub writes_per_s: f64,
-    /// Bytes moved.
+    /// Bytes read and written.
     pub bytes: u64,
-    /// Bytes a second, in 2²⁰.
+    /// Throughput in MiB (2²⁰ bytes) per second.
     pub mib_per_s: f64,
     /// Mean latency in milliseconds; null without operations.
     pub latency_ms: Option<f64>,
-    /// Latency of all operations together; merged, never averaged.
+    /// Latency distribution of all operations, from merged histograms.
     pub latency_ns: Latency,
-    /// The program's own processor time (user and system) an operation; null without operations.
+    /// Processor time (user and system) of the program per operation; null without operations.
     pub cpu_us_per_op: Option<f64>,
-    /// Busy processor time an operation of all processors that the program might use, whoever used them.
+    /// Busy time per operation of all processors that the program may use, including other programs; null if unknown or
+    /// without operations.
     pub system_cpu_us_per_op: Option<f64>,
-    /// Share of the processors that the program might use that was busy, 0 … 1.
+    /// Share of time that the processors available to the program were busy, 0 to 1; null if unknown.
     pub cpu_busy: Option<f64>,
-    /// Failed operations, of flowops of every class.
+    /// Number of failed operations of flowops of all classes.
     pub errors: u64,
 }
 
-/// A distribution in figures, in nanoseconds. All null without operations.
+/// Figures of a latency distribution, in nanoseconds. All are null without operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latency {
-    /// The least.
+    /// The minimum, exact.
     pub min: Option<u64>,
     /// The mean, exact.
     pub mean: Option<f64>,
-    /// The standard deviation, from the histogram.
+    /// The standard deviation, computed from the histogram.
     pub stddev: Option<f64>,
-    /// The median. Percentiles are exact to 0.8 %.
+    /// The median. Percentiles have a relative error of at most 0.8 %.
     pub p50: Option<u64>,
-    /// 90 % are no longer.
+    /// The 90th percentile.
     pub p90: Option<u64>,
-    /// 95 % are no longer.
+    /// The 95th percentile.
     pub p95: Option<u64>,
-    /// 99 % are no longer.
+    /// The 99th percentile.
     pub p99: Option<u64>,
-    /// 99.9 % are no longer.
+    /// The 99.9th percentile.
     #[serde(rename = "p99.9")]
     pub p99_9: Option<u64>,
-    /// 99.99 % are no longer.
+    /// The 99.99th percentile.
     #[serde(rename = "p99.99")]
     pub p99_99: Option<u64>,
-    /// The greatest, exact.
+    /// The maximum, exact.
     pub max: Option<u64>,
 }

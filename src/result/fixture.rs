@@ -1,6 +1,6 @@
-//! A result to test with: three flowops of an oltp-like workload on ext4, with latencies that look real.
+//! A result for tests: three flowops of an OLTP-like workload on ext4, with realistic latencies.
 //!
-//! All of it is computed, so that it is the same everywhere; tests change what they are about.
+//! All values are computed and deterministic. Tests change the fields that they examine.
 
 use super::build::{self, CpuTime};
 use super::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
@@ -12,7 +12,7 @@ use crate::stats::snapshot::{Dist, Snapshot};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// A document with one run of 60 seconds.
+/// Returns a document with one run of 60 seconds.
 pub(crate) fn fixture() -> Document {
     Document {
         tool: super::Tool { name: "wmlrun".into(), version: "0.1.0".into() },
@@ -33,7 +33,7 @@ pub(crate) fn fixture() -> Document {
     }
 }
 
-/// What the fixture's flowops recorded, in order: reads (fast, with a slow tail), synchronous writes, semaphore posts.
+/// Returns the snapshots of the fixture's flowops: reads (fast, with a slow tail), synchronous writes, semaphore posts.
 pub(crate) fn snapshots() -> [Snapshot; 3] {
     let mut read = snapshot(827_580, 2_048, |x| 1_900.0 * (1.0 - x).powf(-0.45), 48);
     read.opens = 20;
@@ -46,7 +46,7 @@ pub(crate) fn snapshots() -> [Snapshot; 3] {
     [read, write, snapshot(827_580, 0, |x| 95.0 + 40.0 * x, 0)]
 }
 
-/// The fixture's run.
+/// Returns the fixture's run.
 pub(crate) fn run() -> Run {
     const SECONDS: f64 = 60.0;
     let identity = |i: usize, process: &str, name: &str, kind: &str, class, instances| FlowopResult {
@@ -124,9 +124,10 @@ fn intervals(snapshots: &[Snapshot]) -> Vec<Interval> {
     (1..=10).map(|i| build::interval(6.0 * f64::from(i), 6.0, &tenths)).collect()
 }
 
-/// So many operations with the latencies of a quantile function, and a steady cost of picking.
+/// Returns a snapshot of `ops` operations with latencies from a quantile function and a constant time for picking
+/// files.
 fn snapshot(ops: u64, bytes: u64, quantile: impl Fn(f64) -> f64, tool_ns: u64) -> Snapshot {
-    // A fixed 2,000 points of the function carry the operations: quick, and the tail is in it.
+    // Distribute the operations over 2,000 points of the function: fast, and includes the tail.
     const POINTS: u64 = 2_000;
     let mut latency = Dist::default();
     for i in 0..POINTS {

@@ -1,9 +1,9 @@
 //! The result document, `wmlrun.result/1`: plain data, read and written as JSON by serde.
 //!
-//! Names here are names in the file; `docs/result.schema.json` is the same as a JSON Schema, and a test holds the two
-//! together. Units are in the names; `mib` is 2²⁰ bytes. What could not be measured is null, never 0.
-//! Fields that a reader does not know are passed over, and fields that a file lacks take their defaults.
-//! Absent: how the numbers come about ([`build`] makes them of snapshots) and how they look (reports).
+//! Field names are the JSON keys. `docs/result.schema.json` describes the same format; a test checks that both agree.
+//! Field names contain the unit; `mib` is 2²⁰ bytes. A value that could not be measured is null, never 0.
+//! A reader ignores unknown fields and uses defaults for missing ones.
+//! Not here: the computation of the figures ([`build`]) and their formatting (`report`).
 
 pub mod build;
 pub mod environment;
@@ -28,28 +28,28 @@ pub use steadiness::Steadiness;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The name and version of the form. A reader refuses another name; fields may be added under the same.
+/// Name and version of the format. A reader rejects another name. Fields may be added without a new version.
 pub const SCHEMA: &str = "wmlrun.result/1";
 
-/// Everything that one call of the program leaves.
+/// The result of one invocation of the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Document {
-    /// [`SCHEMA`].
+    /// Name and version of the format, [`SCHEMA`].
     pub schema: String,
-    /// What measured.
+    /// The program that measured.
     pub tool: Tool,
-    /// The words that the program was called with, itself first.
+    /// The command line, including the program's name.
     pub command_line: Vec<String>,
-    /// Its number as a process of the system.
+    /// The program's process ID.
     pub process_id: u32,
-    /// What was run.
+    /// The script that was run.
     pub script: Script,
     /// Seed of the run's random streams.
     pub seed: u64,
-    /// Seed of the shape of file sets.
+    /// Seed of the directory trees and file sizes of file sets.
     pub layout_seed: u64,
-    /// Where it was run.
+    /// The machine when the program started.
     pub environment: Environment,
     /// One entry for each `run`, and for each `stats snap`.
     pub runs: Vec<Run>,
@@ -75,9 +75,9 @@ impl Default for Document {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tool {
-    /// `wmlrun`.
+    /// The program's name, `wmlrun`.
     pub name: String,
-    /// Its version.
+    /// The program's version.
     pub version: String,
 }
 
@@ -87,19 +87,19 @@ impl Default for Tool {
     }
 }
 
-/// The workload's text, whole, so that a result can be repeated from itself.
+/// The script of the workload, with its full text, so that a run can be repeated from its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Script {
-    /// As given; `-` is standard input.
+    /// Path as given; `-` is standard input.
     pub path: String,
-    /// All of it.
+    /// Full text of the script.
     pub text: String,
-    /// Of the text, in hexadecimal.
+    /// SHA-256 of the text, in hexadecimal.
     pub sha256: String,
-    /// `sun` or `fsl`.
+    /// WML dialect, `sun` or `fsl`.
     pub dialect: String,
-    /// How the dialect was told.
+    /// Reason for the choice of the dialect.
     pub dialect_reason: String,
 }
 
@@ -107,23 +107,23 @@ pub struct Script {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// As the script wanted.
+    /// Ended as the script specifies.
     #[default]
     Complete,
-    /// By a signal or the user.
+    /// Interrupted by a signal or the user.
     Interrupted,
-    /// By a failed operation.
+    /// Ended by a failed operation.
     Failed,
-    /// No thread could find a file to work on.
+    /// No thread could find a usable file.
     Stuck,
-    /// Before it could fill its file system.
+    /// Ended before it filled its file system.
     LowSpace,
-    /// Without any operation done.
+    /// Completed no operation.
     NothingDone,
 }
 
 impl RunState {
-    /// As in the file.
+    /// Returns the name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -136,26 +136,27 @@ impl RunState {
     }
 }
 
-/// What the caches held of the files when the run began.
+/// The state of the page cache for the run's files when the run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CacheState {
-    /// Evicted.
+    /// The files were evicted from the cache.
     #[serde(rename = "cold")]
     Cold,
-    /// Read in.
+    /// The files were read into the cache.
     #[serde(rename = "warm")]
     Warm,
-    /// Left as it was.
+    /// The cache was left as it was.
     #[default]
     #[serde(rename = "as-is")]
     AsIs,
-    /// Evicted, but a cache below (of a loop device, say) is out of reach.
+    /// The files were evicted, but the state of a cache below the file system, such as that of a loop device, is
+    /// unknown.
     #[serde(rename = "unknown below")]
     UnknownBelow,
 }
 
 impl CacheState {
-    /// As in the file.
+    /// Returns the name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
@@ -170,79 +171,80 @@ impl CacheState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Run {
-    /// How it ended.
+    /// How the run ended.
     pub state: RunState,
-    /// What ended it, in words: `time`, `all threads done`, `finishoncount`, `SIGINT`, a failed operation…
+    /// What ended the run, as text: `time`, `all threads done`, `finishoncount`, `SIGINT`, a failed operation…
     pub ended_by: String,
     /// When measuring began, RFC 3339.
     pub started_at: String,
-    /// When it ended, in seconds since the program's start (Filebench's log lines begin with it).
+    /// End of the run, in seconds since the program's start (the number that begins Filebench's log lines).
     pub finished_seconds: f64,
-    /// The time asked for; null without a limit.
+    /// Requested run time; null without a limit.
     pub requested_seconds: Option<f64>,
-    /// The time measured, warm-up left out.
+    /// Measured time, without the warm-up.
     pub measured_seconds: f64,
-    /// The file systems and the kernel as the run found them.
+    /// File systems and kernel settings when the run started.
     pub environment: RunEnvironment,
-    /// Whether it went on from the files that were there (`as-is`); else file sets were brought to their definitions before.
+    /// Whether the run started with the existing files (`as-is`). Otherwise the file sets were first restored to their
+    /// definitions.
     pub as_is: bool,
-    /// The script's variables as the run saw them.
+    /// The script's variables when the run started.
     pub variables: BTreeMap<String, serde_json::Value>,
-    /// What made the calls: `posix`; `uring`, where asynchronous I/O went by `io_uring`; `null`.
+    /// I/O engine: `posix`; `uring` if asynchronous I/O used `io_uring`; `null`.
     pub engine: String,
-    /// WML processes started.
+    /// Number of WML processes.
     pub processes: u64,
-    /// WML threads started, of all processes.
+    /// Number of WML threads of all processes.
     pub threads: u64,
-    /// The processors that threads were bound to, in turn (`--pin`); null if they were not bound.
+    /// Processors that the threads were bound to, round robin (`--pin`); null if they were not bound.
     pub pinned_processors: Option<Vec<u64>>,
-    /// How processes got descriptor tables of their own: `close_range`, `unshare`; `shared` if they did not.
+    /// How the WML processes got separate descriptor tables: `close_range` or `unshare`; `shared` if they have none.
     pub descriptor_tables: String,
-    /// Whether the script asked for Filebench's latency histograms (`enable lathist`).
+    /// Whether the script enables Filebench's latency histograms (`enable lathist`).
     pub lathist: bool,
-    /// The part that ran before measuring, counted apart.
+    /// The warm-up before measuring, which is in no other figure.
     pub warmup: Option<Warmup>,
-    /// What the tool itself adds to an operation, calibrated before the run.
+    /// The tool's own time per operation in nanoseconds, calibrated before the run.
     pub overhead_ns_per_op: Option<f64>,
-    /// The most memory that the program had resident until the end of the run, in bytes; without the page cache.
+    /// Peak resident memory of the program until the end of the run, in bytes, without the page cache.
     pub peak_memory: u64,
-    /// Operations in flight at the end; in no other count.
+    /// Operations in flight at the end, which are in no other count.
     pub late_ops: u64,
-    /// How long the oldest of those had been going when the time was up.
+    /// Age of the oldest of these operations at the end.
     pub late_oldest_seconds: Option<f64>,
-    /// What the caches held at the start.
+    /// State of the page cache at the start.
     pub cache_state: CacheState,
-    /// Dirty pages of the machine.
+    /// Dirty pages of the whole machine, in bytes.
     pub dirty_bytes: Option<DirtyBytes>,
-    /// Whether the disks were idle at the start, after earlier writes; false after `--no-quiesce`.
+    /// Whether the disks had completed earlier writes at the start; false after `--no-quiesce`.
     pub quiesced: Option<bool>,
-    /// Of a run with intended start times (`rate=`).
+    /// Rates of a run with intended start times (`rate=`); null for other runs.
     pub open_loop: Option<OpenLoop>,
-    /// The phases, where the script has several. The rates of a flowop are over its own.
+    /// The phases, if the script has several, else empty. The rates of a flowop refer to the time of its phase.
     pub phases: Vec<PhaseResult>,
-    /// The whole run in a line.
+    /// Totals of the whole run.
     pub summary: Summary,
-    /// Every flowop of every thread, in order of definition; instances summed.
+    /// Every flowop of every thread, in order of definition. Instances are summed.
     pub flowops: Vec<FlowopResult>,
-    /// The file sets that it used.
+    /// The file sets of the run.
     pub filesets: Vec<FilesetResult>,
-    /// The run's time series. Each flowop's operations and bytes add up to its totals. At most 2,000: a run of more than so many times
-    /// `--interval` has longer ones.
+    /// Time series. The operations and bytes of each flowop add up to its totals. At most 2,000 intervals: in longer
+    /// runs they are longer than `--interval`.
     pub intervals: Vec<Interval>,
-    /// From when on the run was steady; null if it has fewer than twenty intervals.
+    /// Beginning of the steady part of the run; null if it has fewer than twenty intervals.
     pub steady: Option<Steadiness>,
-    /// What ended the run before its time, if something went wrong.
+    /// The error that ended the run early; null without one.
     pub failure: Option<Failure>,
-    /// A digest of what the threads did, if asked for (`--digest`).
+    /// Digest of the threads' operations (`--digest`); null if not requested.
     pub digest: Option<Digest>,
-    /// Threads that were still in a call when the result was written.
+    /// Threads that were still in a system call when the result was written.
     pub stragglers: Vec<Straggler>,
-    /// What a reader of the numbers should know.
+    /// Warnings about the validity of the figures.
     pub warnings: Vec<Note>,
 }
 
 impl Run {
-    /// Gives each flowop of the intervals its name.
+    /// Sets the names of the flowops in all intervals.
     pub fn name_intervals(&mut self) {
         let names: Vec<String> =
             self.flowops.iter().map(|flowop| format!("{}/{}/{}", flowop.process, flowop.thread, flowop.name)).collect();
@@ -255,101 +257,102 @@ impl Run {
     }
 }
 
-/// What went wrong in a run.
+/// The error that ended a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Failure {
-    /// The flowop, as `process/thread/name`; absent if it was none's fault.
+    /// The flowop, as `process/thread/name`; null if the error is not one of a flowop.
     pub flowop: Option<String>,
-    /// Its line in the script.
+    /// Line of the flowop in the script, from 1.
     pub line: Option<u64>,
-    /// The operation that failed, and its error.
+    /// Description of the failed operation and its error.
     pub what: String,
-    /// The file.
+    /// Path of the file.
     pub path: Option<String>,
-    /// The error's name: `ENOSPC`.
+    /// Name of the error: `ENOSPC`.
     pub errno: Option<String>,
-    /// What to do.
+    /// Suggested remedy.
     pub help: String,
 }
 
-/// A thread that was still in a call when the result was written.
+/// A thread that was still in a system call when the result was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Straggler {
-    /// As `process/thread/flowop`.
+    /// The flowop, as `process/thread/flowop`.
     pub flowop: String,
-    /// Which process instance, from 0.
+    /// Instance of the process, from 0.
     pub instance: u64,
-    /// Which thread of it, from 0.
+    /// Instance of the thread in that process, from 0.
     pub thread: u64,
-    /// Where in the kernel it waits, if the kernel says.
+    /// Kernel function in which it waits (`/proc/…/wchan`); null if unknown.
     pub wait_channel: Option<String>,
-    /// The file that its call is about, or else where the files of its flowop are.
+    /// Path of the file that the call accesses; if unknown, the directory of the flowop's files.
     pub path: Option<String>,
 }
 
-/// What ran before measuring began.
+/// The warm-up before measuring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Warmup {
-    /// How long.
+    /// Length of the warm-up.
     pub seconds: f64,
-    /// I/O operations that ended in it.
+    /// I/O operations that completed in it.
     pub ops: u64,
-    /// Bytes that they moved.
+    /// Bytes that they read and wrote.
     pub bytes: u64,
-    /// Its time series, in seconds since its start.
+    /// Time series, in seconds since its start.
     pub intervals: Vec<Interval>,
 }
 
-/// Dirty pages of the machine, from `/proc/meminfo`.
+/// Dirty pages of the whole machine in bytes, from `/proc/meminfo`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DirtyBytes {
-    /// When the run began.
+    /// At the start of the run.
     pub before: u64,
-    /// When it had ended.
+    /// At the end of the run.
     pub after: u64,
 }
 
-/// What an open loop offered and what was achieved of it.
+/// Offered and achieved load of an open loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenLoop {
-    /// Intended starts a second.
+    /// Intended starts per second.
     pub offered_per_s: f64,
-    /// Ends a second.
+    /// Completed requests per second.
     pub achieved_per_s: f64,
-    /// Intended starts that had not happened at the end.
+    /// Requests whose intended start had passed at the end, but that were not started.
     pub backlog: u64,
-    /// How long the oldest of those was overdue.
+    /// Delay of the oldest of these requests at the end.
     pub backlog_oldest_seconds: f64,
-    /// Mean wake-up latency: the delay between the intended and the actual start of requests for which a thread slept. Null if there were none.
+    /// Mean wake-up latency: the delay between the intended and the actual start of requests for which a thread slept.
+    /// Null if there were none.
     pub wakeup_latency_ns_mean: Option<f64>,
     /// The share of wake-up latency in all response times, 0 to 1. Null if no request ended.
     pub wakeup_latency_share: Option<f64>,
-    /// Time that threads spent busy-waiting for the next start. It is processor time of the program, but no work.
+    /// Time that threads spent busy-waiting for the next start. It is part of the program's processor time.
     pub spin_seconds: f64,
 }
 
-/// What a flowop is counted as.
+/// The class of a flowop, which decides how it is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowopClass {
-    /// Works on files.
+    /// Synchronous file operations.
     Io,
-    /// Works on files, without waiting.
+    /// Asynchronous file operations.
     Aio,
-    /// Waits for other threads or for time: semaphores, limiters.
+    /// Synchronization with other threads or with time: semaphores, rate limiters.
     Sync,
-    /// Anything else: processor load, delays, ends.
+    /// All others: processor load, delays, end conditions.
     #[default]
     Other,
 }
 
 impl FlowopClass {
-    /// As in the file.
+    /// Returns the name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Io => "io",
@@ -359,79 +362,80 @@ impl FlowopClass {
         }
     }
 
-    /// Whether the summary counts it.
+    /// Returns whether the summary includes flowops of this class.
     pub fn is_io(self) -> bool {
         matches!(self, Self::Io | Self::Aio)
     }
 }
 
-/// One flowop of one thread of one process, all instances together.
+/// One flowop of one thread of one process, summed over all instances.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FlowopResult {
-    /// The process that defines it.
+    /// Name of the process that contains it.
     pub process: String,
-    /// The thread that defines it.
+    /// Name of the thread that contains it.
     pub thread: String,
-    /// Its place among the thread's flowops, from 0.
+    /// Index among the thread's flowops, from 0.
     pub index: u64,
-    /// Its name; `outer.inner` inside a composite flowop.
+    /// Name; `outer.inner` inside a composite flowop.
     pub name: String,
-    /// Its type: `read`, `createfile`…
+    /// Type: `read`, `createfile`…
     pub kind: String,
-    /// What it counts as.
+    /// Class.
     pub class: FlowopClass,
-    /// Whether it counts as a read.
+    /// Whether its operations count as reads.
     pub reads: bool,
-    /// Whether it counts as a write.
+    /// Whether its operations count as writes.
     pub writes: bool,
-    /// Whether each of its operations is a transaction, as the script says.
+    /// Whether the script declares each of its operations to be a transaction.
     pub transaction: bool,
-    /// Line of the script, from 1.
+    /// Line in the script, from 1.
     pub line: u64,
-    /// How many threads ran it.
+    /// Number of threads that ran it.
     pub instances: u64,
-    /// The phase of its process, as the script numbers it: 1, unless the script says otherwise.
+    /// Number of the process's phase in the script; 1 by default.
     pub phase: u64,
-    /// Operations that ended inside the measured time.
+    /// Operations that completed within the measured time.
     pub ops: u64,
-    /// Those a second.
+    /// Operations per second.
     pub ops_per_s: f64,
-    /// Bytes that they moved.
+    /// Bytes that they read and wrote.
     pub bytes: u64,
-    /// Those a second, in 2²⁰.
+    /// Throughput in MiB (2²⁰ bytes) per second.
     pub mib_per_s: f64,
-    /// Files opened because an operation needed them, which is in no latency.
+    /// Files opened implicitly because an operation needed an open file. The time is not part of any latency.
     pub implicit_opens: u64,
-    /// Mean time of such an open; null without one.
+    /// Mean time of an implicit open in nanoseconds; null without one.
     pub open_ns_mean: Option<f64>,
-    /// System calls beyond one an operation (whole files, listings).
+    /// System calls in excess of one per operation (whole files, directory listings).
     pub calls: u64,
-    /// Failed operations by the error's name (`ENOSPC`).
+    /// Number of failed operations by the name of the error (`ENOSPC`); `no call` if no system call was made, since the
+    /// operation was impossible.
     pub errors: BTreeMap<String, u64>,
-    /// Operations that ended after the measured time; in no other count.
+    /// Operations that completed after the measured time, which are in no other count.
     pub late_ops: u64,
-    /// Bytes that those moved.
+    /// Bytes that late operations read and wrote.
     pub late_bytes: u64,
-    /// Time spent waiting for a usable file, of all instances together.
+    /// Time spent waiting for a usable file, summed over all instances.
     pub starved_seconds: f64,
-    /// The tool's own time an operation (picking a file, building a path); null without operations.
+    /// The tool's own time per operation in nanoseconds (picking a file, building a path); null without operations.
     pub tool_ns_mean: Option<f64>,
-    /// Processor time of the commands that it ran, in user mode; of a `command` only.
+    /// User-mode processor time of the commands that it ran; only for the flowop `command`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command_user_seconds: Option<f64>,
-    /// The same in the kernel.
+    /// Kernel-mode processor time of these commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command_system_seconds: Option<f64>,
-    /// From the call to its return.
+    /// Time from the start of an operation's system call to its completion.
     pub latency_ns: Latency,
-    /// From the intended start to the end; of an open loop.
+    /// Time from the intended start to completion; only for open loops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_ns: Option<Latency>,
-    /// From the intended to the actual start; of an open loop.
+    /// Time from the intended to the actual start; only for open loops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ns: Option<Latency>,
-    /// The latency's distribution: `HdrHistogram` V2, deflated, in base64.
+    /// Latency histogram: `HdrHistogram` V2, deflated, in base64.
     pub histogram: String,
 }
 
@@ -439,76 +443,76 @@ pub struct FlowopResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FilesetResult {
-    /// Its name in the script.
+    /// Name in the script.
     pub name: String,
-    /// Its root directory.
+    /// Root directory.
     pub path: String,
-    /// What shapes it: entries, widths, gammas, seed.
+    /// Parameters of its layout: entries, widths, gammas, seed.
     pub layout: BTreeMap<String, serde_json::Value>,
-    /// Files, existing or not yet.
+    /// Number of files, whether or not they exist.
     pub files: u64,
-    /// Directories.
+    /// Number of directories.
     pub directories: u64,
-    /// Bytes of all files.
+    /// Total size of all files in bytes.
     pub bytes: u64,
-    /// Time to make it; null if nothing was made.
+    /// Time to create the files; null if none were created.
     pub populate_seconds: Option<f64>,
-    /// What it took to bring a tree that was there to its definition; null if none was there.
+    /// Changes that restored an existing tree to its definition; null if there was none.
     pub repaired: Option<Repaired>,
-    /// Time until it was on the device; null if not waited for.
+    /// Time until the data was on the device; null if the program did not wait for it.
     pub sync_seconds: Option<f64>,
-    /// Share of its pages in memory before the run, 0 … 1; null if not measured.
+    /// Share of its pages that were resident in memory before the run, 0 to 1; null if not measured.
     pub resident_before: Option<f64>,
-    /// The same after the run.
+    /// Share of its pages that were resident in memory after the run, 0 to 1; null if not measured.
     pub resident_after: Option<f64>,
-    /// 95 % interval of `resident_before`, as it comes from a sample of files.
+    /// 95 % confidence interval of `resident_before`, which is estimated from a sample of files.
     pub resident_before_interval: Option<[f64; 2]>,
-    /// 95 % interval of `resident_after`.
+    /// 95 % confidence interval of `resident_after`.
     pub resident_after_interval: Option<[f64; 2]>,
-    /// What the run's operations moved of its files.
+    /// Bytes of its files that the run's operations read and wrote.
     pub asked_bytes: DeviceBytes,
-    /// Bytes that the bottom devices moved during the run, for all programs; null if unknown.
+    /// Bytes that the lowest devices read and wrote during the run, for all programs; null if unknown.
     pub device_bytes: Option<DeviceBytes>,
-    /// Where the bytes were that the run asked for (reads, or writes if it had none): `asked_bytes` of all sets on the same
-    /// devices held against `device_bytes`. Null without such bytes, or if that cannot be told.
+    /// Whether the devices or memory served the run's reads (its writes, if it had no reads), from the ratio of
+    /// `device_bytes` to `asked_bytes` of all sets on the same devices. Null without such bytes or if unknown.
     pub verdict: Option<Verdict>,
 }
 
-/// Changes that brought a tree to its definition before a run.
+/// Changes that restored an existing tree to its definition before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repaired {
-    /// Files made.
+    /// Files created.
     pub made: u64,
-    /// Files whose size was changed, in place.
+    /// Files whose size was changed in place.
     pub resized: u64,
     /// Files removed.
     pub removed: u64,
-    /// Directories made.
+    /// Directories created.
     pub directories_made: u64,
     /// Directories removed.
     pub directories_removed: u64,
 }
 
-/// Who moved the bytes that were asked for.
+/// The layer that served the requested bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// The devices: at least nine tenths.
+    /// The devices served at least nine tenths.
     #[serde(rename = "device")]
     Device,
-    /// Memory: at most a tenth came to the devices.
+    /// Memory: the devices served at most one tenth.
     #[serde(rename = "memory")]
     Memory,
-    /// Both.
+    /// Devices and memory, in between.
     #[serde(rename = "device and memory")]
     Both,
-    /// Whatever the devices moved: a cache below the file system is out of reach.
+    /// Unknown: the state of a cache below the file system is not known.
     #[serde(rename = "unknown below")]
     UnknownBelow,
 }
 
 impl Verdict {
-    /// As in the file.
+    /// Returns the name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Device => "device",
@@ -519,25 +523,25 @@ impl Verdict {
     }
 }
 
-/// Bytes that devices moved.
+/// Numbers of bytes read and written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceBytes {
-    /// Read from them.
+    /// Bytes read.
     pub read: u64,
-    /// Written to them.
+    /// Bytes written.
     pub written: u64,
 }
 
-/// An interval of a run: what happened in it alone. It began at `t` − `seconds`.
+/// An interval of the time series, from `t` − `seconds` to `t`. Its figures cover this interval only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interval {
-    /// When it ended, in seconds since measuring began.
+    /// End of the interval, in seconds since measuring began.
     pub t: f64,
-    /// How long it was.
+    /// Length of the interval.
     pub seconds: f64,
-    /// In the order of the run's flowops.
+    /// Figures of the flowops, in the order of the run's flowops.
     pub flowops: Vec<IntervalFlowop>,
 }
 
@@ -545,26 +549,26 @@ pub struct Interval {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IntervalFlowop {
-    /// Which: `process/thread/name`.
+    /// The flowop, as `process/thread/name`.
     pub name: String,
-    /// Operations that ended in it.
+    /// Operations that completed in the interval.
     pub ops: u64,
-    /// Bytes that they moved.
+    /// Bytes that they read and wrote.
     pub bytes: u64,
-    /// Their mean latency; null without operations.
+    /// Mean latency in nanoseconds; null without operations.
     pub mean_ns: Option<f64>,
-    /// Their median latency.
+    /// Median latency.
     pub p50_ns: Option<u64>,
-    /// Their 99th percentile.
+    /// 99th percentile of the latency.
     pub p99_ns: Option<u64>,
 }
 
-/// Something to know about a run, with a code that programs can look for.
+/// A warning about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Note {
-    /// Stable: `short_run`, `memory_file_system`…
+    /// Stable code for programs: `short_run`, `memory_file_system`…
     pub code: String,
-    /// What is, and what to do.
+    /// The warning and its advice.
     pub message: String,
 }

@@ -1,17 +1,17 @@
-//! The phases of a run, where its script has several.
+//! The phases of a run whose script defines several.
 
 use serde::{Deserialize, Serialize};
 
-/// One phase of a run: processes that started when all threads of the phase before had ended.
+/// One phase of a run. Its processes start when all threads of the previous phase have ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PhaseResult {
-    /// As the script numbers it.
+    /// The phase's number in the script.
     pub number: u64,
-    /// When it began, in seconds after the run did; null if it did not come to that.
+    /// Start of the phase, in seconds since the start of the run; null if it did not start.
     pub start_seconds: Option<f64>,
-    /// The time of it that was measured.
+    /// Measured time of the phase.
     pub seconds: f64,
-    /// Whether all its threads came to their end.
+    /// Whether all its threads completed.
     pub complete: bool,
 }

@@ -1,5 +1,5 @@
-//! Holds `docs/result.schema.json` and the structs together: every written document is valid, and no field of one lacks
-//! in the other.
+//! Checks that `docs/result.schema.json` and the structs agree: written documents are valid, and both have the same
+//! fields.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,8 @@ fn schema() -> Value {
     serde_json::from_str(include_str!("../../docs/result.schema.json")).unwrap()
 }
 
-/// The schema with no field allowed that it does not name, which tests want and readers of later versions do not.
+/// Returns the schema with `additionalProperties: false`. Only tests need that: readers must accept the fields of later
+/// versions.
 fn strict() -> Value {
     fn close(value: &mut Value) {
         match value {
@@ -35,7 +36,7 @@ fn check(schema: &Value, document: &Value) -> Vec<String> {
     validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
-/// With every optional part there is.
+/// Returns a document with all optional parts.
 fn full() -> Document {
     let mut document = fixture();
     let run = &mut document.runs[0];
@@ -83,9 +84,9 @@ fn every_state_is_in_the_schema_under_its_name() {
 }
 
 #[test]
-fn the_schema_refuses_what_is_wrong() {
+fn the_schema_rejects_invalid_documents() {
     let good = serde_json::to_value(full()).unwrap();
-    let spoilt = |pointer: &str, value: Value| {
+    let errors_with = |pointer: &str, value: Value| {
         let mut document = good.clone();
         *document.pointer_mut(pointer).unwrap() = value;
         check(&schema(), &document)
@@ -99,7 +100,7 @@ fn the_schema_refuses_what_is_wrong() {
         ("/runs/0/flowops/0/latency_ns", json!({})),
         ("/runs/0/environment/mounts/0/devices", json!(null)),
     ] {
-        assert_ne!(spoilt(pointer, value), Vec::<String>::new(), "{pointer}");
+        assert_ne!(errors_with(pointer, value), Vec::<String>::new(), "{pointer}");
     }
 }
 
@@ -132,7 +133,7 @@ fn the_schema_names_no_field_that_is_never_written() {
 }
 
 #[test]
-fn the_names_that_others_rely_on() {
+fn public_names_are_stable() {
     let document = serde_json::to_value(fixture()).unwrap();
     assert_eq!(document["schema"], SCHEMA);
     let run = &document["runs"][0];

@@ -1,34 +1,34 @@
-//! Where the steady part of a run begins, as the result says it.
+//! The beginning of the steady part of a run.
 
 use super::{Interval, Run};
 use crate::analysis::SteadyState;
 use serde::{Deserialize, Serialize};
 
-/// From when on a run was steady, in seconds since measuring began, by three rules. Null: never.
+/// The beginning of a run's steady part by three rules, in seconds since measuring began; null if it was never steady.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Steadiness {
-    /// The middle of the three answers.
+    /// The median of the three rules' results.
     pub from_seconds: Option<f64>,
-    /// Five windows of the rest have means within 20 %, and rise or fall by at most 10 %.
+    /// Rule 1: five windows of the rest have means within 20 % and change by at most 10 %.
     pub windows_seconds: Option<f64>,
-    /// The mean of the rest has the smallest standard error (MSER-5).
+    /// Rule 2: the mean of the rest has the smallest standard error (MSER-5).
     pub mser_seconds: Option<f64>,
-    /// The last change of the level.
+    /// Rule 3: the last change point of the rate.
     pub change_point_seconds: Option<f64>,
-    /// I/O operations a second from then on; null if the run was never steady.
+    /// I/O operations per second of the steady part; null if the run was never steady.
     pub ops_per_s: Option<f64>,
 }
 
 impl Run {
-    /// Judges the intervals; `None` of fewer than twenty.
+    /// Finds the steady part of the run. Returns `None` if it has fewer than twenty intervals.
     pub fn steadiness(&self) -> Option<Steadiness> {
         let intervals = self.whole_intervals();
         let found = self.steady_state(intervals)?;
         let start = |from: usize| intervals[from].t - intervals[from].seconds;
         let rest = found.agreed().map(|from| &intervals[from..]);
         Some(Steadiness {
-            // The first interval begins with the measurement, but for a rounding.
+            // The first interval begins at 0. Its computed start may differ by a rounding error.
             from_seconds: found.agreed().map(|from| if from == 0 { 0.0 } else { start(from) }),
             windows_seconds: found.windows.map(start),
             mser_seconds: found.mser.map(start),
@@ -40,19 +40,19 @@ impl Run {
         })
     }
 
-    /// Judges intervals of this run; `None` of fewer than twenty.
+    /// Finds the steady part of `intervals` of this run. Returns `None` if there are fewer than twenty.
     pub fn steady_state(&self, intervals: &[Interval]) -> Option<SteadyState> {
         let rate = |interval: &Interval| self.io_ops(interval) as f64 / interval.seconds;
         SteadyState::of(&intervals.iter().map(rate).collect::<Vec<f64>>())
     }
 
-    /// Operations of an interval that the summary counts.
+    /// Returns the number of I/O operations of an interval (classes `io` and `aio`).
     pub fn io_ops(&self, interval: &Interval) -> u64 {
         let flowops = self.flowops.iter().zip(&interval.flowops);
         flowops.filter(|(flowop, _)| flowop.class.is_io()).map(|(_, figures)| figures.ops).sum()
     }
 
-    /// The intervals without one at the end that is shorter than the others.
+    /// Returns the intervals without the last one if that is shorter than half of the previous one.
     fn whole_intervals(&self) -> &[Interval] {
         match &self.intervals[..] {
             [rest @ .., before, last] if last.seconds < before.seconds / 2.0 => &self.intervals[..=rest.len()],
@@ -67,7 +67,7 @@ mod tests {
     use crate::result::fixture::fixture;
     use crate::result::{Interval, Run};
 
-    /// The fixture's run with so many reads a second in each second.
+    /// Returns the fixture's run with one-second intervals, each with the given number of reads.
     fn run(rates: &[u64]) -> Run {
         let mut run = fixture().runs.remove(0);
         let like = run.intervals[0].clone();
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_before_the_steady_part_is_named_in_seconds() {
+    fn the_unsteady_part_is_measured_in_seconds() {
         let rates: Vec<u64> = (0..60).map(|t| if t < 15 { 300 } else { 1000 + t % 2 }).collect();
         let steady = run(&rates).steadiness().unwrap();
         assert_eq!(steady.from_seconds, Some(15.0));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_interval_at_the_end_is_not_judged() {
+    fn a_short_last_interval_is_ignored() {
         let mut run = run(&[1000; 30]);
         run.intervals[29].seconds = 0.2;
         run.intervals[29].flowops[0].ops = 1;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn few_intervals_are_not_judged() {
+    fn few_intervals_give_no_result() {
         assert_eq!(fixture().runs[0].steadiness(), None);
     }
 }

@@ -1,41 +1,41 @@
-//! Every text of a document, one after another, with what it is: for whoever escapes, masks or leaves out some of them.
+//! Visitor of all strings of a document, with the kind of each, for callers that escape, mask or redact strings.
 //!
-//! Absent: what is done with them. A text that is new in the document is a line here; a test of the fixture holds that.
+//! Every string field of the document needs a line here; a test with the fixture checks that.
 
 use super::{Document, Environment, Run};
 use serde_json::Value;
 
-/// What a text of a document is.
+/// The kind of a string in a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TextField {
     /// The name of the machine.
     Host,
-    /// Where a file system is mounted.
+    /// A mount point.
     MountPoint,
-    /// What is mounted: a device, a server.
+    /// A mount source: a device or a server.
     MountSource,
     /// Options of a mount.
     MountOptions,
     /// A word of the command line.
     CommandLine,
-    /// A path of a script.
+    /// The path of a script.
     ScriptPath,
     /// The text of a script.
     Script,
-    /// A path of a file or directory.
+    /// The path of a file or directory.
     Path,
-    /// A name that a script gives: of a process, a thread, a flowop, a file set, or several in one.
+    /// A name that a script defines: of a process, thread, flowop or file set, or several joined by `/`.
     Name,
-    /// The value of a variable.
+    /// The value of a script variable.
     Value,
     /// A message for people.
     Words,
-    /// A word of the program's or the system's own: a version, a kind, a number as text.
+    /// A string of the program or the system: a version, a type, a number as text.
     Fixed,
 }
 
-/// The same walk over a document that may be changed and one that may not.
-macro_rules! walks {
+/// Generates the visitor functions, for shared and for mutable references.
+macro_rules! visitors {
     ($document:ident, $environment:ident, $run:ident, $($change:ident)?, $iter:ident, $values:ident, $as_ref:ident) => {
         fn $environment(environment: &$($change)? Environment, each: &mut dyn FnMut(TextField, &$($change)? String)) {
             let uname = &$($change)? environment.uname;
@@ -152,35 +152,35 @@ macro_rules! walks {
     };
 }
 
-walks!(document, environment, run, , iter, values, as_ref);
-walks!(document_mut, environment_mut, run_mut, mut, iter_mut, values_mut, as_mut);
+visitors!(document, environment, run, , iter, values, as_ref);
+visitors!(document_mut, environment_mut, run_mut, mut, iter_mut, values_mut, as_mut);
 
 impl Document {
-    /// Calls `each` with every text.
+    /// Calls `each` with every string.
     pub fn texts(&self, each: &mut dyn FnMut(TextField, &String)) {
         document(self, each);
     }
 
-    /// Calls `each` with every text, which may be changed.
+    /// Calls `each` with a mutable reference to every string.
     pub fn texts_mut(&mut self, each: &mut dyn FnMut(TextField, &mut String)) {
         document_mut(self, each);
     }
 }
 
 impl Environment {
-    /// Calls `each` with every text, which may be changed.
+    /// Calls `each` with a mutable reference to every string.
     pub fn texts_mut(&mut self, each: &mut dyn FnMut(TextField, &mut String)) {
         environment_mut(self, each);
     }
 }
 
 impl Run {
-    /// Calls `each` with every text.
+    /// Calls `each` with every string.
     pub fn texts(&self, each: &mut dyn FnMut(TextField, &String)) {
         run(self, each);
     }
 
-    /// Calls `each` with every text, which may be changed.
+    /// Calls `each` with a mutable reference to every string.
     pub fn texts_mut(&mut self, each: &mut dyn FnMut(TextField, &mut String)) {
         run_mut(self, each);
     }
@@ -193,7 +193,8 @@ mod tests {
     use super::{Document, Value};
     use crate::result::fixture::fixture;
 
-    /// Puts `mark` into every text of a JSON value; texts that stand for one of a few words stay.
+    /// Appends an escape character to every string of a JSON value, except to those that encode an enumeration.
+    /// Counts the strings.
     fn marked(value: &mut Value, key: &str, count: &mut usize) {
         const WORDS: [&str; 5] = ["state", "class", "cache_state", "verdict", "schema"];
         match value {
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_comes_by_every_text() {
+    fn the_visitor_visits_every_string() {
         let mut json = serde_json::to_value(fixture()).unwrap();
         let mut count = 0;
         marked(&mut json, "", &mut count);

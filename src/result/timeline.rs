@@ -1,85 +1,86 @@
-//! The time series of a run: intervals whose sums are the run's totals, whatever was looked at and when.
+//! The time series of a run: intervals whose sums equal the run's totals, regardless of when samples were taken.
 //!
-//! A run of any length takes bounded memory: beyond [`MOST`] intervals each pair of neighbours becomes one, with its exact
-//! percentiles, and the intervals that follow are as long. So all but the last are equally long, but for the scheduler's delays.
-//! Deliberately absent: clocks, and who looks when.
+//! Memory is bounded for runs of any length. Beyond [`MAX_INTERVALS`] intervals, each pair of adjacent intervals is
+//! merged, with exact percentiles, and later intervals get the merged length. So all intervals but the last have the
+//! same length, except for scheduling delays. Not here: clocks and the schedule of the samples.
 
 use super::build;
 use super::{Interval, IntervalFlowop};
 use crate::stats::snapshot::{Dist, Snapshot};
 
-/// Intervals at most. A week of one-second intervals ends as 1,182 of 512 s.
-pub const MOST: usize = 2_000;
+/// Maximum number of intervals. A week of one-second intervals ends as 1,182 of 512 s.
+pub const MAX_INTERVALS: usize = 2_000;
 
-/// Bytes of latency histograms at most, which would otherwise grow with the spread of the latencies.
-const MOST_BYTES: usize = 64 << 20;
+/// Maximum size of all latency histograms in bytes. Without it they would grow with the spread of the latencies.
+const MAX_BYTES: usize = 64 << 20;
 
-/// What is left at the end and shorter than this, in nanoseconds, belongs to the interval before it.
-pub const SHORT_NS: u64 = 100_000_000;
+/// A last interval shorter than this, in nanoseconds, is merged into the previous one.
+pub const MIN_LAST_NS: u64 = 100_000_000;
 
 /// The time series of one measurement.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     slices: Vec<Slice>,
-    /// How many looks make an interval.
-    looks: u64,
-    /// The counters at the last look; all zero before the first, when the measurement began.
+    /// Number of samples per interval.
+    samples: u64,
+    /// Counters at the last sample; all zero before the first.
     last: Vec<Snapshot>,
-    /// When that was, in nanoseconds since the measurement began.
+    /// Time of the last sample, in nanoseconds since the measurement began.
     last_ns: u64,
 }
 
-/// One interval, as it is kept.
+/// One interval in its compact form.
 #[derive(Clone, Debug)]
 struct Slice {
     start_ns: u64,
     end_ns: u64,
-    looks: u64,
-    flowops: Vec<Part>,
+    samples: u64,
+    flowops: Vec<SliceFlowop>,
 }
 
 /// One flowop in one interval.
 #[derive(Clone, Default, Debug)]
-struct Part {
+struct SliceFlowop {
     ops: u64,
     bytes: u64,
     sum: u64,
     min: u64,
     max: u64,
-    latency: Packed,
+    latency: PackedHistogram,
 }
 
 impl Timeline {
-    /// Of a measurement of so many flowops that begins now.
+    /// Creates the time series of a measurement with `flowops` flowops that begins now.
     pub fn new(flowops: usize) -> Self {
-        Self { slices: Vec::new(), looks: 1, last: vec![Snapshot::default(); flowops], last_ns: 0 }
+        Self { slices: Vec::new(), samples: 1, last: vec![Snapshot::default(); flowops], last_ns: 0 }
     }
 
-    /// When the last look was, in nanoseconds since the measurement began.
+    /// Returns the time of the last sample, in nanoseconds since the measurement began.
     pub fn last_ns(&self) -> u64 {
         self.last_ns
     }
 
-    /// A look at the counters. Returns what has happened since the last one.
-    pub fn look(&mut self, now_ns: u64, counters: Vec<Snapshot>) -> Interval {
+    /// Records a sample of the counters. Returns the interval since the previous sample.
+    pub fn record(&mut self, now_ns: u64, counters: Vec<Snapshot>) -> Interval {
         let (slice, fresh) = self.since_last(now_ns, counters);
-        match self.slices.last_mut().filter(|last| last.looks < self.looks) {
+        match self.slices.last_mut().filter(|last| last.samples < self.samples) {
             Some(last) => last.append(&slice),
             None => self.slices.push(slice),
         }
-        while self.slices.len() > MOST || self.slices.len() > 2 && self.bytes() > MOST_BYTES {
-            self.halve();
+        while self.slices.len() > MAX_INTERVALS || self.slices.len() > 2 && self.bytes() > MAX_BYTES {
+            self.merge_pairs();
         }
         fresh
     }
 
-    /// The end of the measurement: what is left becomes an interval of its own, or, if it is short, a part of the last one.
-    pub fn conclude(&mut self, end_ns: u64, counters: Vec<Snapshot>) {
+    /// Ends the time series with a final sample. The rest becomes a separate interval, or part of the last one if it is
+    /// shorter than [`MIN_LAST_NS`].
+    pub fn finish(&mut self, end_ns: u64, counters: Vec<Snapshot>) {
         let (slice, _) = self.since_last(end_ns, counters);
         self.slices.push(slice);
-        // The end may turn out to lie before the last look.
+        // The end of the run may be earlier than the last sample.
         while let [.., before, last] = &mut self.slices[..]
-            && end_ns.saturating_sub(last.start_ns) < SHORT_NS
+            && end_ns.saturating_sub(last.start_ns) < MIN_LAST_NS
         {
             before.append(last);
             self.slices.pop();
@@ -89,33 +90,36 @@ impl Timeline {
         }
     }
 
-    /// All intervals.
+    /// Returns all intervals.
     pub fn intervals(&self) -> Vec<Interval> {
         self.slices.iter().map(Slice::interval).collect()
     }
 
+    /// Returns the interval since the previous sample, in both forms, and stores the new counters.
     fn since_last(&mut self, now_ns: u64, counters: Vec<Snapshot>) -> (Slice, Interval) {
         let now_ns = now_ns.max(self.last_ns);
         let deltas: Vec<Snapshot> = counters.iter().zip(&self.last).map(|(now, then)| now.minus(then)).collect();
-        let flowops = deltas.iter().map(Part::of).collect();
-        let slice = Slice { start_ns: self.last_ns, end_ns: now_ns, looks: 1, flowops };
+        let flowops = deltas.iter().map(SliceFlowop::of).collect();
+        let slice = Slice { start_ns: self.last_ns, end_ns: now_ns, samples: 1, flowops };
         let seconds = (now_ns - self.last_ns) as f64 / 1e9;
         (self.last, self.last_ns) = (counters, now_ns);
         (slice, build::interval(now_ns as f64 / 1e9, seconds, &deltas))
     }
 
-    fn halve(&mut self) {
-        self.looks = self.looks.saturating_mul(2);
-        let mut halved: Vec<Slice> = Vec::with_capacity(self.slices.len().div_ceil(2));
+    /// Merges each pair of adjacent intervals and doubles the number of samples per interval.
+    fn merge_pairs(&mut self) {
+        self.samples = self.samples.saturating_mul(2);
+        let mut merged: Vec<Slice> = Vec::with_capacity(self.slices.len().div_ceil(2));
         for (i, slice) in std::mem::take(&mut self.slices).into_iter().enumerate() {
-            match halved.last_mut() {
+            match merged.last_mut() {
                 Some(last) if i % 2 == 1 => last.append(&slice),
-                _ => halved.push(slice),
+                _ => merged.push(slice),
             }
         }
-        self.slices = halved;
+        self.slices = merged;
     }
 
+    /// Returns the size of all latency histograms in bytes.
     fn bytes(&self) -> usize {
         self.slices.iter().flat_map(|slice| &slice.flowops).map(|part| part.latency.0.len()).sum()
     }
@@ -124,7 +128,7 @@ impl Timeline {
 impl Slice {
     fn append(&mut self, next: &Self) {
         self.end_ns = next.end_ns;
-        self.looks += next.looks;
+        self.samples += next.samples;
         for (part, next) in self.flowops.iter_mut().zip(&next.flowops) {
             part.add(next);
         }
@@ -132,15 +136,15 @@ impl Slice {
 
     fn interval(&self) -> Interval {
         let seconds = (self.end_ns - self.start_ns) as f64 / 1e9;
-        let flowops = self.flowops.iter().map(Part::figures).collect();
+        let flowops = self.flowops.iter().map(SliceFlowop::figures).collect();
         Interval { t: self.end_ns as f64 / 1e9, seconds, flowops }
     }
 }
 
-impl Part {
+impl SliceFlowop {
     fn of(delta: &Snapshot) -> Self {
         let Dist { sum, min, max, .. } = delta.latency;
-        Self { ops: delta.ops, bytes: delta.bytes, sum, min, max, latency: Packed::of(&delta.latency) }
+        Self { ops: delta.ops, bytes: delta.bytes, sum, min, max, latency: PackedHistogram::of(&delta.latency) }
     }
 
     fn add(&mut self, next: &Self) {
@@ -153,7 +157,7 @@ impl Part {
         both.merge(&next.dist());
         let Dist { sum, min, max, .. } = both;
         let (ops, bytes) = (self.ops + next.ops, self.bytes + next.bytes);
-        *self = Self { ops, bytes, sum, min, max, latency: Packed::of(&both) };
+        *self = Self { ops, bytes, sum, min, max, latency: PackedHistogram::of(&both) };
     }
 
     fn dist(&self) -> Dist {
@@ -169,17 +173,17 @@ impl Part {
     }
 }
 
-/// A histogram's counts in as few bytes as they take: for each bucket that has any, the distance from the last such bucket and the
-/// count, seven bits a byte, the lowest first.
+/// Compact encoding of a histogram. Each non-empty bucket is encoded as its distance from the previous one and its
+/// count, as variable-length integers with seven bits per byte, least significant first.
 #[derive(Clone, Default, Debug)]
-struct Packed(Box<[u8]>);
+struct PackedHistogram(Box<[u8]>);
 
-impl Packed {
+impl PackedHistogram {
     fn of(dist: &Dist) -> Self {
         let (mut bytes, mut last) = (Vec::new(), 0);
         for (bucket, n) in dist.recorded() {
-            put(&mut bytes, (bucket - last) as u64);
-            put(&mut bytes, n);
+            push_varint(&mut bytes, (bucket - last) as u64);
+            push_varint(&mut bytes, n);
             last = bucket;
         }
         Self(bytes.into_boxed_slice())
@@ -188,13 +192,14 @@ impl Packed {
     fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let (mut rest, mut bucket) = (&self.0[..], 0);
         std::iter::from_fn(move || {
-            bucket += take(&mut rest)? as usize;
-            Some((bucket, take(&mut rest)?))
+            bucket += pop_varint(&mut rest)? as usize;
+            Some((bucket, pop_varint(&mut rest)?))
         })
     }
 }
 
-fn put(bytes: &mut Vec<u8>, mut n: u64) {
+/// Appends a variable-length integer.
+fn push_varint(bytes: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         bytes.push(n as u8 | 0x80);
         n >>= 7;
@@ -202,7 +207,8 @@ fn put(bytes: &mut Vec<u8>, mut n: u64) {
     bytes.push(n as u8);
 }
 
-fn take(bytes: &mut &[u8]) -> Option<u64> {
+/// Removes a variable-length integer from the front of `bytes`. Returns `None` at the end.
+fn pop_varint(bytes: &mut &[u8]) -> Option<u64> {
     let (mut n, mut shift) = (0, 0);
     loop {
         let (first, rest) = bytes.split_first()?;
@@ -217,14 +223,14 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST, MOST_BYTES, Packed, SHORT_NS, Timeline};
+    use super::{MAX_BYTES, MAX_INTERVALS, MIN_LAST_NS, PackedHistogram, Timeline};
     use crate::result::Interval;
     use crate::stats::snapshot::{Dist, Snapshot};
     use proptest::prelude::*;
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Counters of two flowops, of which the second does nothing, that many operations further.
+    /// Adds operations with the given latencies to the counters of the first flowop.
     fn work(counters: &mut [Snapshot], latencies: &[u64]) {
         for ns in latencies {
             counters[0].ops += 1;
@@ -239,30 +245,30 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_is_bounded_and_loses_nothing() {
-        const LOOKS: u64 = 20_000;
+    fn a_long_run_is_bounded_and_loses_no_operation() {
+        const SAMPLES: u64 = 20_000;
         let mut timeline = Timeline::new(2);
         let mut counters = vec![Snapshot::default(); 2];
-        for second in 1..=LOOKS {
+        for second in 1..=SAMPLES {
             work(&mut counters, &[1000 + second % 64, 90_000]);
-            let fresh = timeline.look(second * SECOND, counters.clone());
-            assert_eq!(fresh.flowops[0].ops, 2, "what is shown while it runs is not thinned");
-            assert!(timeline.slices.len() <= MOST);
+            let fresh = timeline.record(second * SECOND, counters.clone());
+            assert_eq!(fresh.flowops[0].ops, 2, "the live display is not merged");
+            assert!(timeline.slices.len() <= MAX_INTERVALS);
         }
-        timeline.conclude(LOOKS * SECOND + 3, counters.clone());
+        timeline.finish(SAMPLES * SECOND + 3, counters.clone());
         let intervals = timeline.intervals();
-        assert_eq!(intervals.len(), LOOKS.div_ceil(16) as usize);
+        assert_eq!(intervals.len(), SAMPLES.div_ceil(16) as usize);
         assert_eq!(sums(&intervals, 0), (counters[0].ops, counters[0].bytes));
         assert_eq!(sums(&intervals, 1), (0, 0));
         assert!(intervals[..intervals.len() - 1].iter().all(|i| (i.seconds - 16.0).abs() < 1e-9));
-        assert!((intervals.iter().map(|i| i.seconds).sum::<f64>() - LOOKS as f64).abs() < 1e-3);
+        assert!((intervals.iter().map(|i| i.seconds).sum::<f64>() - SAMPLES as f64).abs() < 1e-3);
         let first = &intervals[0].flowops[0];
         assert!(first.p50_ns.is_some_and(|ns| (1008..1024).contains(&ns)), "{first:?}");
         assert!(first.p99_ns.is_some_and(|ns| (89_000..=90_000).contains(&ns)), "{first:?}");
     }
 
     #[test]
-    fn wide_histograms_are_thinned_sooner() {
+    fn large_histograms_are_merged_sooner() {
         let mut timeline = Timeline::new(30);
         let mut counters = vec![Snapshot::default(); 30];
         for counter in &mut counters {
@@ -271,19 +277,19 @@ mod tests {
         }
         let each = counters.clone();
         for second in 1..=600 {
-            timeline.look(second * SECOND, counters.clone());
+            timeline.record(second * SECOND, counters.clone());
             counters.iter_mut().zip(&each).for_each(|(sum, each)| sum.merge(each));
         }
-        assert!(timeline.bytes() <= MOST_BYTES && timeline.slices.len() < 600, "{}", timeline.slices.len());
+        assert!(timeline.bytes() <= MAX_BYTES && timeline.slices.len() < 600, "{}", timeline.slices.len());
         assert_eq!(sums(&timeline.intervals(), 29).0, 600 * 4000);
     }
 
     #[test]
     fn a_short_rest_belongs_to_the_interval_before_it() {
         for (end, expected) in [
-            (2 * SECOND + SHORT_NS - 1, vec![1.0, 1.099_999_999]),
-            (2 * SECOND + SHORT_NS, vec![1.0, 1.0, 0.1]),
-            // The end was earlier than the last look, of which nobody had heard by then.
+            (2 * SECOND + MIN_LAST_NS - 1, vec![1.0, 1.099_999_999]),
+            (2 * SECOND + MIN_LAST_NS, vec![1.0, 1.0, 0.1]),
+            // The run ended before the last sample.
             (2 * SECOND - 5, vec![1.0, 0.999_999_995]),
             (SECOND + 5, vec![1.000_000_005]),
         ] {
@@ -291,10 +297,10 @@ mod tests {
             let mut counters = vec![Snapshot::default(); 2];
             for second in 1..=2 {
                 work(&mut counters, &[5; 10]);
-                timeline.look(second * SECOND, counters.clone());
+                timeline.record(second * SECOND, counters.clone());
             }
             work(&mut counters, &[7; 3]);
-            timeline.conclude(end, counters.clone());
+            timeline.finish(end, counters.clone());
             let intervals = timeline.intervals();
             assert_eq!(intervals.iter().map(|i| i.seconds).collect::<Vec<_>>(), expected, "end at {end}");
             assert_eq!(sums(&intervals, 0), (23, 23 * 512), "end at {end}");
@@ -302,19 +308,19 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_nobody_looked_at_is_one_interval() {
+    fn a_measurement_without_samples_is_one_interval() {
         let mut timeline = Timeline::new(2);
         let mut counters = vec![Snapshot::default(); 2];
         work(&mut counters, &[5]);
-        timeline.conclude(7, counters);
+        timeline.finish(7, counters);
         assert_eq!((timeline.intervals().len(), sums(&timeline.intervals(), 0).0), (1, 1));
     }
 
     proptest! {
         #[test]
-        fn what_is_packed_reads_back(counts in prop::collection::btree_map(0_usize..4608, 1_u64..1 << 40, 0..60)) {
+        fn packed_histograms_are_restored(counts in prop::collection::btree_map(0_usize..4608, 1_u64..1 << 40, 0..60)) {
             let dist = Dist::from_counts(counts.clone());
-            prop_assert_eq!(Packed::of(&dist).counts().collect::<Vec<_>>(), counts.into_iter().collect::<Vec<_>>());
+            prop_assert_eq!(PackedHistogram::of(&dist).counts().collect::<Vec<_>>(), counts.into_iter().collect::<Vec<_>>());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Each warning: what brings it, what keeps it away, and its words.
+//! Tests of the warnings: their conditions and their texts.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,7 @@ use super::{CODES, Warning, note, of};
 use crate::result::fixture::fixture;
 use crate::result::{CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, RunState, Steadiness, Verdict};
 
-/// The fixture without what it is warned of.
+/// Returns the fixture without the errors that cause a warning.
 fn sound() -> Document {
     let mut document = fixture();
     document.runs[0].flowops[1].errors.clear();
@@ -14,7 +14,7 @@ fn sound() -> Document {
     document
 }
 
-/// The only warning of a sound document after a change.
+/// Returns the only warning of a sound document after a change.
 fn after(change: impl FnOnce(&mut Document)) -> Warning {
     let mut document = sound();
     change(&mut document);
@@ -51,7 +51,7 @@ fn each_cause_has_its_warning() {
         (
             "fits_in_memory",
             after(|d| {
-                // A part of what was read is in memory by now, whatever the devices moved.
+                // Part of the set is resident after the run, although the devices served the reads.
                 d.runs[0].filesets[0].bytes = 8 << 30;
                 d.runs[0].filesets[0].verdict = Some(Verdict::Device);
                 d.runs[0].filesets[0].resident_after = Some(0.25);
@@ -74,7 +74,7 @@ fn each_cause_has_its_warning() {
         (
             "processor_bound",
             after(|d| {
-                // Others want the processor on which a thread waits awake.
+                // Other programs compete for the processor on which a thread busy-waits.
                 busy(d, 0.6);
                 spinning(d, 0.3);
             }),
@@ -93,24 +93,25 @@ fn each_cause_has_its_warning() {
         ("late_ops", after(|d| d.runs[0].late_oldest_seconds = Some(3.0))),
         ("shared_descriptors", after(|d| d.runs[0].descriptor_tables = "shared".into())),
     ];
-    let mut words = String::new();
+    let mut texts = String::new();
     for (code, warning) in &causes {
         assert_eq!(warning.code(), *code);
-        words.extend([code, ": ", &warning.message(), "\n    ", warning.advice(), "\n"]);
+        texts.extend([code, ": ", &warning.message(), "\n    ", warning.advice(), "\n"]);
     }
     let seen: std::collections::BTreeSet<&str> = causes.iter().map(|(code, _)| *code).collect();
     assert_eq!(seen.len(), CODES.len(), "a warning without a test");
-    insta::assert_snapshot!("warnings", words);
+    insta::assert_snapshot!("warnings", texts);
 }
 
 #[test]
-fn what_rules_out_a_warning_keeps_it_away() {
+fn warnings_are_absent_without_their_condition() {
     let silent = |change: fn(&mut Document)| {
         let mut document = sound();
         change(&mut document);
         assert_eq!(of(&document, &document.runs[0]), []);
     };
-    // A small set is fine if it is meant to be in memory, if nothing reads, or if direct I/O leaves memory alone.
+    // A small set gives no warning if it is meant to be in memory, if nothing is read, or if direct I/O bypasses
+    // memory.
     silent(|d| {
         d.runs[0].filesets[0].bytes = 1 << 30;
         d.runs[0].cache_state = CacheState::Warm;
@@ -128,7 +129,7 @@ fn what_rules_out_a_warning_keeps_it_away() {
         d.runs[0].filesets[0].verdict = Some(Verdict::Device);
         d.runs[0].filesets[0].resident_after = None;
     });
-    // What is only written may stay in memory as long as it wants.
+    // Residency does not matter for a set that is only written.
     silent(|d| {
         let mut log = d.runs[0].filesets[0].clone();
         (log.name, log.bytes, log.resident_after) = ("log".into(), 1 << 20, Some(1.0));
@@ -138,18 +139,18 @@ fn what_rules_out_a_warning_keeps_it_away() {
         d.runs[0].filesets[0].asked_bytes = DeviceBytes { read: 1 << 30, written: 0 };
         d.runs[0].filesets.push(log);
     });
-    // Without a file system there is nothing to say of it.
+    // The null engine uses no file system.
     silent(|d| {
         d.runs[0].engine = "null".into();
         d.runs[0].environment.mounts[0].kind = "tmpfs".into();
     });
-    // Five intervals make no thirds.
+    // Five intervals are too few for thirds.
     silent(|d| {
         d.runs[0].intervals.truncate(5);
         d.runs[0].intervals[4].flowops[0].ops = 1;
     });
     silent(|d| d.runs[0].quiesced = Some(false));
-    // A first part that makes no difference is no news.
+    // An unsteady first part gives no warning if it does not change the rate.
     silent(|d| steady_from(d, Some(0.0), Some(30_000.0)));
     silent(|d| {
         let all_per_s = d.runs[0].summary.ops_per_s;
@@ -160,12 +161,12 @@ fn what_rules_out_a_warning_keeps_it_away() {
         wakeup_latency(d, 0.5);
         d.runs[0].engine = "null".into();
     });
-    // A processor on which a thread waits awake is free for others.
+    // Busy-waiting does not count as load.
     silent(|d| {
         busy(d, 0.95);
         spinning(d, 0.1);
     });
-    // One process shares with nobody.
+    // A single process shares its descriptor table with no other.
     silent(|d| {
         d.runs[0].descriptor_tables = "shared".into();
         d.runs[0].processes = 1;
@@ -173,7 +174,7 @@ fn what_rules_out_a_warning_keeps_it_away() {
 }
 
 #[test]
-fn notes_of_others_stay_and_ours_are_not_doubled() {
+fn foreign_notes_are_kept_and_derived_ones_not_duplicated() {
     let mut document = fixture();
     document.runs[0].warnings.push(Note { code: "kernel_taint".into(), message: "tainted".into() });
     note(&mut document);
@@ -182,12 +183,12 @@ fn notes_of_others_stay_and_ours_are_not_doubled() {
     assert_eq!(codes, ["kernel_taint", "errors"]);
 }
 
-/// Steady from then on, with so many operations a second.
+/// Sets the beginning and the rate of the steady part.
 fn steady_from(document: &mut Document, from_seconds: Option<f64>, ops_per_s: Option<f64>) {
     document.runs[0].steady = Some(Steadiness { from_seconds, ops_per_s, ..Steadiness::default() });
 }
 
-/// Threads wait awake for a part of the time of all processors.
+/// Sets the share of processor time that threads busy-wait.
 fn spinning(document: &mut Document, part: f64) {
     wakeup_latency(document, 0.0);
     let processors = document.environment.cpu.count as f64;
@@ -195,14 +196,14 @@ fn spinning(document: &mut Document, part: f64) {
     run.open_loop.as_mut().unwrap().spin_seconds = part * run.measured_seconds * processors;
 }
 
-/// Waking is a part of the response.
+/// Sets the share of wake-up latency in the response time.
 fn wakeup_latency(document: &mut Document, share: f64) {
     let rates = OpenLoop { offered_per_s: 100.0, achieved_per_s: 100.0, ..OpenLoop::default() };
     let late = OpenLoop { wakeup_latency_ns_mean: Some(45_000.0), wakeup_latency_share: Some(share), ..rates };
     document.runs[0].open_loop = Some(late);
 }
 
-/// The machine 97 % busy, this share of it with the run.
+/// Sets the processors to 97 % busy and the share of the run itself to `own`.
 fn busy(d: &mut Document, own: f64) {
     let (seconds, processors) = (d.runs[0].measured_seconds, d.environment.cpu.count as f64);
     let summary = &mut d.runs[0].summary;
