@@ -1,6 +1,7 @@
-//! Comma-separated values (RFC 4180): a heading, then a row a flowop and run. Figures that do not exist are empty.
+//! Comma-separated values (RFC 4180): a heading, then one row per run and flowop. Missing figures are empty cells.
 //!
-//! A cell of text is one line: control characters are escaped. One that a spreadsheet would take for a formula begins with `'`.
+//! Control characters in text cells are escaped, so that a cell is one line. A text cell that a spreadsheet would
+//! interpret as a formula is prefixed with `'`.
 
 use super::Report;
 use crate::result::{Document, FlowopResult, Run};
@@ -10,12 +11,13 @@ use std::io::{self, Write};
 /// `--format csv`.
 pub struct Csv;
 
-/// A column: its heading, and its cell of a row.
+/// A column: its heading, and a function that returns its cell for a row.
 type Column = (&'static str, fn(&CsvRow) -> String);
 
-/// Columns whose cells are text; those of all others are numbers.
+/// Headings of the columns with text cells. All other cells are numbers.
 const TEXTS: [&str; 8] = ["script", "state", "started_at", "process", "thread", "name", "kind", "class"];
 
+/// The data of a row.
 struct CsvRow<'a> {
     document: &'a Document,
     number: usize,
@@ -68,7 +70,7 @@ impl Report for Csv {
     }
 
     fn about(&self) -> &'static str {
-        "comma-separated values, a row a flowop and run"
+        "comma-separated values, one row per run and flowop"
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
@@ -90,17 +92,19 @@ impl Report for Csv {
     }
 }
 
+/// Writes a row.
 fn line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
     let cells: Vec<String> = cells.map(|cell| quoted(&cell)).collect();
     write!(out, "{}\r\n", cells.join(","))
 }
 
-/// A text that stays one: in its line, and no formula.
+/// Escapes control characters, and prefixes text that a spreadsheet would interpret as a formula.
 fn text(cell: &str) -> String {
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
     format!("{}{}", if formula { "'" } else { "" }, printable::line(cell))
 }
 
+/// Quotes a cell if it contains a separator, a quote or a line break.
 fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\r', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
@@ -116,7 +120,7 @@ mod tests {
     use crate::result::fixture::fixture;
 
     #[test]
-    fn cells_that_need_it_are_quoted() {
+    fn special_cells_are_quoted() {
         for (cell, expect) in
             [("a", "a"), ("", ""), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\nb", "\"a\nb\""), ("a b", "a b")]
         {
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_neither_formulas_nor_lines() {
+    fn text_cells_are_no_formulas_and_one_line() {
         for (cell, expect) in [
             ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
             ("+1", "'+1"),
@@ -142,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_a_flowop_and_run_each_with_every_column() {
+    fn one_row_per_run_and_flowop_with_all_columns() {
         let mut document = fixture();
         document.runs.push(document.runs[0].clone());
         let text = to_string(&Csv, &document);

@@ -1,9 +1,10 @@
-//! Filebench's own lines, for scripts that read them: those of 1.5 and those of 1.4, with the files of `stats dump`.
+//! The output formats of Filebench 1.5 and 1.4, for scripts that parse them, and the files of `stats dump` and its
+//! variants.
 //!
-//! Lines, widths and order are Filebench's (flowops last defined first); figures are ours where Filebench's are wrong:
-//! latency is the mean over all I/O operations, times come from a steady clock, same names stay apart, counts have 64 bits.
-//! In 1.5 log lines begin with the seconds since the start. In 1.4 that holds only up to `Run took`: what follows begins
-//! at the line's start, so that `^IO Summary` finds it.
+//! Lines, widths and order are those of Filebench (flowops in reverse order of definition). Figures differ where those
+//! of Filebench are wrong: latency is the mean over all I/O operations, times are from a monotonic clock, flowops with
+//! equal names are separate, and counters have 64 bits. In 1.5, log lines begin with the seconds since the start. In
+//! 1.4, only lines up to `Run took` do; the following lines have no prefix, so that `^IO Summary` matches.
 
 use super::Report;
 use crate::result::{Document, FlowopResult, Run};
@@ -11,13 +12,13 @@ use crate::stats::hdr;
 use crate::stats::layout;
 use std::io::{self, Write};
 
-/// `--format filebench`: the report of 1.5.
+/// `--format filebench`: the output of Filebench 1.5.
 pub struct Filebench15;
 
-/// `--format filebench-1.4`.
+/// `--format filebench-1.4`: the output of Filebench 1.4.
 pub struct Filebench14;
 
-/// Buckets of Filebench's histogram: 0 ns, then powers of two.
+/// Number of buckets of Filebench's histogram: 0 ns, then powers of two.
 const LATHIST: usize = 64;
 
 impl Report for Filebench15 {
@@ -26,7 +27,7 @@ impl Report for Filebench15 {
     }
 
     fn about(&self) -> &'static str {
-        "the lines of Filebench 1.5"
+        "the output format of Filebench 1.5"
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -40,7 +41,8 @@ impl Report for Filebench15 {
     }
 }
 
-/// 1.5's breakdown and summary, as `psrun` prints them on the way too. Times are `finished_seconds`.
+/// Writes the breakdown and summary of 1.5, also as an interim report of `psrun`. Log lines begin with
+/// `finished_seconds`.
 pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*super::visible_run(run);
     let at = run.finished_seconds;
@@ -77,7 +79,8 @@ pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// Counts of [0, 0], then [2ⁱ⁻¹, 2ⁱ) nanoseconds. Exact: no bucket of ours crosses a power of two.
+/// Returns the counts of [0, 0], then [2ⁱ⁻¹, 2ⁱ) nanoseconds. They are exact, since no bucket of the HDR layout crosses
+/// a power of two.
 fn lathist(flowop: &FlowopResult) -> [u64; LATHIST] {
     let mut counts = [0; LATHIST];
     if let Ok(dist) = hdr::decode(&flowop.histogram) {
@@ -98,7 +101,7 @@ impl Report for Filebench14 {
     }
 
     fn about(&self) -> &'static str {
-        "the lines of Filebench 1.4"
+        "the output format of Filebench 1.4"
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -113,7 +116,7 @@ impl Report for Filebench14 {
     }
 }
 
-/// 1.4's breakdown and summary, as `stats snap` prints them.
+/// Writes the breakdown and summary of 1.4, also for `stats snap`.
 pub fn breakdown_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*super::visible_run(run);
     writeln!(out, "Per-Operation Breakdown")?;
@@ -135,34 +138,35 @@ pub fn breakdown_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 fn lines_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     for flowop in run.flowops.iter().rev() {
         let (rate, mb, ms) = (flowop.ops_per_s, flowop.mib_per_s, mean_ms(flowop));
-        // Processor time of a single flowop is not measured; Filebench on Linux printed 0 as well.
+        // Processor time per flowop is not measured. Filebench on Linux printed 0 as well.
         writeln!(out, "{:<20} {rate:>8.0}ops/s {mb:>5.1}mb/s {ms:>8.1}ms/op {:>8.0}us/op-cpu", flowop.name, 0.0)?;
     }
     Ok(())
 }
 
-/// Filebench 1.4 means the whole machine's time.
+/// Returns the processor time per operation. As in Filebench 1.4, that of the whole machine if known.
 fn cpu_us(run: &Run) -> f64 {
     run.summary.system_cpu_us_per_op.or(run.summary.cpu_us_per_op).unwrap_or(0.0)
 }
 
-/// A file that a command of a script writes, and how it is known again: its first lines are Filebench's, and name no program.
-/// So a file is taken for one of the same command if it begins as that one does: what Filebench wrote by the same command is
-/// replaced too, as Filebench would.
+/// The format of a file that a script command writes, and how to recognize such a file.
+///
+/// The first lines are those of Filebench and do not name the program. A file is therefore recognized if it begins like
+/// the output of the same command. Files that Filebench wrote by that command are also replaced, as Filebench does.
 #[derive(Debug)]
 pub struct File {
-    /// The command.
+    /// The script command.
     pub command: &'static str,
-    /// Writes it.
+    /// Writes the contents.
     pub write: fn(&Run, &mut dyn Write) -> io::Result<()>,
-    /// Whether a file that begins with these bytes was written by the same command.
+    /// Returns whether a file that begins with these bytes was written by the same command.
     pub ours: fn(&[u8]) -> bool,
 }
 
-/// `stats dump`: `FlowopResult totals:`, then rows without a tab.
+/// `stats dump`: `Flowop totals:`, then rows without tabs.
 pub static DUMP: File = File { command: "stats dump", write: dump, ours: |head| totals(head) == Some(false) };
 
-/// `stats multidump`: `FlowopResult totals:`, then rows parted by tabs.
+/// `stats multidump`: `Flowop totals:`, then rows separated by tabs.
 pub static MULTIDUMP: File =
     File { command: "stats multidump", write: multidump, ours: |head| totals(head) == Some(true) };
 
@@ -173,8 +177,8 @@ pub static XMLDUMP: File = File {
     ours: |head| head.starts_with(b"<stat_doc name=\"Filebench Workload\">\n<stat_group name=\"Flowop totals\">\n"),
 };
 
-/// Whether rows are parted by tabs, in a file that begins as `stats dump` and `stats multidump` do; `None` in another. Up to the
-/// line of the sum each row has four figures.
+/// Returns whether the rows of a file of `stats dump` or `stats multidump` are separated by tabs; `None` for any other
+/// file. Each row before the summary has four figures.
 fn totals(head: &[u8]) -> Option<bool> {
     let rows = std::str::from_utf8(head).ok()?.strip_prefix("Flowop totals:\n")?;
     let (rows, rest) = rows.split_once("\nIO Summary:").map_or((rows, None), |(rows, rest)| (rows, Some(rest)));
@@ -182,7 +186,7 @@ fn totals(head: &[u8]) -> Option<bool> {
     let multi = |row: &str| row.matches('\t').count() == 4;
     let mut rows = rows.lines().filter(|row| !row.is_empty()).peekable();
     match (rows.peek(), rest) {
-        // Of no flowop there is only the sum: a line, or one of figures under its head.
+        // Without flowops there is only the summary: for `stats multidump` its figures are on a separate line.
         (None, Some(rest)) => Some(rest.starts_with('\n')),
         (Some(first), Some(_)) if multi(first) => rows.all(multi).then_some(true),
         (Some(_), Some(_)) => rows.all(dump).then_some(false),
@@ -190,7 +194,7 @@ fn totals(head: &[u8]) -> Option<bool> {
     }
 }
 
-/// What `stats dump` writes.
+/// Writes the file of `stats dump`.
 pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*super::visible_run(run);
     writeln!(out, "Flowop totals:")?;
@@ -208,7 +212,7 @@ pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// What `stats multidump` writes: the same, parted by tabs.
+/// Writes the file of `stats multidump`: the same figures, separated by tabs.
 pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*super::visible_run(run);
     writeln!(out, "Flowop totals:")?;
@@ -230,7 +234,8 @@ pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// What `stats xmldump` writes: two groups of cells with the names of their rows and columns, one element a line.
+/// Writes the file of `stats xmldump`: two groups of cells with the names of their rows and columns, one element per
+/// line.
 pub fn xmldump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*super::visible_run(run);
     let s = &run.summary;
@@ -308,9 +313,9 @@ mod tests {
         FlowopResult { name: name.into(), ops, ops_per_s: rate, mib_per_s: mb, latency_ns, ..FlowopResult::default() }
     }
 
-    /// Figures as Filebench 1.5 once printed them, to the letter.
+    /// The expected text is output of Filebench 1.5.
     #[test]
-    fn the_lines_of_1_5() {
+    fn output_matches_filebench_1_5() {
         let run = Run {
             finished_seconds: 4.021,
             flowops: vec![
@@ -335,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_histogram_of_1_5_has_a_bucket_a_power_of_two() {
+    fn the_histogram_of_1_5_has_one_bucket_per_power_of_two() {
         let mut dist = Dist::default();
         for ns in [0, 1, 2, 3, 4, 1023, 1024, 1_000_113_000] {
             dist.record(ns);
@@ -378,9 +383,9 @@ mod tests {
         }
     }
 
-    /// Figures as Filebench 1.4.8 once printed them, to the letter but for the prefixes.
+    /// The expected text is output of Filebench 1.4.8, except for the prefixes.
     #[test]
-    fn the_lines_of_1_4() {
+    fn output_matches_filebench_1_4() {
         let document = crate::result::Document { process_id: 10253, runs: vec![old()], ..Default::default() };
         let expect = "10253: 7.022: Run took 3 seconds...\n\
             Per-Operation Breakdown\n\

@@ -1,19 +1,19 @@
-//! Latency distributions as one line each of eighth blocks, on one logarithmic axis, so that lines can be compared.
+//! Latency histograms, each as one line of block characters, on a common logarithmic axis.
 //!
-//! Heights are logarithmic too: a single slow operation among a million is seen. What is lost is area; the table beside
-//! has the figures.
+//! Heights are logarithmic too, so that a single slow operation among a million is visible. The area is therefore not
+//! proportional to the number of operations; the table has the figures.
 
 use crate::stats::layout;
 use crate::stats::snapshot::Dist;
 
-/// Blocks from nothing to full.
+/// Block characters from empty to full.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Decades of nanoseconds by name, from 1 ns to 1000 s.
+/// Labels of the decades, from 1 ns to 1000 s.
 const DECADES: [&str; 13] =
     ["1ns", "10ns", "100ns", "1µs", "10µs", "100µs", "1ms", "10ms", "100ms", "1s", "10s", "100s", "1000s"];
 
-/// The common axis: whole decades, each as many characters wide.
+/// The common axis: whole decades of equal width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     first: usize,
@@ -22,7 +22,8 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that holds all these distributions, at most `width` characters wide (or one a decade). None if all are empty.
+    /// Returns an axis that contains all distributions and is at most `width` characters wide, but at least one
+    /// character per decade. Returns `None` if all are empty.
     pub fn of<'a>(dists: impl IntoIterator<Item = &'a Dist>, width: usize) -> Option<Self> {
         let extremes = dists.into_iter().filter(|d| d.count > 0).map(|d| (d.min, d.max));
         let (min, max) = extremes.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
@@ -35,17 +36,17 @@ impl Axis {
         self.decades * self.per_decade
     }
 
-    /// Where a value stands.
+    /// Returns the column of a value.
     fn column(self, ns: u64) -> usize {
         let decades = (ns.max(1) as f64).log10() - self.first as f64;
         ((decades * self.per_decade as f64).max(0.0) as usize).min(self.width() - 1)
     }
 
-    /// The line of a distribution: one column of blocks for each slice of the axis.
+    /// Returns the line of a distribution, with one block character per column of the axis.
     pub fn draw(self, dist: &Dist) -> String {
         let mut columns = vec![0_u64; self.width()];
         for (index, n) in dist.recorded() {
-            // The outermost buckets reach beyond the least and the greatest value, perhaps into another column.
+            // The outermost buckets may extend beyond the minimum and maximum into another column.
             let middle = u64::midpoint(layout::lowest(index), layout::highest(index)).clamp(dist.min, dist.max);
             columns[self.column(middle)] += n;
         }
@@ -54,7 +55,7 @@ impl Axis {
         line.trim_end().to_owned()
     }
 
-    /// The names of the decades, each above or below its first column; those that would touch are left out.
+    /// Returns the labels of the decades, each at its first column. Omits labels that would touch.
     pub fn labels(self) -> String {
         let mut line = String::new();
         let mut end = 0;
@@ -75,7 +76,7 @@ fn decade(ns: u64) -> usize {
     (ns.max(1).ilog10() as usize).min(DECADES.len() - 1)
 }
 
-/// Eighths of a column for `n` of at most `most`: 0 for none, at least one for any, 8 for the most.
+/// Returns the height of a column in eighths: 0 for `n` = 0, at least 1 for others, 8 for `n` = `most`.
 fn height(n: u64, most: u64) -> usize {
     match n {
         0 => 0,
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stands_on_its_decades() {
+    fn columns_match_the_decades() {
         let d = dist(&[(1_000, 1000), (2_000, 100), (999_999, 1)]);
         let axis = Axis::of([&d], 30).unwrap();
         assert_eq!(axis.labels(), "╵1µs      ╵10µs     ╵100µs");
@@ -111,12 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_axis() {
+    fn empty_distributions_have_no_axis() {
         assert_eq!(Axis::of([&Dist::default()], 60), None);
     }
 
     #[test]
-    fn one_is_seen_and_the_most_is_full() {
+    fn one_operation_is_visible_and_the_maximum_is_full() {
         assert_eq!((height(0, 9), height(1, 1_000_000), height(999_999, 1_000_000)), (0, 1, 7));
         assert_eq!((height(1, 1), height(7, 7)), (8, 8));
     }

@@ -1,8 +1,8 @@
-//! The page of a batch: what each workload reached, and links to all that it left. One file, without scripts or pictures.
+//! The HTML page of a batch: the figures of each workload and links to its files. A single file without scripts or
+//! images.
 //!
-//! The four tables are those of Filebench's own comparison: operations, bandwidth, latency, and processor time, a row for each
-//! workload and for each of its flowops.
-//! Absent: where the files lie and how the workloads were run.
+//! It has the four tables of Filebench's comparison: operations, bandwidth, latency and processor time, with a row for
+//! each workload and each of its flowops. The caller provides the runs and the links.
 
 use crate::result::{FlowopResult, Run, RunState};
 use crate::util::printable;
@@ -12,37 +12,37 @@ use minijinja::{Environment, context};
 /// One workload of a batch.
 #[derive(Debug)]
 pub struct Workload<'a> {
-    /// Its name.
+    /// Name of the workload.
     pub name: &'a str,
-    /// What it ran.
+    /// Name of its personality.
     pub personality: &'a str,
-    /// What it measured; none if it did not come to that.
+    /// Its run; `None` if it failed before measuring.
     pub run: Option<&'a Run>,
-    /// How it ended, if there is no run to tell.
+    /// How it ended, if there is no run.
     pub ended: &'a str,
-    /// Files that it left: a name, and the place relative to the page.
+    /// Its files: label and link relative to the page.
     pub files: Vec<(&'a str, String)>,
 }
 
-/// A batch.
+/// The contents of a batch's page.
 #[derive(Debug)]
 pub struct Page<'a> {
-    /// The directory of results: the heading of the tables' column.
+    /// Name of the results directory, which is also the heading of the tables' value column.
     pub title: &'a str,
     /// The profile's description.
     pub description: &'a str,
-    /// The machine and the file system, in words.
+    /// Description of the machine and the file system.
     pub place: &'a str,
-    /// In order.
+    /// The workloads, in order.
     pub workloads: Vec<Workload<'a>>,
 }
 
 const TEMPLATE: &str = include_str!("index.html");
 
-/// The page as HTML.
+/// Renders the page as HTML.
 pub fn html(page: &Page<'_>) -> Result<String, String> {
     let mut environment = Environment::new();
-    // The name's ending turns escaping on.
+    // The template engine enables HTML escaping because the name ends in `.html`.
     environment.add_template("index.html", TEMPLATE).map_err(|e| e.to_string())?;
     let workloads: Vec<Value> = page.workloads.iter().map(head).collect();
     let tables = [
@@ -77,8 +77,8 @@ pub fn html(page: &Page<'_>) -> Result<String, String> {
     template.render(values).map_err(|e| e.to_string())
 }
 
-/// A link to a file below the page: each part of its path with everything but letters, digits and a few signs as `%XX`. It begins
-/// with `./`, so that no part is taken for another scheme or host.
+/// Returns the link to a file below the page's directory. Percent-encodes all bytes except ASCII letters, digits, `-`,
+/// `.` and `_`. The link begins with `./`, so that no part can be interpreted as a scheme or host.
 pub fn link(parts: &[&str]) -> String {
     let mut out = String::from(".");
     for part in parts {
@@ -94,7 +94,7 @@ pub fn link(parts: &[&str]) -> String {
     out
 }
 
-/// A text without control characters: HTML's own escapes keep them.
+/// Escapes control characters, which HTML escaping does not.
 fn visible(text: &str) -> String {
     printable::line(text).into_owned()
 }
@@ -107,6 +107,7 @@ fn measured(x: Option<f64>, digits: usize) -> String {
     x.map_or("–".to_owned(), |x| plain(x, digits))
 }
 
+/// Returns the row of a workload in the first table.
 fn head(w: &Workload<'_>) -> Value {
     let (state, good) = match w.run {
         Some(run) if run.state == RunState::Complete => (format!("complete, {:.1} s", run.measured_seconds), true),
@@ -119,12 +120,13 @@ fn head(w: &Workload<'_>) -> Value {
     context! { name, personality, state, good, files }
 }
 
+/// Returns a table with a value for each run and each of its flowops. Flowops without a value are omitted.
 fn table(title: &str, page: &Page<'_>, sum: fn(&Run) -> String, one: fn(&FlowopResult) -> String) -> Value {
     let mut rows = Vec::new();
     for w in &page.workloads {
         let Some(run) = w.run else { continue };
         rows.push(context! { workload => visible(w.name), flowop => "", value => sum(run) });
-        // As in Filebench's reports, the flowop that was defined last comes first.
+        // As in Filebench's reports, flowops are in reverse order of definition.
         for flowop in run.flowops.iter().rev() {
             let value = one(flowop);
             if !value.is_empty() {
@@ -143,7 +145,7 @@ mod tests {
     use crate::result::fixture::fixture;
 
     #[test]
-    fn a_link_stays_below_the_page() {
+    fn links_are_relative_and_encoded() {
         assert_eq!(link(&["a", "thisrun.f"]), "./a/thisrun.f");
         assert_eq!(link(&["javascript:alert(1)", "x?y#z"]), "./javascript%3Aalert%281%29/x%3Fy%23z");
     }
@@ -162,7 +164,7 @@ mod tests {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert!(text.contains(&format!(">{:.1}<", document.runs[0].summary.ops_per_s)), "{text}");
-        // Nothing is fetched from elsewhere.
+        // The page loads no external resources.
         assert!(!text.contains("http") && !text.contains("<script"), "{text}");
     }
 }

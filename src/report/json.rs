@@ -1,7 +1,7 @@
-//! The document as JSON: to a file that is whole at every moment, and back.
+//! Writing and reading of the document as JSON.
 //!
-//! A file is replaced as a whole (`output`), so a reader finds the old text or the new one. [`Writer::create`] comes before a run,
-//! so that a bad path is known before an hour is spent.
+//! A file is replaced atomically (`output`), so a reader finds either the old or the new text. [`Writer::create`] is
+//! called before the run, so that an invalid path is reported before the run and not after it.
 
 use super::Report;
 use crate::output::{FileIdentity, Target};
@@ -9,7 +9,7 @@ use crate::result::{Document, SCHEMA};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// `--format json`: the document on standard output, when all runs are done.
+/// `--format json`: the document, written after all runs.
 pub struct Json;
 
 impl Report for Json {
@@ -36,18 +36,18 @@ pub fn serialize(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Why a text is no result.
+/// Why a text is not a result.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Not JSON, or not the shape of a result.
+    /// Invalid JSON, or JSON that does not match the format.
     #[error("not a result of wmlrun: {0}")]
     Json(#[from] serde_json::Error),
-    /// Another schema, or another version of it.
+    /// Another schema or another version.
     #[error("its schema is `{0}`, not `{SCHEMA}`")]
     Schema(String),
 }
 
-/// Reads a document back. Unknown fields are passed over.
+/// Parses a document. Ignores unknown fields.
 pub fn read(text: &str) -> Result<Document, ReadError> {
     let value: serde_json::Value = serde_json::from_str(text)?;
     match value.get("schema").and_then(serde_json::Value::as_str) {
@@ -56,36 +56,37 @@ pub fn read(text: &str) -> Result<Document, ReadError> {
     }
 }
 
-/// Writes a document to a file again and again, the last time at the end.
+/// Writes a document to a file repeatedly, after each run and at the end.
 #[derive(Debug)]
 pub struct Writer {
     target: Target,
 }
 
 impl Writer {
-    /// Checks that a document can be written at `path`, and makes nothing yet. An existing file is replaced (behind a
-    /// symbolic link: the file that it names); a pipe or `-` gets the document once, at the end. No file of `read` is replaced.
+    /// Checks that a document can be written at `path`, without creating a file. An existing file will be replaced
+    /// (through a symbolic link: its target). A pipe or `-` receives the document once, at the end. Returns an error if
+    /// `path` is one of the files in `read`.
     pub fn create(path: &Path, read: &[FileIdentity]) -> io::Result<Self> {
         Ok(Self { target: Target::open(path, read)? })
     }
 
-    /// Which file it writes, if there was one before.
+    /// Returns the identity of the file to write, if it exists already.
     pub fn id(&self) -> Option<FileIdentity> {
         self.target.id()
     }
 
-    /// Replaces what the file holds by the document as it is now; does nothing to a pipe or device.
+    /// Replaces the contents of the file by the current document. Does nothing for a pipe or device.
     pub fn write(&mut self, document: &Document) -> io::Result<()> {
         if self.target.is_file() { self.target.write(&mut |out| serialize(document, out)) } else { Ok(()) }
     }
 
-    /// Writes the document for the last time.
+    /// Writes the final document.
     pub fn finish(self, document: &Document) -> io::Result<()> {
         self.target.write(&mut |out| serialize(document, out))
     }
 }
 
-/// Whether a text begins as a document does that [`Writer`] wrote.
+/// Returns whether a file's first bytes match a document that [`Writer`] wrote.
 pub fn is_result(head: &[u8]) -> bool {
     const BEGINS: &[u8] = b"{\n  \"schema\": \"wmlrun.result/";
     head.starts_with(BEGINS)
@@ -103,7 +104,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_documents_are_read_back() {
         for document in [fixture(), Document { runs: vec![Run::default()], ..Document::default() }] {
             assert_eq!(read(&to_string(&Json, &document)).unwrap(), document);
         }
@@ -123,11 +124,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_whole_after_each_run_and_nothing_else_stays() {
+    fn the_file_is_complete_after_each_run_without_leftovers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.json");
         let mut writer = Writer::create(&path, &[]).unwrap();
-        assert!(names(dir.path()).is_empty(), "nothing is made before there is a result");
+        assert!(names(dir.path()).is_empty(), "no file is created before there is a result");
         let mut document = fixture();
         writer.write(&document).unwrap();
         assert_eq!(read(&fs::read_to_string(&path).unwrap()).unwrap(), document);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn links_stay_links_and_devices_stay_devices() {
+    fn links_and_devices_are_preserved() {
         let dir = tempfile::tempdir().unwrap();
         let (link, file) = (dir.path().join("link"), dir.path().join("file"));
         fs::write(&file, "old").unwrap();

@@ -1,6 +1,6 @@
-//! The report as Markdown, for issues, pull requests and notes: a table of flowops, and the warnings.
+//! The Markdown report, for issues, pull requests and notes: a table of flowops, and the warnings.
 //!
-//! Tables are in GitHub's form (`| a | b |`). Names are escaped: markup in one stays text.
+//! Tables use GitHub's syntax (`| a | b |`). Names are escaped, so that they contain no markup.
 
 use super::Report;
 use super::text::{figures, script};
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 /// `--format markdown`.
 pub struct Markdown;
 
-/// The columns behind the flowop's name, as [`figures`] gives them.
+/// The columns after the flowop's name, as [`figures`] returns them.
 const COLUMNS: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
 
 impl Report for Markdown {
@@ -76,7 +76,7 @@ fn table(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A text in which nothing is markup, in one line.
+/// Escapes markup and control characters, so that a text is literal and one line.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in printable::line(text).chars() {
@@ -95,7 +95,7 @@ mod tests {
     use crate::result::fixture::fixture;
 
     #[test]
-    fn markup_in_a_name_is_text() {
+    fn markup_in_names_is_escaped() {
         assert_eq!(escaped("a|b\n<b>`x`"), r"a\|b\\n\<b\>\`x\`");
     }
 

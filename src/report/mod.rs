@@ -1,9 +1,8 @@
-//! Results as text, JSON, CSV, and in the words of Filebench.
+//! Report formats: text, JSON, CSV, Markdown, and the output formats of Filebench.
 //!
-//! In: a [`Document`]. Out: bytes. A format is one file here and one line in [`TABLE`].
-//! A report needs nothing but the document, so it can be made from a JSON file on another machine:
+//! A report is written from a [`Document`] only, so it can also be generated from a JSON file on another machine:
 //! `report::write(report::find("csv")?, &report::json::read(&text)?, &mut out)`.
-//! Absent: anything that measures, and anything about terminals but their width.
+//! A new format is one file in this module and one line in [`TABLE`]. Not here: measuring, and terminal control.
 
 pub mod csv;
 pub mod filebench;
@@ -21,47 +20,49 @@ use crate::util::printable;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// A format of reports. A document's runs are written as they end, so there are three steps.
+/// A report format. The runs of a document are written as they end, so a report has three parts: `begin`, one `run` per
+/// run, `end`.
 pub trait Report: Sync {
-    /// What `--format` calls it.
+    /// Returns the name for `--format`.
     fn name(&self) -> &'static str;
 
-    /// One line for the help.
+    /// Returns a description of one line for the help.
     fn about(&self) -> &'static str;
 
-    /// Whether it holds the warnings too.
+    /// Returns whether the report contains the run's warnings.
     fn warns(&self) -> bool {
         false
     }
 
-    /// Whether a program reads it: then nothing else may stand between.
+    /// Returns whether the report is meant for programs. If so, nothing else is printed to its output.
     fn for_programs(&self) -> bool {
         false
     }
 
-    /// What comes before all runs.
+    /// Writes the part before all runs.
     fn begin(&self, _document: &Document, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 
-    /// One run, by its place in the document.
+    /// Writes the run with the given index in the document.
     fn run(&self, _document: &Document, _index: usize, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 
-    /// A report of a run that goes on (`psrun`): the document's only run, with its figures so far, or, if it stands `apart`,
-    /// with those since the report before it.
+    /// Writes an interim report of a run in progress (`psrun`), the document's only run. Its figures cover the run so
+    /// far, or, if `apart`, the time since the previous report.
     fn interim(&self, document: &Document, _apart: bool, out: &mut dyn Write) -> io::Result<()> {
         self.run(document, 0, out)
     }
 
-    /// What comes after all runs.
+    /// Writes the part after all runs.
     fn end(&self, _document: &Document, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// A document without control characters, for formats that have no escapes of their own: a name or a path stays in its line.
+/// Returns the document with control characters escaped, for formats without an escape syntax: a name or a path can
+/// then not span lines. The script's text is not examined.
 fn visible(document: &Document) -> Cow<'_, Document> {
     let mut clean = true;
     document.texts(&mut |field, text| {
@@ -75,7 +76,7 @@ fn visible(document: &Document) -> Cow<'_, Document> {
     Cow::Owned(copy)
 }
 
-/// The same of one run.
+/// Returns the run with control characters escaped.
 fn visible_run(run: &Run) -> Cow<'_, Run> {
     let mut clean = true;
     run.texts(&mut |_, text| clean &= matches!(printable::line(text), Cow::Borrowed(_)));
@@ -87,13 +88,14 @@ fn visible_run(run: &Run) -> Cow<'_, Run> {
     Cow::Owned(copy)
 }
 
+/// Escapes the control characters of a string in place.
 fn escape(_: TextField, text: &mut String) {
     if let Cow::Owned(escaped) = printable::line(text) {
         *text = escaped;
     }
 }
 
-/// Every format.
+/// All report formats.
 pub static TABLE: &[&dyn Report] = &[
     &text::Text,
     &json::Json,
@@ -104,12 +106,12 @@ pub static TABLE: &[&dyn Report] = &[
     &none::NoReport,
 ];
 
-/// The format of this name.
+/// Returns the format with this name.
 pub fn find(name: &str) -> Option<&'static dyn Report> {
     TABLE.iter().copied().find(|report| report.name() == name)
 }
 
-/// A whole document in one go.
+/// Writes a whole document.
 pub fn write(report: &dyn Report, document: &Document, out: &mut dyn Write) -> io::Result<()> {
     report.begin(document, out)?;
     for index in 0..document.runs.len() {

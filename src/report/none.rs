@@ -1,4 +1,4 @@
-//! No report at all: for those who read the JSON file only.
+//! No report, for callers that use only the JSON file.
 
 use super::Report;
 
@@ -11,6 +11,6 @@ impl Report for NoReport {
     }
 
     fn about(&self) -> &'static str {
-        "no report (with --json)"
+        "no report (for use with --json)"
     }
 }

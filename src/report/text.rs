@@ -1,6 +1,6 @@
-//! The report for people: a heading, a table, distributions drawn, and what to know about the figures.
+//! The text report for people: heading, table of flowops, latency histograms, details, and warnings with advice.
 //!
-//! Made for a terminal of 80 to 100 columns. Rows come in order of definition, what the summary counts first.
+//! Designed for terminals of 80 to 100 columns. Rows are in order of definition, with I/O flowops first.
 
 use super::Report;
 use super::histogram::Axis;
@@ -16,17 +16,17 @@ use crate::util::table::{Align, Table};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-/// `--format text`, what is printed unless another is asked for.
+/// `--format text`, the default format.
 pub struct Text;
 
-/// How many distributions are drawn: those with the most operations.
-const DRAWN: usize = 10;
-/// Characters for the axis of distributions.
-const AXIS: usize = 64;
-/// Columns that no line goes beyond.
+/// Maximum number of histograms. The flowops with the most operations are shown.
+const MAX_HISTOGRAMS: usize = 10;
+/// Maximum width of the histograms' axis, in characters.
+const MAX_AXIS_WIDTH: usize = 64;
+/// Maximum width of a line.
 const WIDTH: usize = 100;
-/// A name longer than this is cut in the table.
-const NAME: usize = 22;
+/// Maximum width of a name in the table; longer names are truncated.
+const MAX_NAME_WIDTH: usize = 22;
 
 impl Report for Text {
     fn name(&self) -> &'static str {
@@ -52,10 +52,10 @@ impl Report for Text {
         let state = run.state.name().replace('_', " ");
         let ended = format!("{}{number}: {state} after {}{by}", script(document), seconds(run.measured_seconds));
         body(document, run, &ended, out)?;
-        advice(document, run, out)
+        write_warnings(document, run, out)
     }
 
-    /// Advice comes with the last report: it is about the whole run.
+    /// Writes no warnings, since they refer to the whole run.
     fn interim(&self, document: &Document, apart: bool, out: &mut dyn Write) -> io::Result<()> {
         let document = &*super::visible(document);
         let Some(run) = document.runs.first() else { return Ok(()) };
@@ -66,6 +66,7 @@ impl Report for Text {
     }
 }
 
+/// Returns the name of the script for headings.
 pub(super) fn script(document: &Document) -> &str {
     match document.script.path.as_str() {
         "" => "run",
@@ -74,7 +75,7 @@ pub(super) fn script(document: &Document) -> &str {
     }
 }
 
-/// All figures below a heading.
+/// Writes a heading and all figures of a run.
 fn body(document: &Document, run: &Run, heading: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{heading}")?;
     load(document, run, out)?;
@@ -86,14 +87,14 @@ fn body(document: &Document, run: &Run, heading: &str, out: &mut dyn Write) -> i
     details(run, out)
 }
 
-/// What was run, and on what.
+/// Writes the size and the conditions of the workload, and a line for each file set.
 fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let mut load = vec![count(run.processes, "process"), count(run.threads, "thread")];
     load.push(if run.open_loop.is_some() { "open loop" } else { "closed loop" }.to_owned());
     if !run.engine.is_empty() {
         load.push(format!("engine {}", run.engine));
     }
-    // The other is what is taken where nothing tells.
+    // `fsl` is the default, so only `sun` is shown.
     if document.script.dialect == Dialect::Sun.name() {
         load.push(format!("dialect {}", document.script.dialect));
     }
@@ -106,7 +107,7 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// File system, device, size as a multiple of memory, share in memory.
+/// Returns the line of a file set: file system, device, size as a multiple of memory, resident share.
 fn set_line(document: &Document, run: &Run, set: &FilesetResult) -> String {
     let place = warnings::mount_of(run, &set.path)
         .map_or_else(|| set.path.clone(), |mount| format!("{} on {}", mount.kind, mount.source));
@@ -156,11 +157,11 @@ fn table(run: &Run) -> String {
     table.render()
 }
 
-/// How to tell flowops apart in as few words as that takes.
+/// Labels that distinguish the flowops of a run, as short as possible.
 struct FlowopLabels {
-    /// Flowops' names that several flowops have.
+    /// Names that several flowops share.
     shared: BTreeSet<String>,
-    /// Whether name and thread do not suffice either.
+    /// Whether labels need the process, since thread and name are ambiguous.
     with_process: bool,
 }
 
@@ -180,7 +181,7 @@ impl FlowopLabels {
         if self.with_process { format!("{}.{}", flowop.process, flowop.thread) } else { flowop.thread.clone() }
     }
 
-    /// For use outside the table: `thread.name` where the name alone says too little.
+    /// Returns the label for use outside the table: the name, or `thread.name` if the name is ambiguous.
     fn label(&self, flowop: &FlowopResult) -> String {
         if self.shared.contains(&flowop.name) {
             format!("{}.{}", self.thread(flowop), flowop.name)
@@ -190,6 +191,7 @@ impl FlowopLabels {
     }
 }
 
+/// Returns the cells of a row: operations, rate, MiB/s and latencies.
 pub(super) fn figures(ops: u64, rate: f64, mb: f64, l: &Latency) -> Vec<String> {
     let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
     let mean = l.mean.map_or_else(|| "-".to_owned(), latency);
@@ -198,25 +200,25 @@ pub(super) fn figures(ops: u64, rate: f64, mb: f64, l: &Latency) -> Vec<String> 
 }
 
 fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME {
+    if name.chars().count() <= MAX_NAME_WIDTH {
         return name.to_owned();
     }
-    name.chars().take(NAME - 1).chain(['…']).collect()
+    name.chars().take(MAX_NAME_WIDTH - 1).chain(['…']).collect()
 }
 
-/// The busiest I/O flowops' distributions, on one axis.
+/// Writes the latency histograms of the busiest I/O flowops, on a common axis.
 fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let mut busiest: Vec<(usize, &FlowopResult)> =
         run.flowops.iter().enumerate().filter(|(_, f)| f.class.is_io() && f.ops > 0).collect();
     busiest.sort_by_key(|(_, f)| std::cmp::Reverse(f.ops));
-    let left_out = busiest.len().saturating_sub(DRAWN);
-    busiest.truncate(DRAWN);
+    let left_out = busiest.len().saturating_sub(MAX_HISTOGRAMS);
+    busiest.truncate(MAX_HISTOGRAMS);
     busiest.sort_by_key(|(place, _)| *place);
     let names = FlowopLabels::of(run);
     let decoded =
         busiest.iter().filter_map(|(_, f)| Some((shortened(&names.label(f)), hdr::decode(&f.histogram).ok()?)));
     let drawn: Vec<(String, Dist)> = decoded.collect();
-    let Some(axis) = Axis::of(drawn.iter().map(|(_, dist)| dist), AXIS) else { return Ok(()) };
+    let Some(axis) = Axis::of(drawn.iter().map(|(_, dist)| dist), MAX_AXIS_WIDTH) else { return Ok(()) };
     let wide = drawn.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     writeln!(out, "\nlatency (both scales logarithmic)")?;
     for (name, dist) in &drawn {
@@ -226,18 +228,21 @@ fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     if left_out > 0 {
         let (those, are) = if left_out == 1 { ("that", "is") } else { ("those", "are") };
         let others = count(left_out as u64, "flowop");
-        writeln!(out, "  {those} of {others} with fewer operations {are} not drawn: `--json FILE` has all histograms")?;
+        writeln!(
+            out,
+            "  {those} of {others} with fewer operations {are} not shown; `--json FILE` contains all histograms"
+        )?;
     }
     Ok(())
 }
 
-/// Response times, which a closed loop does not have.
+/// Writes the rates, the backlog and the response times of an open loop.
 fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let Some(open) = &run.open_loop else { return Ok(()) };
     writeln!(out, "\noffered {} requests/s, achieved {}", measured(open.offered_per_s), measured(open.achieved_per_s))?;
     if open.backlog > 0 {
         let (behind, oldest) = (count(open.backlog, "request"), latency(open.backlog_oldest_seconds * 1e9));
-        writeln!(out, "{behind} behind at the end, the oldest overdue for {oldest}")?;
+        writeln!(out, "backlog at the end: {behind}, the oldest overdue by {oldest}")?;
     }
     let names = FlowopLabels::of(run);
     let columns = ["response mean", "p50", "p99", "max", "late start p50", "p99"];
@@ -255,7 +260,7 @@ fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     if table.is_empty() { Ok(()) } else { write!(out, "{}", table.render()) }
 }
 
-/// A line for each thing that happened beside the operations; none for what did not.
+/// Writes a labelled line for each further figure that is not empty.
 fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let mut lines: Vec<(&str, String)> = Vec::new();
     let names = FlowopLabels::of(run);
@@ -269,13 +274,13 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     add(
         "reads, writes",
         (run.summary.ops > 0).then(|| {
-            format!("{} and {} a second", measured(run.summary.reads_per_s), measured(run.summary.writes_per_s))
+            format!("{} reads/s, {} writes/s", measured(run.summary.reads_per_s), measured(run.summary.writes_per_s))
         }),
     );
     add("phases", (!run.phases.is_empty()).then(|| phases(&run.phases)));
     add(
         "transactions",
-        of_each(&|f| f.transaction.then(|| format!("{}, {} a second", grouped(f.ops), measured(f.ops_per_s)))),
+        of_each(&|f| f.transaction.then(|| format!("{}, {} per second", grouped(f.ops), measured(f.ops_per_s)))),
     );
     add(
         "implicit opens",
@@ -306,27 +311,27 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             format!("{} in flight at the end{}", count(run.late_ops, "operation"), oldest.unwrap_or_default())
         }),
     );
-    add("tool", run.overhead_ns_per_op.map(|ns| format!("{} an operation", latency(ns))));
+    add("tool", run.overhead_ns_per_op.map(|ns| format!("{} per operation", latency(ns))));
     add("picking files", of_each(&|f| f.tool_ns_mean.filter(|ns| *ns >= 1.0).map(latency)));
     add(
         "processor",
         run.summary.cpu_us_per_op.map(|us| {
             let machine =
-                run.summary.system_cpu_us_per_op.map(|us| format!(", all allowed processors {}", latency(us * 1e3)));
+                run.summary.system_cpu_us_per_op.map(|us| format!(", all available processors {}", latency(us * 1e3)));
             let busy = run.summary.cpu_busy.map(|share| format!(" ({:.0} % busy)", share * 100.0));
-            format!("{} an operation{}{}", latency(us * 1e3), machine.unwrap_or_default(), busy.unwrap_or_default())
+            format!("{} per operation{}{}", latency(us * 1e3), machine.unwrap_or_default(), busy.unwrap_or_default())
         }),
     );
     add(
         "bound to",
         run.pinned_processors.as_ref().map(|all| {
             let numbers: Vec<String> = all.iter().map(u64::to_string).collect();
-            format!("processors {}, thread by thread", numbers.join(", "))
+            format!("processors {}, round robin", numbers.join(", "))
         }),
     );
     add(
         "memory",
-        (run.peak_memory > 0).then(|| format!("{} at most, without the page cache", size::format(run.peak_memory))),
+        (run.peak_memory > 0).then(|| format!("{} peak, without the page cache", size::format(run.peak_memory))),
     );
     for mount in &run.environment.mounts {
         let room = |free: u64| size::format(free);
@@ -343,7 +348,12 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             set.device_bytes.as_ref().map(|moved| {
                 let verdict =
                     set.verdict.map(|v| format!("; {}", verdict_text(v, &set.asked_bytes))).unwrap_or_default();
-                format!("{}: asked for {}, devices moved {}{verdict}", set.name, ways(&set.asked_bytes), ways(moved))
+                format!(
+                    "{}: requested {}, devices transferred {}{verdict}",
+                    set.name,
+                    describe_bytes(&set.asked_bytes),
+                    describe_bytes(moved)
+                )
             }),
         );
         add(
@@ -369,7 +379,7 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     lines.iter().try_for_each(|(name, line)| writeln!(out, "{}", wrapped(&format!("{name:<wide$}  {line}"), &under)))
 }
 
-/// Text in lines that fit, all but the first below `under`.
+/// Wraps text to [`WIDTH`]. Indents all lines but the first with `under`.
 fn wrapped(text: &str, under: &str) -> String {
     let options = textwrap::Options::new(WIDTH)
         .subsequent_indent(under)
@@ -378,19 +388,19 @@ fn wrapped(text: &str, under: &str) -> String {
     textwrap::fill(text, options)
 }
 
-/// Where the bytes were, in words.
+/// Describes a verdict: for reads, or for writes if there were no reads.
 fn verdict_text(verdict: Verdict, asked: &DeviceBytes) -> String {
     let (reads, writes) = match verdict {
-        Verdict::Device => ("reads came from the device", "writes went to the device"),
-        Verdict::Memory => ("reads came from memory", "writes stayed in memory"),
-        Verdict::Both => ("reads came from device and memory", "writes went to device and memory"),
-        Verdict::UnknownBelow => ("a cache below is out of sight", "a cache below is out of sight"),
+        Verdict::Device => ("reads were served by the device", "writes reached the device"),
+        Verdict::Memory => ("reads were served from memory", "writes stayed in memory"),
+        Verdict::Both => ("reads were served by device and memory", "some writes stayed in memory"),
+        Verdict::UnknownBelow => ("the state of a cache below is unknown", "the state of a cache below is unknown"),
     };
     if asked.read > 0 { reads } else { writes }.to_owned()
 }
 
-/// Bytes each way, as far as there are any.
-fn ways(bytes: &DeviceBytes) -> String {
+/// Describes bytes read and written, without zeros.
+fn describe_bytes(bytes: &DeviceBytes) -> String {
     match (bytes.read, bytes.written) {
         (0, 0) => "nothing".to_owned(),
         (read, 0) => format!("{} read", size::format(read)),
@@ -399,7 +409,8 @@ fn ways(bytes: &DeviceBytes) -> String {
     }
 }
 
-fn advice(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the warnings of a run with their advice.
+fn write_warnings(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let found = warnings::of(document, run);
     let mut others = run.warnings.iter().filter(|note| !warnings::is_derived(note)).peekable();
     if !found.is_empty() || others.peek().is_some() {
@@ -412,10 +423,10 @@ fn advice(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()>
     others.try_for_each(|note| writeln!(out, "{}", wrapped(&format!("warning: {}", note.message), "  ")))
 }
 
-/// `1: 0.8 s, 2: 12.3 s, 3 did not begin`.
+/// Describes the phases: `1: 0.8 s, 2: 12.3 s, 3: not started`.
 fn phases(phases: &[PhaseResult]) -> String {
     let phase = |p: &PhaseResult| match (p.start_seconds, p.complete) {
-        (None, _) => format!("{} did not begin", p.number),
+        (None, _) => format!("{}: not started", p.number),
         (Some(_), true) => format!("{}: {}", p.number, seconds(p.seconds)),
         (Some(_), false) => format!("{}: {}, not complete", p.number, seconds(p.seconds)),
     };
@@ -432,7 +443,7 @@ mod tests {
     use crate::result::{DeviceBytes, FlowopResult, Note, OpenLoop, RunState, Verdict};
 
     #[test]
-    fn a_line_fits_a_terminal() {
+    fn lines_fit_a_terminal() {
         let document = fixture();
         for line in to_string(&Text, &document).lines() {
             assert!(line.chars().count() <= 100, "{line}");
@@ -440,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interim_report_says_so_and_claims_nothing_of_the_end() {
+    fn an_interim_report_omits_final_figures_and_warnings() {
         let mut document = fixture();
         document.runs[0].summary.cpu_us_per_op = None;
         for (apart, heading) in [(false, ": so far, after "), (true, ": so far, the last ")] {
@@ -456,21 +467,21 @@ mod tests {
     }
 
     #[test]
-    fn distributions_that_are_not_drawn_are_counted() {
+    fn omitted_histograms_are_counted() {
         let mut document = fixture();
         let like = document.runs[0].flowops[0].clone();
         for n in 0..9 {
             document.runs[0].flowops.push(FlowopResult { name: format!("other{n}"), ..like.clone() });
         }
         let drawn = to_string(&Text, &document);
-        assert!(drawn.contains("that of 1 flowop with fewer operations is not drawn: `--json FILE`"), "{drawn}");
-        assert!(!to_string(&Text, &fixture()).contains("not drawn"));
+        assert!(drawn.contains("that of 1 flowop with fewer operations is not shown; `--json FILE`"), "{drawn}");
+        assert!(!to_string(&Text, &fixture()).contains("not shown"));
         document.runs[0].flowops.extend((0..30).map(|n| FlowopResult { name: format!("more{n}"), ..like.clone() }));
-        assert!(to_string(&Text, &document).contains("those of 31 flowops with fewer operations are not drawn"));
+        assert!(to_string(&Text, &document).contains("those of 31 flowops with fewer operations are not shown"));
     }
 
     #[test]
-    fn all_that_can_happen_is_shown() {
+    fn all_parts_of_the_report() {
         let mut document = fixture();
         document.script.path = "-".into();
         let mut second = document.runs[0].clone();

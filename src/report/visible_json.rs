@@ -1,23 +1,24 @@
-//! Indented JSON in which no character is one that a terminal obeys: what JSON itself lets through (DEL, C1, direction marks) is
-//! written as `\uXXXX` too, so that a reader gets the same text.
+//! Indented JSON without control characters that affect a terminal.
 //!
-//! Absent: what is written.
+//! Characters that JSON does not require to be escaped (DEL, C1, direction marks) are also written as `\uXXXX`, so that
+//! a parser reads the same text.
 
 use crate::util::printable;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::io::{self, Write};
 
-/// Writes a value.
+/// Writes a value as indented JSON.
 pub(super) fn write(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
     value.serialize(&mut Serializer::with_formatter(&mut out, Visible(PrettyFormatter::new())))?;
     out.flush()
 }
 
+/// A formatter that escapes control characters and delegates the layout to [`PrettyFormatter`].
 struct Visible(PrettyFormatter<'static>);
 
-/// Passes a call on to the layout.
+/// Defines methods that delegate to the inner formatter.
 macro_rules! laid_out {
     ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
         $(fn $name<W: ?Sized + Write>(&mut self, out: &mut W $(, $argument: $kind)*) -> io::Result<()> {
@@ -62,7 +63,7 @@ mod tests {
     use crate::util::printable;
 
     #[test]
-    fn it_is_the_same_document_and_holds_nothing_that_a_terminal_obeys() {
+    fn control_characters_are_escaped_and_the_value_is_unchanged() {
         let value = serde_json::json!({
             "a": [1, 2.5, null, true, [], {}],
             "b\u{9b}": {"c": "x\x1b[2J\x7f\u{9b}2J\u{85}\u{2028}\u{202e}\u{e0041}é\n\"\\"},
