@@ -1,4 +1,4 @@
-//! What a command of the prompt is, and how its argument is read.
+//! The type of shell commands, and parsing of their arguments.
 
 use super::Prompt;
 use crate::diag::{Code, Diagnostic};
@@ -6,30 +6,30 @@ use crate::session::{Front, Status};
 use crate::source::{Span, Spanned};
 use crate::spec::{CommandSpec, Origin};
 
-/// What follows the word of a command.
+/// The kind of a command's argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Argument {
-    /// Nothing may.
+    /// No argument.
     Nothing,
     /// A number.
     Number,
-    /// A file.
+    /// A file name.
     File,
-    /// A variable.
+    /// The name of a variable.
     Variable,
-    /// A variable or a definition.
+    /// The name of a variable or a definition.
     Name,
-    /// Anything that there is help on.
+    /// A help topic.
     Topic,
 }
 
-/// Does a command, given what follows its word.
+/// Executes a command with its argument.
 type RunCommand = fn(&mut Prompt, Spanned<&str>, &mut dyn Front) -> Result<Status, Box<Diagnostic>>;
 
-/// A command that only a prompt has.
+/// A command that exists only in the shell.
 #[derive(Debug)]
 pub struct PromptCommand {
-    /// Its word, form, line of help and example.
+    /// Name, syntax, help line and example.
     pub spec: CommandSpec,
     pub(super) argument: Argument,
     pub(super) run: RunCommand,
@@ -45,13 +45,13 @@ impl PromptCommand {
     }
 }
 
-/// The error for a command that is not written as it should be.
+/// Returns the error for a command with invalid arguments. `form` is the correct syntax.
 pub(super) fn bad(span: Span, form: &str) -> Box<Diagnostic> {
-    let d = Diagnostic::error(Code::BadArgument, span, "this command is not written so");
-    Box::new(d.help(format!("write `{form}`")))
+    let d = Diagnostic::error(Code::BadArgument, span, "invalid arguments");
+    Box::new(d.help(format!("usage: `{form}`")))
 }
 
-/// A number of times from 1, or what holds without one.
+/// Parses a count from 1 to 10,000. Returns `default` if the argument is empty.
 pub(super) fn count(argument: Spanned<&str>, default: usize, form: &str) -> Result<usize, Box<Diagnostic>> {
     match argument.node {
         "" => Ok(default),

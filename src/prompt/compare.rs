@@ -1,4 +1,4 @@
-//! `compare`: the last runs side by side, what was set differently first, then what came of it.
+//! `compare`: shows the last runs side by side, first the variables that differ, then the results.
 
 use super::Prompt;
 use super::command::count;
@@ -12,20 +12,20 @@ use crate::util::printable;
 use crate::util::table::{Align, Table};
 use std::collections::BTreeSet;
 
-/// More columns than this are not read.
-const MOST: usize = 8;
+/// Maximum number of runs to compare; a table with more columns is hard to read.
+const MAX_RUNS: usize = 8;
 
 impl Prompt {
-    /// `compare` and `compare COUNT`.
+    /// Executes `compare [COUNT]`.
     pub(super) fn compare(
         &mut self,
         argument: Spanned<&str>,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
         let runs = &self.session.runner.document.runs;
-        let wanted = count(argument, 2, "compare [COUNT]")?.clamp(2, MOST);
+        let wanted = count(argument, 2, "compare [COUNT]")?.clamp(2, MAX_RUNS);
         if runs.len() < 2 {
-            front.note(&format!("two runs are needed, and there have been {}", runs.len()));
+            front.note(&format!("`compare` needs two runs; there are {}", runs.len()));
             return Ok(Status::Done);
         }
         let first = runs.len().saturating_sub(wanted);
@@ -34,7 +34,7 @@ impl Prompt {
     }
 }
 
-/// The runs as columns; `first` is the place of the first of them in the session.
+/// Returns the table with runs as columns. `first` is the index of the first of them in the session.
 fn side_by_side(runs: &[Run], first: usize) -> String {
     let names: Vec<String> = (0..runs.len()).map(|i| format!("run {}", first + i + 1)).collect();
     let change = runs.len() == 2;
@@ -70,24 +70,24 @@ fn side_by_side(runs: &[Run], first: usize) -> String {
         figures("errors".to_owned(), &|r| Some(r.summary.errors as f64), &measured);
     }
     for key in flowops(runs) {
-        let of = |r: &Run| r.flowops.iter().find(|f| place(f) == key).cloned();
+        let of = |r: &Run| r.flowops.iter().find(|f| key_of(f) == key).cloned();
         figures(format!("{key} ops/s"), &|r| of(r).map(|f| f.ops_per_s), &measured);
         figures(format!("{key} p99"), &|r| of(r).and_then(|f| f.latency_ns.p99).map(|ns| ns as f64), &latency);
     }
     table.render().trim_end().to_owned()
 }
 
-/// The variables that are not the same in all runs.
+/// Returns the names of the variables whose values differ between runs.
 pub(super) fn differing(runs: &[Run]) -> Vec<&str> {
     let names: BTreeSet<&str> = runs.iter().flat_map(|r| r.variables.keys()).map(String::as_str).collect();
     names.into_iter().filter(|n| runs.iter().any(|r| r.variables.get(*n) != runs[0].variables.get(*n))).collect()
 }
 
-/// The flowops that do I/O in any of the runs, in their order.
+/// Returns the keys of the I/O flowops of all runs, in order of first occurrence.
 fn flowops(runs: &[Run]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for flowop in runs.iter().flat_map(|r| &r.flowops).filter(|f| f.class.is_io()) {
-        let key = place(flowop);
+        let key = key_of(flowop);
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -95,11 +95,12 @@ fn flowops(runs: &[Run]) -> Vec<String> {
     keys
 }
 
-fn place(flowop: &FlowopResult) -> String {
+/// Returns the key of a flowop, `process/thread/name`.
+fn key_of(flowop: &FlowopResult) -> String {
     format!("{}/{}/{}", flowop.process, flowop.thread, flowop.name)
 }
 
-/// The value of a variable in a run, in one line; `-` if the run has none.
+/// Returns the value of a variable in a run, as one line; `-` if it is not set.
 pub(super) fn value_in(run: &Run, name: &str) -> String {
     let Some(value) = run.variables.get(name) else { return "-".to_owned() };
     value.as_str().map_or_else(|| value.to_string(), |text| printable::line(text).into_owned())
@@ -111,7 +112,7 @@ mod tests {
     use crate::result::fixture::fixture;
 
     #[test]
-    fn what_differs_comes_first() {
+    fn differing_variables_are_first() {
         let mut a = fixture().runs.remove(0);
         a.variables.insert("same".to_owned(), 1.into());
         a.variables.insert("n".to_owned(), 7.into());

@@ -1,4 +1,4 @@
-//! What can stand where the cursor is, and what a line is the beginning of. Knows nothing of terminals.
+//! Completion candidates at the cursor, and hints for the rest of a line. Independent of the terminal.
 
 use super::Prompt;
 use super::command::Argument;
@@ -9,10 +9,10 @@ use crate::spec::attrs::{self, COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVA
 use crate::spec::commands::{COMMANDS, words_after};
 use crate::spec::{Attr, CommandSpec, Kind, find_attr};
 
-/// What a session knows by name, as it was when the line was begun.
+/// The names that a session defines, when the line was begun.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Names {
-    /// Variables, without `$`, with their values as written.
+    /// Variables, without `$`, with their values as source text.
     pub(super) variables: Vec<(String, String)>,
     filesets: Vec<String>,
     targets: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The names of a prompt's session.
+    /// Returns the names of a prompt's session.
     pub(super) fn of(prompt: &Prompt) -> Self {
         let known = prompt.session.known(true);
         let variables = prompt.variables();
@@ -28,16 +28,18 @@ impl Names {
     }
 }
 
-/// Candidates, and where in the line the word begins that they stand for.
+/// Completion candidates for a word of the line.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Candidates {
+    /// Byte offset of the word.
     pub(super) start: usize,
+    /// Replacements for the word.
     pub(super) words: Vec<String>,
-    /// File names fit too.
+    /// Whether file names are candidates too.
     pub(super) files: bool,
 }
 
-/// What fits at `pos`.
+/// Returns the candidates at byte offset `pos`.
 pub(super) fn complete(line: &str, pos: usize, names: &Names) -> Candidates {
     let before = line.get(..pos).unwrap_or(line);
     let start = before.rfind(|c: char| c.is_whitespace() || "=,{}()\"".contains(c)).map_or(0, |at| at + 1);
@@ -61,7 +63,7 @@ pub(super) fn complete(line: &str, pos: usize, names: &Names) -> Candidates {
     Candidates { start, words, files }
 }
 
-/// What fits behind a statement's word.
+/// Returns the candidates after the first word of a statement, and whether file names are candidates.
 fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) {
     let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
     let personalities = || library::PERSONALITIES.iter().map(|(name, _)| (*name).to_owned());
@@ -113,7 +115,7 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
     }
 }
 
-/// What fits behind `name=`.
+/// Returns the candidates after `name=`, and whether file names are candidates.
 fn value(statement: &str, names: &Names) -> (Vec<String>, bool) {
     let mut parts = statement.split_whitespace();
     let (first, second) = (parts.next().unwrap_or(""), parts.next());
@@ -138,7 +140,7 @@ fn value(statement: &str, names: &Names) -> (Vec<String>, bool) {
     (words, files)
 }
 
-/// The attributes that a statement takes where the head ends.
+/// Returns the attributes that are valid at the end of `head`.
 fn list_of(first: &str, second: Option<&str>, head: &str) -> &'static [Attr] {
     let call = head.rfind('(').filter(|at| !head[*at..].contains(')')).map(|at| &head[..at]);
     match (call, first, second) {
@@ -154,10 +156,10 @@ fn list_of(first: &str, second: Option<&str>, head: &str) -> &'static [Attr] {
     }
 }
 
-/// What the cursor's statement has so far: from its word on.
+/// Returns the statement at the cursor, from its first word up to the cursor.
 fn statement(head: &str) -> &str {
     let block = head.rfind(['{', '}']).map_or(0, |at| at + 1);
-    // The last line that does not go on with the one before it.
+    // Find the last line that is not a continuation of the previous one.
     let mut begin = block;
     let mut at = block;
     for line in head[block..].split_inclusive('\n') {
@@ -167,7 +169,7 @@ fn statement(head: &str) -> &str {
         }
         at += line.len();
     }
-    // Inside of a block its statements stand behind one another.
+    // A block may contain several statements on one line.
     let text = &head[begin..];
     let inner = text.match_indices("flowop ").chain(text.match_indices("thread ")).map(|(at, _)| at).max();
     let starts = |at: usize| at == 0 || text[..at].ends_with(|c: char| c.is_whitespace() || c == '{');
@@ -177,6 +179,7 @@ fn statement(head: &str) -> &str {
     }
 }
 
+/// Returns the commands of the shell and of the language.
 fn commands() -> impl Iterator<Item = &'static CommandSpec> {
     table::COMMANDS.iter().map(|command| &command.spec).chain(COMMANDS)
 }
@@ -185,7 +188,7 @@ fn first_word(name: &str) -> &str {
     name.split(' ').next().unwrap_or(name)
 }
 
-/// What a line could go on with: the form of its command, or the value that a variable has now.
+/// Returns a hint for the rest of a line: the syntax of its command, or the current value of a variable.
 pub(super) fn hint(line: &str, names: &Names) -> Option<String> {
     if let Some(name) = line.trim_start().strip_prefix("set $").and_then(|rest| rest.strip_suffix('=')) {
         return names.variables.iter().find(|(n, _)| n == name.trim()).map(|(_, value)| value.clone());
@@ -255,16 +258,16 @@ mod tests {
     }
 
     #[test]
-    fn hints_show_the_form_or_the_value() {
+    fn hints_show_the_syntax_or_the_value() {
         assert_eq!(hint("run ", &names()).as_deref(), Some("[SECONDS] [as-is]"));
         assert_eq!(hint("set $nshadows=", &names()).as_deref(), Some("200"));
         assert_eq!(hint("plan", &names()), None);
         assert_eq!(hint("save ", &names()).as_deref(), Some("FILE"));
     }
 
-    /// Wherever the cursor stands, also inside of a character, nothing breaks.
+    /// No cursor position panics, not even one inside a character.
     #[test]
-    fn any_position_is_fine() {
+    fn any_position_is_valid() {
         let line = "define process name=ü { thread {\n flowop read name=$é,(";
         for pos in 0..=line.len() + 3 {
             let found = complete(line, pos, &names());

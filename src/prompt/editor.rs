@@ -1,4 +1,4 @@
-//! The shell on a terminal: keys, history, completion, colours. The only file that knows the line editor.
+//! The shell on a terminal: line editing, history, completion, colours. Only this file uses the line editor.
 
 use super::PromptLoop;
 use super::complete::{self, Names};
@@ -21,16 +21,16 @@ use std::time::Duration;
 
 const PROMPT: &str = "wmlrun> ";
 
-/// What errors call it.
+/// Name of the input in diagnostics.
 const NAME: &str = "<prompt>";
 
-/// Lines that the history keeps.
-const KEPT: usize = 10_000;
+/// Maximum number of lines in the history.
+const MAX_HISTORY: usize = 10_000;
 
-/// How often it is looked whether a signal asks a waiting prompt to end.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval of the check for signals while the prompt waits for input.
+const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
-/// Reads and does lines until the end.
+/// Reads and executes lines until end of file or `quit`.
 pub(super) fn run(shell: &mut PromptLoop<'_>) {
     let colour = std::env::var_os("NO_COLOR").is_none();
     let config = Config::builder()
@@ -38,30 +38,32 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
         .history_ignore_space(true)
         .auto_add_history(false)
         .color_mode(if colour { ColorMode::Enabled } else { ColorMode::Disabled });
-    let editor = config.max_history_size(KEPT).and_then(|c| Editor::<Keys, DefaultHistory>::with_config(c.build()));
+    let editor = config
+        .max_history_size(MAX_HISTORY)
+        .and_then(|c| Editor::<EditorHelper, DefaultHistory>::with_config(c.build()));
     let mut editor = match editor {
         Ok(editor) => editor,
         Err(e) => {
             shell.front.error(
                 None,
-                &format!("the terminal can't be used: {e}"),
-                Some("`wmlrun repl < FILE` needs none"),
+                &format!("can't use the terminal: {e}"),
+                Some("`wmlrun repl < FILE` works without one"),
             );
             return;
         }
     };
-    editor.set_helper(Some(Keys { names: Names::default(), files: FilenameCompleter::new(), colour }));
+    editor.set_helper(Some(EditorHelper { names: Names::default(), files: FilenameCompleter::new(), colour }));
     let history = history_file();
     if let Some(path) = &history {
-        // A first session has none.
+        // The first session has no history file.
         let _ = editor.load_history(path);
     }
     greet(shell);
-    let waiting = PromptWait::watch(shell);
+    let waiting = SignalWatcher::watch(shell);
     let mut line_number = 1;
     loop {
-        if let Some(keys) = editor.helper_mut() {
-            keys.names = Names::of(&shell.prompt);
+        if let Some(helper) = editor.helper_mut() {
+            helper.names = Names::of(&shell.prompt);
         }
         waiting.flag.store(true, SeqCst);
         let read = editor.readline(PROMPT);
@@ -74,11 +76,11 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
             Ok(text) => {
                 let _ = editor.add_history_entry(text.trim_end());
                 if let Some(path) = &history {
-                    // A history that can't be kept is no reason to say anything at each line.
+                    // Ignore errors: the history is not important enough for a message after each line.
                     let _ = editor.append_history(path);
                 }
                 let lines = text.lines().count() as u32;
-                if !shell.does_all(NAME, &text, line_number) {
+                if !shell.execute_all(NAME, &text, line_number) {
                     break;
                 }
                 line_number += lines;
@@ -90,12 +92,13 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
     }
 }
 
+/// Prints the version and the most important commands.
 fn greet(shell: &mut PromptLoop<'_>) {
     let version = env!("CARGO_PKG_VERSION");
-    shell.front.note(&format!("wmlrun {version}: `load NAME`, `run`, `help`; ^C stops a run, ^D leaves"));
+    shell.front.note(&format!("wmlrun {version}: type `load NAME`, `run` or `help`; ^C stops a run, ^D exits"));
 }
 
-/// Where the history is kept: the user's state directory, made if need be.
+/// Returns the path of the history file in the user's state directory, which is created if necessary.
 fn history_file() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
@@ -104,14 +107,16 @@ fn history_file() -> Option<PathBuf> {
     Some(dir.join("history"))
 }
 
-/// Ends a prompt that waits when a signal other than ^C comes: the line editor reads on through those, so that it is sent the one
-/// that it heeds.
-struct PromptWait {
+/// A thread that ends a waiting prompt after a signal other than SIGINT. The line editor only reacts to SIGINT, so the
+/// thread sends that.
+struct SignalWatcher {
+    /// Whether the prompt waits for input.
     flag: Arc<AtomicBool>,
+    /// Set to end the thread.
     over: Arc<AtomicBool>,
 }
 
-impl PromptWait {
+impl SignalWatcher {
     fn watch(shell: &mut PromptLoop<'_>) -> Self {
         let waiting = Self { flag: Arc::default(), over: Arc::default() };
         let (flag, over) = (Arc::clone(&waiting.flag), Arc::clone(&waiting.over));
@@ -121,34 +126,34 @@ impl PromptWait {
                 if number.load(SeqCst) != 0 && flag.load(SeqCst) {
                     signals::interrupt_self();
                 }
-                std::thread::sleep(LOOK);
+                std::thread::sleep(SIGNAL_POLL);
             }
         };
         if let Err(e) = std::thread::Builder::new().name("prompt".to_owned()).spawn(watch) {
             let text =
-                format!("no thread can be started ({e}): a signal other than ^C ends the prompt with the next line");
+                format!("can't start a thread ({e}): a signal other than ^C takes effect only after the next line");
             shell.front.note(&text);
         }
         waiting
     }
 }
 
-impl Drop for PromptWait {
+impl Drop for SignalWatcher {
     fn drop(&mut self) {
         self.over.store(true, SeqCst);
     }
 }
 
-/// What the line editor asks while a line is typed.
-struct Keys {
+/// The line editor's callbacks: completion, hints, colours, and whether a line is complete.
+struct EditorHelper {
     names: Names,
     files: FilenameCompleter,
     colour: bool,
 }
 
-impl Helper for Keys {}
+impl Helper for EditorHelper {}
 
-impl Completer for Keys {
+impl Completer for EditorHelper {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, pos: usize, ctx: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
@@ -169,13 +174,14 @@ impl Completer for Keys {
     }
 }
 
-/// A file name as it may be shown. The line gets a name up to its first control character: what is in a line is drawn as it is.
+/// Escapes control characters in the displayed file name. The inserted name is cut at its first control character,
+/// since the line is drawn without escaping.
 fn visible(file: &Pair) -> Pair {
     let replacement = file.replacement.split(printable::is_control).next().unwrap_or_default().to_owned();
     Pair { display: printable::line(&file.display).into_owned(), replacement }
 }
 
-impl Hinter for Keys {
+impl Hinter for EditorHelper {
     type Hint = String;
 
     fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<String> {
@@ -187,8 +193,9 @@ impl Hinter for Keys {
     }
 }
 
-impl Highlighter for Keys {
-    /// A line from the history or the clipboard may hold control characters. Each is as wide as nothing, and is drawn as that.
+impl Highlighter for EditorHelper {
+    /// Removes control characters, which a line from the history or the clipboard may contain. The line editor counts
+    /// their width as 0.
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         let drawn = |c: char| matches!(c, '\n' | '\t') || !printable::is_control(c);
         if line.chars().all(drawn) {
@@ -207,11 +214,11 @@ impl Highlighter for Keys {
     }
 }
 
-impl Validator for Keys {
+impl Validator for EditorHelper {
     fn validate(&self, ctx: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = ctx.input();
         let last = text.trim_end().rsplit('\n').next().unwrap_or("");
-        // A command of the prompt's own is its line.
+        // A shell command always ends with its line.
         let whole = prompt_command(last).is_some() || !is_incomplete(text);
         Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }

@@ -1,4 +1,4 @@
-//! `help`: what the tables of `spec` and the loaded script say of a word.
+//! `help`: explains a topic from the tables of `spec` and the usage text of the loaded script.
 
 use super::{Prompt, script, table};
 use crate::diag::{self, Code, Diagnostic};
@@ -11,7 +11,7 @@ use crate::spec::predefined;
 use crate::spec::{Attr, CommandSpec, Flowop};
 use crate::util::table::{Align, Table};
 
-/// Whose attributes there are.
+/// All attribute tables, with the statement that they belong to.
 const ATTRIBUTES: &[(&str, &[Attr])] = &[
     ("define fileset", FILESET),
     ("define process", PROCESS),
@@ -23,45 +23,53 @@ const ATTRIBUTES: &[(&str, &[Attr])] = &[
 ];
 
 impl Prompt {
-    /// `help` and `help TOPIC`.
+    /// Executes `help [TOPIC]`.
     pub(super) fn help_on(&mut self, topic: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         if topic.node.is_empty() {
-            self.help_at_prompt(front);
+            self.print_overview(front);
             return Ok(Status::Done);
         }
         let word = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut said = Vec::new();
+        let mut sections = Vec::new();
         if word.starts_with('$') || self.session.scope.binding(&word).is_some() || predefined::find(&word).is_some() {
-            said.extend(self.on_variable(word.trim_start_matches('$')));
+            sections.extend(self.variable_help(word.trim_start_matches('$')));
         }
-        let commands = own().chain(COMMANDS).filter(|c| c.name == word || c.name.split(' ').next() == Some(&word));
-        said.extend(commands.map(on_command));
-        said.extend(self.session.table.flowop(&word).map(on_flowop));
+        let commands =
+            shell_commands().chain(COMMANDS).filter(|c| c.name == word || c.name.split(' ').next() == Some(&word));
+        sections.extend(commands.map(command_help));
+        sections.extend(self.session.table.flowop(&word).map(flowop_help));
         let attributes = ATTRIBUTES.iter().flat_map(|(of, list)| list.iter().map(move |attr| (*of, attr)));
-        said.extend(
+        sections.extend(
             attributes
                 .filter(|(_, a)| a.name == word || a.aliases.contains(&word.as_str()))
-                .map(|(of, attr)| on_attribute(of, attr)),
+                .map(|(of, attr)| attribute_help(of, attr)),
         );
         if let Some(found) = random::DISTRIBUTIONS.iter().find(|d| d.name == word) {
             let parameters: Vec<&str> = found.parameters.iter().map(|p| p.name).collect();
-            said.push(format!("distribution {}: {}\n  parameters: {}", found.name, found.doc, parameters.join(", ")));
+            sections.push(format!(
+                "distribution {}: {}\n  parameters: {}",
+                found.name,
+                found.doc,
+                parameters.join(", ")
+            ));
         }
         if let Some((name, text)) = library::personality(&word) {
-            said.push(format!("personality {name}: {}\n  `load {name}` loads it", library::about(text)));
+            sections.push(format!("personality {name}: {}\n  `load {name}` loads it", library::about(text)));
         }
-        if said.is_empty() {
-            return Err(self.no_help(&word, topic));
+        if sections.is_empty() {
+            return Err(self.unknown_topic(&word, topic));
         }
-        front.line(&said.join("\n\n"));
+        front.line(&sections.join("\n\n"));
         Ok(Status::Done)
     }
 
-    fn no_help(&self, word: &str, topic: Spanned<&str>) -> Box<Diagnostic> {
-        let d = Diagnostic::error(Code::BadArgument, topic.span, format!("there is no help on `{word}`"));
+    /// Returns the error that a topic is unknown, with the nearest topic.
+    fn unknown_topic(&self, word: &str, topic: Spanned<&str>) -> Box<Diagnostic> {
+        let d = Diagnostic::error(Code::BadArgument, topic.span, format!("no help topic `{word}`"));
         let bare = word.trim_start_matches('$');
         let variables = self.session.scope.names();
-        let topics = own().chain(COMMANDS).map(|c| c.name).chain(self.session.table.flowops.iter().map(|f| f.name));
+        let topics =
+            shell_commands().chain(COMMANDS).map(|c| c.name).chain(self.session.table.flowops.iter().map(|f| f.name));
         let attributes = ATTRIBUTES.iter().flat_map(|(_, list)| list.iter().map(|a| a.name));
         let near = if bare.len() < word.len() {
             diag::nearest(bare, variables).map(|near| format!("${near}"))
@@ -75,7 +83,8 @@ impl Prompt {
         })
     }
 
-    fn help_at_prompt(&self, front: &mut dyn Front) {
+    /// Prints the usage text of the loaded script, and the most important commands.
+    fn print_overview(&self, front: &mut dyn Front) {
         for line in self.session.usage_lines() {
             front.script_line(&line);
         }
@@ -83,7 +92,7 @@ impl Prompt {
             front.line("");
         }
         let mut table = Table::new([("", Align::Left), ("", Align::Left)]);
-        for command in own() {
+        for command in shell_commands() {
             table.row([command.form, command.doc]);
         }
         for name in ["load", "set", "run", "define fileset", "define process", "list", "quit"] {
@@ -92,13 +101,15 @@ impl Prompt {
             }
         }
         let text = table.render();
-        // The columns have no heads.
+        // The columns have no titles: skip the blank title line.
         let rows: Vec<&str> = text.lines().filter(|l| l.chars().any(char::is_alphanumeric)).collect();
         front.line(&rows.join("\n"));
-        front.line("\nevery other command of a script can be typed too; `wmlrun list commands` shows them");
+        front.line("\nall other commands of the language work too; `wmlrun list commands` lists them");
     }
 
-    fn on_variable(&self, name: &str) -> Option<String> {
+    /// Returns the help on a variable: its value and the lines of the usage text that mention it; `None` if it is
+    /// unknown.
+    fn variable_help(&self, name: &str) -> Option<String> {
         let shown = format!("${name}");
         let ends = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let usage = self
@@ -106,34 +117,34 @@ impl Prompt {
             .usage_lines()
             .into_iter()
             .filter(|line| line.match_indices(&shown).any(|(at, _)| ends(&line[at + shown.len()..])));
-        let mut said: Vec<String> = usage.map(|line| format!("  {}", line.trim())).collect();
-        said.extend(predefined::find(name).map(|variable| format!("  predefined: {}", variable.doc)));
+        let mut sections: Vec<String> = usage.map(|line| format!("  {}", line.trim())).collect();
+        sections.extend(predefined::find(name).map(|variable| format!("  predefined: {}", variable.doc)));
         let value = match self.session.scope.binding(name) {
-            Some(binding) => Some(script::spelled(&self.session.map, &binding.value)),
+            Some(binding) => Some(script::source_text(&self.session.map, &binding.value)),
             None => self.session.scope.predefined(name).map(|value| value.to_string()),
         };
-        if said.is_empty() && value.is_none() {
+        if sections.is_empty() && value.is_none() {
             return None;
         }
         let head = match value {
             Some(value) => format!("{shown} is {value}"),
             None => format!("{shown} is not set"),
         };
-        said.insert(0, head);
-        Some(said.join("\n"))
+        sections.insert(0, head);
+        Some(sections.join("\n"))
     }
 }
 
-/// The commands that only a prompt has.
-fn own() -> impl Iterator<Item = &'static CommandSpec> {
+/// Returns the commands that exist only in the shell.
+fn shell_commands() -> impl Iterator<Item = &'static CommandSpec> {
     table::COMMANDS.iter().map(|command| &command.spec)
 }
 
-fn on_command(command: &CommandSpec) -> String {
+fn command_help(command: &CommandSpec) -> String {
     format!("{}\n  {} ({})\n  example: {}", command.form, command.doc, command.origin.label(), command.example)
 }
 
-fn on_flowop(flowop: &'static Flowop) -> String {
+fn flowop_help(flowop: &'static Flowop) -> String {
     let uses = if flowop.uses.is_empty() {
         "name, iters".to_owned()
     } else {
@@ -148,8 +159,8 @@ fn on_flowop(flowop: &'static Flowop) -> String {
     )
 }
 
-fn on_attribute(of: &str, attr: &Attr) -> String {
+fn attribute_help(of: &str, attr: &Attr) -> String {
     let default = if attr.default.is_empty() { String::new() } else { format!("; default {}", attr.default) };
-    let drawn = if attr.random { "; may be a random variable" } else { "" };
+    let drawn = if attr.random { "; accepts a random variable" } else { "" };
     format!("{} of `{of}`: {} ({}{default}{drawn})", attr.name, attr.doc, attr.origin.label())
 }

@@ -1,4 +1,4 @@
-//! Standard input that is no terminal: one text, as it comes.
+//! The shell on standard input that is not a terminal: executes statements as they arrive.
 
 use super::PromptLoop;
 use super::split::Splitter;
@@ -8,22 +8,23 @@ use std::io::Read;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// What errors call it.
+/// Name of the input in diagnostics.
 const NAME: &str = "<stdin>";
 
-/// A writer that pauses so long wants to see what its last whole statement did.
+/// If a pipe's writer pauses for this time, a complete last statement is executed without waiting for the next one.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Bytes that are read at a time, and how many such blocks may wait; a faster writer waits.
+/// Size of a read in bytes.
 const BLOCK: usize = 64 << 10;
-const AHEAD: usize = 16;
+/// Maximum number of blocks that are read ahead. Then the writer blocks.
+const MAX_BLOCKS_AHEAD: usize = 16;
 
-/// Does what comes on standard input, to its end.
+/// Executes the statements of standard input until its end.
 pub(super) fn run(shell: &mut PromptLoop<'_>) {
-    // A file does not pause, however slowly it is read.
+    // A regular file has no pauses, even if reads are slow.
     let file = handle::is_regular(std::io::stdin());
-    let (send, blocks) = mpsc::sync_channel(AHEAD);
-    // Detached: it may sit in a read that never returns, and ends with the program.
+    let (send, blocks) = mpsc::sync_channel(MAX_BLOCKS_AHEAD);
+    // The thread is detached, since it may block in a read forever. It ends with the program.
     let reader = move || {
         let mut input = std::io::stdin().lock();
         loop {
@@ -42,15 +43,15 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
     };
     if let Err(e) = std::thread::Builder::new().name("input".to_owned()).spawn(reader) {
         let help = "raise `ulimit -u` or the control group's `pids.max`";
-        shell.front.error(None, &format!("no thread can be started to read standard input: {e}"), Some(help));
+        shell.front.error(None, &format!("can't start a thread to read standard input: {e}"), Some(help));
         shell.worst = shell.worst.max(Status::Refused);
         return;
     }
-    follow(shell, &blocks, !file);
+    execute_stream(shell, &blocks, !file);
 }
 
-/// Does statements as they come.
-fn follow(shell: &mut PromptLoop<'_>, blocks: &Receiver<Vec<u8>>, pauses: bool) {
+/// Executes statements as they arrive. With `pauses`, a pause of the writer ends a complete statement.
+fn execute_stream(shell: &mut PromptLoop<'_>, blocks: &Receiver<Vec<u8>>, pauses: bool) {
     let mut splitter = Splitter::new();
     let mut rest: Vec<u8> = Vec::new();
     loop {
@@ -62,7 +63,7 @@ fn follow(shell: &mut PromptLoop<'_>, blocks: &Receiver<Vec<u8>>, pauses: bool) 
                     from = at + 1;
                     let line = String::from_utf8_lossy(&rest).trim_end_matches('\r').to_owned();
                     rest.clear();
-                    if !splitter.line(&line).iter().all(|text| shell.does(NAME, text)) {
+                    if !splitter.line(&line).iter().all(|text| shell.execute(NAME, text)) {
                         return;
                     }
                 }
@@ -72,9 +73,9 @@ fn follow(shell: &mut PromptLoop<'_>, blocks: &Receiver<Vec<u8>>, pauses: bool) 
                 if shell.ended() {
                     return;
                 }
-                if pauses && rest.is_empty() && splitter.is_whole() {
+                if pauses && rest.is_empty() && splitter.is_complete() {
                     let text = splitter.finish();
-                    if !text.iter().all(|text| shell.does(NAME, text)) {
+                    if !text.iter().all(|text| shell.execute(NAME, text)) {
                         return;
                     }
                 }
@@ -82,7 +83,7 @@ fn follow(shell: &mut PromptLoop<'_>, blocks: &Receiver<Vec<u8>>, pauses: bool) 
             Err(RecvTimeoutError::Disconnected) => {
                 let mut texts = splitter.line(&String::from_utf8_lossy(&rest));
                 texts.extend(splitter.finish());
-                let _ = texts.iter().all(|text| shell.does(NAME, text));
+                let _ = texts.iter().all(|text| shell.execute(NAME, text));
                 return;
             }
         }

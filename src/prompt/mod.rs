@@ -1,8 +1,8 @@
-//! The interactive shell, and the same shell without a terminal.
+//! The interactive shell, on a terminal or with commands from a pipe or file.
 //!
-//! In: lines. Out: what a session does with them. On a terminal a line ends a statement unless more must follow; a pipe or file is
-//! one text in which a statement ends where the next begins, or where the writer pauses. Deliberately absent: what any command
-//! does (`session`), except for those that only a prompt has.
+//! Splits the input into statements and executes them in a session. On a terminal a statement ends with its line unless
+//! it is incomplete. In a pipe or file it ends where the next one begins, or where the writer of a pipe pauses. Not
+//! here: the commands of the language (`session`); only the commands that exist just in the shell.
 
 mod command;
 mod compare;
@@ -24,38 +24,38 @@ use crate::session::{Front, Session, Status};
 use split::{Splitter, StatementText};
 use std::sync::Arc;
 
-/// What signals do while a shell lives.
+/// The handling of signals while a shell runs.
 #[derive(Clone, Default, Debug)]
 pub struct Signals {
-    /// While there is one, the next signal ends the program at once.
+    /// The first signal received. While it is set, a second signal ends the program at once.
     pub first: Arc<FirstSignal>,
 }
 
 const SIGINT: u8 = 2;
 
-/// A session, and what a prompt remembers of it.
+/// A session with the state of its shell.
 struct Prompt {
     session: Session,
-    /// Every statement, in order.
+    /// All statements, in order.
     history: Vec<String>,
-    /// Files that are being sourced.
+    /// Number of nested `source` commands in progress.
     sourcing: usize,
 }
 
-/// A prompt with someone, or something, in front of it.
+/// The main loop of a shell: a prompt, its front end and its exit status.
 struct PromptLoop<'a> {
     prompt: Prompt,
     front: &'a mut dyn Front,
     signals: Signals,
     worst: Status,
-    /// On a terminal ^C ends a run, elsewhere everything.
+    /// Whether input is a terminal. There ^C ends a run; otherwise it ends the shell.
     terminal: bool,
-    /// ^C ended the last statement.
+    /// Whether ^C ended the last statement.
     stopped: bool,
 }
 
-/// Runs a shell on standard input until it ends or says `quit`. Of a pipe or file, returns how the worst command ended; of a
-/// terminal, how the session did.
+/// Runs a shell on standard input until end of file or `quit`. Returns the status of the session; for a pipe or file,
+/// the worst status of all commands.
 pub fn run(
     mut session: Session,
     script: Option<(&str, &str)>,
@@ -86,12 +86,12 @@ pub fn run(
 }
 
 impl PromptLoop<'_> {
-    /// Does a statement. False if the shell is to end.
-    fn does(&mut self, name: &str, text: &StatementText) -> bool {
+    /// Executes a statement. Returns whether the shell should continue.
+    fn execute(&mut self, name: &str, text: &StatementText) -> bool {
         let status = self.prompt.typed(name, text, self.front);
         self.stopped = self.terminal && self.prompt.session.runner.signal() == SIGINT;
         if self.stopped {
-            // It has done its work: the run has ended, the shell goes on.
+            // The signal has ended the run. Clear it, so that the shell continues.
             self.prompt.session.runner.clear_interrupt();
             self.signals.first.clear();
         } else {
@@ -100,7 +100,7 @@ impl PromptLoop<'_> {
         !self.prompt.session.has_quit() && !self.ended()
     }
 
-    /// A signal has come that ends the shell.
+    /// Returns whether a signal was received that ends the shell, and records it in the status.
     fn ended(&mut self) -> bool {
         let signal = self.prompt.session.runner.signal();
         if signal != 0 {
@@ -109,16 +109,17 @@ impl PromptLoop<'_> {
         signal != 0
     }
 
-    /// Does the statements of a text that came as a whole, whose first line is `line`. False if the shell is to end.
-    fn does_all(&mut self, name: &str, text: &str, line: u32) -> bool {
+    /// Executes the statements of a text whose first line has the number `line`. Returns whether the shell should
+    /// continue.
+    fn execute_all(&mut self, name: &str, text: &str, line: u32) -> bool {
         let mut splitter = Splitter::new();
         let mut texts: Vec<StatementText> = text.lines().flat_map(|line| splitter.line(line)).collect();
         texts.extend(splitter.finish());
         for text in texts {
-            if !self.does(name, &StatementText { line: text.line + line - 1, ..text }) {
+            if !self.execute(name, &StatementText { line: text.line + line - 1, ..text }) {
                 return false;
             }
-            // Whoever stops one of them means what was to follow, too.
+            // ^C also cancels the remaining statements of the text.
             if self.stopped {
                 break;
             }

@@ -1,4 +1,4 @@
-//! `runs`: every run of the session in a line, so that it is seen which ones to compare.
+//! `runs`: lists the runs of the session, one per line, as an overview for `compare`.
 
 use super::command::{Argument, PromptCommand};
 use super::compare::{differing, value_in};
@@ -9,21 +9,21 @@ use crate::util::duration::latency;
 use crate::util::table::{Align, Table};
 
 pub(super) const RUNS: PromptCommand = PromptCommand::new(
-    ["runs", "runs", "lists the runs of this session: their results, and the variables that differ", "runs"],
+    ["runs", "runs", "lists the runs of this session: results and differing variables", "runs"],
     Argument::Nothing,
     |prompt, _, front| Ok(show(&prompt.session.runner.document.runs, front)),
 );
 
 fn show(runs: &[Run], front: &mut dyn Front) -> Status {
     if runs.is_empty() {
-        front.note("nothing was measured yet");
+        front.note("there are no runs yet");
     } else {
-        front.line(&listed(runs));
+        front.line(&table_of(runs));
     }
     Status::Done
 }
 
-fn listed(runs: &[Run]) -> String {
+fn table_of(runs: &[Run]) -> String {
     let figures = ["run", "ended", "seconds", "ops/s", "MiB/s", "mean latency", "p99"];
     let differing = differing(runs);
     let names: Vec<String> = differing.iter().map(|name| format!("${name}")).collect();
@@ -48,18 +48,18 @@ fn listed(runs: &[Run]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::listed;
+    use super::table_of;
     use crate::result::fixture::fixture;
 
     #[test]
-    fn each_run_is_a_line_with_what_is_different_about_it() {
+    fn each_run_has_a_line_with_the_differing_variables() {
         let mut first = fixture().runs.remove(0);
         first.variables.insert("same".to_owned(), 1.into());
         first.variables.insert("n".to_owned(), 7.into());
         let mut second = first.clone();
         second.variables.insert("n".to_owned(), 13.into());
         second.summary.ops_per_s = 12345.0;
-        let text = listed(&[first, second]);
+        let text = table_of(&[first, second]);
         let lines: Vec<&str> = text.lines().filter(|line| line.chars().any(char::is_alphanumeric)).collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines[0].ends_with("$n") && !text.contains("$same"), "{text}");

@@ -1,4 +1,4 @@
-//! The script as it stands: definitions as they were written, variables with the values that they have now.
+//! `show` and `save`: the current script, with definitions as written and variables with their current values.
 
 use super::{Prompt, shell};
 use crate::diag::{self, Code, Diagnostic, Severity};
@@ -12,15 +12,15 @@ use crate::syntax::{self, Token};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// An expression as it was written, if that still is what it is; else spelt out.
-pub(super) fn spelled(map: &SourceMap, expr: &Spanned<Expr>) -> String {
+/// Returns the source text of an expression if parsing it gives the same expression; otherwise generates it.
+pub(super) fn source_text(map: &SourceMap, expr: &Spanned<Expr>) -> String {
     let text = if expr.span.end > expr.span.start { map.slice(expr.span) } else { "" };
     let one_line = !text.is_empty() && !text.contains('\n') && !text.contains('#');
-    if one_line && reads_as(text, &expr.node) { text.to_owned() } else { written(&expr.node) }
+    if one_line && parses_as(text, &expr.node) { text.to_owned() } else { generate(&expr.node) }
 }
 
-/// Whether a text behind `set $x=` means this expression.
-fn reads_as(text: &str, expr: &Expr) -> bool {
+/// Returns whether a text after `set $x=` parses as this expression.
+fn parses_as(text: &str, expr: &Expr) -> bool {
     let mut map = SourceMap::new();
     let file = map.add("", format!("set $x={text}"));
     let (ast, found) = syntax::parse(&map, file);
@@ -31,14 +31,14 @@ fn reads_as(text: &str, expr: &Expr) -> bool {
     };
     match args.as_slice() {
         [syntax::ast::Arg { kind: syntax::ast::ArgKind::Assign { value, .. }, .. }] if found.is_empty() => {
-            written(&model::expr::from_ast(value).node) == written(expr)
+            generate(&model::expr::from_ast(value).node) == generate(expr)
         }
         _ => false,
     }
 }
 
-/// An expression in the words of the language.
-fn written(expr: &Expr) -> String {
+/// Generates the source text of an expression.
+fn generate(expr: &Expr) -> String {
     match expr {
         Expr::Bool(b) => b.to_string(),
         Expr::Int(n) => n.to_string(),
@@ -52,7 +52,7 @@ fn written(expr: &Expr) -> String {
                 Operator::Multiply => '*',
                 Operator::Divide => '/',
             };
-            format!("{} {sign} {}", written(&b.0.node), written(&b.2.node))
+            format!("{} {sign} {}", generate(&b.0.node), generate(&b.2.node))
         }
         Expr::Random(r) => {
             let call = if r.call == RandomCall::Cvar { "cvar" } else { "randvar" };
@@ -67,14 +67,14 @@ fn written(expr: &Expr) -> String {
         Expr::Table(rows) => {
             let rows: Vec<String> = rows
                 .iter()
-                .map(|row| format!("{{{}}}", row.iter().map(|c| written(&c.node)).collect::<Vec<_>>().join(",")))
+                .map(|row| format!("{{{}}}", row.iter().map(|c| generate(&c.node)).collect::<Vec<_>>().join(",")))
                 .collect();
             format!("{{{}}}", rows.join(","))
         }
     }
 }
 
-/// A field of a random variable: a name, such as that of its type, needs no quotes.
+/// Generates the value of a field of a random variable. A plain name, such as that of its type, needs no quotes.
 fn field(expr: &Expr) -> String {
     let bare = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -85,11 +85,11 @@ fn field(expr: &Expr) -> String {
         Expr::Text(parts) => {
             model::expr::plain_text(parts).filter(|t| bare(t)).unwrap_or_else(|| syntax::print::text(parts))
         }
-        other => written(other),
+        other => generate(other),
     }
 }
 
-/// A definition as it was written, with its block if it has one.
+/// Returns the source text of a definition, including its block if it has one.
 fn definition(map: &SourceMap, span: Span, block: bool) -> &str {
     if !block {
         return map.slice(span);
@@ -113,16 +113,17 @@ fn definition(map: &SourceMap, span: Span, block: bool) -> &str {
     map.slice(span)
 }
 
-/// A script in the formatter's layout.
-fn laid_out(text: &str) -> String {
+/// Formats a script.
+fn formatted(text: &str) -> String {
     let mut map = SourceMap::new();
     let file: FileId = map.add("saved script", text);
-    // Every statement was read before; should they not fit together, the text as it is shows where.
+    // Each statement was parsed before. If the whole does not parse, return it unformatted, so that errors are visible.
     syntax::format(&map, file).unwrap_or_else(|_| text.to_owned())
 }
 
-/// Where a script has mistakes: what `wmlrun check` calls errors.
-fn mistakes(text: &str) -> Vec<usize> {
+/// Returns the byte offsets of the errors that `wmlrun check` reports for a script. An error outside of it gives
+/// `usize::MAX`.
+fn error_offsets(text: &str) -> Vec<usize> {
     let mut session = Session::new(Settings::default(), Arc::default());
     let file = session.map.add("saved script", text);
     let known = Known { variables: predefined_names().collect(), ..Known::default() };
@@ -131,21 +132,21 @@ fn mistakes(text: &str) -> Vec<usize> {
         found.extend(session.check_values(&model, ""));
     }
     let errors = found.iter().filter(|d| d.severity == Severity::Error);
-    // What is wrong elsewhere stands in no statement.
+    // An error in another file belongs to no statement of this script.
     errors.map(|d| if d.primary.span.file == file { d.primary.span.start as usize } else { usize::MAX }).collect()
 }
 
 impl Prompt {
-    /// `show` and `show NAME`.
+    /// Executes `show [NAME]`.
     pub(super) fn show(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         if argument.node.is_empty() {
-            let text = self.script_now(front);
+            let text = self.current_script(front);
             front.line(text.trim_end());
             return Ok(Status::Done);
         }
         let name = argument.node.trim_start_matches('$');
         if let Some(binding) = self.session.scope.binding(name) {
-            front.line(&format!("set ${name} = {}", spelled(&self.session.map, &binding.value)));
+            front.line(&format!("set ${name} = {}", source_text(&self.session.map, &binding.value)));
             return Ok(Status::Done);
         }
         let named = self.named_definitions();
@@ -154,14 +155,15 @@ impl Prompt {
             return Ok(Status::Done);
         }
         let known = named.iter().map(|(n, ..)| n.as_str()).chain(self.session.scope.names());
-        let d = Diagnostic::error(Code::BadArgument, argument.span, format!("nothing here is called `{name}`"));
+        let d =
+            Diagnostic::error(Code::BadArgument, argument.span, format!("no variable or definition is named `{name}`"));
         Err(Box::new(match diag::nearest(name, known) {
             Some(near) => d.help(format!("did you mean `{near}`?")),
-            None => d.help("`show` prints all there is"),
+            None => d.help("`show` prints the whole script"),
         }))
     }
 
-    /// Name and place of each definition, and whether it has a block.
+    /// Returns the name and span of each definition, and whether it has a block.
     fn named_definitions(&self) -> Vec<(String, Span, bool)> {
         let d = &self.session.definitions;
         let filesets = d.filesets.iter().map(|f| (&f.attrs, f.span, false));
@@ -174,27 +176,27 @@ impl Prompt {
             .collect()
     }
 
-    /// The script as it stands, with whatever is wrong in it.
-    pub(super) fn script_now(&mut self, front: &mut dyn Front) -> String {
-        laid_out(&self.statements_now(front).concat())
+    /// Returns the current script, including invalid statements.
+    pub(super) fn current_script(&mut self, front: &mut dyn Front) -> String {
+        formatted(&self.current_statements(front).concat())
     }
 
-    /// The script as it stands without what would be refused, such as a `set` that names a variable which is not set; and the
-    /// first lines of what was left out. `None` if what is left would be refused too.
-    pub(super) fn script_that_checks(&mut self, front: &mut dyn Front) -> Option<(String, Vec<String>)> {
-        let mut statements = self.statements_now(front);
+    /// Returns the current script without invalid statements, such as a `set` that uses an undefined variable, and the
+    /// first lines of the omitted statements. Returns `None` if the rest is invalid too.
+    pub(super) fn valid_script(&mut self, front: &mut dyn Front) -> Option<(String, Vec<String>)> {
+        let mut statements = self.current_statements(front);
         let mut left_out = Vec::new();
         loop {
             let text = statements.concat();
-            let wrong = mistakes(&text);
+            let wrong = error_offsets(&text);
             if wrong.is_empty() {
-                return Some((laid_out(&text), left_out));
+                return Some((formatted(&text), left_out));
             }
             let (mut end, mut kept) = (0, Vec::new());
             for (n, statement) in statements.iter().enumerate() {
                 let start = end;
                 end += statement.len();
-                // The head has no statement in it.
+                // Statement 0 is the header, which consists of comments.
                 if n > 0 && wrong.iter().any(|at| (start..end).contains(at)) {
                     left_out.push(statement.trim().lines().next().unwrap_or_default().to_owned());
                 } else {
@@ -208,31 +210,31 @@ impl Prompt {
         }
     }
 
-    /// A head of comments, then the statements that make the session what it is, each with the end of its line.
-    fn statements_now(&mut self, front: &mut dyn Front) -> Vec<String> {
+    /// Returns a header of comments, then the statements that reproduce the session, each with a line end.
+    fn current_statements(&mut self, front: &mut dyn Front) -> Vec<String> {
         let (dialect, mixed) = self.dialects();
         if mixed {
             front.note(&format!(
-                "the definitions are of both dialects; as one script they are read as {dialect}, which may change sizes and ends"
+                "the definitions use both dialects; the script is written as {dialect}, which may change sizes and ends"
             ));
         }
-        let mut head = format!("{}.\n#\n", shell::SAVED);
+        let mut head = format!("{}.\n#\n", shell::SAVED_HEADER);
         let seed = self.session.runner.settings.seed;
         let layout = match self.session.runner.settings.layout_seed {
             1 => String::new(),
             other => format!(" --layout-seed {other}"),
         };
-        let _ = writeln!(head, "# `wmlrun --seed {seed}{layout} FILE` does what the session did.");
+        let _ = writeln!(head, "# `wmlrun --seed {seed}{layout} FILE` reproduces the session.");
         let _ = writeln!(head, "#\n# dialect: {dialect}\n");
         let mut out = vec![head];
         if self.session.options.mode != model::QuitMode::default() {
             out.push(format!("set mode quit {}\n", self.session.options.mode.name()));
         }
         for binding in self.session.scope.bindings().filter(|b| b.by != SetBy::Default) {
-            out.push(format!("set ${}={}\n", binding.name, spelled(&self.session.map, &binding.value)));
+            out.push(format!("set ${}={}\n", binding.name, source_text(&self.session.map, &binding.value)));
         }
         let d = &self.session.definitions;
-        // What is used stands before its use.
+        // Definitions precede their uses.
         let filesets = d.filesets.iter().map(|f| (f.span, false));
         let blocks =
             d.composites.iter().map(|c| c.span).chain(d.processes.iter().map(|p| p.span)).map(|span| (span, true));
@@ -240,15 +242,15 @@ impl Prompt {
             out.push(format!("\n{}\n", definition(&self.session.map, span, block)));
         }
         if let Some(rate) = &self.session.options.event_rate {
-            out.push(format!("\neventgen rate={}\n", spelled(&self.session.map, rate)));
+            out.push(format!("\neventgen rate={}\n", source_text(&self.session.map, rate)));
         }
         if self.session.options.lathist {
             out.push("\nenable lathist\n".to_owned());
         }
         for usage in &self.session.loaded.usage {
-            out.push(format!("\nusage {}\n", written(&usage.node)));
+            out.push(format!("\nusage {}\n", generate(&usage.node)));
         }
-        let default = self.session.options.default_seconds.as_ref().map(|s| spelled(&self.session.map, s));
+        let default = self.session.options.default_seconds.as_ref().map(|s| source_text(&self.session.map, s));
         let last = self.session.options.last;
         let seconds = last.and_then(|run| run.length).map(|length| length.as_secs_f64().to_string()).or(default);
         let as_is = if last.is_some_and(|run| run.as_is) { " as-is" } else { "" };
@@ -258,7 +260,7 @@ impl Prompt {
         out
     }
 
-    /// The dialect of most weight, and whether the definitions have more than one.
+    /// Returns the dialect of the first definition, and whether other definitions use another one.
     fn dialects(&self) -> (Dialect, bool) {
         let d = &self.session.definitions;
         let all: Vec<Dialect> =

@@ -1,6 +1,6 @@
-//! What only a prompt can ask for: a look at the session, changes of mind, and runs held against each other.
+//! The implementation of the commands that exist only in the shell, and the execution of statements.
 //!
-//! The table of these commands is [`super::table`]. Deliberately absent: lines, keys and colours (`editor`).
+//! The table of these commands is [`super::table`]. Not here: line editing, keys and colours (`editor`).
 
 use super::command::{Argument, bad, count};
 use super::split::{StatementText, statements};
@@ -18,14 +18,14 @@ use crate::util::table::{Align, Table};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Files that `source` files that `source` files: more is a circle.
-const DEEPEST: usize = 16;
+/// Maximum depth of nested `source` commands. A greater depth is regarded as a cycle.
+const MAX_DEPTH: usize = 16;
 
-/// The first words of a file that `save` may write over.
-pub(super) const SAVED: &str = "# Saved by wmlrun";
+/// The first bytes of a file that `save` wrote and may overwrite.
+pub(super) const SAVED_HEADER: &str = "# Saved by wmlrun";
 
 impl Prompt {
-    /// A statement from the prompt, a pipe or a sourced file of that name.
+    /// Executes a statement. `name` is the name of its source in diagnostics: the prompt, a pipe or a sourced file.
     pub(super) fn typed(&mut self, name: &str, text: &StatementText, front: &mut dyn Front) -> Status {
         self.history.push(text.text.trim_end().to_owned());
         let file = self.session.map.add_part(name, &text.text, text.line);
@@ -62,15 +62,15 @@ impl Prompt {
         status
     }
 
-    /// All variables with their values, as written.
+    /// Returns all variables with their values as source text.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let scope = &self.session.scope;
-        let set = scope.bindings().map(|b| (b.name.clone(), script::spelled(&self.session.map, &b.value)));
+        let set = scope.bindings().map(|b| (b.name.clone(), script::source_text(&self.session.map, &b.value)));
         let free = scope.names().filter(|name| scope.binding(name).is_none());
         set.chain(free.filter_map(|name| Some((name.to_owned(), scope.predefined(name)?.to_string())))).collect()
     }
 
-    /// A word that is near one of the prompt's own is told so.
+    /// Replaces the help of an unknown command: suggests the nearest command, including those of the shell.
     fn suggest(&self, d: &mut Diagnostic) {
         if d.code != Code::UnknownCommand {
             return;
@@ -79,31 +79,31 @@ impl Prompt {
         let words = COMMANDS.iter().map(|c| c.spec.name).chain(STATEMENT_WORDS.iter().map(|w| w.name));
         let help = match diag::nearest(word, words) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`help` shows all commands".to_owned(),
+            None => "`help` lists the commands".to_owned(),
         };
         d.help = vec![help];
     }
 
-    /// `check`.
+    /// Executes `check`.
     pub(super) fn check(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
-        self.something_defined(argument.span)?;
+        self.require_definitions(argument.span)?;
         if self.session.plan(front).is_none() {
             return Ok(Status::Script);
         }
-        front.line("no mistakes");
+        front.line("no errors");
         Ok(Status::Done)
     }
 
-    /// `stats`.
+    /// Executes `stats`.
     pub(super) fn show_report(&self, front: &mut dyn Front) -> Status {
         match self.session.runner.document.runs.is_empty() {
-            true => front.note("nothing was measured yet"),
+            true => front.note("there are no runs yet"),
             false => front.run_ended(&self.session.runner.document),
         }
         Status::Done
     }
 
-    /// `history`.
+    /// Executes `history`.
     pub(super) fn show_history(&self, front: &mut dyn Front) -> Status {
         for (n, text) in self.history.iter().enumerate() {
             front.line(&format!("{:>4}  {}", n + 1, text.replace('\n', "\n      ")));
@@ -111,21 +111,22 @@ impl Prompt {
         Status::Done
     }
 
-    fn something_defined(&self, span: Span) -> Result<(), Box<Diagnostic>> {
+    /// Returns an error if neither a process nor a file set is defined.
+    fn require_definitions(&self, span: Span) -> Result<(), Box<Diagnostic>> {
         if self.session.definitions.processes.is_empty() && self.session.definitions.filesets.is_empty() {
             let d = Diagnostic::error(Code::NothingToRun, span, "nothing is defined");
-            return Err(Box::new(d.help("define something, or `load` a personality")));
+            return Err(Box::new(d.help("define a process, or `load` a script or personality")));
         }
         Ok(())
     }
 
-    /// `plan`.
+    /// Executes `plan`.
     pub(super) fn show_plan(
         &mut self,
         argument: Spanned<&str>,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
-        self.something_defined(argument.span)?;
+        self.require_definitions(argument.span)?;
         let Some(plan) = self.session.plan(front) else { return Ok(Status::Script) };
         let Some(sets) = crate::measure::trees(&plan, self.session.runner.settings.layout_seed, front) else {
             return Ok(Status::Refused);
@@ -134,18 +135,18 @@ impl Prompt {
         Ok(Status::Done)
     }
 
-    /// `vars`.
+    /// Executes `vars`.
     pub(super) fn show_variables(&self, front: &mut dyn Front) -> Status {
         let columns =
-            [("name", Align::Left), ("value", Align::Left), ("set by", Align::Left), ("otherwise", Align::Left)];
+            [("name", Align::Left), ("value", Align::Left), ("set by", Align::Left), ("if unset", Align::Left)];
         let mut table = Table::new(columns);
         for binding in self.session.scope.bindings() {
             let mut value = match binding.by {
-                // Nobody wrote it.
+                // A default has no source text.
                 SetBy::Default => {
                     self.session.scope.value(&binding.name).and_then(Result::ok).map_or(String::new(), |v| v.print())
                 }
-                _ => script::spelled(&self.session.map, &binding.value),
+                _ => script::source_text(&self.session.map, &binding.value),
             };
             if matches!(binding.value.node, Expr::Var(_) | Expr::Binary(_)) {
                 let now = self.session.scope.value(&binding.name).and_then(Result::ok);
@@ -160,12 +161,12 @@ impl Prompt {
                 }
             };
             let otherwise = match binding.without_setting().filter(|_| binding.by > SetBy::Script) {
-                Some(value) => script::spelled(&self.session.map, value),
+                Some(value) => script::source_text(&self.session.map, value),
                 None => String::new(),
             };
             table.row([format!("${}", binding.name), value, by, otherwise]);
         }
-        // The others are nobody's concern yet.
+        // Of the predefined variables, show only those that were read.
         for name in self.session.scope.predefined_read() {
             let value = self.session.scope.predefined(&name).map_or(String::new(), |value| value.to_string());
             table.row([format!("${name}"), value, "machine".to_owned(), String::new()]);
@@ -174,6 +175,7 @@ impl Prompt {
         Status::Done
     }
 
+    /// Executes `unset`.
     pub(super) fn unset(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let name = argument.node.trim_start_matches('$');
         if name.is_empty() {
@@ -184,18 +186,17 @@ impl Prompt {
             None => {
                 let scope = &self.session.scope;
                 if scope.predefined(name).is_some() {
-                    let d =
-                        Diagnostic::error(Code::UndefinedVariable, argument.span, format!("nothing has set `${name}`"));
-                    return Err(Box::new(d.help("it is predefined, and is there without a `set`")));
+                    let d = Diagnostic::error(Code::UndefinedVariable, argument.span, format!("`${name}` was not set"));
+                    return Err(Box::new(d.help("the variable is predefined and can't be unset")));
                 }
-                let message = format!("there is no variable `${name}`");
+                let message = format!("unknown variable `${name}`");
                 let d = Diagnostic::error(Code::UndefinedVariable, argument.span, message);
                 return Err(Box::new(match diag::nearest(name, scope.bindings().map(|b| b.name.as_str())) {
                     Some(near) => d.help(format!("did you mean `${near}`?")),
-                    None => d.help("`vars` shows the variables"),
+                    None => d.help("`vars` lists the variables"),
                 }));
             }
-            Some(Some(binding)) => Some(script::spelled(&self.session.map, &binding.value)),
+            Some(Some(binding)) => Some(script::source_text(&self.session.map, &binding.value)),
             Some(None) if name == "dir" => {
                 self.session.set_default_dir(fresh.as_deref().unwrap_or(FRESH), Span::default());
                 fresh.or_else(|| Some(FRESH.to_owned()))
@@ -205,16 +206,17 @@ impl Prompt {
         let now = now.or_else(|| self.session.scope.predefined(name).map(|value| value.to_string()));
         front.note(&match now {
             Some(value) => format!("`${name}` is {value}"),
-            None => format!("`${name}` is no more"),
+            None => format!("`${name}` is not set any more"),
         });
         Ok(Status::Done)
     }
 
-    /// Reads what was loaded again, with the words of the prompt kept. What can't be read leaves everything as it was.
+    /// Executes `reload`: reads the loaded scripts again and keeps the variables set at the prompt. If a script can't
+    /// be read, nothing changes.
     pub(super) fn reload(&mut self, front: &mut dyn Front) -> Status {
         let names: Vec<String> = self.session.loaded.texts.iter().map(|(name, _)| name.clone()).collect();
         if names.is_empty() {
-            front.error(None, "nothing was loaded yet", Some("`load NAME` loads a script or a personality"));
+            front.error(None, "no script is loaded", Some("`load NAME` loads a script or a personality"));
             return Status::Script;
         }
         let mut texts = Vec::new();
@@ -222,7 +224,7 @@ impl Prompt {
             match library::find(name.trim_end_matches(" (shipped)"), None) {
                 Ok(found) => texts.push(found),
                 Err(_) => {
-                    front.error(None, &format!("{name} can't be read any more"), Some("everything stays as it was"));
+                    front.error(None, &format!("can't read {name} again"), Some("the loaded script was not changed"));
                     return Status::Script;
                 }
             }
@@ -247,7 +249,7 @@ impl Prompt {
             if status != Status::Done {
                 (self.session.scope, self.session.definitions, self.session.loaded.usage, self.session.loaded.texts) =
                     before;
-                front.note("everything stays as it was");
+                front.note("the loaded script was not changed");
                 return status;
             }
         }
@@ -259,7 +261,7 @@ impl Prompt {
         Status::Done
     }
 
-    /// Forgets what loaded texts define and set.
+    /// Removes the definitions and variables of loaded scripts.
     fn forget_loaded(&mut self) {
         let texts = &self.session.loaded.texts;
         let is_loaded = |file: FileId| texts.iter().any(|(_, loaded)| *loaded == file);
@@ -278,10 +280,11 @@ impl Prompt {
         }
     }
 
+    /// Executes `repeat`.
     pub(super) fn repeat(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let times = count(argument, 1, "repeat [TIMES]")?;
         let Some(time) = self.session.options.last else {
-            front.error(None, "there was no run yet", Some("`run SECONDS` makes one"));
+            front.error(None, "there is no run to repeat", Some("start one with `run SECONDS`"));
             return Ok(Status::Script);
         };
         for n in 1..=times {
@@ -296,28 +299,29 @@ impl Prompt {
         Ok(Status::Done)
     }
 
+    /// Executes `save`.
     pub(super) fn save(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let path = PathBuf::from(file_name(argument)?);
-        let results = beside(&path);
-        // What the command itself wrote may be replaced; behind a link the file that it names.
-        let ours = [
-            (&path, (|head: &[u8]| head.starts_with(SAVED.as_bytes())) as fn(&[u8]) -> bool),
+        let results = results_path(&path);
+        // Replace only files that `save` wrote. For a symbolic link that applies to its target.
+        let targets = [
+            (&path, (|head: &[u8]| head.starts_with(SAVED_HEADER.as_bytes())) as fn(&[u8]) -> bool),
             (&results, json::is_result),
         ];
-        for (path, known) in ours.iter().take(if self.session.runner.document.runs.is_empty() { 1 } else { 2 }) {
-            if !is_absent(path) && !begins(path, *known) {
-                let message = format!("{} is there already, and `save` did not write it", path.display());
+        for (path, known) in targets.iter().take(if self.session.runner.document.runs.is_empty() { 1 } else { 2 }) {
+            if !is_absent(path) && !begins_with(path, *known) {
+                let message = format!("{} exists and was not written by `save`", path.display());
                 let d = Diagnostic::error(Code::Refused, argument.span, message);
-                return Err(Box::new(d.help("save to a file of another name")));
+                return Err(Box::new(d.help("use another file name")));
             }
         }
         if self.session.definitions.processes.is_empty() {
-            let d = Diagnostic::error(Code::Refused, argument.span, "no process is defined: there is nothing to save");
+            let d = Diagnostic::error(Code::Refused, argument.span, "nothing to save: no process is defined");
             return Err(Box::new(d.help("`load` a script, or define a process")));
         }
-        let Some((text, left_out)) = self.script_that_checks(front) else {
-            let d = Diagnostic::error(Code::Refused, argument.span, "what is defined makes no script without mistakes");
-            return Err(Box::new(d.help("`show` prints it, `check` says what is wrong")));
+        let Some((text, left_out)) = self.valid_script(front) else {
+            let d = Diagnostic::error(Code::Refused, argument.span, "the definitions do not form a valid script");
+            return Err(Box::new(d.help("`show` prints them, `check` reports the errors")));
         };
         let replace = |path: &Path, write: output::WriteTo<'_>| {
             let there = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -328,21 +332,22 @@ impl Prompt {
             written = replace(&results, &mut |out| json::serialize(&self.session.runner.document, out));
         }
         if let Err((path, e)) = written {
-            front.error(None, &format!("{} can't be written: {e}", path.display()), Some("name another file"));
+            front.error(None, &format!("can't write {}: {e}", path.display()), Some("use another file name"));
             return Ok(Status::Failed);
         }
         for statement in left_out {
-            front.note(&format!("left out, since it would be refused: `{statement}`"));
+            front.note(&format!("omitted, since it is invalid: `{statement}`"));
         }
         let runs = self.session.runner.document.runs.len() as u64;
-        let beside = match runs {
-            0 => "there are no results yet".to_owned(),
+        let results_text = match runs {
+            0 => "no results yet".to_owned(),
             n => format!("{} in {}", crate::util::count::count(n, "run"), results.display()),
         };
-        front.note(&format!("saved as {}; {beside}", path.display()));
+        front.note(&format!("saved to {}; {results_text}", path.display()));
         Ok(Status::Done)
     }
 
+    /// Executes `source`.
     pub(super) fn source(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let name = unquoted(argument.node);
         if name.is_empty() {
@@ -351,11 +356,11 @@ impl Prompt {
         let wrong = |message: String, help: &str| {
             Box::new(Diagnostic::error(Code::BadArgument, argument.span, message).help(help))
         };
-        if self.sourcing >= DEEPEST {
-            return Err(wrong("files that source one another in a circle".to_owned(), "break the circle"));
+        if self.sourcing >= MAX_DEPTH {
+            return Err(wrong("`source` commands form a cycle".to_owned(), "remove one of the `source` commands"));
         }
         let bytes = std::fs::read(name).map_err(|e| {
-            wrong(format!("{name} can't be read: {e}"), "name a file of commands; `load` takes a script")
+            wrong(format!("can't read {name}: {e}"), "give a file of commands; use `load` for a script")
         })?;
         self.sourcing += 1;
         let mut worst = Status::Done;
@@ -369,8 +374,9 @@ impl Prompt {
         Ok(worst)
     }
 
+    /// Executes `clear`.
     pub(super) fn clear(&mut self, front: &mut dyn Front) -> Status {
-        // The trees stay for what is defined next; the next run lets go of those that it does not need.
+        // Keep the trees for the next definitions. The next run releases those that it does not need.
         let status = self.session.shutdown_processes(front);
         self.session.definitions = Definitions::default();
         let names: Vec<(String, SetBy)> = self.session.scope.bindings().map(|b| (b.name.clone(), b.by)).collect();
@@ -380,7 +386,7 @@ impl Prompt {
                 self.session.scope.unset(&name);
             }
             if let Some(value) = given {
-                // It was evaluated when it was given; a value that needs nothing else can't fail.
+                // It was evaluated before and refers to no other variable, so it can't fail.
                 let _ = self.session.scope.set(&name, value, SetBy::CommandLine);
             }
         }
@@ -402,12 +408,13 @@ impl Prompt {
     }
 }
 
-/// A file name, which may stand in quotes.
+/// Removes the quotes of a file name, if there are any.
 fn unquoted(text: &str) -> &str {
     text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text)
 }
 
-/// The name of a file to write: in quotes as it is, without them of characters that mean nothing in the language.
+/// Returns the name of a file to write. A quoted name is literal; an unquoted one must not contain special characters
+/// of the language.
 fn file_name(argument: Spanned<&str>) -> Result<&str, Box<Diagnostic>> {
     let wrong = |message: &str, help: &str| {
         Err(Box::new(Diagnostic::error(Code::BadArgument, argument.span, message).help(help)))
@@ -417,21 +424,24 @@ fn file_name(argument: Spanned<&str>) -> Result<&str, Box<Diagnostic>> {
         return Err(bad(argument.span, "save FILE"));
     }
     if name.contains(|c: char| c == '"' || c.is_control()) {
-        return wrong("a file name with a quote or a control character", "name another file");
+        return wrong("the file name contains a quote or a control character", "use another file name");
     }
     if name.len() == argument.node.len() && name.contains(|c: char| "{}$#".contains(c) || c.is_whitespace()) {
-        return wrong("a file name with a blank, a brace, `$` or `#`", "put it into quotes: it is taken as it stands");
+        return wrong(
+            "the file name contains a blank, a brace, `$` or `#`",
+            "put it in quotes; it is then taken literally",
+        );
     }
     Ok(name)
 }
 
-/// Whether nothing bears a name; a link that leads nowhere does.
+/// Returns whether a path does not exist. A dangling symbolic link exists.
 fn is_absent(path: &Path) -> bool {
     matches!(std::fs::symlink_metadata(path), Err(e) if e.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// Whether a regular file begins with known bytes. Nothing else is opened.
-fn begins(path: &Path, known: fn(&[u8]) -> bool) -> bool {
+/// Returns whether a path is a regular file whose first bytes satisfy `known`. Opens no other kinds of files.
+fn begins_with(path: &Path, known: fn(&[u8]) -> bool) -> bool {
     const HEAD: u64 = 4096;
     let mut head = Vec::new();
     std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
@@ -439,8 +449,8 @@ fn begins(path: &Path, known: fn(&[u8]) -> bool) -> bool {
         && known(&head)
 }
 
-/// Where the results of a saved script go.
-fn beside(path: &Path) -> PathBuf {
+/// Returns the path for the results of a saved script: the same name with the extension `json`.
+fn results_path(path: &Path) -> PathBuf {
     let mut name =
         if path.extension().is_some_and(|e| e == "json") { path.to_owned() } else { path.with_extension("") };
     name.as_mut_os_string().push(".json");

@@ -1,82 +1,87 @@
-//! Lines to statements: what a prompt, a pipe or a sourced file runs at a time.
+//! Splits lines into statements, the units that a prompt, a pipe or a sourced file executes.
 //!
-//! A statement ends where the next one begins, so that a mistake costs its own statement and no other. Newlines mean nothing
-//! inside of one. Where a brace or bracket is not closed, a word that can't stand there ends the statement: the rest of the text
-//! is not swallowed by it. Deliberately absent: what is right; that is for the parser.
+//! A statement ends where the next one begins, so that an error affects only its own statement. Newlines inside a
+//! statement have no meaning. If a brace or bracket is not closed, a command that is invalid there begins the next
+//! statement, so that the rest of the text is not lost. Not here: checking of statements; the parser does that.
 
 use super::table::prompt_command;
 use crate::source::FileId;
 use crate::spec::words::statement_word;
 use crate::syntax::{Token, is_incomplete, lex};
 
-/// Words that are nothing without the word that follows, even on the next line.
-const HUNGRY: &[&str] = &["define", "load", "create", "shutdown", "set", "enable", "foreach"];
+/// Words that require a following word, even if that is on the next line.
+const INCOMPLETE_ALONE: &[&str] = &["define", "load", "create", "shutdown", "set", "enable", "foreach"];
 
-/// A statement, or what looks like one.
+/// The text of a statement, which may be invalid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct StatementText {
-    /// Its lines.
+    /// Its lines, without the last line end.
     pub(super) text: String,
-    /// The number of the first one, from 1.
+    /// The number of its first line, from 1.
     pub(super) line: u32,
 }
 
-/// Cuts a text that comes line by line.
+/// An incremental splitter of lines into statements.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
-    /// Lines taken in so far.
+    /// Number of lines read.
     lines: u32,
+    /// The incomplete statement.
     held: String,
-    /// The line on which `held` begins.
-    begins: u32,
+    /// The line number at which `held` begins.
+    first_line: u32,
     /// The first word of `held`.
     word: String,
-    /// How many tokens it has.
+    /// Number of tokens of `held`.
     tokens: usize,
+    /// Last token of `held`.
     last: Option<Token>,
+    /// Number of open braces.
     braces: usize,
+    /// Number of open parentheses.
     parens: usize,
+    /// Whether `held` ends inside a string.
     open_string: bool,
 }
 
 impl Splitter {
-    /// One that has seen nothing.
+    /// Creates a splitter at the beginning of a text.
     pub(super) fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in a line, without its end. Returns what is known to be whole because of it: at most two pieces.
+    /// Reads a line, given without its line end. Returns the statements that it completes, at most two.
     pub(super) fn line(&mut self, line: &str) -> Vec<StatementText> {
         self.lines += 1;
-        let mut whole = Vec::new();
+        let mut complete = Vec::new();
         if self.open_string {
             self.append(line);
-            // Only a quote can close it.
+            // Only a quote can end the string.
             if line.contains('"') {
                 let text = std::mem::take(&mut self.held);
-                self.measure(&text);
+                self.recount(&text);
                 self.held = text;
             }
-            return whole;
+            return complete;
         }
-        let own = prompt_command(line).is_some();
+        let is_shell_command = prompt_command(line).is_some();
         let tokens = lex(FileId::default(), line).tokens;
         let Some((first, _)) = tokens.first() else {
-            // Comments keep their place inside a statement; between statements they are nobody's.
+            // Keep comments inside a statement. Drop those between statements.
             if !self.held.is_empty() {
                 self.append(line);
-            } else if own {
-                whole.push(StatementText { text: line.to_owned(), line: self.lines });
+            } else if is_shell_command {
+                complete.push(StatementText { text: line.to_owned(), line: self.lines });
             }
-            return whole;
+            return complete;
         };
         let second = tokens.get(1).map(|(token, _)| token);
-        if !self.held.is_empty() && self.begins_anew(line, first, second, own) {
-            whole.extend(self.finish());
+        if !self.held.is_empty() && self.begins_statement(line, first, second, is_shell_command) {
+            complete.extend(self.finish());
         }
-        if self.held.is_empty() && own {
-            whole.push(StatementText { text: line.to_owned(), line: self.lines });
-            return whole;
+        if self.held.is_empty() && is_shell_command {
+            complete.push(StatementText { text: line.to_owned(), line: self.lines });
+            return complete;
         }
         self.append(line);
         if self.tokens == 0
@@ -84,39 +89,41 @@ impl Splitter {
         {
             self.word.clone_from(word);
         }
-        self.add(line);
-        whole
+        self.count(line);
+        complete
     }
 
-    /// The rest of the text, whole or not.
+    /// Returns the rest of the text, whether or not it is a complete statement.
     pub(super) fn finish(&mut self) -> Option<StatementText> {
         let lines = self.lines;
-        let Self { held, begins, .. } = std::mem::take(self);
+        let Self { held, first_line, .. } = std::mem::take(self);
         self.lines = lines;
-        (!held.trim().is_empty()).then_some(StatementText { text: held, line: begins })
+        (!held.trim().is_empty()).then_some(StatementText { text: held, line: first_line })
     }
 
-    /// Whether what is held could be run as it stands.
-    pub(super) fn is_whole(&self) -> bool {
+    /// Returns whether the held text is a complete statement.
+    pub(super) fn is_complete(&self) -> bool {
         !self.held.is_empty() && self.braces == 0 && !self.open_string && !is_incomplete(&self.held)
     }
 
+    /// Appends a line to the held text.
     fn append(&mut self, line: &str) {
         if self.held.is_empty() {
-            self.begins = self.lines;
+            self.first_line = self.lines;
         } else {
             self.held.push('\n');
         }
         self.held.push_str(line);
     }
 
-    /// Counts what a text opens and closes, from nothing.
-    fn measure(&mut self, text: &str) {
+    /// Counts tokens, braces and parentheses of a text, starting at zero.
+    fn recount(&mut self, text: &str) {
         (self.braces, self.parens, self.tokens) = (0, 0, 0);
-        self.add(text);
+        self.count(text);
     }
 
-    fn add(&mut self, text: &str) {
+    /// Adds the tokens, braces and parentheses of a text to the counts.
+    fn count(&mut self, text: &str) {
         let lexed = lex(FileId::default(), text);
         self.open_string = lexed.open_string;
         self.tokens += lexed.tokens.len();
@@ -132,16 +139,17 @@ impl Splitter {
         }
     }
 
-    /// Whether a line begins another statement than the one that is held.
-    fn begins_anew(&self, line: &str, first: &Token, second: Option<&Token>, own: bool) -> bool {
+    /// Returns whether a line begins a new statement.
+    fn begins_statement(&self, line: &str, first: &Token, second: Option<&Token>, is_shell_command: bool) -> bool {
         let named = second == Some(&Token::Equals);
         let command = match first {
-            Token::Word(word) if !named => own || statement_word(word).is_some(),
+            Token::Word(word) if !named => is_shell_command || statement_word(word).is_some(),
             _ => false,
         };
         if self.last.as_ref().is_some_and(Token::joins) {
-            // Something must follow; a statement with an argument of its own is not it, nor is, in a list, a word of the prompt's.
-            if own && !named && self.last == Some(Token::Comma) {
+            // The held text needs a continuation. A command with an argument is not one, nor is a shell command in a
+            // list.
+            if is_shell_command && !named && self.last == Some(Token::Comma) {
                 return true;
             }
             let argument =
@@ -156,11 +164,11 @@ impl Splitter {
             return command;
         }
         match first {
-            Token::Word(_) if self.tokens == 1 && HUNGRY.contains(&self.word.as_str()) => command,
+            Token::Word(_) if self.tokens == 1 && INCOMPLETE_ALONE.contains(&self.word.as_str()) => command,
             Token::Word(_) => command || (!named && !is_incomplete(&self.held)),
             Token::Number(_) => !matches!(self.last, Some(Token::Word(_) | Token::Number(_))),
             Token::Text(_) | Token::Variable(_) => !matches!(self.last, Some(Token::Word(_))),
-            // An operator has nothing to work on in a line of its own.
+            // A line can't begin with an operator, so it continues the held expression.
             Token::Error => !line.trim_start().starts_with(['+', '-', '*', '/']),
             Token::Close => true,
             _ => false,
@@ -168,7 +176,7 @@ impl Splitter {
     }
 }
 
-/// The statements of a whole text.
+/// Splits a whole text into statements.
 pub(super) fn statements(text: &str) -> Vec<StatementText> {
     let mut splitter = Splitter::new();
     let mut texts: Vec<StatementText> = text.lines().flat_map(|line| splitter.line(line)).collect();
@@ -222,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_swallows_no_more_than_it_must() {
+    fn unclosed_blocks_end_at_the_next_command() {
         is(
             "define process name=p {\n thread name=t {\n  flowop x name=y\nset $n=1\nrun 2",
             &[(1, "define process name=p {| thread name=t {|  flowop x name=y"), (4, "set $n=1"), (5, "run 2")],
@@ -235,18 +243,18 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_blanks_are_nobodys() {
+    fn comments_and_blank_lines_between_statements_are_dropped() {
         is("# run 60\n\n  \nplan # now\n# end", &[(4, "plan # now")]);
         is("", &[]);
     }
 
     #[test]
-    fn what_is_held_knows_whether_it_is_whole() {
+    fn complete_blocks_are_recognized() {
         let mut splitter = Splitter::new();
-        assert!(!splitter.is_whole());
+        assert!(!splitter.is_complete());
         splitter.line("define process name=p {");
-        assert!(!splitter.is_whole());
+        assert!(!splitter.is_complete());
         splitter.line("}");
-        assert!(splitter.is_whole());
+        assert!(splitter.is_complete());
     }
 }

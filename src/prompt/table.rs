@@ -1,48 +1,62 @@
-//! The commands that only a prompt has. They end with their line, and what follows the word is taken as it stands.
+//! The table of commands that exist only in the shell. Such a command ends with its line, and its argument is literal.
 
 use super::command::{Argument, PromptCommand};
 use super::{Prompt, runs};
 
-/// All of them, in the order in which `help` shows them.
+/// All shell commands, in the order of `help`.
 pub const COMMANDS: &[PromptCommand] = &[
     PromptCommand::new(
-        ["help", "help [TOPIC]", "explains the loaded script, a command, flowop, attribute or variable", "help read"],
+        [
+            "help",
+            "help [TOPIC]",
+            "explains the loaded script, or a command, flowop, attribute or variable",
+            "help read",
+        ],
         Argument::Topic,
         Prompt::help_on,
     ),
     PromptCommand::new(
-        ["show", "show [NAME]", "prints the current script, or one of its variables or definitions", "show"],
+        ["show", "show [NAME]", "prints the current script, or one variable or definition", "show"],
         Argument::Name,
         Prompt::show,
     ),
     PromptCommand::new(
-        ["vars", "vars", "lists variables: name, value, where it was set, what it would be otherwise", "vars"],
+        ["vars", "vars", "lists variables: name, value, where it was set, value if unset", "vars"],
         Argument::Nothing,
         |prompt, _, front| Ok(prompt.show_variables(front)),
     ),
     PromptCommand::new(
-        ["unset", "unset $NAME", "takes a variable back to what the loaded script says", "unset $nshadows"],
+        [
+            "unset",
+            "unset $NAME",
+            "undoes the last setting of a variable: command line, else prompt, else script",
+            "unset $nshadows",
+        ],
         Argument::Variable,
         Prompt::unset,
     ),
     PromptCommand::new(
-        ["reload", "reload", "reads the loaded script anew; what was set at the prompt stays set", "reload"],
+        ["reload", "reload", "reads the loaded script again; keeps the variables set at the prompt", "reload"],
         Argument::Nothing,
         |prompt, _, front| Ok(prompt.reload(front)),
     ),
-    PromptCommand::new(["plan", "plan", "shows what a run would do now", "plan"], Argument::Nothing, Prompt::show_plan),
     PromptCommand::new(
-        ["check", "check", "looks for mistakes in what is defined, with the variables as they are", "check"],
+        ["plan", "plan", "shows what a run would do, without running it", "plan"],
+        Argument::Nothing,
+        Prompt::show_plan,
+    ),
+    PromptCommand::new(
+        ["check", "check", "checks the definitions for errors, with the current variables", "check"],
         Argument::Nothing,
         Prompt::check,
     ),
     PromptCommand::new(
-        ["repeat", "repeat [TIMES]", "does the last run again", "repeat 3"],
+        ["repeat", "repeat [TIMES]", "repeats the last run, TIMES times (default 1)", "repeat 3"],
         Argument::Number,
         Prompt::repeat,
     ),
     PromptCommand::new(
-        ["stats", "stats", "shows the last run's report again", "stats"],
+        ["stats", "stats", "shows the report of the last run again", "stats"],
         Argument::Nothing,
         |prompt, _, front| Ok(prompt.show_report(front)),
     ),
@@ -50,7 +64,7 @@ pub const COMMANDS: &[PromptCommand] = &[
         [
             "compare",
             "compare [COUNT]",
-            "shows the last runs side by side: the variables that differ, then the results",
+            "shows the last COUNT runs (2 to 8, default 2) side by side: differing variables, results",
             "compare",
         ],
         Argument::Number,
@@ -58,30 +72,35 @@ pub const COMMANDS: &[PromptCommand] = &[
     ),
     runs::RUNS,
     PromptCommand::new(
-        ["save", "save FILE", "writes the current script, and the results as JSON beside it", "save tuned.wml"],
+        [
+            "save",
+            "save FILE",
+            "writes the current script to FILE, and the results as JSON next to it",
+            "save tuned.wml",
+        ],
         Argument::File,
         Prompt::save,
     ),
     PromptCommand::new(
-        ["source", "source FILE", "does the commands of a file as if they were typed", "source steps.wml"],
+        ["source", "source FILE", "executes the commands of a file as if they were typed", "source steps.wml"],
         Argument::File,
         Prompt::source,
     ),
     PromptCommand::new(
-        ["history", "history", "lists what was typed in this session", "history"],
+        ["history", "history", "lists the statements of this session", "history"],
         Argument::Nothing,
         |prompt, _, front| Ok(prompt.show_history(front)),
     ),
     PromptCommand::new(
-        ["clear", "clear", "forgets definitions and variables; the results stay", "clear"],
+        ["clear", "clear", "removes all definitions and variables; keeps the results", "clear"],
         Argument::Nothing,
         |prompt, _, front| Ok(prompt.clear(front)),
     ),
 ];
 
-/// The command that a line is, if it is one of a prompt's own, and what follows its word.
+/// Parses a line as a shell command. Returns the command and its argument; `None` if the line is not a shell command.
 ///
-/// `stats` alone is one; `stats clear` is a command of the language.
+/// `stats` without an argument is a shell command; `stats clear` is a command of the language.
 pub(super) fn prompt_command(line: &str) -> Option<(&'static PromptCommand, &str)> {
     let line = line.trim();
     let end = line.find(|c: char| c.is_whitespace() || c == '#').unwrap_or(line.len());
@@ -97,7 +116,7 @@ mod tests {
     use crate::spec::words::statement_word;
 
     #[test]
-    fn a_line_is_told_by_its_first_word() {
+    fn the_first_word_selects_the_command() {
         let found = |line| prompt_command(line).map(|(c, rest)| (c.spec.name, rest));
         assert_eq!(found("  save it's a file.wml "), Some(("save", "it's a file.wml")));
         assert_eq!(found("plan # what now"), Some(("plan", "")));
@@ -108,7 +127,7 @@ mod tests {
         assert_eq!(found(""), None);
     }
 
-    /// Of the language's words only those are taken over that mean more at a prompt.
+    /// Only these words of the language have an extended meaning in the shell.
     #[test]
     fn few_words_are_in_both_tables() {
         let both: Vec<_> = COMMANDS.iter().map(|c| c.spec.name).filter(|name| statement_word(name).is_some()).collect();
