@@ -1,12 +1,13 @@
-//! Numbers for people: `1 thread`, `2 directories`, `1,055,127`.
+//! Formats numbers for display: `1 thread`, `2 directories`, `1,055,127`.
 //!
-//! Knows just enough English for the nouns of this program.
+//! The plural rules cover only the nouns that this program uses.
 
-/// A number with its noun, in the plural unless there is one: `1 thread`, `0 threads`, `2 directories`.
+/// Formats a number with its noun, which is in the plural unless the number is 1: `1 thread`, `0 threads`, `2 directories`.
 pub fn count(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{} {}", grouped(n), plural(noun)) }
 }
 
+/// Returns the plural of an English noun.
 fn plural(noun: &str) -> String {
     let before_last = noun.chars().rev().nth(1);
     match noun.chars().last() {
@@ -19,7 +20,7 @@ fn plural(noun: &str) -> String {
     }
 }
 
-/// Digits in groups of three: `1,055,127`.
+/// Formats a number with a comma between groups of three digits: `1,055,127`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -32,7 +33,8 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// A rate or another measured number, with as many digits as mean something: `0.25`, `7.4`, `350,947`; `-` if there is none.
+/// Formats a rate or another measured number, with two decimals below 10, one below 1000, and none from there on: `0.25`, `42.2`,
+/// `350,947`. Returns `-` when the number is not finite.
 pub fn measured(x: f64) -> String {
     match x.abs() {
         a if !a.is_finite() => "-".to_owned(),
@@ -48,7 +50,7 @@ mod tests {
     use super::{count, grouped, measured};
 
     #[test]
-    fn one_is_singular_and_all_else_plural() {
+    fn only_the_number_one_has_a_singular_noun() {
         assert_eq!(count(1, "thread"), "1 thread");
         assert_eq!(count(0, "thread"), "0 threads");
         assert_eq!(count(12_000, "directory"), "12,000 directories");
@@ -59,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_stand_in_threes() {
+    fn digits_are_grouped_by_threes() {
         for (n, text) in [
             (0, "0"),
             (999, "999"),

@@ -1,9 +1,9 @@
-//! Spans of time as a person writes and reads them: `600`, `10m`, `1h30m`, `250ms`; and latencies such as `45.6 µs`.
+//! Parses and formats durations (`600`, `10m`, `1h30m`, `250ms`), and formats latencies (`45.6 µs`).
 
 use std::fmt;
 use std::time::Duration;
 
-/// Units that can be written, longest name first where one begins another, with their nanoseconds.
+/// The accepted units, in ascending order, each with its length in nanoseconds.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -15,16 +15,16 @@ const UNITS: [(&str, u64); 8] = [
     ("d", 86_400_000_000_000),
 ];
 
-/// Why a text is no span of time.
+/// The reason why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DurationError {
-    /// Nothing was written.
+    /// The text is empty.
     Empty,
-    /// A number is missing or malformed.
+    /// A number is missing or malformed. Holds the whole text.
     Number(String),
-    /// Something other than a unit follows a number.
+    /// The text after a number is not a unit. Holds that text.
     Unit(String),
-    /// More than 584 years.
+    /// The duration exceeds 2⁶⁴ − 1 ns (584 years). Holds the whole text.
     TooLong(String),
 }
 
@@ -32,16 +32,17 @@ impl fmt::Display for DurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("a time is missing"),
-            Self::Number(text) => write!(f, "`{text}` is not a time: write seconds, or such as 10m or 1h30m"),
-            Self::Unit(unit) => write!(f, "`{unit}` is not a unit of time: use ms, s, m, h or d"),
-            Self::TooLong(text) => write!(f, "`{text}` is too long a time"),
+            Self::Number(text) => write!(f, "`{text}` is not a time"),
+            Self::Unit(unit) => write!(f, "`{unit}` is not a unit of time: use ns, us, ms, s, m, h or d"),
+            Self::TooLong(text) => write!(f, "`{text}` is longer than the maximum of 584 years"),
         }
     }
 }
 
 impl std::error::Error for DurationError {}
 
-/// Reads seconds without a unit (`600`, `0.5`), or numbers with units, added up (`10m`, `1h30m`, `250ms`, `1.5h`).
+/// Parses a plain number of seconds (`600`, `0.5`), or numbers with units, which are added up (`10m`, `1h30m`, `250ms`, `1.5h`).
+/// Units are accepted in any case.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let whole = text.trim();
     if whole.is_empty() {
@@ -55,7 +56,8 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
         let end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(end);
         let scale = match unit.trim() {
-            // A bare number is seconds, but only alone: `1h30` could mean either.
+            // A number without a unit means seconds, but only if it is the whole text: the `30` of `1h30` could mean minutes or
+            // seconds.
             "" if number.len() == whole.len() => 1_000_000_000,
             unit => {
                 let found = UNITS.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name));
@@ -79,7 +81,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     Ok(Duration::from_nanos(total))
 }
 
-/// The shortest text that [`parse`] reads back: `1h30m`, `10m`, `250ms`, `1s500ms`.
+/// Formats a duration as the shortest text that [`parse`] reads back exactly: `1h30m`, `10m`, `250ms`, `1s500ms`.
 pub fn format(span: Duration) -> String {
     let mut ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     if ns == 0 {
@@ -96,7 +98,8 @@ pub fn format(span: Duration) -> String {
     out
 }
 
-/// Seconds as a person says them: `4.0 s`, `600 s`, `1h30m00s`; for progress and headings, not to be read back.
+/// Formats a number of seconds for progress lines and headings: `4.0 s`, `600 s`, `1h30m00s`. The text is rounded, and [`parse`]
+/// does not read it. Returns `-` when the number is not finite.
 pub fn seconds(s: f64) -> String {
     match s {
         s if !s.is_finite() => "-".to_owned(),
@@ -110,14 +113,15 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// A latency in nanoseconds with three digits and the unit that fits: `831 ns`, `1.20 µs`, `45.6 ms`, `12.3 s`; `-` if there is none.
+/// Formats a latency, given in nanoseconds, with three significant digits and a fitting unit: `831 ns`, `1.20 µs`, `45.6 ms`,
+/// `12.3 s`. Returns `-` when the latency is negative or not finite.
 pub fn latency(ns: f64) -> String {
     const NAMES: [&str; 4] = ["ns", "µs", "ms", "s"];
     if !ns.is_finite() || ns < 0.0 {
         return "-".to_owned();
     }
     let (mut value, mut unit) = (ns, 0);
-    // 999.5 would print as 1000
+    // 999.5 would be printed as 1000.
     while value >= 999.5 && unit + 1 < NAMES.len() {
         value /= 1000.0;
         unit += 1;
@@ -138,7 +142,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn times_read_in_every_notation() {
+    fn every_notation_is_parsed() {
         for (text, ms) in [
             ("600", 600_000),
             ("0.5", 500),
@@ -157,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_says_why() {
+    fn errors_give_the_reason() {
         assert_eq!(parse(" "), Err(DurationError::Empty));
         assert_eq!(parse("m"), Err(DurationError::Number("m".into())));
         assert_eq!(parse("10q"), Err(DurationError::Unit("q".into())));
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn long_times_are_clocks() {
+    fn long_times_are_split_into_hours_minutes_and_seconds() {
         for (s, text) in [(4.02, "4.0 s"), (600.2, "600 s"), (1200.0, "20m00s"), (5400.4, "1h30m00s")] {
             assert_eq!(seconds(s), text);
         }
@@ -193,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back(ns in 0_u64..=u64::MAX) {
+        fn formatted_durations_parse_to_the_same_value(ns in 0_u64..=u64::MAX) {
             let span = Duration::from_nanos(ns);
             prop_assert_eq!(parse(&format(span)), Ok(span));
         }

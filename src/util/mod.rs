@@ -1,6 +1,6 @@
-//! Small things without an opinion: sizes, durations, counts, tables of text, text without control characters.
+//! Parses and formats sizes, durations and counts, aligns tables of text, and escapes control characters.
 //!
-//! Goes in and comes out: numbers and text. Absent: WML's own notation of sizes (that is the language's), and colours.
+//! Input and output are numbers and text. Not in here: WML's notation of sizes (see `syntax`), and colours.
 //! `util::size::format(3 << 30)` is `3.0 GiB`.
 
 pub mod count;

@@ -1,14 +1,13 @@
-//! Text of foreign origin for a terminal, a line or a cell: control characters become visible escapes, and a limit keeps it short.
+//! Makes untrusted text safe to print on a terminal: control characters become visible escapes, and long text can be shortened.
 //!
-//! Goes in: any text. Comes out: text without control characters. Absent: where texts come from, and quoting for HTML, XML or CSV
-//! (that is the formats').
-//! `util::printable::line("a\x1b[2Jb")` is `a\x1b[2Jb`, seven characters of which are visible signs.
+//! Not in here: quoting for HTML, XML or CSV, which each output format does for itself.
+//! `util::printable::line("a\x1b[2Jb")` returns `a\x1b[2Jb`, in which the escape character is replaced by the four characters `\x1b`.
 
 use std::borrow::Cow;
 
-/// Whether a character moves the cursor, starts a control sequence, ends a line, or changes the order or the look of the text
-/// around it without being seen: C0, DEL, C1, the line and paragraph separators, direction marks, overrides and isolates, and
-/// characters of no width that make two different names look alike.
+/// Returns whether a character moves the cursor, starts a control sequence, ends a line, or invisibly changes the order or the look
+/// of the text around it: C0, DEL, C1, the line and paragraph separators, direction marks, overrides and isolates, and zero-width
+/// characters, which make two different names look alike.
 pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -20,7 +19,7 @@ pub fn is_control(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// One control character as visible text: `\n`, `\t`, `\x1b`, `\u{202e}`.
+/// Returns the visible escape of a control character: `\n`, `\t`, `\x1b`, `\u{202e}`.
 pub fn escaped(c: char) -> String {
     match c {
         '\n' => "\\n".to_owned(),
@@ -31,7 +30,7 @@ pub fn escaped(c: char) -> String {
     }
 }
 
-/// Columns of a terminal that a character takes: two for those of East Asian scripts and for pictures.
+/// Returns the number of terminal columns that a character occupies: 2 for wide East Asian characters and emoji, else 1.
 pub fn columns(c: char) -> usize {
     let wide = matches!(u32::from(c),
         0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f | 0xff00..=0xff60
@@ -39,31 +38,33 @@ pub fn columns(c: char) -> usize {
     1 + usize::from(wide)
 }
 
-fn keeping(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let bad = |c: char| is_control(c) && !keep(c);
-    if !text.contains(bad) {
+/// Escapes the control characters for which `keep` returns `false`.
+fn escape_except(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let escape = |c: char| is_control(c) && !keep(c);
+    if !text.contains(escape) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if bad(c) { out.push_str(&escaped(c)) } else { out.push(c) }
+        if escape(c) { out.push_str(&escaped(c)) } else { out.push(c) }
     }
     Cow::Owned(out)
 }
 
-/// Text for a part of a line, such as a name, a path or a message: every control character is escaped, newlines and tabs too.
+/// Escapes every control character, including newlines and tabs. For text inside of one line, such as a name, a path or a message.
 pub fn line(text: &str) -> Cow<'_, str> {
-    keeping(text, |_| false)
+    escape_except(text, |_| false)
 }
 
-/// Text of several lines: newlines and tabs stay.
+/// Escapes every control character except newlines and tabs. For text of several lines.
 pub fn lines(text: &str) -> Cow<'_, str> {
-    keeping(text, |c| matches!(c, '\n' | '\t'))
+    escape_except(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// [`line()`], and not longer than `most` characters: the middle of a longer one is left out.
+/// Escapes like [`line()`], and replaces the middle of a text of more than `most` characters by `…`. The limit counts characters
+/// before escaping.
 pub fn short(text: &str, most: usize) -> Cow<'_, str> {
-    // The start and the end are looked at, not the whole: a text of megabytes costs no more than a long one.
+    // Only the start and the end are scanned, so the cost does not grow with the length of the text.
     let Some((start, _)) = text.char_indices().nth(most) else { return line(text) };
     let head = &text[..text[..start].char_indices().nth(most * 2 / 3).map_or(start, |(at, _)| at)];
     let tail = text.char_indices().rev().nth(most / 3).map_or("", |(at, _)| &text[at..]);
@@ -75,7 +76,7 @@ mod tests {
     use super::{is_control, line, lines, short};
 
     #[test]
-    fn controls_become_visible_and_all_else_stays() {
+    fn only_control_characters_are_escaped() {
         assert_eq!(
             line("ab\x1b[2J\x07\n\r\t\0\x7f\u{9b}\u{202e}\u{2028}é→"),
             "ab\\x1b[2J\\x07\\n\\r\\t\\x00\\x7f\\x9b\\u{202e}\\u{2028}é→"

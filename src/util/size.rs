@@ -1,16 +1,16 @@
-//! Sizes in bytes as a person writes and reads them: `4k`, `1.5g`, `2.9 GiB`. Powers of two throughout.
+//! Parses and formats sizes in bytes: `4k`, `1.5g`, `2.9 GiB`. All units are powers of 1024.
 //!
-//! This is the command line's notation; a script's sizes are the language's business.
+//! This is the notation of the command line. Sizes in scripts are parsed in `syntax`.
 
 use std::fmt;
 
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// `512 B`, `16.0 KiB`, `2.9 GiB`: one decimal from a KiB on.
+/// Formats a size with its unit, and with one decimal from 1 KiB on: `512 B`, `16.0 KiB`, `2.9 GiB`.
 pub fn format(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = 0;
-    // 1023.95 would print as 1024.0
+    // 1023.95 would be printed as 1024.0.
     while value >= 1023.95 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -18,16 +18,16 @@ pub fn format(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
-/// Why a text is no size.
+/// The reason why a text is not a size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeError {
-    /// Nothing was written.
+    /// The text is empty.
     Empty,
-    /// No number at the start.
+    /// The text does not start with a number. Holds the whole text.
     Number(String),
-    /// Something other than a unit follows the number.
+    /// The text after the number is not a unit. Holds that text.
     Unit(String),
-    /// More than 2⁶⁴ − 1 bytes.
+    /// The size exceeds 2⁶⁴ − 1 bytes. Holds the whole text.
     TooLarge(String),
 }
 
@@ -36,15 +36,16 @@ impl fmt::Display for SizeError {
         match self {
             Self::Empty => f.write_str("a size is missing"),
             Self::Number(text) => write!(f, "`{text}` is not a size: it does not begin with a number"),
-            Self::Unit(unit) => write!(f, "`{unit}` is not a unit of size: use k, m, g or t"),
-            Self::TooLarge(text) => write!(f, "`{text}` is more than any file can hold"),
+            Self::Unit(unit) => write!(f, "`{unit}` is not a unit of size: use k, m, g, t or p"),
+            Self::TooLarge(text) => write!(f, "`{text}` is larger than the maximum of 2^64 - 1 bytes"),
         }
     }
 }
 
 impl std::error::Error for SizeError {}
 
-/// Reads `10`, `4k`, `1.5g`, `16KiB`, `2 TB`: bytes without a unit, powers of 1024 with one, any case.
+/// Parses a size such as `10`, `4k`, `1.5g`, `16KiB` or `2 TB`. A number without a unit is in bytes; units are powers of 1024, in
+/// any case.
 pub fn parse(text: &str) -> Result<u64, SizeError> {
     let text = text.trim();
     if text.is_empty() {
@@ -57,12 +58,13 @@ pub fn parse(text: &str) -> Result<u64, SizeError> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(1 << shift).ok_or_else(too_large);
     }
-    // Whole numbers are exact; what is left is a fraction, or more digits than 64 bits hold.
+    // Whole numbers were handled exactly above. The number is a fraction, is malformed, or does not fit into 64 bits.
     let value: f64 = number.parse().map_err(|_| SizeError::Number(text.to_owned()))?;
     let bytes = value * (1_u64 << shift) as f64;
     if bytes < u64::MAX as f64 { Ok(bytes.round() as u64) } else { Err(too_large()) }
 }
 
+/// Returns the binary logarithm of a unit in bytes, or `None` when the unit is unknown.
 fn shift_of(unit: &str) -> Option<u32> {
     match unit.to_ascii_lowercase().as_str() {
         "" | "b" => Some(0),
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_read_in_every_notation() {
+    fn every_notation_is_parsed() {
         for (text, bytes) in [
             ("10", 10),
             ("4k", 4096),
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_says_why() {
+    fn errors_give_the_reason() {
         assert_eq!(parse(""), Err(SizeError::Empty));
         assert_eq!(parse("k"), Err(SizeError::Number("k".into())));
         assert_eq!(parse("1.2.3k"), Err(SizeError::Number("1.2.3k".into())));

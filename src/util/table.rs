@@ -1,15 +1,15 @@
-//! Tables of text, aligned in columns. Knows characters (each one column wide), not colours or terminals.
+//! Tables of text with aligned columns. Every character counts as one column wide; colours are not supported.
 
-/// To which side a column's cells lean.
+/// The alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Left-aligned, for words.
     Left,
-    /// Numbers.
+    /// Right-aligned, for numbers.
     Right,
 }
 
-/// Rows under a heading. Two blanks part the columns; a line never ends in blanks.
+/// A heading and rows. Two spaces separate the columns; lines have no trailing spaces.
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: Vec<(String, Align)>,
@@ -19,34 +19,36 @@ pub struct Table {
 #[derive(Clone, Debug)]
 enum Row {
     Cells(Vec<String>),
+    /// A horizontal line.
     Rule,
 }
 
 impl Table {
-    /// A table with these headings.
+    /// Creates an empty table with these headings.
     pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Align)>) -> Self {
         Self { columns: columns.into_iter().map(|(name, align)| (name.to_owned(), align)).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row. Control characters are escaped, so that a cell stays in its line. Missing cells are empty; cells beyond the last heading are dropped.
+    /// Adds a row. Control characters are escaped, so that a cell cannot start a new line. Missing cells are empty; cells beyond the
+    /// last heading are dropped.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) -> &mut Self {
         self.rows
             .push(Row::Cells(cells.into_iter().map(|cell| cell_text(cell.into())).take(self.columns.len()).collect()));
         self
     }
 
-    /// Adds a line across the table, as before totals.
+    /// Adds a horizontal line across the table, for example before totals.
     pub fn rule(&mut self) -> &mut Self {
         self.rows.push(Row::Rule);
         self
     }
 
-    /// Whether there is no row.
+    /// Returns whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The text, each line ended.
+    /// Returns the table as text; every line ends with a newline.
     pub fn render(&self) -> String {
         let widths: Vec<usize> = self
             .columns
@@ -76,6 +78,7 @@ impl Table {
         out
     }
 
+    /// Appends one line of padded cells to `out`.
     fn line(&self, out: &mut String, cells: &[String], widths: &[usize]) {
         let mut line = String::new();
         for (i, ((_, align), wide)) in self.columns.iter().zip(widths).enumerate() {
@@ -94,7 +97,7 @@ impl Table {
     }
 }
 
-/// A cell without control characters.
+/// Escapes the control characters of a cell.
 fn cell_text(text: String) -> String {
     match super::printable::line(&text) {
         std::borrow::Cow::Borrowed(_) => text,
@@ -102,6 +105,7 @@ fn cell_text(text: String) -> String {
     }
 }
 
+/// Returns the width of a text in characters.
 fn width(text: &str) -> usize {
     text.chars().count()
 }
@@ -111,7 +115,7 @@ mod tests {
     use super::{Align, Table};
 
     #[test]
-    fn columns_line_up_and_lines_end_clean() {
+    fn columns_are_aligned_without_trailing_spaces() {
         let mut table = Table::new([("flowop", Align::Left), ("mean", Align::Right), ("", Align::Left)]);
         assert!(table.is_empty());
         table.row(["read", "1.2 µs"]).rule().row(["a-long-name", "12 ns", "note", "dropped"]);
@@ -123,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_stays_in_its_line() {
+    fn control_characters_in_cells_are_escaped() {
         let mut table = Table::new([("name", Align::Left)]);
         table.row(["a\nerror: b\x1b[2J"]);
         assert_eq!(table.render(), "name\na\\nerror: b\\x1b[2J\n");
