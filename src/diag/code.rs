@@ -1,27 +1,27 @@
-//! Every diagnostic has a code; this table is the one list of them, and what `wmlrun explain CODE` says.
+//! The table of all codes of diagnostics, with the explanations that `wmlrun explain CODE` prints.
 
-/// What kind of mistake it is.
+/// Makes the enumeration [`Code`] from the table: variant, number, title and explanation of each code.
 macro_rules! codes {
     ($($name:ident = $code:literal, $title:literal, $text:literal;)*) => {
-        /// A kind of mistake or doubt.
+        /// A kind of error or warning.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Code { $(#[doc = $title] $name,)* }
 
         impl Code {
-            /// All of them, in the order of their numbers.
+            /// All codes: errors in the order of their numbers, then warnings, then the internal error.
             pub const ALL: &'static [Code] = &[$(Code::$name,)*];
 
-            /// The number that is shown, such as `E0203`.
+            /// Returns the number, such as `E0203`.
             pub fn number(self) -> &'static str {
                 match self { $(Code::$name => $code,)* }
             }
 
-            /// One line.
+            /// Returns the title, which is one line.
             pub fn title(self) -> &'static str {
                 match self { $(Code::$name => $title,)* }
             }
 
-            /// A paragraph: what it means, why it matters, what to do.
+            /// Returns the explanation: what the code means, an example of the cause, and what to do.
             pub fn text(self) -> &'static str {
                 match self { $(Code::$name => $text,)* }
             }
@@ -30,103 +30,330 @@ macro_rules! codes {
 }
 
 codes! {
-    BadCharacter = "E0101", "a character that the language does not know",
-        "Outside quoted strings a script consists of words, numbers, `$variables` and the signs `= , { } ( ) + - * /`. Put anything else into quotes. Filebench skips such a character silently, so that `path=~/x` becomes another path.";
-    BadNumber = "E0102", "a number with a unit that is none",
-        "Sizes are whole or fractional numbers with at most one of the units k, m, g, t (powers of 1024; upper case is accepted): `8k`, `1.5g`. Times are plain numbers of seconds.";
-    UnterminatedString = "E0103", "a string that is not closed",
-        "A string starts and ends with a double quote; it may span lines. The message shows where the open one starts.";
-    BadVariable = "E0104", "a `$` without a name",
-        "A variable is written `$name`, `${name}` or `$(NAME)`. A name starts with a letter or an underscore. In a string, `\\$` stands for a plain dollar sign.";
-    UnexpectedToken = "E0105", "something that can't stand here",
-        "A statement starts with a command word (`define`, `set`, `run`, …), `thread`, `flowop` or `}`. Attributes follow it as `name=value`, with commas between.";
+    BadCharacter = "E0101", "a character that is not allowed outside of quotes",
+        "Outside of quoted strings a script consists of words, numbers, `$variables`\n\
+         and the characters `= , { } ( ) + - * /`. Filebench silently skips any other\n\
+         character, so that it reads `path=~/x` as another path. wmlrun reports it.\n\n\
+         Example: `path=~/data` or `name='web'`.\n\n\
+         What to do: put the value into double quotes (`\"…\"`), or remove the character.\n\
+         `~` is not expanded: write the whole path, or `\"$(HOME)/data\"`.";
+    BadNumber = "E0102", "a malformed number or an unknown unit",
+        "A size is a number with at most one of the units k, m, g and t, in either\n\
+         case. The units are powers of 1024. A time is a plain number of seconds. A\n\
+         number must fit into 64 bits.\n\n\
+         Example: `iosize=8q`, or `run 60s`.\n\n\
+         What to do: write a number such as `8k` or `1.5g` for a size, and a number\n\
+         without a unit, such as `60`, for a time.";
+    UnterminatedString = "E0103", "a string without its closing quote",
+        "A string starts and ends with a double quote, and it may extend over several\n\
+         lines. The message points to the opening quote. If an earlier string extends\n\
+         over several lines, its closing quote may be the one that is missing.\n\n\
+         Example: `echo \"starting` without a second quote.\n\n\
+         What to do: add the closing `\"`. A quote inside of a string is written `\\\"`.";
+    BadVariable = "E0104", "a `$` without a variable name",
+        "A variable is written `$name`, `${name}` or `$(NAME)`. Its name starts with a\n\
+         letter or an underscore.\n\n\
+         Example: `set $1st = 5`.\n\n\
+         What to do: give the variable a valid name. For a plain dollar sign write `\\$`\n\
+         in a quoted string.";
+    UnexpectedToken = "E0105", "a syntax error",
+        "The text does not fit the grammar at the marked position. A statement starts\n\
+         with a command word (`define`, `set`, `run`, …), `thread`, `flowop` or `}`.\n\
+         Its attributes follow as `name=value`, separated by commas. An attribute has\n\
+         one value.\n\n\
+         Example: `define fileset name==data`, or an operator without a number on its\n\
+         right, as in `set $a = $b *`.\n\n\
+         What to do: compare the statement with its form in docs/language.md. The label\n\
+         at the marked position describes what is wrong there.";
     UnclosedBlock = "E0106", "a `{` without its `}`",
-        "`define process`, `thread`, `define flowop` and `foreach` open a block with `{`; each needs its `}`.";
+        "`define process`, `thread`, `define flowop` and `foreach` open a block with\n\
+         `{`, and a table of a random variable is written in braces. Each `{` needs a\n\
+         `}`.\n\n\
+         Example: a `thread` block that is closed, in a `define process` block that is\n\
+         not.\n\n\
+         What to do: add the missing `}`. The message shows the open brace and, if it\n\
+         can be determined, the last position at which the `}` can be.";
     UnmatchedClose = "E0107", "a `}` without its `{`",
-        "This brace closes nothing. Often a block was closed once too often above it.";
-    MissingComma = "E0108", "two attributes without a comma between",
-        "Attributes are a list with commas: `name=x,size=4k,reuse`.";
-    Misplaced = "E0109", "a statement in a place where it can't be",
-        "`thread` stands in a `define process` block, `flowop` in a `thread` or a `define flowop` block, and everything else outside of blocks.";
-    UnknownCommand = "E0110", "a command that does not exist",
-        "`wmlrun list commands` shows all.";
-    UnknownFlowop = "E0201", "a flowop that does not exist",
-        "`wmlrun list flowops` shows all. A flowop is also made by `define flowop name=…`, which must come before its use.";
-    UnknownAttribute = "E0202", "an attribute that this does not have",
-        "Each statement has its own attributes; docs/language.md lists them.";
-    MissingAttribute = "E0203", "an attribute that is needed is missing",
-        "Without it the statement has no meaning.";
-    WrongType = "E0204", "a value of another type than the attribute takes",
-        "A size can't be a word, a switch can't be a size, and only some attributes take a random variable.";
+        "No block is open at this brace. Often a block above it was closed one time too\n\
+         many.\n\n\
+         Example: two `}` after a `define process` block that contains no open\n\
+         `thread`.\n\n\
+         What to do: remove the brace, or add the `{` that it should close.";
+    MissingComma = "E0108", "a missing comma between two attributes",
+        "The attributes of a statement are separated by commas. Without a comma it is\n\
+         unclear whether the words are two attributes or one value.\n\n\
+         Example: `define fileset name=data size=4k`.\n\n\
+         What to do: write `define fileset name=data,size=4k`. If a value contains a\n\
+         space, put it into double quotes.";
+    Misplaced = "E0109", "a statement in the wrong block",
+        "`thread` is allowed only in a `define process` block, and `flowop` only in a\n\
+         `thread` or `define flowop` block. All other statements are allowed only\n\
+         outside of these blocks.\n\n\
+         Example: a `flowop` directly in a `define process` block.\n\n\
+         What to do: move the statement into a block of the right kind, or check\n\
+         whether a `}` above it is missing or superfluous.";
+    UnknownCommand = "E0110", "an unknown command",
+        "A statement starts with a word that is not a command of the language.\n\n\
+         Example: `defin fileset name=data`.\n\n\
+         What to do: check the spelling. `wmlrun list commands` lists all commands.";
+    UnknownFlowop = "E0201", "an unknown flowop",
+        "The word after `flowop` is neither a flowop of the language nor the name of a\n\
+         composite flowop. A composite flowop must be defined before its first use.\n\n\
+         Example: `flowop raed name=r,filesetname=data`.\n\n\
+         What to do: check the spelling (`wmlrun list flowops` lists all flowops), or\n\
+         put `define flowop name=…` before the use.";
+    UnknownAttribute = "E0202", "an attribute that the statement does not have",
+        "Each statement has its own attributes. The parameters of a composite flowop,\n\
+         which start with `$`, are checked in the same way.\n\n\
+         Example: `define fileset name=data,iosize=4k`: `iosize` is an attribute of\n\
+         flowops.\n\n\
+         What to do: check the spelling, or remove the attribute. docs/language.md\n\
+         lists the attributes of every statement.";
+    MissingAttribute = "E0203", "a required attribute is missing",
+        "The statement cannot be carried out without this attribute, and the attribute\n\
+         has no default.\n\n\
+         Example: `define fileset name=data` without `path=`.\n\n\
+         What to do: add the attribute that the message names, such as `path=$dir`.";
+    WrongType = "E0204", "a value of the wrong type",
+        "The value has another type than the attribute accepts: a word where a size is\n\
+         expected, for example, or a random variable where a constant is expected. The\n\
+         value may be that of a variable.\n\n\
+         Example: `iosize=large`: the attribute takes a size.\n\n\
+         What to do: give a value of the type that the message names. docs/language.md\n\
+         lists the type of every attribute, and marks those that accept a random\n\
+         variable as `drawn`.";
     OutOfRange = "E0205", "a value outside the range of the attribute",
-        "The message names the range.";
-    BadArgument = "E0206", "a command with an argument that it does not take",
-        "docs/language.md shows the form of each command.";
-    Duplicate = "E0207", "a name that is defined twice",
-        "File sets, processes, and threads of a process need names of their own: results are reported by name.";
-    ContainsItself = "E0208", "a flowop that contains itself",
-        "A flowop of `define flowop` is replaced by the flowops in its block. A flowop that contains itself, directly or through another flowop, would never end. To repeat flowops, give the outer one `iters=`.";
-    BadName = "E0209", "a name with a control character, or a path with a NUL",
-        "Names of processes, threads, flowops and file sets stand in results, in tables and on terminals, where a control character (a newline, an escape sequence, a NUL, a mark that changes the direction of writing) would look like something else. They are refused wherever a name comes from: a word, a string, a variable or the command line. A path may have them, but no NUL; where a path is shown they are written as `\\x1b`.";
+        "The value has the right type, but it is too small or too large. Some limits\n\
+         apply to a product or a sum, such as the number of threads in all instances of\n\
+         all processes.\n\n\
+         Example: `prealloc=150`: a percentage is at most 100.\n\n\
+         What to do: give a value in the range that the message names.";
+    BadArgument = "E0206", "a wrong argument of a command",
+        "The command does not accept this argument, needs another one, or cannot use\n\
+         it: the argument may name a file that does not exist, for example.\n\n\
+         Example: `create file`: the command is `create files`, `create filesets` or\n\
+         `create processes`.\n\n\
+         What to do: write the command as the message shows. docs/language.md lists the\n\
+         form of every command.";
+    Duplicate = "E0207", "a name or directory that is used twice",
+        "Two file sets, or two processes, have the same name, or two file sets have the\n\
+         same directory. Results are reported by name, and the files of one file set\n\
+         would be foreign files in the other.\n\n\
+         Example: two statements `define fileset name=data,…`.\n\n\
+         What to do: give one of the two another name or another path.";
+    ContainsItself = "E0208", "a composite flowop that contains itself",
+        "A composite flowop (`define flowop`) is replaced by the flowops in its block.\n\
+         If it contains itself, directly or through another composite flowop, the\n\
+         replacement never ends.\n\n\
+         Example: `define flowop name=f { flowop f name=g }`.\n\n\
+         What to do: remove the inner use. To repeat the flowops of a block, give the\n\
+         use of the composite flowop `iters=`.";
+    BadName = "E0209", "a control character in a name, or a NUL in a path",
+        "Names of processes, threads, flowops and file sets appear in results, in\n\
+         tables and on terminals. A control character in a name (a newline, an escape\n\
+         sequence, a NUL, a mark that changes the direction of writing) could imitate\n\
+         other output. Such a name is refused wherever it is set: as a word, a string,\n\
+         a variable or an option. A path may contain control characters except NUL;\n\
+         they are displayed as escapes such as `\\x1b`.\n\n\
+         Example: `name=\"web\\n\"`.\n\n\
+         What to do: use letters, digits and printable punctuation in names, and remove\n\
+         the NUL from the path.";
     UnknownFileset = "E0301", "a file set that is not defined",
-        "`filesetname=` and `filename=` name a file set or file of `define fileset` or `define file`.";
-    UnknownTarget = "E0302", "a target that no flowop has as its name",
-        "`target=` names the flowop instance (its `name=`) that is posted to, woken, limited or counted.";
-    UndefinedVariable = "E0303", "a variable that nothing sets",
-        "Set it with `set $name=value` before the run, or on the command line with `--set name=value`.";
-    BadExpression = "E0304", "an expression that has no value",
-        "Arithmetic works on numbers, with one operator: `$a * 3`.";
-    BadDistribution = "E0305", "a random variable that can't be drawn from",
-        "The message says which parameter is at fault; `wmlrun list distributions` shows all with their parameters.";
-    NothingToRun = "E0306", "a script that defines no process",
-        "A run needs at least one `define process` with a thread and a flowop.";
-    Unsupported = "E0307", "something that this version can't do",
-        "The message says what, and what to do instead.";
-    Refused = "E0308", "something that is refused without leave",
-        "`system` and the flowop `command` run shell commands and need `--allow-system`; a block device is overwritten and needs `--allow-device PATH`.";
-    Unaligned = "E0309", "direct I/O that its file system would refuse",
-        "With `directio` the kernel wants sizes and offsets that are multiples of a block of the device. The message says of how many bytes, and which value is none.";
-    MixedDialect = "W0401", "constructs of both Filebench generations, which differ in meaning",
-        "Put `# dialect: sun` or `# dialect: fsl` into the first comment of the file, or give `--dialect`. The difference matters for default sizes, gamma distributed sizes, directory widths, `indexed`, and what `finishoncount` does.";
-    Ignored = "W0402", "something that is accepted and has no effect",
-        "The message says why, and what happens instead.";
+        "`filesetname=` and `filename=` refer to a file set or file by the `name=` of\n\
+         its `define fileset` or `define file`. No such definition exists.\n\n\
+         Example: `flowop read name=r,filesetname=dta` in a script that defines `data`.\n\n\
+         What to do: check the spelling, or define the file set.";
+    UnknownTarget = "E0302", "a target that is not the name of a flowop",
+        "`target=` refers to a flowop by its `name=`: the flowop that is posted to,\n\
+         woken, limited or counted. `transaction=` of a process refers to a flowop in\n\
+         the same way. No flowop has this name.\n\n\
+         Example: `flowop finishoncount name=end,value=5,target=raed` where the flowop\n\
+         is `flowop read name=read,…`.\n\n\
+         What to do: use the `name=` of the flowop, not its type. A flowop inside of a\n\
+         composite is called `outer.inner`.";
+    UndefinedVariable = "E0303", "a variable that is not set",
+        "The script reads a variable that has no value.\n\n\
+         Example: `instances=$nthreads` without a `set $nthreads = …`.\n\n\
+         What to do: set the variable before the run with `set $nthreads = 8`, or on\n\
+         the command line with `--set nthreads=8`.";
+    BadExpression = "E0304", "an expression that cannot be evaluated",
+        "An expression is one operation (`+ - * /`) on two numbers or variables.\n\
+         Evaluation fails when an operand is not a number, when a number is divided by\n\
+         0, when a whole number exceeds 64 bits, when a text gets too long, or when a\n\
+         variable is defined by itself.\n\n\
+         Example: `set $a = $b / 0`, or `set $a = $b` and `set $b = $a`.\n\n\
+         What to do: correct the operand that the message names. For longer\n\
+         calculations use several variables: `set $a = $b * 2`, then `set $c = $a + 1`.";
+    BadDistribution = "E0305", "invalid parameters of a random variable",
+        "A parameter of the random variable is unknown, missing or out of range, or the\n\
+         parameters contradict one another.\n\n\
+         Example: `randvar(type=pareto,shape=0.9)`: without `max`, the shape must be\n\
+         greater than 1.\n\n\
+         What to do: correct the parameter that the message names. `wmlrun list\n\
+         distributions` lists all distributions with their parameters.";
+    NothingToRun = "E0306", "nothing to run",
+        "A run needs at least one process, each process needs a thread, and each thread\n\
+         needs a flowop.\n\n\
+         Example: a script that defines only file sets, or `thread name=t` without a\n\
+         block.\n\n\
+         What to do: add a `define process name=… { thread name=… { flowop … } }`.";
+    Unsupported = "E0307", "something that this version does not support",
+        "The script is valid, but this version of wmlrun cannot carry it out.\n\n\
+         Example: a file set with `perinstance` and a list of directories\n\
+         (`path=\"/a:/b\"`).\n\n\
+         What to do: follow the help of the message, which names an alternative.";
+    Refused = "E0308", "an operation that needs permission",
+        "The operation could do damage, so that it is not done unless an option permits\n\
+         it: `system`, `stats command` and the flowop `command` run shell commands, and\n\
+         a file set on a block device overwrites the device. A command that would\n\
+         overwrite a script or an output file of the program is refused too.\n\n\
+         Example: `system \"mkfs.ext4 /dev/sdb1\"` without `--allow-system`.\n\n\
+         What to do: read what the script does, then give the option that the message\n\
+         names: `--allow-system`, or `--allow-device PATH`. For an output file choose\n\
+         another path.";
+    Unaligned = "E0309", "direct I/O that the file system would refuse",
+        "With `directio` the kernel accepts only sizes and offsets that are multiples\n\
+         of a block size, which depends on the file system and the device. An unaligned\n\
+         read or write would fail with EINVAL.\n\n\
+         Example: `flowop read name=r,filesetname=data,directio,iosize=1000`.\n\n\
+         What to do: make the size a multiple of the number of bytes that the message\n\
+         names (for random sizes with `round=`), or remove `directio`.";
+    MixedDialect = "W0401", "an ambiguous or unknown dialect",
+        "Filebench 1.1 to 1.4 (`sun`) and 1.5 (`fsl`) give some words different\n\
+         meanings: default sizes, gamma distributed sizes, directory widths, `indexed`,\n\
+         and `finishoncount`. The script has constructs of both generations, or its `#\n\
+         dialect:` line names an unknown dialect. It is read as `fsl` if nothing else\n\
+         decides.\n\n\
+         Example: `foreach` (only in 1.4) and `cvar(…)` (only in 1.5) in one script.\n\n\
+         What to do: put `# dialect: sun` or `# dialect: fsl` into the first comment of\n\
+         the script, or give `--dialect`.";
+    Ignored = "W0402", "something that has no effect",
+        "wmlrun accepts this for compatibility with existing scripts, but it does\n\
+         nothing.\n\n\
+         Example: `set mode nousestats`: processor times are always read.\n\n\
+         What to do: remove it. The help of the message describes what happens instead,\n\
+         if anything.";
     DirectoryWidth = "W0403", "a file set without a directory width",
-        "Without `dirwidth=` Filebench puts each file into a directory of its own, and so does wmlrun.";
-    UnusedVariable = "W0404", "a variable that nothing reads",
-        "Setting it changes nothing. Often its name is misspelt.";
-    ExhaustedFileset = "W0405", "a file set that must run dry",
-        "Steps take files (or make them) faster than anything gives them back. The run ends when none is left.";
-    DeadSemaphore = "W0406", "a semaphore without a `sempost`",
-        "A `semblock` waits for `sempost` with its name as `target=`. Without one its thread waits to the end of the run.";
-    SmallFile = "W0407", "random I/O that does not fit its file",
-        "A random read or write needs a file (or `workingset`) at least as large as one I/O.";
-    SlotUse = "W0408", "a file slot that is used in a way that fails",
-        "A slot (`fd=`) must be closed before it is opened again, and open before it is closed.";
-    RateTooHigh = "W0409", "a rate that no thread can reach",
-        "The waits in the loop alone take longer than the rate allows.";
-    Shadowed = "W0410", "a local variable that hides another of the same name",
-        "Inside the composite flowop the parameter is meant, outside the global variable.";
-    RepeatedName = "W0411", "two flowops of one name in a loop, or two threads in a process",
-        "Filebench adds them up under the one name. wmlrun keeps them apart by their place in the loop, but `target=` means both, and a reader of the results must count.";
+        "Without `dirwidth=` Filebench puts each file into a separate directory, and so\n\
+         does wmlrun.\n\n\
+         Example: `define fileset name=data,path=$dir,entries=10000,size=4k`.\n\n\
+         What to do: give the mean number of entries of a directory, such as\n\
+         `dirwidth=20`.";
+    UnusedVariable = "W0404", "a variable that is not used",
+        "The script sets a variable that no statement reads, so that setting it changes\n\
+         nothing. Often the name is misspelt.\n\n\
+         Example: `set $iosze = 8k` in a script that reads `$iosize`.\n\n\
+         What to do: correct the name, or remove the `set`.";
+    ExhaustedFileset = "W0405", "a file set that will be exhausted",
+        "The loop creates files faster than it removes them, or removes them faster\n\
+         than it creates them. The run ends early, when no file is left to remove, or\n\
+         when all files of the file set exist and none is left to create.\n\n\
+         Example: a thread whose only flowop is `deletefile`.\n\n\
+         What to do: create as many files as are removed. If the loop should end when\n\
+         the files are exhausted, write `set mode quit alldone` or add a\n\
+         `finishoncount`.";
+    DeadSemaphore = "W0406", "a waiting flowop that is never woken",
+        "A `semblock` waits for a `sempost` that has the name of the `semblock` as its\n\
+         `target=`, and a `block` waits for a `wakeup` in the same way. Without one the\n\
+         thread waits until the end of the run and does no more work.\n\n\
+         Example: `flowop semblock name=sem,value=1` and no flowop with `target=sem`.\n\n\
+         What to do: add a `flowop sempost name=…,target=sem` to another thread, or\n\
+         remove the `semblock`.";
+    SmallFile = "W0407", "random I/O that is larger than its file",
+        "A random read or write needs a file, or a `workingset=`, that is at least as\n\
+         large as one I/O.\n\n\
+         Example: `flowop read name=r,filesetname=data,random,iosize=1m` on files of 4\n\
+         KiB.\n\n\
+         What to do: reduce `iosize=`, or enlarge the file or the working set.";
+    SlotUse = "W0408", "a wrong use of a file slot",
+        "A file slot (`fd=`) holds one open file of a thread. It must be closed before\n\
+         another file is opened in it, it must be open before it is closed or used, and\n\
+         flowops that use it must name the file set whose file it holds. The operation\n\
+         would fail in the run.\n\n\
+         Example: `flowop openfile name=o,filesetname=data,fd=1` in a loop without a\n\
+         `closefile` of slot 1: the second iteration fails.\n\n\
+         What to do: add the missing `openfile` or `closefile`, or use another `fd=`.";
+    RateTooHigh = "W0409", "a rate that cannot be reached",
+        "The delays in the loop alone take longer than the rate allows.\n\n\
+         Example: a thread with `rate=10` that contains `flowop delay\n\
+         name=wait,value=1`: its iterations take at least 1 s.\n\n\
+         What to do: reduce the rate, start more threads, or remove the `delay`: a\n\
+         thread with `rate=` waits for the start of each iteration anyway.";
+    Shadowed = "W0410", "a parameter that hides a variable",
+        "A composite flowop has a parameter with the name of a variable. Inside of the\n\
+         composite flowop the name refers to the parameter, outside of it to the\n\
+         variable.\n\n\
+         Example: `set $iosize = 8k` and `define flowop name=f,$iosize=4k { … }`.\n\n\
+         What to do: give the parameter another name, unless this is intended.";
+    RepeatedName = "W0411", "two flowops of a loop, or two threads of a process, with one name",
+        "Filebench adds up flowops of the same name. wmlrun reports them separately, by\n\
+         their position in the loop, so that rows of the results have equal names.\n\
+         `target=` refers to all of them.\n\n\
+         Example: two flowops `flowop read name=r,…` in one thread.\n\n\
+         What to do: give each a different name. For equal threads use one `thread`\n\
+         with `instances=`.";
     FilesAndLeafdirs = "W0412", "files and leaf directories in one file set",
-        "With both `entries=` and `leafdirs=` Filebench gives files and leaf directories the same names and fails. Here each directory holds either, and leaf directories come after the files' directories. A script that is to run with Filebench too needs two file sets.";
+        "With both `entries=` and `leafdirs=`, Filebench gives files and leaf\n\
+         directories the same names and fails. In wmlrun a directory contains either\n\
+         files or leaf directories, and the directories with leaf directories come\n\
+         last.\n\n\
+         Example: `define fileset name=data,path=$dir,entries=100,leafdirs=10`.\n\n\
+         What to do: nothing, if only wmlrun runs the script. For Filebench define two\n\
+         file sets.";
     RepeatedAttribute = "W0413", "an attribute that is given twice",
-        "Of several attributes of one name the last one counts, as in Filebench; the others have no effect. `filename` and `filesetname`, and `size` and `filesize`, are one attribute each.";
-    NoInstances = "W0414", "a thread or process that is to have no instances",
-        "`instances=0` means different things to the two, as in Filebench: of a thread one is started all the same, of a process none. To leave a thread out, delete its block; to leave out a process, 0 is right.";
-    RunsShell = "W0415", "a script that runs a command of the shell",
-        "`system`, `stats command` and the flowop `command` hand their text to `/bin/sh`, with the rights of the user who runs the script. A run without `--allow-system` refuses it before it creates anything.";
+        "If an attribute is given more than once, its last value is used, as in\n\
+         Filebench. `filename` and `filesetname` are one attribute, and so are `size`\n\
+         and `filesize`.\n\n\
+         Example: `define fileset name=data,size=4k,size=8k`.\n\n\
+         What to do: remove all but one of them.";
+    NoInstances = "W0414", "a thread with 0 instances, or no process with any",
+        "`instances=0` has two meanings, as in Filebench. Of a thread, one instance is\n\
+         started nevertheless. Of a process, none is started, and if all processes have\n\
+         0 instances, the run does nothing.\n\n\
+         Example: `thread name=t,instances=0 { … }`.\n\n\
+         What to do: to start no instance of a thread, remove its block. To start no\n\
+         instance of a process, `instances=0` is right; give another process at least\n\
+         one.";
+    RunsShell = "W0415", "a script that runs shell commands",
+        "`system`, `stats command` and the flowop `command` pass their text to\n\
+         `/bin/sh`, with the rights of the user who runs the script. Without\n\
+         `--allow-system` a run refuses such a script before it creates anything.\n\n\
+         Example: `system \"sync\"`.\n\n\
+         What to do: read the command. If it is harmless, run the script with\n\
+         `--allow-system`.";
     LoadsElsewhere = "W0416", "a script that loads a file from outside its folder",
-        "What `load` names lies neither in the script's own folder nor among the shipped personalities. Messages about such a file say where a mistake is, but quote nothing of it.";
-    WritesFile = "W0417", "a script that writes a file",
-        "What a script writes (`stats dump`, `xmldump`, `multidump`, `stats directory`) lies in the results directory: that of `--results`, else the current one. A path that leads elsewhere is mapped below it, unless `--allow-write PATH` allows that place. No link is followed, and a file that the same command did not write is not replaced: the next free NAME.1, NAME.2, … is taken.";
-    UnsetInText = "W0420", "a text that shows a variable which nothing sets",
-        "`echo`, `log` and `usage` show a variable that nothing sets as it is written, as Filebench does. Often its name is misspelt; write a literal dollar sign as `\\$`.";
-    Internal = "E9999", "a mistake of wmlrun itself",
-        "This is a bug in wmlrun, not in the script. Please report it with the script.";
+        "The file that `load` names is neither in the folder of the script nor one of\n\
+         the shipped personalities. A script from an untrusted source could display a\n\
+         private file in this way. Messages about such a file therefore give line and\n\
+         column, but quote nothing of it.\n\n\
+         Example: `load /etc/passwd`.\n\n\
+         What to do: check that the file is the one you expect. To see its text in\n\
+         messages, copy it into the folder of the script.";
+    WritesFile = "W0417", "a script that writes files or evicts caches",
+        "`stats dump`, `stats xmldump`, `stats multidump` and `stats directory` write\n\
+         into the results directory: that of `--results`, or the current directory. A\n\
+         path that leads elsewhere is mapped below the results directory, unless\n\
+         `--allow-write PATH` permits it. Symbolic links are not followed. A file is\n\
+         replaced only if the same command wrote it; otherwise the next free NAME.1,\n\
+         NAME.2, … is used. `fsflush` evicts the file sets from the page cache.\n\n\
+         Example: `stats dump \"/tmp/run.out\"`: the file is written below the results\n\
+         directory.\n\n\
+         What to do: choose the directory with `--results DIR`, or permit other places\n\
+         with `--allow-write PATH`. For `fsflush`, `--allow-drop-caches` permits\n\
+         dropping all caches of the machine.";
+    UnsetInText = "W0420", "a text with a variable that is not set",
+        "`echo`, `log` and `usage` print a variable that is not set as it is written in\n\
+         the script, as Filebench does. Often the name is misspelt.\n\n\
+         Example: `echo \"with $nfile files\"` in a script that sets `$nfiles`.\n\n\
+         What to do: correct the name, or set the variable. For a literal dollar sign\n\
+         write `\\$`.";
+    Internal = "E9999", "an internal error of wmlrun",
+        "wmlrun has failed in a way that should not be possible. The script is not the\n\
+         cause.\n\n\
+         What to do: please report the message together with the script.";
 }
 
-/// What is known of a code, by its number, in any case.
+/// Finds a code by its number, in any case. Returns `None` when there is no such code.
 pub fn explain(number: &str) -> Option<Code> {
     Code::ALL.iter().copied().find(|code| code.number().eq_ignore_ascii_case(number))
 }

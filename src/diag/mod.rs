@@ -1,9 +1,10 @@
-//! Diagnostics: what is wrong with a script, as data, and how a person is shown it.
+//! Errors and warnings about a script: as data ([`Diagnostic`]), and rendered as text ([`render()`]).
 //!
-//! In: codes, spans, words. Out: a [`Diagnostic`]; [`render()`] draws it. One file knows the drawing library (`render.rs`).
-//! Deliberately absent: any knowledge of the language; who finds a mistake writes its words.
+//! Only `render.rs` uses the drawing library. Not in here: anything about the language. The stage that finds an error writes its
+//! message.
 //!
-//! Wording: lower case, names in backticks, no final stop. The message says what is, the help says what to do.
+//! Messages are in lower case, with names in backticks and without a full stop. The message states what is wrong, the help states what
+//! to do.
 
 mod code;
 mod render;
@@ -15,48 +16,48 @@ pub use suggest::nearest;
 
 use crate::source::Span;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Severity {
-    /// Runs, and probably not as meant.
+    /// The script runs, but probably not as intended.
     Warning,
-    /// Does not run.
+    /// The script does not run.
     Error,
 }
 
-/// A place in the source with a word about it.
+/// A marked range of the source with a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
-    /// Where.
+    /// The marked range.
     pub span: Span,
-    /// What is there; may be empty.
+    /// The text beside the mark; may be empty.
     pub text: String,
 }
 
-/// One mistake or doubt.
+/// One error or warning.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
-    /// What kind: `wmlrun explain CODE` tells more.
+    /// The code, which `wmlrun explain CODE` explains.
     pub code: Code,
-    /// What is wrong.
+    /// The message: what is wrong.
     pub message: String,
-    /// Where it is.
+    /// The position of the error.
     pub primary: Label,
-    /// Other places that matter.
+    /// Other positions that are relevant.
     pub secondary: Vec<Label>,
-    /// What to do.
+    /// Help messages: what to do.
     pub help: Vec<String>,
 }
 
 impl Diagnostic {
-    /// An error at `span`.
+    /// Creates an error at `span`.
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, code, span, message)
     }
 
-    /// A warning at `span`.
+    /// Creates a warning at `span`.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, code, span, message)
     }
@@ -66,28 +67,28 @@ impl Diagnostic {
         Self { severity, code, message: message.into(), primary, secondary: Vec::new(), help: Vec::new() }
     }
 
-    /// Words beside the mark.
+    /// Sets the text beside the primary mark.
     #[must_use]
     pub fn label(mut self, text: impl Into<String>) -> Self {
         self.primary.text = text.into();
         self
     }
 
-    /// A second place.
+    /// Adds a secondary mark with a text.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         self.secondary.push(Label { span, text: text.into() });
         self
     }
 
-    /// What to do about it.
+    /// Adds a help message.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help.push(text.into());
         self
     }
 
-    /// `did you mean $…`, where a variable of a near name is known; names are without `$`.
+    /// Adds the help ``did you mean `$…`?`` if a known variable has a similar name. Names are given without `$`.
     #[must_use]
     pub fn near_variable<'a>(self, written: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         match nearest(written, known) {
@@ -96,7 +97,7 @@ impl Diagnostic {
         }
     }
 
-    /// `did you mean …`, where a near miss is known.
+    /// Adds the help ``did you mean `…`?`` if a known name is similar.
     #[must_use]
     pub fn near_miss<'a>(self, written: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         match nearest(written, known) {
@@ -106,17 +107,17 @@ impl Diagnostic {
     }
 }
 
-/// Diagnostics that are kept of one text or plan. Of generated ones there are as many as bytes, and nobody reads them.
+/// The maximum number of diagnostics of one text or plan. A generated text can cause one for each byte.
 pub const MOST: usize = 1000;
 
-/// Keeps a diagnostic, unless there are very many: then at most as many errors again, and no warnings.
+/// Appends a diagnostic if fewer than [`MOST`] were found. Errors are appended up to twice that number.
 pub fn push(found: &mut Vec<Diagnostic>, diagnostic: Diagnostic) {
     if found.len() < MOST || (found.len() < 2 * MOST && diagnostic.severity == Severity::Error) {
         found.push(diagnostic);
     }
 }
 
-/// Whether any of them is an error.
+/// Returns whether any diagnostic is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.severity == Severity::Error)
 }

@@ -1,6 +1,6 @@
-//! Draws diagnostics. The only file that knows the drawing library.
+//! Renders diagnostics as text with source excerpts. The only file that uses the drawing library.
 //!
-//! Deliberately absent: what is wrong, and where it goes (a terminal, a file): that is for who calls.
+//! Not in here: writing the text to a terminal or a file, which the caller does.
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
@@ -8,29 +8,29 @@ use super::{Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span};
 use crate::util::printable;
 
-/// How to draw.
+/// The style of rendered diagnostics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// Letters only: for files and pipes.
+    /// Without colours, for files and pipes.
     Plain,
     /// With colours, for a terminal.
     Colour,
 }
 
-/// Columns of a source line that are shown.
+/// Maximum width of a source line in an excerpt, in columns.
 const COLUMNS: usize = 200;
 
-/// Of those, how many stand before the mark where the line is longer.
+/// Maximum number of columns before the mark in a line that is truncated.
 const BEFORE: usize = 60;
 
-/// Characters of a message, a label or a help line: what is longer quotes the source at length.
-const WORDS: usize = 1000;
+/// Maximum length of a message, a label or a help line, in characters. A longer one quotes a long part of the source.
+const MESSAGE_LENGTH: usize = 1000;
 
-/// Bytes from the first to the last mark that are drawn as one picture; marks that are farther apart have one each.
-const PICTURE: usize = 16 << 10;
+/// Maximum distance from the first to the last mark of one excerpt, in bytes. Marks that are farther apart get separate excerpts.
+const EXCERPT_BYTES: usize = 16 << 10;
 
-/// All of them, in the order given, as a person reads them; a blank line between. Control characters of source, names and messages
-/// are escaped, source lines are cut, and what was loaded from elsewhere is not shown.
+/// Renders diagnostics in the given order, with a blank line between them. Control characters in source, names and messages are
+/// escaped, long source lines are truncated, and hidden source texts are not quoted.
 pub fn render(map: &SourceMap, diagnostics: &[Diagnostic], style: Style) -> String {
     let renderer = match style {
         Style::Plain => Renderer::plain(),
@@ -41,46 +41,49 @@ pub fn render(map: &SourceMap, diagnostics: &[Diagnostic], style: Style) -> Stri
         if !out.is_empty() {
             out.push('\n');
         }
-        let mut places = Vec::new();
-        let picture = renderer.render(&[group(map, diagnostic, &mut places)]);
-        out.push_str(&truly_placed(picture, &places));
+        let mut corrections = Vec::new();
+        let rendered = renderer.render(&[group(map, diagnostic, &mut corrections)]);
+        out.push_str(&correct_positions(rendered, &corrections));
         out.push('\n');
     }
     out
 }
 
-/// A place as the library says it, which counts columns in the line that it was given, and the true one.
-type SourcePlace = (String, String);
+/// A position as the library prints it, with the column in the excerpt, and the same position with the column in the source.
+type PositionCorrection = (String, String);
 
-/// A picture whose places are those of the source.
-fn truly_placed(picture: String, places: &[SourcePlace]) -> String {
-    if places.is_empty() {
-        return picture;
+/// Replaces positions in excerpts by positions in the source, in the header lines of a rendered diagnostic.
+fn correct_positions(rendered: String, corrections: &[PositionCorrection]) -> String {
+    if corrections.is_empty() {
+        return rendered;
     }
-    let place = |line: &str| {
+    let correct = |line: &str| {
         let trimmed = line.trim_start();
         let head = trimmed.starts_with("-->") || trimmed.starts_with(":::") || trimmed.starts_with('\x1b');
         let whole = |shown: &str| {
-            let behind = line.find(shown).map(|at| &line[at + shown.len()..]);
-            behind.is_some_and(|behind| !behind.starts_with(|c: char| c.is_ascii_digit()))
+            let rest = line.find(shown).map(|at| &line[at + shown.len()..]);
+            rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
         };
-        let found = places.iter().find(|(shown, _)| head && whole(shown));
-        found.map_or_else(|| line.to_owned(), |(shown, truth)| line.replacen(shown, truth, 1))
+        let found = corrections.iter().find(|(shown, _)| head && whole(shown));
+        found.map_or_else(|| line.to_owned(), |(shown, corrected)| line.replacen(shown, corrected, 1))
     };
-    picture.split('\n').map(place).collect::<Vec<_>>().join("\n")
+    rendered.split('\n').map(correct).collect::<Vec<_>>().join("\n")
 }
 
-fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, places: &mut Vec<SourcePlace>) -> Group<'a> {
+/// Converts a diagnostic to the library's form. Appends the position corrections of its excerpts.
+fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, corrections: &mut Vec<PositionCorrection>) -> Group<'a> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    // Words about a text that is not shown must not quote it either.
+    // The message about a hidden text must not quote it either.
     let hidden = map.file(diagnostic.primary.span.file).hidden;
-    let message = if hidden { unquoted(&diagnostic.message) } else { diagnostic.message.clone() };
-    let title = level.primary_title(printable::short(&message, WORDS).into_owned()).id(diagnostic.code.number());
+    let message = if hidden { without_quotations(&diagnostic.message) } else { diagnostic.message.clone() };
+    let title =
+        level.primary_title(printable::short(&message, MESSAGE_LENGTH).into_owned()).id(diagnostic.code.number());
     let mut elements: Vec<Element<'a>> = Vec::new();
-    // A file at a time, that of the primary mark first: a script and the one that it loads may both be to blame.
+    // The marks are grouped by file, with the file of the primary mark first. A diagnostic can concern a script and a script that it
+    // loads.
     let mut files = vec![diagnostic.primary.span.file];
     for label in &diagnostic.secondary {
         if !files.contains(&label.span.file) {
@@ -88,10 +91,10 @@ fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, places: &mut Vec<So
         }
     }
     for file in files {
-        elements.extend(pictures(map, file, diagnostic, places));
+        elements.extend(file_excerpts(map, file, diagnostic, corrections));
     }
     for help in diagnostic.help.iter().filter(|help| !(hidden && help.contains('`'))) {
-        elements.push(Level::HELP.message(printable::short(help, WORDS).into_owned()).into());
+        elements.push(Level::HELP.message(printable::short(help, MESSAGE_LENGTH).into_owned()).into());
     }
     if hidden {
         elements
@@ -100,17 +103,17 @@ fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, places: &mut Vec<So
     title.elements(elements)
 }
 
-/// A message without what it quotes.
-fn unquoted(message: &str) -> String {
+/// Replaces the quotations (texts in backticks) of a message by `…`.
+fn without_quotations(message: &str) -> String {
     message.split('`').enumerate().map(|(n, part)| if n % 2 == 0 { part } else { "`…`" }).collect()
 }
 
-/// The lines of one file that the marks need, with the marks.
-fn pictures<'a>(
+/// Returns the excerpts of one file that show its marks.
+fn file_excerpts<'a>(
     map: &SourceMap,
     file: FileId,
     diagnostic: &Diagnostic,
-    places: &mut Vec<SourcePlace>,
+    corrections: &mut Vec<PositionCorrection>,
 ) -> Vec<Element<'a>> {
     let source = map.file(file);
     let text = source.text.as_str();
@@ -129,10 +132,10 @@ fn pictures<'a>(
     }
     let first = annotations.iter().map(|annotation| annotation.at.0).min().unwrap_or(0);
     let last = annotations.iter().map(|annotation| annotation.at.1).max().unwrap_or(0);
-    if last - first <= PICTURE {
-        return vec![picture(map, file, name, &annotations, places)];
+    if last - first <= EXCERPT_BYTES {
+        return vec![excerpt(map, file, name, &annotations, corrections)];
     }
-    // The library's cost is that of the text it is given: each line for itself.
+    // The library's cost grows with the length of the text that it gets, so each marked line gets a separate excerpt.
     let mut elements = Vec::new();
     for annotation in &mut annotations {
         annotation.at.1 =
@@ -143,26 +146,26 @@ fn pictures<'a>(
         let (here, others): (Vec<_>, Vec<_>) = annotations
             .into_iter()
             .partition(|annotation| map.line(Span::new(file, annotation.at.0, annotation.at.0)) == line);
-        elements.push(picture(map, file, name.clone(), &here, places));
+        elements.push(excerpt(map, file, name.clone(), &here, corrections));
         annotations = others;
     }
     elements
 }
 
-/// A mark: bytes of the text, and what is said about them.
+/// A mark: a range of bytes of the text, and its label.
 struct Annotation<'a> {
     kind: AnnotationKind,
     at: (usize, usize),
     label: &'a str,
 }
 
-/// The lines from the first to the last of the marks.
-fn picture<'a>(
+/// Returns an excerpt of the lines from the first to the last of the marks.
+fn excerpt<'a>(
     map: &SourceMap,
     file: FileId,
     name: String,
     annotations: &[Annotation<'_>],
-    places: &mut Vec<SourcePlace>,
+    corrections: &mut Vec<PositionCorrection>,
 ) -> Element<'a> {
     let text = map.file(file).text.as_str();
     let first = annotations.iter().map(|annotation| annotation.at.0).min().unwrap_or(0);
@@ -172,25 +175,26 @@ fn picture<'a>(
     let line = map.line(Span::new(file, from, from)) as usize;
     let points: Vec<usize> =
         annotations.iter().flat_map(|annotation| [annotation.at.0 - from, annotation.at.1 - from]).collect();
-    let (shown, points) = excerpt(&text[from..to], &points);
+    let (shown, points) = displayed_lines(&text[from..to], &points);
     if shown != text[from..to] {
         for (annotation, at) in annotations.iter().zip(points.chunks(2)) {
             let column = shown[..at[0]].chars().rev().take_while(|c| *c != '\n').count() + 1;
-            let (line, own) = map.line_col(Span::new(file, annotation.at.0, annotation.at.0));
-            places.push((format!("{name}:{line}:{column}"), format!("{name}:{line}:{own}")));
+            let (line, source_column) = map.line_col(Span::new(file, annotation.at.0, annotation.at.0));
+            corrections.push((format!("{name}:{line}:{column}"), format!("{name}:{line}:{source_column}")));
         }
     }
     let annotations = annotations.iter().zip(points.chunks(2)).map(|(annotation, at)| {
-        let label = (!annotation.label.is_empty()).then(|| printable::short(annotation.label, WORDS).into_owned());
+        let label =
+            (!annotation.label.is_empty()).then(|| printable::short(annotation.label, MESSAGE_LENGTH).into_owned());
         annotation.kind.span(at[0]..at[1]).label(label)
     });
     let annotations: Vec<_> = annotations.collect();
     Snippet::source(shown).path(name).line_start(line).annotations(annotations).into()
 }
 
-/// The lines of a text with control characters escaped, each of at most [`COLUMNS`] columns, and where the given bytes of the text
-/// are in what is shown.
-fn excerpt(text: &str, points: &[usize]) -> (String, Vec<usize>) {
+/// Returns the lines of a text as they are displayed, with control characters escaped and each truncated to [`COLUMNS`] columns, and
+/// the offset in the displayed text of each offset in `points`.
+fn displayed_lines(text: &str, points: &[usize]) -> (String, Vec<usize>) {
     let mut out = String::new();
     let mut moved = vec![0; points.len()];
     let mut start = 0;
@@ -200,15 +204,15 @@ fn excerpt(text: &str, points: &[usize]) -> (String, Vec<usize>) {
         }
         let line = line.strip_suffix('\r').unwrap_or(line);
         let on_it = |point: usize| point >= start && point <= start + line.len();
-        // The first mark is the one that it is about.
+        // The line is truncated around its first mark.
         let focus = points.iter().copied().find(|p| on_it(*p)).map_or(0, |p| p - start);
         let base = out.len();
-        let (shown, places) = cut(line, focus);
+        let (shown, offsets) = truncate(line, focus);
         out.push_str(&shown);
         for (point, moved) in points.iter().zip(&mut moved) {
             if *point >= start {
-                let at = places.partition_point(|(own, _)| *own < *point - start);
-                *moved = base + places.get(at).map_or(shown.len(), |(_, there)| *there);
+                let at = offsets.partition_point(|(source, _)| *source < *point - start);
+                *moved = base + offsets.get(at).map_or(shown.len(), |(_, displayed)| *displayed);
             }
         }
         start += line.len() + text[start + line.len()..].find('\n').map_or(0, |at| at + 1);
@@ -216,8 +220,9 @@ fn excerpt(text: &str, points: &[usize]) -> (String, Vec<usize>) {
     (out, moved)
 }
 
-/// A line as it is shown, the byte `focus` within, and for each character of the line that is shown its place in both.
-fn cut(line: &str, focus: usize) -> (String, Vec<(usize, usize)>) {
+/// Truncates a line to [`COLUMNS`] columns around the byte `focus` and escapes its control characters. Returns the displayed line and,
+/// for each displayed character, its offset in the line and its offset in the displayed line.
+fn truncate(line: &str, focus: usize) -> (String, Vec<(usize, usize)>) {
     let columns = |c: char| match c {
         '\t' => 4,
         c if printable::is_control(c) => printable::escaped(c).len(),
@@ -225,7 +230,7 @@ fn cut(line: &str, focus: usize) -> (String, Vec<(usize, usize)>) {
     };
     let mut from = 0;
     let mut width = 0;
-    // As a whole, if it fits; else from a little before the focus.
+    // A line that is too wide is displayed from at most `BEFORE` columns before the focus.
     if line.chars().any(|c| {
         width += columns(c);
         width > COLUMNS
@@ -236,13 +241,13 @@ fn cut(line: &str, focus: usize) -> (String, Vec<(usize, usize)>) {
             before < BEFORE
         });
         from = back.last().map_or(focus, |(at, _)| at);
-        // What would be left out is hardly longer than the sign for it.
+        // Omitting fewer than 4 bytes would save hardly any space, since `…` takes a column itself.
         if from < 4 {
             from = 0;
         }
     }
     let mut out = String::new();
-    let mut places = Vec::new();
+    let mut offsets = Vec::new();
     let mut width = 0;
     if from > 0 {
         out.push('…');
@@ -255,13 +260,13 @@ fn cut(line: &str, focus: usize) -> (String, Vec<(usize, usize)>) {
             out.push('…');
             break;
         }
-        places.push((from + at, out.len()));
+        offsets.push((from + at, out.len()));
         if c != '\t' && printable::is_control(c) { out.push_str(&printable::escaped(c)) } else { out.push(c) }
     }
-    (out, places)
+    (out, offsets)
 }
 
-/// A span within the text, on character boundaries.
+/// Returns the range of a span, limited to the text and extended to character boundaries.
 fn clamp(text: &str, span: Span) -> (usize, usize) {
     let mut start = (span.start as usize).min(text.len());
     let mut end = (span.end as usize).clamp(start, text.len());
@@ -276,35 +281,35 @@ fn clamp(text: &str, span: Span) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, Style, cut, excerpt, render};
+    use super::{COLUMNS, Style, displayed_lines, render, truncate};
     use crate::diag::{Code, Diagnostic};
     use crate::source::{SourceMap, Span};
 
     #[test]
-    fn a_line_is_cut_around_its_mark() {
+    fn a_line_is_truncated_around_its_mark() {
         let line: String = "0123456789".repeat(100_000);
         for focus in [0, 5, 59, 100, 500_003, 999_990, 999_999] {
-            let (shown, places) = cut(&line, focus);
+            let (shown, offsets) = truncate(&line, focus);
             assert!(shown.chars().count() <= COLUMNS, "{}", shown.chars().count());
-            let at = places.iter().find(|(own, _)| *own == focus).map(|(_, there)| *there);
+            let at = offsets.iter().find(|(source, _)| *source == focus).map(|(_, displayed)| *displayed);
             assert_eq!(at.map(|at| &shown[at..=at]), Some(&line[focus..=focus]));
         }
-        assert_eq!(cut("short\tline", 3).0, "short\tline");
-        assert_eq!(cut("a\x1b[2Jb", 0).0, "a\\x1b[2Jb");
+        assert_eq!(truncate("short\tline", 3).0, "short\tline");
+        assert_eq!(truncate("a\x1b[2Jb", 0).0, "a\\x1b[2Jb");
     }
 
     #[test]
-    fn marks_stay_at_their_places() {
+    fn offsets_of_marks_follow_the_displayed_text() {
         let text = "one\r\ntw\x1bo three\n\nfour";
         let find = |word: &str| text.find(word).unwrap_or_default();
-        let (shown, moved) = excerpt(text, &[find("three"), find("three") + 5, find("four"), text.len()]);
+        let (shown, moved) = displayed_lines(text, &[find("three"), find("three") + 5, find("four"), text.len()]);
         assert_eq!(shown, "one\ntw\\x1bo three\n\nfour");
         assert_eq!(&shown[moved[0]..moved[1]], "three");
         assert_eq!(&shown[moved[2]..moved[3]], "four");
     }
 
     #[test]
-    fn a_picture_is_small_whatever_the_text_and_says_the_true_place() {
+    fn excerpts_of_long_texts_are_short_and_have_the_right_position() {
         let mut map = SourceMap::new();
         let text = format!("{}bad{}\n{}end", "x ".repeat(500_000), " y".repeat(500_000), "z\n".repeat(100_000));
         let file = map.add("a\x1b]0;t\x07.wml", &text);
@@ -323,16 +328,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_not_quoted() {
+    fn hidden_texts_are_not_quoted() {
         let mut map = SourceMap::new();
         let file = map.add("/etc/secret", "root:hash\n");
         map.hide(file);
-        let found = Diagnostic::error(Code::UnknownCommand, Span::new(file, 0, 4), "`root` is no command, `hash`")
+        let found = Diagnostic::error(Code::UnknownCommand, Span::new(file, 0, 4), "`root` is not a command, `hash`")
             .label("root")
             .help("leave `root` out")
             .help("look it up");
         let shown = render(&map, &[found], Style::Plain);
         assert!(!shown.contains("root") && !shown.contains("hash"), "{shown}");
-        assert!(shown.contains("/etc/secret:1:1") && shown.contains("look it up") && shown.contains("is no command"));
+        assert!(
+            shown.contains("/etc/secret:1:1") && shown.contains("look it up") && shown.contains("is not a command")
+        );
     }
 }

@@ -1,32 +1,32 @@
-//! Source texts and places in them.
+//! Source texts and positions in them.
 //!
-//! In: the text of a script, with the name that a person knows it by. Out: a [`FileId`] and, for any [`Span`], file, line and column.
-//! Deliberately absent: reading files (the front ends do that) and anything about the language.
+//! Input: the text of a script and its display name. Output: a [`FileId`], and the file, line and column of any [`Span`].
+//! Not in here: reading files, which the front ends do, and anything about the language.
 
 use std::fmt;
 
-/// Which source text a span lies in.
+/// The identifier of a source text in a [`SourceMap`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct FileId(pub u32);
 
 /// A range of bytes in one source text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Span {
-    /// The text.
+    /// The source text.
     pub file: FileId,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One past the last byte.
+    /// Offset one past the last byte.
     pub end: u32,
 }
 
 impl Span {
-    /// The bytes `start..end` of `file`.
+    /// Creates the span of the bytes `start..end` of `file`.
     pub fn new(file: FileId, start: usize, end: usize) -> Self {
         Self { file, start: start as u32, end: end as u32 }
     }
 
-    /// The smallest span that holds both (of the same file).
+    /// Returns the smallest span that contains both spans, which must be of the same file.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
         Self { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
@@ -39,17 +39,17 @@ impl fmt::Debug for Span {
     }
 }
 
-/// A thing and where it was written.
+/// A syntax node, or another value, with its position in the source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Spanned<T> {
-    /// The thing.
+    /// The value.
     pub node: T,
-    /// Where it was written.
+    /// Its position.
     pub span: Span,
 }
 
 impl<T> Spanned<T> {
-    /// `node`, written at `span`.
+    /// Attaches the position `span` to `node`.
     pub fn new(node: T, span: Span) -> Self {
         Self { node, span }
     }
@@ -58,35 +58,36 @@ impl<T> Spanned<T> {
 /// One source text.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// The name that errors show: a path as given, `<stdin>`, `<prompt 3>`, `oltp_sync (shipped)`.
+    /// The name that diagnostics show: a path as given, `<stdin>`, `<prompt 3>`, `oltp_sync (shipped)`.
     pub name: String,
-    /// The text, whole.
+    /// The complete text.
     pub text: String,
-    /// Messages show places in it, but nothing of the text: it was loaded from where its reader did not expect.
+    /// Whether diagnostics show positions in the text but do not quote it, because it was loaded from outside of the script's folder.
     pub hidden: bool,
+    /// Offset of the first byte of each line.
     line_starts: Vec<u32>,
-    /// The number of its first line: 1, unless it is a piece of a longer text.
+    /// The number of the first line: 1, unless the text is part of a longer one.
     first_line: u32,
 }
 
-/// All the texts of a session.
+/// The source texts of a session.
 #[derive(Debug, Clone, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
 }
 
 impl SourceMap {
-    /// An empty map.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a text in and names it.
+    /// Adds a text under a display name.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
         self.add_part(name, text, 1)
     }
 
-    /// Takes in a piece of a longer text, which begins on its line `first_line`, from 1.
+    /// Adds a part of a longer text. `first_line` is the number of its first line in the longer text, counted from 1.
     pub fn add_part(&mut self, name: impl Into<String>, text: impl Into<String>, first_line: u32) -> FileId {
         let text = text.into();
         let mut line_starts = vec![0];
@@ -95,22 +96,22 @@ impl SourceMap {
         FileId(self.files.len() as u32 - 1)
     }
 
-    /// Nothing of this text is to be shown in messages.
+    /// Marks a text as hidden, so that diagnostics do not quote it.
     pub fn hide(&mut self, id: FileId) {
         self.files[id.0 as usize].hidden = true;
     }
 
-    /// The text behind an id.
+    /// Returns the source text with this identifier.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
     }
 
-    /// The text that a span covers.
+    /// Returns the text that a span covers.
     pub fn slice(&self, span: Span) -> &str {
         self.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    /// Line and column of a span's first byte, both from 1; columns count characters.
+    /// Returns the line and the column of a span's first byte, both counted from 1. Columns count characters.
     pub fn line_col(&self, span: Span) -> (u32, u32) {
         let file = self.file(span.file);
         let line = file.line_starts.partition_point(|&start| start <= span.start).max(1);
@@ -119,7 +120,7 @@ impl SourceMap {
         (line as u32 - 1 + file.first_line, before.chars().count() as u32 + 1)
     }
 
-    /// The line that a span starts in, from 1.
+    /// Returns the number of the line in which a span starts, counted from 1.
     pub fn line(&self, span: Span) -> u32 {
         self.line_col(span).0
     }
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_counts_from_where_it_begins() {
+    fn lines_of_a_part_are_numbered_from_its_first_line() {
         let mut map = SourceMap::new();
         let id = map.add_part("<stdin>", "run\n60", 7);
         assert_eq!(map.line_col(Span::new(id, 4, 6)), (8, 1));
