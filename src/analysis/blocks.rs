@@ -1,86 +1,90 @@
-//! Blocks of four runs, in the order A B B A or B A A B: a drift that is linear within a block cancels.
+//! The analysis of blocks of four runs in the order A B B A or B A A B. A drift that is linear within a block cancels.
 //!
-//! The observation of a block is the mean of its two log ratios B over A. Student's t on blocks has its nominal level for runs that
-//! are independent, that depend on the one before, and that drift; a t on runs has up to fourteen times that level.
+//! The observation of a block is the mean of its two log ratios of B to A. A t-test on blocks keeps its nominal level when runs are
+//! independent, when they are autocorrelated, and when they drift; a t-test on runs has up to fourteen times the nominal level.
 
 use super::distributions::{binomial, t_two_sided, t_upper};
 use super::sample::{Estimate, SampleSummary};
 
-/// The observations of a block, each arm in the order of time.
+/// The values of the runs of a block, those of each arm in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunBlock {
-    /// The two of A.
+    /// The two runs of A.
     pub a: [f64; 2],
-    /// The two of B. The runs of equal place follow one another.
+    /// The two runs of B. The runs of A and B with the same index are adjacent in time.
     pub b: [f64; 2],
 }
 
-/// What blocks say of the ratio B over A.
+/// The estimate of the ratio of B to A from blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockAnalysis {
-    /// B over A, with its interval from the t on blocks.
+    /// The ratio of B to A, with its interval from the t-test on blocks.
     pub ratio: Estimate,
-    /// The statistic.
+    /// The t statistic.
     pub t: f64,
-    /// Blocks less one.
+    /// The degrees of freedom: the number of blocks minus one.
     pub df: f64,
-    /// Two-sided, for a ratio of 1.
+    /// The two-sided p-value for the null hypothesis of a ratio of 1.
     pub p: f64,
-    /// The interval by signs of pairs, which assumes no distribution; `None` if there are too few pairs for the level.
+    /// The median ratio of the pairs with its sign-test interval, which assumes no distribution. `None` when there are too few pairs for
+    /// the level.
     pub sign: Option<Estimate>,
-    /// Standard deviation between runs of one arm in one block, of logarithms.
+    /// The standard deviation of the logarithms of runs of one arm within one block.
     pub between_runs: f64,
 }
 
-/// A look at an experiment that goes on until it is clear.
+/// An interim look of a sequential experiment, which ends as soon as its verdict is clear.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InterimLook {
-    /// After so many blocks.
+    /// The number of blocks after which the look is taken.
     pub blocks: usize,
-    /// Probability of error on each side.
+    /// The one-sided error probability of this look.
     pub one_sided: f64,
 }
 
-/// The looks of a sequential comparison. Their levels add up to 2.5 % on each side.
+/// The looks of a sequential comparison. Their one-sided error probabilities add up to 2.5 %.
 pub const SEQUENTIAL: [InterimLook; 3] = [
     InterimLook { blocks: 6, one_sided: 0.005 },
     InterimLook { blocks: 12, one_sided: 0.0075 },
     InterimLook { blocks: 24, one_sided: 0.0125 },
 ];
 
-/// Analyses blocks at confidence `level` (0.95). `None` with fewer than two, or if an observation is not positive.
+/// Analyses blocks at confidence `level` (0.95). Returns `None` when there are fewer than two blocks, or when a value is not positive
+/// and finite.
 pub fn analyse(blocks: &[RunBlock], level: f64) -> Option<BlockAnalysis> {
     let pairs = log_ratios(blocks)?;
     let means: Vec<f64> = pairs.iter().map(|[first, second]| f64::midpoint(*first, *second)).collect();
     let sample = SampleSummary::of(&means).filter(|sample| sample.n > 1)?;
     let df = (sample.n - 1) as f64;
-    let (estimate, t) = student(&sample, level);
+    let (estimate, t) = t_interval(&sample, level);
     let all: Vec<f64> = pairs.iter().flatten().copied().collect();
     Some(BlockAnalysis {
         ratio: estimate.map(f64::exp),
         t,
         df,
         p: t_two_sided(t, df),
-        sign: by_signs(&all, level).map(|estimate| estimate.map(f64::exp)),
+        sign: sign_interval(&all, level).map(|estimate| estimate.map(f64::exp)),
         between_runs: between_runs(blocks),
     })
 }
 
-/// Whether a negative control moved: the ratio of its pairs with an interval of confidence `level`, and two-sided p. `None` with
-/// fewer than two pairs, or if an observation is not positive.
-pub fn moved(control: &[RunBlock], level: f64) -> Option<(Estimate, f64)> {
+/// Tests whether a negative control changed. Returns the ratio of its pairs with its interval at confidence `level`, and the two-sided
+/// p-value. Returns `None` when there are fewer than two pairs, or when a value is not positive and finite.
+pub fn control_change(control: &[RunBlock], level: f64) -> Option<(Estimate, f64)> {
     let pairs: Vec<f64> = log_ratios(control)?.into_iter().flatten().collect();
     let sample = SampleSummary::of(&pairs).filter(|sample| sample.n > 1)?;
-    let (estimate, t) = student(&sample, level);
+    let (estimate, t) = t_interval(&sample, level);
     Some((estimate.map(f64::exp), t_two_sided(t, (sample.n - 1) as f64)))
 }
 
+/// Returns the log ratios of B to A of the two pairs of each block, or `None` when a value is not positive and finite.
 fn log_ratios(blocks: &[RunBlock]) -> Option<Vec<[f64; 2]>> {
     let log = |b: f64, a: f64| (a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite()).then(|| (b / a).ln());
     blocks.iter().map(|block| Some([log(block.b[0], block.a[0])?, log(block.b[1], block.a[1])?])).collect()
 }
 
-fn student(sample: &SampleSummary, level: f64) -> (Estimate, f64) {
+/// Returns the mean of a sample with its t interval, and the t statistic for the null hypothesis of a mean of 0.
+fn t_interval(sample: &SampleSummary, level: f64) -> (Estimate, f64) {
     let error = sample.standard_error();
     let half = if error == 0.0 { 0.0 } else { t_upper((1.0 - level) / 2.0, (sample.n - 1) as f64) * error };
     let t = match (sample.mean, error) {
@@ -91,8 +95,9 @@ fn student(sample: &SampleSummary, level: f64) -> (Estimate, f64) {
     (Estimate::around(sample.mean, half), t)
 }
 
-/// The median with the interval between the order statistics that hold it with at least `level`.
-fn by_signs(values: &[f64], level: f64) -> Option<Estimate> {
+/// Returns the median with its sign-test interval: the narrowest pair of symmetric order statistics with a confidence of at least
+/// `level`. Returns `None` when there are too few values.
+fn sign_interval(values: &[f64], level: f64) -> Option<Estimate> {
     let n = values.len() as u64;
     let below = (0..n / 2).take_while(|k| 2.0 * binomial(*k, n) <= 1.0 - level).count();
     let mut sorted = values.to_vec();
@@ -101,7 +106,8 @@ fn by_signs(values: &[f64], level: f64) -> Option<Estimate> {
     Some(Estimate { value: super::median(values)?, low: sorted[low], high: sorted[values.len() - 1 - low] })
 }
 
-/// Pooled over arms and blocks; one degree of freedom each.
+/// Returns the standard deviation of log values within arm and block, pooled over both. Each pair of runs contributes one degree of
+/// freedom.
 fn between_runs(blocks: &[RunBlock]) -> f64 {
     let squares = blocks.iter().flat_map(|block| [block.a, block.b]).map(|[x, y]| (x / y).ln().powi(2) / 2.0);
     (squares.sum::<f64>() / (2 * blocks.len()) as f64).sqrt()
@@ -114,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_linear_drift_cancels() {
-        // A rate that grows by a tenth from run to run, in logarithms; B is twice A.
+        // The logarithm of the rate grows by 0.1 with each run. B is twice A.
         let at = |i: i32| (0.1 * f64::from(i)).exp();
         let abba = RunBlock { a: [at(0), at(3)], b: [2.0 * at(1), 2.0 * at(2)] };
         let baab = RunBlock { a: [at(5), at(6)], b: [2.0 * at(4), 2.0 * at(7)] };
@@ -126,12 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn the_sign_interval_leaves_as_many_out_as_it_may() {
+    fn the_sign_interval_is_as_narrow_as_the_level_allows() {
         let values: Vec<f64> = (1..=10).map(f64::from).collect();
-        // P(X <= 1) of 10 is 11/1024, of each side; P(X <= 2) is too much.
-        let interval = by_signs(&values, 0.95).unwrap();
+        // P(X <= 1) for n = 10 is 11/1024 on each side; P(X <= 2) exceeds 2.5 %.
+        let interval = sign_interval(&values, 0.95).unwrap();
         assert_eq!((interval.value, interval.low, interval.high), (5.5, 2.0, 9.0));
-        assert_eq!(by_signs(&values[..5], 0.95), None);
+        assert_eq!(sign_interval(&values[..5], 0.95), None);
     }
 
     #[test]

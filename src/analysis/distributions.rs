@@ -1,30 +1,31 @@
-//! Student's t, Fisher's F, the normal and the binomial distribution, exact in the tails.
+//! Tail probabilities and quantiles of Student's t, Fisher's F, the normal and the binomial distribution, accurate in the tails.
 //!
-//! Distribution functions come from the incomplete beta and gamma functions of `statrs`. Quantiles are found by iteration on them:
-//! the inverse functions of the library stop at five digits in places.
+//! The distribution functions use the regularised incomplete beta function and the error function of `statrs`. Quantiles are found by
+//! iteration on the distribution functions, because some inverse functions of the library have only five correct digits.
 
 use statrs::function::beta::beta_reg;
 use statrs::function::erf::erfc;
 use statrs::function::gamma::ln_gamma;
 
-/// Steps of a bisection: more than the bits of a number.
-const STEPS: usize = 200;
+/// The maximum number of iterations. A bisection ends earlier, when no `f64` is left between its limits.
+const MAX_ITERATIONS: usize = 200;
 
-/// Probability that |t| is greater, on `df` degrees of freedom (any positive number).
+/// Returns the two-sided p-value of `t`: the probability of a greater |t|. `df` is the number of degrees of freedom, any positive
+/// number.
 pub(super) fn t_two_sided(t: f64, df: f64) -> f64 {
     if t.is_infinite() { 0.0 } else { beta_reg(df / 2.0, 0.5, (df / (df + t * t)).clamp(0.0, 1.0)) }
 }
 
-/// The t that is exceeded with probability `p` (above 0, at most 0.5) on `df` degrees of freedom.
+/// Returns the upper `p` quantile of Student's t: the value that is exceeded with probability `p` (above 0, at most 0.5).
 ///
-/// Newton's method from 0: the tail is convex there, so that each step stays on the near side of the root. Eight steps do for most,
-/// where bisection takes sixty; a series of 60 repeats takes one quantile a run and metric.
+/// Uses Newton's method, starting at 0. The tail probability is convex there, so no step passes the root. Most quantiles take eight
+/// steps, where bisection takes sixty. This matters because a series of 60 repeats computes one quantile for each run and metric.
 pub(super) fn t_upper(p: f64, df: f64) -> f64 {
     let half = f64::midpoint(df, 1.0);
     let log_scale = ln_gamma(half) - ln_gamma(df / 2.0) - (df * std::f64::consts::PI).ln() / 2.0;
     let density = |t: f64| (log_scale - half * (t * t / df).ln_1p()).exp();
     let mut t = 0.0;
-    for _ in 0..STEPS {
+    for _ in 0..MAX_ITERATIONS {
         let step = (t_two_sided(t, df) / 2.0 - p) / density(t);
         if !step.is_finite() || step.abs() <= t * 1e-15 {
             break;
@@ -34,7 +35,7 @@ pub(super) fn t_upper(p: f64, df: f64) -> f64 {
     t
 }
 
-/// Probability of an F that is no greater, and of one that is no less, on `df1` and `df2` degrees of freedom.
+/// Returns the probabilities of an F that is at most `f`, and of one that is at least `f`, with `df1` and `df2` degrees of freedom.
 pub(super) fn f_tails(f: f64, df1: f64, df2: f64) -> (f64, f64) {
     if f.is_infinite() {
         return (1.0, 0.0);
@@ -44,23 +45,23 @@ pub(super) fn f_tails(f: f64, df1: f64, df2: f64) -> (f64, f64) {
     (beta_reg(df1 / 2.0, df2 / 2.0, share.clamp(0.0, 1.0)), beta_reg(df2 / 2.0, df1 / 2.0, other.clamp(0.0, 1.0)))
 }
 
-/// The F that is exceeded with probability `p`.
+/// Returns the upper `p` quantile of F: the value that is exceeded with probability `p`.
 pub(super) fn f_upper(p: f64, df1: f64, df2: f64) -> f64 {
-    falling(|f| f_tails(f, df1, df2).1, p)
+    invert_falling(|f| f_tails(f, df1, df2).1, p)
 }
 
-/// Distribution function of the standard normal distribution.
+/// Returns the distribution function of the standard normal distribution at `z`.
 pub(super) fn normal(z: f64) -> f64 {
     0.5 * erfc(-z / std::f64::consts::SQRT_2)
 }
 
-/// Probability of at most `k` successes in `n` fair trials.
+/// Returns the probability of at most `k` successes in `n` trials with success probability 0.5.
 pub(super) fn binomial(k: u64, n: u64) -> f64 {
     if k >= n { 1.0 } else { beta_reg((n - k) as f64, k as f64 + 1.0, 0.5) }
 }
 
-/// Where a function that falls from above `level` at 0 has come down to it.
-fn falling(f: impl Fn(f64) -> f64, level: f64) -> f64 {
+/// Returns the argument at which a function that falls from above `level` at 0 reaches `level`.
+fn invert_falling(f: impl Fn(f64) -> f64, level: f64) -> f64 {
     let mut high = 1.0;
     while f(high) > level && high < 1e300 {
         high *= 2.0;
@@ -68,9 +69,9 @@ fn falling(f: impl Fn(f64) -> f64, level: f64) -> f64 {
     bisect(0.0, high, |x| f(x) > level)
 }
 
-/// The place between `low` and `high` up to which `below` holds.
+/// Returns the boundary between `low` and `high` up to which `below` is true, found by bisection.
 pub(super) fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..STEPS {
+    for _ in 0..MAX_ITERATIONS {
         let middle = f64::midpoint(low, high);
         if middle <= low || middle >= high {
             break;
@@ -88,9 +89,9 @@ pub(super) fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -
 mod tests {
     use super::*;
 
-    /// Figures from tables of the distributions (scipy 1.16 prints the same digits).
+    /// Values from printed tables of the distributions; scipy 1.16 prints the same digits.
     #[test]
-    fn quantiles_and_tails_have_their_printed_digits() {
+    fn quantiles_and_tails_equal_the_printed_tables() {
         let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
         close(t_upper(0.025, 9.0), 2.262_157_162_740_992);
         close(t_upper(0.005, 37.104), 2.714_998_058_469_116);

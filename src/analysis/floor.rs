@@ -1,20 +1,21 @@
-//! The noise floor: how much results differ although nothing was changed.
+//! The noise floor: the relative difference of results between measurements of an unchanged system.
 
 use super::sample::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// What sessions of two equal arms come to.
+/// The noise floor of sessions that each compare two equal arms.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NoiseFloor {
-    /// How far results may differ, as a share: the farthest end of the sessions' intervals, or the distance between their means if
-    /// that is greater.
+    /// The relative difference that is within the noise: the greatest distance from 1 of an end of the sessions' intervals, or the
+    /// greatest relative distance between the sessions' means if that is greater.
     pub share: f64,
-    /// Sessions.
+    /// The number of sessions.
     pub sessions: u64,
 }
 
 impl NoiseFloor {
-    /// Of sessions, each with the ratio of its arms and the mean of its runs; `None` of no session.
+    /// Computes the noise floor of sessions, each given as the ratio of its arms and the mean of its runs. Returns `None` when there is
+    /// no session or an interval is unbounded.
     pub fn of(sessions: &[(Estimate, f64)]) -> Option<Self> {
         let within = sessions.iter().flat_map(|(ratio, _)| [ratio.low, ratio.high]).map(|end| end.ln().abs());
         let within = within.reduce(f64::max)?;
@@ -24,7 +25,7 @@ impl NoiseFloor {
         share.is_finite().then_some(Self { share, sessions: sessions.len() as u64 })
     }
 
-    /// An interval of a ratio that was measured over days: the floor on either side of it.
+    /// Widens the interval of a ratio by the noise floor on both sides, for arms that were measured on different days.
     pub fn widen(self, ratio: Estimate) -> Estimate {
         Estimate { value: ratio.value, low: ratio.low / (1.0 + self.share), high: ratio.high * (1.0 + self.share) }
     }
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_widest_of_what_was_seen() {
+    fn the_floor_is_the_widest_observed_difference() {
         let ratio = |low, high| Estimate { value: 1.0, low, high };
         assert_eq!(NoiseFloor::of(&[]), None);
         let one = NoiseFloor::of(&[(ratio(0.98, 1.01), 1000.0)]).unwrap();
@@ -45,6 +46,6 @@ mod tests {
         assert!((two.share - 0.08).abs() < 1e-12 && two.sessions == 2);
         let wide = two.widen(ratio(1.05, 1.10));
         assert!(wide.low < 1.0 && wide.high > 1.18);
-        assert_eq!(NoiseFloor::of(&[(ratio(0.0, 1.01), 1000.0)]), None, "an interval that says nothing is no floor");
+        assert_eq!(NoiseFloor::of(&[(ratio(0.0, 1.01), 1000.0)]), None, "an unbounded interval gives no floor");
     }
 }

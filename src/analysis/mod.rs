@@ -1,7 +1,8 @@
-//! Statistics of whole runs: from observations to estimates and verdicts.
+//! Statistics of whole runs: computes estimates and verdicts from observations.
 //!
-//! An observation is one figure of one whole run, never of an interval or an operation. Everything here is a pure function.
-//! Deliberately absent: how runs are ordered and made (`experiment`), where figures come from, and how estimates look.
+//! An observation is one figure of one whole run, never of an interval or of an operation. All functions are pure.
+//! Not in here: the order in which runs are made (`experiment`), the source of the figures (`import`), and the format of estimates
+//! (`comparison`).
 
 mod blocks;
 mod distributions;
@@ -19,8 +20,8 @@ mod study;
 mod two_samples;
 mod verdict;
 
-pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, moved};
-pub use explain::{Change, ranked};
+pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, control_change};
+pub use explain::{Change, rank_changes};
 pub use floor::NoiseFloor;
 pub use power::Power;
 pub use precision::{

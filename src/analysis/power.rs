@@ -1,78 +1,82 @@
-//! What a comparison could have seen, and how many runs another would need.
+//! The power of a comparison: the losses that it can detect, and the number of runs that it needs.
 //!
-//! An interval of Student's t around the mean of log ratios, of runs whose logarithms have a known standard deviation: the
-//! probability of a verdict is an integral over the estimated standard deviation.
+//! The model is a t interval around a mean of log ratios, for runs whose logarithms are normal with a known standard deviation. The
+//! probability of a verdict is an integral over the distribution of the estimated standard deviation.
 
 use super::distributions::{bisect, normal, t_upper};
 use super::verdict::Tolerance;
 
-/// The probability with which something is to be found: 80 %.
-const SIGHT: f64 = 0.8;
+/// The power that is asked for: 80 %.
+const TARGET_POWER: f64 = 0.8;
 
-/// Steps of the integral, an even number.
+/// The number of steps of the numerical integration, which must be even.
 const STEPS: usize = 400;
 
-/// The most blocks that are worked out.
-const MOST: usize = 1000;
+/// The maximum number of blocks or runs that is tried.
+const MAX_BLOCKS: usize = 1000;
 
-/// A comparison as its power sees it.
+/// The parameters of a comparison that determine its power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Power {
-    /// Standard error of the mean log ratio.
+    /// The standard error of the mean log ratio.
     pub error: f64,
-    /// Degrees of freedom of its estimate.
+    /// The degrees of freedom of its estimate.
     pub df: f64,
-    /// Probability of error on each side (0.025).
+    /// The one-sided error probability (0.025).
     pub one_sided: f64,
 }
 
 impl Power {
-    /// Of so many blocks; `between_runs` is the standard deviation of the logarithms of single runs.
+    /// Describes a comparison of `blocks` blocks. `between_runs` is the standard deviation of the logarithms of single runs.
     pub fn of_blocks(blocks: usize, between_runs: f64) -> Self {
         Self { error: between_runs / (blocks as f64).sqrt(), df: (blocks - 1) as f64, one_sided: 0.025 }
     }
 
-    /// Of so many runs a side, made separately.
+    /// Describes a comparison of separate samples with `runs` runs each.
     pub fn of_runs(runs: usize, between_runs: f64) -> Self {
         Self { error: between_runs * (2.0 / runs as f64).sqrt(), df: (2 * runs - 2) as f64, one_sided: 0.025 }
     }
 
-    /// Probability that a true loss (0.05 is 5 %) is called *worse*.
-    pub fn worse(self, loss: f64, tolerance: Tolerance) -> f64 {
+    /// Returns the probability of the verdict *worse* when the true loss is `loss` (0.05 is 5 %).
+    pub fn probability_of_worse(self, loss: f64, tolerance: Tolerance) -> f64 {
         let gap = (1.0 - tolerance.0).ln() - (1.0 - loss).ln();
-        self.clears(gap)
+        self.probability_beyond(gap)
     }
 
-    /// Probability that two equal arms are called *not worse* or *same*.
-    pub fn not_worse(self, tolerance: Tolerance) -> f64 {
-        self.clears(-(1.0 - tolerance.0).ln())
+    /// Returns the probability of the verdict *not worse* or *same* for two equal arms.
+    pub fn probability_of_not_worse(self, tolerance: Tolerance) -> f64 {
+        self.probability_beyond(-(1.0 - tolerance.0).ln())
     }
 
-    /// The smallest loss that is called *worse* in four of five cases; `None` if even the loss of all but a thousandth is not.
-    pub fn could_have_seen(self, tolerance: Tolerance) -> Option<f64> {
+    /// Returns the smallest loss for which the verdict is *worse* with a probability of 80 %. Returns `None` when the probability is
+    /// lower even for a loss of 99.9 %.
+    pub fn detectable_loss(self, tolerance: Tolerance) -> Option<f64> {
         let most = 0.999;
-        (self.worse(most, tolerance) >= SIGHT)
-            .then(|| bisect(tolerance.0, most, |loss| self.worse(loss, tolerance) < SIGHT))
+        (self.probability_of_worse(most, tolerance) >= TARGET_POWER)
+            .then(|| bisect(tolerance.0, most, |loss| self.probability_of_worse(loss, tolerance) < TARGET_POWER))
     }
 
-    /// The fewest blocks, at least `least`, with which equal arms are called *not worse* in four of five cases; `None` above a thousand.
+    /// Returns the smallest number of blocks, at least `least`, for which the verdict on equal arms is *not worse* with a probability of
+    /// 80 %. Returns `None` when 1000 blocks are too few.
     pub fn needed_blocks(between_runs: f64, tolerance: Tolerance, least: usize) -> Option<usize> {
-        (least.max(2)..=MOST).find(|n| Self::of_blocks(*n, between_runs).not_worse(tolerance) >= SIGHT)
+        (least.max(2)..=MAX_BLOCKS)
+            .find(|n| Self::of_blocks(*n, between_runs).probability_of_not_worse(tolerance) >= TARGET_POWER)
     }
 
-    /// The fewest runs a side, made separately, of which the same holds; `None` above a thousand.
+    /// Returns the smallest number of runs in each of two separate samples for which the same is true. Returns `None` when 1000 runs are
+    /// too few.
     pub fn needed_runs(between_runs: f64, tolerance: Tolerance) -> Option<usize> {
-        (2..=MOST).find(|n| Self::of_runs(*n, between_runs).not_worse(tolerance) >= SIGHT)
+        (2..=MAX_BLOCKS).find(|n| Self::of_runs(*n, between_runs).probability_of_not_worse(tolerance) >= TARGET_POWER)
     }
 
-    /// Probability that an estimate which is `gap` beyond a limit, in truth, lies beyond it with its whole interval.
-    fn clears(self, gap: f64) -> f64 {
+    /// Returns the probability that the whole interval of an estimate is beyond a limit when the true value is `gap` beyond it.
+    fn probability_beyond(self, gap: f64) -> f64 {
         if self.error == 0.0 {
             return if gap > 0.0 { 1.0 } else { 0.0 };
         }
         let t = t_upper(self.one_sided, self.df);
-        // Simpson's rule over the estimated standard deviation as a multiple of the true one, whose square is χ² over its degrees
-        // of freedom; the density is normalised by its own integral.
+        // Simpson's rule over u, the estimated standard deviation divided by the true one. The distribution of u² is χ² divided by its
+        // degrees of freedom. The density is normalised by its numerical integral.
         let end = 1.0 + 10.0 / (2.0 * self.df).sqrt();
         let (mut sum, mut whole) = (0.0, 0.0);
         for i in 1..=STEPS {
@@ -93,31 +97,31 @@ mod tests {
 
     const TOLERANCE: Tolerance = Tolerance(0.03);
 
-    /// At a coefficient of variation of 4 %; the figures are those of simulations of 20,000 comparisons, to their second digit.
+    /// The expected values, for a coefficient of variation of 4 %, are from simulations of 20,000 comparisons, rounded to two digits.
     #[test]
-    fn power_is_that_of_simulated_comparisons() {
+    fn power_agrees_with_simulated_comparisons() {
         let close = |a: f64, b: f64| assert!((a - b).abs() < 0.015, "{a} {b}");
         let four = Power::of_blocks(4, 0.04);
-        close(four.worse(0.03, TOLERANCE), 0.025);
-        close(four.worse(0.06, TOLERANCE), 0.19);
-        close(four.worse(0.12, TOLERANCE), 0.89);
-        close(Power::of_blocks(12, 0.04).not_worse(TOLERANCE), 0.66);
-        close(Power::of_blocks(16, 0.04).not_worse(TOLERANCE), 0.80);
-        // A true change of 3 % with the usual test of no change.
+        close(four.probability_of_worse(0.03, TOLERANCE), 0.025);
+        close(four.probability_of_worse(0.06, TOLERANCE), 0.19);
+        close(four.probability_of_worse(0.12, TOLERANCE), 0.89);
+        close(Power::of_blocks(12, 0.04).probability_of_not_worse(TOLERANCE), 0.66);
+        close(Power::of_blocks(16, 0.04).probability_of_not_worse(TOLERANCE), 0.80);
+        // A true change of 3 % and a test of the null hypothesis of no change.
         let nothing = Tolerance(0.0);
-        close(Power::of_runs(10, 0.04).worse(0.03, nothing), 0.36);
-        close(Power::of_runs(28, 0.04).worse(0.03, nothing), 0.80);
+        close(Power::of_runs(10, 0.04).probability_of_worse(0.03, nothing), 0.36);
+        close(Power::of_runs(28, 0.04).probability_of_worse(0.03, nothing), 0.80);
     }
 
     #[test]
-    fn what_could_have_been_seen_is_seen_in_four_of_five() {
+    fn the_detectable_loss_is_detected_with_the_target_power() {
         for blocks in [4, 12, 28] {
             let power = Power::of_blocks(blocks, 0.04);
-            let loss = power.could_have_seen(TOLERANCE).unwrap();
-            assert!(loss > 0.03 && (power.worse(loss, TOLERANCE) - SIGHT).abs() < 1e-6);
+            let loss = power.detectable_loss(TOLERANCE).unwrap();
+            assert!(loss > 0.03 && (power.probability_of_worse(loss, TOLERANCE) - TARGET_POWER).abs() < 1e-6);
         }
-        assert!((Power::of_blocks(4, 0.0).could_have_seen(TOLERANCE).unwrap() - 0.03).abs() < 1e-9);
-        assert_eq!(Power::of_blocks(2, 5.0).could_have_seen(TOLERANCE), None);
+        assert!((Power::of_blocks(4, 0.0).detectable_loss(TOLERANCE).unwrap() - 0.03).abs() < 1e-9);
+        assert_eq!(Power::of_blocks(2, 5.0).detectable_loss(TOLERANCE), None);
         assert!((15..=16).contains(&Power::needed_blocks(0.04, TOLERANCE, 4).unwrap()));
         assert_eq!(Power::needed_blocks(0.0, TOLERANCE, 4), Some(4));
         assert_eq!(Power::needed_blocks(5.0, TOLERANCE, 4), None);

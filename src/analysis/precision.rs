@@ -1,35 +1,37 @@
-//! Repeating until the mean is known to a wanted precision: its interval, whether it is tight enough, how many runs that will take,
-//! and whether the runs drift.
+//! Repetition of runs until the mean has a given precision: the confidence interval of the mean, the stopping rule, the predicted number
+//! of runs, and the test for drift.
 
 use super::distributions::{t_two_sided, t_upper};
 use super::sample::{Estimate, SampleSummary};
 use serde::{Deserialize, Serialize};
 
-/// The mean of runs that may depend on the one before.
+/// The mean of runs that may be autocorrelated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeanEstimate {
-    /// Runs.
+    /// The number of runs.
     pub n: u64,
-    /// Their mean.
+    /// The arithmetic mean.
     pub mean: f64,
-    /// Half the width of the interval of the mean; infinite of fewer than three runs.
+    /// The half-width of the confidence interval of the mean; infinite for fewer than three runs.
     pub half_width: f64,
-    /// Autocorrelation of a run with the next, corrected for its bias, 0 to 1; a negative one counts as none.
+    /// The lag-1 autocorrelation of the runs, corrected for bias, 0 to 0.99. A negative autocorrelation is treated as 0.
     pub lag1: f64,
-    /// As many independent runs would have the same interval.
+    /// The effective sample size: the number of independent runs whose mean would have the same standard error.
     pub effective_n: f64,
 }
 
 impl MeanEstimate {
-    /// Half the width over the mean.
+    /// Returns the half-width divided by the absolute mean.
     pub fn relative(&self) -> f64 {
         if self.half_width == 0.0 { 0.0 } else { self.half_width / self.mean.abs() }
     }
 }
 
-/// The interval of a mean at confidence `level` (0.95), corrected for dependence of each run on the one before: the autocorrelation
-/// at lag one, r, is biased by −(1 + 4ρ)/n (Kendall 1954, Marriott and Pope 1954), so that ρ = r + (1 + 4r)/n; a process of that
-/// correlation is worth n(1 − ρ)/(1 + ρ) independent runs, and the t has one degree of freedom fewer than that.
+/// Computes the confidence interval of a mean at confidence `level` (0.95), corrected for autocorrelation. Returns `None` when there is
+/// no value.
+///
+/// The lag-1 autocorrelation r has a bias of −(1 + 4ρ)/n (Kendall 1954, Marriott and Pope 1954), so the estimate is ρ = r + (1 + 4r)/n.
+/// The effective sample size of a process with this autocorrelation is n(1 − ρ)/(1 + ρ). The t quantile has one degree of freedom fewer.
 pub fn mean_interval(values: &[f64], level: f64) -> Option<MeanEstimate> {
     let sample = SampleSummary::of(values)?;
     let n = sample.n as f64;
@@ -45,7 +47,8 @@ pub fn mean_interval(values: &[f64], level: f64) -> Option<MeanEstimate> {
     Some(MeanEstimate { n: sample.n, mean: sample.mean, half_width, lag1, effective_n })
 }
 
-/// The mean of runs that do not depend on one another, with its interval at confidence `level`; infinitely wide of fewer than two.
+/// Computes the mean of independent runs with its interval at confidence `level`. The interval of a single run is infinite. Returns
+/// `None` when there is no value.
 pub fn independent_mean(values: &[f64], level: f64) -> Option<Estimate> {
     let sample = SampleSummary::of(values)?;
     let half = match sample.n {
@@ -55,7 +58,7 @@ pub fn independent_mean(values: &[f64], level: f64) -> Option<Estimate> {
     Some(Estimate::around(sample.mean, half))
 }
 
-/// The autocorrelation at lag one, without its bias, 0 to 0.99.
+/// Returns the lag-1 autocorrelation, corrected for bias and limited to 0 to 0.99.
 fn lag1(values: &[f64], mean: f64) -> f64 {
     let n = values.len() as f64;
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
@@ -67,42 +70,42 @@ fn lag1(values: &[f64], mean: f64) -> f64 {
     (r + (1.0 + 4.0 * r) / n).clamp(0.0, 0.99)
 }
 
-/// How often something runs: at least and at most so often.
+/// The minimum and the maximum number of runs of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRange {
-    /// The fewest runs.
+    /// The minimum.
     pub min: u64,
-    /// The most.
+    /// The maximum.
     pub max: u64,
 }
 
-/// When repeating ends.
+/// The stopping rule of a series of repeated runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RepeatRule {
-    /// Runs.
+    /// The permitted numbers of runs.
     pub runs: RunRange,
-    /// Half-width of the interval over the mean that is enough (0.05); `None`: the number of runs alone decides.
+    /// The relative half-width of the interval that is precise enough (0.05). `None`: the series ends at the maximum number of runs.
     pub target: Option<f64>,
-    /// Confidence of the interval.
+    /// The confidence level of the interval.
     pub level: f64,
 }
 
-/// Where a series of repeats is.
+/// The state of a series of repeated runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepeatState {
-    /// More runs are to come.
+    /// More runs are needed.
     Running,
-    /// Each metric was precise enough twice in succession, or all runs that were asked for are made.
+    /// Every metric was precise enough after two successive runs, or the requested number of runs is complete.
     Converged,
-    /// The most runs are made, and a metric is not precise enough.
+    /// The maximum number of runs is complete, and a metric is not precise enough.
     NotConverged,
-    /// Over the runs a metric went one way by more than the precision asked for: its mean is of no use.
+    /// A metric has a significant trend over the runs that exceeds the target precision, so that its mean is not meaningful.
     Drifting,
 }
 
 impl RepeatState {
-    /// As people read it.
+    /// Returns the name that is shown to users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -112,28 +115,28 @@ impl RepeatState {
         }
     }
 
-    /// Exit status of a series that ended so.
+    /// Returns the exit status of a series that ended in this state.
     pub fn code(self) -> u8 {
         if self == Self::Converged { 0 } else { 11 }
     }
 }
 
-/// What a rule says of the runs so far.
+/// The result of a stopping rule for the runs so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Precision {
-    /// Whether more are needed.
+    /// The state of the series.
     pub state: RepeatState,
-    /// The metric with the widest interval.
+    /// The index of the metric with the widest relative interval.
     pub worst: usize,
-    /// Half the width of that over its mean.
+    /// The relative half-width of that interval.
     pub half_width: f64,
-    /// Runs in all that the rule will take, as the widest interval predicts: n (h / target)².
+    /// The predicted total number of runs, from the widest interval: n (h / target)².
     pub predicted: u64,
 }
 
 impl RepeatRule {
-    /// Judges the runs so far: one series a metric, all of equal length.
-    pub fn judge(&self, metrics: &[Vec<f64>]) -> Precision {
+    /// Evaluates the rule for the runs so far. `metrics` has one series of values for each metric, all of equal length.
+    pub fn evaluate(&self, metrics: &[Vec<f64>]) -> Precision {
         let n = metrics.iter().map(Vec::len).min().unwrap_or(0);
         let relative = |n: usize| {
             let of =
@@ -158,8 +161,8 @@ impl RepeatRule {
             }
         };
         let drifts = |values: &Vec<f64>| {
-            let limit = self.target.unwrap_or(DRIFT);
-            trend(&values[..n]).is_some_and(|trend| trend.p < SURE && trend.change.abs() > limit)
+            let limit = self.target.unwrap_or(DRIFT_LIMIT);
+            trend(&values[..n]).is_some_and(|trend| trend.p < TREND_SIGNIFICANCE && trend.change.abs() > limit)
         };
         let state =
             if state != RepeatState::Running && metrics.iter().any(drifts) { RepeatState::Drifting } else { state };
@@ -167,22 +170,22 @@ impl RepeatRule {
     }
 }
 
-/// A change over all runs that is called drift where no precision was asked for.
-const DRIFT: f64 = 0.05;
+/// The relative change over all runs above which a significant trend is a drift, when the rule has no target precision.
+const DRIFT_LIMIT: f64 = 0.05;
 
-/// The probability below which a trend is taken for one.
-const SURE: f64 = 0.01;
+/// The significance level of the test for a trend.
+const TREND_SIGNIFICANCE: f64 = 0.01;
 
-/// A straight line through runs in their order.
+/// A least-squares line through the values of runs in their order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
-    /// Its rise from the first run to the last, over the mean.
+    /// The rise from the first run to the last, relative to the mean.
     pub change: f64,
-    /// Two-sided, for no rise; corrected for dependence as [`mean_interval`] is.
+    /// The two-sided p-value for a slope of 0, corrected for autocorrelation in the same way as [`mean_interval`].
     pub p: f64,
 }
 
-/// The trend of at least five runs.
+/// Fits a trend. Returns `None` when there are fewer than five runs or their mean is 0.
 pub fn trend(values: &[f64]) -> Option<Trend> {
     let sample = SampleSummary::of(values).filter(|sample| sample.n >= 5 && sample.mean != 0.0)?;
     let middle = (sample.n - 1) as f64 / 2.0;
@@ -213,33 +216,33 @@ mod tests {
     }
 
     fn noisy(n: usize, amplitude: f64) -> Vec<f64> {
-        // No two neighbours alike, no trend.
+        // Adjacent values differ, and there is no trend.
         (0..n).map(|i| 100.0 * (1.0 + amplitude * [1.0, -1.0, 0.3, -0.8, 0.6][i % 5])).collect()
     }
 
     #[test]
-    fn it_ends_when_all_metrics_are_tight_twice() {
+    fn it_converges_when_all_metrics_are_precise_twice() {
         let rule = rule(10, 30, Some(0.05));
-        assert_eq!(rule.judge(&[noisy(9, 0.01)]).state, RepeatState::Running);
-        assert_eq!(rule.judge(&[noisy(10, 0.01)]).state, RepeatState::Running, "it needs a second time");
-        assert_eq!(rule.judge(&[noisy(11, 0.01)]).state, RepeatState::Converged);
-        let both = rule.judge(&[noisy(11, 0.01), noisy(11, 0.3)]);
+        assert_eq!(rule.evaluate(&[noisy(9, 0.01)]).state, RepeatState::Running);
+        assert_eq!(rule.evaluate(&[noisy(10, 0.01)]).state, RepeatState::Running, "the precision must hold twice");
+        assert_eq!(rule.evaluate(&[noisy(11, 0.01)]).state, RepeatState::Converged);
+        let both = rule.evaluate(&[noisy(11, 0.01), noisy(11, 0.3)]);
         assert_eq!((both.state, both.worst), (RepeatState::Running, 1));
         assert!(both.predicted > 11 && both.predicted <= 30);
-        assert_eq!(rule.judge(&[noisy(30, 0.5)]).state, RepeatState::NotConverged);
-        assert_eq!(rule.judge(&[]).state, RepeatState::Running);
+        assert_eq!(rule.evaluate(&[noisy(30, 0.5)]).state, RepeatState::NotConverged);
+        assert_eq!(rule.evaluate(&[]).state, RepeatState::Running);
     }
 
     #[test]
-    fn without_a_precision_the_number_decides() {
-        assert_eq!(rule(4, 4, None).judge(&[noisy(3, 0.5)]).state, RepeatState::Running);
-        assert_eq!(rule(4, 4, None).judge(&[noisy(4, 0.5)]).state, RepeatState::Converged);
+    fn without_a_target_the_number_of_runs_decides() {
+        assert_eq!(rule(4, 4, None).evaluate(&[noisy(3, 0.5)]).state, RepeatState::Running);
+        assert_eq!(rule(4, 4, None).evaluate(&[noisy(4, 0.5)]).state, RepeatState::Converged);
     }
 
     #[test]
-    fn a_drift_is_named() {
+    fn a_drift_is_detected() {
         let drift: Vec<f64> = noisy(30, 0.02).iter().enumerate().map(|(i, v)| v * (1.0 + 0.01 * i as f64)).collect();
-        assert_eq!(rule(10, 30, Some(0.05)).judge(std::slice::from_ref(&drift)).state, RepeatState::Drifting);
+        assert_eq!(rule(10, 30, Some(0.05)).evaluate(std::slice::from_ref(&drift)).state, RepeatState::Drifting);
         let change = trend(&drift).unwrap().change;
         assert!((0.2..0.3).contains(&change), "{change}");
         assert!(trend(&noisy(30, 0.02)).unwrap().p > 0.05);
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn dependence_widens_the_interval() {
+    fn autocorrelation_widens_the_interval() {
         let wave: Vec<f64> = (0..40).map(|i| 100.0 + 5.0 * (f64::from(i) / 4.0).sin()).collect();
         let dependent = mean_interval(&wave, 0.95).unwrap();
         assert!(dependent.lag1 > 0.8 && dependent.effective_n < 8.0, "{dependent:?}");

@@ -1,22 +1,22 @@
-//! The overall response time of a load curve, as SPEC's benchmarks of NFS servers define it.
+//! The overall response time of a load curve, as defined by SPEC's benchmarks of NFS servers.
 
 use serde::{Deserialize, Serialize};
 
-/// How the curve goes on below its first point.
+/// The extrapolation of a load curve below its first point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResponseMethod {
-    /// SFS 2.0: the response of the first point holds down to no load.
+    /// SFS 2.0: the response time is constant from no load to the first point.
     Sfs2,
-    /// SFS 3.0: it begins at the origin.
+    /// SFS 3.0: the curve starts at the origin.
     Sfs3,
 }
 
 impl ResponseMethod {
-    /// Every method.
+    /// All methods.
     pub const ALL: [Self; 2] = [Self::Sfs2, Self::Sfs3];
 
-    /// As in the file and on the command line.
+    /// Returns the name used in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sfs2 => "sfs2",
@@ -24,15 +24,15 @@ impl ResponseMethod {
         }
     }
 
-    /// What it is, in a line.
+    /// Returns a description of one line.
     pub fn about(self) -> &'static str {
         match self {
-            Self::Sfs2 => "SFS 2.0: below the first point its response holds",
-            Self::Sfs3 => "SFS 3.0: the curve begins at the origin",
+            Self::Sfs2 => "SFS 2.0: below the first point the response time is constant",
+            Self::Sfs3 => "SFS 3.0: the curve starts at the origin",
         }
     }
 
-    /// The method of that name.
+    /// Returns the method with this name, or `None` when there is none.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
@@ -41,24 +41,25 @@ impl ResponseMethod {
 /// A point of a load curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadPoint {
-    /// Operations a second that were achieved.
+    /// The achieved rate, in operations per second.
     pub rate: f64,
-    /// Their mean response time; null if it is missing.
+    /// The mean response time; null if it is unknown.
     pub response: Option<f64>,
 }
 
 /// The overall response time of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverallResponse {
-    /// The greatest rate of a point that has a response.
+    /// The peak rate: the greatest rate of a point with a known response time.
     pub peak: f64,
-    /// The area below the curve up to the peak, over the peak; in the unit of the responses.
+    /// The area below the curve up to the peak, divided by the peak rate. In the unit of the response times.
     pub ort: f64,
 }
 
-/// The overall response time of points in the order of their load: the area below response over rate up to the peak, divided by the
-/// peak rate. Points without a response are left out; what comes after the peak is no part of it. A rate that falls from one load to
-/// the next takes its area away. `None` without a point whose rate is above 0.
+/// Computes the overall response time of points, which must be in the order of their load. It is the area below the curve of response
+/// time over rate up to the peak, divided by the peak rate. Points without a response time are ignored, and so are points after the
+/// peak. Where the rate falls from one load to the next, the area between them is subtracted. Returns `None` when no point has a rate
+/// above 0.
 pub fn overall_response(points: &[LoadPoint], method: ResponseMethod) -> Option<OverallResponse> {
     let known: Vec<(f64, f64)> = points.iter().filter_map(|p| Some((p.rate, p.response?))).collect();
     let peak = known.iter().map(|(rate, _)| *rate).reduce(f64::max).filter(|peak| *peak > 0.0)?;
@@ -73,9 +74,9 @@ pub fn overall_response(points: &[LoadPoint], method: ResponseMethod) -> Option<
     Some(OverallResponse { peak, ort: area / peak })
 }
 
-/// Where the response begins to climb: the point that lies farthest below the straight line from the first to the last point, each axis
-/// scaled to its range (Satopaa and others, "Finding a 'Kneedle' in a Haystack", 2011). `None` of fewer than three points, or where none
-/// lies below the line by more than 5 % of the range.
+/// Returns the index of the knee, from which the response time rises steeply: the point with the greatest distance below the straight
+/// line from the first to the last point, with each axis scaled to its range (Satopaa and others, "Finding a 'Kneedle' in a Haystack",
+/// 2011). Returns `None` when there are fewer than three points, or when no point is below the line by more than 5 % of the range.
 pub fn knee(points: &[LoadPoint]) -> Option<usize> {
     let known: Vec<(usize, f64, f64)> =
         points.iter().enumerate().filter_map(|(n, p)| Some((n, p.rate, p.response?))).collect();
@@ -100,9 +101,9 @@ mod tests {
             .collect()
     }
 
-    /// The two published curves, and what their reports print.
+    /// Two published curves and the values in their reports.
     #[test]
-    fn the_published_curves_have_their_published_figures() {
+    fn published_curves_have_the_published_response_times() {
         let sfs2 = curve(&[
             (484.0, 2.2),
             (982.0, 2.7),
@@ -141,15 +142,15 @@ mod tests {
     }
 
     #[test]
-    fn odd_curves_have_the_documented_answers() {
+    fn unusual_curves_have_the_documented_results() {
         let ort = |points: &[(f64, f64)], method| overall_response(&curve(points), method).map(|found| found.ort);
         let (sfs2, sfs3) = (ResponseMethod::Sfs2, ResponseMethod::Sfs3);
         assert_eq!((ort(&[], sfs2), ort(&[(0.0, 1.0)], sfs3), ort(&[(5.0, f64::NAN)], sfs2)), (None, None, None));
         assert_eq!((ort(&[(100.0, 4.0)], sfs2), ort(&[(100.0, 4.0)], sfs3)), (Some(4.0), Some(2.0)));
-        // A missing response is as if the point were not there.
+        // A point without a response time is ignored.
         let (whole, missing) = ([(100.0, 2.0), (200.0, 4.0)], [(100.0, 2.0), (150.0, f64::NAN), (200.0, 4.0)]);
         assert_eq!(ort(&whole, sfs2), ort(&missing, sfs2));
-        // Beyond the peak the rate falls: no part of it. A dip on the way takes its area away, and gives it back.
+        // Points after the peak are ignored. The area of a dip before the peak is subtracted, then added again.
         assert_eq!(ort(&whole, sfs2), ort(&[(100.0, 2.0), (200.0, 4.0), (180.0, 9.0)], sfs2));
         assert_eq!(ort(&[(100.0, 2.0), (50.0, 4.0), (200.0, 4.0)], sfs2), Some((200.0 - 150.0 + 600.0) / 200.0));
         assert_eq!(knee(&curve(&whole)), None);

@@ -1,38 +1,38 @@
-//! A sample in figures, and an estimate with its interval.
+//! The summary of a sample, and estimates with confidence intervals.
 
 use serde::{Deserialize, Serialize};
 
-/// Observations in figures.
+/// The summary of a sample of observations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleSummary {
-    /// How many.
+    /// The number of observations.
     pub n: u64,
-    /// Their arithmetic mean.
+    /// The arithmetic mean.
     pub mean: f64,
-    /// Their variance, with n − 1 in the denominator; 0 of a single one.
+    /// The sample variance, with n − 1 in the denominator; 0 for a single observation.
     pub variance: f64,
-    /// Their median; the mean of the middle two if their number is even.
+    /// The median; the mean of the two middle values if their number is even.
     pub median: f64,
 }
 
-/// A value and the interval in which it lies with the level of confidence that goes with it.
+/// An estimated value with its confidence interval. The confidence level is given by the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The estimate.
     pub value: f64,
-    /// Lower end of the interval.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
 impl Estimate {
-    /// An estimate with an interval of equal arms.
+    /// Creates an estimate with the symmetric interval `value` ± `half`.
     pub fn around(value: f64, half: f64) -> Self {
         Self { value, low: value - half, high: value + half }
     }
 
-    /// The same after a rising function, such as `exp` for what was estimated as a logarithm.
+    /// Applies an increasing function to the value and both ends, such as `exp` to an estimate of a logarithm.
     #[must_use]
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
         Self { value: rising(self.value), low: rising(self.low), high: rising(self.high) }
@@ -40,7 +40,7 @@ impl Estimate {
 }
 
 impl SampleSummary {
-    /// The figures of some observations; `None` of none.
+    /// Summarises observations. Returns `None` when there is none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n == 0 {
@@ -52,13 +52,13 @@ impl SampleSummary {
         Some(Self { n: n as u64, mean, variance, median: median(values)? })
     }
 
-    /// Standard error of the mean, of independent observations.
+    /// Returns the standard error of the mean, for independent observations.
     pub fn standard_error(&self) -> f64 {
         (self.variance / self.n as f64).sqrt()
     }
 }
 
-/// The middle value, or the mean of the two in the middle; `None` of no values.
+/// Returns the median: the middle value, or the mean of the two middle values. Returns `None` when there is no value.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_has_its_textbook_figures() {
+    fn a_summary_has_the_textbook_values() {
         let sample = SampleSummary::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert_eq!((sample.n, sample.mean, sample.median), (8, 5.0, 4.5));
         assert!((sample.variance - 32.0 / 7.0).abs() < 1e-12);

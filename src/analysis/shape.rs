@@ -1,17 +1,17 @@
-//! The shapes of samples as points: empirical distribution functions, and quantiles of one sample against those of another.
+//! The points of two plots: empirical distribution functions of samples, and Q–Q plots of two samples.
 
 use serde::{Deserialize, Serialize};
 
-/// A point of a picture.
+/// A point of a plot.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// To the right.
+    /// The horizontal coordinate.
     pub x: f64,
-    /// Upward.
+    /// The vertical coordinate.
     pub y: f64,
 }
 
-/// The empirical distribution function: each value with the share of values that are no greater.
+/// Returns the empirical distribution function: each distinct value with the fraction of values that are less than or equal to it.
 pub fn ecdf(values: &[f64]) -> Vec<Point> {
     let sorted = sorted(values);
     let n = sorted.len() as f64;
@@ -19,8 +19,8 @@ pub fn ecdf(values: &[f64]) -> Vec<Point> {
     (0..sorted.len()).filter(|i| last(*i)).map(|i| Point { x: sorted[i], y: (i + 1) as f64 / n }).collect()
 }
 
-/// Quantiles of B against those of A: as many points as the smaller sample has, the other's quantiles interpolated linearly (as `qqplot`
-/// of R does). Nothing if a sample is empty.
+/// Returns the Q–Q plot of B against A. It has as many points as the smaller sample has values; the quantiles of the other sample are
+/// interpolated linearly, as in R's `qqplot`. The result is empty when a sample is empty.
 pub fn quantile_pairs(a: &[f64], b: &[f64]) -> Vec<Point> {
     let (a, b) = (sorted(a), sorted(b));
     let n = a.len().min(b.len());
@@ -34,7 +34,7 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// The value at a share (0 to 1) of a sorted sample, interpolated.
+/// Returns the quantile of a sorted sample at `share` (0 to 1), with linear interpolation.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let at = share * (sorted.len() - 1) as f64;
     let (low, high) = (at.floor() as usize, at.ceil() as usize);
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_those_of_the_definitions() {
+    fn plots_have_the_points_of_their_definitions() {
         let point = |x: f64, y: f64| Point { x, y };
         assert_eq!(ecdf(&[3.0, 1.0, 3.0, 2.0]), [point(1.0, 0.25), point(2.0, 0.5), point(3.0, 1.0)]);
         assert_eq!(quantile_pairs(&[1.0, 2.0, 3.0], &[10.0, 30.0]), [point(1.0, 10.0), point(3.0, 30.0)]);

@@ -1,18 +1,18 @@
-//! The error rates of the analysis on simulated runs, 2,000 series a cell, with fixed seeds.
+//! Error rates of the analysis on simulated runs, with 2,000 series for each cell and fixed seeds.
 //!
-//! Each expected figure was found by others with as many series; a cell passes inside the band that holds the difference of two such
-//! figures with 99.9 %.
+//! The expected rates are from an independent simulation with as many series. A cell passes if the difference of the two rates is inside
+//! the interval that contains it with a probability of 99.9 %.
 
 use super::precision::{RepeatRule, RepeatState, RunRange, mean_interval};
 use super::verdict::{ComparisonVerdict, Tolerance, classify};
-use super::{RunBlock, analyse, moved, welch};
+use super::{RunBlock, analyse, control_change, welch};
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 const SERIES: usize = 2000;
 
-/// Of the figures that are compared with, and of ours.
+/// Returns the half-width of the interval of the difference between two estimates of a rate, each from [`SERIES`] series.
 fn band(share: f64) -> f64 {
     3.29 * (2.0 * share * (1.0 - share) / SERIES as f64).sqrt()
 }
@@ -22,7 +22,8 @@ fn in_band(name: &str, seen: usize, expected: f64) {
     assert!((share - expected).abs() <= band(expected), "{name}: {share}, expected {expected} ± {}", band(expected));
 }
 
-/// Runs around 1: an AR(1) process with this coefficient of variation and autocorrelation, and a linear drift over all of them.
+/// A source of simulated runs with mean 1: an AR(1) process with a given coefficient of variation and lag-1 autocorrelation, and a
+/// linear drift over all runs.
 struct Machine {
     rng: Xoshiro256PlusPlus,
     variation: f64,
@@ -47,7 +48,7 @@ impl Machine {
             .collect()
     }
 
-    /// Blocks in random order; the runs of B are multiplied by `factor`.
+    /// Returns blocks, each in one of the two orders at random. The runs of B are multiplied by `factor`.
     fn blocks(&mut self, n: usize, factor: f64) -> Vec<RunBlock> {
         let runs = self.runs(4 * n);
         runs.chunks(4)
@@ -59,10 +60,10 @@ impl Machine {
     }
 }
 
-/// How often two equal arms are called different at 5 %.
+/// The rate at which equal arms are found to differ at a significance level of 5 %.
 #[test]
 fn false_alarms_of_two_equal_arms() {
-    // Autocorrelation, drift; A then B by Welch, ABBA by Welch, by pairs, by blocks, by signs.
+    // Lag-1 autocorrelation, drift; Welch's t-test of A then B and of ABBA, t-test on pairs and on blocks, sign test.
     let table = [
         (0.0, 0.0, [0.045, 0.045, 0.046, 0.046, 0.025]),
         (0.5, 0.0, [0.236, 0.015, 0.063, 0.052, 0.027]),
@@ -78,7 +79,7 @@ fn false_alarms_of_two_equal_arms() {
             let blocks = machine.blocks(5, 1.0);
             let (a, b): (Vec<_>, Vec<_>) = blocks.iter().map(|block| (block.a, block.b)).unzip();
             let unblocked = welch(a.as_flattened(), b.as_flattened(), 0.95).is_some_and(|test| test.p < 0.05);
-            let pairs = moved(&blocks, 0.95).is_some_and(|(_, p)| p < 0.05);
+            let pairs = control_change(&blocks, 0.95).is_some_and(|(_, p)| p < 0.05);
             let analysis = analyse(&blocks, 0.95);
             let by_blocks = analysis.is_some_and(|analysis| analysis.p < 0.05);
             let by_signs =
@@ -95,7 +96,7 @@ fn false_alarms_of_two_equal_arms() {
 
 /// Verdicts at a coefficient of variation of 4 % and a tolerance of 3 %.
 #[test]
-fn verdicts_of_true_losses_and_of_equal_arms() {
+fn verdicts_on_true_losses_and_on_equal_arms() {
     let count = |blocks: usize, factor: f64, wanted: &[ComparisonVerdict]| {
         let mut machine = Machine::new(blocks as u64 * 100 + (factor * 50.0) as u64, 0.04, 0.0, 0.0);
         let verdict = |blocks: &[RunBlock]| analyse(blocks, 0.95).map(|a| classify(a.ratio, Tolerance(0.03)));
@@ -110,9 +111,9 @@ fn verdicts_of_true_losses_and_of_equal_arms() {
     in_band("equal, 16 blocks", count(16, 1.0, &no_loss), 0.80);
 }
 
-/// Repeating until the interval is tight: coverage of the interval that is reported, runs taken, share that converged.
+/// Repetition until the interval is precise: coverage of the reported interval, mean number of runs, share of series that converged.
 #[test]
-fn repeats_end_with_intervals_that_hold_the_mean() {
+fn repeats_end_with_intervals_that_contain_the_mean() {
     let rule = RepeatRule { runs: RunRange { min: 10, max: 60 }, target: Some(0.05), level: 0.95 };
     let table = [
         (0.05, 0.0, 0.962, 12.0, 1.0),
@@ -128,12 +129,12 @@ fn repeats_end_with_intervals_that_hold_the_mean() {
         for _ in 0..SERIES {
             let series = machine.runs(60);
             let tight = |n: usize| mean_interval(&series[..n], 0.95).is_some_and(|mean| mean.relative() < 0.05);
-            // As the rule has it, each interval worked out once.
+            // This repeats the stopping rule, but computes each interval only once.
             let end = (11..=60).scan(tight(10), |before, n| Some((n, std::mem::replace(before, tight(n)), *before)));
             let end = end.into_iter().find(|(_, before, now)| *before && *now).map(|(n, ..)| n);
             let n = end.unwrap_or(60);
             if row == 0 {
-                let state = rule.judge(&[series[..n].to_vec()]).state;
+                let state = rule.evaluate(&[series[..n].to_vec()]).state;
                 assert!(
                     matches!(state, RepeatState::Converged | RepeatState::Drifting) == end.is_some(),
                     "{state:?} after {n}"

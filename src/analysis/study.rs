@@ -1,67 +1,67 @@
-//! The method of a published study of snapshots: Fisher's test for equal variances, then Student's test with the variances
-//! pooled if they do not differ, else Welch's; all at one level (99 %).
+//! The method of a published study of snapshots: an F-test for equal variances, followed by Student's t-test with pooled variance if the
+//! variances do not differ significantly, else by Welch's t-test. All tests use one confidence level (99 %).
 
 use super::distributions::{f_tails, f_upper, t_two_sided, t_upper};
 use super::sample::SampleSummary;
-use super::two_samples::interval;
+use super::two_samples::welch_interval;
 use serde::{Deserialize, Serialize};
 
-/// Both tests, of A against B.
+/// The F-test and the t-test of A against B.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyTest {
-    /// Confidence of both (0.99).
+    /// The confidence level of both tests (0.99).
     pub level: f64,
-    /// Of the variances.
+    /// The F-test of the variances.
     pub f: FTest,
-    /// Of the means.
+    /// The t-test of the means.
     pub t: TTest,
 }
 
-/// Fisher's test of the ratio of variances, A over B.
+/// An F-test of the ratio of the variances of A and B.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FTest {
-    /// The ratio.
+    /// The ratio of the variance of A to that of B.
     pub value: f64,
-    /// Degrees of freedom of A.
+    /// The degrees of freedom of A.
     pub df1: f64,
-    /// Degrees of freedom of B.
+    /// The degrees of freedom of B.
     pub df2: f64,
-    /// Two-sided.
+    /// The two-sided p-value.
     pub p: f64,
-    /// Lower end of the interval of the ratio.
+    /// The lower end of the confidence interval of the ratio.
     pub low: f64,
-    /// Its upper end.
+    /// The upper end of that interval.
     pub high: f64,
 }
 
-/// Which test of the means was made.
+/// The kind of a t-test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TTestKind {
-    /// Student's, with the variances pooled.
+    /// Student's t-test with pooled variance.
     Pooled,
-    /// Welch's.
+    /// Welch's t-test.
     Welch,
 }
 
-/// A test of the difference of means, A less B.
+/// A t-test of the difference of the means, A minus B.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TTest {
-    /// Which.
+    /// The kind of the test.
     pub kind: TTestKind,
-    /// The statistic.
+    /// The t statistic.
     pub value: f64,
-    /// Degrees of freedom.
+    /// The degrees of freedom.
     pub df: f64,
-    /// Two-sided.
+    /// The two-sided p-value.
     pub p: f64,
-    /// Lower end of the interval of the difference.
+    /// The lower end of the confidence interval of the difference.
     pub low: f64,
-    /// Its upper end.
+    /// The upper end of that interval.
     pub high: f64,
 }
 
-/// The study's tests; `None` if a sample has fewer than two observations or no variance.
+/// Performs the tests of the study. Returns `None` when a sample has fewer than two observations or a variance of 0.
 pub fn study(a: &[f64], b: &[f64], level: f64) -> Option<StudyTest> {
     let (a, b) = (SampleSummary::of(a)?, SampleSummary::of(b)?);
     if a.n < 2 || b.n < 2 || a.variance <= 0.0 || b.variance <= 0.0 {
@@ -79,16 +79,22 @@ pub fn study(a: &[f64], b: &[f64], level: f64) -> Option<StudyTest> {
         low: value / f_upper(tail, df1, df2),
         high: value * f_upper(tail, df2, df1),
     };
-    Some(StudyTest { level, f, t: if f.p < 1.0 - level { separate(&a, &b, level) } else { pooled(&a, &b, level) } })
+    Some(StudyTest {
+        level,
+        f,
+        t: if f.p < 1.0 - level { welch_test(&a, &b, level) } else { pooled_test(&a, &b, level) },
+    })
 }
 
-fn separate(a: &SampleSummary, b: &SampleSummary, level: f64) -> TTest {
-    // That function takes the difference the other way round.
-    let (difference, value, df) = interval(b, a, level);
+/// Performs Welch's t-test.
+fn welch_test(a: &SampleSummary, b: &SampleSummary, level: f64) -> TTest {
+    // `welch_interval` returns the difference of its second sample minus its first.
+    let (difference, value, df) = welch_interval(b, a, level);
     TTest { kind: TTestKind::Welch, value, df, p: t_two_sided(value, df), low: difference.low, high: difference.high }
 }
 
-fn pooled(a: &SampleSummary, b: &SampleSummary, level: f64) -> TTest {
+/// Performs Student's t-test with pooled variance.
+fn pooled_test(a: &SampleSummary, b: &SampleSummary, level: f64) -> TTest {
     let df = (a.n + b.n - 2) as f64;
     let variance = ((a.n - 1) as f64 * a.variance + (b.n - 1) as f64 * b.variance) / df;
     let error = (variance * (1.0 / a.n as f64 + 1.0 / b.n as f64)).sqrt();
@@ -104,20 +110,21 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A sample of exactly this size, mean and variance.
+    /// Returns a sample of exactly this size, mean and variance.
     fn sample(n: usize, mean: f64, variance: f64) -> Vec<f64> {
         let raw: Vec<f64> = (0..n).map(|i| (i as f64 * 1.7).sin()).collect();
         let of = SampleSummary::of(&raw).unwrap();
         raw.iter().map(|v| mean + (v - of.mean) * (variance / of.variance).sqrt()).collect()
     }
 
+    /// Formats a value with this number of significant digits.
     fn printed(digits: usize, value: f64) -> String {
         format!("{value:.*e}", digits - 1)
     }
 
-    /// Figures as the study's appendix prints them, by R.
+    /// The expected values are those of the study's appendix, which were computed with R.
     #[test]
-    fn both_pairs_of_the_study_have_every_printed_digit() {
+    fn both_comparisons_of_the_study_have_the_printed_values() {
         let zfs =
             study(&sample(29, 1_954_108.0 / 29.0, 430_239.5), &sample(29, 187_000.0 / 29.0, 71_895.06), 0.99).unwrap();
         assert_eq!((printed(5, zfs.f.value), zfs.f.df1, zfs.f.df2), (printed(5, 5.9843), 28.0, 28.0));
@@ -146,16 +153,16 @@ mod tests {
         );
     }
 
-    /// 200 pairs of samples, to eight digits.
+    /// Compares 200 pairs of samples, with a relative tolerance of 1e-8.
     #[test]
-    fn samples_have_the_figures_that_scipy_gives_them() {
+    fn results_agree_with_scipy() {
         let text = include_str!("../../tests/scripts/samples.txt");
         let numbers = |text: &str| text.split(' ').map(|n| n.parse().unwrap()).collect::<Vec<f64>>();
         let close = |a: f64, b: f64, line: &str| assert!((a - b).abs() <= b.abs() * 1e-8, "{a} {b}: {line}");
         for line in text.lines().skip(1) {
             let parts: Vec<Vec<f64>> = line.split(';').map(numbers).collect();
             let (a, b) = (SampleSummary::of(&parts[0]).unwrap(), SampleSummary::of(&parts[1]).unwrap());
-            let (welch, pooled) = (separate(&a, &b, 0.99), pooled(&a, &b, 0.99));
+            let (welch, pooled) = (welch_test(&a, &b, 0.99), pooled_test(&a, &b, 0.99));
             let f = study(&parts[0], &parts[1], 0.99).unwrap().f;
             let ours = [welch.value, welch.df, welch.p, pooled.value, pooled.p, f.value, f.p, f.low, f.high];
             ours.into_iter().zip(&parts[2]).for_each(|(ours, theirs)| close(ours, *theirs, line));
@@ -164,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_too_little() {
+    fn too_small_samples_are_not_tested() {
         assert_eq!(study(&[1.0], &[1.0, 2.0], 0.99), None);
         assert_eq!(study(&[1.0, 1.0], &[1.0, 2.0], 0.99), None);
     }

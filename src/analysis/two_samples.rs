@@ -1,28 +1,28 @@
-//! Two samples that were made separately: Welch's test, and Holm's correction for several metrics.
+//! Comparison of two independent samples: Welch's t-test, and Holm's correction for multiple tests.
 
 use super::distributions::{t_two_sided, t_upper};
 use super::sample::{Estimate, SampleSummary};
 use super::verdict::Direction;
 use serde::{Deserialize, Serialize};
 
-/// A test of two samples, and what it says of their difference and ratio.
+/// The result of a t-test of two samples, with estimates of their difference and ratio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TwoSampleTest {
-    /// The statistic.
+    /// The t statistic.
     pub t: f64,
-    /// Degrees of freedom.
+    /// The degrees of freedom.
     pub df: f64,
-    /// Two-sided.
+    /// The two-sided p-value.
     pub p: f64,
-    /// B less A, with its interval.
+    /// The difference of the means, B minus A, with its interval.
     pub difference: Estimate,
-    /// B over A, with its interval.
+    /// The ratio of B to A, with its interval.
     pub ratio: Estimate,
 }
 
-/// Welch's test of B against A with an interval of confidence `level` (0.95). The ratio is that of the geometric means, from the
-/// same test of the logarithms; without positive observations it is that of the means, with the ends of the difference over the
-/// mean of A. `None` if a sample has fewer than two observations.
+/// Performs Welch's t-test of B against A with intervals at confidence `level` (0.95). The ratio is that of the geometric means, from the
+/// same test on logarithms. If an observation is not positive, the ratio is that of the arithmetic means, and its interval is that of
+/// the difference divided by the mean of A. Returns `None` when a sample has fewer than two observations.
 ///
 /// df = (a + b)² / (a²/(nA − 1) + b²/(nB − 1)), where a and b are the squared standard errors (Welch 1947).
 pub fn welch(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
@@ -30,18 +30,18 @@ pub fn welch(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
     if sa.n < 2 || sb.n < 2 {
         return None;
     }
-    let (difference, t, df) = interval(&sa, &sb, level);
+    let (difference, t, df) = welch_interval(&sa, &sb, level);
     let logs = |values: &[f64]| values.iter().map(|v| (*v > 0.0).then(|| v.ln())).collect::<Option<Vec<f64>>>();
     let ratio = match (logs(a).and_then(|l| SampleSummary::of(&l)), logs(b).and_then(|l| SampleSummary::of(&l))) {
-        (Some(la), Some(lb)) => interval(&la, &lb, level).0.map(f64::exp),
+        (Some(la), Some(lb)) => welch_interval(&la, &lb, level).0.map(f64::exp),
         _ if sa.mean > 0.0 => difference.map(|d| 1.0 + d / sa.mean),
         _ => Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN },
     };
     Some(TwoSampleTest { t, df, p: t_two_sided(t, df), difference, ratio })
 }
 
-/// Difference of the means with its interval, statistic and degrees of freedom.
-pub(super) fn interval(a: &SampleSummary, b: &SampleSummary, level: f64) -> (Estimate, f64, f64) {
+/// Returns the difference of the means, `b` minus `a`, with its interval, the t statistic and the degrees of freedom.
+pub(super) fn welch_interval(a: &SampleSummary, b: &SampleSummary, level: f64) -> (Estimate, f64, f64) {
     let (va, vb) = (a.variance / a.n as f64, b.variance / b.n as f64);
     let error = (va + vb).sqrt();
     let difference = b.mean - a.mean;
@@ -53,8 +53,8 @@ pub(super) fn interval(a: &SampleSummary, b: &SampleSummary, level: f64) -> (Est
     (Estimate::around(difference, t_upper((1.0 - level) / 2.0, df) * error), difference / error, df)
 }
 
-/// Probabilities corrected for their number by Holm's method, in the order given: each is at most 1, and none is below that of
-/// a smaller one.
+/// Returns p-values corrected for multiple tests by Holm's method, in the given order. Each is at most 1, and their order by size is
+/// that of the uncorrected values.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -68,7 +68,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
 }
 
 impl Direction {
-    /// A ratio B over A as goodness: above 1 is better.
+    /// Converts the ratio of B to A to a goodness, of which a value above 1 is better.
     pub fn goodness(self, ratio: Estimate) -> Estimate {
         match self {
             Self::HigherIsBetter => ratio,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_textbook_pair() {
+    fn a_textbook_example() {
         // scipy.stats.ttest_ind(b, a, equal_var=False)
         let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
         let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 30.5, 24.3];
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn holm_keeps_the_order() {
+    fn holm_keeps_the_order_of_p_values() {
         assert_eq!(holm(&[0.01, 0.04, 0.03]), [0.03, 0.06, 0.06]);
         assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
         assert_eq!(holm(&[]), [0.0; 0]);

@@ -3,42 +3,42 @@
 use super::sample::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// Which way a metric is good.
+/// The direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Such as operations a second.
+    /// For metrics such as operations per second.
     HigherIsBetter,
-    /// Such as latency.
+    /// For metrics such as latency.
     LowerIsBetter,
 }
 
-/// The relative change that is too small to matter, above 0 and below 1 (0.03 is 3 %).
+/// The largest relative change that does not matter to the user, between 0 and 1 (0.03 is 3 %).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance(pub f64);
 
-/// What a comparison says of B.
+/// The verdict of a comparison on B, at the confidence level of the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
-    /// By more than the tolerance, surely.
+    /// B is better by more than the tolerance.
     Better,
-    /// Worse by more than the tolerance, surely.
+    /// B is worse by more than the tolerance.
     Worse,
-    /// Surely within the tolerance.
+    /// B differs from A by less than the tolerance.
     Same,
-    /// Surely no loss beyond the tolerance; a gain is possible.
+    /// B is not worse by more than the tolerance. It may be better.
     NotWorse,
-    /// The interval is too wide to say.
+    /// The interval is too wide for any of the other verdicts.
     Unclear,
-    /// The machine changed meanwhile.
+    /// The comparison is invalid: the negative control changed during the experiment.
     Invalid,
 }
 
 impl ComparisonVerdict {
-    /// All, in the order in which they are documented.
+    /// All verdicts, in the order in which they are documented.
     pub const ALL: [Self; 6] = [Self::Better, Self::Same, Self::NotWorse, Self::Worse, Self::Unclear, Self::Invalid];
 
-    /// As people read it.
+    /// Returns the name that is shown to users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -50,7 +50,7 @@ impl ComparisonVerdict {
         }
     }
 
-    /// Exit status of a comparison.
+    /// Returns the exit status of a comparison with this verdict.
     pub fn code(self) -> u8 {
         match self {
             Self::Better | Self::Same | Self::NotWorse => 0,
@@ -61,8 +61,9 @@ impl ComparisonVerdict {
     }
 }
 
-/// The verdict of a goodness (above 1 is better) with its interval; with δ the tolerance: *better* if low > 1 + δ, *worse* if high <
-/// 1 − δ, *same* if both ends are inside of 1 ± δ, *not worse* if low > 1 − δ, else *unclear*. A figure that is no number is unclear.
+/// Returns the verdict for a goodness (a ratio of which a value above 1 is better) with its interval. With the tolerance δ it is:
+/// *better* if low > 1 + δ, *worse* if high < 1 − δ, *same* if both ends are inside of 1 ± δ, *not worse* if low > 1 − δ, else
+/// *unclear*. It is *unclear* also if an end is NaN.
 pub fn classify(goodness: Estimate, tolerance: Tolerance) -> ComparisonVerdict {
     let Estimate { low, high, .. } = goodness;
     let (below, above) = (1.0 - tolerance.0, 1.0 + tolerance.0);
@@ -85,7 +86,7 @@ pub fn classify(goodness: Estimate, tolerance: Tolerance) -> ComparisonVerdict {
 mod tests {
     use super::*;
 
-    /// Each direction with each verdict; intervals are of the ratio B over A as measured.
+    /// The intervals are those of the measured ratio of B to A.
     #[test]
     fn each_direction_has_each_verdict() {
         let of = |low: f64, high: f64| Estimate { value: f64::midpoint(low, high), low, high };

@@ -3,7 +3,7 @@
 use super::{ComparedSide, Comparison, ControlResult, EndingLook, NamedTest, OtherMetric, SCHEMA, Shapes, differences};
 use crate::analysis::{
     self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, NoiseFloor, Power, RunBlock,
-    SampleSummary, Tolerance, classify, holm, ranked, welch,
+    SampleSummary, Tolerance, classify, holm, rank_changes, welch,
 };
 use crate::import::{Metric, Observation};
 use std::collections::BTreeSet;
@@ -146,7 +146,7 @@ impl Comparer {
             sign: by_blocks.and_then(|found| found.sign),
             verdict,
             tolerance: self.tolerance.0,
-            could_have_seen: power.and_then(|(power, _)| power.could_have_seen(self.tolerance)),
+            could_have_seen: power.and_then(|(power, _)| power.detectable_loss(self.tolerance)),
             runs_needed: power.and_then(|(_, needed)| needed),
             control,
             floor: self.floor,
@@ -237,7 +237,7 @@ fn blocks(a: &[f64], b: &[f64]) -> Vec<RunBlock> {
 }
 
 fn control(runs: &Runs<'_>, tolerance: Tolerance) -> Option<ControlResult> {
-    let (ratio, p) = analysis::moved(&blocks(runs.control_a, runs.control_b), CONTROL_LEVEL)?;
+    let (ratio, p) = analysis::control_change(&blocks(runs.control_a, runs.control_b), CONTROL_LEVEL)?;
     let shift = (ratio.value - 1.0).abs() > tolerance.0;
     Some(ControlResult { moved: p < 1.0 - CONTROL_LEVEL && shift, ratio, p })
 }
@@ -250,7 +250,7 @@ fn causes(runs: &Runs<'_>) -> Vec<analysis::Change> {
     };
     let figures: Vec<_> =
         names.into_iter().filter_map(|name| Some((name, values(runs.a, name)?, values(runs.b, name)?))).collect();
-    ranked(&figures)
+    rank_changes(&figures)
 }
 
 #[cfg(test)]

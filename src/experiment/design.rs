@@ -111,7 +111,7 @@ impl<'a> Design<'a> {
     fn repeat(&self, runs: &[(usize, Vec<f64>)]) -> Next {
         let Some(rule) = self.experiment.repeat_rule() else { return Next::Compared(None) };
         let series = |metric: usize| runs.iter().map(|(_, values)| values[metric]).collect();
-        let judged = rule.judge(&(0..self.metrics.len()).map(series).collect::<Vec<_>>());
+        let judged = rule.evaluate(&(0..self.metrics.len()).map(series).collect::<Vec<_>>());
         if judged.state != RepeatState::Running {
             return Next::Repeated(judged.state);
         }
