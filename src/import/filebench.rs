@@ -1,27 +1,28 @@
-//! What Filebench prints, of both generations: one observation for each `IO Summary`, with the flowops of the breakdown before it.
+//! Reads the output of Filebench 1.4 and 1.5: one observation for each `IO Summary`, with the flowops of the breakdown before it.
 
 use super::{Observation, numbered};
 use std::collections::BTreeMap;
 
-/// Units as Filebench writes them, the figure, and how many of ours one is.
+/// The units in Filebench's output: the unit, the figure that has it, and the factor to the unit of that figure here.
 const UNITS: [(&str, &str, f64); 4] =
     [("ops/s", "ops", 1.0), ("mb/s", "mib", 1.0), ("ms/op", "latency.mean", 1e6), ("ms", "latency.mean", 1e6)];
 
+/// Reads all runs of an output. Returns an error when there is no complete `IO Summary`.
 pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>, String> {
     let mut found: Vec<BTreeMap<String, f64>> = Vec::new();
     let mut flowops = BTreeMap::new();
     let mut in_breakdown = false;
     for line in text.lines() {
-        // 1.5 begins its lines with the seconds since the start.
+        // Filebench 1.5 starts its lines with the seconds since the start of the program.
         let line = line.split_once(": ").filter(|(at, _)| number(at).is_some()).map_or(line, |(_, rest)| rest);
         if let Some((_, summary)) = line.split_once("IO Summary:") {
             let mut figures = std::mem::take(&mut flowops);
             in_breakdown = false;
-            let of_run = figures_of(summary);
-            if !of_run.iter().any(|(name, _)| *name == "ops") {
-                return Err(format!("`IO Summary:{summary}` has no operations a second"));
+            let run_figures = figures_of(summary);
+            if !run_figures.iter().any(|(name, _)| *name == "ops") {
+                return Err(format!("`IO Summary:{summary}` has no operations per second"));
             }
-            figures.extend(of_run.into_iter().map(|(name, value)| (name.to_owned(), value)));
+            figures.extend(run_figures.into_iter().map(|(name, value)| (name.to_owned(), value)));
             found.push(figures);
         } else if line.contains("Per-Operation Breakdown") || line.starts_with("Flowop totals:") {
             in_breakdown = true;
@@ -31,7 +32,7 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
         }
     }
     if found.is_empty() {
-        return Err("no `IO Summary` of it is whole".to_owned());
+        return Err("it has no complete `IO Summary`".to_owned());
     }
     let all = found.len();
     let observation =
@@ -39,7 +40,7 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
     Ok(found.into_iter().enumerate().map(observation).collect())
 }
 
-/// The figures of a line: numbers with a known unit, with or without a blank between.
+/// Returns the figures of a line: the first number for each known unit, with or without a space before the unit.
 fn figures_of(line: &str) -> Vec<(&'static str, f64)> {
     let mut found: Vec<(&'static str, f64)> = Vec::new();
     let mut before = None;
@@ -58,6 +59,7 @@ fn figures_of(line: &str) -> Vec<(&'static str, f64)> {
     found
 }
 
+/// Parses a finite number.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.is_finite())
 }

@@ -1,17 +1,18 @@
-//! The names of metrics, and which way each is good.
+//! The names of metrics, and the direction in which each improves.
 
 use super::Observation;
 use crate::analysis::Direction;
 use std::fmt;
 use std::str::FromStr;
 
-/// A figure of a run, by name: `ops`, `mib`, `latency.mean`, `latency.p50`, `latency.p99`; of a flowop `NAME.ops`…; `value` is a column.
+/// The name of a figure of a run: `ops`, `mib`, `latency.mean`, `latency.p50`, `latency.p99`. For a flowop it has the prefix `NAME.`, as in
+/// `NAME.ops`. `value` is a number of a column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Metric {
     name: String,
 }
 
-/// The last words of a metric's name, and what each says of a run.
+/// The endings of metric names, each with the direction in which the metric improves.
 const ENDINGS: [(&str, Direction); 8] = [
     ("ops", Direction::HigherIsBetter),
     ("mib", Direction::HigherIsBetter),
@@ -23,7 +24,7 @@ const ENDINGS: [(&str, Direction); 8] = [
     ("value", Direction::HigherIsBetter),
 ];
 
-/// The twelve measures of a published study of snapshots, each of which had to be precise.
+/// The twelve metrics of a published study of snapshots, each of which had to be precise.
 pub const STUDY: [&str; 12] = [
     "lg-write.ops",
     "lg-write.mib",
@@ -42,7 +43,7 @@ pub const STUDY: [&str; 12] = [
 impl FromStr for Metric {
     type Err = String;
 
-    /// `all.` before a name means the whole run, as no prefix does.
+    /// Parses a name. The prefix `all.` means the whole run, which is also the meaning without a prefix.
     fn from_str(text: &str) -> Result<Self, String> {
         let name = text.strip_prefix("all.").unwrap_or(text);
         match ending(name) {
@@ -51,15 +52,15 @@ impl FromStr for Metric {
             }
             _ => {
                 let names: Vec<&str> = ENDINGS.iter().map(|(name, _)| *name).collect();
-                Err(format!("no metric; there are {}, and each of a flowop: `NAME.ops`", names.join(", ")))
+                Err(format!("unknown metric: the metrics are {}; for a flowop, such as `NAME.ops`", names.join(", ")))
             }
         }
     }
 }
 
-/// What stands before the ending of a name, and the ending's direction.
+/// Returns the part of a name before its ending, and the direction of the ending.
 fn ending(name: &str) -> Option<(&str, Direction)> {
-    // The longest ending: that of a percentile holds others.
+    // The longest ending is the right one, because some endings end in others.
     let of = |(ending, direction): &(&str, Direction)| Some((name.strip_suffix(ending)?, *direction));
     ENDINGS.iter().filter_map(of).min_by_key(|(before, _)| before.len())
 }
@@ -71,24 +72,24 @@ impl fmt::Display for Metric {
 }
 
 impl Metric {
-    /// The default: operations a second of the whole run.
+    /// Returns the default metric: operations per second of the whole run.
     pub fn ops() -> Self {
         Self { name: "ops".to_owned() }
     }
 
-    /// Which way it is good.
+    /// Returns the direction in which the metric improves.
     pub fn direction(&self) -> Direction {
         ending(&self.name).map_or(Direction::HigherIsBetter, |(_, direction)| direction)
     }
 
-    /// Whether it is a time, in nanoseconds.
+    /// Returns whether the metric is a time in nanoseconds.
     pub fn is_time(&self) -> bool {
         self.name.contains("latency.")
     }
 
-    /// Its value in a run; `None` if the run has no such figure, or one that is no number.
+    /// Returns the value of the metric in a run, or `None` when the run has no such figure or the figure is not finite.
     pub fn of(&self, run: &Observation) -> Option<f64> {
-        // A column of numbers is whatever its user says it is.
+        // A number of a column is used for any metric, because only the user knows what the column contains.
         let value = run.figures.get(&self.name).or_else(|| run.figures.get("value"));
         value.copied().filter(|value| value.is_finite())
     }

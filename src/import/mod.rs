@@ -1,6 +1,6 @@
-//! Results of this and of other tools as observations: one run, its figures by name, and what it was made of.
+//! Reads results of this program and of other tools as observations: the figures of a run by name, with the conditions of the run.
 //!
-//! In: a file or directory. Out: observations, or why there are none. Deliberately absent: what is done with them.
+//! Input: a file or directory. Output: observations, or an error. Not in here: the analysis of observations.
 
 mod columns;
 mod filebench;
@@ -17,50 +17,50 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The longest file that is read, in bytes: a result with a histogram for each of thousands of flowops is shorter.
-const LONGEST: u64 = 256 << 20;
+/// The maximum length of a file, in bytes. A result with a histogram for each of thousands of flowops is shorter.
+const MAX_LENGTH: u64 = 256 << 20;
 
-/// A run, whoever measured it.
+/// A run, measured by this program or another one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
-    /// Where it comes from: a file, and which run of it if there are several.
+    /// The source: a file, and the number of the run if the file has several.
     pub source: String,
-    /// Figures by metric: `ops` (operations a second), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p99` (nanoseconds), the
-    /// same of a flowop as `NAME.ops`…
+    /// Figures by metric: `ops` (operations per second), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p99` (nanoseconds). The
+    /// same figures of a flowop have the prefix `NAME.`.
     pub figures: BTreeMap<String, f64>,
-    /// Figures that may explain others.
+    /// Figures that may explain a change of a metric.
     pub causes: BTreeMap<&'static str, f64>,
-    /// What the run was made of: kernel, mounts, script, variables, cache state.
+    /// The conditions of the run: kernel, mounts, script, variables, cache state.
     pub conditions: BTreeMap<String, String>,
-    /// The day on which it was made, if that is known: `2026-11-20`.
+    /// The day of the run, such as `2026-11-20`; `None` when it is unknown.
     pub day: Option<String>,
-    /// What went wrong in it.
+    /// The reason why the run failed; `None` when it is complete.
     pub failure: Option<String>,
 }
 
-/// Why a path gives no observations.
+/// The reason why a path gives no observations.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It can't be read.
+    /// The file can't be read.
     #[error("{} can't be read: {error}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system call.
         error: io::Error,
     },
-    /// It is none of the forms.
-    #[error("{} is no result: {why}", path.display())]
+    /// The file has none of the known forms.
+    #[error("{} is not a result: {why}", path.display())]
     Form {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// In which way.
+        /// The reason.
         why: String,
     },
 }
 
-/// The observations of a path: a result of wmlrun, its results folder or a directory of results; what Filebench 1.4 or 1.5 printed;
-/// fio's JSON; `FILE:N`, the numbers in column N (from 1) of a file.
+/// Reads the observations of a path: a result of wmlrun, a results folder of wmlrun or a directory of results, output of Filebench 1.4 or
+/// 1.5, JSON of fio, or `FILE:N`, the numbers in column N (counted from 1) of a file.
 pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     if path.is_dir() {
         return of_directory(path);
@@ -73,19 +73,20 @@ pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     of_text(&text, &path.display().to_string()).map_err(form(path))
 }
 
-/// The load curve of a file: see [`load_points`].
+/// Reads the load curve of a file. See [`load_points`] for its form.
 pub fn load_curve(path: &Path) -> Result<Vec<LoadPoint>, ImportError> {
     load_points(&read(path)?).map_err(form(path))
 }
 
+/// Makes an error of a file's form from the reason.
 fn form(path: &Path) -> impl FnOnce(String) -> ImportError {
     let path = path.to_owned();
     move |why| ImportError::Form { path, why }
 }
 
-/// Observations of a text, whichever of the forms it has.
+/// Detects the form of a text and reads its observations.
 fn of_text(text: &str, source: &str) -> Result<Vec<Observation>, String> {
-    // fio writes warnings before its JSON.
+    // The JSON starts at the first line with a `{`, because fio prints warnings before it.
     let json = text.lines().scan(0, |at, line| Some((std::mem::replace(at, *at + line.len() + 1), line)));
     let json = json.into_iter().find(|(_, line)| line.starts_with('{')).map(|(at, _)| &text[at..]);
     match json {
@@ -95,12 +96,13 @@ fn of_text(text: &str, source: &str) -> Result<Vec<Observation>, String> {
         },
         None if text.contains("IO Summary") => filebench::observations(text, source),
         None => {
-            Err("neither JSON of wmlrun or fio, nor output of Filebench; `FILE:N` names a column of numbers".to_owned())
+            Err("it is neither JSON of wmlrun or fio nor output of Filebench; for a column of numbers write `FILE:N`"
+                .to_owned())
         }
     }
 }
 
-/// The runs of a results folder, or of every JSON file of a directory, in the order of their names.
+/// Reads the runs of a results folder, or of all JSON files of a directory, in the order of their names.
 fn of_directory(path: &Path) -> Result<Vec<Observation>, ImportError> {
     let runs = path.join("runs");
     let dir = if runs.is_dir() { &runs } else { path };
@@ -117,22 +119,23 @@ fn of_directory(path: &Path) -> Result<Vec<Observation>, ImportError> {
     files.iter().map(|file| observations(file)).collect::<Result<Vec<_>, _>>().map(|found| found.concat())
 }
 
-/// The text of a file that is not too long; bytes that are no UTF-8 become replacement characters.
+/// Reads the text of a regular file. Bytes that are not UTF-8 become replacement characters. Returns an error when the file is longer than
+/// [`MAX_LENGTH`].
 fn read(path: &Path) -> Result<String, ImportError> {
     let io = |error| ImportError::Io { path: path.to_owned(), error };
     let file = std::fs::File::open(path).map_err(io)?;
     if !file.metadata().map_err(io)?.is_file() {
-        return Err(form(path)("it is no regular file".to_owned()));
+        return Err(form(path)("it is not a regular file".to_owned()));
     }
     let mut bytes = Vec::new();
-    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 > LONGEST {
+    file.take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > MAX_LENGTH {
         return Err(form(path)("it is longer than 256 MiB".to_owned()));
     }
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// The names of one source's observations: numbered if there are several.
+/// Returns the name of observation `n`, counted from 0, of a source with `all` observations. It has a number if there are several.
 fn numbered(source: &str, n: usize, all: usize) -> String {
     if all == 1 { source.to_owned() } else { format!("{source}, run {}", n + 1) }
 }

@@ -1,4 +1,4 @@
-//! Results of wmlrun: each run of a document is an observation.
+//! Reads results of wmlrun. Each run of a document is an observation.
 
 use super::{Observation, numbered};
 use crate::report::json;
@@ -6,6 +6,7 @@ use crate::result::{Document, FlowopResult, Latency, Run, RunState};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// Reads all runs of a document. Returns an error when the text is not a document or the document has no run.
 pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>, String> {
     let document = json::read(text).map_err(|e| e.to_string())?;
     let all = document.runs.len();
@@ -16,12 +17,12 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
     Ok(runs.map(|(n, run)| of_run(&document, run, &numbered(source, n, all))).collect())
 }
 
-/// A run of a document.
+/// Converts a run of a document to an observation.
 pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     let mut figures = BTreeMap::new();
     let summary = &run.summary;
     add(&mut figures, "", (summary.ops_per_s, summary.mib_per_s), &summary.latency_ns);
-    figures.extend(whole_run(run));
+    figures.extend(run_figures(run));
     let mut names: BTreeMap<&str, Vec<&FlowopResult>> = BTreeMap::new();
     for flowop in &run.flowops {
         names.entry(&flowop.name).or_default().push(flowop);
@@ -32,7 +33,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         let sum = |of: fn(&FlowopResult) -> f64| flowops.iter().map(|f| of(f)).sum::<f64>();
         let ops = sum(|f| f.ops as f64);
         let mean = sum(|f| f.latency_ns.mean.unwrap_or(0.0) * f.ops as f64) / ops;
-        // Percentiles of several flowops of one name can't be put together.
+        // Percentiles of several flowops with the same name can't be combined.
         let single = if let [flowop] = flowops[..] { flowop.latency_ns } else { Latency::default() };
         let latency = Latency { mean: (ops > 0.0).then_some(mean), ..single };
         add(&mut figures, &format!("{name}."), (sum(|f| f.ops_per_s), sum(|f| f.mib_per_s)), &latency);
@@ -47,8 +48,9 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     }
 }
 
-/// Figures of a run that its flowops do not have: the offered rate and the response time of open loops, and the busy processors.
-fn whole_run(run: &Run) -> impl Iterator<Item = (String, f64)> {
+/// Returns figures that only the whole run has: the offered rate and the mean response time of open loops, and the fraction of busy
+/// processors.
+fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
     let responses = || run.flowops.iter().filter_map(|f| Some((f.ops as f64, f.response_ns?.mean?)));
     let ops: f64 = responses().map(|(ops, _)| ops).sum();
     let response = responses().map(|(ops, mean)| ops * mean).sum::<f64>() / ops;
@@ -60,6 +62,7 @@ fn whole_run(run: &Run) -> impl Iterator<Item = (String, f64)> {
     found.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))
 }
 
+/// Adds the figures of a run or a flowop, under names with the prefix `before`.
 fn add(figures: &mut BTreeMap<String, f64>, before: &str, (ops, mib): (f64, f64), latency: &Latency) {
     let mut put =
         |name: &str, value: Option<f64>| figures.extend(value.map(|value| (format!("{before}{name}"), value)));
@@ -71,11 +74,11 @@ fn add(figures: &mut BTreeMap<String, f64>, before: &str, (ops, mib): (f64, f64)
     }
 }
 
-/// The opens at the beginning of a run are fewer than this share of its operations. As their number is fixed, their share changes with the
-/// rate, and explains nothing.
-const RARE: f64 = 0.001;
+/// The minimum number of implicit opens per operation that is a possible cause. Fewer are the opens at the start of a run, whose number is
+/// fixed, so that their number per operation changes with the rate and is not a cause of the change.
+const MIN_OPENS_PER_OP: f64 = 0.001;
 
-/// What may explain a change, an operation each where that makes sense.
+/// Returns the figures of a run that may explain a change of a metric. Counts, bytes and times are per operation.
 fn causes(run: &Run) -> BTreeMap<&'static str, f64> {
     let ops = run.summary.ops as f64;
     let mut found = BTreeMap::new();
@@ -87,9 +90,9 @@ fn causes(run: &Run) -> BTreeMap<&'static str, f64> {
     per_op("syncs_per_op", flowops(|f| if f.kind.contains("sync") { f.ops as f64 } else { 0.0 }));
     per_op("errors_per_op", run.summary.errors as f64);
     let opens = flowops(|f| f.implicit_opens as f64);
-    per_op("implicit_opens_per_op", if opens < RARE * ops { 0.0 } else { opens });
+    per_op("implicit_opens_per_op", if opens < MIN_OPENS_PER_OP * ops { 0.0 } else { opens });
     per_op("starved_ns_per_op", flowops(|f| f.starved_seconds * 1e9));
-    // File sets on one device have the same bytes of that device.
+    // File sets on the same device report the same bytes, so these must not be added up.
     let device = |of: fn(&crate::result::DeviceBytes) -> u64| {
         run.filesets.iter().filter_map(|set| set.device_bytes.as_ref()).map(of).max().map(|bytes| bytes as f64)
     };
@@ -107,7 +110,7 @@ fn causes(run: &Run) -> BTreeMap<&'static str, f64> {
     found
 }
 
-/// What a run was made of.
+/// Returns the conditions of a run, by name.
 fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let environment = &document.environment;

@@ -1,4 +1,4 @@
-//! Results of every form, whole, cut off and foreign.
+//! Tests with results of every form, complete, truncated and foreign.
 
 #![allow(clippy::unwrap_used, clippy::float_cmp)]
 use super::*;
@@ -9,7 +9,7 @@ fn figures(text: &str) -> Vec<BTreeMap<String, f64>> {
 }
 
 #[test]
-fn filebench_of_both_generations() {
+fn output_of_both_filebench_generations_is_read() {
     let new = "\
 12.3: Run took 10 seconds...
 12.3: Per-Operation Breakdown
@@ -30,12 +30,12 @@ IO Summary:       5000 ops, 500.0 ops/s, (400/100 r/w)   1.8mb/s,     31us cpu/o
         assert_eq!((all[0]["readfile1.ops"], all[0]["readfile1.mib"]), (400.0, 1.6));
     }
     assert_eq!(figures(&(new.to_owned() + old)).len(), 2, "each summary is a run");
-    // Cut off in the line that matters.
+    // A truncated summary line.
     assert!(of_text("1.0: IO Summary:  50", "x").is_err());
 }
 
 #[test]
-fn fio_of_both_generations() {
+fn json_of_old_and_new_fio_is_read() {
     let text = r#"fio: this is a warning
 {"fio version": "fio-3.33", "jobs": [{"jobname": "j", "error": 0,
   "read": {"total_ios": 300, "iops": 30.5, "bw": 122, "bw_bytes": 125829, "lat_ns": {"mean": 1000.0},
@@ -74,7 +74,7 @@ fn own_results_have_metrics_causes_and_conditions() {
 }
 
 #[test]
-fn columns_are_numbers_below_a_head() {
+fn columns_are_numbers_below_a_heading() {
     let values = |text: &str, column| -> Vec<f64> {
         columns::observations(text, column, "x").unwrap().iter().map(|found| found.figures["value"]).collect()
     };

@@ -239,7 +239,7 @@ fn mistakes_are_found_before_the_first_run() {
         ("repeat nowhere.wml --results r", 2, "no personality"),
         ("repeat x.wml --runs 5..2 --results r", 2, "no number of runs"),
         ("repeat x.wml --until-ci 200% --results r", 2, "no share"),
-        ("repeat x.wml --metric speed --results r", 2, "no metric"),
+        ("repeat x.wml --metric speed --results r", 2, "unknown metric"),
         ("repeat x.wml --json a --results r", 2, "--json"),
         ("repeat - --results r", 2, "standard input"),
         ("repeat --results r", 2, "SCRIPT"),
