@@ -1,4 +1,4 @@
-//! From observations to a comparison.
+//! Builds a comparison from observations.
 
 use super::{ComparedSide, Comparison, ControlResult, EndingLook, NamedTest, OtherMetric, SCHEMA, Shapes, differences};
 use crate::analysis::{
@@ -8,66 +8,66 @@ use crate::analysis::{
 use crate::import::{Metric, Observation};
 use std::collections::BTreeSet;
 
-/// The relative change that is too small to matter, unless another is given.
+/// The default tolerance: a relative change of at most 3 % does not matter.
 pub const DEFAULT_TOLERANCE: f64 = 0.03;
 
-/// Confidence of intervals.
+/// The confidence level of intervals.
 const LEVEL: f64 = 0.95;
 
-/// Confidence with which a negative control has moved.
+/// The confidence level of the test of the negative control.
 const CONTROL_LEVEL: f64 = 0.999;
 
-/// Confidence of the study's tests.
+/// The confidence level of the study's tests.
 const STUDY_LEVEL: f64 = 0.99;
 
-/// How samples that were made separately are tested.
+/// The method for samples that were not interleaved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ComparisonMethod {
-    /// By Welch's test of the logarithms.
+    /// Welch's t-test on logarithms.
     #[default]
     Welch,
-    /// The same, and beside it the study's: F-test, then t-test.
+    /// Welch's t-test on logarithms, and in addition the method of the study: an F-test followed by a t-test.
     Study,
 }
 
 /// The runs of both sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<'a> {
-    /// Those of A, in the order of time.
+    /// The runs of A, in the order of time.
     pub a: &'a [Observation],
-    /// Those of B.
+    /// The runs of B, in the order of time.
     pub b: &'a [Observation],
-    /// Blocks of two and two, if they took turns: then runs come in blocks of A A and B B.
+    /// Whether the runs were interleaved in blocks of four. Then each two successive runs of `a`, and of `b`, belong to one block.
     pub interleaved: bool,
-    /// The speed of the negative control beside each run; empty without one.
+    /// The speed of the negative control before each run of A; empty without a control.
     pub control_a: &'a [f64],
-    /// The same beside B.
+    /// The speed of the negative control before each run of B.
     pub control_b: &'a [f64],
 }
 
-/// How runs are compared.
+/// The parameters of a comparison.
 #[derive(Clone, Debug)]
 pub struct Comparer {
-    /// What is compared.
+    /// The name of the comparison.
     pub name: String,
-    /// What each side is.
+    /// The names of A and B.
     pub sides: [String; 2],
-    /// On which figure the verdict stands.
+    /// The metric on which the verdict is based.
     pub metric: Metric,
-    /// Figures that are described beside it; empty: those that both sides have of the whole run.
+    /// Other metrics that are reported without a verdict. If empty, these are the metrics of the whole run that both sides have.
     pub others: Vec<Metric>,
-    /// Too small to matter.
+    /// The largest relative change that does not matter.
     pub tolerance: Tolerance,
-    /// For samples that were made separately.
+    /// The method for samples that were not interleaved.
     pub method: ComparisonMethod,
-    /// How far results differ although nothing was changed, if that has been measured.
+    /// The noise floor, if it has been measured.
     pub floor: Option<NoiseFloor>,
-    /// The look at which a sequential comparison ended.
+    /// The interim look at which a sequential comparison ended.
     pub look: Option<InterimLook>,
 }
 
 impl Comparer {
-    /// Compares two sides by a metric, with a tolerance of 3 %.
+    /// Creates a comparison of two sides by a metric, with a tolerance of 3 %, Welch's t-test and no noise floor.
     pub fn of(name: &str, sides: [&str; 2], metric: &Metric) -> Self {
         Self {
             name: name.to_owned(),
@@ -81,12 +81,12 @@ impl Comparer {
         }
     }
 
-    /// Compares. An error names the figure that a run lacks.
+    /// Compares the runs. Returns an error when a run failed or lacks the metric, or when a side has no run.
     pub fn compare(&self, runs: &Runs<'_>) -> Result<Comparison, String> {
         let values = |runs: &[Observation]| values(runs, &self.metric);
         let (a, b) = (values(runs.a)?, values(runs.b)?);
         let sample = |values: &[f64], side: usize| -> Result<ComparedSide, String> {
-            let sample = SampleSummary::of(values).ok_or_else(|| format!("{} has no run", self.sides[side]))?;
+            let sample = SampleSummary::of(values).ok_or_else(|| format!("{} has no runs", self.sides[side]))?;
             Ok(ComparedSide { name: self.sides[side].clone(), sample, values: values.to_vec() })
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
@@ -94,36 +94,36 @@ impl Comparer {
         let level = self.look.map_or(LEVEL, |look| 1.0 - 2.0 * look.one_sided);
         let blocks = if runs.interleaved { blocks(&a, &b) } else { Vec::new() };
         let by_blocks = analysis::analyse(&blocks, level);
-        let separately = welch(&a, &b, level);
-        let nothing = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
-        let (ratio, test) = match (&by_blocks, &separately) {
+        let by_welch = welch(&a, &b, level);
+        let unknown = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
+        let (ratio, test) = match (&by_blocks, &by_welch) {
             (Some(found), _) => (found.ratio, named("t on blocks", found.t, found.df, found.p)),
             (None, Some(found)) if !runs.interleaved => (found.ratio, named("Welch", found.t, found.df, found.p)),
             _ => {
                 notes.push(
-                    "too few runs for an interval: two of each side at least, in two blocks if they take turns"
+                    "too few runs for an interval: each side needs at least two, and interleaved runs at least two blocks"
                         .to_owned(),
                 );
-                (nothing, named("none", f64::NAN, f64::NAN, f64::NAN))
+                (unknown, named("none", f64::NAN, f64::NAN, f64::NAN))
             }
         };
         if !runs.interleaved {
-            notes.push("not interleaved: a drift of the machine between the two sides is in the ratio".to_owned());
+            notes.push("not interleaved: the ratio includes any drift of the machine between the two sides".to_owned());
         }
         let direction = self.metric.direction();
         let control = control(runs, self.tolerance);
-        let over_days = !runs.interleaved && on_other_days(runs);
+        let days_differ = !runs.interleaved && on_different_days(runs);
         let verdict = match control {
             Some(control) if control.moved => ComparisonVerdict::Invalid,
-            _ if over_days => match self.floor {
+            _ if days_differ => match self.floor {
                 Some(floor) => classify(direction.goodness(floor.widen(ratio)), self.tolerance),
                 None => ComparisonVerdict::Unclear,
             },
             _ => classify(direction.goodness(ratio), self.tolerance),
         };
-        if over_days && self.floor.is_none() {
-            let days = "the sides are of different days, and the noise floor of this workload and place is not known";
-            notes.push(format!("{days}; `wmlrun floor` measures it"));
+        if days_differ && self.floor.is_none() {
+            let note = "the runs of A and B are from different days, and the noise floor of the workload is unknown";
+            notes.push(format!("{note}; `wmlrun floor` measures it"));
         }
         let power = self.power(runs.interleaved, by_blocks.as_ref(), blocks.len(), &side_a.sample, &side_b.sample);
         let study = (self.method == ComparisonMethod::Study).then(|| analysis::study(&a, &b, STUDY_LEVEL)).flatten();
@@ -141,7 +141,7 @@ impl Comparer {
             a: side_a,
             b: side_b,
             ratio,
-            difference: separately.map_or(nothing, |test| test.difference),
+            difference: by_welch.map_or(unknown, |test| test.difference),
             test,
             sign: by_blocks.and_then(|found| found.sign),
             verdict,
@@ -160,7 +160,7 @@ impl Comparer {
         })
     }
 
-    /// The power of what was done, and the runs in all that would do.
+    /// Returns the power of the comparison, and the total number of runs that would be enough.
     fn power(
         &self,
         interleaved: bool,
@@ -177,13 +177,13 @@ impl Comparer {
         if a.n < 2 || b.n < 2 || a.mean <= 0.0 || b.mean <= 0.0 {
             return None;
         }
-        // The variation of a logarithm is that of the value over its mean.
+        // For a small variation the standard deviation of the logarithm is approximately the coefficient of variation.
         let variation = f64::midpoint(a.variance / a.mean.powi(2), b.variance / b.mean.powi(2)).sqrt();
         let needed = Power::needed_runs(variation, self.tolerance).map(|runs| 2 * runs as u64);
         Some((Power::of_runs(a.n.min(b.n) as usize, variation), needed))
     }
 
-    /// Every other metric that all runs have.
+    /// Returns the comparisons of all other metrics that every run has.
     fn others(&self, runs: &Runs<'_>) -> Vec<OtherMetric> {
         let whole = ["ops", "mib", "latency.mean", "latency.p50", "latency.p99"];
         let default: Vec<Metric> = whole.iter().filter_map(|name| name.parse().ok()).collect();
@@ -207,42 +207,45 @@ impl Comparer {
     }
 }
 
+/// Creates the description of a test.
 fn named(name: &str, t: f64, df: f64, p: f64) -> NamedTest {
     NamedTest { name: name.to_owned(), t, df, p }
 }
 
+/// Returns the values of a metric in all runs. Returns an error when a run failed or has no such metric.
 fn values(runs: &[Observation], metric: &Metric) -> Result<Vec<f64>, String> {
     let value = |run: &Observation| {
         if let Some(failure) = &run.failure {
-            return Err(format!("{} is no whole run: {failure}", run.source));
+            return Err(format!("{} is not complete: {failure}", run.source));
         }
         metric.of(run).ok_or_else(|| {
             let known: Vec<&str> = run.figures.keys().map(String::as_str).take(12).collect();
-            format!("{} has no `{metric}`; it has {}", run.source, known.join(", "))
+            format!("{} has no `{metric}`; its metrics are {}", run.source, known.join(", "))
         })
     };
     runs.iter().map(value).collect()
 }
 
-/// Whether no day has runs of both sides, as far as their days are known.
-fn on_other_days(runs: &Runs<'_>) -> bool {
+/// Returns whether A and B have no day in common. Runs of an unknown day are ignored.
+fn on_different_days(runs: &Runs<'_>) -> bool {
     let days = |runs: &[Observation]| runs.iter().filter_map(|run| run.day.clone()).collect::<BTreeSet<String>>();
     let (a, b) = (days(runs.a), days(runs.b));
     !a.is_empty() && !b.is_empty() && a.is_disjoint(&b)
 }
 
-/// Whole blocks of two runs of each side.
+/// Returns the complete blocks of two runs of each side.
 fn blocks(a: &[f64], b: &[f64]) -> Vec<RunBlock> {
     a.chunks_exact(2).zip(b.chunks_exact(2)).map(|(a, b)| RunBlock { a: [a[0], a[1]], b: [b[0], b[1]] }).collect()
 }
 
+/// Tests the negative control. Returns `None` when there is none or it has too few values.
 fn control(runs: &Runs<'_>, tolerance: Tolerance) -> Option<ControlResult> {
     let (ratio, p) = analysis::control_change(&blocks(runs.control_a, runs.control_b), CONTROL_LEVEL)?;
     let shift = (ratio.value - 1.0).abs() > tolerance.0;
     Some(ControlResult { moved: p < 1.0 - CONTROL_LEVEL && shift, ratio, p })
 }
 
-/// What moved with the metric.
+/// Returns the figures that changed together with the metric.
 fn causes(runs: &Runs<'_>) -> Vec<analysis::Change> {
     let names: BTreeSet<&str> = runs.a.iter().chain(runs.b).flat_map(|run| run.causes.keys().copied()).collect();
     let values = |runs: &[Observation], name: &str| -> Option<Vec<f64>> {

@@ -1,4 +1,4 @@
-//! Comparisons of made-up runs: verdicts, powers, notes.
+//! Tests of comparisons with artificial runs: verdicts, power, notes.
 
 #![allow(clippy::unwrap_used)]
 use super::*;
@@ -8,7 +8,7 @@ pub(in crate::comparison) fn comparer(metric: &str) -> Comparer {
     Comparer::of("varmail", ["A", "B"], &metric.parse().unwrap())
 }
 
-/// Runs around `mean`, each with its own deviation of up to `spread`.
+/// Returns runs around `mean`, with relative deviations of up to `spread`.
 pub(in crate::comparison) fn runs(metric: &str, n: usize, mean: f64, spread: f64) -> Vec<Observation> {
     (0..n)
         .map(|i| Observation {
@@ -29,9 +29,9 @@ fn verdict(metric: &str, b: f64, spread: f64, control_b: f64) -> Comparison {
     comparer(metric).compare(&runs).unwrap()
 }
 
-/// Each direction with each of the six verdicts.
+/// Each direction is tested with each of the six verdicts.
 #[test]
-fn all_twelve_cells() {
+fn each_direction_has_all_six_verdicts() {
     use ComparisonVerdict::{Better, Invalid, NotWorse, Same, Unclear, Worse};
     for (b, spread, control, higher, lower) in [
         (120.0, 0.01, 1.0, Better, Worse),
@@ -49,7 +49,7 @@ fn all_twelve_cells() {
 }
 
 #[test]
-fn a_comparison_says_what_it_could_have_seen() {
+fn a_comparison_reports_its_detectable_loss() {
     let found = verdict("ops", 100.0, 0.04, 1.0);
     assert!(found.could_have_seen.unwrap() > 0.03 && found.runs_needed.unwrap() >= 8);
     assert!(!found.control.unwrap().moved && found.causes.is_empty());
@@ -57,7 +57,7 @@ fn a_comparison_says_what_it_could_have_seen() {
 }
 
 #[test]
-fn separate_samples_are_tested_by_welch_and_say_so() {
+fn separate_samples_are_tested_by_welch_and_have_a_note() {
     let (a, b) = (runs("ops", 10, 100.0, 0.02), runs("ops", 8, 110.0, 0.02));
     let separate = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
     let found = Comparer { method: ComparisonMethod::Study, ..comparer("ops") }.compare(&separate).unwrap();
@@ -76,7 +76,7 @@ fn separate_samples_are_tested_by_welch_and_say_so() {
     assert!(comparer("ops").compare(&Runs { a: &failed, ..separate }).unwrap_err().contains("ENOSPC"));
 }
 
-/// Of different days, a difference counts only beyond what such results differ by anyway.
+/// For results from different days, a difference must exceed the noise floor.
 #[test]
 fn results_of_different_days_need_a_noise_floor() {
     let on = |day: &str, mean: f64| -> Vec<Observation> {

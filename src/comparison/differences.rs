@@ -1,36 +1,36 @@
-//! What differs between two sides in the conditions of their runs.
+//! The differences between the conditions of two sets of runs.
 
 use crate::import::Observation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A condition that is not the same on both sides.
+/// A condition that differs between A and B.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Which: `kernel`, `mount options`, `$nthreads`…
+    /// The name of the condition, such as `kernel`, `mount options` or `$nthreads`.
     pub what: String,
-    /// Its value in A; several are parted by ` | `.
+    /// The value in A; several values are separated by ` | `.
     pub a: String,
-    /// Its value in B.
+    /// The value in B.
     pub b: String,
-    /// Whether a change of it is what people compare, or spoils a comparison.
+    /// Whether the condition may differ in a valid comparison.
     pub kind: DifferenceKind,
 }
 
-/// What a difference means.
+/// The kind of a differing condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceKind {
-    /// A setting that may be the question: kernel, mount, variable.
+    /// A setting that may be the subject of the comparison: kernel, mount, variable.
     Setting,
-    /// What should be equal, or the figures are of different things: the script, the run time, the cache state, the machine.
+    /// A condition that should be equal, because otherwise the figures are not comparable: script, run time, cache state, machine.
     Workload,
 }
 
 /// Conditions that should be equal.
 const WORKLOAD: [&str; 7] = ["script", "run time", "cache", "engine", "as-is", "processor", "memory"];
 
-/// What differs, what spoils the comparison first. A condition that only one side knows of is no difference of the runs.
+/// Returns the conditions that differ, with those that should be equal first. The result is empty when a side has no conditions.
 pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
     let names: BTreeSet<&str> = a.iter().chain(b).flat_map(|run| run.conditions.keys()).map(String::as_str).collect();
     let values = |runs: &[Observation], name: &str| -> BTreeSet<String> {
@@ -43,12 +43,17 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
     }
     let mut found: Vec<Difference> = names
         .into_iter()
-        // A fresh directory has another name each time.
+        // The name of a fresh directory differs in every run.
         .filter(|name| *name != "$dir")
         .filter_map(|name| {
-            let (of_a, of_b) = (values(a, name), values(b, name));
+            let (values_a, values_b) = (values(a, name), values(b, name));
             let kind = if WORKLOAD.contains(&name) { DifferenceKind::Workload } else { DifferenceKind::Setting };
-            (of_a != of_b).then(|| Difference { what: name.to_owned(), a: joined(of_a), b: joined(of_b), kind })
+            (values_a != values_b).then(|| Difference {
+                what: name.to_owned(),
+                a: joined(values_a),
+                b: joined(values_b),
+                kind,
+            })
         })
         .collect();
     found.sort_by_key(|difference| difference.kind != DifferenceKind::Workload);
@@ -60,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_spoils_a_comparison_comes_first() {
+    fn conditions_that_should_be_equal_are_first() {
         let run = |pairs: &[(&str, &str)]| Observation {
             conditions: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             ..Observation::default()
@@ -74,6 +79,9 @@ mod tests {
             [("script", "ab", "cd", DifferenceKind::Workload), ("kernel", "6", "7", DifferenceKind::Setting)]
         );
         assert!(differences(std::slice::from_ref(&a), std::slice::from_ref(&a)).is_empty());
-        assert!(differences(&[a], &[Observation::default()]).is_empty(), "nothing is known of the other side");
+        assert!(
+            differences(&[a], &[Observation::default()]).is_empty(),
+            "the conditions of the other side are unknown"
+        );
     }
 }

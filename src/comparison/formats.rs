@@ -1,4 +1,4 @@
-//! Comparisons and repeats as text for people, and in the forms that programs read.
+//! The formats of comparisons and repeats for people and for programs.
 
 use super::{Comparison, DifferenceKind, RepeatedMetric, Repeats, Sweep, sweep_formats};
 use crate::analysis::{ComparisonVerdict, Estimate, SampleSummary};
@@ -9,21 +9,21 @@ use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde_json::{Value, json};
 
-/// A format: its name, one line for the help, and how both documents look in it.
+/// A format of the three documents.
 pub struct ComparisonFormat {
-    /// What `--format` calls it.
+    /// The name for `--format`.
     pub name: &'static str,
-    /// One line for the help.
+    /// The description for `--help`, one line.
     pub about: &'static str,
-    /// A comparison.
+    /// Formats a comparison.
     pub comparison: fn(&Comparison) -> String,
-    /// Repeats.
+    /// Formats repeats.
     pub repeats: fn(&Repeats) -> String,
-    /// A sweep.
+    /// Formats a sweep.
     pub sweep: fn(&Sweep) -> String,
 }
 
-/// Every format.
+/// All formats.
 pub static FORMATS: &[ComparisonFormat] = &[
     ComparisonFormat {
         name: "text",
@@ -41,14 +41,14 @@ pub static FORMATS: &[ComparisonFormat] = &[
     },
     ComparisonFormat {
         name: "json",
-        about: "the whole document",
-        comparison: |comparison| whole(comparison),
-        repeats: |repeats| whole(repeats),
-        sweep: |sweep| whole(sweep),
+        about: "the complete document",
+        comparison: |comparison| json_text(comparison),
+        repeats: |repeats| json_text(repeats),
+        sweep: |sweep| json_text(sweep),
     },
     ComparisonFormat {
         name: "csv",
-        about: "one observation a line; of a sweep one point",
+        about: "one observation per line; for a sweep one point per line",
         comparison: csv,
         repeats: repeats_csv,
         sweep: sweep_formats::csv,
@@ -69,17 +69,18 @@ pub static FORMATS: &[ComparisonFormat] = &[
     },
 ];
 
-/// The format of this name.
+/// Returns the format with this name, or `None` when there is none.
 pub fn find_format(name: &str) -> Option<&'static ComparisonFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-pub(super) fn whole(document: &impl serde::Serialize) -> String {
-    // A float that is no number becomes null; names have no control characters beyond what JSON escapes.
+/// Formats a document as indented JSON.
+pub(super) fn json_text(document: &impl serde::Serialize) -> String {
+    // Floats that are not finite become null. JSON escapes control characters in names.
     serde_json::to_string_pretty(document).map_or_else(|e| e.to_string(), |text| text + "\n")
 }
 
-/// A figure of a metric, with its unit.
+/// Formats a value of a metric, with a unit for times.
 pub(super) fn figure(metric: &str, value: f64) -> String {
     let time = metric.parse::<Metric>().is_ok_and(|metric| metric.is_time());
     match value.is_finite() {
@@ -90,11 +91,12 @@ pub(super) fn figure(metric: &str, value: f64) -> String {
     }
 }
 
+/// Formats a number that may be negative.
 fn measured_signed(value: f64) -> String {
     if value < 0.0 { format!("-{}", measured(-value)) } else { measured(value) }
 }
 
-/// A ratio with its interval.
+/// Formats a ratio with its interval.
 fn ratio(ratio: Estimate) -> String {
     if ratio.value.is_finite() {
         format!("{:.3} [{:.3}, {:.3}]", ratio.value, ratio.low, ratio.high)
@@ -103,7 +105,7 @@ fn ratio(ratio: Estimate) -> String {
     }
 }
 
-/// A probability, as R prints those that are too small for digits.
+/// Formats a p-value. Very small values are printed as in R, as `< 2.2e-16`.
 fn probability(p: f64) -> String {
     match p {
         p if p.is_nan() => "-".to_owned(),
@@ -113,16 +115,17 @@ fn probability(p: f64) -> String {
     }
 }
 
-/// Degrees of freedom: a whole number, or with three digits behind the point.
+/// Formats degrees of freedom: as a whole number, or with three decimals.
 fn degrees(df: f64) -> String {
     if df.fract() == 0.0 { format!("{df:.0}") } else { format!("{df:.3}") }
 }
 
+/// Formats a fraction as a percentage.
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// The verdict as a sentence without its end.
+/// Returns the verdict as a sentence without a full stop.
 fn sentence(comparison: &Comparison) -> String {
     let tolerance = percent(comparison.tolerance);
     let limit = match comparison.verdict {
@@ -131,11 +134,12 @@ fn sentence(comparison: &Comparison) -> String {
         ComparisonVerdict::Same => format!("A and B are the same within {tolerance}"),
         ComparisonVerdict::NotWorse => format!("B is not worse than A by more than {tolerance}"),
         ComparisonVerdict::Unclear => "the interval is too wide for a verdict".to_owned(),
-        ComparisonVerdict::Invalid => "the machine changed with the arms, as the control shows".to_owned(),
+        ComparisonVerdict::Invalid => "the control shows that the machine changed between the arms".to_owned(),
     };
     format!("{}: {limit} (B/A {} of {})", comparison.verdict.name(), ratio(comparison.ratio), comparison.metric)
 }
 
+/// Returns the lines of a comparison, each with its label.
 fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
@@ -143,14 +147,14 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     line("metric", format!("{}, {better}", comparison.metric));
     line("B/A", format!("{}, 95 % interval", ratio(comparison.ratio)));
     if let Some(look) = comparison.look {
-        line("look", format!("after {} blocks, {} error on each side", look.blocks, percent(look.one_sided)));
+        line("look", format!("after {} blocks, one-sided error probability {}", look.blocks, percent(look.one_sided)));
     }
     let test = &comparison.test;
     if test.t.is_finite() || test.p == 0.0 {
         line("test", format!("{}: t {:.3} on {} df, p {}", test.name, test.t, degrees(test.df), probability(test.p)));
     }
     if let Some(sign) = comparison.sign {
-        line("by signs", ratio(sign));
+        line("sign test", ratio(sign));
     }
     let difference = comparison.difference;
     if difference.value.is_finite() {
@@ -185,22 +189,23 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
             ),
         );
     }
-    let seen = comparison.could_have_seen.map(|loss| format!("a loss of {} (in four of five cases)", percent(loss)));
-    line("could have seen", seen.unwrap_or_else(|| "no loss".to_owned()));
+    let detectable = comparison.could_have_seen.map(|loss| format!("{} (with a probability of 80 %)", percent(loss)));
+    line("detectable loss", detectable.unwrap_or_else(|| "none".to_owned()));
     if let Some(needed) = comparison.runs_needed {
-        line("runs needed", format!("{needed} in all, to call equal sides not worse in four of five cases"));
+        line("runs needed", format!("{needed} in total, to find equal sides not worse with a probability of 80 %"));
     }
     if let Some(floor) = comparison.floor {
         let sessions = count(floor.sessions, "session");
         line("noise floor", format!("± {} in {sessions} without a change", percent(floor.share)));
     }
     if let Some(control) = comparison.control {
-        let moved = if control.moved { "moved" } else { "did not move" };
-        line("control", format!("{moved}: {}, 99.9 % interval", ratio(control.ratio)));
+        let changed = if control.moved { "changed" } else { "did not change" };
+        line("control", format!("{changed}: {}, 99.9 % interval", ratio(control.ratio)));
     }
     lines
 }
 
+/// Returns the table of both samples.
 fn samples(comparison: &Comparison) -> Table {
     let mut table = Table::new([
         ("side", Align::Left),
@@ -225,11 +230,12 @@ fn samples(comparison: &Comparison) -> Table {
     table
 }
 
+/// Returns the table of differing conditions, or `None` when there are none.
 fn differing(comparison: &Comparison) -> Option<Table> {
     let mut table = Table::new([("differs", Align::Left), ("A", Align::Left), ("B", Align::Left)]);
     for difference in &comparison.differs {
-        let spoils = if difference.kind == DifferenceKind::Workload { " (should be equal)" } else { "" };
-        table.row([format!("{}{spoils}", difference.what), short(&difference.a), short(&difference.b)]);
+        let remark = if difference.kind == DifferenceKind::Workload { " (should be equal)" } else { "" };
+        table.row([format!("{}{remark}", difference.what), short(&difference.a), short(&difference.b)]);
     }
     (!table.is_empty()).then_some(table)
 }
@@ -238,20 +244,22 @@ fn short(text: &str) -> String {
     printable::short(text, 60).into_owned()
 }
 
-fn moved_with_it(comparison: &Comparison) -> Option<Table> {
+/// Returns the table of figures that changed together with the metric, or `None` when there are none.
+fn changed_figures(comparison: &Comparison) -> Option<Table> {
     let mut table =
-        Table::new([("moved with it", Align::Left), ("A", Align::Right), ("B", Align::Right), ("p", Align::Right)]);
+        Table::new([("also changed", Align::Left), ("A", Align::Right), ("B", Align::Right), ("p", Align::Right)]);
     for change in &comparison.causes {
         table.row([change.name.clone(), small(change.a), small(change.b), probability(change.p)]);
     }
     (!table.is_empty()).then_some(table)
 }
 
-/// A figure that may be far below 1.
+/// Formats a number with three decimals if it is below 1.
 fn small(value: f64) -> String {
     if value != 0.0 && value.abs() < 1.0 { format!("{value:.3}") } else { measured_signed(value) }
 }
 
+/// Returns the table of other metrics, or `None` when there are none.
 fn others(comparison: &Comparison) -> Option<Table> {
     let mut table = Table::new([("other metrics", Align::Left), ("B/A", Align::Left), ("p, corrected", Align::Right)]);
     for other in &comparison.others {
@@ -260,7 +268,7 @@ fn others(comparison: &Comparison) -> Option<Table> {
     (!table.is_empty()).then_some(table)
 }
 
-/// The last line is the verdict.
+/// Formats a comparison as text, with the verdict as its last line.
 fn text(comparison: &Comparison) -> String {
     let mut text = format!("{}\n\n", printable::line(&comparison.name));
     if let Some(table) = differing(comparison) {
@@ -270,7 +278,7 @@ fn text(comparison: &Comparison) -> String {
     let mut table = Table::new([("", Align::Left), ("", Align::Left)]);
     lines(comparison).into_iter().for_each(|(name, line)| _ = table.row([name, line]));
     text += table.render().trim_start_matches('\n');
-    for table in [moved_with_it(comparison), others(comparison)].into_iter().flatten() {
+    for table in [changed_figures(comparison), others(comparison)].into_iter().flatten() {
         text += &format!("\n{}", table.render());
     }
     for note in &comparison.notes {
@@ -306,7 +314,7 @@ fn markdown(comparison: &Comparison) -> String {
     let differs = comparison.differs.iter().map(|d| [d.what.clone(), short(&d.a), short(&d.b)]);
     rows("| differs | A | B |", differs.collect());
     let causes = comparison.causes.iter().map(|c| [c.name.clone(), small(c.a), small(c.b)]);
-    rows("| moved with it | A | B |", causes.collect());
+    rows("| also changed | A | B |", causes.collect());
     let others = comparison.others.iter().map(|o| [o.metric.clone(), ratio(o.ratio), probability(o.p)]);
     rows("| other metrics | B/A | p, corrected |", others.collect());
     for note in &comparison.notes {
@@ -315,7 +323,7 @@ fn markdown(comparison: &Comparison) -> String {
     text
 }
 
-/// A cell of CSV: what has a comma, a quote or a line end is quoted.
+/// Formats a cell of CSV: control characters are escaped, and text with a comma or a quote is quoted.
 pub(super) fn csv_cell(text: &str) -> String {
     let text = printable::line(text);
     if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into_owned() }
@@ -342,7 +350,7 @@ fn repeats_csv(repeats: &Repeats) -> String {
     text
 }
 
-/// A name that benchstat takes: no blanks.
+/// Converts a name to the form of Go's benchmarks, which must not contain spaces.
 pub(super) fn go_name(name: &str) -> String {
     let mut text = String::from("Benchmark");
     let mut upper = true;
@@ -358,7 +366,7 @@ pub(super) fn go_name(name: &str) -> String {
     text
 }
 
-/// A value with the unit that benchstat knows.
+/// Formats a value with a unit of Go's benchmarks.
 pub(super) fn go_value(metric: &str, value: f64) -> String {
     let unit = match metric.rsplit('.').next().unwrap_or_default() {
         "ops" => "ops/s",
@@ -392,7 +400,7 @@ fn bencher(comparison: &Comparison) -> String {
     let ratio = comparison.ratio;
     let known = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
     let name = &comparison.name;
-    whole(&json!({
+    json_text(&json!({
         format!("{name} A"): of(&comparison.a),
         format!("{name} B"): of(&comparison.b),
         format!("{name} B/A"): { "ratio": {
@@ -410,9 +418,10 @@ fn repeats_bencher(repeats: &Repeats) -> String {
         };
         (m.metric.clone(), measure)
     };
-    whole(&json!({ repeats.name.clone(): repeats.metrics.iter().map(of).collect::<serde_json::Map<_, _>>() }))
+    json_text(&json!({ repeats.name.clone(): repeats.metrics.iter().map(of).collect::<serde_json::Map<_, _>>() }))
 }
 
+/// Returns the table of the estimates.
 fn repeats_table(repeats: &Repeats) -> Table {
     let mut table = Table::new([
         ("metric", Align::Left),
@@ -420,7 +429,7 @@ fn repeats_table(repeats: &Repeats) -> Table {
         ("mean", Align::Right),
         ("95 % interval", Align::Right),
         ("±", Align::Right),
-        ("worth", Align::Right),
+        ("effective", Align::Right),
         ("trend", Align::Right),
     ]);
     for metric in &repeats.metrics {
@@ -432,12 +441,13 @@ fn repeats_table(repeats: &Repeats) -> Table {
         };
         let half = if e.half_width.is_finite() { percent(metric.relative_half_width) } else { "-".to_owned() };
         let trend = metric.trend.map_or("-".to_owned(), |change| format!("{:+.1} %", change * 100.0));
-        let worth = format!("{:.1} runs", e.effective_n);
-        table.row([metric.metric.clone(), e.n.to_string(), value(e.mean), interval, half, worth, trend]);
+        let effective = format!("{:.1} runs", e.effective_n);
+        table.row([metric.metric.clone(), e.n.to_string(), value(e.mean), interval, half, effective, trend]);
     }
     table
 }
 
+/// Returns the last line: the state in which the series ended.
 fn ending(repeats: &Repeats) -> String {
     let n = repeats.metrics.first().map_or(0, |metric| metric.estimate.n);
     match repeats.target {
@@ -446,7 +456,7 @@ fn ending(repeats: &Repeats) -> String {
     }
 }
 
-/// Repeats as text; the last line is how they ended.
+/// Formats repeats as text. The last line gives the state in which the series ended.
 pub fn repeats_text(repeats: &Repeats) -> String {
     format!("{}\n\n{}\n{}\n", printable::line(&repeats.name), repeats_table(repeats).render(), ending(repeats))
 }

@@ -1,7 +1,8 @@
-//! A comparison of B with A as a document, `wmlrun.comparison/1`, and the estimates of repeats, `wmlrun.repeats/1`.
+//! The documents of experiments and their formats: a comparison of B with A (`wmlrun.comparison/1`), repeats (`wmlrun.repeats/1`) and a
+//! sweep (`wmlrun.sweep/1`).
 //!
-//! In: observations in their order. Out: plain data, and its texts for people and programs. Deliberately absent: how the runs were
-//! made, and the statistics themselves (`analysis`).
+//! Input: observations in the order of time. Output: plain data, and its formats for people and programs. Not in here: the execution of
+//! the runs (`experiment`), and the statistics (`analysis`).
 
 mod build;
 mod differences;
@@ -19,125 +20,126 @@ pub use sweep::{Sweep, SweepPoint, sweep};
 use crate::analysis::{Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest};
 use serde::{Deserialize, Serialize};
 
-/// The name and version of the form.
+/// The name and version of the schema.
 pub const SCHEMA: &str = "wmlrun.comparison/1";
 
-/// What is said of B against A. Figures that could not be worked out are null. Latencies are in nanoseconds.
+/// A comparison of B with A. Figures that could not be computed are null. Latencies are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What was compared: a script, or the names of both sides.
+    /// The name of the comparison: a script, or the names of both sides.
     pub name: String,
-    /// The metric on which the verdict stands.
+    /// The metric on which the verdict is based.
     pub metric: String,
-    /// Which way that is good.
+    /// Whether a higher value of the metric is better.
     pub higher_is_better: bool,
-    /// Whether runs of A and B took turns, so that a drift of the machine cancels.
+    /// Whether the runs of A and B were interleaved, so that a drift of the machine cancels.
     pub interleaved: bool,
     /// The observations of A.
     pub a: ComparedSide,
-    /// Those of B.
+    /// The observations of B.
     pub b: ComparedSide,
-    /// B over A with its 95 % interval; of geometric means.
+    /// The ratio of B to A (of geometric means) with its 95 % interval.
     pub ratio: Estimate,
-    /// B less A, of arithmetic means, with its 95 % interval by Welch.
+    /// The difference of the arithmetic means, B minus A, with its 95 % interval from Welch's t-test.
     pub difference: Estimate,
-    /// What the interval of the ratio comes from.
+    /// The test that gives the interval of the ratio.
     pub test: NamedTest,
-    /// The interval of the ratio by signs of pairs; null if runs did not take turns, or were too few.
+    /// The sign-test interval of the ratio; null if the runs were not interleaved or were too few.
     pub sign: Option<Estimate>,
     /// The verdict on B.
     pub verdict: ComparisonVerdict,
-    /// The relative change that is too small to matter.
+    /// The largest relative change that does not matter.
     pub tolerance: f64,
-    /// The smallest loss that this comparison would call *worse* in four of five cases; null if there is none.
+    /// The detectable loss: the smallest loss for which the verdict would be *worse* with a probability of 80 %; null if there is none.
     pub could_have_seen: Option<f64>,
-    /// Runs in all with which two equal sides would be called *not worse* in four of five cases; null if a thousand are too few.
+    /// The total number of runs for which the verdict on equal sides would be *not worse* with a probability of 80 %; null if a thousand
+    /// are too few.
     pub runs_needed: Option<u64>,
     /// The negative control; null without one.
     pub control: Option<ControlResult>,
-    /// How far results of this workload in this place differ although nothing was changed; null if that is not known.
+    /// The noise floor of this workload on this machine and device; null if it is unknown.
     pub floor: Option<NoiseFloor>,
-    /// Of a sequential comparison: after how many blocks it ended, and with which probability of error on each side.
+    /// The interim look at which a sequential comparison ended; null for other comparisons.
     pub look: Option<EndingLook>,
-    /// What differs between A and B besides the metric.
+    /// Conditions that differ between A and B.
     pub differs: Vec<Difference>,
-    /// What moved with the verdict, the greatest change first.
+    /// Figures that changed together with the metric, the greatest change first.
     pub causes: Vec<Change>,
-    /// Other metrics; their probabilities are corrected for their number (Holm). They describe, and carry no verdict.
+    /// Other metrics, without a verdict. Their p-values are corrected for their number (Holm).
     pub others: Vec<OtherMetric>,
-    /// The tests of the study's method, if asked for.
+    /// The tests of the study's method, if this was requested.
     pub study: Option<StudyTest>,
-    /// The shapes of both samples, with the study's method.
+    /// The plots of both samples, with the study's method.
     pub shapes: Option<Shapes>,
-    /// What a reader should know.
+    /// Notes on the validity of the comparison.
     pub notes: Vec<String>,
 }
 
 /// One side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ComparedSide {
-    /// What it is: the options of the arm, or a path.
+    /// The name: the options of the arm, or a path.
     pub name: String,
-    /// The observations in figures.
+    /// The summary of the observations.
     #[serde(flatten)]
     pub sample: SampleSummary,
-    /// The observations, in their order.
+    /// The values of the observations, in their order.
     pub values: Vec<f64>,
 }
 
-/// A test by name.
+/// The result of a test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamedTest {
-    /// `t on blocks`, `Welch`.
+    /// The name of the test: `t on blocks`, `Welch` or `none`.
     pub name: String,
-    /// Its statistic.
+    /// The t statistic.
     pub t: f64,
-    /// Degrees of freedom.
+    /// The degrees of freedom.
     pub df: f64,
-    /// Two-sided.
+    /// The two-sided p-value.
     pub p: f64,
 }
 
-/// A fixed piece of work that A and B can't touch, done beside every run.
+/// The result of the negative control: a fixed amount of work before every run, which the options of A and B cannot affect.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ControlResult {
-    /// Whether it moved by more than the tolerance, at 0.1 %: then the machine changed with the arms.
+    /// Whether its speed changed significantly (at 0.1 %) and by more than the tolerance. Then the machine changed between the arms.
     pub moved: bool,
-    /// Its speed beside B over that beside A, with a 99.9 % interval.
+    /// The ratio of its speed before runs of B to that before runs of A, with a 99.9 % interval.
     pub ratio: Estimate,
-    /// Two-sided.
+    /// The two-sided p-value.
     pub p: f64,
 }
 
-/// Where a sequential comparison ended.
+/// The interim look at which a sequential comparison ended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndingLook {
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Probability of error on each side.
+    /// The one-sided error probability of the look.
     pub one_sided: f64,
 }
 
-/// A metric beside the primary one.
+/// The comparison of a metric other than the primary one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OtherMetric {
-    /// Its name.
+    /// The name of the metric.
     pub metric: String,
-    /// B over A.
+    /// The ratio of B to A with its 95 % interval.
     pub ratio: Estimate,
-    /// Two-sided, corrected.
+    /// The two-sided p-value, corrected for the number of metrics.
     pub p: f64,
 }
 
-/// Shapes as points.
+/// The plots of two samples, as points.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shapes {
     /// The empirical distribution function of A.
     pub ecdf_a: Vec<Point>,
-    /// That of B.
+    /// The empirical distribution function of B.
     pub ecdf_b: Vec<Point>,
-    /// Quantiles of B (upward) against those of A.
+    /// The Q–Q plot: quantiles of B (vertical) against those of A.
     pub qq: Vec<Point>,
 }

@@ -1,41 +1,41 @@
-//! The estimates of a series of repeats, `wmlrun.repeats/1`.
+//! The estimates from a series of repeated runs, `wmlrun.repeats/1`.
 
 use crate::analysis::{MeanEstimate, RepeatRule, RepeatState, mean_interval, trend};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
 
-/// Repeats of one workload, in figures. Latencies are in nanoseconds.
+/// The estimates from repeated runs of one workload. Latencies are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Repeats {
     /// `wmlrun.repeats/1`.
     pub schema: String,
-    /// What was repeated.
+    /// The name of the workload.
     pub name: String,
-    /// How it ended.
+    /// The state in which the series ended.
     pub state: RepeatState,
-    /// Half the width of an interval over the mean that was asked for; null if the number of runs alone decided.
+    /// The requested relative half-width of the intervals; null if the series had a fixed number of runs.
     pub target: Option<f64>,
-    /// Every metric, the primary one first.
+    /// All metrics, the primary one first.
     pub metrics: Vec<RepeatedMetric>,
 }
 
-/// A metric over all repeats.
+/// The estimates of one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RepeatedMetric {
-    /// Its name.
+    /// The name of the metric.
     pub metric: String,
-    /// Its mean with its 95 % interval, corrected for dependence of a run on the one before.
+    /// The mean with its 95 % interval, corrected for autocorrelation.
     #[serde(flatten)]
     pub estimate: MeanEstimate,
-    /// Half the width over the mean.
+    /// The half-width of the interval divided by the mean.
     pub relative_half_width: f64,
-    /// The change from the first run to the last by a straight line, over the mean; null of fewer than five.
+    /// The change from the first run to the last on a least-squares line, relative to the mean; null for fewer than five runs.
     pub trend: Option<f64>,
-    /// The observations, in their order.
+    /// The values of the observations, in their order.
     pub values: Vec<f64>,
 }
 
-/// Puts repeats together. `state` is how the series ended.
+/// Computes the estimates of a series that ended in `state`. Returns an error when a run lacks a metric or there is no run.
 pub fn repeats(
     name: &str,
     metrics: &[Metric],
@@ -45,8 +45,8 @@ pub fn repeats(
 ) -> Result<Repeats, String> {
     let metric = |metric: &Metric| {
         let values: Option<Vec<f64>> = runs.iter().map(|run| metric.of(run)).collect();
-        let values = values.ok_or_else(|| format!("not every run has `{metric}`"))?;
-        let estimate = mean_interval(&values, rule.level).ok_or("there is no run")?;
+        let values = values.ok_or_else(|| format!("a run has no `{metric}`"))?;
+        let estimate = mean_interval(&values, rule.level).ok_or("there are no runs")?;
         Ok(RepeatedMetric {
             metric: metric.to_string(),
             relative_half_width: estimate.relative(),

@@ -1,53 +1,54 @@
-//! A workload at several levels of one factor, `wmlrun.sweep/1`: a curve with intervals, its peak, knee and overall response time.
+//! A sweep: the load curve of a workload over several levels of one factor (`wmlrun.sweep/1`), with intervals, peak, knee and overall
+//! response time.
 
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
 use crate::import::Observation;
 use serde::{Deserialize, Serialize};
 
-/// Confidence of intervals.
+/// The confidence level of intervals.
 const LEVEL: f64 = 0.95;
 
-/// The curve. Times are in nanoseconds.
+/// A load curve. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// `wmlrun.sweep/1`.
     pub schema: String,
-    /// What was run.
+    /// The name of the workload.
     pub name: String,
     /// The variable that differs between the points.
     pub factor: String,
     /// A point for each level, in the order in which they were given.
     pub points: Vec<SweepPoint>,
-    /// The index of the point beyond which the response climbs; null without one.
+    /// The index of the knee, beyond which the response time rises steeply; null if there is none.
     pub knee: Option<usize>,
-    /// How the overall response time was worked out.
+    /// The method by which the overall response time was computed.
     pub method: ResponseMethod,
-    /// Peak and overall response time; null if no point has figures.
+    /// The peak rate and the overall response time; null if no point has results.
     pub overall: Option<OverallResponse>,
 }
 
-/// One level. Figures are means of its runs, with 95 % intervals where there are two or more.
+/// The results at one level. Figures are means of its runs; intervals are 95 % intervals, infinite for a single run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SweepPoint {
     /// The value of the factor.
     pub level: String,
-    /// Runs that have figures.
+    /// The number of complete runs.
     pub runs: u64,
-    /// Runs that failed.
+    /// The number of failed runs.
     pub failed: u64,
-    /// Why the last of those did.
+    /// The reason why the last of the failed runs failed.
     pub failure: Option<String>,
-    /// Operations a second that were intended; of an open loop.
+    /// The offered rate of an open loop, in operations per second.
     pub offered: Option<f64>,
-    /// Operations a second.
+    /// The achieved rate, in operations per second.
     pub rate: Option<Estimate>,
-    /// Their mean response time; their mean latency where they were not late.
+    /// The mean response time of an open loop, else the mean latency.
     pub response: Option<Estimate>,
-    /// Share of the processors that was busy, 0 … 1.
+    /// The busy fraction of all processors, 0 to 1.
     pub cpu_busy: Option<f64>,
 }
 
-/// Puts the runs of each level together.
+/// Computes the curve from the runs of each level.
 pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observation>], method: ResponseMethod) -> Sweep {
     let points: Vec<SweepPoint> = levels.iter().zip(runs).map(|(level, runs)| point(level, runs)).collect();
     let load = |point: &SweepPoint| LoadPoint {
@@ -66,11 +67,12 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
     }
 }
 
+/// Computes the point of one level.
 fn point(level: &str, runs: &[Observation]) -> SweepPoint {
     let (failed, whole): (Vec<&Observation>, Vec<&Observation>) = runs.iter().partition(|run| run.failure.is_some());
     let estimate = |name: &str| -> Option<Estimate> {
         let values: Vec<f64> = whole.iter().map(|run| run.figures.get(name).copied()).collect::<Option<_>>()?;
-        // Runs of other levels lie between those of one: the run before says little of the next.
+        // The runs of a level are treated as independent, because runs of other levels are made between them.
         independent_mean(&values, LEVEL)
     };
     SweepPoint {
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_has_its_peak_and_a_failed_point_stays_in_it() {
+    fn a_curve_has_a_peak_and_keeps_failed_points() {
         let levels = ["1", "2", "4", "8"].map(str::to_owned);
         let broken = Observation { failure: Some("no room".to_owned()), ..Observation::default() };
         let runs = [

@@ -1,17 +1,18 @@
-//! Sweeps as text for people, and in the forms that programs read.
+//! The formats of sweeps for people and for programs.
 
-use super::formats::{csv_cell, figure, go_name, go_value, whole};
+use super::formats::{csv_cell, figure, go_name, go_value, json_text};
 use super::{Sweep, SweepPoint};
 use crate::analysis::Estimate;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde_json::json;
 
-/// A table of the points; the last line is the peak, the knee and the overall response time.
+/// Formats a sweep as a table of its points. The last line gives the peak, the knee and the overall response time.
 pub(super) fn text(sweep: &Sweep) -> String {
     format!("{}\n\n{}\n{}\n", printable::line(&sweep.name), table(sweep).render(), ending(sweep))
 }
 
+/// Returns the table of the points.
 fn table(sweep: &Sweep) -> Table {
     let mut columns = vec![(sweep.factor.as_str(), Align::Right), ("runs", Align::Right)];
     let offered = sweep.points.iter().any(|point| point.offered.is_some());
@@ -47,12 +48,13 @@ fn dash() -> String {
     "-".to_owned()
 }
 
-/// Half the width of an interval over its middle.
+/// Formats the half-width of an interval relative to its value, in per cent.
 fn half_width(estimate: Estimate) -> String {
     let half = (estimate.high - estimate.low) / 2.0 / estimate.value;
     if half.is_finite() { format!("{:.1} %", half * 100.0) } else { dash() }
 }
 
+/// Returns the last cell of a point: whether it is the peak or the knee, and its failures.
 fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     let is_peak = sweep.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak));
     let mut annotations = Vec::new();
@@ -68,8 +70,9 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     annotations.join(", ")
 }
 
+/// Returns the last line: peak, knee and overall response time.
 fn ending(sweep: &Sweep) -> String {
-    let Some(overall) = sweep.overall else { return "no point has figures".to_owned() };
+    let Some(overall) = sweep.overall else { return "no point has results".to_owned() };
     let knee = sweep.knee.and_then(|n| sweep.points.get(n));
     let knee = knee.map_or_else(String::new, |point| format!(", knee at {}={}", sweep.factor, point.level));
     format!(
@@ -134,5 +137,5 @@ pub(super) fn bencher(sweep: &Sweep) -> String {
         let name = format!("{} {}={}", sweep.name, sweep.factor, point.level);
         Some((name, json!({ "ops": { "value": point.rate?.value } })))
     };
-    whole(&sweep.points.iter().filter_map(of).collect::<serde_json::Map<_, _>>())
+    json_text(&sweep.points.iter().filter_map(of).collect::<serde_json::Map<_, _>>())
 }

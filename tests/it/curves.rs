@@ -68,7 +68,7 @@ fn a_point_that_fails_is_shown() {
     let text = sweep("--vary n=1,900000 --repeats 1", 0);
     assert!(text.contains("1 failed: ") && text.contains("overall response time"), "{text}");
     let text = sweep("--vary n=900000 --repeats 1", 1);
-    assert!(text.contains("no point has figures"), "{text}");
+    assert!(text.contains("no point has results"), "{text}");
     let text = sweep("--vary m=1,2", 2);
     assert!(text.contains("run 1 failed"), "{text}");
     for (words, says) in [("--vary n", "NAME=VALUE"), ("--vary n=1,1", "twice"), ("--vary n=1,,2", "NAME=VALUE")] {
