@@ -1,20 +1,21 @@
-//! The negative control: a fixed piece of work that no arm can touch, done beside every run on all processors.
+//! The negative control: a fixed amount of work on all processors before every run, which the options of an arm cannot affect.
 //!
-//! Half of it is arithmetic, half system calls that do nothing. If its speed differs between the arms, the machine did.
+//! Half of it is arithmetic, half trivial system calls. If its speed differs between the arms, the machine has changed.
 
 use crate::os::{limits, proc};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// How long it takes.
+/// The duration of the control.
 const SPAN: Duration = Duration::from_millis(200);
 
-/// Steps of arithmetic, and system calls, between two looks at the clock: each about 20 µs.
+/// The number of arithmetic steps in a unit of work, about 20 µs.
 const STEPS: u64 = 20_000;
+/// The number of system calls in a unit of work, about 20 µs.
 const CALLS: u64 = 100;
 
-/// Its speed: units of work a second, of all processors.
+/// Measures the speed of all processors together, in units of work per second.
 pub(super) fn speed() -> f64 {
     let threads = limits::processors().max(1);
     let barrier = Barrier::new(threads);

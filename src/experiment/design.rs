@@ -1,4 +1,4 @@
-//! Which run is next: a pure function of what was asked for and what has been observed.
+//! Decides which run is next: a pure function of the description of the experiment and the observations so far.
 
 use super::wanted::{Blocks, Experiment, RuleWanted};
 use crate::analysis::{
@@ -9,56 +9,57 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Blocks of a pilot.
-const PILOT: usize = 4;
+/// The number of blocks of a pilot.
+const PILOT_BLOCKS: usize = 4;
 
-/// The most blocks that a pilot may ask for.
-const MOST_BLOCKS: usize = 60;
+/// The maximum number of blocks that a pilot may request.
+const MAX_BLOCKS: usize = 60;
 
-/// Decides on runs.
+/// The design of an experiment, which decides on its runs.
 #[derive(Debug)]
 pub struct Design<'a> {
     experiment: &'a Experiment,
     metrics: Vec<Metric>,
 }
 
-/// What is to be done next.
+/// The next step of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
-    /// Another run, of this arm.
+    /// Another run.
     Run {
-        /// Its index among the arms.
+        /// The index of its arm.
         arm: usize,
-        /// What is known of the end.
+        /// The prediction of the end.
         progress: Prediction,
     },
-    /// Nothing: a series of repeats has ended so.
+    /// The end of a series of repeats, in this state.
     Repeated(RepeatState),
-    /// Nothing: the comparison is complete, a sequential one at this look.
+    /// The end of a comparison. A sequential comparison ended at this look.
     Compared(Option<InterimLook>),
-    /// Nothing: every level has its runs.
+    /// The end of a load curve: every level has all of its runs.
     Swept,
 }
 
-/// What is known of the end.
+/// The prediction of the end of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// Runs in all, as far as can be told now.
+    /// The predicted total number of runs.
     pub predicted_runs: u64,
-    /// Half the width of the widest interval over its mean, and the index of its metric; of repeats that have one.
+    /// The index of the metric with the widest relative interval, and the relative half-width; `None` when there is no interval.
     pub widest: Option<(usize, f64)>,
-    /// Whether the prediction is that of a rule that may end sooner.
+    /// Whether the experiment may end earlier.
     pub at_most: bool,
 }
 
 impl<'a> Design<'a> {
-    /// The design of an experiment.
+    /// Creates the design of an experiment.
     pub fn new(experiment: &'a Experiment) -> Self {
         Self { experiment, metrics: experiment.metrics() }
     }
 
-    /// The arm of the run with this index, from 0, by the experiment's seed. Two arms: each block of four is A B B A or B A A B. The
-    /// levels of a factor: each block has every level once, in an order of its own, unless they are to be taken in order.
+    /// Returns the arm of a run, which depends on the seed of the experiment. `run` counts from 0. With two arms, each block of four runs is
+    /// A B B A or B A A B at random. With the levels of a factor, each block has every level once, in a random order unless the rule
+    /// requests the given order.
     pub fn arm(&self, run: usize) -> usize {
         let rng = |block: usize| Xoshiro256PlusPlus::seed_from_u64(self.experiment.seed.wrapping_add(block as u64));
         match &self.experiment.rule {
@@ -75,13 +76,13 @@ impl<'a> Design<'a> {
         }
     }
 
-    /// The seed of a run's random streams: the same for a run whenever it is made.
+    /// Returns the seed of a run's random streams. It does not depend on when the run is made.
     pub fn seed(&self, run: usize) -> u64 {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(!self.experiment.seed);
         (0..=run).fold(0, |_, _| rng.random::<u64>() >> 20)
     }
 
-    /// What follows the runs so far: for each, its arm, and the values of the metrics.
+    /// Returns the step after the runs so far, which are given with their arm and the values of the metrics.
     pub fn next(&self, runs: &[(usize, Vec<f64>)]) -> Next {
         match &self.experiment.rule {
             RuleWanted::Repeat { .. } => self.repeat(runs),
@@ -97,8 +98,9 @@ impl<'a> Design<'a> {
         }
     }
 
-    /// The end of an experiment that may make no more than these `runs`; `None` while they are too few for any result, or not balanced.
-    pub fn cut(&self, runs: usize) -> Option<Next> {
+    /// Returns the result with which an experiment can end after `runs` runs, when its budget is exhausted. Returns `None` when the runs are
+    /// too few for a result, or not balanced between the arms.
+    pub fn early_end(&self, runs: usize) -> Option<Next> {
         match &self.experiment.rule {
             RuleWanted::Repeat { .. } => (runs >= 3).then_some(Next::Repeated(RepeatState::NotConverged)),
             RuleWanted::Ab { .. } => (runs >= 8 && runs.is_multiple_of(4)).then_some(Next::Compared(None)),
@@ -108,27 +110,29 @@ impl<'a> Design<'a> {
         }
     }
 
+    /// Returns the next step of a series of repeats.
     fn repeat(&self, runs: &[(usize, Vec<f64>)]) -> Next {
         let Some(rule) = self.experiment.repeat_rule() else { return Next::Compared(None) };
         let series = |metric: usize| runs.iter().map(|(_, values)| values[metric]).collect();
-        let judged = rule.evaluate(&(0..self.metrics.len()).map(series).collect::<Vec<_>>());
-        if judged.state != RepeatState::Running {
-            return Next::Repeated(judged.state);
+        let found = rule.evaluate(&(0..self.metrics.len()).map(series).collect::<Vec<_>>());
+        if found.state != RepeatState::Running {
+            return Next::Repeated(found.state);
         }
-        let widest = judged.half_width.is_finite().then_some((judged.worst, judged.half_width));
-        let progress = Prediction { predicted_runs: judged.predicted, widest, at_most: false };
+        let widest = found.half_width.is_finite().then_some((found.worst, found.half_width));
+        let progress = Prediction { predicted_runs: found.predicted, widest, at_most: false };
         Next::Run { arm: 0, progress }
     }
 
+    /// Returns the next step of a comparison.
     fn compare(&self, runs: &[(usize, Vec<f64>)], tolerance: Tolerance, wanted: Blocks) -> Next {
         let blocks: Vec<RunBlock> = runs.chunks_exact(4).filter_map(block).collect();
-        let whole = runs.len().is_multiple_of(4);
+        let blocks_complete = runs.len().is_multiple_of(4);
         let (needed, at_most) = match wanted {
             Blocks::Exactly(n) => (n as usize, false),
-            Blocks::Pilot if blocks.len() < PILOT => (PILOT, false),
+            Blocks::Pilot if blocks.len() < PILOT_BLOCKS => (PILOT_BLOCKS, false),
             Blocks::Pilot => (Self::needed(&blocks, tolerance), false),
             Blocks::UntilClear => {
-                let look = SEQUENTIAL.iter().find(|look| look.blocks == blocks.len()).filter(|_| whole);
+                let look = SEQUENTIAL.iter().find(|look| look.blocks == blocks.len()).filter(|_| blocks_complete);
                 let last = SEQUENTIAL[SEQUENTIAL.len() - 1];
                 if let Some(look) = look
                     && (self.is_clear(&blocks, tolerance, *look) || *look == last)
@@ -138,20 +142,22 @@ impl<'a> Design<'a> {
                 (last.blocks, true)
             }
         };
-        if whole && runs.len() / 4 >= needed {
+        if blocks_complete && runs.len() / 4 >= needed {
             return Next::Compared(None);
         }
         let progress = Prediction { predicted_runs: 4 * needed as u64, widest: None, at_most };
         Next::Run { arm: self.arm(runs.len()), progress }
     }
 
-    /// The blocks that the first four say are needed; a later run does not change it.
+    /// Returns the number of blocks that the pilot predicts. Only the first four blocks are used, so that later runs do not change it.
     fn needed(blocks: &[RunBlock], tolerance: Tolerance) -> usize {
-        let between_runs = analyse(&blocks[..PILOT], 0.95).map_or(f64::INFINITY, |found| found.between_runs);
-        let needed = between_runs.is_finite().then(|| Power::needed_blocks(between_runs, tolerance, PILOT)).flatten();
-        needed.unwrap_or(MOST_BLOCKS).min(MOST_BLOCKS)
+        let between_runs = analyse(&blocks[..PILOT_BLOCKS], 0.95).map_or(f64::INFINITY, |found| found.between_runs);
+        let needed =
+            between_runs.is_finite().then(|| Power::needed_blocks(between_runs, tolerance, PILOT_BLOCKS)).flatten();
+        needed.unwrap_or(MAX_BLOCKS).min(MAX_BLOCKS)
     }
 
+    /// Returns whether the verdict at an interim look is not *unclear*.
     fn is_clear(&self, blocks: &[RunBlock], tolerance: Tolerance, look: InterimLook) -> bool {
         let direction = self.metrics.first().map_or(crate::analysis::Direction::HigherIsBetter, Metric::direction);
         analyse(blocks, 1.0 - 2.0 * look.one_sided)
@@ -159,7 +165,7 @@ impl<'a> Design<'a> {
     }
 }
 
-/// A block of four runs, by the primary metric.
+/// Returns a block of four runs, with the values of the primary metric. Returns `None` unless each arm has two of the runs.
 fn block(four: &[(usize, Vec<f64>)]) -> Option<RunBlock> {
     let of = |arm: usize| -> Option<[f64; 2]> {
         let values: Vec<f64> = four.iter().filter(|(a, _)| *a == arm).map(|(_, values)| values[0]).collect();
@@ -189,8 +195,8 @@ mod tests {
         }
     }
 
-    /// Runs until the design ends: how many, and how.
-    fn all(experiment: &Experiment, value: impl Fn(usize, usize) -> f64) -> (usize, Next) {
+    /// Makes runs until the design ends. Returns their number and the last step.
+    fn run_to_end(experiment: &Experiment, value: impl Fn(usize, usize) -> f64) -> (usize, Next) {
         let design = Design::new(experiment);
         let mut runs = Vec::new();
         loop {
@@ -223,21 +229,25 @@ mod tests {
     #[test]
     fn a_comparison_ends_after_its_blocks() {
         let exactly = experiment(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Exactly(3) });
-        assert_eq!(all(&exactly, |_, _| 1.0), (12, Next::Compared(None)));
+        assert_eq!(run_to_end(&exactly, |_, _| 1.0), (12, Next::Compared(None)));
         let pilot = experiment(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Pilot });
-        assert_eq!(all(&pilot, |_, _| 1.0), (16, Next::Compared(None)), "equal runs need no more than the pilot");
-        let (n, _) = all(&pilot, |n, _| 100.0 * (1.0 + 0.06 * noise(n)));
-        assert!(n > 24 && n % 4 == 0 && n < 4 * MOST_BLOCKS, "{n}");
-        let (n, _) = all(&pilot, |n, _| 100.0 * (1.0 + 0.9 * noise(n)));
-        assert_eq!(n, 4 * MOST_BLOCKS);
+        assert_eq!(
+            run_to_end(&pilot, |_, _| 1.0),
+            (16, Next::Compared(None)),
+            "equal runs need no more than the pilot"
+        );
+        let (n, _) = run_to_end(&pilot, |n, _| 100.0 * (1.0 + 0.06 * noise(n)));
+        assert!(n > 24 && n % 4 == 0 && n < 4 * MAX_BLOCKS, "{n}");
+        let (n, _) = run_to_end(&pilot, |n, _| 100.0 * (1.0 + 0.9 * noise(n)));
+        assert_eq!(n, 4 * MAX_BLOCKS);
     }
 
     #[test]
-    fn a_sequential_one_ends_at_a_look() {
+    fn a_sequential_comparison_ends_at_an_interim_look() {
         let clear = experiment(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::UntilClear });
-        let (n, end) = all(&clear, |n, arm| 100.0 * (1.0 + arm as f64) + noise(n));
+        let (n, end) = run_to_end(&clear, |n, arm| 100.0 * (1.0 + arm as f64) + noise(n));
         assert_eq!((n, end), (24, Next::Compared(Some(SEQUENTIAL[0]))));
-        let (n, end) = all(&clear, |n, _| 100.0 * (1.0 + 0.6 * noise(n)));
+        let (n, end) = run_to_end(&clear, |n, _| 100.0 * (1.0 + 0.6 * noise(n)));
         assert_eq!((n, end), (96, Next::Compared(Some(SEQUENTIAL[2]))));
     }
 
@@ -249,7 +259,7 @@ mod tests {
             wanted.arms.push(wanted.arms[0].clone());
             wanted
         };
-        assert_eq!(all(&sweep(false), |_, _| 1.0), (24, Next::Swept));
+        assert_eq!(run_to_end(&sweep(false), |_, _| 1.0), (24, Next::Swept));
         let (shuffled, in_order) = (sweep(false), sweep(true));
         let order: Vec<usize> = (0..24).map(|run| Design::new(&shuffled).arm(run)).collect();
         for block in order.chunks(3) {
@@ -264,12 +274,12 @@ mod tests {
     #[test]
     fn repeats_end_by_their_rule() {
         let repeat = experiment(RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: Some(0.05) });
-        assert_eq!(all(&repeat, |n, _| 100.0 + noise(n)), (11, Next::Repeated(RepeatState::Converged)));
+        assert_eq!(run_to_end(&repeat, |n, _| 100.0 + noise(n)), (11, Next::Repeated(RepeatState::Converged)));
         assert_eq!(
-            all(&repeat, |n, _| 100.0 * (1.0 + 0.8 * noise(n))),
+            run_to_end(&repeat, |n, _| 100.0 * (1.0 + 0.8 * noise(n))),
             (30, Next::Repeated(RepeatState::NotConverged))
         );
-        let drift = all(&repeat, |n, _| 100.0 + 5.0 * n as f64);
+        let drift = run_to_end(&repeat, |n, _| 100.0 + 5.0 * n as f64);
         assert_eq!(drift.1, Next::Repeated(RepeatState::Drifting));
     }
 }

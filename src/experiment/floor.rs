@@ -1,7 +1,7 @@
-//! The noise floor: how much results of one workload in one place differ although nothing was changed.
+//! The store of noise floors: the differences between results of a workload on one machine and device, without any change.
 //!
-//! Each session is an experiment whose two arms are the same. Sessions are kept over days in one file of the user. Deliberately
-//! absent: how an experiment is made (`runner`), and what is done with a floor (`comparison`).
+//! A session is an experiment whose two arms are equal. Sessions from several days are kept in one file of the user. Not in here: the
+//! execution of an experiment (`runner`), and the use of a noise floor (`comparison`).
 
 use crate::analysis::{Estimate, NoiseFloor};
 use crate::import::Observation;
@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The name and version of the form.
+/// The name and version of the schema.
 const SCHEMA: &str = "wmlrun.floors/1";
 
-/// Conditions that two results have in common if a floor applies to both.
+/// The conditions on which a noise floor depends. It applies to results that have them in common.
 const PLACE: [&str; 5] = ["script", "run time", "processor", "file system", "device"];
 
-/// Two equal arms of one session.
+/// A session with two equal arms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FloorSession {
-    /// When it ended, RFC 3339.
+    /// The time of its end, RFC 3339.
     pub time: String,
-    /// The workload.
+    /// The name of the workload.
     pub name: String,
-    /// The metric.
+    /// The name of the metric.
     pub metric: String,
-    /// The values of the conditions on which a floor depends, in the order of their table.
+    /// The values of the conditions on which a noise floor depends, in the order of `PLACE`.
     pub place: Vec<String>,
-    /// One arm over the other, with its 95 % interval.
+    /// The ratio of the arms, with its 95 % interval.
     pub ratio: Estimate,
     /// The mean of all runs.
     pub mean: f64,
 }
 
-/// Every session that is known.
+/// All recorded sessions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Floors {
     schema: String,
@@ -46,28 +46,29 @@ impl Default for Floors {
     }
 }
 
-/// The conditions of these runs on which a floor depends; `None` if they are not known, or not the same in all runs.
+/// Returns the conditions of runs on which a noise floor depends, or `None` when they are unknown or not the same in all runs.
 pub fn place<'a>(runs: impl IntoIterator<Item = &'a Observation>) -> Option<Vec<String>> {
-    // Without a file system there is no device.
+    // Runs without a file system have no device. The empty string stands for an absent condition.
     let value = |run: &Observation, name: &str| run.conditions.get(name).cloned().unwrap_or_default();
-    let of_run = |run: &Observation| {
+    let place_of = |run: &Observation| {
         let known = run.conditions.contains_key(PLACE[0]);
         known.then(|| PLACE.iter().map(|name| value(run, name)).collect::<Vec<String>>())
     };
-    let mut runs = runs.into_iter().map(of_run);
+    let mut runs = runs.into_iter().map(place_of);
     let first = runs.next()??;
     runs.all(|place| place.as_ref() == Some(&first)).then_some(first)
 }
 
 impl Floors {
-    /// Where the file is: below `$XDG_STATE_HOME`, else `~/.local/state`. `None` without a home.
+    /// Returns the path of the file, below `$XDG_STATE_HOME`, else below `~/.local/state`. Returns `None` when neither variable is an
+    /// absolute path.
     pub fn path() -> Option<PathBuf> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
         Some(state.join("wmlrun/floors.json"))
     }
 
-    /// Reads the file; none is no session.
+    /// Reads the file. A missing file has no sessions. Returns an error when the file has another schema.
     pub fn read(path: &Path) -> io::Result<Self> {
         let text = match std::fs::read_to_string(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -87,7 +88,7 @@ impl Floors {
         output::replace(path, &mut |out| serde_json::to_writer_pretty(out, self).map_err(io::Error::from))
     }
 
-    /// The floor of a metric in a place, if it has been measured.
+    /// Returns the noise floor of a metric under the conditions `place`, or `None` when it has not been measured.
     pub fn of(&self, metric: &str, place: &[String]) -> Option<NoiseFloor> {
         let applies = |session: &&FloorSession| session.metric == metric && session.place == place;
         NoiseFloor::of(&self.sessions.iter().filter(applies).map(|s| (s.ratio, s.mean)).collect::<Vec<_>>())
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_kept_and_apply_to_their_place() {
+    fn sessions_are_kept_and_apply_to_their_conditions() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state/floors.json");
         let mut floors = Floors::read(&path).unwrap();
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_form_is_an_error() {
+    fn a_file_with_another_schema_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("floors.json");
         for text in ["", "{}", "{\"schema\": \"x\", \"sessions\": []}"] {

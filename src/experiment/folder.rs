@@ -1,4 +1,4 @@
-//! The results folder of an experiment: `experiment.toml`, `journal.jsonl`, `runs/0001.json`, and what commands printed.
+//! The results folder of an experiment: `experiment.toml`, `journal.jsonl`, `runs/0001.json`, and the output of runs and commands.
 
 use super::design::Design;
 use super::identity::{Identity, digest, owner};
@@ -18,96 +18,103 @@ const JOURNAL: &str = "journal.jsonl";
 const RUNS: &str = "runs";
 const HOOK_LOGS: &str = "hooks";
 
-/// A folder, open and locked.
+/// An open and locked results folder.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// What was asked for.
+    /// The description of the experiment.
     pub experiment: Experiment,
     journal: Journal,
-    /// Runs that are complete, in their order.
+    /// The complete and the failed runs, in their order.
     pub(super) runs: Vec<KeptRun>,
-    /// The run that was under way when the experiment was ended.
+    /// The run that was in progress when the experiment was interrupted.
     pub(super) under_way: Option<UnderWay>,
 }
 
-/// A complete run.
+/// A run that has ended.
 #[derive(Clone, Debug)]
 pub(super) struct KeptRun {
+    /// The index of its arm.
     pub(super) arm: usize,
+    /// The speed of the negative control before the run, in units per second.
     pub(super) control: Option<f64>,
+    /// The duration in seconds, including commands; `None` when it is unknown.
     pub(super) seconds: Option<f64>,
     pub(super) observation: Observation,
 }
 
 impl KeptRun {
+    /// Creates a failed run without figures.
     fn failed(run: u64, arm: usize, why: String) -> Self {
         let observation = Observation { source: format!("run {run}"), failure: Some(why), ..Observation::default() };
         Self { arm, control: None, seconds: None, observation }
     }
 }
 
-/// A run that was started and did not finish.
+/// A run that was started and has not ended.
 #[derive(Clone, Debug)]
 pub(super) struct UnderWay {
+    /// The index of its arm.
     pub(super) arm: usize,
+    /// The speed of the negative control before the run.
     pub(super) control: Option<f64>,
-    /// The commands that have run beside it.
+    /// The names of the hooks that have been run for it.
     pub(super) hooks: BTreeSet<String>,
 }
 
-/// Why a folder can't be used.
+/// The reason why a folder can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It, or a file of it, can't be read or written.
+    /// The folder or a file in it can't be read or written.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the system call.
         error: io::Error,
     },
-    /// Its content is not what it should be.
+    /// A file has invalid content.
     #[error("{}: {why}", path.display())]
     Content {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// In which way.
+        /// The reason.
         why: String,
     },
-    /// It was begun under other conditions.
-    #[error("{} was begun with another state of {}", path.display(), changed.join(", "))]
+    /// The conditions have changed since the experiment was started.
+    #[error("{}: changed since the experiment was started: {}", path.display(), changed.join(", "))]
     Changed {
-        /// Which.
+        /// The folder.
         path: PathBuf,
-        /// Of what.
+        /// The names of the changed conditions.
         changed: Vec<String>,
     },
 }
 
 impl FolderError {
-    /// What to do about it.
+    /// Returns the help for this error.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Io { .. } => "name another folder with `--results`",
-            Self::Content { .. } => "begin anew with another folder in `--results`",
-            Self::Changed { .. } => "`--anyway` goes on all the same",
+            Self::Io { .. } => "give another folder with `--results`",
+            Self::Content { .. } => "start a new experiment in another folder, which `--results` names",
+            Self::Changed { .. } => "to continue the experiment nevertheless, give `--anyway`",
         }
     }
 }
 
+/// Makes an error of a path from the error of a system call.
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
     let path = path.to_owned();
     move |error| FolderError::Io { path, error }
 }
 
 impl Folder {
-    /// Makes the folder of a new experiment, with the folders above it. One that is there must be empty.
+    /// Creates the folder of a new experiment, with its parents. An existing folder must be empty, else an error is returned.
     pub fn create(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
         fs::create_dir_all(path).map_err(io_error(path))?;
-        let mut there = fs::read_dir(path).map_err(io_error(path))?;
-        if there.next().is_some() {
-            let why = "it is not empty; `--resume` goes on with an experiment".to_owned();
+        let mut entries = fs::read_dir(path).map_err(io_error(path))?;
+        if entries.next().is_some() {
+            let why = "it is not empty; to continue an experiment, give `--resume`".to_owned();
             return Err(FolderError::Content { path: path.to_owned(), why });
         }
         for dir in [RUNS, HOOK_LOGS] {
@@ -124,8 +131,8 @@ impl Folder {
         Ok(Self { path: path.to_owned(), experiment, journal, runs: Vec::new(), under_way: None })
     }
 
-    /// Opens the folder of an experiment that goes on. `conditions` are those of now; changes of them, and of what was asked for, are
-    /// an error unless `anyway`.
+    /// Opens the folder of an interrupted experiment. `conditions` returns the current conditions. Unless `anyway` is set, an error is
+    /// returned if they or the description of the experiment have changed since its start.
     pub fn resume(
         path: &Path,
         conditions: &dyn Fn(&Experiment) -> Identity,
@@ -139,27 +146,27 @@ impl Folder {
             return Err(content(format!("its schema is `{}`, not `{SCHEMA}`", experiment.schema)));
         }
         if experiment.metrics().is_empty() || experiment.arms.is_empty() {
-            return Err(content("it has no metric, or no arm".to_owned()));
+            return Err(content("it has no metric or no arm".to_owned()));
         }
         let log = path.join(JOURNAL);
         let (mut journal, events) = Journal::open(&log).map_err(io_error(&log))?;
-        let now_is = conditions(&experiment);
-        let mut changed: Vec<String> = experiment.identity.changes(&now_is).into_iter().map(str::to_owned).collect();
-        let own = owner(&file).map_err(io_error(&file))?;
-        if own != now_is.user && !changed.iter().any(|what| what == "the user") {
+        let current = conditions(&experiment);
+        let mut changed: Vec<String> = experiment.identity.changes(&current).into_iter().map(str::to_owned).collect();
+        let owner = owner(&file).map_err(io_error(&file))?;
+        if owner != current.user && !changed.iter().any(|what| what == "the user") {
             changed.push("the folder's owner".to_owned());
         }
-        let is = digest(text.as_bytes());
+        let current_digest = digest(text.as_bytes());
         match events.first() {
-            Some(Event::Begun { experiment, .. }) if *experiment != is => {
-                changed.push(format!("`{EXPERIMENT}`, with its commands"));
+            Some(Event::Begun { experiment, .. }) if *experiment != current_digest => {
+                changed.push(format!("`{EXPERIMENT}`, which has the commands"));
             }
             Some(Event::Begun { .. }) => {}
             Some(_) => {
-                let why = "the journal does not begin with its experiment".to_owned();
+                let why = "the journal does not start with the event `begun`".to_owned();
                 return Err(FolderError::Content { path: log, why });
             }
-            None => journal.write(&Event::Begun { experiment: is, time: now() }).map_err(io_error(&log))?,
+            None => journal.write(&Event::Begun { experiment: current_digest, time: now() }).map_err(io_error(&log))?,
         }
         if !changed.is_empty() && !anyway {
             return Err(FolderError::Changed { path: path.to_owned(), changed });
@@ -172,51 +179,51 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file of a run's result, by its number from 1.
+    /// Returns the path of a run's result. Runs are numbered from 1.
     pub(super) fn result(&self, run: usize) -> PathBuf {
         self.path.join(RUNS).join(format!("{run:04}.json"))
     }
 
-    /// The file of what a run printed.
+    /// Returns the path of a run's output.
     pub(super) fn log(&self, run: usize) -> PathBuf {
         self.path.join(RUNS).join(format!("{run:04}.log"))
     }
 
-    /// The directory of what a run's script writes.
+    /// Returns the directory for files that a run's script writes.
     pub(super) fn files(&self, run: usize) -> PathBuf {
         self.path.join(RUNS).join(format!("{run:04}.files"))
     }
 
-    /// The file of what a command beside a run printed.
+    /// Returns the path of the output of a command before or after a run.
     pub(super) fn hook_log(&self, run: usize, hook: &str) -> PathBuf {
         self.path.join(HOOK_LOGS).join(format!("{run:04}-{hook}.log"))
     }
 
-    /// The longest time that a run has taken; zero if none is known.
+    /// Returns the longest duration of a run; zero if none is known.
     pub(super) fn longest_run(&self) -> Duration {
         let seconds = self.runs.iter().filter_map(|run| run.seconds).fold(0.0, f64::max);
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
-    /// Writes an event to the journal.
+    /// Appends an event to the journal.
     pub(super) fn write(&mut self, event: &Event) -> Result<(), FolderError> {
         self.journal.write(event).map_err(io_error(&self.path.join(JOURNAL)))
     }
 
-    /// The observation of a run's file: its last run, as scripts may have several.
+    /// Returns the observation of a run's result. If the script made several runs, it is the last of them.
     pub(super) fn observation(&self, run: usize) -> Result<Observation, FolderError> {
         let path = self.result(run);
         let content = |why: String| FolderError::Content { path: path.clone(), why };
         let found = import::observations(&path).map_err(|e| content(e.to_string()))?;
-        found.into_iter().next_back().ok_or_else(|| content("it has no run".to_owned()))
+        found.into_iter().next_back().ok_or_else(|| content("it has no runs".to_owned()))
     }
 
-    /// Keeps a complete run.
+    /// Records a complete run.
     pub(super) fn keep(&mut self, run: KeptRun) -> Result<(), FolderError> {
         self.write(&Event::Finished { run: self.runs.len() as u64 + 1, seconds: run.seconds })?;
         self.runs.push(run);
@@ -224,7 +231,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Keeps that a run failed.
+    /// Records a failed run.
     pub(super) fn keep_failed(&mut self, arm: usize, why: String) -> Result<(), FolderError> {
         let run = self.runs.len() as u64 + 1;
         self.write(&Event::Failed { run, why: why.clone() })?;
@@ -233,7 +240,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Takes over what the journal says.
+    /// Restores the state of the runs from the events of the journal.
     fn replay(&mut self, events: &[Event]) -> Result<(), FolderError> {
         for event in events {
             match event {
@@ -252,7 +259,7 @@ impl Folder {
                 }
                 Event::Finished { run, seconds } => {
                     let Some(UnderWay { arm, control, .. }) = self.under_way.take() else {
-                        let why = format!("run {run} finished without a start");
+                        let why = format!("run {run} has finished, but was never started");
                         return Err(FolderError::Content { path: self.path.join(JOURNAL), why });
                     };
                     let observation = self.observation(self.runs.len() + 1)?;
@@ -265,26 +272,25 @@ impl Folder {
     }
 }
 
-/// Removes what can be made again of a finished experiment or is of no use for its figures: what runs and commands printed and
-/// wrote. The results stay. Returns the bytes that are gone.
+/// Removes the output of runs and commands from a results folder, and keeps the results. Returns the number of bytes removed.
 pub fn prune(path: &Path) -> Result<u64, FolderError> {
     let file = path.join(EXPERIMENT);
     let text = fs::read_to_string(&file).map_err(io_error(&file))?;
     if !text.contains(SCHEMA) {
-        let why = "it is no results folder of an experiment".to_owned();
+        let why = "it is not the results folder of an experiment".to_owned();
         return Err(FolderError::Content { path: path.to_owned(), why });
     }
     let mut bytes = 0;
     for dir in [RUNS, HOOK_LOGS] {
         let dir = path.join(dir);
-        let there = fs::symlink_metadata(&dir).map_err(io_error(&dir))?;
-        if !there.is_dir() {
+        let meta = fs::symlink_metadata(&dir).map_err(io_error(&dir))?;
+        if !meta.is_dir() {
             continue;
         }
         for entry in fs::read_dir(&dir).map_err(io_error(&dir))? {
             let entry = entry.map_err(io_error(&dir))?;
             let (path, meta) = (entry.path(), entry.metadata().map_err(io_error(&dir))?);
-            // Only names that this program gives.
+            // Only names that this program creates are removed.
             let name = entry.file_name().to_string_lossy().into_owned();
             let numbered = name.len() > 4 && name.as_bytes()[..4].iter().all(u8::is_ascii_digit);
             match path.extension().and_then(|e| e.to_str()) {

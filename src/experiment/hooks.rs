@@ -1,4 +1,4 @@
-//! Commands between runs: a table of when each runs, and how it is run.
+//! Hooks: the commands before and after runs, and their execution.
 
 use crate::os::child::Group;
 use serde::{Deserialize, Serialize};
@@ -9,20 +9,20 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A point at which a command may run.
+/// A point of an experiment at which a command can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hook {
-    /// Its option, without the dashes.
+    /// The name of its option, without the dashes.
     pub name: &'static str,
-    /// Whether it runs before the run, or after it.
+    /// Whether it runs before the run instead of after it.
     pub before: bool,
-    /// The arm it belongs to; `None`: every run.
+    /// The index of the arm to whose runs it applies; `None` for all runs.
     pub arm: Option<usize>,
-    /// One line for the help.
+    /// The description for `--help`, one line.
     pub about: &'static str,
 }
 
-/// Every hook. Before a run the common one comes first, after it last.
+/// All hooks, in the order of execution: before a run the hook of all runs is the first, after a run it is the last.
 pub const HOOKS: [Hook; 6] = [
     Hook { name: "before", before: true, arm: None, about: "Run this command before each run" },
     Hook { name: "before-a", before: true, arm: Some(0), about: "Run this command before each run of A" },
@@ -32,32 +32,32 @@ pub const HOOKS: [Hook; 6] = [
     Hook { name: "after", before: false, arm: None, about: "Run this command after each run" },
 ];
 
-/// The commands of an experiment by the names of their hooks.
+/// The commands of an experiment, by the names of their hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Hooks(pub BTreeMap<String, String>);
 
 impl Hooks {
-    /// The commands before, or after, a run of an arm, in their order.
+    /// Returns the commands before or after a run of an arm, in the order of execution, with the names of their hooks.
     pub(super) fn of(&self, before: bool, arm: usize) -> Vec<(&'static str, &str)> {
         let runs = |hook: &&Hook| hook.before == before && hook.arm.is_none_or(|of| of == arm);
         HOOKS.iter().filter(runs).filter_map(|hook| Some((hook.name, self.0.get(hook.name)?.as_str()))).collect()
     }
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub(super) enum HookEnd {
-    /// It succeeded, after so long.
+    /// The command succeeded after this time.
     Done(Duration),
-    /// It ended otherwise, in words.
+    /// The command failed, for this reason.
     Failed(String),
-    /// The user ended the experiment meanwhile.
+    /// The experiment was interrupted while the command was running.
     Interrupted,
 }
 
-/// Runs a command by the shell; what it prints goes to `log`. A command that is still running after `limit` is ended with all that
-/// it has started; one that has succeeded may leave processes of its own.
+/// Runs a command with the shell and writes its output to `log`. A command that runs longer than `limit` is ended, with all processes that it
+/// has started. A command that succeeds may leave processes running.
 pub(super) fn run(text: &str, log: &Path, limit: Duration, interrupted: &dyn Fn() -> bool) -> io::Result<HookEnd> {
     let file = File::create(log)?;
     let mut shell = Command::new("/bin/sh");

@@ -1,4 +1,5 @@
-//! What an experiment was begun with. Runs of another kernel, program, script or mount are no repeats of the first ones.
+//! The conditions of an experiment: kernel, program, scripts, mounts and user. Runs under other conditions are not repeats of the first
+//! runs, so an experiment is resumed only if they are unchanged.
 
 use crate::measure;
 use serde::{Deserialize, Serialize};
@@ -7,20 +8,20 @@ use std::path::{Path, PathBuf};
 /// The conditions of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Release and version.
+    /// The release and version of the kernel.
     pub kernel: String,
-    /// Version of this program, and the digest of its file.
+    /// The version of this program and the digest of its executable.
     pub tool: String,
-    /// The digests of the scripts, an arm each.
+    /// The digests of the scripts, one for each arm.
     pub scripts: Vec<String>,
     /// The file systems of the arms' directories.
     pub mounts: Vec<String>,
-    /// The user that began it.
+    /// The user who started the experiment.
     pub user: u32,
 }
 
 impl Identity {
-    /// The conditions now, for scripts of these texts in these directories.
+    /// Returns the current conditions, for scripts with these texts and arms with these directories.
     pub fn now(scripts: &[&str], dirs: &[PathBuf]) -> Self {
         let uname = measure::environment().uname;
         let program = std::env::current_exe().and_then(std::fs::read).map(|bytes| digest(&bytes)).unwrap_or_default();
@@ -37,7 +38,7 @@ impl Identity {
         }
     }
 
-    /// What is not as it was, in words.
+    /// Returns the names of the changed conditions.
     pub(super) fn changes(&self, now: &Self) -> Vec<&'static str> {
         let parts = [
             (self.kernel != now.kernel, "the kernel"),
@@ -50,14 +51,14 @@ impl Identity {
     }
 }
 
-/// The beginning of a digest, enough to know a text again.
+/// Returns the first 16 hexadecimal digits of the SHA-256 digest of `bytes`.
 pub(super) fn digest(bytes: &[u8]) -> String {
     let mut digest = measure::sha256(bytes);
     digest.truncate(16);
     digest
 }
 
-/// The user that a file belongs to.
+/// Returns the user ID of a file's owner.
 pub(super) fn owner(path: &Path) -> std::io::Result<u32> {
     use std::os::unix::fs::MetadataExt;
     Ok(std::fs::metadata(path)?.uid())

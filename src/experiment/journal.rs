@@ -1,4 +1,5 @@
-//! The journal of an experiment: a file that only grows, an event a line, each on the disk before the next thing happens.
+//! The journal of an experiment: an append-only file with one event on each line. Each event is on the disk before the experiment
+//! continues.
 
 use crate::os::fd;
 use serde::{Deserialize, Serialize};
@@ -7,83 +8,84 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Something that has happened.
+/// An event of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum Event {
-    /// The experiment was begun; with the digest of what was asked for.
+    /// The experiment was started.
     Begun {
-        /// Of `experiment.toml`.
+        /// The digest of `experiment.toml`.
         experiment: String,
-        /// RFC 3339.
+        /// The time, RFC 3339.
         time: String,
     },
-    /// It went on after an interruption.
+    /// The experiment was resumed.
     Resumed {
-        /// RFC 3339.
+        /// The time, RFC 3339.
         time: String,
-        /// What was not as before, and was accepted.
+        /// The changed conditions that were accepted with `--anyway`.
         changed: Vec<String>,
     },
-    /// A command between runs has succeeded.
+    /// A command before or after a run succeeded.
     Hook {
-        /// The run beside it, from 1.
+        /// The number of the run, from 1.
         run: u64,
-        /// Its option.
+        /// The name of the hook.
         name: String,
-        /// How long it took.
+        /// The duration of the command.
         seconds: f64,
     },
     /// A run was started.
     Started {
-        /// Its number, from 1.
+        /// The number of the run, from 1.
         run: u64,
         /// The index of its arm.
         arm: u64,
-        /// The speed of the control just before; absent of a single arm.
+        /// The speed of the negative control before the run; `None` unless two arms are compared.
         control: Option<f64>,
-        /// RFC 3339.
+        /// The time, RFC 3339.
         time: String,
     },
-    /// A run is complete, and its file is whole.
+    /// A run is complete and its result is written.
     Finished {
-        /// Its number.
+        /// The number of the run.
         run: u64,
-        /// How long it took with all that belongs to it; absent if nobody saw its end.
+        /// The duration, including commands; `None` when the experiment was interrupted before the end of the run was recorded.
         seconds: Option<f64>,
     },
-    /// A run failed where that is a result of its own.
+    /// A run of a load curve failed. The failure is a result of its level.
     Failed {
-        /// Its number.
+        /// The number of the run.
         run: u64,
-        /// In words.
+        /// The reason.
         why: String,
     },
-    /// It was interrupted, or a run or a command failed: why.
+    /// The experiment was interrupted, or stopped because a run or a command failed.
     Stopped {
-        /// In words.
+        /// The reason.
         why: String,
-        /// RFC 3339.
+        /// The time, RFC 3339.
         time: String,
     },
-    /// It is complete.
+    /// The experiment is complete.
     Ended {
-        /// RFC 3339.
+        /// The time, RFC 3339.
         time: String,
     },
 }
 
-/// The journal, open and locked.
+/// An open and locked journal.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
 }
 
 impl Journal {
-    /// Opens the journal, made if it is not there, and reads it. A line that a crash has cut off is taken off.
+    /// Opens or creates the journal, locks it and reads its events. An incomplete last line, which a crash may leave, is removed. Returns an
+    /// error when another process has locked the journal, or when a line is not an event.
     pub(super) fn open(path: &Path) -> io::Result<(Self, Vec<Event>)> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        fd::lock(file.as_raw_fd()).map_err(|_| io::Error::other("another process works on it"))?;
+        fd::lock(file.as_raw_fd()).map_err(|_| io::Error::other("another process is using it"))?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         let whole = text.rfind('\n').map_or(0, |at| at + 1);
@@ -93,14 +95,17 @@ impl Journal {
         }
         let event = |(n, line): (usize, &str)| {
             serde_json::from_str(line).map_err(|e| {
-                io::Error::new(io::ErrorKind::InvalidData, format!("line {} of the journal is no event: {e}", n + 1))
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("line {} of the journal is not an event: {e}", n + 1),
+                )
             })
         };
         let events = text[..whole].lines().enumerate().map(event).collect::<io::Result<_>>()?;
         Ok((Self { file }, events))
     }
 
-    /// Writes an event, and returns when it is on the disk.
+    /// Appends an event and returns when it is on the disk.
     pub(super) fn write(&mut self, event: &Event) -> io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
@@ -115,11 +120,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_line_is_taken_off_and_others_stay() {
+    fn an_incomplete_last_line_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal.jsonl");
         let (mut journal, events) = Journal::open(&path).unwrap();
-        assert!(events.is_empty() && Journal::open(&path).is_err(), "it is locked");
+        assert!(events.is_empty() && Journal::open(&path).is_err(), "the journal is locked");
         let finished = |run| Event::Finished { run, seconds: Some(1.5) };
         journal.write(&finished(1)).unwrap();
         journal.write(&finished(2)).unwrap();

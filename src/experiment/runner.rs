@@ -1,4 +1,4 @@
-//! Makes the runs of an experiment, one after another, and keeps each.
+//! Executes the runs of an experiment, one after another, and records each.
 
 use super::control;
 use super::design::{Design, Next, Prediction};
@@ -17,81 +17,82 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// What the command line gives an experiment.
+/// The services that the command line provides to an experiment.
 pub trait ExperimentHost {
-    /// Something to know, a line.
+    /// Displays a note of one line.
     fn note(&mut self, text: &str);
 
-    /// The signal that has come, if one has.
+    /// Returns the signal that was received, or `None`.
     fn interrupted(&self) -> Option<i32>;
 
-    /// This program.
+    /// Returns the path of this program.
     fn program(&self) -> PathBuf;
 
-    /// How long a command between runs may take.
+    /// Returns the maximum duration of a command before or after a run.
     fn hook_limit(&self) -> Duration;
 
-    /// How long all runs of this call may take together; `None` without a bound.
+    /// Returns the maximum duration of all runs of this call; `None` when it is unlimited.
     fn budget(&self) -> Option<Duration>;
 
-    /// The directories whose file systems have to be idle before a run.
+    /// Returns the directories whose file systems must be idle before a run.
     fn dirs(&self) -> Vec<PathBuf>;
 }
 
-/// An experiment that is complete.
+/// A complete experiment.
 #[derive(Debug)]
 pub struct Finished {
-    /// The runs of each arm, in the order of time.
+    /// The observations of each arm, in the order of time.
     pub observations: Vec<Vec<Observation>>,
-    /// The speed of the control beside each; of two arms.
+    /// The speeds of the negative control before the runs of each arm; empty unless two arms are compared.
     pub controls: Vec<Vec<f64>>,
-    /// How it ended.
+    /// The last step of the design.
     pub end: Next,
 }
 
-/// Why an experiment has stopped.
+/// The reason why an experiment stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// Its folder can't be used any more.
+    /// The results folder can't be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A signal came.
+    /// A signal was received.
     #[error("interrupted")]
     Interrupted(i32),
     /// A run or a command failed.
     #[error("{why}")]
     Failed {
-        /// In words.
+        /// The reason.
         why: String,
-        /// What to do.
+        /// The help: what to do.
         help: String,
         /// The exit status.
         status: u8,
     },
 }
 
-/// How long a run has to end after it was asked to.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The time that a run has to end after it was signalled.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Makes all runs that are still to be made.
+/// Executes all remaining runs of an experiment. Returns an error when it is interrupted, or when a run or a command fails.
 pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
-    let stopped = go_on(folder, host);
-    let event = match &stopped {
+    let result = run_all(folder, host);
+    let event = match &result {
         Ok(_) => Event::Ended { time: now() },
-        Err(ExperimentError::Folder(_)) => return stopped,
-        Err(stopped) => Event::Stopped { why: stopped.to_string(), time: now() },
+        Err(ExperimentError::Folder(_)) => return result,
+        Err(error) => Event::Stopped { why: error.to_string(), time: now() },
     };
     folder.write(&event)?;
-    stopped
+    result
 }
 
-fn go_on(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
+/// Executes the remaining runs without the last event of the journal.
+fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
     let began = Instant::now();
     if let Some(under_way) = folder.under_way.take() {
-        finish(folder, &under_way, host)?;
+        recover(folder, &under_way, host)?;
     }
     loop {
-        // It may have come between two runs.
+        // The signal may have been received between two runs.
         if let Some(signal) = host.interrupted() {
             return Err(ExperimentError::Interrupted(signal));
         }
@@ -101,24 +102,24 @@ fn go_on(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished,
         match design.next(&values) {
             Next::Run { arm, progress } => {
                 if host.budget().is_some_and(|budget| began.elapsed() + folder.longest_run() > budget)
-                    && let Some(end) = design.cut(values.len())
+                    && let Some(end) = design.early_end(values.len())
                 {
                     let (done, wanted) = (values.len(), progress.predicted_runs);
                     host.note(&format!("the budget is spent after {done} of {wanted} runs"));
                     return Ok(finished(folder, end));
                 }
                 report(folder, &progress, host);
-                one(folder, arm, design.seed(values.len()), host)?;
+                make_run(folder, arm, design.seed(values.len()), host)?;
             }
             end => return Ok(finished(folder, end)),
         }
     }
 }
 
-/// The values of the experiment's metrics in each run so far.
+/// Returns the arm and the values of the experiment's metrics for each run so far.
 fn values(folder: &Folder) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
     if folder.experiment.kind() == ExperimentKind::Sweep {
-        // Their number decides, and a run that failed has none.
+        // The design of a load curve depends only on the number of runs, and failed runs have no values.
         return Ok(folder.runs.iter().map(|run| (run.arm, Vec::new())).collect());
     }
     let metrics = folder.experiment.metrics();
@@ -128,7 +129,7 @@ fn values(folder: &Folder) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
             let names: Vec<&str> = run.observation.figures.keys().map(String::as_str).collect();
             ExperimentError::Failed {
                 why: format!("{} has no `{metric}`", run.observation.source),
-                help: format!("it has {}", names.join(", ")),
+                help: format!("its metrics are {}", names.join(", ")),
                 status: 2,
             }
         })
@@ -136,6 +137,7 @@ fn values(folder: &Folder) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
     folder.runs.iter().map(of_run).collect()
 }
 
+/// Collects the results of all runs by arm.
 fn finished(folder: &Folder, end: Next) -> Finished {
     let arms = folder.experiment.arms.len();
     let mut found = Finished { observations: vec![Vec::new(); arms], controls: vec![Vec::new(); arms], end };
@@ -147,7 +149,7 @@ fn finished(folder: &Folder, end: Next) -> Finished {
     found
 }
 
-/// What is known of the end, before a run.
+/// Displays the number of the next run, the predicted number of runs, and the predicted time left.
 fn report(folder: &Folder, progress: &Prediction, host: &mut dyn ExperimentHost) {
     let done = folder.runs.len();
     let seconds: Vec<f64> = folder.runs.iter().filter_map(|run| run.seconds).collect();
@@ -165,11 +167,11 @@ fn report(folder: &Folder, progress: &Prediction, host: &mut dyn ExperimentHost)
     host.note(&text);
 }
 
-/// A run that was under way when the experiment was ended: the commands after it are run if they have not been, and it is kept if it
-/// is complete. Else it will be made anew.
-fn finish(folder: &mut Folder, under_way: &UnderWay, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
+/// Handles a run that was in progress when the experiment was interrupted: executes the commands after it that have not been executed, and
+/// records the run if its result is complete. Otherwise the run is made again.
+fn recover(folder: &mut Folder, under_way: &UnderWay, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
     let number = folder.runs.len() + 1;
-    after(folder, number, under_way.arm, &|name| under_way.hooks.contains(name), host)?;
+    run_after_hooks(folder, number, under_way.arm, &|name| under_way.hooks.contains(name), host)?;
     if let Ok(observation) = folder.observation(number)
         && observation.failure.is_none()
     {
@@ -179,35 +181,37 @@ fn finish(folder: &mut Folder, under_way: &UnderWay, host: &mut dyn ExperimentHo
     Ok(())
 }
 
-fn one(folder: &mut Folder, arm: usize, seed: u64, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
+/// Makes one run: commands before it, control, measurement, commands after it, record.
+fn make_run(folder: &mut Folder, arm: usize, seed: u64, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
     let number = folder.runs.len() + 1;
     let began = Instant::now();
-    // What a run that was ended has left belongs to no run.
+    // Files of an interrupted run with this number must not be taken for those of the new run.
     for file in [folder.result(number), folder.log(number)] {
         if file.exists() {
             std::fs::remove_file(&file).map_err(|error| FolderError::Io { path: file, error })?;
         }
     }
     for (name, text) in commands(folder, true, arm) {
-        hook(folder, number, name, &text, host)?;
+        run_hook(folder, number, name, &text, host)?;
     }
-    quiesced(host);
+    quiesce_disks(host);
     let control = (folder.experiment.kind() == ExperimentKind::Ab).then(control::speed);
     folder.write(&Event::Started { run: number as u64, arm: arm as u64, control, time: now() })?;
     let ended = measure(folder, number, arm, seed, host);
-    // What was set up is taken down, whatever the run did.
-    let down = after(folder, number, arm, &|_| false, host);
-    // A level that can't be run is a point of the curve; a script that is wrong is wrong at every level.
+    // The commands after a run are executed even if the run failed, because they undo the commands before it.
+    let teardown = run_after_hooks(folder, number, arm, &|_| false, host);
+    // A level at which the run fails is a point of the curve. An error in the script (status 2) would fail at every level and ends the
+    // experiment.
     let is_point = folder.experiment.kind() == ExperimentKind::Sweep;
     match ended {
         Err(ExperimentError::Failed { why, status: 1 | 3, .. }) if is_point => {
-            down?;
+            teardown?;
             let why = reason(folder, number).unwrap_or(why);
             return Ok(folder.keep_failed(arm, why)?);
         }
         ended => ended?,
     }
-    down?;
+    teardown?;
     let observation = folder.observation(number)?;
     if let Some(failure) = &observation.failure {
         return Err(failed(folder, number, failure.clone(), 1));
@@ -216,13 +220,14 @@ fn one(folder: &mut Folder, arm: usize, seed: u64, host: &mut dyn ExperimentHost
     Ok(folder.keep(KeptRun { arm, control, seconds, observation })?)
 }
 
-/// The commands before, or after, a run of an arm.
+/// Returns the commands before or after a run of an arm, with the names of their hooks.
 fn commands(folder: &Folder, before: bool, arm: usize) -> Vec<(&'static str, String)> {
     let found = folder.experiment.hooks.of(before, arm);
     found.into_iter().map(|(name, text)| (name, text.to_owned())).collect()
 }
 
-fn after(
+/// Executes the commands after a run, except those that are `done`.
+fn run_after_hooks(
     folder: &mut Folder,
     number: usize,
     arm: usize,
@@ -231,13 +236,14 @@ fn after(
 ) -> Result<(), ExperimentError> {
     for (name, text) in commands(folder, false, arm) {
         if !done(name) {
-            hook(folder, number, name, &text, host)?;
+            run_hook(folder, number, name, &text, host)?;
         }
     }
     Ok(())
 }
 
-fn hook(
+/// Executes one command and records it in the journal.
+fn run_hook(
     folder: &mut Folder,
     number: usize,
     name: &str,
@@ -246,7 +252,8 @@ fn hook(
 ) -> Result<(), ExperimentError> {
     let log = folder.hook_log(number, name);
     let interrupted_before = host.interrupted();
-    // A command after a run takes down what is there, also when the user ends the experiment.
+    // A signal that was received earlier does not interrupt the command: commands after a run undo the commands before it, so they are
+    // executed also when the user ends the experiment.
     let interrupted = || host.interrupted() != interrupted_before;
     let io = |error| FolderError::Io { path: log.clone(), error };
     match hooks::run(text, &log, host.hook_limit(), &interrupted).map_err(io)? {
@@ -264,13 +271,13 @@ fn hook(
     }
 }
 
-/// Waits until the disks are idle, so that what an arm has left behind is neither in the control nor in the next arm.
-fn quiesced(host: &dyn ExperimentHost) {
-    // A file system that can't be written back is reported by the run itself.
+/// Waits until the disks are idle, so that the writeback of one arm affects neither the control nor the next arm.
+fn quiesce_disks(host: &dyn ExperimentHost) {
+    // The run itself reports a file system that can't be written back.
     let _ = quiesce::quiesce(&host.dirs(), &AtomicBool::new(false));
 }
 
-/// Runs the program for an arm.
+/// Executes the program for a run of an arm. Returns an error when it fails or the experiment is interrupted.
 fn measure(
     folder: &Folder,
     number: usize,
@@ -296,7 +303,7 @@ fn measure(
     command.args(&words[1..]).stdin(Stdio::null()).stdout(file.try_clone().map_err(io)?).stderr(file);
     let mut group = Group::spawn(command).map_err(|e| ExperimentError::Failed {
         why: format!("`{}` can't be started: {e}", words[0]),
-        help: "look at `--launch`".to_owned(),
+        help: "check the program that `--launch` names".to_owned(),
         status: 3,
     })?;
     loop {
@@ -312,12 +319,13 @@ fn measure(
             None => {}
         }
         if let Some(signal) = host.interrupted() {
-            group.end(PATIENCE);
+            group.end(END_TIMEOUT);
             return Err(ExperimentError::Interrupted(signal));
         }
     }
 }
 
+/// Makes the error of a failed run.
 fn failed(folder: &Folder, number: usize, why: String, status: u8) -> ExperimentError {
     ExperimentError::Failed {
         why: format!("run {number} failed: {}", reason(folder, number).unwrap_or(why)),
@@ -326,7 +334,7 @@ fn failed(folder: &Folder, number: usize, why: String, status: u8) -> Experiment
     }
 }
 
-/// What went wrong in a run, as it said in its last error.
+/// Returns the last error message in a run's output, or `None` when there is none.
 fn reason(folder: &Folder, number: usize) -> Option<String> {
     let text = std::fs::read_to_string(folder.log(number)).ok()?;
     let line = text.lines().rev().find(|line| line.starts_with("error"))?;

@@ -1,4 +1,4 @@
-//! What was asked for, complete: `experiment.toml`.
+//! The complete description of an experiment, `experiment.toml`.
 
 use super::hooks::Hooks;
 use super::identity::Identity;
@@ -6,56 +6,56 @@ use crate::analysis::{RepeatRule, RunRange, Tolerance};
 use crate::import::Metric;
 use serde::{Deserialize, Serialize};
 
-/// The name and version of the form.
+/// The name and version of the schema.
 pub(super) const SCHEMA: &str = "wmlrun.experiment/1";
 
-/// An experiment as it was asked for.
+/// The description of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// `wmlrun.experiment/1`.
     pub schema: String,
-    /// What it is called: the script.
+    /// The name of the experiment: the script.
     pub name: String,
-    /// When it was begun, RFC 3339.
+    /// The time of its start, RFC 3339.
     pub created: String,
-    /// From which the order of runs and the seed of each run come.
+    /// The seed from which the order of the runs and the seed of each run are derived.
     pub seed: u64,
-    /// Words that come before the program's own command line, such as `mpirun -n 8`.
+    /// Words that are put before the program's command line, such as `mpirun -n 8`.
     pub launch: Vec<String>,
-    /// The metrics; the verdict of a comparison stands on the first.
+    /// The metrics. The verdict of a comparison is based on the first.
     pub metrics: Vec<String>,
-    /// When it ends.
+    /// The rule that decides on the number of runs.
     pub rule: RuleWanted,
-    /// What is run; one arm, or A and B.
+    /// The arms: one, or A and B, or one for each level of a factor.
     pub arms: Vec<Arm>,
-    /// Commands between runs.
+    /// The commands between runs.
     pub hooks: Hooks,
-    /// What it was begun with, and has to be resumed with.
+    /// The conditions at its start, which must be the same when it is resumed.
     pub identity: Identity,
 }
 
-/// One way of running.
+/// An arm of an experiment: one way of running the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {
-    /// What it is called in results: its options.
+    /// The name in results: its options.
     pub name: String,
-    /// The words of its command line, without those that this program adds.
+    /// The words of its command line, without those that the runner adds.
     pub words: Vec<String>,
 }
 
-/// What kind of experiment it is.
+/// The kind of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExperimentKind {
-    /// One arm.
+    /// Repeated runs of one arm.
     Repeat,
-    /// Two arms that take turns.
+    /// A comparison of two arms with interleaved runs.
     Ab,
-    /// An arm for each level of a factor.
+    /// A load curve, with an arm for each level of a factor.
     Sweep,
 }
 
 impl ExperimentKind {
-    /// The command that makes it.
+    /// Returns the command for this kind.
     pub fn command(self) -> &'static str {
         match self {
             Self::Repeat => "repeat",
@@ -65,54 +65,54 @@ impl ExperimentKind {
     }
 }
 
-/// When an experiment ends.
+/// The rule that decides on the number of runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RuleWanted {
-    /// Repeats of one arm.
+    /// The rule for repeated runs of one arm.
     Repeat {
-        /// At least so many runs.
+        /// The minimum number of runs.
         min_runs: u64,
-        /// At most so many.
+        /// The maximum number of runs.
         max_runs: u64,
-        /// Half-width over the mean that is enough; absent: the number decides.
+        /// The relative half-width of the interval that is precise enough; absent if the number of runs is fixed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until_ci: Option<f64>,
     },
-    /// A comparison of two arms.
+    /// The rule for a comparison of two arms.
     Ab {
-        /// The relative change that is too small to matter.
+        /// The largest relative change that does not matter.
         tolerance: f64,
-        /// How many blocks.
+        /// The rule for the number of blocks.
         blocks: Blocks,
     },
-    /// The levels of a factor.
+    /// The rule for a load curve.
     Sweep {
-        /// The variable.
+        /// The variable that is the factor.
         factor: String,
-        /// Its value in each arm.
+        /// The value of the variable in each arm.
         levels: Vec<String>,
-        /// Runs of each arm.
+        /// The number of runs of each arm.
         repeats: u64,
-        /// In the order of the levels, not shuffled.
+        /// Whether the runs are in the order of the levels instead of a random one.
         in_order: bool,
     },
 }
 
-/// How many blocks a comparison takes.
+/// The rule for the number of blocks of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blocks {
-    /// So many.
+    /// A fixed number.
     Exactly(u64),
-    /// As many as a pilot of four says are needed to call equal arms not worse.
+    /// The number that a pilot of four blocks predicts for the verdict *not worse* on equal arms.
     Pilot,
-    /// Until it is clear, with looks after 6, 12 and 24.
+    /// Sequential: until the verdict is not *unclear*, with interim looks after 6, 12 and 24 blocks.
     UntilClear,
 }
 
 impl Experiment {
-    /// What kind it is.
+    /// Returns the kind of the experiment.
     pub fn kind(&self) -> ExperimentKind {
         match self.rule {
             RuleWanted::Repeat { .. } => ExperimentKind::Repeat,
@@ -121,12 +121,12 @@ impl Experiment {
         }
     }
 
-    /// Its metrics; those that were read from a file and are none are left out.
+    /// Returns the metrics. Names in the file that are not metrics are ignored.
     pub fn metrics(&self) -> Vec<Metric> {
         self.metrics.iter().filter_map(|name| name.parse().ok()).collect()
     }
 
-    /// The rule of repeats.
+    /// Returns the stopping rule of repeats, or `None` for other kinds.
     pub fn repeat_rule(&self) -> Option<RepeatRule> {
         match self.rule {
             RuleWanted::Repeat { min_runs, max_runs, until_ci } => {
@@ -136,7 +136,7 @@ impl Experiment {
         }
     }
 
-    /// The tolerance of a comparison.
+    /// Returns the tolerance of a comparison, or `None` for other kinds.
     pub fn tolerance(&self) -> Option<Tolerance> {
         match self.rule {
             RuleWanted::Ab { tolerance, .. } => Some(Tolerance(tolerance)),

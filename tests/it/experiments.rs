@@ -215,7 +215,10 @@ fn what_was_begun_otherwise_is_not_resumed() {
     let same = fs::read_to_string(lab.path("x.wml")).unwrap();
     fs::write(lab.path("x.wml"), format!("{same}# changed\n")).unwrap();
     let shown = lab.run("repeat --resume r", 3);
-    assert!(shown.contains("another state of a script") && shown.contains("--anyway"), "{shown}");
+    assert!(
+        shown.contains("changed since the experiment was started: a script") && shown.contains("--anyway"),
+        "{shown}"
+    );
     fs::write(lab.path("x.wml"), same).unwrap();
     let toml = fs::read_to_string(lab.path("r/experiment.toml")).unwrap();
     fs::write(lab.path("r/experiment.toml"), toml.replace("test -e go", "touch gone")).unwrap();
