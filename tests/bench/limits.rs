@@ -1,37 +1,35 @@
-//! `cargo bench --bench limits`: how near wmlrun comes to a bare loop of the same system calls.
+//! `cargo bench --bench limits`: the rate of wmlrun relative to that of a bare loop with the same system calls.
 //!
-//! Each row runs a bare loop (below) and wmlrun on the same directory, in alternating short slices (ABBA), and takes the
-//! ratio of their rates pair by pair: what else the machine does hits both alike. The median has a 95 % bootstrap interval.
-//! Where fio is installed, its figure for the same work stands beside; the rows `fio-…` take turns with fio itself, and
-//! `posts` compares many threads with few.
+//! Each row runs a bare loop (`bare.rs`) and wmlrun in the same directory, in alternating short slices (ABBA), and computes the ratio of
+//! the rates for each pair, so that other load on the machine affects both alike. The median ratio has a 95 % bootstrap interval. If fio is
+//! installed, its rate for the same work is reported too. The rows `fio-…` compare wmlrun with fio in alternating slices, and `posts`
+//! compares many threads with few.
 //!
 //!     cargo bench --bench limits -- [--dir DIR] [--pairs N] [--seconds S] [--write FILE] [ROW…]
 //!
-//! The loops count and check their calls and do nothing else: no statistics, no language. Files are picked in the same order as by wmlrun.
+//! The bare loops count their operations and check the results of their calls, and do nothing else. They pick files in the same order as
+//! wmlrun.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    missing_docs,
-    reason = "a program of its own"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs, reason = "a separate program")]
 
 mod bare;
-mod crowds;
 mod peers;
 mod rows;
+mod scaling;
 
 use rows::{ROWS, Row};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// The options of the command line.
 struct Options {
     dir: PathBuf,
     pairs: usize,
     seconds: f64,
+    /// The document whose table is replaced.
     write: Option<PathBuf>,
+    /// The names of the rows to measure; all if empty.
     only: Vec<String>,
 }
 
@@ -45,7 +43,7 @@ fn options() -> Options {
             "--pairs" => options.pairs = next().parse().expect("a number of pairs"),
             "--seconds" => options.seconds = next().parse().expect("seconds"),
             "--write" => options.write = Some(next().into()),
-            // What `cargo bench` adds.
+            // `cargo bench` adds this option.
             "--bench" => {}
             row => options.only.push(row.to_owned()),
         }
@@ -72,9 +70,11 @@ fn main() {
         println!("{line}");
         let _ = writeln!(table, "{}{line}", std::mem::take(&mut head));
     }
-    let mut head = format!("\n{}", crowds::HEAD);
-    for crowd in crowds::CROWDS.iter().filter(|c| options.only.is_empty() || options.only.iter().any(|o| o == c.name)) {
-        let line = crowds::measure(crowd, &dir, &options);
+    let mut head = format!("\n{}", scaling::HEAD);
+    for row in
+        scaling::SCALING_ROWS.iter().filter(|r| options.only.is_empty() || options.only.iter().any(|o| o == r.name))
+    {
+        let line = scaling::measure(row, &dir, &options);
         println!("{line}");
         let _ = writeln!(table, "{}{line}", std::mem::take(&mut head));
     }
@@ -84,6 +84,7 @@ fn main() {
     }
 }
 
+/// Measures a row and returns its line of the table.
 fn measure(row: &Row, dir: &Path, options: &Options) -> String {
     let (bare_dir, own_dir) = (dir.join("bare"), dir.join("own"));
     std::fs::create_dir_all(&bare_dir).expect("a directory for the bare loop");
@@ -92,14 +93,14 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
     let path = dir.join("script.wml");
     std::fs::write(&path, script).expect("the script");
     let own = || wmlrun(&path, &own_dir, options.seconds, row.populate);
-    // One of each first, which does not count: files are made and caches filled.
+    // One slice of each is not counted: it creates the files and fills the caches.
     own();
     let mut loops = (row.bare)(if row.same_files { &own_dir } else { &bare_dir });
     let mut bare = |seconds: f64| {
         let rate = loops.run(seconds);
         if row.populate {
-            // As wmlrun's trees are: a file system full of earlier ones is another one.
-            std::fs::remove_dir_all(&bare_dir).expect("the bare loop's files go");
+            // wmlrun's trees are removed after each slice too. A file system that is filled with earlier trees would behave differently.
+            std::fs::remove_dir_all(&bare_dir).expect("the bare loop's files are removed");
             std::fs::create_dir_all(&bare_dir).expect("a directory for the bare loop");
         }
         rate
@@ -127,8 +128,8 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
     )
 }
 
-/// Two rates in turns, the first one first and then the second one first. Returns the ratios of the second to the first, pair by
-/// pair, and the rates of the first.
+/// Measures two rates in pairs, with the order reversed in every other pair. Returns the ratio of the second rate to the first for each
+/// pair, and the first rates.
 fn alternate(pairs: usize, mut first: impl FnMut() -> f64, mut second: impl FnMut() -> f64) -> (Vec<f64>, Vec<f64>) {
     let pair = |pair: usize| {
         let (a, b) = if pair.is_multiple_of(2) {
@@ -143,9 +144,9 @@ fn alternate(pairs: usize, mut first: impl FnMut() -> f64, mut second: impl FnMu
     (0..pairs).map(pair).unzip()
 }
 
-/// One run of wmlrun: operations a second; for population rows, files a second.
+/// Runs wmlrun and returns its rate in operations per second; with `populate`, that of the population in files per second.
 fn wmlrun(script: &Path, dir: &Path, seconds: f64, populate: bool) -> f64 {
-    // A row of populating is one of a single thread; what else is made is no part of the figure.
+    // The bare loop for population has a single thread. In other rows population is not part of the rate.
     let threads = if populate { "1" } else { "2" };
     let document = run(script, dir, &["--runtime", &seconds.to_string(), "--populate-threads", threads]);
     let run = &document["runs"][0];
@@ -157,7 +158,7 @@ fn wmlrun(script: &Path, dir: &Path, seconds: f64, populate: bool) -> f64 {
     run["summary"]["ops_per_s"].as_f64().expect("a rate")
 }
 
-/// The result of one run of wmlrun.
+/// Runs wmlrun and returns its result document.
 fn run(script: &Path, dir: &Path, words: &[&str]) -> serde_json::Value {
     let json = dir.with_extension("json");
     let status = Command::new(env!("CARGO_BIN_EXE_wmlrun"))
@@ -176,7 +177,7 @@ fn run(script: &Path, dir: &Path, words: &[&str]) -> serde_json::Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// fio's rate for the same work, if fio is there.
+/// Runs fio and returns its rate in operations per second, or `None` when fio is missing or fails.
 fn fio(args: &[&str], dir: &Path, seconds: f64, threads: usize) -> Option<f64> {
     let out = Command::new("fio")
         .args(["--name=x", "--output-format=json", "--time_based", "--thread", "--group_reporting"])
@@ -192,6 +193,7 @@ fn fio(args: &[&str], dir: &Path, seconds: f64, threads: usize) -> Option<f64> {
     Some(job["read"]["iops"].as_f64()? + job["write"]["iops"].as_f64()?)
 }
 
+/// Returns the median, or NaN of no values.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -199,7 +201,7 @@ fn median(values: &[f64]) -> f64 {
     if n == 0 { f64::NAN } else { f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]) }
 }
 
-/// The 95 % percentile bootstrap interval of the median, 10,000 resamples of a fixed stream.
+/// Returns the 95 % percentile bootstrap interval of the median, from 10,000 resamples with a fixed seed.
 fn interval(values: &[f64]) -> (f64, f64) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut medians: Vec<f64> = (0..10_000)
@@ -213,7 +215,7 @@ fn interval(values: &[f64]) -> (f64, f64) {
     (medians[250], medians[9749])
 }
 
-/// Puts the table between the markers of a document, with machine, kernel and date.
+/// Replaces the text between the markers of a document by the table, with processor, kernel and date.
 fn write(file: &Path, table: &str, options: &Options) {
     const BEGIN: &str = "<!-- limits: begin -->";
     const END: &str = "<!-- limits: end -->";

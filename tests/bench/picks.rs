@@ -1,12 +1,13 @@
-//! `cargo bench --bench picks`: how many files a second a thread picks from a set of 31.6 million.
+//! `cargo bench --bench picks`: the rate at which a thread picks files from a file set of 31.6 million.
 //!
-//! Rows are how many of the files are candidates and how those lie (spread, or all in one cluster), columns the ways to pick,
-//! with one thread and with two that share the set. A pick holds its file and gives it back, as a step that changes it does.
-//! A second is one of the thread's processor time, so that a busy machine does not count against it. The last column is the χ² test of uniform picks over 1,000 equal stretches of the candidates' ranks.
+//! The rows differ in the fraction of files that are candidates, and in their positions (spread, or in one cluster). The columns are the
+//! ways to pick, with one thread and with two threads that share the file set. A pick claims its file and releases it, as a flowop that
+//! changes the file does. Rates are per second of the thread's processor time, so that other load on the machine does not affect them. The
+//! last column is the p-value of a χ² test of uniform picks, over 1,000 ranges of the candidates' ranks with equal length.
 //!
 //!     cargo bench --bench picks -- [--seconds S] [--files N]
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a program of its own")]
+#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a separate program")]
 
 use rustix::time::{ClockId, clock_gettime};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
@@ -15,10 +16,11 @@ use std::time::Duration;
 use wml::fileset::{How, Members, Picked, Rotor, Want};
 use wml::random::mix;
 
-/// Files of the set: those of the personality `laddis_1t`.
+/// The number of files: that of the personality `laddis_1t`.
 const FILES: u64 = 31_577_799;
-/// Stretches of candidates for the χ² test, and draws for each.
+/// The number of cells of the χ² test.
 const CELLS: u64 = 1000;
+/// The number of draws per cell.
 const DRAWS: u64 = 1000;
 
 fn main() {
@@ -29,13 +31,13 @@ fn main() {
             "--seconds" => seconds = words.next().unwrap().parse().unwrap(),
             "--files" => files = words.next().unwrap().parse().unwrap(),
             "--bench" => {}
-            other => panic!("`{other}` is none of --seconds, --files"),
+            other => panic!("unknown argument `{other}`: the options are --seconds and --files"),
         }
     }
     let time = Duration::from_secs_f64(seconds);
-    println!("{files} files, million picks a second and thread\n");
+    println!("{files} files, million picks per second and thread\n");
     println!(
-        "| candidates | they lie | in order, 1 thread | 2 threads | uniform, 1 thread | 2 threads | χ² p of uniform |"
+        "| candidates | positions | in order, 1 thread | 2 threads | uniform, 1 thread | 2 threads | χ² p of uniform |"
     );
     println!("|---|---|---|---|---|---|---|");
     for (text, one_in) in [("50 %", 2), ("1 %", 100), ("0.01 %", 10_000)] {
@@ -45,24 +47,24 @@ fn main() {
                 set.set_threads(threads);
                 format!("{:.2}", rate(&set, uniform, threads, time) / 1e6)
             });
-            let lie = if spread { "spread" } else { "in one cluster" };
-            println!("| {text} | {lie} | {} | {:.3} |", rates.join(" | "), p_even(&set, &candidates));
+            let positions = if spread { "spread" } else { "in one cluster" };
+            println!("| {text} | {positions} | {} | {:.3} |", rates.join(" | "), p_uniform(&set, &candidates));
         }
     }
 }
 
-/// A set in which one file in so many is there; and which those are.
+/// Returns a file set in which one of `one_in` files exists, and the existing files.
 fn set(files: u64, one_in: u64, spread: bool) -> (Vec<u64>, Members) {
     let start = files / 3;
-    let there = |i: u64| {
+    let exists = |i: u64| {
         if spread { mix(1, i).is_multiple_of(one_in) } else { (start..start + files / one_in).contains(&i) }
     };
     let set = Members::new(files);
-    set.load(there);
-    ((0..files).filter(|&i| there(i)).collect(), set)
+    set.load(exists);
+    ((0..files).filter(|&i| exists(i)).collect(), set)
 }
 
-/// Picks in a second of processor time of each thread.
+/// Returns the mean rate of a thread, in picks per second of its processor time.
 fn rate(set: &Members, uniform: bool, threads: u64, time: Duration) -> f64 {
     let stop = AtomicBool::new(false);
     let rates: f64 = std::thread::scope(|scope| {
@@ -92,8 +94,8 @@ fn rate(set: &Members, uniform: bool, threads: u64, time: Duration) -> f64 {
     rates / threads as f64
 }
 
-/// The chance of counts as uneven as those drawn, if every candidate is as likely.
-fn p_even(set: &Members, candidates: &[u64]) -> f64 {
+/// Returns the p-value of a χ² test for the null hypothesis that every candidate is equally likely.
+fn p_uniform(set: &Members, candidates: &[u64]) -> f64 {
     let cells = CELLS.min(candidates.len() as u64);
     let mut counts = vec![0_u64; cells as usize];
     for draw in 0..cells * DRAWS {
@@ -101,7 +103,7 @@ fn p_even(set: &Members, candidates: &[u64]) -> f64 {
         let rank = candidates.binary_search(&i).unwrap() as u64;
         counts[(rank * cells / candidates.len() as u64) as usize] += 1;
     }
-    // Cells differ by one candidate at most; with few candidates that matters.
+    // The cells differ by at most one candidate, which matters if there are few.
     let share = |cell: u64| {
         let bound = |cell: u64| (cell * candidates.len() as u64).div_ceil(cells);
         (bound(cell + 1) - bound(cell)) as f64 / candidates.len() as f64

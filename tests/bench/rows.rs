@@ -1,9 +1,9 @@
-//! The rows: a bare loop, the same work as a script, and what the ratio ought to reach.
+//! The rows that compare wmlrun with a bare loop: the loop, a script for the same work, and the ratio that is aimed at.
 
 use super::bare::{self, Bare};
 use std::path::Path;
 
-/// One row.
+/// One row of the table.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
@@ -11,10 +11,10 @@ pub(super) struct Row {
     pub(super) bare: fn(&Path) -> Bare,
     pub(super) script: fn() -> String,
     pub(super) wanted: &'static str,
-    /// The bare loop works on the files that wmlrun made: where they happen to lie in memory is a few per cent, and stays so
-    /// for as long as they do. Otherwise they are made anew for each slice of wmlrun's.
+    /// Whether the bare loop works on the files that wmlrun created. The location of files in memory affects the rate by a few per cent and
+    /// does not change while they exist. If `false`, the files are created anew for each slice of wmlrun.
     pub(super) same_files: bool,
-    /// The rate is of population, not of the run.
+    /// Whether the rate is that of the population instead of the run.
     pub(super) populate: bool,
     pub(super) fio: Option<&'static [&'static str]>,
 }
@@ -137,7 +137,7 @@ fn create() -> String {
         .to_owned()
 }
 
-/// The shipped personality, with these figures.
+/// Returns a shipped personality with other values of some variables.
 fn shipped(name: &str, sets: &[(&str, &str)]) -> String {
     let path = format!("{}/personalities/{name}.wml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).expect("a personality");
@@ -155,7 +155,7 @@ fn varmail() -> String {
     shipped("varmail", &[("nfiles", "1000"), ("filesize", "16k"), ("nthreads", "16"), ("memperthread", "1m")])
 }
 
-/// All files of 16k and in one directory, as the bare loop expects them, and kept from slice to slice.
+/// Returns `webserver` with all files of 16k in one directory, as the bare loop expects them, and reused in the following slices.
 fn webserver() -> String {
     let sizes = [("filesize", "16k"), ("filesizes", "16k"), ("meandirwidth", "1000")];
     let script = shipped("webserver", &[&[("nthreads", "100"), ("memperthread", "1m")], &sizes[..]].concat());
