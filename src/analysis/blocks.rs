@@ -1,7 +1,8 @@
 //! The analysis of blocks of four runs in the order A B B A or B A A B. A drift that is linear within a block cancels.
 //!
-//! The observation of a block is the mean of its two log ratios of B to A. A t-test on blocks keeps its nominal level when runs are
-//! independent, when they are autocorrelated, and when they drift; a t-test on runs has up to fourteen times the nominal level.
+//! The observation of a block is the mean of its two log ratios of B to A. A t-test on blocks keeps its nominal level
+//! when runs are independent, when they are autocorrelated, and when they drift; a t-test on runs has up to fourteen
+//! times the nominal level.
 
 use super::distributions::{binomial, t_two_sided, t_upper};
 use super::sample::{Estimate, SampleSummary};
@@ -26,8 +27,8 @@ pub struct BlockAnalysis {
     pub df: f64,
     /// The two-sided p-value for the null hypothesis of a ratio of 1.
     pub p: f64,
-    /// The median ratio of the pairs with its sign-test interval, which assumes no distribution. `None` when there are too few pairs for
-    /// the level.
+    /// The median ratio of the pairs with its sign-test interval, which assumes no distribution. `None` when there are
+    /// too few pairs for the level.
     pub sign: Option<Estimate>,
     /// The standard deviation of the logarithms of runs of one arm within one block.
     pub between_runs: f64,
@@ -49,8 +50,8 @@ pub const SEQUENTIAL: [InterimLook; 3] = [
     InterimLook { blocks: 24, one_sided: 0.0125 },
 ];
 
-/// Analyses blocks at confidence `level` (0.95). Returns `None` when there are fewer than two blocks, or when a value is not positive
-/// and finite.
+/// Analyses blocks at confidence `level` (0.95). Returns `None` when there are fewer than two blocks, or when a value
+/// is not positive and finite.
 pub fn analyse(blocks: &[RunBlock], level: f64) -> Option<BlockAnalysis> {
     let pairs = log_ratios(blocks)?;
     let means: Vec<f64> = pairs.iter().map(|[first, second]| f64::midpoint(*first, *second)).collect();
@@ -68,8 +69,9 @@ pub fn analyse(blocks: &[RunBlock], level: f64) -> Option<BlockAnalysis> {
     })
 }
 
-/// Tests whether a negative control changed. Returns the ratio of its pairs with its interval at confidence `level`, and the two-sided
-/// p-value. Returns `None` when there are fewer than two pairs, or when a value is not positive and finite.
+/// Tests whether a negative control changed. Returns the ratio of its pairs with its interval at confidence `level`,
+/// and the two-sided p-value. Returns `None` when there are fewer than two pairs, or when a value is not positive and
+/// finite.
 pub fn control_change(control: &[RunBlock], level: f64) -> Option<(Estimate, f64)> {
     let pairs: Vec<f64> = log_ratios(control)?.into_iter().flatten().collect();
     let sample = SampleSummary::of(&pairs).filter(|sample| sample.n > 1)?;
@@ -95,8 +97,8 @@ fn t_interval(sample: &SampleSummary, level: f64) -> (Estimate, f64) {
     (Estimate::around(sample.mean, half), t)
 }
 
-/// Returns the median with its sign-test interval: the narrowest pair of symmetric order statistics with a confidence of at least
-/// `level`. Returns `None` when there are too few values.
+/// Returns the median with its sign-test interval: the narrowest pair of symmetric order statistics with a confidence
+/// of at least `level`. Returns `None` when there are too few values.
 fn sign_interval(values: &[f64], level: f64) -> Option<Estimate> {
     let n = values.len() as u64;
     let below = (0..n / 2).take_while(|k| 2.0 * binomial(*k, n) <= 1.0 - level).count();
@@ -106,8 +108,8 @@ fn sign_interval(values: &[f64], level: f64) -> Option<Estimate> {
     Some(Estimate { value: super::median(values)?, low: sorted[low], high: sorted[values.len() - 1 - low] })
 }
 
-/// Returns the standard deviation of log values within arm and block, pooled over both. Each pair of runs contributes one degree of
-/// freedom.
+/// Returns the standard deviation of log values within arm and block, pooled over both. Each pair of runs contributes
+/// one degree of freedom.
 fn between_runs(blocks: &[RunBlock]) -> f64 {
     let squares = blocks.iter().flat_map(|block| [block.a, block.b]).map(|[x, y]| (x / y).ln().powi(2) / 2.0);
     (squares.sum::<f64>() / (2 * blocks.len()) as f64).sqrt()

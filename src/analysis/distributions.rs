@@ -1,7 +1,9 @@
-//! Tail probabilities and quantiles of Student's t, Fisher's F, the normal and the binomial distribution, accurate in the tails.
+//! Tail probabilities and quantiles of Student's t, Fisher's F, the normal and the binomial distribution, accurate in
+//! the tails.
 //!
-//! The distribution functions use the regularised incomplete beta function and the error function of `statrs`. Quantiles are found by
-//! iteration on the distribution functions, because some inverse functions of the library have only five correct digits.
+//! The distribution functions use the regularised incomplete beta function and the error function of `statrs`.
+//! Quantiles are found by iteration on the distribution functions, because some inverse functions of the library have
+//! only five correct digits.
 
 use statrs::function::beta::beta_reg;
 use statrs::function::erf::erfc;
@@ -10,16 +12,18 @@ use statrs::function::gamma::ln_gamma;
 /// The maximum number of iterations. A bisection ends earlier, when no `f64` is left between its limits.
 const MAX_ITERATIONS: usize = 200;
 
-/// Returns the two-sided p-value of `t`: the probability of a greater |t|. `df` is the number of degrees of freedom, any positive
-/// number.
+/// Returns the two-sided p-value of `t`: the probability of a greater |t|. `df` is the number of degrees of freedom,
+/// any positive number.
 pub(super) fn t_two_sided(t: f64, df: f64) -> f64 {
     if t.is_infinite() { 0.0 } else { beta_reg(df / 2.0, 0.5, (df / (df + t * t)).clamp(0.0, 1.0)) }
 }
 
-/// Returns the upper `p` quantile of Student's t: the value that is exceeded with probability `p` (above 0, at most 0.5).
+/// Returns the upper `p` quantile of Student's t: the value that is exceeded with probability `p` (above 0, at most
+/// 0.5).
 ///
-/// Uses Newton's method, starting at 0. The tail probability is convex there, so no step passes the root. Most quantiles take eight
-/// steps, where bisection takes sixty. This matters because a series of 60 repeats computes one quantile for each run and metric.
+/// Uses Newton's method, starting at 0. The tail probability is convex there, so no step passes the root. Most
+/// quantiles take eight steps, where bisection takes sixty. This matters because a series of 60 repeats computes one
+/// quantile for each run and metric.
 pub(super) fn t_upper(p: f64, df: f64) -> f64 {
     let half = f64::midpoint(df, 1.0);
     let log_scale = ln_gamma(half) - ln_gamma(df / 2.0) - (df * std::f64::consts::PI).ln() / 2.0;
@@ -35,7 +39,8 @@ pub(super) fn t_upper(p: f64, df: f64) -> f64 {
     t
 }
 
-/// Returns the probabilities of an F that is at most `f`, and of one that is at least `f`, with `df1` and `df2` degrees of freedom.
+/// Returns the probabilities of an F that is at most `f`, and of one that is at least `f`, with `df1` and `df2` degrees
+/// of freedom.
 pub(super) fn f_tails(f: f64, df1: f64, df2: f64) -> (f64, f64) {
     if f.is_infinite() {
         return (1.0, 0.0);

@@ -1,4 +1,5 @@
-//! Possible causes of a difference: figures of the runs other than the metric, ranked by their relative change from A to B.
+//! Possible causes of a difference: figures of the runs other than the metric, ranked by their relative change from A
+//! to B.
 
 use super::two_samples::{holm, welch};
 use super::{SampleSummary, median};
@@ -13,14 +14,14 @@ pub struct Change {
     pub a: f64,
     /// The mean in B.
     pub b: f64,
-    /// The smaller of the two-sided p-values of Welch's t-test on the values and on their ranks, corrected for the two tests
-    /// (Bonferroni) and for the number of figures (Holm).
+    /// The smaller of the two-sided p-values of Welch's t-test on the values and on their ranks, corrected for the two
+    /// tests (Bonferroni) and for the number of figures (Holm).
     pub p: f64,
 }
 
 impl Change {
-    /// Returns the relative change: the absolute difference of the means divided by the greater absolute mean, limited to 1. It is 1
-    /// when one of the means is 0.
+    /// Returns the relative change: the absolute difference of the means divided by the greater absolute mean, limited
+    /// to 1. It is 1 when one of the means is 0.
     pub fn size(&self) -> f64 {
         let greater = self.a.abs().max(self.b.abs());
         if greater == 0.0 { 0.0 } else { ((self.b - self.a) / greater).abs().min(1.0) }
@@ -33,15 +34,15 @@ const SIGNIFICANCE: f64 = 0.01;
 /// The minimum relative change that is reported.
 const MIN_CHANGE: f64 = 0.02;
 
-/// Returns the figures that changed significantly, the greatest relative change first. Each figure is given as its name, its values
-/// in A and its values in B.
+/// Returns the figures that changed significantly, the greatest relative change first. Each figure is given as its
+/// name, its values in A and its values in B.
 pub fn rank_changes(figures: &[(&str, Vec<f64>, Vec<f64>)]) -> Vec<Change> {
     let tested: Vec<_> = figures
         .iter()
         .filter_map(|(name, a, b)| {
             let (of_a, of_b) = (SampleSummary::of(a)?, SampleSummary::of(b)?);
-            // Some figures scatter too widely for a test of the means, such as the bytes read from the device in runs that exceed a
-            // cache. A test of their ranks finds the difference.
+            // Some figures scatter too widely for a test of the means, such as the bytes read from the device in runs
+            // that exceed a cache. A test of their ranks finds the difference.
             let (ranks_a, ranks_b) = ranks(a, b);
             let p = (2.0 * welch(a, b, 0.95)?.p.min(welch(&ranks_a, &ranks_b, 0.95)?.p)).min(1.0);
             // A single outlier changes a mean, but not the median. A figure with equal medians is not reported.
@@ -60,7 +61,8 @@ pub fn rank_changes(figures: &[(&str, Vec<f64>, Vec<f64>)]) -> Vec<Change> {
     changes
 }
 
-/// Returns the ranks of the values of both samples in the pooled sample, counted from 1. Equal values get the mean of their ranks.
+/// Returns the ranks of the values of both samples in the pooled sample, counted from 1. Equal values get the mean of
+/// their ranks.
 fn ranks(a: &[f64], b: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let mut all: Vec<f64> = a.iter().chain(b).copied().collect();
     all.sort_by(f64::total_cmp);

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 /// The noise floor of sessions that each compare two equal arms.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NoiseFloor {
-    /// The relative difference that is within the noise: the greatest distance from 1 of an end of the sessions' intervals, or the
-    /// greatest relative distance between the sessions' means if that is greater.
+    /// The relative difference that is within the noise: the greatest distance from 1 of an end of the sessions'
+    /// intervals, or the greatest relative distance between the sessions' means if that is greater.
     pub share: f64,
     /// The number of sessions.
     pub sessions: u64,
 }
 
 impl NoiseFloor {
-    /// Computes the noise floor of sessions, each given as the ratio of its arms and the mean of its runs. Returns `None` when there is
-    /// no session or an interval is unbounded.
+    /// Computes the noise floor of sessions, each given as the ratio of its arms and the mean of its runs. Returns
+    /// `None` when there is no session or an interval is unbounded.
     pub fn of(sessions: &[(Estimate, f64)]) -> Option<Self> {
         let within = sessions.iter().flat_map(|(ratio, _)| [ratio.low, ratio.high]).map(|end| end.ln().abs());
         let within = within.reduce(f64::max)?;

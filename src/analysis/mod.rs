@@ -1,8 +1,8 @@
 //! Statistics of whole runs: computes estimates and verdicts from observations.
 //!
-//! An observation is one figure of one whole run, never of an interval or of an operation. All functions are pure.
-//! Not in here: the order in which runs are made (`experiment`), the source of the figures (`import`), and the format of estimates
-//! (`comparison`).
+//! An observation is one figure of one whole run, never of an interval or of an operation. All functions are pure. Not
+//! in here: the order in which runs are made (`experiment`), the source of the figures (`import`), and the format of
+//! estimates (`comparison`).
 
 mod blocks;
 mod distributions;

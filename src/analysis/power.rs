@@ -1,7 +1,7 @@
 //! The power of a comparison: the losses that it can detect, and the number of runs that it needs.
 //!
-//! The model is a t interval around a mean of log ratios, for runs whose logarithms are normal with a known standard deviation. The
-//! probability of a verdict is an integral over the distribution of the estimated standard deviation.
+//! The model is a t interval around a mean of log ratios, for runs whose logarithms are normal with a known standard
+//! deviation. The probability of a verdict is an integral over the distribution of the estimated standard deviation.
 
 use super::distributions::{bisect, normal, t_upper};
 use super::verdict::Tolerance;
@@ -27,7 +27,8 @@ pub struct Power {
 }
 
 impl Power {
-    /// Describes a comparison of `blocks` blocks. `between_runs` is the standard deviation of the logarithms of single runs.
+    /// Describes a comparison of `blocks` blocks. `between_runs` is the standard deviation of the logarithms of single
+    /// runs.
     pub fn of_blocks(blocks: usize, between_runs: f64) -> Self {
         Self { error: between_runs / (blocks as f64).sqrt(), df: (blocks - 1) as f64, one_sided: 0.025 }
     }
@@ -48,35 +49,36 @@ impl Power {
         self.probability_beyond(-(1.0 - tolerance.0).ln())
     }
 
-    /// Returns the smallest loss for which the verdict is *worse* with a probability of 80 %. Returns `None` when the probability is
-    /// lower even for a loss of 99.9 %.
+    /// Returns the smallest loss for which the verdict is *worse* with a probability of 80 %. Returns `None` when the
+    /// probability is lower even for a loss of 99.9 %.
     pub fn detectable_loss(self, tolerance: Tolerance) -> Option<f64> {
         let most = 0.999;
         (self.probability_of_worse(most, tolerance) >= TARGET_POWER)
             .then(|| bisect(tolerance.0, most, |loss| self.probability_of_worse(loss, tolerance) < TARGET_POWER))
     }
 
-    /// Returns the smallest number of blocks, at least `least`, for which the verdict on equal arms is *not worse* with a probability of
-    /// 80 %. Returns `None` when 1000 blocks are too few.
+    /// Returns the smallest number of blocks, at least `least`, for which the verdict on equal arms is *not worse* with
+    /// a probability of 80 %. Returns `None` when 1000 blocks are too few.
     pub fn needed_blocks(between_runs: f64, tolerance: Tolerance, least: usize) -> Option<usize> {
         (least.max(2)..=MAX_BLOCKS)
             .find(|n| Self::of_blocks(*n, between_runs).probability_of_not_worse(tolerance) >= TARGET_POWER)
     }
 
-    /// Returns the smallest number of runs in each of two separate samples for which the same is true. Returns `None` when 1000 runs are
-    /// too few.
+    /// Returns the smallest number of runs in each of two separate samples for which the same is true. Returns `None`
+    /// when 1000 runs are too few.
     pub fn needed_runs(between_runs: f64, tolerance: Tolerance) -> Option<usize> {
         (2..=MAX_BLOCKS).find(|n| Self::of_runs(*n, between_runs).probability_of_not_worse(tolerance) >= TARGET_POWER)
     }
 
-    /// Returns the probability that the whole interval of an estimate is beyond a limit when the true value is `gap` beyond it.
+    /// Returns the probability that the whole interval of an estimate is beyond a limit when the true value is `gap`
+    /// beyond it.
     fn probability_beyond(self, gap: f64) -> f64 {
         if self.error == 0.0 {
             return if gap > 0.0 { 1.0 } else { 0.0 };
         }
         let t = t_upper(self.one_sided, self.df);
-        // Simpson's rule over u, the estimated standard deviation divided by the true one. The distribution of u² is χ² divided by its
-        // degrees of freedom. The density is normalised by its numerical integral.
+        // Simpson's rule over u, the estimated standard deviation divided by the true one. The distribution of u² is χ²
+        // divided by its degrees of freedom. The density is normalised by its numerical integral.
         let end = 1.0 + 10.0 / (2.0 * self.df).sqrt();
         let (mut sum, mut whole) = (0.0, 0.0);
         for i in 1..=STEPS {
@@ -97,7 +99,8 @@ mod tests {
 
     const TOLERANCE: Tolerance = Tolerance(0.03);
 
-    /// The expected values, for a coefficient of variation of 4 %, are from simulations of 20,000 comparisons, rounded to two digits.
+    /// The expected values, for a coefficient of variation of 4 %, are from simulations of 20,000 comparisons, rounded
+    /// to two digits.
     #[test]
     fn power_agrees_with_simulated_comparisons() {
         let close = |a: f64, b: f64| assert!((a - b).abs() < 0.015, "{a} {b}");

@@ -1,5 +1,5 @@
-//! Repetition of runs until the mean has a given precision: the confidence interval of the mean, the stopping rule, the predicted number
-//! of runs, and the test for drift.
+//! Repetition of runs until the mean has a given precision: the confidence interval of the mean, the stopping rule, the
+//! predicted number of runs, and the test for drift.
 
 use super::distributions::{t_two_sided, t_upper};
 use super::sample::{Estimate, SampleSummary};
@@ -14,7 +14,8 @@ pub struct MeanEstimate {
     pub mean: f64,
     /// The half-width of the confidence interval of the mean; infinite for fewer than three runs.
     pub half_width: f64,
-    /// The lag-1 autocorrelation of the runs, corrected for bias, 0 to 0.99. A negative autocorrelation is treated as 0.
+    /// The lag-1 autocorrelation of the runs, corrected for bias, 0 to 0.99. A negative autocorrelation is treated as
+    /// 0.
     pub lag1: f64,
     /// The effective sample size: the number of independent runs whose mean would have the same standard error.
     pub effective_n: f64,
@@ -27,11 +28,12 @@ impl MeanEstimate {
     }
 }
 
-/// Computes the confidence interval of a mean at confidence `level` (0.95), corrected for autocorrelation. Returns `None` when there is
-/// no value.
+/// Computes the confidence interval of a mean at confidence `level` (0.95), corrected for autocorrelation. Returns
+/// `None` when there is no value.
 ///
-/// The lag-1 autocorrelation r has a bias of −(1 + 4ρ)/n (Kendall 1954, Marriott and Pope 1954), so the estimate is ρ = r + (1 + 4r)/n.
-/// The effective sample size of a process with this autocorrelation is n(1 − ρ)/(1 + ρ). The t quantile has one degree of freedom fewer.
+/// The lag-1 autocorrelation r has a bias of −(1 + 4ρ)/n (Kendall 1954, Marriott and Pope 1954), so the estimate is ρ =
+/// r + (1 + 4r)/n. The effective sample size of a process with this autocorrelation is n(1 − ρ)/(1 + ρ). The t quantile
+/// has one degree of freedom fewer.
 pub fn mean_interval(values: &[f64], level: f64) -> Option<MeanEstimate> {
     let sample = SampleSummary::of(values)?;
     let n = sample.n as f64;
@@ -47,8 +49,8 @@ pub fn mean_interval(values: &[f64], level: f64) -> Option<MeanEstimate> {
     Some(MeanEstimate { n: sample.n, mean: sample.mean, half_width, lag1, effective_n })
 }
 
-/// Computes the mean of independent runs with its interval at confidence `level`. The interval of a single run is infinite. Returns
-/// `None` when there is no value.
+/// Computes the mean of independent runs with its interval at confidence `level`. The interval of a single run is
+/// infinite. Returns `None` when there is no value.
 pub fn independent_mean(values: &[f64], level: f64) -> Option<Estimate> {
     let sample = SampleSummary::of(values)?;
     let half = match sample.n {
@@ -84,7 +86,8 @@ pub struct RunRange {
 pub struct RepeatRule {
     /// The permitted numbers of runs.
     pub runs: RunRange,
-    /// The relative half-width of the interval that is precise enough (0.05). `None`: the series ends at the maximum number of runs.
+    /// The relative half-width of the interval that is precise enough (0.05). `None`: the series ends at the maximum
+    /// number of runs.
     pub target: Option<f64>,
     /// The confidence level of the interval.
     pub level: f64,
@@ -100,7 +103,8 @@ pub enum RepeatState {
     Converged,
     /// The maximum number of runs is complete, and a metric is not precise enough.
     NotConverged,
-    /// A metric has a significant trend over the runs that exceeds the target precision, so that its mean is not meaningful.
+    /// A metric has a significant trend over the runs that exceeds the target precision, so that its mean is not
+    /// meaningful.
     Drifting,
 }
 

@@ -56,10 +56,10 @@ pub struct OverallResponse {
     pub ort: f64,
 }
 
-/// Computes the overall response time of points, which must be in the order of their load. It is the area below the curve of response
-/// time over rate up to the peak, divided by the peak rate. Points without a response time are ignored, and so are points after the
-/// peak. Where the rate falls from one load to the next, the area between them is subtracted. Returns `None` when no point has a rate
-/// above 0.
+/// Computes the overall response time of points, which must be in the order of their load. It is the area below the
+/// curve of response time over rate up to the peak, divided by the peak rate. Points without a response time are
+/// ignored, and so are points after the peak. Where the rate falls from one load to the next, the area between them is
+/// subtracted. Returns `None` when no point has a rate above 0.
 pub fn overall_response(points: &[LoadPoint], method: ResponseMethod) -> Option<OverallResponse> {
     let known: Vec<(f64, f64)> = points.iter().filter_map(|p| Some((p.rate, p.response?))).collect();
     let peak = known.iter().map(|(rate, _)| *rate).reduce(f64::max).filter(|peak| *peak > 0.0)?;
@@ -74,9 +74,10 @@ pub fn overall_response(points: &[LoadPoint], method: ResponseMethod) -> Option<
     Some(OverallResponse { peak, ort: area / peak })
 }
 
-/// Returns the index of the knee, from which the response time rises steeply: the point with the greatest distance below the straight
-/// line from the first to the last point, with each axis scaled to its range (Satopaa and others, "Finding a 'Kneedle' in a Haystack",
-/// 2011). Returns `None` when there are fewer than three points, or when no point is below the line by more than 5 % of the range.
+/// Returns the index of the knee, from which the response time rises steeply: the point with the greatest distance
+/// below the straight line from the first to the last point, with each axis scaled to its range (Satopaa and others,
+/// "Finding a 'Kneedle' in a Haystack", 2011). Returns `None` when there are fewer than three points, or when no point
+/// is below the line by more than 5 % of the range.
 pub fn knee(points: &[LoadPoint]) -> Option<usize> {
     let known: Vec<(usize, f64, f64)> =
         points.iter().enumerate().filter_map(|(n, p)| Some((n, p.rate, p.response?))).collect();

@@ -11,7 +11,8 @@ pub struct Point {
     pub y: f64,
 }
 
-/// Returns the empirical distribution function: each distinct value with the fraction of values that are less than or equal to it.
+/// Returns the empirical distribution function: each distinct value with the fraction of values that are less than or
+/// equal to it.
 pub fn ecdf(values: &[f64]) -> Vec<Point> {
     let sorted = sorted(values);
     let n = sorted.len() as f64;
@@ -19,8 +20,8 @@ pub fn ecdf(values: &[f64]) -> Vec<Point> {
     (0..sorted.len()).filter(|i| last(*i)).map(|i| Point { x: sorted[i], y: (i + 1) as f64 / n }).collect()
 }
 
-/// Returns the Q–Q plot of B against A. It has as many points as the smaller sample has values; the quantiles of the other sample are
-/// interpolated linearly, as in R's `qqplot`. The result is empty when a sample is empty.
+/// Returns the Q–Q plot of B against A. It has as many points as the smaller sample has values; the quantiles of the
+/// other sample are interpolated linearly, as in R's `qqplot`. The result is empty when a sample is empty.
 pub fn quantile_pairs(a: &[f64], b: &[f64]) -> Vec<Point> {
     let (a, b) = (sorted(a), sorted(b));
     let n = a.len().min(b.len());

@@ -1,7 +1,7 @@
 //! Error rates of the analysis on simulated runs, with 2,000 series for each cell and fixed seeds.
 //!
-//! The expected rates are from an independent simulation with as many series. A cell passes if the difference of the two rates is inside
-//! the interval that contains it with a probability of 99.9 %.
+//! The expected rates are from an independent simulation with as many series. A cell passes if the difference of the
+//! two rates is inside the interval that contains it with a probability of 99.9 %.
 
 use super::precision::{RepeatRule, RepeatState, RunRange, mean_interval};
 use super::verdict::{ComparisonVerdict, Tolerance, classify};
@@ -12,7 +12,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 const SERIES: usize = 2000;
 
-/// Returns the half-width of the interval of the difference between two estimates of a rate, each from [`SERIES`] series.
+/// Returns the half-width of the interval of the difference between two estimates of a rate, each from [`SERIES`]
+/// series.
 fn band(share: f64) -> f64 {
     3.29 * (2.0 * share * (1.0 - share) / SERIES as f64).sqrt()
 }
@@ -22,8 +23,8 @@ fn in_band(name: &str, seen: usize, expected: f64) {
     assert!((share - expected).abs() <= band(expected), "{name}: {share}, expected {expected} ± {}", band(expected));
 }
 
-/// A source of simulated runs with mean 1: an AR(1) process with a given coefficient of variation and lag-1 autocorrelation, and a
-/// linear drift over all runs.
+/// A source of simulated runs with mean 1: an AR(1) process with a given coefficient of variation and lag-1
+/// autocorrelation, and a linear drift over all runs.
 struct Machine {
     rng: Xoshiro256PlusPlus,
     variation: f64,
@@ -111,7 +112,8 @@ fn verdicts_on_true_losses_and_on_equal_arms() {
     in_band("equal, 16 blocks", count(16, 1.0, &no_loss), 0.80);
 }
 
-/// Repetition until the interval is precise: coverage of the reported interval, mean number of runs, share of series that converged.
+/// Repetition until the interval is precise: coverage of the reported interval, mean number of runs, share of series
+/// that converged.
 #[test]
 fn repeats_end_with_intervals_that_contain_the_mean() {
     let rule = RepeatRule { runs: RunRange { min: 10, max: 60 }, target: Some(0.05), level: 0.95 };

@@ -1,7 +1,8 @@
 //! Detects the start of the steady state of a run by three rules, and takes the median of their results.
 //!
-//! No rule is right for all shapes: a step, a slow rise and a saw-tooth each mislead a different one. The input is the rates of
-//! intervals of equal length. The result describes one run; it is never used as an observation when runs are compared.
+//! No rule is right for all shapes: a step, a slow rise and a saw-tooth each mislead a different one. The input is the
+//! rates of intervals of equal length. The result describes one run; it is never used as an observation when runs are
+//! compared.
 
 use super::sample::median;
 
@@ -14,7 +15,8 @@ const WINDOWS: usize = 5;
 /// The maximum difference between the greatest and the smallest window mean, as a fraction of the mean of all windows.
 const MAX_EXCURSION: f64 = 0.20;
 
-/// The maximum rise or fall, over all windows, of a least-squares line through the window means, as a fraction of their mean.
+/// The maximum rise or fall, over all windows, of a least-squares line through the window means, as a fraction of their
+/// mean.
 const MAX_SLOPE: f64 = 0.10;
 
 /// The number of values in a batch of MSER-5.
@@ -29,19 +31,19 @@ const MIN_SEGMENT: usize = 5;
 /// The first interval of the steady state according to each rule. `None` when the run does not become steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteadyState {
-    /// The window rule of SNIA's Performance Test Specification: the remaining intervals are divided into five windows, whose means
-    /// differ by at most 20 %, and a least-squares line through these rises or falls by at most 10 %.
+    /// The window rule of SNIA's Performance Test Specification: the remaining intervals are divided into five windows,
+    /// whose means differ by at most 20 %, and a least-squares line through these rises or falls by at most 10 %.
     pub windows: Option<usize>,
-    /// MSER-5: the mean of the remaining intervals has the smallest standard error (White 1997). `None` when more than half of the run
-    /// would be discarded.
+    /// MSER-5: the mean of the remaining intervals has the smallest standard error (White 1997). `None` when more than
+    /// half of the run would be discarded.
     pub mser: Option<usize>,
     /// The last change of the level. `None` when less than a quarter of the run follows it.
     pub change_point: Option<usize>,
 }
 
 impl SteadyState {
-    /// Analyses the rates of a run's intervals. Returns `None` when there are fewer than 20, when a rate is not finite, or when all
-    /// rates are 0.
+    /// Analyses the rates of a run's intervals. Returns `None` when there are fewer than 20, when a rate is not finite,
+    /// or when all rates are 0.
     pub fn of(rates: &[f64]) -> Option<Self> {
         let valid = rates.len() >= MIN_INTERVALS
             && rates.iter().all(|rate| rate.is_finite())
@@ -91,12 +93,12 @@ fn by_mser(rates: &[f64]) -> Option<usize> {
     (best < half).then_some(best * BATCH_SIZE)
 }
 
-/// Returns the last change of the level, found by binary segmentation: the split that reduces the sum of squares most is kept if the
-/// reduction exceeds a threshold for noise (three times its variance, multiplied by the binary logarithm of the number of values).
-/// Then both sides are split in the same way.
+/// Returns the last change of the level, found by binary segmentation: the split that reduces the sum of squares most
+/// is kept if the reduction exceeds a threshold for noise (three times its variance, multiplied by the binary logarithm
+/// of the number of values). Then both sides are split in the same way.
 fn by_change_point(rates: &[f64]) -> Option<usize> {
-    // The noise is estimated from the differences of adjacent values, which do not depend on the level. A change of the level affects
-    // one difference only, so their median is hardly affected.
+    // The noise is estimated from the differences of adjacent values, which do not depend on the level. A change of the
+    // level affects one difference only, so their median is hardly affected.
     let steps: Vec<f64> = rates.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let sigma = median(&steps)? / (0.674_5 * std::f64::consts::SQRT_2);
     let whole = mean(rates);

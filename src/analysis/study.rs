@@ -1,5 +1,6 @@
-//! The method of a published study of snapshots: an F-test for equal variances, followed by Student's t-test with pooled variance if the
-//! variances do not differ significantly, else by Welch's t-test. All tests use one confidence level (99 %).
+//! The method of a published study of snapshots: an F-test for equal variances, followed by Student's t-test with
+//! pooled variance if the variances do not differ significantly, else by Welch's t-test. All tests use one confidence
+//! level (99 %).
 
 use super::distributions::{f_tails, f_upper, t_two_sided, t_upper};
 use super::sample::SampleSummary;

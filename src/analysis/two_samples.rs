@@ -20,9 +20,10 @@ pub struct TwoSampleTest {
     pub ratio: Estimate,
 }
 
-/// Performs Welch's t-test of B against A with intervals at confidence `level` (0.95). The ratio is that of the geometric means, from the
-/// same test on logarithms. If an observation is not positive, the ratio is that of the arithmetic means, and its interval is that of
-/// the difference divided by the mean of A. Returns `None` when a sample has fewer than two observations.
+/// Performs Welch's t-test of B against A with intervals at confidence `level` (0.95). The ratio is that of the
+/// geometric means, from the same test on logarithms. If an observation is not positive, the ratio is that of the
+/// arithmetic means, and its interval is that of the difference divided by the mean of A. Returns `None` when a sample
+/// has fewer than two observations.
 ///
 /// df = (a + b)² / (a²/(nA − 1) + b²/(nB − 1)), where a and b are the squared standard errors (Welch 1947).
 pub fn welch(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
@@ -53,8 +54,8 @@ pub(super) fn welch_interval(a: &SampleSummary, b: &SampleSummary, level: f64) -
     (Estimate::around(difference, t_upper((1.0 - level) / 2.0, df) * error), difference / error, df)
 }
 
-/// Returns p-values corrected for multiple tests by Holm's method, in the given order. Each is at most 1, and their order by size is
-/// that of the uncorrected values.
+/// Returns p-values corrected for multiple tests by Holm's method, in the given order. Each is at most 1, and their
+/// order by size is that of the uncorrected values.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));

@@ -61,9 +61,9 @@ impl ComparisonVerdict {
     }
 }
 
-/// Returns the verdict for a goodness (a ratio of which a value above 1 is better) with its interval. With the tolerance δ it is:
-/// *better* if low > 1 + δ, *worse* if high < 1 − δ, *same* if both ends are inside of 1 ± δ, *not worse* if low > 1 − δ, else
-/// *unclear*. It is *unclear* also if an end is NaN.
+/// Returns the verdict for a goodness (a ratio of which a value above 1 is better) with its interval. With the
+/// tolerance δ it is: *better* if low > 1 + δ, *worse* if high < 1 − δ, *same* if both ends are inside of 1 ± δ, *not
+/// worse* if low > 1 − δ, else *unclear*. It is *unclear* also if an end is NaN.
 pub fn classify(goodness: Estimate, tolerance: Tolerance) -> ComparisonVerdict {
     let Estimate { low, high, .. } = goodness;
     let (below, above) = (1.0 - tolerance.0, 1.0 + tolerance.0);

@@ -37,7 +37,8 @@ pub struct Runs<'a> {
     pub a: &'a [Observation],
     /// The runs of B, in the order of time.
     pub b: &'a [Observation],
-    /// Whether the runs were interleaved in blocks of four. Then each two successive runs of `a`, and of `b`, belong to one block.
+    /// Whether the runs were interleaved in blocks of four. Then each two successive runs of `a`, and of `b`, belong to
+    /// one block.
     pub interleaved: bool,
     /// The speed of the negative control before each run of A; empty without a control.
     pub control_a: &'a [f64],
@@ -54,7 +55,8 @@ pub struct Comparer {
     pub sides: [String; 2],
     /// The metric on which the verdict is based.
     pub metric: Metric,
-    /// Other metrics that are reported without a verdict. If empty, these are the metrics of the whole run that both sides have.
+    /// Other metrics that are reported without a verdict. If empty, these are the metrics of the whole run that both
+    /// sides have.
     pub others: Vec<Metric>,
     /// The largest relative change that does not matter.
     pub tolerance: Tolerance,
@@ -101,7 +103,7 @@ impl Comparer {
             (None, Some(found)) if !runs.interleaved => (found.ratio, named("Welch", found.t, found.df, found.p)),
             _ => {
                 notes.push(
-                    "too few runs for an interval: each side needs at least two, and interleaved runs at least two blocks"
+                    "too few runs for an interval: each side needs two, and interleaved runs need two blocks"
                         .to_owned(),
                 );
                 (unknown, named("none", f64::NAN, f64::NAN, f64::NAN))

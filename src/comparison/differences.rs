@@ -23,14 +23,16 @@ pub struct Difference {
 pub enum DifferenceKind {
     /// A setting that may be the subject of the comparison: kernel, mount, variable.
     Setting,
-    /// A condition that should be equal, because otherwise the figures are not comparable: script, run time, cache state, machine.
+    /// A condition that should be equal, because otherwise the figures are not comparable: script, run time, cache
+    /// state, machine.
     Workload,
 }
 
 /// Conditions that should be equal.
 const WORKLOAD: [&str; 7] = ["script", "run time", "cache", "engine", "as-is", "processor", "memory"];
 
-/// Returns the conditions that differ, with those that should be equal first. The result is empty when a side has no conditions.
+/// Returns the conditions that differ, with those that should be equal first. The result is empty when a side has no
+/// conditions.
 pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
     let names: BTreeSet<&str> = a.iter().chain(b).flat_map(|run| run.conditions.keys()).map(String::as_str).collect();
     let values = |runs: &[Observation], name: &str| -> BTreeSet<String> {

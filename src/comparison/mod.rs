@@ -1,8 +1,8 @@
-//! The documents of experiments and their formats: a comparison of B with A (`wmlrun.comparison/1`), repeats (`wmlrun.repeats/1`) and a
-//! sweep (`wmlrun.sweep/1`).
+//! The documents of experiments and their formats: a comparison of B with A (`wmlrun.comparison/1`), repeats
+//! (`wmlrun.repeats/1`) and a sweep (`wmlrun.sweep/1`).
 //!
-//! Input: observations in the order of time. Output: plain data, and its formats for people and programs. Not in here: the execution of
-//! the runs (`experiment`), and the statistics (`analysis`).
+//! Input: observations in the order of time. Output: plain data, and its formats for people and programs. Not in here:
+//! the execution of the runs (`experiment`), and the statistics (`analysis`).
 
 mod build;
 mod differences;
@@ -52,10 +52,11 @@ pub struct Comparison {
     pub verdict: ComparisonVerdict,
     /// The largest relative change that does not matter.
     pub tolerance: f64,
-    /// The detectable loss: the smallest loss for which the verdict would be *worse* with a probability of 80 %; null if there is none.
+    /// The detectable loss: the smallest loss for which the verdict would be *worse* with a probability of 80 %; null
+    /// if there is none.
     pub could_have_seen: Option<f64>,
-    /// The total number of runs for which the verdict on equal sides would be *not worse* with a probability of 80 %; null if a thousand
-    /// are too few.
+    /// The total number of runs for which the verdict on equal sides would be *not worse* with a probability of 80 %;
+    /// null if a thousand are too few.
     pub runs_needed: Option<u64>,
     /// The negative control; null without one.
     pub control: Option<ControlResult>,
@@ -102,10 +103,12 @@ pub struct NamedTest {
     pub p: f64,
 }
 
-/// The result of the negative control: a fixed amount of work before every run, which the options of A and B cannot affect.
+/// The result of the negative control: a fixed amount of work before every run, which the options of A and B cannot
+/// affect.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ControlResult {
-    /// Whether its speed changed significantly (at 0.1 %) and by more than the tolerance. Then the machine changed between the arms.
+    /// Whether its speed changed significantly (at 0.1 %) and by more than the tolerance. Then the machine changed
+    /// between the arms.
     pub moved: bool,
     /// The ratio of its speed before runs of B to that before runs of A, with a 99.9 % interval.
     pub ratio: Estimate,

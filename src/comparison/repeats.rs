@@ -29,13 +29,15 @@ pub struct RepeatedMetric {
     pub estimate: MeanEstimate,
     /// The half-width of the interval divided by the mean.
     pub relative_half_width: f64,
-    /// The change from the first run to the last on a least-squares line, relative to the mean; null for fewer than five runs.
+    /// The change from the first run to the last on a least-squares line, relative to the mean; null for fewer than
+    /// five runs.
     pub trend: Option<f64>,
     /// The values of the observations, in their order.
     pub values: Vec<f64>,
 }
 
-/// Computes the estimates of a series that ended in `state`. Returns an error when a run lacks a metric or there is no run.
+/// Computes the estimates of a series that ended in `state`. Returns an error when a run lacks a metric or there is no
+/// run.
 pub fn repeats(
     name: &str,
     metrics: &[Metric],

@@ -1,5 +1,5 @@
-//! A sweep: the load curve of a workload over several levels of one factor (`wmlrun.sweep/1`), with intervals, peak, knee and overall
-//! response time.
+//! A sweep: the load curve of a workload over several levels of one factor (`wmlrun.sweep/1`), with intervals, peak,
+//! knee and overall response time.
 
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
 use crate::import::Observation;

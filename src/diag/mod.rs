@@ -1,10 +1,10 @@
 //! Errors and warnings about a script: as data ([`Diagnostic`]), and rendered as text ([`render()`]).
 //!
-//! Only `render.rs` uses the drawing library. Not in here: anything about the language. The stage that finds an error writes its
-//! message.
+//! Only `render.rs` uses the drawing library. Not in here: anything about the language. The stage that finds an error
+//! writes its message.
 //!
-//! Messages are in lower case, with names in backticks and without a full stop. The message states what is wrong, the help states what
-//! to do.
+//! Messages are in lower case, with names in backticks and without a full stop. The message states what is wrong, the
+//! help states what to do.
 
 mod code;
 mod render;

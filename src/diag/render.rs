@@ -26,11 +26,12 @@ const BEFORE: usize = 60;
 /// Maximum length of a message, a label or a help line, in characters. A longer one quotes a long part of the source.
 const MESSAGE_LENGTH: usize = 1000;
 
-/// Maximum distance from the first to the last mark of one excerpt, in bytes. Marks that are farther apart get separate excerpts.
+/// Maximum distance from the first to the last mark of one excerpt, in bytes. Marks that are farther apart get separate
+/// excerpts.
 const EXCERPT_BYTES: usize = 16 << 10;
 
-/// Renders diagnostics in the given order, with a blank line between them. Control characters in source, names and messages are
-/// escaped, long source lines are truncated, and hidden source texts are not quoted.
+/// Renders diagnostics in the given order, with a blank line between them. Control characters in source, names and
+/// messages are escaped, long source lines are truncated, and hidden source texts are not quoted.
 pub fn render(map: &SourceMap, diagnostics: &[Diagnostic], style: Style) -> String {
     let renderer = match style {
         Style::Plain => Renderer::plain(),
@@ -49,7 +50,8 @@ pub fn render(map: &SourceMap, diagnostics: &[Diagnostic], style: Style) -> Stri
     out
 }
 
-/// A position as the library prints it, with the column in the excerpt, and the same position with the column in the source.
+/// A position as the library prints it, with the column in the excerpt, and the same position with the column in the
+/// source.
 type PositionCorrection = (String, String);
 
 /// Replaces positions in excerpts by positions in the source, in the header lines of a rendered diagnostic.
@@ -82,8 +84,8 @@ fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, corrections: &mut V
     let title =
         level.primary_title(printable::short(&message, MESSAGE_LENGTH).into_owned()).id(diagnostic.code.number());
     let mut elements: Vec<Element<'a>> = Vec::new();
-    // The marks are grouped by file, with the file of the primary mark first. A diagnostic can concern a script and a script that it
-    // loads.
+    // The marks are grouped by file, with the file of the primary mark first. A diagnostic can concern a script and a
+    // script that it loads.
     let mut files = vec![diagnostic.primary.span.file];
     for label in &diagnostic.secondary {
         if !files.contains(&label.span.file) {
@@ -192,8 +194,8 @@ fn excerpt<'a>(
     Snippet::source(shown).path(name).line_start(line).annotations(annotations).into()
 }
 
-/// Returns the lines of a text as they are displayed, with control characters escaped and each truncated to [`COLUMNS`] columns, and
-/// the offset in the displayed text of each offset in `points`.
+/// Returns the lines of a text as they are displayed, with control characters escaped and each truncated to [`COLUMNS`]
+/// columns, and the offset in the displayed text of each offset in `points`.
 fn displayed_lines(text: &str, points: &[usize]) -> (String, Vec<usize>) {
     let mut out = String::new();
     let mut moved = vec![0; points.len()];
@@ -220,8 +222,8 @@ fn displayed_lines(text: &str, points: &[usize]) -> (String, Vec<usize>) {
     (out, moved)
 }
 
-/// Truncates a line to [`COLUMNS`] columns around the byte `focus` and escapes its control characters. Returns the displayed line and,
-/// for each displayed character, its offset in the line and its offset in the displayed line.
+/// Truncates a line to [`COLUMNS`] columns around the byte `focus` and escapes its control characters. Returns the
+/// displayed line and, for each displayed character, its offset in the line and its offset in the displayed line.
 fn truncate(line: &str, focus: usize) -> (String, Vec<(usize, usize)>) {
     let columns = |c: char| match c {
         '\t' => 4,

@@ -1,4 +1,5 @@
-//! The negative control: a fixed amount of work on all processors before every run, which the options of an arm cannot affect.
+//! The negative control: a fixed amount of work on all processors before every run, which the options of an arm cannot
+//! affect.
 //!
 //! Half of it is arithmetic, half trivial system calls. If its speed differs between the arms, the machine has changed.
 

@@ -45,7 +45,8 @@ pub enum Next {
 pub struct Prediction {
     /// The predicted total number of runs.
     pub predicted_runs: u64,
-    /// The index of the metric with the widest relative interval, and the relative half-width; `None` when there is no interval.
+    /// The index of the metric with the widest relative interval, and the relative half-width; `None` when there is no
+    /// interval.
     pub widest: Option<(usize, f64)>,
     /// Whether the experiment may end earlier.
     pub at_most: bool,
@@ -57,9 +58,9 @@ impl<'a> Design<'a> {
         Self { experiment, metrics: experiment.metrics() }
     }
 
-    /// Returns the arm of a run, which depends on the seed of the experiment. `run` counts from 0. With two arms, each block of four runs is
-    /// A B B A or B A A B at random. With the levels of a factor, each block has every level once, in a random order unless the rule
-    /// requests the given order.
+    /// Returns the arm of a run, which depends on the seed of the experiment. `run` counts from 0. With two arms, each
+    /// block of four runs is A B B A or B A A B at random. With the levels of a factor, each block has every level
+    /// once, in a random order unless the rule requests the given order.
     pub fn arm(&self, run: usize) -> usize {
         let rng = |block: usize| Xoshiro256PlusPlus::seed_from_u64(self.experiment.seed.wrapping_add(block as u64));
         match &self.experiment.rule {
@@ -98,8 +99,8 @@ impl<'a> Design<'a> {
         }
     }
 
-    /// Returns the result with which an experiment can end after `runs` runs, when its budget is exhausted. Returns `None` when the runs are
-    /// too few for a result, or not balanced between the arms.
+    /// Returns the result with which an experiment can end after `runs` runs, when its budget is exhausted. Returns
+    /// `None` when the runs are too few for a result, or not balanced between the arms.
     pub fn early_end(&self, runs: usize) -> Option<Next> {
         match &self.experiment.rule {
             RuleWanted::Repeat { .. } => (runs >= 3).then_some(Next::Repeated(RepeatState::NotConverged)),
@@ -149,7 +150,8 @@ impl<'a> Design<'a> {
         Next::Run { arm: self.arm(runs.len()), progress }
     }
 
-    /// Returns the number of blocks that the pilot predicts. Only the first four blocks are used, so that later runs do not change it.
+    /// Returns the number of blocks that the pilot predicts. Only the first four blocks are used, so that later runs do
+    /// not change it.
     fn needed(blocks: &[RunBlock], tolerance: Tolerance) -> usize {
         let between_runs = analyse(&blocks[..PILOT_BLOCKS], 0.95).map_or(f64::INFINITY, |found| found.between_runs);
         let needed =
@@ -165,7 +167,8 @@ impl<'a> Design<'a> {
     }
 }
 
-/// Returns a block of four runs, with the values of the primary metric. Returns `None` unless each arm has two of the runs.
+/// Returns a block of four runs, with the values of the primary metric. Returns `None` unless each arm has two of the
+/// runs.
 fn block(four: &[(usize, Vec<f64>)]) -> Option<RunBlock> {
     let of = |arm: usize| -> Option<[f64; 2]> {
         let values: Vec<f64> = four.iter().filter(|(a, _)| *a == arm).map(|(_, values)| values[0]).collect();

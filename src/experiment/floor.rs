@@ -1,7 +1,8 @@
-//! The store of noise floors: the differences between results of a workload on one machine and device, without any change.
+//! The store of noise floors: the differences between results of a workload on one machine and device, without any
+//! change.
 //!
-//! A session is an experiment whose two arms are equal. Sessions from several days are kept in one file of the user. Not in here: the
-//! execution of an experiment (`runner`), and the use of a noise floor (`comparison`).
+//! A session is an experiment whose two arms are equal. Sessions from several days are kept in one file of the user.
+//! Not in here: the execution of an experiment (`runner`), and the use of a noise floor (`comparison`).
 
 use crate::analysis::{Estimate, NoiseFloor};
 use crate::import::Observation;
@@ -46,7 +47,8 @@ impl Default for Floors {
     }
 }
 
-/// Returns the conditions of runs on which a noise floor depends, or `None` when they are unknown or not the same in all runs.
+/// Returns the conditions of runs on which a noise floor depends, or `None` when they are unknown or not the same in
+/// all runs.
 pub fn place<'a>(runs: impl IntoIterator<Item = &'a Observation>) -> Option<Vec<String>> {
     // Runs without a file system have no device. The empty string stands for an absent condition.
     let value = |run: &Observation, name: &str| run.conditions.get(name).cloned().unwrap_or_default();
@@ -60,8 +62,8 @@ pub fn place<'a>(runs: impl IntoIterator<Item = &'a Observation>) -> Option<Vec<
 }
 
 impl Floors {
-    /// Returns the path of the file, below `$XDG_STATE_HOME`, else below `~/.local/state`. Returns `None` when neither variable is an
-    /// absolute path.
+    /// Returns the path of the file, below `$XDG_STATE_HOME`, else below `~/.local/state`. Returns `None` when neither
+    /// variable is an absolute path.
     pub fn path() -> Option<PathBuf> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;

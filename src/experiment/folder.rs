@@ -1,4 +1,5 @@
-//! The results folder of an experiment: `experiment.toml`, `journal.jsonl`, `runs/0001.json`, and the output of runs and commands.
+//! The results folder of an experiment: `experiment.toml`, `journal.jsonl`, `runs/0001.json`, and the output of runs
+//! and commands.
 
 use super::design::Design;
 use super::identity::{Identity, digest, owner};
@@ -109,7 +110,8 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
 }
 
 impl Folder {
-    /// Creates the folder of a new experiment, with its parents. An existing folder must be empty, else an error is returned.
+    /// Creates the folder of a new experiment, with its parents. An existing folder must be empty, else an error is
+    /// returned.
     pub fn create(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
         fs::create_dir_all(path).map_err(io_error(path))?;
         let mut entries = fs::read_dir(path).map_err(io_error(path))?;
@@ -131,8 +133,8 @@ impl Folder {
         Ok(Self { path: path.to_owned(), experiment, journal, runs: Vec::new(), under_way: None })
     }
 
-    /// Opens the folder of an interrupted experiment. `conditions` returns the current conditions. Unless `anyway` is set, an error is
-    /// returned if they or the description of the experiment have changed since its start.
+    /// Opens the folder of an interrupted experiment. `conditions` returns the current conditions. Unless `anyway` is
+    /// set, an error is returned if they or the description of the experiment have changed since its start.
     pub fn resume(
         path: &Path,
         conditions: &dyn Fn(&Experiment) -> Identity,
@@ -272,7 +274,8 @@ impl Folder {
     }
 }
 
-/// Removes the output of runs and commands from a results folder, and keeps the results. Returns the number of bytes removed.
+/// Removes the output of runs and commands from a results folder, and keeps the results. Returns the number of bytes
+/// removed.
 pub fn prune(path: &Path) -> Result<u64, FolderError> {
     let file = path.join(EXPERIMENT);
     let text = fs::read_to_string(&file).map_err(io_error(&file))?;

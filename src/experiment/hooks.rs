@@ -56,8 +56,8 @@ pub(super) enum HookEnd {
     Interrupted,
 }
 
-/// Runs a command with the shell and writes its output to `log`. A command that runs longer than `limit` is ended, with all processes that it
-/// has started. A command that succeeds may leave processes running.
+/// Runs a command with the shell and writes its output to `log`. A command that runs longer than `limit` is ended, with
+/// all processes that it has started. A command that succeeds may leave processes running.
 pub(super) fn run(text: &str, log: &Path, limit: Duration, interrupted: &dyn Fn() -> bool) -> io::Result<HookEnd> {
     let file = File::create(log)?;
     let mut shell = Command::new("/bin/sh");

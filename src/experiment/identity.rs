@@ -1,5 +1,5 @@
-//! The conditions of an experiment: kernel, program, scripts, mounts and user. Runs under other conditions are not repeats of the first
-//! runs, so an experiment is resumed only if they are unchanged.
+//! The conditions of an experiment: kernel, program, scripts, mounts and user. Runs under other conditions are not
+//! repeats of the first runs, so an experiment is resumed only if they are unchanged.
 
 use crate::measure;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! The journal of an experiment: an append-only file with one event on each line. Each event is on the disk before the experiment
-//! continues.
+//! The journal of an experiment: an append-only file with one event on each line. Each event is on the disk before the
+//! experiment continues.
 
 use crate::os::fd;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,8 @@ pub(super) enum Event {
     Finished {
         /// The number of the run.
         run: u64,
-        /// The duration, including commands; `None` when the experiment was interrupted before the end of the run was recorded.
+        /// The duration, including commands; `None` when the experiment was interrupted before the end of the run was
+        /// recorded.
         seconds: Option<f64>,
     },
     /// A run of a load curve failed. The failure is a result of its level.
@@ -81,8 +82,8 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens or creates the journal, locks it and reads its events. An incomplete last line, which a crash may leave, is removed. Returns an
-    /// error when another process has locked the journal, or when a line is not an event.
+    /// Opens or creates the journal, locks it and reads its events. An incomplete last line, which a crash may leave,
+    /// is removed. Returns an error when another process has locked the journal, or when a line is not an event.
     pub(super) fn open(path: &Path) -> io::Result<(Self, Vec<Event>)> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         fd::lock(file.as_raw_fd()).map_err(|_| io::Error::other("another process is using it"))?;

@@ -1,7 +1,9 @@
-//! Experiments: runs of one or more arms until a rule is satisfied, recorded in a folder from which an experiment can be resumed.
+//! Experiments: runs of one or more arms until a rule is satisfied, recorded in a folder from which an experiment can
+//! be resumed.
 //!
-//! Each run is a new process of this program. `design` decides which run is next, from observations only. `folder` records the runs,
-//! and `runner` executes them. Not in here: the statistics (`analysis`) and the formats of results (`comparison`).
+//! Each run is a new process of this program. `design` decides which run is next, from observations only. `folder`
+//! records the runs, and `runner` executes them. Not in here: the statistics (`analysis`) and the formats of results
+//! (`comparison`).
 
 mod control;
 mod design;

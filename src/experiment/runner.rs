@@ -73,7 +73,8 @@ pub enum ExperimentError {
 /// The time that a run has to end after it was signalled.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Executes all remaining runs of an experiment. Returns an error when it is interrupted, or when a run or a command fails.
+/// Executes all remaining runs of an experiment. Returns an error when it is interrupted, or when a run or a command
+/// fails.
 pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
     let result = run_all(folder, host);
     let event = match &result {
@@ -167,8 +168,8 @@ fn report(folder: &Folder, progress: &Prediction, host: &mut dyn ExperimentHost)
     host.note(&text);
 }
 
-/// Handles a run that was in progress when the experiment was interrupted: executes the commands after it that have not been executed, and
-/// records the run if its result is complete. Otherwise the run is made again.
+/// Handles a run that was in progress when the experiment was interrupted: executes the commands after it that have not
+/// been executed, and records the run if its result is complete. Otherwise the run is made again.
 fn recover(folder: &mut Folder, under_way: &UnderWay, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
     let number = folder.runs.len() + 1;
     run_after_hooks(folder, number, under_way.arm, &|name| under_way.hooks.contains(name), host)?;
@@ -200,8 +201,8 @@ fn make_run(folder: &mut Folder, arm: usize, seed: u64, host: &mut dyn Experimen
     let ended = measure(folder, number, arm, seed, host);
     // The commands after a run are executed even if the run failed, because they undo the commands before it.
     let teardown = run_after_hooks(folder, number, arm, &|_| false, host);
-    // A level at which the run fails is a point of the curve. An error in the script (status 2) would fail at every level and ends the
-    // experiment.
+    // A level at which the run fails is a point of the curve. An error in the script (status 2) would fail at every
+    // level and ends the experiment.
     let is_point = folder.experiment.kind() == ExperimentKind::Sweep;
     match ended {
         Err(ExperimentError::Failed { why, status: 1 | 3, .. }) if is_point => {
@@ -252,8 +253,8 @@ fn run_hook(
 ) -> Result<(), ExperimentError> {
     let log = folder.hook_log(number, name);
     let interrupted_before = host.interrupted();
-    // A signal that was received earlier does not interrupt the command: commands after a run undo the commands before it, so they are
-    // executed also when the user ends the experiment.
+    // A signal that was received earlier does not interrupt the command: commands after a run undo the commands before
+    // it, so they are executed also when the user ends the experiment.
     let interrupted = || host.interrupted() != interrupted_before;
     let io = |error| FolderError::Io { path: log.clone(), error };
     match hooks::run(text, &log, host.hook_limit(), &interrupted).map_err(io)? {

@@ -5,8 +5,8 @@ use crate::analysis::LoadPoint;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Splits `FILE:N` into the file and the column, counted from 1. Returns `None` when the path has another form, or when a file with the
-/// whole name exists.
+/// Splits `FILE:N` into the file and the column, counted from 1. Returns `None` when the path has another form, or when
+/// a file with the whole name exists.
 pub(super) fn split(path: &Path) -> Option<(PathBuf, usize)> {
     if path.exists() {
         return None;
@@ -16,9 +16,10 @@ pub(super) fn split(path: &Path) -> Option<(PathBuf, usize)> {
     Some((PathBuf::from(file), column))
 }
 
-/// Reads the numbers of a column. The columns are separated by commas, semicolons, tabs or white space, whichever occurs first in this list
-/// and in the first line. Empty lines and lines that start with `#` are ignored. A first line without a number in the column is a heading.
-/// Returns an error when the column is missing in a line, has a cell that is not a finite number, or has no numbers.
+/// Reads the numbers of a column. The columns are separated by commas, semicolons, tabs or white space, whichever
+/// occurs first in this list and in the first line. Empty lines and lines that start with `#` are ignored. A first line
+/// without a number in the column is a heading. Returns an error when the column is missing in a line, has a cell that
+/// is not a finite number, or has no numbers.
 pub(super) fn observations(text: &str, column: usize, source: &str) -> Result<Vec<Observation>, String> {
     let mut found = Vec::new();
     for (index, (n, cells)) in rows(text)?.into_iter().enumerate() {
@@ -51,9 +52,9 @@ fn rows(text: &str) -> Result<Vec<(usize, Vec<&str>)>, String> {
     Ok(lines().map(cells).collect())
 }
 
-/// Reads the points of a load curve, one on each line in the order of their load: the rate, and the mean response time, which is `-` if it is
-/// unknown. Further columns are ignored, and so is a heading in the first line. Returns an error when a line is malformed or there are no
-/// points.
+/// Reads the points of a load curve, one on each line in the order of their load: the rate, and the mean response time,
+/// which is `-` if it is unknown. Further columns are ignored, and so is a heading in the first line. Returns an error
+/// when a line is malformed or there are no points.
 pub fn load_points(text: &str) -> Result<Vec<LoadPoint>, String> {
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Reads the output of Filebench 1.4 and 1.5: one observation for each `IO Summary`, with the flowops of the breakdown before it.
+//! Reads the output of Filebench 1.4 and 1.5: one observation for each `IO Summary`, with the flowops of the breakdown
+//! before it.
 
 use super::{Observation, numbered};
 use std::collections::BTreeMap;

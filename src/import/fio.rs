@@ -69,12 +69,12 @@ fn observation(jobs: &[Value], source: &str) -> Result<Observation, String> {
     Ok(Observation { source: source.to_owned(), figures, failure, ..Observation::default() })
 }
 
-/// The names of fio's latencies with their units in nanoseconds; total latency is preferred to completion latency. fio before 3.0 has
-/// microseconds.
+/// The names of fio's latencies with their units in nanoseconds; total latency is preferred to completion latency. fio
+/// before 3.0 has microseconds.
 const LATENCIES: [(&str, f64); 4] = [("lat_ns", 1.0), ("clat_ns", 1.0), ("lat", 1000.0), ("clat", 1000.0)];
 
-/// Returns the first latency that has this figure, with its unit in nanoseconds. By default fio has percentiles of the completion latency
-/// only.
+/// Returns the first latency that has this figure, with its unit in nanoseconds. By default fio has percentiles of the
+/// completion latency only.
 fn latency<'a>(part: &'a Value, figure: &str) -> Option<(&'a Value, f64)> {
     LATENCIES.iter().find_map(|(name, factor)| Some((part.get(name)?.get(figure)?, *factor)))
 }

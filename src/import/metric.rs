@@ -5,8 +5,8 @@ use crate::analysis::Direction;
 use std::fmt;
 use std::str::FromStr;
 
-/// The name of a figure of a run: `ops`, `mib`, `latency.mean`, `latency.p50`, `latency.p99`. For a flowop it has the prefix `NAME.`, as in
-/// `NAME.ops`. `value` is a number of a column.
+/// The name of a figure of a run: `ops`, `mib`, `latency.mean`, `latency.p50`, `latency.p99`. For a flowop it has the
+/// prefix `NAME.`, as in `NAME.ops`. `value` is a number of a column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Metric {
     name: String,

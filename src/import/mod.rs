@@ -1,4 +1,5 @@
-//! Reads results of this program and of other tools as observations: the figures of a run by name, with the conditions of the run.
+//! Reads results of this program and of other tools as observations: the figures of a run by name, with the conditions
+//! of the run.
 //!
 //! Input: a file or directory. Output: observations, or an error. Not in here: the analysis of observations.
 
@@ -25,8 +26,8 @@ const MAX_LENGTH: u64 = 256 << 20;
 pub struct Observation {
     /// The source: a file, and the number of the run if the file has several.
     pub source: String,
-    /// Figures by metric: `ops` (operations per second), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p99` (nanoseconds). The
-    /// same figures of a flowop have the prefix `NAME.`.
+    /// Figures by metric: `ops` (operations per second), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p99`
+    /// (nanoseconds). The same figures of a flowop have the prefix `NAME.`.
     pub figures: BTreeMap<String, f64>,
     /// Figures that may explain a change of a metric.
     pub causes: BTreeMap<&'static str, f64>,
@@ -59,8 +60,8 @@ pub enum ImportError {
     },
 }
 
-/// Reads the observations of a path: a result of wmlrun, a results folder of wmlrun or a directory of results, output of Filebench 1.4 or
-/// 1.5, JSON of fio, or `FILE:N`, the numbers in column N (counted from 1) of a file.
+/// Reads the observations of a path: a result of wmlrun, a results folder of wmlrun or a directory of results, output
+/// of Filebench 1.4 or 1.5, JSON of fio, or `FILE:N`, the numbers in column N (counted from 1) of a file.
 pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     if path.is_dir() {
         return of_directory(path);
@@ -119,8 +120,8 @@ fn of_directory(path: &Path) -> Result<Vec<Observation>, ImportError> {
     files.iter().map(|file| observations(file)).collect::<Result<Vec<_>, _>>().map(|found| found.concat())
 }
 
-/// Reads the text of a regular file. Bytes that are not UTF-8 become replacement characters. Returns an error when the file is longer than
-/// [`MAX_LENGTH`].
+/// Reads the text of a regular file. Bytes that are not UTF-8 become replacement characters. Returns an error when the
+/// file is longer than [`MAX_LENGTH`].
 fn read(path: &Path) -> Result<String, ImportError> {
     let io = |error| ImportError::Io { path: path.to_owned(), error };
     let file = std::fs::File::open(path).map_err(io)?;
@@ -135,7 +136,8 @@ fn read(path: &Path) -> Result<String, ImportError> {
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// Returns the name of observation `n`, counted from 0, of a source with `all` observations. It has a number if there are several.
+/// Returns the name of observation `n`, counted from 0, of a source with `all` observations. It has a number if there
+/// are several.
 fn numbered(source: &str, n: usize, all: usize) -> String {
     if all == 1 { source.to_owned() } else { format!("{source}, run {}", n + 1) }
 }

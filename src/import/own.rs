@@ -48,8 +48,8 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     }
 }
 
-/// Returns figures that only the whole run has: the offered rate and the mean response time of open loops, and the fraction of busy
-/// processors.
+/// Returns figures that only the whole run has: the offered rate and the mean response time of open loops, and the
+/// fraction of busy processors.
 fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
     let responses = || run.flowops.iter().filter_map(|f| Some((f.ops as f64, f.response_ns?.mean?)));
     let ops: f64 = responses().map(|(ops, _)| ops).sum();
@@ -74,8 +74,9 @@ fn add(figures: &mut BTreeMap<String, f64>, before: &str, (ops, mib): (f64, f64)
     }
 }
 
-/// The minimum number of implicit opens per operation that is a possible cause. Fewer are the opens at the start of a run, whose number is
-/// fixed, so that their number per operation changes with the rate and is not a cause of the change.
+/// The minimum number of implicit opens per operation that is a possible cause. Fewer are the opens at the start of a
+/// run, whose number is fixed, so that their number per operation changes with the rate and is not a cause of the
+/// change.
 const MIN_OPENS_PER_OP: f64 = 0.001;
 
 /// Returns the figures of a run that may explain a change of a metric. Counts, bytes and times are per operation.

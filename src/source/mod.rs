@@ -1,7 +1,7 @@
 //! Source texts and positions in them.
 //!
-//! Input: the text of a script and its display name. Output: a [`FileId`], and the file, line and column of any [`Span`].
-//! Not in here: reading files, which the front ends do, and anything about the language.
+//! Input: the text of a script and its display name. Output: a [`FileId`], and the file, line and column of any
+//! [`Span`]. Not in here: reading files, which the front ends do, and anything about the language.
 
 use std::fmt;
 
@@ -62,7 +62,8 @@ pub struct SourceFile {
     pub name: String,
     /// The complete text.
     pub text: String,
-    /// Whether diagnostics show positions in the text but do not quote it, because it was loaded from outside of the script's folder.
+    /// Whether diagnostics show positions in the text but do not quote it, because it was loaded from outside of the
+    /// script's folder.
     pub hidden: bool,
     /// Offset of the first byte of each line.
     line_starts: Vec<u32>,

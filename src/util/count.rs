@@ -2,7 +2,8 @@
 //!
 //! The plural rules cover only the nouns that this program uses.
 
-/// Formats a number with its noun, which is in the plural unless the number is 1: `1 thread`, `0 threads`, `2 directories`.
+/// Formats a number with its noun, which is in the plural unless the number is 1: `1 thread`, `0 threads`, `2
+/// directories`.
 pub fn count(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{} {}", grouped(n), plural(noun)) }
 }
@@ -33,8 +34,8 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// Formats a rate or another measured number, with two decimals below 10, one below 1000, and none from there on: `0.25`, `42.2`,
-/// `350,947`. Returns `-` when the number is not finite.
+/// Formats a rate or another measured number, with two decimals below 10, one below 1000, and none from there on:
+/// `0.25`, `42.2`, `350,947`. Returns `-` when the number is not finite.
 pub fn measured(x: f64) -> String {
     match x.abs() {
         a if !a.is_finite() => "-".to_owned(),

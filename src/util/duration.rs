@@ -41,8 +41,8 @@ impl fmt::Display for DurationError {
 
 impl std::error::Error for DurationError {}
 
-/// Parses a plain number of seconds (`600`, `0.5`), or numbers with units, which are added up (`10m`, `1h30m`, `250ms`, `1.5h`).
-/// Units are accepted in any case.
+/// Parses a plain number of seconds (`600`, `0.5`), or numbers with units, which are added up (`10m`, `1h30m`, `250ms`,
+/// `1.5h`). Units are accepted in any case.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let whole = text.trim();
     if whole.is_empty() {
@@ -56,8 +56,8 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
         let end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(end);
         let scale = match unit.trim() {
-            // A number without a unit means seconds, but only if it is the whole text: the `30` of `1h30` could mean minutes or
-            // seconds.
+            // A number without a unit means seconds, but only if it is the whole text: the `30` of `1h30` could mean
+            // minutes or seconds.
             "" if number.len() == whole.len() => 1_000_000_000,
             unit => {
                 let found = UNITS.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name));
@@ -98,8 +98,8 @@ pub fn format(span: Duration) -> String {
     out
 }
 
-/// Formats a number of seconds for progress lines and headings: `4.0 s`, `600 s`, `1h30m00s`. The text is rounded, and [`parse`]
-/// does not read it. Returns `-` when the number is not finite.
+/// Formats a number of seconds for progress lines and headings: `4.0 s`, `600 s`, `1h30m00s`. The text is rounded, and
+/// [`parse`] does not read it. Returns `-` when the number is not finite.
 pub fn seconds(s: f64) -> String {
     match s {
         s if !s.is_finite() => "-".to_owned(),
@@ -113,8 +113,8 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// Formats a latency, given in nanoseconds, with three significant digits and a fitting unit: `831 ns`, `1.20 µs`, `45.6 ms`,
-/// `12.3 s`. Returns `-` when the latency is negative or not finite.
+/// Formats a latency, given in nanoseconds, with three significant digits and a fitting unit: `831 ns`, `1.20 µs`,
+/// `45.6 ms`, `12.3 s`. Returns `-` when the latency is negative or not finite.
 pub fn latency(ns: f64) -> String {
     const NAMES: [&str; 4] = ["ns", "µs", "ms", "s"];
     if !ns.is_finite() || ns < 0.0 {

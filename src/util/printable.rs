@@ -1,13 +1,15 @@
-//! Makes untrusted text safe to print on a terminal: control characters become visible escapes, and long text can be shortened.
+//! Makes untrusted text safe to print on a terminal: control characters become visible escapes, and long text can be
+//! shortened.
 //!
 //! Not in here: quoting for HTML, XML or CSV, which each output format does for itself.
-//! `util::printable::line("a\x1b[2Jb")` returns `a\x1b[2Jb`, in which the escape character is replaced by the four characters `\x1b`.
+//! `util::printable::line("a\x1b[2Jb")` returns `a\x1b[2Jb`, in which the escape character is replaced by the four
+//! characters `\x1b`.
 
 use std::borrow::Cow;
 
-/// Returns whether a character moves the cursor, starts a control sequence, ends a line, or invisibly changes the order or the look
-/// of the text around it: C0, DEL, C1, the line and paragraph separators, direction marks, overrides and isolates, and zero-width
-/// characters, which make two different names look alike.
+/// Returns whether a character moves the cursor, starts a control sequence, ends a line, or invisibly changes the order
+/// or the look of the text around it: C0, DEL, C1, the line and paragraph separators, direction marks, overrides and
+/// isolates, and zero-width characters, which make two different names look alike.
 pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -30,7 +32,8 @@ pub fn escaped(c: char) -> String {
     }
 }
 
-/// Returns the number of terminal columns that a character occupies: 2 for wide East Asian characters and emoji, else 1.
+/// Returns the number of terminal columns that a character occupies: 2 for wide East Asian characters and emoji, else
+/// 1.
 pub fn columns(c: char) -> usize {
     let wide = matches!(u32::from(c),
         0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f | 0xff00..=0xff60
@@ -51,7 +54,8 @@ fn escape_except(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Escapes every control character, including newlines and tabs. For text inside of one line, such as a name, a path or a message.
+/// Escapes every control character, including newlines and tabs. For text inside of one line, such as a name, a path or
+/// a message.
 pub fn line(text: &str) -> Cow<'_, str> {
     escape_except(text, |_| false)
 }
@@ -61,8 +65,8 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     escape_except(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// Escapes like [`line()`], and replaces the middle of a text of more than `most` characters by `…`. The limit counts characters
-/// before escaping.
+/// Escapes like [`line()`], and replaces the middle of a text of more than `most` characters by `…`. The limit counts
+/// characters before escaping.
 pub fn short(text: &str, most: usize) -> Cow<'_, str> {
     // Only the start and the end are scanned, so the cost does not grow with the length of the text.
     let Some((start, _)) = text.char_indices().nth(most) else { return line(text) };

@@ -44,8 +44,8 @@ impl fmt::Display for SizeError {
 
 impl std::error::Error for SizeError {}
 
-/// Parses a size such as `10`, `4k`, `1.5g`, `16KiB` or `2 TB`. A number without a unit is in bytes; units are powers of 1024, in
-/// any case.
+/// Parses a size such as `10`, `4k`, `1.5g`, `16KiB` or `2 TB`. A number without a unit is in bytes; units are powers
+/// of 1024, in any case.
 pub fn parse(text: &str) -> Result<u64, SizeError> {
     let text = text.trim();
     if text.is_empty() {

@@ -29,8 +29,8 @@ impl Table {
         Self { columns: columns.into_iter().map(|(name, align)| (name.to_owned(), align)).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row. Control characters are escaped, so that a cell cannot start a new line. Missing cells are empty; cells beyond the
-    /// last heading are dropped.
+    /// Adds a row. Control characters are escaped, so that a cell cannot start a new line. Missing cells are empty;
+    /// cells beyond the last heading are dropped.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) -> &mut Self {
         self.rows
             .push(Row::Cells(cells.into_iter().map(|cell| cell_text(cell.into())).take(self.columns.len()).collect()));

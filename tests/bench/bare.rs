@@ -50,7 +50,8 @@ fn path(name: &[u8; 18]) -> &std::ffi::CStr {
     std::ffi::CStr::from_bytes_with_nul(name).unwrap()
 }
 
-/// The work of a thread, given its index: preparation, the timed loop between [`Slice::begin`] and [`Work::end`], and cleanup.
+/// The work of a thread, given its index: preparation, the timed loop between [`Slice::begin`] and [`Work::end`], and
+/// cleanup.
 type Body = dyn Fn(usize, &Slice) -> Work + Send + Sync;
 
 /// One slice of time in which all threads run.
@@ -67,8 +68,8 @@ struct Work {
 }
 
 impl Slice {
-    /// Waits for all other threads and returns the time. Each thread reads the clock itself: the main thread, after it has released a hundred
-    /// threads, waits for a processor as they do, and by then they have worked for a while.
+    /// Waits for all other threads and returns the time. Each thread reads the clock itself: the main thread, after it
+    /// has released a hundred threads, waits for a processor as they do, and by then they have worked for a while.
     fn begin(&self) -> Instant {
         self.gate.wait();
         Instant::now()
@@ -96,7 +97,8 @@ pub(super) struct Bare {
 }
 
 impl Bare {
-    /// Runs the loop and returns its rate in operations per second, from the start of the first thread to the end of the last one.
+    /// Runs the loop and returns its rate in operations per second, from the start of the first thread to the end of
+    /// the last one.
     pub(super) fn run(&mut self, seconds: f64) -> f64 {
         let slice = Arc::new(Slice { gate: Barrier::new(self.threads + 1), stop: AtomicBool::new(false) });
         let threads: Vec<_> = (0..self.threads)
@@ -145,9 +147,10 @@ fn make_dirs(root: BorrowedFd<'_>, files: u64) {
     }
 }
 
-// The system calls `pread` and `fstatat` are made in functions that are not inlined, as in the C library. Where the kernel protects its
-// return instructions (AMD's "Safe RET"), a loop without a return instruction between system calls is up to a quarter faster, but no
-// real program has such a loop. The other loops close files, which is a function call in any case.
+// The system calls `pread` and `fstatat` are made in functions that are not inlined, as in the C library. Where the
+// kernel protects its return instructions (AMD's "Safe RET"), a loop without a return instruction between system calls
+// is up to a quarter faster, but no real program has such a loop. The other loops close files, which is a function call
+// in any case.
 
 #[inline(never)]
 fn pread(fd: &OwnedFd, buf: &mut [u8], at: u64) -> io::Result<usize> {
@@ -165,8 +168,8 @@ fn aligned(room: &mut [u8], size: usize) -> &mut [u8] {
     &mut room[at..at + size]
 }
 
-/// Aligned random reads of one file, the largest in the directory. Each thread opens it separately, because the reference count of a shared
-/// open file would be transferred between the processors' caches.
+/// Aligned random reads of one file, the largest in the directory. Each thread opens it separately, because the
+/// reference count of a shared open file would be transferred between the processors' caches.
 pub(super) fn randread(dir: &Path, threads: usize, size: u64) -> Bare {
     let (path, bytes) = super::peers::largest(dir).expect("the file that was made");
     let blocks = bytes / size;

@@ -1,14 +1,14 @@
 //! `cargo bench --bench limits`: the rate of wmlrun relative to that of a bare loop with the same system calls.
 //!
-//! Each row runs a bare loop (`bare.rs`) and wmlrun in the same directory, in alternating short slices (ABBA), and computes the ratio of
-//! the rates for each pair, so that other load on the machine affects both alike. The median ratio has a 95 % bootstrap interval. If fio is
-//! installed, its rate for the same work is reported too. The rows `fio-…` compare wmlrun with fio in alternating slices, and `posts`
-//! compares many threads with few.
+//! Each row runs a bare loop (`bare.rs`) and wmlrun in the same directory, in alternating short slices (ABBA), and
+//! computes the ratio of the rates for each pair, so that other load on the machine affects both alike. The median
+//! ratio has a 95 % bootstrap interval. If fio is installed, its rate for the same work is reported too. The rows
+//! `fio-…` compare wmlrun with fio in alternating slices, and `posts` compares many threads with few.
 //!
 //!     cargo bench --bench limits -- [--dir DIR] [--pairs N] [--seconds S] [--write FILE] [ROW…]
 //!
-//! The bare loops count their operations and check the results of their calls, and do nothing else. They pick files in the same order as
-//! wmlrun.
+//! The bare loops count their operations and check the results of their calls, and do nothing else. They pick files in
+//! the same order as wmlrun.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs, reason = "a separate program")]
 
@@ -99,7 +99,8 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
     let mut bare = |seconds: f64| {
         let rate = loops.run(seconds);
         if row.populate {
-            // wmlrun's trees are removed after each slice too. A file system that is filled with earlier trees would behave differently.
+            // wmlrun's trees are removed after each slice too. A file system that is filled with earlier trees would
+            // behave differently.
             std::fs::remove_dir_all(&bare_dir).expect("the bare loop's files are removed");
             std::fs::create_dir_all(&bare_dir).expect("a directory for the bare loop");
         }
@@ -128,8 +129,8 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
     )
 }
 
-/// Measures two rates in pairs, with the order reversed in every other pair. Returns the ratio of the second rate to the first for each
-/// pair, and the first rates.
+/// Measures two rates in pairs, with the order reversed in every other pair. Returns the ratio of the second rate to
+/// the first for each pair, and the first rates.
 fn alternate(pairs: usize, mut first: impl FnMut() -> f64, mut second: impl FnMut() -> f64) -> (Vec<f64>, Vec<f64>) {
     let pair = |pair: usize| {
         let (a, b) = if pair.is_multiple_of(2) {
@@ -144,7 +145,8 @@ fn alternate(pairs: usize, mut first: impl FnMut() -> f64, mut second: impl FnMu
     (0..pairs).map(pair).unzip()
 }
 
-/// Runs wmlrun and returns its rate in operations per second; with `populate`, that of the population in files per second.
+/// Runs wmlrun and returns its rate in operations per second; with `populate`, that of the population in files per
+/// second.
 fn wmlrun(script: &Path, dir: &Path, seconds: f64, populate: bool) -> f64 {
     // The bare loop for population has a single thread. In other rows population is not part of the rate.
     let threads = if populate { "1" } else { "2" };

@@ -1,7 +1,7 @@
 //! The rows that compare wmlrun with fio, for the same work on the same file, in alternating slices.
 //!
-//! fio measures latencies, as it does by default. With `--norandommap` it draws offsets like wmlrun, without a map of the blocks that it
-//! has already used.
+//! fio measures latencies, as it does by default. With `--norandommap` it draws offsets like wmlrun, without a map of
+//! the blocks that it has already used.
 
 use super::{Options, alternate, fio, interval, median, wmlrun};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ pub(super) struct Peer {
     script: &'static str,
     fio: &'static [&'static str],
     wanted: &'static str,
-    /// Whether the row works on ext4 on a loop device with direct I/O to its image, instead of in the directory of the other rows.
+    /// Whether the row works on ext4 on a loop device with direct I/O to its image, instead of in the directory of the
+    /// other rows.
     on_loop: bool,
 }
 
@@ -54,7 +55,8 @@ pub(super) const PEERS: &[Peer] = &[
 /// The heading of the table.
 pub(super) const HEAD: &str = "| work | fio, ops/s | wmlrun / fio | 95 % interval | wanted |\n|---|---|---|---|---|\n";
 
-/// Measures a row and returns its line of the table. Prints the reason and returns `None` when it can't be measured on this machine.
+/// Measures a row and returns its line of the table. Prints the reason and returns `None` when it can't be measured on
+/// this machine.
 pub(super) fn measure(peer: &Peer, dir: &Path, options: &Options) -> Option<String> {
     let work_dir = if peer.on_loop { WorkDir::mounted() } else { Some(WorkDir::plain(dir.join(peer.name))) };
     let Some(work_dir) = work_dir else {

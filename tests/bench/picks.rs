@@ -1,9 +1,10 @@
 //! `cargo bench --bench picks`: the rate at which a thread picks files from a file set of 31.6 million.
 //!
-//! The rows differ in the fraction of files that are candidates, and in their positions (spread, or in one cluster). The columns are the
-//! ways to pick, with one thread and with two threads that share the file set. A pick claims its file and releases it, as a flowop that
-//! changes the file does. Rates are per second of the thread's processor time, so that other load on the machine does not affect them. The
-//! last column is the p-value of a χ² test of uniform picks, over 1,000 ranges of the candidates' ranks with equal length.
+//! The rows differ in the fraction of files that are candidates, and in their positions (spread, or in one cluster).
+//! The columns are the ways to pick, with one thread and with two threads that share the file set. A pick claims its
+//! file and releases it, as a flowop that changes the file does. Rates are per second of the thread's processor time,
+//! so that other load on the machine does not affect them. The last column is the p-value of a χ² test of uniform
+//! picks, over 1,000 ranges of the candidates' ranks with equal length.
 //!
 //!     cargo bench --bench picks -- [--seconds S] [--files N]
 

@@ -11,8 +11,9 @@ pub(super) struct Row {
     pub(super) bare: fn(&Path) -> Bare,
     pub(super) script: fn() -> String,
     pub(super) wanted: &'static str,
-    /// Whether the bare loop works on the files that wmlrun created. The location of files in memory affects the rate by a few per cent and
-    /// does not change while they exist. If `false`, the files are created anew for each slice of wmlrun.
+    /// Whether the bare loop works on the files that wmlrun created. The location of files in memory affects the rate
+    /// by a few per cent and does not change while they exist. If `false`, the files are created anew for each slice of
+    /// wmlrun.
     pub(super) same_files: bool,
     /// Whether the rate is that of the population instead of the run.
     pub(super) populate: bool,
@@ -155,7 +156,8 @@ fn varmail() -> String {
     shipped("varmail", &[("nfiles", "1000"), ("filesize", "16k"), ("nthreads", "16"), ("memperthread", "1m")])
 }
 
-/// Returns `webserver` with all files of 16k in one directory, as the bare loop expects them, and reused in the following slices.
+/// Returns `webserver` with all files of 16k in one directory, as the bare loop expects them, and reused in the
+/// following slices.
 fn webserver() -> String {
     let sizes = [("filesize", "16k"), ("filesizes", "16k"), ("meandirwidth", "1000")];
     let script = shipped("webserver", &[&[("nthreads", "100"), ("memperthread", "1m")], &sizes[..]].concat());

@@ -1,11 +1,13 @@
 //! The rows that compare wmlrun with many threads to wmlrun with few threads, for the same work on the same files.
 //!
-//! A measurement starts when every thread has completed its first iterations, so the slices are longer than those of the other rows.
+//! A measurement starts when every thread has completed its first iterations, so the slices are longer than those of
+//! the other rows.
 
 use super::{Options, alternate, interval, median, run};
 use std::path::Path;
 
-/// The durations of warm-up and measurement in seconds. Two thousand threads on two processors take about four seconds for an iteration each.
+/// The durations of warm-up and measurement in seconds. Two thousand threads on two processors take about four seconds
+/// for an iteration each.
 const SLICE: [&str; 4] = ["--warmup", "5", "--runtime", "10"];
 
 /// One row of the table.
