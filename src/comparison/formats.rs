@@ -234,8 +234,8 @@ fn samples(comparison: &Comparison) -> Table {
 fn differing(comparison: &Comparison) -> Option<Table> {
     let mut table = Table::new([("differs", Align::Left), ("A", Align::Left), ("B", Align::Left)]);
     for difference in &comparison.differs {
-        let remark = if difference.kind == DifferenceKind::Workload { " (should be equal)" } else { "" };
-        table.row([format!("{}{remark}", difference.what), short(&difference.a), short(&difference.b)]);
+        let note = if difference.kind == DifferenceKind::Workload { " (should be equal)" } else { "" };
+        table.row([format!("{}{note}", difference.what), short(&difference.a), short(&difference.b)]);
     }
     (!table.is_empty()).then_some(table)
 }
