@@ -71,7 +71,7 @@ fn a_point_that_fails_is_shown() {
     assert!(text.contains("no point has results"), "{text}");
     let text = sweep("--vary m=1,2", 2);
     assert!(text.contains("run 1 failed"), "{text}");
-    for (words, says) in [("--vary n", "NAME=VALUE"), ("--vary n=1,1", "twice"), ("--vary n=1,,2", "NAME=VALUE")] {
+    for (words, says) in [("--vary n", "NAME=VALUE"), ("--vary n=1,1", "duplicate"), ("--vary n=1,,2", "NAME=VALUE")] {
         let text = sweep(words, 2);
         assert!(text.contains(says), "{words}: {text}");
     }

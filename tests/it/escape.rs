@@ -294,7 +294,7 @@ fn a_diagnostic_is_short_whatever_the_script() {
 fn of_many_mistakes_fifty_are_drawn_and_the_rest_counted() {
     let output = Wml::new().file("x.wml", &"~\n".repeat(1284)).args(["check", "x.wml"]).run().exits(2);
     assert_eq!(output.stderr.matches("error[").count(), 50);
-    assert!(output.stderr.ends_with("… and 1,234 more\n"), "{}", output.stderr);
+    assert!(output.stderr.ends_with("… and 1,234 more messages\n"), "{}", output.stderr);
 }
 
 const PROFILE: &str = "DEFAULTS {\n\truntime = 1;\n\tdir = .;\n\tstats = stats;\n\tdescription = \"DESCRIPTION\";\n}\n\

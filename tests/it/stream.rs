@@ -183,5 +183,5 @@ fn nobody_is_asked_without_need() {
     let output = call.run().exits(0);
     assert!(output.only_run()["digest"].is_null());
     let output = Wml::new().args(["randomread", "--trace", "file"]).run().exits(2);
-    assert!(output.stderr.contains("--trace FILE:N"), "{}", output.stderr);
+    assert!(output.stderr.contains("--trace <FILE:N>"), "{}", output.stderr);
 }

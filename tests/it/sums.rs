@@ -80,12 +80,12 @@ fn a_warm_up_is_in_no_interval() {
     let name = run["intervals"][0]["flowops"][0]["name"].as_str().unwrap();
     assert_eq!(name.split('/').count(), 3, "{name}");
     // A rate that is held is steady from the start; noise of a busy machine only makes the warm-up longer.
-    let words = ["--runtime", "1", "--warmup", "auto", "--interval", "0.02"];
+    let words = ["--runtime", "1.5", "--warmup", "auto", "--interval", "0.05"];
     let run = runs(PACED, &words, 0).remove(0);
     let warmed = run["warmup"]["seconds"].as_f64().unwrap();
-    assert!((0.38..=1.5).contains(&warmed), "twenty intervals at least, and at most as long as the run: {warmed}");
-    assert!(run["warmup"]["intervals"].as_array().unwrap().len() >= 19, "{}", run["warmup"]);
-    assert!((run["measured_seconds"].as_f64().unwrap() - 1.0).abs() < 0.2, "the warm-up is no part of the run");
+    assert!((0.95..=1.8).contains(&warmed), "twenty intervals at least, and at most as long as the run: {warmed}");
+    assert!(run["warmup"]["intervals"].as_array().unwrap().len() >= 19, "{}", run["warmup"]["seconds"]);
+    assert!((run["measured_seconds"].as_f64().unwrap() - 1.5).abs() < 0.2, "the warm-up is no part of the run");
     // The run ends in its warm-up: the figures are the warm-up's.
     let script = READERS.replace(",instances=40", "") + "set mode quit firstdone\n";
     let script = script.replace("filesetname=data }", "filesetname=data flowop finishoncount name=f,value=500 }");

@@ -238,7 +238,7 @@ fn v13_a_slot_is_closed_once() {
            flowop openfile name=op,filesetname=f,fd=1\n\
            flowop closefile name=cl1,fd=1\n\
            flowop closefile name=cl2,fd=1 } }\nrun 5\n",
-        "p/t/cl2 (line 5): slot 1 is closed",
+        "p/t/cl2 (line 5): slot 1 is already closed",
     );
     assert_eq!((ops(&run, "cl1"), ops(&run, "cl2")), (1, 0));
 }
