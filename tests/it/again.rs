@@ -46,7 +46,7 @@ fn amount(run: &Value) -> f64 {
 #[test]
 fn every_personality_runs_again_in_its_session() {
     for_each(&shipped_or_fifth(), if long() { 1 } else { side_by_side() }, |script| {
-        let time = short_or_long("0.3", "2");
+        let time = short_or_long("0.1", "2");
         let text = format!("load \"{}\"\nrun {time}\nrun {time}\nrun {time}\n", script.call);
         let call = Wml::below(&memory()).file("again.wml", &text).args(["again.wml", "--no-quiesce"]);
         let output = call.sets(&small(script)).result().timeout(Duration::from_mins(2)).run().exits(0);

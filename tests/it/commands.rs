@@ -74,7 +74,7 @@ fn run_takes_a_number_or_a_variable_and_goes_on() {
     let output = good(&format!("{SMALL}set $t=1\neventgen rate=100\nrun 1\nrun $t\npsrun -1 1\necho \"after\"\n"));
     let result = output.result();
     let asked: Vec<_> = result["runs"].as_array().unwrap().iter().map(|r| r["requested_seconds"].as_f64()).collect();
-    assert_eq!(asked, [Some(0.2); 3]);
+    assert_eq!(asked, [Some(1.0); 3]);
     assert!(output.stdout.ends_with("after\n"), "{}", output.stdout);
 }
 

@@ -6,7 +6,8 @@
 //! - `<!-- test: skip=REASON -->`: it is not run;
 //! - `<!-- test: args=--runtime 1 -->`: these words are added to each command that starts with `wmlrun`, in place of the same
 //!   option if it is there;
-//! - `<!-- test: exit=2 -->`: its last command ends with this status;
+//! - `<!-- test: exit=2 -->`: its last command ends with this status; `exit=0|11` allows several, where the status is a verdict
+//!   that depends on the machine;
 //! - `<!-- test: file=NAME -->`: the block shows a script; it is put into the directory of the next block under that name.
 
 use crate::undisturbed::undisturbed;
@@ -25,7 +26,7 @@ struct Block {
     lines: Vec<String>,
     skip: Option<String>,
     args: String,
-    exit: i32,
+    exit: Vec<i32>,
     file: Option<String>,
 }
 
@@ -64,7 +65,7 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
             match option.split_once('=') {
                 Some(("skip", why)) if !why.is_empty() => next.skip = Some(why.to_owned()),
                 Some(("args", words)) => words.clone_into(&mut next.args),
-                Some(("exit", status)) => next.exit = status.parse().unwrap(),
+                Some(("exit", codes)) => next.exit = codes.split('|').map(|code| code.parse().unwrap()).collect(),
                 Some(("file", file)) => next.file = Some(file.to_owned()),
                 _ => panic!("{name}:{}: `{option}` is no option of a test", number + 1),
             }
@@ -113,10 +114,13 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        let wanted = if n + 1 == commands.len() { block.exit } else { 0 };
-        if shell.status.code() != Some(wanted) {
+        let expected = if n + 1 == commands.len() && !block.exit.is_empty() { &block.exit[..] } else { &[0] };
+        if !shell.status.code().is_some_and(|code| expected.contains(&code)) {
             let (stdout, stderr) = (String::from_utf8_lossy(&shell.stdout), String::from_utf8_lossy(&shell.stderr));
-            return Err(format!("{}: `{command}`: {}, not {wanted}\n{stdout}{stderr}", block.place, shell.status));
+            return Err(format!(
+                "{}: `{command}`: {}, expected {expected:?}\n{stdout}{stderr}",
+                block.place, shell.status
+            ));
         }
     }
     Ok(())
@@ -191,8 +195,8 @@ set $x=1
     let blocks = blocks("a.md", text);
     assert_eq!(blocks.len(), 3);
     assert_eq!(
-        (blocks[0].commands(), blocks[0].exit, blocks[0].args.as_str()),
-        (vec!["wmlrun x", "echo y"], 2, "--runtime 1")
+        (blocks[0].commands(), &blocks[0].exit, blocks[0].args.as_str()),
+        (vec!["wmlrun x", "echo y"], &vec![2], "--runtime 1")
     );
     assert_eq!((blocks[0].place.as_str(), blocks[0].language.as_str()), ("a.md:6", "console"));
     assert_eq!((blocks[1].commands(), &blocks[1].skip), (vec!["true"], &None));

@@ -240,7 +240,7 @@ fn mistakes_are_found_before_the_first_run() {
     fs::write(lab.path("full/file"), "").unwrap();
     for (words, code, says) in [
         ("repeat nowhere.wml --results r", 2, "is named `nowhere.wml`"),
-        ("repeat x.wml --runs 5..2 --results r", 2, "no number of runs"),
+        ("repeat x.wml --runs 5..2 --results r", 2, "expected a number of runs"),
         ("repeat x.wml --until-ci 200% --results r", 2, "no share"),
         ("repeat x.wml --metric speed --results r", 2, "unknown metric"),
         ("repeat x.wml --json a --results r", 2, "--json"),

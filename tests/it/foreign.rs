@@ -478,7 +478,8 @@ fn sizes_that_overflow_are_too_large() {
         for reuse in ["", ",reuse"] {
             let script = script(reuse, WRITE).replace("entries=8", &format!("entries={entries}"));
             let script = script.replace("size=8k", &format!("size={size}"));
-            let call = Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir.path()]);
+            let call =
+                Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir.path()]);
             let output = call.run().exits(3);
             assert_named(&output, entries, &["not enough"]);
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "something was left");

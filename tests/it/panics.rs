@@ -109,7 +109,8 @@ fn steps_without_a_rate_or_a_clock_end_with_the_run() {
         "flowop wakeup name=w,target=b,iters=1t\nflowop block name=b,iters=0",
     ] {
         let script = format!("# dialect: fsl\ndefine process name=p {{ thread name=t {{\n{flowops}\n}} }}\n");
-        let call = crate::cmd::Wml::new().file("x.wml", &script).args(["x.wml", "--engine", "null", "--runtime", "0.2"]);
+        let call =
+            crate::cmd::Wml::new().file("x.wml", &script).args(["x.wml", "--engine", "null", "--runtime", "0.2"]);
         let output = call.run();
         assert!(output.code() < 2 && !output.stderr.contains("left behind"), "{flowops}: {}", output.shown());
     }

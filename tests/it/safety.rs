@@ -73,8 +73,9 @@ fn a_foreign_file_in_an_own_tree_keeps_the_tree() {
     let first = call("").run().exits(0);
     let dir = first.dir().join("d");
     assert!(dir.join("data/00000001").exists(), "a tree in a directory that the user named stays");
-    let again =
-        |dir: &Path| Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir]).run();
+    let again = |dir: &Path| {
+        Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir]).run()
+    };
     again(&dir).exits(0);
     fs::write(dir.join("data/00000001/notes.txt"), "mine").unwrap();
     let before = tree(&dir);
