@@ -1,6 +1,7 @@
 //! The number of a file's pages in the page cache: `cachestat`, or `mincore` on kernels before 6.5.
 
 use super::fd::{self, Fd, Result};
+use super::last_errno;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -84,10 +85,6 @@ fn mincore(fd: Fd, len: u64) -> Result<u64> {
         Some(e) => Err(e),
         None => Ok(pages.iter().filter(|&&page| page & 1 != 0).count() as u64),
     }
-}
-
-fn last_errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }
 
 #[cfg(test)]

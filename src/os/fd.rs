@@ -192,7 +192,7 @@ pub fn close_checked(fd: Fd) -> Result<()> {
     // SAFETY: descriptors are plain numbers here. The code that opened a descriptor closes it once, in the table in
     // which it was opened, so this closes no descriptor that another owner still uses.
     let rc = unsafe { libc::close(fd) };
-    if rc == 0 { Ok(()) } else { Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)) }
+    if rc == 0 { Ok(()) } else { Err(super::last_errno()) }
 }
 
 /// Duplicates a descriptor. The new one refers to the same open file and is closed on `exec`.

@@ -47,6 +47,12 @@ pub const NOTHING_WRITTEN: Errno = Errno::from_raw_os_error(4094);
 /// kernel.
 pub const COMMAND_FAILED: Errno = Errno::from_raw_os_error(4093);
 
+/// Returns the error of the last system call of this thread, which has failed.
+#[cold]
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
 /// Returns the symbolic name of an error number (`ENOSPC`), [`NO_CALL`] for 0, and `errno N` for a number that is not
 /// in this table.
 pub fn errno_name(errno: i32) -> String {

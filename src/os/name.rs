@@ -5,11 +5,21 @@
 use std::ffi::CStr;
 
 /// A name of eight or more digits with its terminating zero byte, stored inline.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
     /// The digits, right-aligned, so that the terminating zero byte is always the last byte.
     text: [u8; LEN + 1],
     from: u8,
+}
+
+impl Default for Name {
+    /// Returns the empty name, which no file has.
+    ///
+    /// Not derived: with `from` at the first of several zero bytes, [`Name::as_c`] would be undefined behaviour.
+    #[inline]
+    fn default() -> Self {
+        Self { text: [0; LEN + 1], from: LEN as u8 }
+    }
 }
 
 /// The number of digits of `u64::MAX`.

@@ -1,6 +1,7 @@
 //! Threads and processes: descriptor tables, priorities, affinity, CPU time.
 
 use super::fd::Fd;
+use super::last_errno;
 use rustix::io::Errno;
 
 /// How a WML process got its descriptor table.
@@ -125,10 +126,6 @@ pub(super) fn nanoseconds(time: libc::timeval) -> u64 {
 /// Drops page cache, dentries and inodes of the whole machine. Needs root.
 pub fn drop_caches() -> std::io::Result<()> {
     std::fs::write("/proc/sys/vm/drop_caches", "3")
-}
-
-fn last_errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }
 
 #[cfg(test)]

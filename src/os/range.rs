@@ -1,8 +1,8 @@
 //! System calls on a byte range of an open file that transfer no data through the program: allocation, caching, locks.
 
 use super::fd::{Fd, Result, borrow};
+use super::last_errno;
 use rustix::fs::{self as rfs, Advice, FallocateFlags};
-use rustix::io::Errno;
 use std::num::NonZeroU64;
 
 /// Allocates blocks for a range of a file. The file grows if the range extends past its end, unless `keep_size`.
@@ -42,7 +42,7 @@ pub fn sync_range(fd: Fd, offset: u64, len: u64, wait: bool) -> Result<()> {
 
 /// Takes the lock of a range, or releases it if `kind` is `None`. A `len` of 0 means to the end of the file, wherever
 /// that will be. The lock belongs to the open file, not to the process, so that threads exclude each other
-/// (`F_OFD_SETLK`). Does not wait: fails with [`Errno::AGAIN`] if another open file has a conflicting lock.
+/// (`F_OFD_SETLK`). Does not wait: fails with `EAGAIN` if another open file has a conflicting lock.
 #[inline]
 pub fn lock(fd: Fd, offset: u64, len: u64, kind: Option<Lock>) -> Result<()> {
     // SAFETY: `flock` consists of integers, for which zero is a valid value. `l_pid` must be 0 for this command.
@@ -69,10 +69,5 @@ pub enum Lock {
 }
 
 fn done(result: libc::c_int) -> Result<()> {
-    if result == -1 { Err(last_error()) } else { Ok(()) }
-}
-
-#[cold]
-fn last_error() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+    if result == -1 { Err(last_errno()) } else { Ok(()) }
 }
