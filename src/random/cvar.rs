@@ -19,10 +19,11 @@ pub fn cvar(
     max: Option<f64>,
     round: Option<f64>,
 ) -> Result<RandomVar, BadDistribution> {
-    let Some(distribution) = Distribution::of_cvar(kind) else {
-        return Err(BadDistribution::UnknownType { name: kind.to_owned(), known: names() });
+    let named = |distribution: &'static Distribution| match distribution.build {
+        SamplerBuilder::Named(build) => Some((distribution, build)),
+        SamplerBuilder::Randvar(_) => None,
     };
-    let SamplerBuilder::Named(build) = distribution.build else {
+    let Some((distribution, build)) = Distribution::of_cvar(kind).and_then(named) else {
         return Err(BadDistribution::UnknownType { name: kind.to_owned(), known: names() });
     };
     let given = parse(parameters)?;

@@ -62,7 +62,7 @@ fn randvar(params: &RandvarParams) -> BuiltSampler {
         if !same(params.min, table_min) {
             notes.push(VariableNote::new(
                 "min",
-                "a table of one value cannot be scaled to `min`: every draw is the mean",
+                "a table of one value can't be scaled to `min`: every draw is the mean",
             ));
         }
         return Ok((Box::new(Constant(mean)), notes));
