@@ -352,8 +352,3 @@ codes! {
          cause.\n\n\
          What to do: please report the message together with the script.";
 }
-
-/// Finds a code by its number, in any case. Returns `None` when there is no such code.
-pub fn explain(number: &str) -> Option<Code> {
-    Code::ALL.iter().copied().find(|code| code.number().eq_ignore_ascii_case(number))
-}

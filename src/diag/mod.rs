@@ -10,7 +10,7 @@ mod code;
 mod render;
 mod suggest;
 
-pub use code::{Code, explain};
+pub use code::Code;
 pub use render::{Style, render};
 pub use suggest::nearest;
 
