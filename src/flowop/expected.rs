@@ -92,7 +92,7 @@ impl ExpectedError {
             return Ok(None);
         }
         if let Some(text) = expected.filter(|text| *text != call.error_name()) {
-            let message = format!("a `{}` cannot fail with `{text}`", args.spec.name);
+            let message = format!("a `{}` can't fail with `{text}`", args.spec.name);
             return Err(Diagnostic::error(Code::OutOfRange, args.span_of("expect"), message)
                 .help(format!("write `expect={}`", call.error_name())));
         }

@@ -19,7 +19,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "semblock",
             class: Class::Sync,
             direction: IoDirection::None,
-            uses: &["value", "highwater", "blocking"],
+            uses: &["value", "highwater"],
             roles: &[Role::WaitsFor { kind: "sempost", verb: "posts to" }],
             origin: Origin::Both,
             doc: "waits for `value` posts of a `sempost`, and takes them; a blocking `sempost` can be `highwater` \
