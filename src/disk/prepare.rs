@@ -65,13 +65,13 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Returns a description of the phase for the user, such as `making data`.
+    /// Returns a description of the phase for the user, such as `creating data`.
     pub fn doing(self, set: &str) -> String {
         match self {
             Self::Scan => format!("scanning {set}"),
             Self::Remove => format!("removing the old {set}"),
             Self::Compare => format!("comparing {set}"),
-            Self::Populate => format!("making {set}"),
+            Self::Populate => format!("creating {set}"),
             Self::Warm => format!("reading {set} into memory"),
             Self::Evict => format!("evicting {set} from memory"),
             Self::Quiesce => "waiting until the disks are idle".to_owned(),
@@ -135,13 +135,13 @@ pub struct Prepared {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Repairs {
     /// Files created.
-    pub made: u64,
+    pub created: u64,
     /// Files whose size was changed.
     pub resized: u64,
     /// Files removed.
     pub removed: u64,
     /// Directories created.
-    pub directories_made: u64,
+    pub directories_created: u64,
     /// Directories removed.
     pub directories_removed: u64,
 }
@@ -149,30 +149,30 @@ pub struct Repairs {
 impl Repairs {
     /// Returns the total number of changes.
     pub fn total(&self) -> u64 {
-        self.made + self.resized + self.removed + self.directories_made + self.directories_removed
+        self.created + self.resized + self.removed + self.directories_created + self.directories_removed
     }
 
     /// Returns the sums of two sets of counts.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
-            made: self.made + other.made,
+            created: self.created + other.created,
             resized: self.resized + other.resized,
             removed: self.removed + other.removed,
-            directories_made: self.directories_made + other.directories_made,
+            directories_created: self.directories_created + other.directories_created,
             directories_removed: self.directories_removed + other.directories_removed,
         }
     }
 }
 
 impl From<Changes> for Repairs {
-    fn from(made: Changes) -> Self {
+    fn from(changes: Changes) -> Self {
         Self {
-            made: made.files,
-            resized: made.resized,
-            removed: made.removed,
-            directories_made: made.dirs,
-            directories_removed: made.removed_dirs,
+            created: changes.files,
+            resized: changes.resized,
+            removed: changes.removed,
+            directories_created: changes.dirs,
+            directories_removed: changes.removed_dirs,
         }
     }
 }

@@ -293,10 +293,10 @@ fn changes_line(prepared: &[Prepared], as_is: bool) -> Option<String> {
         return None;
     }
     let parts = [
-        (done.made, "file", "created"),
+        (done.created, "file", "created"),
         (done.resized, "file", "resized"),
         (done.removed, "file", "removed"),
-        (done.directories_made, "directory", "created"),
+        (done.directories_created, "directory", "created"),
         (done.directories_removed, "directory", "removed"),
     ];
     let mut words: Vec<String> = Vec::new();

@@ -344,10 +344,10 @@ fn fileset(
         bytes: prepared.map_or(set.tree.bytes_at_start(), |p| p.bytes),
         populate_seconds: prepared.filter(|p| !p.unchanged).map(|p| p.populate_seconds),
         repaired: prepared.filter(|p| p.reused).map(|p| Repaired {
-            made: p.repairs.made,
+            created: p.repairs.created,
             resized: p.repairs.resized,
             removed: p.repairs.removed,
-            directories_made: p.repairs.directories_made,
+            directories_created: p.repairs.directories_created,
             directories_removed: p.repairs.directories_removed,
         }),
         sync_seconds: prepared.filter(|p| !p.unchanged || p.quiesced.is_some()).map(|p| p.sync_seconds),

@@ -483,13 +483,13 @@ pub struct FilesetResult {
 #[serde(default)]
 pub struct Repaired {
     /// Files created.
-    pub made: u64,
+    pub created: u64,
     /// Files whose size was changed in place.
     pub resized: u64,
     /// Files removed.
     pub removed: u64,
     /// Directories created.
-    pub directories_made: u64,
+    pub directories_created: u64,
     /// Directories removed.
     pub directories_removed: u64,
 }
