@@ -303,7 +303,7 @@ fn measure(
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(file.try_clone().map_err(io)?).stderr(file);
     let mut group = Group::spawn(command).map_err(|e| ExperimentError::Failed {
-        why: format!("`{}` can't be started: {e}", words[0]),
+        why: format!("can't start `{}`: {e}", words[0]),
         help: "check the program that `--launch` names".to_owned(),
         status: 3,
     })?;

@@ -71,7 +71,7 @@ pub fn start(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result
                     let fault = Fault::plain(
                         FaultKind::Setup,
                         format!(
-                            "process {} of {} cannot be started: {error}",
+                            "process {} of {} can't be started: {error}",
                             leaders.len() + 1,
                             shared.plan.n_processes()
                         ),

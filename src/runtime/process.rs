@@ -66,7 +66,7 @@ fn set_up_and_run(
     if process.nice != 0 {
         proc::nice(process.nice).map_err(|e| {
             setup(
-                format!("the niceness of process `{}` cannot be changed by {}: {e}", process.name, process.nice),
+                format!("the niceness of process `{}` can't be changed by {}: {e}", process.name, process.nice),
                 "run as root, or omit `nice=`",
             )
         })?;
@@ -76,7 +76,7 @@ fn set_up_and_run(
     let asynchronous = process.threads.iter().any(|t| t.effects.aio.is_some());
     let pool = if asynchronous && shared.options.asynchronous == Asynchronous::Pool {
         let pool = AioPool::start(shared.options.engine).map_err(|e| {
-            setup(format!("the thread pool for asynchronous I/O cannot be started: {e}"), "raise the limit on threads")
+            setup(format!("the thread pool for asynchronous I/O can't be started: {e}"), "raise the limit on threads")
         })?;
         Some(pool)
     } else {
@@ -105,7 +105,7 @@ fn set_up_and_run(
                 .spawn_scoped(scope, move || worker::run(context, thread_slot));
             if let Err(e) = spawned {
                 shared.fail(setup(
-                    format!("a thread of process `{}` cannot be started: {e}", process.name),
+                    format!("a thread of process `{}` can't be started: {e}", process.name),
                     "raise the limits on threads (`ulimit -u`, the control group's `pids.max`), or start fewer",
                 ));
                 worker::never_ran(shared, thread_slot);

@@ -240,7 +240,7 @@ fn prepare<'a>(
     let index = thread_slot_index(shared, thread_slot);
     if let Some(processor) = shared.processor_of(index) {
         proc::pin(processor).map_err(|e| {
-            let what = format!("a thread `{}` cannot be bound to processor {processor}: {e}", thread.name);
+            let what = format!("a thread `{}` can't be bound to processor {processor}: {e}", thread.name);
             Fault::plain(FaultKind::Setup, what, "omit `--pin`")
         })?;
     }
