@@ -86,7 +86,7 @@ impl Cache {
             mount.free_after = free;
         }
         if resident.is_none() {
-            let why = if held { "threads are still in a call" } else { "the file system did not answer" };
+            let why = if held { "threads are still in a system call" } else { "the file system did not answer" };
             let message = format!("the page cache after the run was not measured: {why}");
             run.warnings.push(Note { code: "not_looked_at".to_owned(), message });
         }

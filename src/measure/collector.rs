@@ -31,5 +31,5 @@ impl Collector {
 
 /// Returns the message on a command that can't be ended.
 pub(crate) fn unkillable(process: i32) -> String {
-    format!("process {process} is still in a call that can't be interrupted; it is left behind")
+    format!("process {process} is still in a system call that can't be interrupted; it is left behind")
 }

@@ -27,7 +27,7 @@ use std::time::Duration;
 /// The stack size in bytes of the thread that forwards signals.
 const SIGNAL_STACK: usize = 64 << 10;
 
-/// The time that threads in a call have to return before the report is written.
+/// The time that threads in a system call have to return before the report is written.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// The length of a measurement, which ends earlier if its threads end.
@@ -287,7 +287,7 @@ impl Runner {
         End { waited, timeline: RunTimeline::new(running, self.settings.interval), cpu: CpuTime::default() }
     }
 
-    /// Writes the result, then waits for threads that are still in a call.
+    /// Writes the result, then waits for threads that are still in a system call.
     fn conclude(
         &mut self,
         ready: &Ready,

@@ -14,7 +14,7 @@ impl Runner {
         self.end_collector(front);
         match Collector::start(command, &self.results_dir()) {
             Ok(collector) => self.collector = Some(collector),
-            Err(e) => front.note(&format!("`{command}` can't be started: {e}")),
+            Err(e) => front.note(&format!("can't start `{command}`: {e}")),
         }
     }
 

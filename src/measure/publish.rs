@@ -10,7 +10,6 @@ impl Runner {
     pub(crate) fn publish_environment(&mut self, mut environment: Environment) -> Environment {
         if self.settings.redact {
             self.redaction.environment(&mut environment);
-            return environment;
         }
         environment
     }

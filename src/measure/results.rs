@@ -30,10 +30,10 @@ pub(crate) const NO_ANSWER: &str = "its file system does not answer";
 /// The time limit for the reader of a pipe or device to take the whole result at the end.
 pub(crate) const FINAL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The time limit for threads in a call to return after the report.
+/// The time limit for threads in a system call to return after the report.
 pub(crate) const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many more times that limit is waited for if the threads are not in a call: then the machine is busy with others.
+/// How many more times that limit is waited for if the threads are not in a system call: then the machine is busy with others.
 const BUSY_WAITS: u32 = 6;
 
 /// Returns the final end of a run: a thread may have panicked, or calls may not have returned before the end.
@@ -85,7 +85,7 @@ impl Runner {
             Some((writer, written)) => {
                 self.outputs.json = Some(writer);
                 if let Err(e) = written {
-                    front.note(&format!("the result file can't be written: {e}"));
+                    front.note(&format!("can't write the result file: {e}"));
                 }
             }
             None => self.write_json_elsewhere(front),
@@ -118,7 +118,7 @@ impl Runner {
             kept.as_ref().map_or("the result follows here".to_owned(), |kept| format!("it is in {}", kept.display()));
         front.error(
             None,
-            &format!("the result file {path} can't be written: {NO_ANSWER}; {place}"),
+            &format!("can't write the result file {path}: {NO_ANSWER}; {place}"),
             Some("give `--json` a path on another file system than the one that is measured"),
         );
         if kept.is_none() {
@@ -127,7 +127,7 @@ impl Runner {
         self.outputs.write_failed = true;
     }
 
-    /// Waits for threads that are still in a call, and abandons them at the time limit.
+    /// Waits for threads that are still in a system call, and abandons them at the time limit.
     pub(crate) fn join_or_abandon(&mut self, running: Running, plan: &Plan, front: &mut dyn Front) -> Status {
         let mut remaining = running.join_within(JOIN_TIMEOUT);
         for _ in 0..BUSY_WAITS {
@@ -144,7 +144,7 @@ impl Runner {
             let path = thread.path.clone().unwrap_or_else(|| roots_text(plan, thread.flowop));
             front.error(
                 None,
-                &format!("{flowop} (thread {}) is still in its call on {path} and is left behind", thread.tid),
+                &format!("{flowop} (thread {}) is still in a system call on {path}; it is left behind", thread.tid),
                 None,
             );
         }
@@ -161,7 +161,7 @@ impl Runner {
         self.begin(Stage::CleanUp, "removing the file sets", roots)
     }
 
-    /// Reports trees on which threads are still in calls. They are left as they are, and their file systems are not
+    /// Reports trees on which threads are still in system calls. They are left as they are, and their file systems are not
     /// accessed.
     pub(crate) fn report_stalled(&mut self, front: &mut dyn Front) -> Status {
         let sets = std::mem::take(&mut self.trees.sets);

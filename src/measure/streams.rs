@@ -52,7 +52,7 @@ impl Runner {
         let missing = running.n_threads() - streams.len();
         if missing > 0 {
             front.note(&format!(
-                "{missing} threads are still in a call: digest and trace do not include their operations"
+                "{missing} threads are still in a system call: digest and trace do not include their operations"
             ));
         }
         streams

@@ -24,7 +24,7 @@ pub(crate) struct Trees {
     pub(crate) parent_dirs: BTreeSet<PathBuf>,
     /// Trees that were released and remain on disk.
     pub(crate) leftovers: Vec<Leftover>,
-    /// Threads of a run were left behind in their calls.
+    /// Threads of a run were left behind in system calls.
     pub(crate) stalled: bool,
 }
 

@@ -43,12 +43,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns the roots of trees in which threads were left behind in their calls.
+    /// Returns the roots of trees in which threads were left behind in system calls.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         self.leftovers.lock().clone()
     }
 
-    /// Adds roots of trees in which threads were left behind in their calls.
+    /// Adds roots of trees in which threads were left behind in system calls.
     pub(crate) fn add_leftovers(&self, roots: impl IntoIterator<Item = PathBuf>) {
         self.leftovers.lock().extend(roots);
     }
@@ -116,11 +116,11 @@ mod tests {
         assert_eq!(watch.now(), None);
         let outer = watch.begin(Stage::Prepare, "checking the file sets", vec!["/a".into()], 0);
         WatchedProgress { watch: &watch, progress: &Quiet }.started("data", Phase::Populate, 1, 1);
-        assert_eq!(watch.now().map(|now| (now.what, now.is_quiescing)), Some(("making data".to_owned(), false)));
+        assert_eq!(watch.now().map(|now| (now.what, now.is_quiescing)), Some(("creating data".to_owned(), false)));
         let inner = watch.begin(Stage::CleanUp, "removing data", Vec::new(), 1);
         assert_eq!(watch.now().map(|now| (now.stage, now.status)), Some((Stage::CleanUp, 1)));
         drop(inner);
-        assert_eq!(watch.now().map(|now| now.what), Some("making data".to_owned()));
+        assert_eq!(watch.now().map(|now| now.what), Some("creating data".to_owned()));
         drop(outer);
         assert_eq!(watch.now(), None);
     }

@@ -28,7 +28,7 @@ impl Runner {
         let read: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
         let refused = |front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str| {
             let help = format!("give `{option}` another path");
-            front.error(None, &format!("the {what} {} can't be written: {e}", path.display()), Some(&help));
+            front.error(None, &format!("can't write the {what} {}: {e}", path.display()), Some(&help));
             Status::Refused
         };
         if let Err(e) = self.outputs.results.check() {
@@ -80,7 +80,7 @@ impl Runner {
             Some(kept) => format!("it is in {}", kept.display()),
             None => "free some space, or give `--json` another path".to_owned(),
         };
-        front.error(None, &format!("the result file {} can't be written: {e}", path.display()), Some(&help));
+        front.error(None, &format!("can't write the result file {}: {e}", path.display()), Some(&help));
     }
 
     /// Writes the result to the results directory unless that is the path of the result file. Returns the path written.
@@ -111,7 +111,7 @@ impl Runner {
         let path = self.settings.trace.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
         front.error(
             None,
-            &format!("the trace {path} can't be written: {why}"),
+            &format!("can't write the trace {path}: {why}"),
             Some("free some space, or give `--trace` another path"),
         );
     }
@@ -176,7 +176,7 @@ impl Runner {
             }
             Err(e) => {
                 self.outputs.write_failed = true;
-                let text = format!("{} can't be written: {e}", place.path().display());
+                let text = format!("can't write {}: {e}", place.path().display());
                 // The measurements that follow are still possible.
                 front.error(None, &text, Some("name another file, or give `--results`"));
             }
