@@ -2,6 +2,7 @@
 //!
 //! Only this file and `experiment_args` use the argument parser.
 
+use super::console::Verbosity;
 use super::experiment_args::{AbArgs, CompareArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser};
 use super::info;
 use super::stdout::Stdout;
@@ -12,7 +13,7 @@ use crate::report::{self, Report};
 use crate::spec::Dialect;
 use crate::util::{duration, printable};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::aot::{Shell, generate};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +28,7 @@ use std::time::Duration;
     args_conflicts_with_subcommands = true,
     args_override_self = true,
     subcommand_negates_reqs = true,
-    after_help = "SCRIPT is a file, `-` for standard input, or the name of a built-in personality (`wmlrun list`).\n\n\
+    after_help = "SCRIPT is a file, `-` for standard input, or the name of a shipped personality (`wmlrun list`).\n\n\
                   Exit status:\n  \
                     0    success; of a comparison: B is not worse\n  \
                     1    the run failed, got stuck or completed no operation, or output could not be written\n  \
@@ -69,9 +70,20 @@ pub(super) struct RunArgs {
     /// Print only the report and errors: no progress, no notes
     #[arg(long)]
     pub(super) quiet: bool,
-    /// Accepted; has no effect
-    #[arg(short, long, action = ArgAction::Count)]
-    pub(super) verbose: u8,
+    /// Print a line for each step of the preparation: scan, remove, compare, create, sync, evict and read file sets
+    #[arg(short, long, overrides_with = "verbose")]
+    pub(super) verbose: bool,
+}
+
+impl RunArgs {
+    /// Returns the amount of output that `--quiet` and `--verbose` ask for.
+    pub(super) fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
+        }
+    }
 }
 
 /// Options that define a measurement: workload, directory and conditions. Not the output of its result.
@@ -212,7 +224,7 @@ pub(super) enum CliCommand {
     },
     /// Run every workload of a Filebench profile, each with its own results directory
     Batch {
-        /// The profile; its personalities are looked up in its directory, then among the built-in ones
+        /// The profile; its personalities are looked up in its directory, then among the shipped ones
         #[arg(value_name = "PROFILE")]
         profile: PathBuf,
         #[command(flatten)]
@@ -253,7 +265,7 @@ pub(super) enum CliCommand {
         #[arg(default_value = info::LISTS[0].name, value_parser = list_parser())]
         what: String,
     },
-    /// Print the script of a built-in personality
+    /// Print the script of a shipped personality
     Show {
         /// Name of the personality
         name: String,

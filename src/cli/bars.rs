@@ -1,6 +1,6 @@
-//! Progress of population: a progress bar on a terminal, else a line every two seconds.
+//! Progress of preparation: a progress bar on a terminal, else a line for each file set and one every two seconds.
 
-use super::console::notice;
+use super::console::{Verbosity, notice};
 use crate::disk::prepare::{Phase, Progress};
 use crate::util::{count, printable, size};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Draws the progress of population on standard error.
 pub(super) struct Bars {
-    quiet: bool,
+    verbosity: Verbosity,
     terminal: bool,
     state: Mutex<Bar>,
 }
@@ -29,9 +29,9 @@ struct Bar {
 const EVERY: Duration = Duration::from_secs(2);
 
 impl Bars {
-    /// Creates progress output on standard error. Draws nothing if `quiet`.
-    pub(super) fn new(quiet: bool) -> Self {
-        Self { quiet, terminal: std::io::stderr().is_terminal(), state: Mutex::default() }
+    /// Creates progress output on standard error. Draws nothing if quiet; if verbose, prints a line for each phase.
+    pub(super) fn new(verbosity: Verbosity) -> Self {
+        Self { verbosity, terminal: std::io::stderr().is_terminal(), state: Mutex::default() }
     }
 
     /// Removes the bar from the terminal.
@@ -54,7 +54,7 @@ fn style(known: &str, open: &str, bounded: bool) -> ProgressStyle {
 
 impl Progress for Bars {
     fn started(&self, set: &str, phase: Phase, files: u64, bytes: u64) {
-        if self.quiet {
+        if self.verbosity == Verbosity::Quiet {
             return;
         }
         self.finish();
@@ -67,6 +67,9 @@ impl Progress for Bars {
             String::new()
         };
         *state = Bar { what, files, bytes, since: Some(Instant::now()), ..Bar::default() };
+        if self.verbosity == Verbosity::Verbose || (phase == Phase::Populate && !self.terminal) {
+            notice(&format!("{}{amount}", state.what));
+        }
         if self.terminal {
             let bar = ProgressBar::new(if bytes > 0 { bytes } else { files });
             bar.set_style(style("{bar:30} {msg} {eta} left", "{spinner} {msg}", files > 0 || bytes > 0));
@@ -74,13 +77,12 @@ impl Progress for Bars {
             state.drawn = Some(bar);
         } else if phase == Phase::Populate {
             state.last = Some(Instant::now());
-            notice(&format!("{}{amount}", state.what));
         }
     }
 
     fn advanced(&self, files: u64, bytes: u64) {
         let mut state = self.state.lock();
-        let Some(since) = state.since.filter(|_| !self.quiet) else { return };
+        let Some(since) = state.since.filter(|_| self.verbosity != Verbosity::Quiet) else { return };
         let seconds = since.elapsed().as_secs_f64().max(1e-9);
         let rate = if state.bytes > 0 {
             format!("{}/s", size::format((bytes as f64 / seconds) as u64))

@@ -29,6 +29,17 @@ fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
     }
 }
 
+/// The amount of output on standard error, besides errors and warnings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verbosity {
+    /// No progress and no notes.
+    Quiet,
+    /// Progress and notes.
+    Normal,
+    /// In addition, a line for each phase of the preparation.
+    Verbose,
+}
+
 /// Maximum number of diagnostics that are printed in full.
 const MAX_DIAGNOSTICS: usize = 50;
 
@@ -92,8 +103,9 @@ pub(super) struct Console {
 }
 
 impl Console {
-    pub(super) fn new(report: &'static dyn Report, quiet: bool) -> Self {
-        Self { report, quiet, stdout_taken: false, progress: Bars::new(quiet), live: LiveScreen::new(quiet) }
+    pub(super) fn new(report: &'static dyn Report, verbosity: Verbosity) -> Self {
+        let quiet = verbosity == Verbosity::Quiet;
+        Self { report, quiet, stdout_taken: false, progress: Bars::new(verbosity), live: LiveScreen::new(quiet) }
     }
 
     /// Sends the report to standard error instead of standard output, if `taken`.

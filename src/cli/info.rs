@@ -122,7 +122,7 @@ pub(super) fn list(what: &str) -> u8 {
     0
 }
 
-/// Prints the script of a built-in personality.
+/// Prints the script of a shipped personality.
 pub(super) fn show(name: &str) -> u8 {
     if let Some((_, text)) = library::personality(name) {
         print_lines(text.trim_end());

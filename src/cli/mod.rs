@@ -22,7 +22,7 @@ use crate::os::signals;
 use crate::report;
 use crate::session::{Front, Session, Settings, Status, library};
 use args::{CliCommand, OnError, RunArgs};
-use console::Console;
+use console::{Console, Verbosity};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -79,7 +79,7 @@ fn find(name: &str) -> Option<library::FoundScript> {
         return match library::read_bytes(std::io::stdin()) {
             Ok(bytes) => Some(library::FoundScript::new("<stdin>".to_owned(), bytes, None)),
             Err(e) => {
-                console::error(&format!("standard input can't be read: {e}"), Some("give the script as a file"));
+                console::error(&format!("can't read standard input: {e}"), Some("give the script as a file"));
                 None
             }
         };
@@ -91,9 +91,8 @@ fn find(name: &str) -> Option<library::FoundScript> {
             None
         }
         Err(library::NotFound::Nowhere(near)) => {
-            let help = near.map_or("`wmlrun list` lists the built-in personalities".to_owned(), |n| {
-                format!("did you mean `{n}`?")
-            });
+            let help = near
+                .map_or("`wmlrun list` lists the shipped personalities".to_owned(), |n| format!("did you mean `{n}`?"));
             console::error(&format!("no file or personality is named `{name}`"), Some(&help));
             None
         }
@@ -103,7 +102,7 @@ fn find(name: &str) -> Option<library::FoundScript> {
 fn run(found: &library::FoundScript, args: &RunArgs) -> u8 {
     let settings = settings(args);
     let (interrupt, _) = signals::install_handlers();
-    let Some(mut console) = console_for(&settings, args.format, args.quiet) else { return 2 };
+    let Some(mut console) = console_for(&settings, args.format, args.verbosity()) else { return 2 };
     let mut session = watched(settings, &interrupt, args.quiet);
     let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
     let mut status = session.runner.open_outputs(&scripts, &mut console);
@@ -134,7 +133,7 @@ fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
     let mut host = TerminalHost {
         settings: &settings,
         format: args.format,
-        quiet: args.quiet,
+        verbosity: args.verbosity(),
         interrupt: signals::install_handlers().0,
     };
     batch::run(profile, &settings, &mut host)
@@ -144,14 +143,14 @@ fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
 struct TerminalHost<'a> {
     settings: &'a Settings,
     format: &'static dyn report::Report,
-    quiet: bool,
+    verbosity: Verbosity,
     interrupt: Arc<AtomicUsize>,
 }
 
 impl batch::BatchHost for TerminalHost<'_> {
     fn front(&mut self) -> Box<dyn Front> {
-        let console = console_for(self.settings, self.format, self.quiet);
-        Box::new(console.unwrap_or_else(|| Console::new(self.format, self.quiet)))
+        let console = console_for(self.settings, self.format, self.verbosity);
+        Box::new(console.unwrap_or_else(|| Console::new(self.format, self.verbosity)))
     }
 
     fn session(&mut self, settings: Settings) -> Session {
@@ -180,16 +179,16 @@ fn stdout_taken(settings: &Settings) -> Option<bool> {
 
 /// Creates the console for the report and the messages. With `--json -` a report in JSON is suppressed, since it would
 /// repeat the same text. Returns `None` after it has printed an error.
-fn console_for(settings: &Settings, format: &'static dyn report::Report, quiet: bool) -> Option<Console> {
+fn console_for(settings: &Settings, format: &'static dyn report::Report, verbosity: Verbosity) -> Option<Console> {
     let taken = stdout_taken(settings)?;
     let none = report::find("none").filter(|_| taken && format.name() == "json");
-    Some(Console::new(none.unwrap_or(format), quiet).without_stdout(taken))
+    Some(Console::new(none.unwrap_or(format), verbosity).without_stdout(taken))
 }
 
 fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
     let settings = settings(args);
     let Some(found) = find(script) else { return 2 };
-    let mut console = Console::new(report::TABLE[0], args.quiet);
+    let mut console = Console::new(report::TABLE[0], args.verbosity());
     let mut session = Session::new(settings, signals::install_handlers().0);
     stages::plan(&mut session, &found, list, &mut console)
 }
@@ -198,7 +197,7 @@ fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
 fn nothing_to_run() -> u8 {
     console::error(
         "no script given",
-        Some("`wmlrun SCRIPT` runs a script, `wmlrun list` lists the built-in ones; see also `wmlrun --help`"),
+        Some("`wmlrun SCRIPT` runs a script, `wmlrun list` lists the shipped ones; see also `wmlrun --help`"),
     );
     2
 }
@@ -210,7 +209,7 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
         Some(found) => found,
         None => None,
     };
-    let Some(mut console) = console_for(&settings, args.format, args.quiet) else { return 2 };
+    let Some(mut console) = console_for(&settings, args.format, args.verbosity()) else { return 2 };
     let (number, first) = signals::install_handlers();
     let mut session = watched(settings, &number, args.quiet);
     let watch = session.watch();
