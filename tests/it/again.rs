@@ -1,6 +1,6 @@
-//! A run again is a run: what a session does with file sets, mounts and commands between its runs.
+//! Tests repeated runs in one session: what happens to file sets, mounts and results of commands between runs.
 //!
-//! Deliberately absent: trees that are somebody else's (`ownership`, `safety`), and what a tree is like when it is made.
+//! Not here: foreign trees (`ownership`, `safety`), and the structure of a new tree.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,7 +44,7 @@ fn amount(run: &Value) -> f64 {
 }
 
 #[test]
-fn every_personality_runs_again_in_its_session() {
+fn every_personality_runs_twice_in_one_session() {
     for_each(&shipped_or_fifth(), if long() { 1 } else { side_by_side() }, |script| {
         let time = short_or_long("0.1", "2");
         let text = format!("load \"{}\"\nrun {time}\nrun {time}\nrun {time}\n", script.call);
@@ -74,7 +74,7 @@ fn every_personality_runs_again_in_its_session() {
 }
 
 #[test]
-fn loops_over_a_personality_measure_each_value() {
+fn foreach_over_a_personality_measures_each_value() {
     for (name, variable, values) in [
         ("specsfs97", "load", "500,1000,2000"),
         ("touch_files", "nprocesses", "1,2,4"),
@@ -104,11 +104,11 @@ const REMOVE: &str = "# dialect: fsl\ndefine fileset name=data,path=$dir,size=4k
     flowop finishoncount name=f,value=10,target=del } }\n";
 
 #[test]
-fn a_set_is_brought_to_its_definition_in_place_or_left_as_it_is() {
+fn a_set_is_repaired_in_place_or_not_changed() {
     let output = script(&format!("{REMOVE}run 5\nrun 5\nrun 5 as-is\nrun as-is\nrun 5\n")).run().exits(0);
     let runs = runs(&output.result());
     let files = |n: usize| count(&runs[n]["filesets"][0], "files");
-    let made = |n: usize| count(&runs[n]["filesets"][0]["repaired"], "made");
+    let made = |n: usize| count(&runs[n]["filesets"][0]["repaired"], "created");
     assert_eq!((0..5).map(files).collect::<Vec<_>>(), [50, 50, 40, 30, 50]);
     assert_eq!((1..5).map(made).collect::<Vec<_>>(), [10, 0, 0, 30]);
     assert_eq!(runs[0]["filesets"][0]["repaired"], Value::Null);
@@ -128,7 +128,7 @@ fn a_set_is_brought_to_its_definition_in_place_or_left_as_it_is() {
 }
 
 #[test]
-fn files_grow_shrink_and_go_and_are_the_same_files_afterwards() {
+fn changed_and_removed_files_are_repaired_with_the_same_inodes() {
     let text = "# dialect: fsl\ndefine fileset name=data,path=$dir,size=8k,entries=30,dirwidth=10,prealloc=100\n\
         define fileset name=leafs,path=$dir,leafdirs=20,entries=0,dirwidth=5,prealloc=100\n\
         define process name=p { thread name=t { flowop appendfile name=ap,filesetname=data,iosize=4k,iters=10\n\
@@ -139,15 +139,15 @@ fn files_grow_shrink_and_go_and_are_the_same_files_afterwards() {
     let output = script(&text).args(["--allow-system"]).run().exits(0);
     let runs = runs(&output.result());
     let repaired = |set: usize| &runs[1]["filesets"][set]["repaired"];
-    assert_eq!(count(repaired(1), "directories_made"), 5, "{}", output.shown());
-    assert!(count(repaired(0), "resized") > 0 && count(repaired(0), "made") == 0, "{}", repaired(0));
+    assert_eq!(count(repaired(1), "directories_created"), 5, "{}", output.shown());
+    assert!(count(repaired(0), "resized") > 0 && count(repaired(0), "created") == 0, "{}", repaired(0));
     let listed = |n: u32| fs::read_to_string(output.dir().join(n.to_string())).unwrap();
     assert_eq!(listed(1).lines().count(), 30);
     assert_eq!(listed(1), listed(2));
 }
 
 #[test]
-fn nothing_is_looked_at_where_no_step_can_have_changed_anything() {
+fn sets_that_no_step_can_change_are_not_scanned_again() {
     let text = "# dialect: fsl\ndefine fileset name=data,path=$dir,size=4k,entries=50,dirwidth=10,prealloc=100\n\
         define process name=p { thread name=t { flowop readwholefile name=rd,filesetname=data,iosize=4k } }\n";
     let output = script(&format!("{text}run 0.2\nrun 0.2\nsystem \"rm d/data/00000001/00000003\"\nrun 0.2\n"));
@@ -156,12 +156,12 @@ fn nothing_is_looked_at_where_no_step_can_have_changed_anything() {
     let set = |n: usize| &runs[n]["filesets"][0];
     assert!(set(0)["populate_seconds"].is_number() && set(1)["populate_seconds"].is_null(), "{}", set(1));
     // A command may have done anything.
-    assert_eq!(count(&set(2)["repaired"], "made"), 1);
+    assert_eq!(count(&set(2)["repaired"], "created"), 1);
     assert_eq!(output.stderr.matches("file sets: ").count(), 1, "{}", output.stderr);
 }
 
 #[test]
-fn who_else_uses_a_tree_between_two_runs_is_seen() {
+fn another_user_of_a_tree_between_two_runs_is_detected() {
     let reads = "# dialect: fsl\ndefine fileset name=data,path=$dir,size=4k,entries=50,dirwidth=10,prealloc=100,reuse\n\
         define process name=p { thread name=t { flowop statfile name=st,filesetname=data } }\n";
     let output = script(&format!("{}run 5\n", REMOVE.replace("prealloc=100", "prealloc=100,reuse"))).run().exits(0);
@@ -173,11 +173,11 @@ fn who_else_uses_a_tree_between_two_runs_is_seen() {
     let second = Wml::below(&memory()).file("y.wml", &text).args(["y.wml", "--no-quiesce", "--allow-system", "--dir"]);
     let second = second.args([dir]).result().run().exits(0);
     let runs = runs(&second.result());
-    assert_eq!(count(&runs[1]["filesets"][0]["repaired"], "made"), 10, "{}", second.shown());
+    assert_eq!(count(&runs[1]["filesets"][0]["repaired"], "created"), 10, "{}", second.shown());
 }
 
 #[test]
-fn symbolic_links_of_a_run_do_not_end_the_next() {
+fn symbolic_links_of_a_run_do_not_prevent_the_next() {
     let text = "# dialect: fsl\ndefine fileset name=data,path=$dir,size=4k,entries=50,dirwidth=10,prealloc=50\n\
         define process name=p { thread name=t { flowop symlink name=ln,filesetname=data\n\
         flowop finishoncount name=f,value=5,target=ln } }\nrun 5\nrun 5\nrun 5 as-is\nrun 5\n";
@@ -188,7 +188,7 @@ fn symbolic_links_of_a_run_do_not_end_the_next() {
 }
 
 #[test]
-fn a_run_that_does_nothing_fails() {
+fn a_run_without_any_operation_fails() {
     let text = "# dialect: fsl\ndefine fileset name=data,path=$dir,size=4k,entries=50,dirwidth=10\n\
         define process name=p { thread name=t { flowop statfile name=st,filesetname=data } }\nrun 1\n";
     let output = script(text).run().exits(1);
@@ -199,7 +199,7 @@ fn a_run_that_does_nothing_fails() {
 }
 
 #[test]
-fn a_command_that_fails_ends_the_script_with_what_it_said() {
+fn a_failed_command_ends_the_script_and_its_output_is_shown() {
     let text = |command: &str| format!("system \"{command}\"\nsystem \"echo went on\"\nquit\n");
     for options in [&["--allow-system"][..], &["--allow-system", "--quiet"]] {
         let call = |command: &str| Wml::new().file("x.f", &text(command)).args(["x.f"]).args(options).run();
@@ -215,7 +215,7 @@ fn a_command_that_fails_ends_the_script_with_what_it_said() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_made_only_if_asked_for() {
+fn a_missing_directory_is_created_only_with_mkdir() {
     let text = format!("{REMOVE}run 5\n");
     let call = |dir: &str| {
         Wml::below(&memory()).file("x.wml", &text).folder("mnt").args(["x.wml", "--no-quiesce", "--dir", dir])
@@ -237,8 +237,8 @@ fn a_directory_that_is_not_there_is_made_only_if_asked_for() {
 }
 
 #[test]
-fn a_file_of_the_old_dialect_is_there_and_empty_before_it_is_written() {
-    const TEST: &str = "a_file_of_the_old_dialect_is_there_and_empty_before_it_is_written";
+fn a_file_of_the_sun_dialect_exists_and_is_empty_before_it_is_written() {
+    const TEST: &str = "a_file_of_the_sun_dialect_exists_and_is_empty_before_it_is_written";
     if !strace::available(TEST) || !mounts::available(TEST, &[Fs::Ext4]) {
         return;
     }
@@ -318,8 +318,8 @@ fn sweep(device: &str, dir: &Path) -> String {
 }
 
 #[test]
-fn file_systems_are_made_mounted_and_unmounted_between_runs() {
-    const TEST: &str = "file_systems_are_made_mounted_and_unmounted_between_runs";
+fn file_systems_can_be_created_mounted_and_unmounted_between_runs() {
+    const TEST: &str = "file_systems_can_be_created_mounted_and_unmounted_between_runs";
     if !mounts::available(TEST, &[Fs::Ext4, Fs::Xfs, Fs::Btrfs]) {
         return;
     }

@@ -1,4 +1,5 @@
-//! Asynchronous I/O: by `io_uring` and by the pool the same operations, the same bytes on disk, and never more out than asked for.
+//! Tests asynchronous I/O: `io_uring` and the thread pool do the same operations, write the same bytes, and keep at
+//! most `iodepth` operations in flight.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,8 +48,8 @@ fn once(flags: &str, also: &str) -> String {
 
 /// Alone in its thread, and beside a flowop that keeps the thread from looking, with and without direct I/O.
 #[test]
-fn both_engines_write_the_same_bytes_and_count_the_same() {
-    const TEST: &str = "both_engines_write_the_same_bytes_and_count_the_same";
+fn both_engines_write_the_same_bytes_and_have_the_same_counts() {
+    const TEST: &str = "both_engines_write_the_same_bytes_and_have_the_same_counts";
     if !mounts::available(TEST, &[Fs::Ext4, Fs::Tmpfs]) {
         return;
     }
@@ -82,7 +83,7 @@ fn both_engines_write_the_same_bytes_and_count_the_same() {
 /// Reads in order go from the start of the file to its end, what is left there included, and over again, as the synchronous ones
 /// do: none is of nothing. So do those of a file that is shorter than it was to be.
 #[test]
-fn reads_in_order_start_over_at_the_end() {
+fn sequential_reads_return_to_the_start_at_the_end() {
     const FILE: u64 = 10_000;
     let script = |size: u64, also: &str| {
         format!(
@@ -94,7 +95,7 @@ fn reads_in_order_start_over_at_the_end() {
              flowop finishoncount name=end,value=1\n}} }}\n"
         )
     };
-    let mut engines = engines("reads_in_order_start_over_at_the_end").to_vec();
+    let mut engines = engines("sequential_reads_return_to_the_start_at_the_end").to_vec();
     engines.push("null");
     for engine in engines {
         let read = |script: &str| {
@@ -114,8 +115,8 @@ fn reads_in_order_start_over_at_the_end() {
 
 /// What asks the kernel: one entry for each operation or fewer, and no write call; with the pool the other way round.
 #[test]
-fn io_uring_makes_no_calls_of_its_own() {
-    const TEST: &str = "io_uring_makes_no_calls_of_its_own";
+fn io_uring_makes_no_additional_calls() {
+    const TEST: &str = "io_uring_makes_no_additional_calls";
     if !strace::available(TEST) {
         return;
     }
@@ -144,8 +145,8 @@ fn io_uring_makes_no_calls_of_its_own() {
 
 /// The kernel says no: by name `io_uring` is refused, unnamed the pool takes its place, and the result says so.
 #[test]
-fn a_kernel_without_rings_is_told() {
-    if !has("strace") || !strace::available("a_kernel_without_rings_is_told") {
+fn a_kernel_without_io_uring_is_reported() {
+    if !has("strace") || !strace::available("a_kernel_without_io_uring_is_reported") {
         return;
     }
     let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
@@ -165,8 +166,8 @@ fn a_kernel_without_rings_is_told() {
 
 /// By default: `io_uring` where there is asynchronous I/O.
 #[test]
-fn the_result_says_what_was_used() {
-    let by_default = if engines("the_result_says_what_was_used").len() > 1 { "uring" } else { "posix" };
+fn the_result_names_the_engine() {
+    let by_default = if engines("the_result_names_the_engine").len() > 1 { "uring" } else { "posix" };
     for (kind, engine) in [("aioread", by_default), ("read", "posix")] {
         let script = format!(
             "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
@@ -179,8 +180,8 @@ fn the_result_says_what_was_used() {
 
 /// The file system sees how many are out at a time.
 #[test]
-fn never_more_are_out_than_iodepth_says() {
-    const TEST: &str = "never_more_are_out_than_iodepth_says";
+fn no_more_than_iodepth_operations_are_in_flight() {
+    const TEST: &str = "no_more_than_iodepth_operations_are_in_flight";
     if !fuse::available(TEST) {
         return;
     }
@@ -209,13 +210,16 @@ fn never_more_are_out_than_iodepth_says() {
 
 /// What a file system would refuse in the run is refused before it, by flowop, value and what is wanted instead.
 #[test]
-fn unaligned_direct_io_is_refused_by_name() {
-    if !mounts::available("unaligned_direct_io_is_refused_by_name", &[Fs::Ext4]) {
+fn unaligned_direct_io_is_refused_and_names_the_flowop() {
+    if !mounts::available("unaligned_direct_io_is_refused_and_names_the_flowop", &[Fs::Ext4]) {
         return;
     }
     let mount = Mount::new(Fs::Ext4, 512 << 20);
     let Some(wanted) = wml::os::fd::direct_alignment(mount.dir()) else {
-        return skip("unaligned_direct_io_is_refused_by_name", "the kernel does not say how direct I/O is aligned");
+        return skip(
+            "unaligned_direct_io_is_refused_and_names_the_flowop",
+            "the kernel does not say how direct I/O is aligned",
+        );
     };
     let script = |flowops: &str| {
         format!(

@@ -1,4 +1,5 @@
-//! Flowops that make one call each, on real file systems: which call, how often, and with which error where that is the answer.
+//! Tests the flowops that make one system call each, on ext4, xfs and btrfs: the call, the number of calls, and the
+//! error that some of them expect.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,8 @@
-//! Runs the program as a user does: a fresh directory, arguments, a time limit; then status, texts and result.
+//! Helpers that run the program as a user does: in a new directory, with arguments and a time limit, and return its
+//! exit status, output and result.
 //!
-//! Every result that is read is held against the published schema on the way.
-//! Deliberately absent: what the program should say. That is in the tests.
+//! Every result that is read is validated against the published schema.
+//! Deliberately absent: expectations of the output, which are in the tests.
 
 use std::ffi::OsString;
 use std::io::Read;

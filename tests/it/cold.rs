@@ -1,4 +1,5 @@
-//! What the page cache holds before a run is as asked, is measured, and is held against what the disks moved.
+//! Tests the state of the page cache at the start of a run: it is the requested one, it is measured, and it is compared
+//! with the bytes that the devices transferred.
 
 use serde_json::Value;
 
@@ -75,7 +76,7 @@ fn a_cold_file_comes_from_the_disk_and_a_warm_one_from_memory() {
 }
 
 #[test]
-fn the_devices_below_are_named_from_the_top_to_the_bottom() {
+fn the_stack_of_devices_is_named_from_top_to_bottom() {
     undisturbed(|| {
         if !mounts::available("devices", &[Fs::Ext4]) {
             return;
@@ -107,7 +108,7 @@ fn the_command_line_makes_any_run_cold() {
 }
 
 #[test]
-fn behind_a_buffered_loop_nothing_is_called_cold() {
+fn with_a_buffered_loop_device_no_set_is_reported_as_cold() {
     undisturbed(|| {
         if !mounts::available("a buffered loop", &[Fs::Ext4]) {
             return;
@@ -139,7 +140,7 @@ fn files_in_memory_are_never_cold() {
 }
 
 #[test]
-fn what_is_left_to_write_is_waited_for_or_recorded() {
+fn dirty_data_is_waited_for_or_recorded() {
     undisturbed(|| {
         if !mounts::available("settling", &[Fs::Ext4]) {
             return;

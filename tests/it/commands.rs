@@ -1,5 +1,5 @@
-//! Every command of both generations: what it does, seen from outside. What Filebench printed is in `vectors_14` and
-//! `vectors_15`; here is what they leave out.
+//! Tests every command of both Filebench generations by its visible effects, as far as `vectors_14` and `vectors_15` do
+//! not cover it.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn prints(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn set_takes_every_right_hand_side() {
+fn set_accepts_every_kind_of_value() {
     let text = "set $int=5\nset $size=1.5k\nset $big=2G\nset $word=a-b.c\nset $text=\"a b\"\nset $yes=true\nset $other=$int\n\
         set $sum=$int + 2\nset $less=3 - 1\nset $div=$size / 2\nset $path=\"$word/x\"\nset $empty=\"\"\n\
         echo \"$int $size $big $word $text $yes $other $sum $less $div $path [$empty]\"\n";
@@ -30,7 +30,7 @@ fn set_takes_every_right_hand_side() {
 }
 
 #[test]
-fn fields_of_random_variables_change_what_is_drawn() {
+fn fields_of_random_variables_change_the_draws() {
     let text = "define randvar name=$rv,type=uniform,min=1k,mean=1k\n\
         define file name=f,path=$dir,size=64k,prealloc\n\
         define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=$rv,random\n\
@@ -56,10 +56,10 @@ fn variables_are_read_when_a_run_starts() {
 }
 
 #[test]
-fn create_and_shutdown_take_all_their_words() {
+fn create_and_shutdown_accept_all_their_arguments() {
     for (create, shutdown) in [("files", "files"), ("fileset", "filesets"), ("filesets", "fileset")] {
         let output = good(&format!("{SMALL}create {create}\nshutdown {shutdown}\n"));
-        assert!(output.stderr.contains("making s"), "{}", output.stderr);
+        assert!(output.stderr.contains("creating s"), "{}", output.stderr);
         assert!(!output.dir().join("files/s").exists(), "shutdown {shutdown}");
     }
     let output = good(&format!("{SMALL}create processes\nstats snap\nshutdown process\nstats snap\n"));
@@ -70,7 +70,7 @@ fn create_and_shutdown_take_all_their_words() {
 }
 
 #[test]
-fn run_takes_a_number_or_a_variable_and_goes_on() {
+fn run_accepts_a_number_or_a_variable_and_the_script_continues() {
     let output = good(&format!("{SMALL}set $t=1\neventgen rate=100\nrun 1\nrun $t\npsrun -1 1\necho \"after\"\n"));
     let result = output.result();
     let asked: Vec<_> = result["runs"].as_array().unwrap().iter().map(|r| r["requested_seconds"].as_f64()).collect();
@@ -114,7 +114,7 @@ fn warmup_comes_before_a_run_or_between_commands() {
 }
 
 #[test]
-fn programs_run_only_with_leave() {
+fn shell_commands_run_only_with_permission() {
     let text =
         format!("{SMALL}create files\nsystem \"touch $dir/made; ls -d $dir/s\"\nsystem \"(exit 3) || true\"\nquit\n");
     let output = script(&text).run().exits(3);
@@ -168,7 +168,7 @@ fn foreach_nests_and_runs_its_body_for_each() {
 }
 
 #[test]
-fn what_makes_no_sense_any_more_is_told() {
+fn commands_without_effect_are_reported() {
     let text = format!(
         "debug 0\nset mode nousestats\nenable multi master=localhost,client=me\ndomultisync value=1\n{SMALL}\
          eventgen rate=100\nfsflush fstype=zfs\nrun 1\n"
@@ -180,7 +180,7 @@ fn what_makes_no_sense_any_more_is_told() {
 }
 
 #[test]
-fn fscheck_holds_the_type() {
+fn fscheck_compares_the_file_system_type() {
     let dir = memory();
     let kind = crate::cmd::tool("stat", &["-f", "-c", "%T", dir.to_str().unwrap()]);
     if kind.trim() == "tmpfs" {
@@ -192,13 +192,13 @@ fn fscheck_holds_the_type() {
 }
 
 #[test]
-fn the_end_of_a_script_is_where_it_says() {
+fn quit_ends_a_script() {
     assert_eq!(prints("echo \"a\"\nquit\necho \"b\"\n"), ["a"]);
     assert_eq!(prints("echo \"a\"\nexit\nfrob=\"\"\n").len(), 1, "checked whole, done as far as it goes");
 }
 
 #[test]
-fn modes_say_what_ends_a_run() {
+fn the_mode_determines_what_ends_a_run() {
     let ends = |mode: &str, second: &str| {
         let text = format!(
             "set mode quit {mode}\n\
@@ -222,7 +222,7 @@ fn modes_say_what_ends_a_run() {
 
 /// An interim report is no end: neither its heading says so, nor does it bring what only the end can know.
 #[test]
-fn reports_on_the_way_are_headed_as_such() {
+fn interim_reports_have_their_own_heading() {
     for (period, heading) in [("0.3", "so far, after"), ("-1", "so far, the last")] {
         let text = format!("# dialect: fsl\n{SMALL}eventgen rate=100\npsrun {period} 2\n");
         let output = Wml::new().file("x.wml", &text).args(["x.wml", "--no-quiesce", "--interval", "5"]).run().exits(0);
@@ -235,7 +235,7 @@ fn reports_on_the_way_are_headed_as_such() {
 
 /// Who only looks at figures or the exit status hears of a run that did nothing, in every format.
 #[test]
-fn a_run_of_nothing_does_not_pass_for_one() {
+fn a_run_without_operations_has_a_warning_in_every_format() {
     const NOTHING: &str = "no operation of any flowop completed";
     let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\
         define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k,iters=0 } }\nrun 1\n";
@@ -256,7 +256,7 @@ fn a_run_of_nothing_does_not_pass_for_one() {
 }
 
 #[test]
-fn a_script_that_can_not_be_read_is_told_for_what_it_is() {
+fn an_unreadable_script_is_reported_with_its_cause() {
     let call = |command: &[&str]| {
         let made = Wml::new().file("folder/x.wml", "run 1\n");
         made.args(command).args(["folder"]).run().exits(2).stderr
@@ -273,7 +273,7 @@ fn a_script_that_can_not_be_read_is_told_for_what_it_is() {
 
 /// What is said of a directory is said once all of it has been looked at.
 #[test]
-fn cleaning_says_what_it_found_and_only_then_that_it_found_nothing() {
+fn clean_reports_what_it_found_or_that_it_found_nothing() {
     let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\
         define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k } }\nrun 1\n";
     let kept = Wml::new().file("x.wml", text).args(["x.wml", "--no-quiesce", "--keep"]).run().exits(0);

@@ -1,4 +1,4 @@
-//! `compare`: what is read, what it says, and its exit status.
+//! Tests `wmlrun compare`: its input formats, its output and its exit status.
 
 use crate::cmd::Wml;
 use crate::experiments::valid;
@@ -39,7 +39,7 @@ fn the_exit_status_is_the_verdict() {
 
 /// As a job of a continuous integration would.
 #[test]
-fn a_shell_branches_on_it() {
+fn a_shell_script_can_branch_on_the_exit_status() {
     let script = "\"$1\" compare a.csv:2 b.csv:2 > report && echo fine || echo \"status $?\"";
     let bin = crate::cmd::binary().canonicalize().unwrap();
     for (b, says) in [(101.0, "fine\n"), (90.0, "status 10\n")] {
@@ -53,7 +53,7 @@ fn a_shell_branches_on_it() {
 }
 
 #[test]
-fn the_document_has_its_schema_and_every_format_its_figures() {
+fn the_document_is_valid_and_every_format_has_the_figures() {
     let output = compare(100.0, 110.0, &["--method", "study", "--format", "json"]).run().exits(0);
     let found: Value = serde_json::from_str(&output.stdout).unwrap();
     valid(&found);
@@ -71,7 +71,7 @@ fn the_document_has_its_schema_and_every_format_its_figures() {
 }
 
 #[test]
-fn results_of_other_workloads_are_compared_only_anyway() {
+fn results_of_different_workloads_are_compared_only_with_anyway() {
     let script = |n: u32| {
         format!(
             "define fileset name=data,path=$dir,entries={n},dirwidth=10,size=4k,prealloc\n\
@@ -99,7 +99,7 @@ fn results_of_other_workloads_are_compared_only_anyway() {
 }
 
 #[test]
-fn what_is_no_result_is_an_error_and_nothing_else() {
+fn a_file_that_is_not_a_result_is_an_error() {
     let deep = "[".repeat(200_000);
     for (name, text) in [
         ("empty", ""),

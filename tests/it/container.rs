@@ -1,6 +1,7 @@
-//! A user without root in a place like a container: little memory, few threads, one processor, a home that can't be written, no `/sys`.
+//! Tests the program as an unprivileged user with few resources, as in a container: little memory, few threads, one
+//! processor, a home directory that is not writable, no `/sys`.
 //!
-//! The main job runs small, or is refused with the reason; nothing is left either way.
+//! The main job runs with small files, or is refused with the reason. Nothing is left behind in either case.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,8 +1,9 @@
-//! What the tool itself costs: instructions of a flowop on the null engine, which makes no calls, counted by callgrind.
+//! Tests the overhead of the program: the number of instructions per flowop on the null engine, which makes no system
+//! calls, counted by callgrind.
 //!
-//! Counts do not scatter as times do: a ceiling that is passed is a change of the program, on whatever machine. They are of
-//! the loop that a thread runs between gate and stop, and of nothing else. Only the release build is worth counting:
-//! `WMLRUN_BIN=target/release/wmlrun cargo test --test it -- cost::`, as `.ci/run shipped` does.
+//! Counts of instructions do not vary as times do, so a count above its limit is a change of the program, on any
+//! machine. Only the loop of a thread between gate and stop is counted. The counts are meaningful in the release build
+//! only: `WMLRUN_BIN=target/release/wmlrun cargo test --test it -- cost::`, as `.ci/run shipped` does.
 
 use std::path::Path;
 
@@ -79,20 +80,20 @@ fn a_stat_of_a_file_in_rotation() {
 }
 
 #[test]
-fn a_mail_servers_flowops() {
-    if available("cost::a_mail_servers_flowops") {
+fn the_flowops_of_a_mail_server() {
+    if available("cost::the_flowops_of_a_mail_server") {
         let sets = [("nthreads", "1"), ("memperthread", "1m")];
         at_most("varmail", 350.0, Wml::new().args(["varmail"]).sets(&sets));
     }
 }
 
 #[test]
-fn a_post_and_the_wait_for_it() {
+fn a_post_and_its_wait() {
     let script = "# dialect: fsl\n\
         define process name=p { thread name=t,memsize=4k {\n\
           flowop sempost name=post,value=1,target=wait\n\
           flowop semblock name=wait,value=1,highwater=1000 } }\n";
-    if available("cost::a_post_and_the_wait_for_it") {
+    if available("cost::a_post_and_its_wait") {
         at_most("sempost and semblock", 125.0, Wml::new().file("w.wml", script).args(["w.wml"]));
     }
 }

@@ -1,8 +1,8 @@
-//! The count is the truth: the kernel's count of a run's calls equals the result's, to the call and to the byte.
+//! Tests that the result counts exactly the system calls and bytes that the kernel counts.
 //!
-//! Each personality runs with one instance of each thread, under strace. What lies between the gate and a thread's last step
-//! are the calls of its steps, and those that open directories on the way to files and look whether a file is the set's own, which
-//! are the tool's and no operation's.
+//! Each personality runs under strace with one instance of each thread. Between the gate and the last step of a thread,
+//! the trace has the calls of its steps, and calls of the program itself, which belong to no operation: those that open
+//! directories of files, and those that check that a file belongs to the set.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

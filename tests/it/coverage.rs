@@ -1,6 +1,6 @@
-//! Every word of the language has a case that runs it: no gap between the tables of the program and `tests/cases/run`.
+//! Tests that `tests/cases/run` has a case for every word of the language.
 //!
-//! `UPDATE_DOCS=1 cargo test --test it coverage` writes the list with its counts, `tests/cases/COVERAGE.md`, anew.
+//! `UPDATE_DOCS=1 cargo test --test it coverage` writes the list with its counts, `tests/cases/COVERAGE.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -134,7 +134,7 @@ fn every_word_has_a_case() {
 
 /// As many mistakes as are to be mendable from their message alone have a mended script beside them.
 #[test]
-fn mended_scripts_are_not_lost() {
+fn corrected_scripts_are_not_lost() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/mended");
     let names: Vec<_> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(names.len() >= 25, "only {}: {names:?}", names.len());

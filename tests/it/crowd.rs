@@ -1,4 +1,4 @@
-//! The controller gets processor time while hundreds of threads are busy.
+//! Tests that the controlling thread gets processor time while hundreds of threads are busy.
 
 use crate::cmd::{Wml, count, number};
 use crate::undisturbed::undisturbed;

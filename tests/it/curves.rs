@@ -1,4 +1,4 @@
-//! `sweep` and `ort`: load curves, their peak, knee and overall response time.
+//! Tests `wmlrun sweep` and `wmlrun ort`: load curves, with their peak, knee and overall response time.
 
 use crate::cmd::Wml;
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn a_published_curve_has_its_overall_response_time() {
 }
 
 #[test]
-fn what_is_no_curve_is_an_error() {
+fn a_file_that_is_not_a_curve_is_an_error() {
     for curve in ["", "1\n", "a b\nc d\n", "1 2\n3 x\n", "-1 2\n", "0 1\n", "5 -\n", "inf 1\n"] {
         let output = ort(curve, &[]).run().exits(2);
         assert!(output.stderr.contains("curve.txt") && output.stderr.contains("help"), "{curve:?}: {}", output.stderr);

@@ -1,6 +1,6 @@
-//! What is counted as whose time, and what becomes of an error, on a file system that is as slow as a test wants it.
+//! Tests the accounting of times and errors on a file system with injected delays.
 //!
-//! The delays are injected, so that what is claimed holds on any machine: which account a delay is in, not how fast anything is.
+//! The tests check to which account a delay is added, not how fast anything is, so they hold on any machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +16,10 @@ const NO_TIME: Act = Act::After(Duration::ZERO);
 
 /// Latency is the operation's, not that of finding its file: both take as long, and only one is in it.
 #[test]
-fn a_dear_pick_is_in_no_latency() {
+fn a_slow_pick_is_not_part_of_the_latency() {
     undisturbed(|| {
         const DELAY: Duration = Duration::from_millis(2);
-        if !fuse::available("a_dear_pick_is_in_no_latency") {
+        if !fuse::available("a_slow_pick_is_not_part_of_the_latency") {
             return;
         }
         let started = Arc::new(AtomicBool::new(false));
@@ -59,10 +59,10 @@ fn a_dear_pick_is_in_no_latency() {
 
 /// An open loop goes on asking while one operation stalls: whoever asks then waits, and the stall itself is one operation.
 #[test]
-fn a_stall_is_once_in_service_and_a_quarter_of_responses() {
+fn a_stall_is_in_one_service_time_and_a_quarter_of_the_response_times() {
     undisturbed(|| {
         const STALL: Duration = Duration::from_secs(1);
-        if !fuse::available("a_stall_is_once_in_service_and_a_quarter_of_responses") {
+        if !fuse::available("a_stall_is_in_one_service_time_and_a_quarter_of_the_response_times") {
             return;
         }
         let slow = Slow::new(|kind, _, number| match kind {
@@ -92,8 +92,8 @@ fn a_stall_is_once_in_service_and_a_quarter_of_responses() {
 
 /// The first error ends the run, which says whose it was, where, and what to do about it.
 #[test]
-fn an_error_is_told_with_flowop_line_path_and_number() {
-    if !fuse::available("an_error_is_told_with_flowop_line_path_and_number") {
+fn an_error_is_reported_with_flowop_line_path_and_number() {
+    if !fuse::available("an_error_is_reported_with_flowop_line_path_and_number") {
         return;
     }
     for (engine, flowop, what) in [
@@ -134,9 +134,9 @@ fn an_error_is_told_with_flowop_line_path_and_number() {
 
 /// What is in flight at the end is told, all of it, and nobody waits for it with the report.
 #[test]
-fn what_stalls_at_the_end_is_late_and_not_lost() {
+fn an_operation_that_stalls_at_the_end_is_counted_as_late() {
     undisturbed(|| {
-        if !fuse::available("what_stalls_at_the_end_is_late_and_not_lost") {
+        if !fuse::available("an_operation_that_stalls_at_the_end_is_counted_as_late") {
             return;
         }
         for engine in ["posix", "uring"] {
@@ -166,10 +166,10 @@ fn what_stalls_at_the_end_is_late_and_not_lost() {
 /// A thread that has nothing left to do is done when what it has out is: that counts, and an error that shows only then fails the
 /// run as any other does.
 #[test]
-fn what_is_out_when_a_thread_is_done_still_counts() {
+fn operations_in_flight_at_the_end_of_a_thread_are_counted() {
     undisturbed(|| {
         const HELD: Duration = Duration::from_millis(700);
-        if !fuse::available("what_is_out_when_a_thread_is_done_still_counts") {
+        if !fuse::available("operations_in_flight_at_the_end_of_a_thread_are_counted") {
             return;
         }
         for engine in ["posix", "uring"] {
@@ -224,9 +224,9 @@ fn what_is_out_when_a_thread_is_done_still_counts() {
 
 /// What was still under way when the run had ended belongs to no measurement, and fails none: it is late, or counted as an error.
 #[test]
-fn an_error_after_the_end_fails_nothing() {
+fn an_error_after_the_end_does_not_fail_the_run() {
     undisturbed(|| {
-        if !fuse::available("an_error_after_the_end_fails_nothing") {
+        if !fuse::available("an_error_after_the_end_does_not_fail_the_run") {
             return;
         }
         for (mode, end) in [("firstdone", "first thread done"), ("timeout", "count reached")] {

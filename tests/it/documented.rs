@@ -1,14 +1,16 @@
-//! What the documents show is run: every command in a `console` or `sh` block of README.md and docs/.
+//! Tests the documents: runs every command in a `console` or `sh` block of README.md and docs/.
 //!
-//! A command is a line that begins with `$ `. The commands of a block run one after another in one fresh directory, with the
-//! built `wmlrun` in the path; each must end as the block says. Comments right before a block change how it is run:
+//! A command is a line that begins with `$ `. The commands of a block run one after another in one new directory, with
+//! the built `wmlrun` in the path; each must end with the status that the block states. Comments immediately before a
+//! block change how it is run:
 //!
 //! - `<!-- test: skip=REASON -->`: it is not run;
 //! - `<!-- test: args=--runtime 1 -->`: these words are added to each command that starts with `wmlrun`, in place of the same
-//!   option if it is there;
+//!   option if it is present;
 //! - `<!-- test: exit=2 -->`: its last command ends with this status; `exit=0|11` allows several, where the status is a verdict
 //!   that depends on the machine;
-//! - `<!-- test: file=NAME -->`: the block shows a script; it is put into the directory of the next block under that name.
+//! - `<!-- test: file=NAME -->`: the block shows a script, which is written to a file of this name in the directory of the next
+//!   block.
 
 use crate::undisturbed::undisturbed;
 use std::fs;
@@ -127,7 +129,7 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
 }
 
 #[test]
-fn every_command_that_is_shown_works() {
+fn every_command_in_the_documents_works() {
     let mut commands = 0;
     for path in documents() {
         let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
@@ -167,7 +169,7 @@ fn options_are_replaced() {
 }
 
 #[test]
-fn blocks_are_read() {
+fn blocks_are_parsed() {
     let text = "\
 text
 

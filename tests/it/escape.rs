@@ -1,7 +1,9 @@
-//! What a hostile script, profile, file name or argument puts on terminals and into reports: text, and nothing else.
+//! Tests that hostile scripts, profiles, file names and arguments can put only harmless text on terminals and into
+//! reports.
 //!
-//! Must hold wherever a name can come from and wherever it is shown: no control character but newlines (and tabs, where columns
-//! are parted by them), no line that looks like one of the program's own, no cell that a spreadsheet runs, no markup.
+//! This must be true for every source of a name and every place where it is shown: no control characters except
+//! newlines (and tabs between columns), no line that looks like one of the program's own, no cell that a spreadsheet
+//! evaluates, no markup.
 
 use std::fs;
 use std::path::Path;
@@ -129,7 +131,7 @@ fn folder() -> String {
 }
 
 #[test]
-fn what_a_script_says_and_where_its_files_lie_is_shown_as_text() {
+fn texts_and_paths_of_a_script_are_shown_as_text() {
     for format in ["text", "filebench", "filebench-1.4", "csv", "markdown", "json", "none"] {
         let call = Wml::new();
         let dir = call.dir().join(folder());
@@ -186,7 +188,7 @@ fn rows_and_cells(csv: &str, name: &str) {
 }
 
 #[test]
-fn a_cell_that_a_spreadsheet_would_run_is_text() {
+fn a_cell_that_a_spreadsheet_would_evaluate_is_text() {
     for (name, cell) in
         [("\"=cmd|x\"", "'=cmd|x"), ("\"+1+2\"", "'+1+2"), ("\"-1+2\"", "'-1+2"), ("\"@SUM(A1)\"", "'@SUM(A1)")]
     {
@@ -202,7 +204,7 @@ fn a_cell_that_a_spreadsheet_would_run_is_text() {
 }
 
 #[test]
-fn checked_planned_and_listed_it_is_text_too() {
+fn the_output_of_check_plan_and_list_is_text() {
     for command in [
         &["check"][..],
         &["check", "--dump", "tokens"],
@@ -291,7 +293,7 @@ fn a_diagnostic_is_short_whatever_the_script() {
 }
 
 #[test]
-fn of_many_mistakes_fifty_are_drawn_and_the_rest_counted() {
+fn of_many_errors_fifty_are_shown_and_the_rest_is_counted() {
     let output = Wml::new().file("x.wml", &"~\n".repeat(1284)).args(["check", "x.wml"]).run().exits(2);
     assert_eq!(output.stderr.matches("error[").count(), 50);
     assert!(output.stderr.ends_with("… and 1,234 more messages\n"), "{}", output.stderr);
@@ -393,7 +395,7 @@ fn values_of_the_environment_are_in_no_result() {
 
 /// A path has no doubled slashes, and where it leads is written without `..`.
 #[test]
-fn values_of_the_environment_are_masked_as_they_stand_in_paths() {
+fn values_of_the_environment_are_masked_in_paths() {
     for value in ["s3cr3t//0f/./the-env/", "../files/s3cr3t-0f-the-env"] {
         let script = named("s", "p", "t", "f").replace("path=$dir", "path=\"$dir/$(SECRET)\"");
         let call = Wml::new().file("x.wml", &script).folder("files").env("SECRET", value);
@@ -407,7 +409,7 @@ fn values_of_the_environment_are_masked_as_they_stand_in_paths() {
 }
 
 #[test]
-fn a_redacted_result_names_no_machine_and_no_path() {
+fn a_redacted_result_contains_no_host_name_and_no_path() {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     for format in ["text", "filebench", "csv", "markdown", "json"] {
         let text = "# from /home/somebody/scripts\nset $log=\"/var/tmp/some.log\"\necho \"hello\"\n".to_owned()
@@ -440,7 +442,7 @@ fn a_redacted_result_names_no_machine_and_no_path() {
 }
 
 #[test]
-fn loading_from_elsewhere_is_told_and_nothing_of_the_file_is_shown() {
+fn loading_from_elsewhere_is_reported_and_the_file_is_not_quoted() {
     let other = Wml::new().file("private.conf", "root:$6$salt$t0p-s3cr3t-hash:19000\nsecond t0p-s3cr3t-line = \"x\n");
     let path = other.dir().join("private.conf");
     let text = format!("load \"{}\"\nrun 1\n", path.display());
@@ -463,7 +465,7 @@ fn loading_from_elsewhere_is_told_and_nothing_of_the_file_is_shown() {
 }
 
 #[test]
-fn of_a_personality_from_outside_of_the_profiles_folder_nothing_is_shown() {
+fn a_personality_from_outside_the_folder_of_a_profile_is_not_quoted() {
     let secrets = ["root:", "s3cr3t", "hash", "second", "19000"];
     let parses = "set $s3cr3t=19000\ndefine fileset name=second,path=$dir,entries=hash\n";
     for text in ["root:$6$salt$t0p-s3cr3t-hash:19000\nsecond t0p-s3cr3t-line = \"x\n", parses] {
@@ -527,9 +529,9 @@ impl Drop for Terminal {
 
 /// Each command on a terminal: nothing is cleared, no title is set, and what a pipe gets is on the screen too.
 #[test]
-fn a_terminal_is_not_moved_by_anything_that_it_is_shown() {
+fn no_output_contains_control_sequences_for_the_terminal() {
     if !has("tmux") {
-        return skip("a_terminal_is_not_moved_by_anything_that_it_is_shown", "there is no tmux");
+        return skip("no_output_contains_control_sequences_for_the_terminal", "there is no tmux");
     }
     let call = Wml::new();
     let dir = call.dir().join(folder());

@@ -1,4 +1,5 @@
-//! The uses that the tables show are real ones: each is checked, and run on the null engine and on a real file system.
+//! Tests that the examples in the tables of the language work: each is checked, and run on the null engine and on a
+//! file system.
 
 use crate::support::{self, Outcome};
 use wml::flowop;

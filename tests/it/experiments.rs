@@ -1,4 +1,5 @@
-//! `repeat` and `ab`: runs in their order, kept in a folder, resumed after any end; hooks; what they refuse.
+//! Tests `wmlrun repeat` and `wmlrun ab`: the order of runs, the results folder, resuming after any end, hooks, and
+//! refused input.
 
 use crate::cmd::{binary, scratch, tool};
 use crate::mounts::{self, Fs, Mount};
@@ -66,7 +67,7 @@ fn exits(output: &Output, code: i32, words: &str) -> String {
 const SHORT: &str = "x.wml --engine null --no-quiesce --runtime 0.1";
 
 #[test]
-fn repeats_are_kept_and_estimated() {
+fn repeated_runs_are_stored_and_estimated() {
     let lab = Lab::new();
     let text = lab.run(&format!("repeat {SHORT} --runs 3 --results r --format json --quiet"), 0);
     let found: Value = serde_json::from_str(&text).unwrap();
@@ -92,7 +93,7 @@ fn repeats_are_kept_and_estimated() {
 }
 
 #[test]
-fn arms_take_turns_and_a_verdict_ends_it() {
+fn runs_are_interleaved_until_there_is_a_verdict() {
     let lab = Lab::new();
     let words = format!("ab {SHORT} --results r --blocks 2 --format json --quiet");
     let output = lab.command(&words).args(["--b", "--set n=2", "--metric", "r.ops"]).output().unwrap();
@@ -162,7 +163,7 @@ fn kill_after(events: usize) {
 }
 
 #[test]
-fn a_killed_experiment_goes_on_with_the_run_that_was_under_way() {
+fn a_killed_experiment_resumes_with_the_interrupted_run() {
     // Begun; before, started, after, finished of each of three runs; ended.
     for events in 1..=14 {
         kill_after(events);
@@ -170,7 +171,7 @@ fn a_killed_experiment_goes_on_with_the_run_that_was_under_way() {
 }
 
 #[test]
-fn a_signal_keeps_what_there_is_and_takes_down_what_was_set_up() {
+fn a_signal_keeps_the_results_and_runs_the_teardown_hooks() {
     let lab = Lab::new();
     let child = lab
         .command("repeat x.wml --engine null --no-quiesce --runtime 60 --runs 3 --results r")
@@ -186,7 +187,7 @@ fn a_signal_keeps_what_there_is_and_takes_down_what_was_set_up() {
 }
 
 #[test]
-fn commands_run_around_runs_and_their_failures_end_it() {
+fn hooks_run_around_runs_and_a_failed_hook_ends_the_experiment() {
     let lab = Lab::new();
     let hooks = ["--before", "echo before $$ >> log; echo said", "--after", "echo after >> log"];
     exits(&lab.command(&format!("repeat {SHORT} --runs 2 --results r")).args(hooks).output().unwrap(), 0, "hooks");
@@ -206,7 +207,7 @@ fn commands_run_around_runs_and_their_failures_end_it() {
 }
 
 #[test]
-fn what_was_begun_otherwise_is_not_resumed() {
+fn an_experiment_whose_conditions_changed_is_not_resumed() {
     let lab = Lab::new();
     let failing = ["--after", "test -e go"];
     let output = lab.command(&format!("repeat {SHORT} --runs 2 --results r")).args(failing).output().unwrap();
@@ -234,7 +235,7 @@ fn what_was_begun_otherwise_is_not_resumed() {
 }
 
 #[test]
-fn mistakes_are_found_before_the_first_run() {
+fn errors_are_found_before_the_first_run() {
     let lab = Lab::new();
     fs::create_dir(lab.path("full")).unwrap();
     fs::write(lab.path("full/file"), "").unwrap();
@@ -298,7 +299,7 @@ fn a_folder_that_vanishes_is_an_error() {
 }
 
 #[test]
-fn a_budget_ends_an_experiment_with_what_there_is() {
+fn a_budget_ends_an_experiment_with_the_results_so_far() {
     let lab = Lab::new();
     let shown = lab.run(&format!("repeat {SHORT} --runs 100000 --budget 2 --results r"), 11);
     let done = lab.runs("r", "finished").len();
@@ -313,7 +314,7 @@ fn a_budget_ends_an_experiment_with_what_there_is() {
 }
 
 #[test]
-fn a_noise_floor_is_kept_and_quoted() {
+fn a_noise_floor_is_stored_and_reported() {
     let lab = Lab::new();
     let state = lab.path("state");
     let call = |words: &str, code| {

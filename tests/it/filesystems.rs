@@ -1,7 +1,9 @@
-//! The personalities on real file systems, each on an image of its own, and two on memory for as long as Filebench dies there.
+//! Tests the personalities on ext4, xfs and btrfs, each on its own image, and two personalities on tmpfs for as long as
+//! Filebench survives there.
 //!
-//! Held are what no disk's speed changes: no operation fails, all flowops get their turns, in the script's ratio.
-//! Every day each of the first twelve runs on one of the file systems for a second; `WMLRUN_LONG=1` runs all on all, for ten.
+//! The tests check only what does not depend on the speed of a disk: no operation fails, and all flowops are executed,
+//! in the ratio that the script defines. In a normal run each of the first twelve personalities runs on one of the file
+//! systems for half a second; `WMLRUN_LONG=1` runs all on all of them, for ten.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! A script with five mistakes of three stages: `check` shows all of them at once, and touches nothing.
+//! Tests that `wmlrun check` reports all five mistakes of a script, from three stages, at once, and creates nothing.
 
 use crate::cmd::Wml;
 use crate::tree::tree;
@@ -25,7 +25,7 @@ const MISTAKES: [(&str, &str, &str); 5] = [
 ];
 
 #[test]
-fn all_are_shown_with_place_source_and_help() {
+fn all_errors_are_shown_with_position_source_and_help() {
     let call = Wml::new().file("five.wml", SCRIPT).args(["check", "five.wml"]);
     let before = tree(call.dir());
     let output = call.run().exits(2);
@@ -56,7 +56,7 @@ fn a_script_with_errors_does_not_run() {
 }
 
 #[test]
-fn what_is_given_on_the_command_line_is_checked_too() {
+fn values_of_the_command_line_are_checked() {
     let cases: [(&[&str], i32, &str); 5] = [
         (&["varmale", "--runtime", "1"], 2, "varmail"),
         (&["varmail", "--runtime", "1", "--set", "nfils=10"], 2, "nfiles"),

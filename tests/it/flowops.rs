@@ -1,4 +1,4 @@
-//! What flowops leave behind: on a real file system by looking at it, else by what was counted.
+//! Tests the effects of flowops on files, on a real file system or by their counters.
 
 use crate::support::{self, Outcome};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ fn named<'a>(outcome: &'a Outcome, name: &str) -> &'a FlowopResult {
 }
 
 #[test]
-fn rename_moves_files_to_free_names_and_loses_none() {
+fn rename_moves_files_to_unused_names_and_loses_none() {
     let dir = tempfile::tempdir().unwrap();
     let set = "define fileset name=s,path=$dir,entries=40,dirwidth=4,dirgamma=0,size=100,prealloc=50";
     let before = {
@@ -62,7 +62,7 @@ fn rename_moves_files_to_free_names_and_loses_none() {
 }
 
 #[test]
-fn a_hard_link_is_the_same_file_and_is_removed_like_one() {
+fn a_hard_link_has_the_same_inode_and_can_be_removed() {
     let dir = tempfile::tempdir().unwrap();
     let set = "define fileset name=s,path=$dir,entries=40,dirwidth=6,dirgamma=0,size=100,prealloc=50";
     let outcome = done(&once(set, "flowop link name=ln,filesetname=s,iters=2"), dir.path());
@@ -79,7 +79,7 @@ fn a_hard_link_is_the_same_file_and_is_removed_like_one() {
 }
 
 #[test]
-fn symbolic_links_are_made_read_and_known_again() {
+fn symbolic_links_are_created_read_and_recognised() {
     let dir = tempfile::tempdir().unwrap();
     let set = "define fileset name=l,path=$dir,entries=8,dirwidth=4,dirgamma=0";
     let text =
@@ -102,7 +102,7 @@ fn symbolic_links_are_made_read_and_known_again() {
 }
 
 #[test]
-fn a_link_that_is_not_ours_is_never_removed() {
+fn a_foreign_link_is_never_removed() {
     let dir = tempfile::tempdir().unwrap();
     let set = "define fileset name=l,path=$dir,entries=8,dirwidth=4,dirgamma=0";
     let text = once(set, "flowop symlink name=ln,filesetname=l");
@@ -116,7 +116,7 @@ fn a_link_that_is_not_ours_is_never_removed() {
 }
 
 #[test]
-fn truncate_fallocate_and_punchhole_change_what_a_file_takes() {
+fn truncate_fallocate_and_punchhole_change_the_allocated_space() {
     let file = "define file name=f,path=$dir,size=1m,prealloc";
     let one = |flowops: &str| {
         let dir = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ fn truncate_fallocate_and_punchhole_change_what_a_file_takes() {
 }
 
 #[test]
-fn copyrange_copies_what_the_source_holds() {
+fn copyrange_copies_the_contents_of_the_source() {
     let dir = tempfile::tempdir().unwrap();
     let sets = "define file name=a,path=$dir,size=300000,prealloc\ndefine file name=b,path=$dir,size=300000";
     let flowops = "flowop openfile name=o,filename=a,fd=1\nflowop createfile name=c,filename=b,fd=2\n\
@@ -148,7 +148,7 @@ fn copyrange_copies_what_the_source_holds() {
 }
 
 #[test]
-fn buffered_io_makes_few_calls_and_leaves_every_byte() {
+fn buffered_io_makes_few_calls_and_writes_every_byte() {
     let dir = tempfile::tempdir().unwrap();
     let file = "define file name=f,path=$dir,size=10000";
     let flowops = "flowop createfile name=c,filename=f,fd=1\nflowop bufwrite name=w,fd=1,iosize=100,iters=100\n\
@@ -183,7 +183,7 @@ fn mapped_io_moves_the_bytes_of_the_file() {
 }
 
 #[test]
-fn a_mapped_file_that_another_thread_cuts_is_an_error_and_not_the_end() {
+fn truncating_a_mapped_file_is_an_error_and_not_a_crash() {
     let dir = tempfile::tempdir().unwrap();
     let text = "# dialect: fsl\nset mode quit firstdone\ndefine file name=f,path=$dir,size=8m,prealloc\n\
         define process name=p {\n\
@@ -199,7 +199,7 @@ fn a_mapped_file_that_another_thread_cuts_is_an_error_and_not_the_end() {
 }
 
 #[test]
-fn listdirplus_asks_for_each_name() {
+fn listdirplus_stats_each_name() {
     let dir = tempfile::tempdir().unwrap();
     let set = "define fileset name=s,path=$dir,entries=10,dirwidth=10,dirgamma=0,prealloc";
     let flowops = "flowop listdir name=ls,filesetname=s,iters=4\nflowop listdirplus name=ll,filesetname=s,iters=4";
@@ -255,7 +255,7 @@ fn blocks(flowops: &str) -> Vec<usize> {
 }
 
 #[test]
-fn places_are_where_the_attributes_say() {
+fn offsets_follow_the_attributes() {
     assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,iters=3"), [0, 1, 2]);
     assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,backward,iters=3"), [13, 14, 15]);
     assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,backward,workingset=32k,iters=2"), [6, 7]);
@@ -269,7 +269,7 @@ fn places_are_where_the_attributes_say() {
 }
 
 #[test]
-fn reoffset_is_where_the_last_io_was_whatever_it_was() {
+fn reoffset_uses_the_offset_of_the_last_io() {
     let read = |more: &str| {
         blocks(&format!(
             "flowop openfile name=o,filename=f,fd=1\nflowop read name=r,fd=1,iosize=4k,{more}\n\
@@ -302,7 +302,7 @@ fn counted(sets: &str, flowops: &str) -> BTreeMap<String, (u64, u64, u64)> {
 }
 
 #[test]
-fn fsyncevery_adds_an_fsync_for_so_many_bytes() {
+fn fsyncevery_adds_an_fsync_each_time_its_bytes_are_written() {
     let all = counted(
         "define file name=f,path=$dir,size=1m,prealloc",
         "flowop write name=w,filename=f,iosize=4k,fsyncevery=16k,iters=17",
@@ -311,7 +311,7 @@ fn fsyncevery_adds_an_fsync_for_so_many_bytes() {
 }
 
 #[test]
-fn wrap_keeps_a_writer_within_its_bound() {
+fn wrap_keeps_a_file_below_its_size() {
     let dir = tempfile::tempdir().unwrap();
     for (kind, wrap) in [("write", 8), ("appendfile", 8), ("appendfilerand", 16), ("bufwrite", 8)] {
         let file = format!("define file name={kind},path=$dir,size=0,prealloc");
@@ -323,7 +323,7 @@ fn wrap_keeps_a_writer_within_its_bound() {
 }
 
 #[test]
-fn a_mix_draws_by_weight_one_step_a_round() {
+fn a_mix_draws_one_flowop_by_weight_per_iteration() {
     let text = "# dialect: fsl\nset mode quit firstdone\ndefine file name=f,path=/nowhere,size=1m,prealloc\n\
         define flowop name=both { flowop read name=r,filename=f,iosize=4k\nflowop read name=s,filename=f,iosize=4k }\n\
         define process name=p { thread name=t,mix {\n\
@@ -339,7 +339,7 @@ fn a_mix_draws_by_weight_one_step_a_round() {
 }
 
 #[test]
-fn an_open_loop_offers_its_rate_and_tells_what_it_could_not_keep() {
+fn an_open_loop_offers_its_rate_and_reports_the_backlog() {
     let text = |value: u64| {
         format!(
             "# dialect: fsl\ndefine file name=f,path=/nowhere,size=1m,prealloc\n\

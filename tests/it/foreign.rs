@@ -1,6 +1,8 @@
-//! What stands in the place of a set's files and is not the set's: refused with exit 3, named, and left as it is to the byte.
+//! Tests foreign objects in the place of a file set's files: they are refused with exit status 3, named, and not
+//! changed.
 //!
-//! Each thing is laid there before a run, and swapped in while one works. Roots with foreign names are in [`crate::ownership`].
+//! Each object is placed there before a run, or swapped in during a run. Roots with foreign names are in
+//! [`crate::ownership`].
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -142,7 +144,7 @@ fn assert_named(output: &Output, what: &str, words: &[&str]) {
 }
 
 #[test]
-fn what_stands_in_the_place_of_a_file_is_refused_before_and_by_a_run() {
+fn a_foreign_object_in_the_place_of_a_file_is_refused_before_and_during_a_run() {
     let ways = [",reuse", ",trusttree", ",reuse,cached", ",trusttree,cached", ",reuse,trusttree,readonly"];
     for (n, (name, word, lay)) in things().into_iter().enumerate() {
         let chosen: Vec<_> = ways.iter().cycle().skip(n).take(short_or_long(2, ways.len())).collect();
@@ -192,7 +194,7 @@ const OPERATIONS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_swapped_in_while_an_operation_works_is_refused() {
+fn a_foreign_object_swapped_in_during_a_run_is_refused() {
     // On a busy machine the run may have looked at the file just before: within that second nothing is seen.
     undisturbed(|| {
         // A mount needs a file of its own below it: it can't be moved into its place.
@@ -259,7 +261,7 @@ fn assert_kept(dir: &Path, extras: &[&str], words: &[&str]) {
 type Laid = (&'static str, fn(&Path));
 
 #[test]
-fn numbers_that_the_layout_has_not_are_not_ours() {
+fn numbers_outside_the_layout_are_foreign() {
     let lay: [Laid; 5] = [
         ("data/20240101", |at| fs::create_dir(at).unwrap()),
         ("data/00000002", |at| {
@@ -300,7 +302,7 @@ fn numbers_that_the_layout_has_not_are_not_ours() {
 type Marker<'a> = (&'static str, &'a dyn Fn(&Path));
 
 #[test]
-fn a_marker_that_is_not_whole_or_not_its_own_is_none() {
+fn a_damaged_or_copied_marker_is_not_valid() {
     let image = precious();
     let markers: [Marker<'_>; 6] = [
         ("empty", &|at| fs::write(at, "").unwrap()),
@@ -333,7 +335,7 @@ fn a_marker_that_is_not_whole_or_not_its_own_is_none() {
 }
 
 #[test]
-fn what_a_killed_run_leaves_of_a_marker_is_in_nobodys_way() {
+fn a_partial_marker_of_a_killed_run_does_not_prevent_the_next() {
     let dir = place();
     fs::create_dir(dir.path().join("data")).unwrap();
     fs::write(dir.path().join("data/.wmlrun.new"), "").unwrap();
@@ -349,9 +351,9 @@ fn what_a_killed_run_leaves_of_a_marker_is_in_nobodys_way() {
 
 /// Killed at each call on the way to its marker, an adoption leaves either none or one that is whole.
 #[test]
-fn an_adoption_that_is_killed_never_makes_a_tree_ours() {
+fn a_killed_adoption_does_not_make_a_tree_removable() {
     if !has("strace") {
-        return skip("an_adoption_that_is_killed_never_makes_a_tree_ours", "strace not found");
+        return skip("a_killed_adoption_does_not_make_a_tree_removable", "strace not found");
     }
     for (call_name, times) in [("pwrite64", 1), ("fsync", 1), ("renameat2", 1), ("fsync", 2), ("pwrite64", 2)] {
         let dir = made();
@@ -393,7 +395,7 @@ fn a_tree_with_hard_links_is_not_adopted() {
 
 /// Names that `link` flowops have made are known to the next run.
 #[test]
-fn a_sets_own_links_are_its_own() {
+fn links_created_by_a_set_belong_to_it() {
     // To the end of a round: a trusted tree has all of its names.
     let link = "flowop deletefile name=d,filesetname=data\nflowop link name=l,filesetname=data\n\
                 flowop finishoncount name=end,value=40,target=l\n";
@@ -431,7 +433,7 @@ fn a_subvolume_and_a_mount_in_a_tree_are_not_entered() {
 }
 
 #[test]
-fn clean_leaves_empty_directories_that_were_not_a_runs() {
+fn clean_keeps_empty_directories_that_no_run_created() {
     let dir = place();
     fs::create_dir(dir.path().join("wmlrun-2024-02")).unwrap();
     Wml::new().args(["clean"]).args([dir.path()]).run().exits(0);
@@ -440,7 +442,7 @@ fn clean_leaves_empty_directories_that_were_not_a_runs() {
 }
 
 #[test]
-fn a_root_that_was_swapped_is_not_removed() {
+fn a_root_that_was_replaced_is_not_removed() {
     let dir = place();
     let running = longer("30", dir.path(), "", WRITE).args(["--clean"]).start();
     let root = dir.path().join("data");
@@ -454,9 +456,9 @@ fn a_root_that_was_swapped_is_not_removed() {
 }
 
 #[test]
-fn clean_names_trees_that_it_may_not_read() {
+fn clean_names_trees_that_it_has_no_permission_to_read() {
     if !has("setpriv") {
-        return skip("clean_names_trees_that_it_may_not_read", "setpriv not found");
+        return skip("clean_names_trees_that_it_has_no_permission_to_read", "setpriv not found");
     }
     let dir = made();
     let root = dir.path().join("data");
@@ -489,8 +491,8 @@ fn sizes_that_overflow_are_too_large() {
 
 /// A snapshot keeps the numbers and times of all files, the marker's too.
 #[test]
-fn a_snapshot_of_a_tree_is_not_ours() {
-    if !mounts::available("a_snapshot_of_a_tree_is_not_ours", &[Fs::Btrfs]) {
+fn a_snapshot_of_a_tree_has_no_valid_marker() {
+    if !mounts::available("a_snapshot_of_a_tree_has_no_valid_marker", &[Fs::Btrfs]) {
         return;
     }
     let mount = Mount::new(Fs::Btrfs, 512 << 20);
@@ -529,8 +531,8 @@ fn a_mount_on_a_file_is_refused_before_anything_is_removed() {
 }
 
 #[test]
-fn a_tree_on_a_read_only_file_system_is_measured_as_it_is() {
-    if !mounts::available("a_tree_on_a_read_only_file_system_is_measured_as_it_is", &[Fs::Ext4]) {
+fn a_tree_on_a_read_only_file_system_is_measured_unchanged() {
+    if !mounts::available("a_tree_on_a_read_only_file_system_is_measured_unchanged", &[Fs::Ext4]) {
         return;
     }
     let mount = Mount::new(Fs::Ext4, 128 << 20);

@@ -1,4 +1,5 @@
-//! The reports in Filebench's forms, from the program's end: the lines, their order, their widths; and read by a script.
+//! Tests the reports in Filebench's formats: their lines, the order and width of the columns, and that a script can
+//! parse them.
 
 use std::io::Write;
 use std::path::Path;
@@ -52,7 +53,7 @@ fn the_report_of_1_5() {
 }
 
 #[test]
-fn the_report_of_1_5_on_the_way_and_with_histograms() {
+fn the_interim_report_of_1_5_and_its_histograms() {
     let text = forms(&run("filebench", "enable lathist\npsrun -1 2"));
     // How many buckets of the histogram are filled is not its form.
     let text: String = text.lines().map(|l| l.split("\t[").next().unwrap().to_owned() + "\n").collect();
@@ -98,7 +99,7 @@ fn the_report_of_1_4() {
 
 /// Columns stand where Filebench's stood, as long as the figures fit them.
 #[test]
-fn columns_stand_where_they_stood() {
+fn columns_have_the_same_positions_as_in_filebench() {
     let slow = SCRIPT.replace("  }\n}", "    flowop eventlimit name=limitOP\n  }\n}");
     let lines = |format| {
         let call = script(&format!("{slow}eventgen rate=20\nrun 1\n")).args(["--format", format]);
@@ -121,7 +122,7 @@ fn columns_stand_where_they_stood() {
 }
 
 #[test]
-fn ten_lines_of_awk_read_either() {
+fn ten_lines_of_awk_parse_both_formats() {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/summary.awk");
     for format in ["filebench", "filebench-1.4"] {
         let output = run(format, "run 1");

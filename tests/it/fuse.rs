@@ -1,9 +1,9 @@
-//! A file system in memory whose calls take as long, fail, hang, or do half of what they should, as a test says.
+//! A file system in memory for tests, whose calls are slow, fail, hang or transfer too little, as a test requests.
 //!
-//! Needs root and `/dev/fuse`; [`available`] says whether they are there. What it was asked to do, and how long it took to, it
-//! tells afterwards. A call that hangs does so until [`Slow::release`]; the kernel lets nobody out of such a call, not even by a
-//! signal that kills.
-//! Deliberately absent: what runs on it.
+//! Needs root and `/dev/fuse`; [`available`] returns whether they are present. The file system records its calls and
+//! their durations. A call that hangs does so until [`Slow::release`]; the kernel ends such a call for no signal, not
+//! even for SIGKILL.
+//! Deliberately absent: the programs that run on it.
 
 mod memory;
 
@@ -215,7 +215,7 @@ impl Server {
         let device = |path: &Path| std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(path).unwrap());
         let before = device(&dir);
         let mut call = Command::new(std::env::current_exe().unwrap());
-        call.args(["--exact", "fuse::serves_where_it_is_asked_to"]).env(SERVE, &dir);
+        call.args(["--exact", "fuse::it_serves_at_the_given_mount_point"]).env(SERVE, &dir);
         let process = call.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
         let start = std::time::Instant::now();
         while device(&dir) == before {
@@ -246,11 +246,11 @@ impl Drop for Server {
 
 /// The server itself, in a process that [`Server`] starts; elsewhere it mounts one for a moment.
 #[test]
-fn serves_where_it_is_asked_to() {
+fn it_serves_at_the_given_mount_point() {
     if let Some(dir) = std::env::var_os(SERVE) {
         return serve(Path::new(&dir));
     }
-    if available("serves_where_it_is_asked_to") {
+    if available("it_serves_at_the_given_mount_point") {
         let server = Server::new();
         std::fs::write(server.dir().join("file"), "text").unwrap();
         assert_eq!(std::fs::read_to_string(server.dir().join("file")).unwrap(), "text");
@@ -276,8 +276,8 @@ impl Drop for Slow {
 }
 
 #[test]
-fn it_holds_what_is_written_and_does_as_told() {
-    if !available("it_holds_what_is_written_and_does_as_told") {
+fn it_stores_data_and_obeys_its_settings() {
+    if !available("it_stores_data_and_obeys_its_settings") {
         return;
     }
     let slow = Slow::new(|kind, name, _| match kind {
@@ -303,9 +303,9 @@ fn it_holds_what_is_written_and_does_as_told() {
 
 /// Each fault does what it says, to the file that it is for.
 #[test]
-fn transfers_are_short_sizes_wrong_and_calls_hang_until_they_are_let_go() {
+fn transfers_are_short_sizes_are_wrong_and_calls_hang_until_released() {
     use std::os::unix::fs::FileExt;
-    if !available("transfers_are_short_sizes_wrong_and_calls_hang_until_they_are_let_go") {
+    if !available("transfers_are_short_sizes_are_wrong_and_calls_hang_until_released") {
         return;
     }
     let slow = Slow::new(|kind, name, _| match (kind, name.to_str()) {

@@ -1,6 +1,6 @@
-//! Scripts made of the language's own tables: every flowop with attributes that it uses, at random, run for a moment.
+//! Tests generated scripts: every flowop with random attributes from the language's tables, run for a moment.
 //!
-//! A script that checks runs without a panic, whatever its flowops meet, and its result is true to itself: valid, its intervals
+//! A script that `check` accepts runs without a panic, whatever its flowops do. Its result is valid, and its intervals
 //! and histograms add up.
 
 use wml::random::mix;
@@ -72,7 +72,7 @@ fn script(numbers: &mut Numbers, table: &[&'static Flowop]) -> String {
 }
 
 #[test]
-fn what_is_made_of_the_tables_runs_and_its_result_is_true_to_itself() {
+fn generated_scripts_run_and_their_results_add_up() {
     let spec = wml::flowop::spec_table();
     // Those that wait for others, or sleep, would wait here to the end.
     let waits = |f: &&&Flowop| f.class == Class::Sync || f.name == "delay" || f.uses.contains(&"target");

@@ -1,7 +1,8 @@
-//! A file system that stops answering, at any moment and in any call: the program says so, keeps what it has measured, and ends.
+//! Tests a file system that stops responding at any moment and in any call: the program reports it, keeps what it has
+//! measured, and ends.
 //!
-//! The kernel lets nobody out of a call that a server of FUSE has taken: such a process is gone for good only when the server lets
-//! go. Until then all of it has ended but the threads in those calls, and the last line names them.
+//! The kernel does not interrupt a call that a FUSE server has accepted, so such a process disappears only when the
+//! server answers. Until then, only the threads in those calls remain, and the last line of output names them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -236,8 +237,8 @@ fn all(cases: &[(Kind, &str, Moment)]) -> Vec<Outcome> {
 
 /// A sample each day, all of them with `WMLRUN_LONG=1`.
 #[test]
-fn a_call_that_hangs_ends_the_program_in_time_with_what_it_has() {
-    if !fuse::available("a_call_that_hangs_ends_the_program_in_time_with_what_it_has") {
+fn a_call_that_hangs_ends_the_program_in_time_with_its_results() {
+    if !fuse::available("a_call_that_hangs_ends_the_program_in_time_with_its_results") {
         return;
     }
     if long() {
@@ -276,8 +277,8 @@ fn a_run_whose_threads_hung_half_way_is_stuck() {
 
 /// The result file lies where nothing answers: the result comes by standard error, and that is said.
 #[test]
-fn a_result_on_the_file_system_that_hangs_comes_by_standard_error() {
-    if !fuse::available("a_result_on_the_file_system_that_hangs_comes_by_standard_error") {
+fn a_result_on_the_file_system_that_hangs_is_written_to_standard_error() {
+    if !fuse::available("a_result_on_the_file_system_that_hangs_is_written_to_standard_error") {
         return;
     }
     result_on_the_file_system_that_hangs(false);
@@ -324,7 +325,7 @@ fn result_on_the_file_system_that_hangs(elsewhere: bool) {
         let end = text[start..].find("\n}\n").expect("all of a document") + start + 2;
         serde_json::from_str(&text[start..end]).unwrap()
     };
-    let lost = format!("the trace {} can't be written: its file system does not answer", trace.display());
+    let lost = format!("can't write the trace {}: its file system does not answer", trace.display());
     assert!(text.contains(&lost), "{text}");
     assert_eq!(document["runs"][0]["state"], "stuck");
     assert_eq!(output.code(), 1);
@@ -334,8 +335,8 @@ fn result_on_the_file_system_that_hangs(elsewhere: bool) {
 /// Only the files that a script and the command line name lie where nothing answers: the runs are made, and both losses are reported.
 /// Half a minute for each file.
 #[test]
-fn a_trace_and_a_dump_on_another_file_system_that_hangs_are_given_up() {
-    if !long() || !fuse::available("a_trace_and_a_dump_on_another_file_system_that_hangs_are_given_up") {
+fn a_trace_and_a_dump_on_a_file_system_that_hangs_are_abandoned() {
+    if !long() || !fuse::available("a_trace_and_a_dump_on_a_file_system_that_hangs_are_abandoned") {
         return;
     }
     let armed = Arc::new(AtomicBool::new(false));
@@ -361,7 +362,7 @@ fn a_trace_and_a_dump_on_another_file_system_that_hangs_are_given_up() {
     let output = running.wait().exits(1);
     let shown = &output.stderr;
     for name in ["out.trace", "out.txt"] {
-        let lost = format!("{} can't be written: its file system does not answer", slow.dir().join(name).display());
+        let lost = format!("{}: its file system does not answer", slow.dir().join(name).display());
         assert!(shown.contains(&lost), "{name}\n{shown}");
     }
     let runs = &output.result()["runs"];
@@ -425,8 +426,8 @@ fn a_frozen_file_system_ends_the_run_with_its_report() {
 
 /// Before anything is made, an output's file system is waited for as that of the file sets is.
 #[test]
-fn an_output_whose_file_system_is_frozen_is_given_up_before_the_run() {
-    const TEST: &str = "an_output_whose_file_system_is_frozen_is_given_up_before_the_run";
+fn an_output_on_a_frozen_file_system_is_abandoned_before_the_run() {
+    const TEST: &str = "an_output_on_a_frozen_file_system_is_abandoned_before_the_run";
     if !mounts::available(TEST, &[Fs::Ext4]) || !has("fsfreeze") {
         return;
     }

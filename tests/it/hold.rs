@@ -1,7 +1,8 @@
-//! The machine's processors, shared by the calls of all tests.
+//! Helpers that share the processors of the machine between the calls of all tests.
 //!
-//! The test runner has more threads than there are processors, because many tests only wait: for a server that hangs, for a
-//! time-out, for the end of a paced run. As many calls as there are processors run at once; calls that mostly wait come on top.
+//! The test runner has more threads than there are processors, because many tests mostly wait: for a server that hangs,
+//! for a time limit, for the end of a run at a fixed rate. At most as many calls run at once as there are processors,
+//! plus calls that mostly wait.
 
 use std::cell::Cell;
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! A file set for each process instance: nobody works in another's.
+//! Tests `perinstance`: each process instance has a separate file set, and no instance works in that of another.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! ^C and SIGTERM: the run stops at once, and what was measured is reported.
+//! Tests SIGINT and SIGTERM: the run stops at once, and the measurement so far is reported.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ fn a_termination_ends_the_run_with_its_report() {
 
 /// Threads that wait for each other are let go too.
 #[test]
-fn waiting_threads_do_not_hold_it_up() {
+fn waiting_threads_do_not_delay_the_end() {
     undisturbed(|| {
         let script = "\
 define process name=p {
@@ -76,7 +76,7 @@ const TOGETHER: Duration = Duration::from_millis(100);
 
 /// `timeout` sends its signal to the program and then to the group that it is in.
 #[test]
-fn a_signal_that_comes_twice_at_once_is_one() {
+fn a_signal_repeated_within_a_moment_counts_once() {
     undisturbed(|| {
         for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
             let twice = || {
@@ -101,7 +101,7 @@ fn a_signal_that_comes_twice_at_once_is_one() {
 
 /// The second one waits for nothing, and says what it leaves.
 #[test]
-fn a_second_interrupt_ends_it_at_once_with_a_word() {
+fn a_second_interrupt_ends_the_program_at_once_with_a_message() {
     let script = "define fileset name=data,path=$dir,entries=1,size=4k,prealloc=100\n\
         define process name=p { thread name=t { flowop statfile name=s,filesetname=data flowop delay name=d,value=1 } }\n";
     let running = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "60", "--no-quiesce"]).alone().start();

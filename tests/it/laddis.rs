@@ -1,4 +1,5 @@
-//! Thirty million files: planned in little memory, listed without a double, in exactly the sizes of the table.
+//! Tests a file set of thirty million files: its plan takes little memory, its listing has no duplicates, and the sizes
+//! are exactly those of its table.
 
 use std::collections::BTreeMap;
 

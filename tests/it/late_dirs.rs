@@ -1,5 +1,5 @@
-//! File sets whose directories are made in the run: none is there before, each that is needed is made once, and nothing that is in
-//! the way is followed.
+//! Tests `latedirs`: the directories of a file set are created during the run, each once when it is first needed, and
+//! foreign objects in their place are not followed.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn call(text: &str, args: &[&str]) -> Wml {
 }
 
 #[test]
-fn directories_are_made_with_their_first_file() {
+fn a_directory_is_created_with_its_first_file() {
     // Two processes of two threads make five files each: whoever comes first makes a directory, the others find it.
     let output = call(&script(SET, 5), &[]).run().exits(0);
     let created = flowop(&output.only_run(), "create")["ops"].as_u64().unwrap();
@@ -52,8 +52,8 @@ fn directories_are_made_with_their_first_file() {
 }
 
 #[test]
-fn each_is_made_by_one_call() {
-    if !strace::available("each_is_made_by_one_call") {
+fn each_directory_is_created_by_one_call() {
+    if !strace::available("each_directory_is_created_by_one_call") {
         return;
     }
     // One thread: two may both try.
@@ -67,7 +67,7 @@ fn each_is_made_by_one_call() {
 }
 
 #[test]
-fn before_a_run_there_is_none_and_after_another_no_more() {
+fn each_run_starts_without_late_directories() {
     let text = format!("{}run 60\nsystem \"find $dir/tree -type d | wc -l\"\nrun 60\n", script(SET, 5));
     let output = call(&text, &["--allow-system"]).run().exits(0);
     let found: u64 = output.stdout.lines().find_map(|line| line.trim().parse().ok()).unwrap();
@@ -97,7 +97,7 @@ fn a_link_in_the_place_of_a_directory_is_not_followed() {
 }
 
 #[test]
-fn nothing_can_be_there_before_its_directory() {
+fn latedirs_excludes_what_needs_directories_before_the_run() {
     for more in [",prealloc", ",reuse", ",leafdirs=3"] {
         let output = call(&script(&SET.replace(",latedirs", &format!(",latedirs{more}")), 5), &[]).run().exits(2);
         assert!(output.stderr.contains("`latedirs`"), "{}", output.shown());

@@ -1,4 +1,5 @@
-//! What a user, a shell or a container allows: it is looked at before anything is made, and passed later it ends the run cleanly.
+//! Tests the limits of users, shells and containers: they are checked before anything is created, and a limit that is
+//! exceeded during a run ends it cleanly.
 
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ fn assert_refused(output: Output, words: &[&str]) {
 }
 
 #[test]
-fn what_can_not_be_had_is_refused_before_anything_is_made() {
+fn insufficient_resources_are_refused_before_anything_is_created() {
     let memsize = READER.replace("name=t", "name=t,memsize=60g,instances=9");
     let large =
         "define process name=p { thread name=t,instances=500 { flowop write name=w,filesetname=data,iosize=2g } }\n";
@@ -59,8 +60,8 @@ fn what_can_not_be_had_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_limit_on_file_sizes_is_an_error_of_the_operation_that_passes_it() {
-    if !available("a_limit_on_file_sizes_is_an_error_of_the_operation_that_passes_it") {
+fn a_limit_on_file_sizes_is_an_error_of_the_operation_that_exceeds_it() {
+    if !available("a_limit_on_file_sizes_is_an_error_of_the_operation_that_exceeds_it") {
         return;
     }
     assert_refused(call("entries=2,size=4m", READER, "--fsize=1048576").run(), &["4.0 MiB", "1.0 MiB", "ulimit -f"]);
@@ -136,15 +137,15 @@ fn processors_that_are_not_allowed_are_neither_used_nor_counted() {
 }
 
 #[test]
-fn without_pin_no_processor_is_named() {
+fn without_pin_the_result_names_no_processor() {
     let run = call("entries=50,size=4k", READER, "").args(["--runtime", "0.2"]).run().exits(0).only_run();
     assert!(run["pinned_processors"].is_null());
 }
 
 /// A processor's time is up while files are made: nothing of them is left.
 #[test]
-fn a_limit_on_processor_time_ends_the_making_of_files() {
-    if !available("a_limit_on_processor_time_ends_the_making_of_files") {
+fn a_limit_on_processor_time_ends_population() {
+    if !available("a_limit_on_processor_time_ends_population") {
         return;
     }
     let output = call("entries=500000,size=0", READER, "--cpu=1:60").timeout(Duration::from_mins(5)).run();
@@ -162,8 +163,8 @@ fn openers(limit: &str) -> Wml {
 }
 
 #[test]
-fn a_limit_on_open_files_is_held_against_the_plan_before_anything_is_made() {
-    const TEST: &str = "a_limit_on_open_files_is_held_against_the_plan_before_anything_is_made";
+fn a_limit_on_open_files_is_compared_with_the_plan_before_anything_is_created() {
+    const TEST: &str = "a_limit_on_open_files_is_compared_with_the_plan_before_anything_is_created";
     if !available(TEST) {
         return;
     }
@@ -186,7 +187,7 @@ fn a_limit_on_open_files_is_held_against_the_plan_before_anything_is_made() {
             .run();
         let code = output.status.code().unwrap();
         assert!(matches!(code, 0 | 3), "{most}: {code}\n{}", output.shown());
-        assert!(code == 0 || !output.shown().contains("making"), "{most}: {}", output.shown());
+        assert!(code == 0 || !output.shown().contains("creating"), "{most}: {}", output.shown());
     }
     // The soft limit is raised to the hard one.
     assert_clean(&openers("--nofile=64:2048").run().exits(0));

@@ -1,4 +1,4 @@
-//! The analyser keeps silent where there is nothing to say: not a word on any shipped script.
+//! Tests that the analyser prints no warning on any shipped script.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn check(name: &str, text: &str) -> String {
 }
 
 #[test]
-fn no_shipped_script_is_doubted() {
+fn no_shipped_script_has_warnings() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut seen = 0;
     let mut said = String::new();
@@ -47,7 +47,7 @@ fn no_shipped_script_is_doubted() {
 
 /// Constructs that look like a mistake and are none.
 #[test]
-fn what_only_looks_wrong_is_not_warned_of() {
+fn suspicious_but_correct_scripts_have_no_warnings() {
     const RIGHT: &[&str] = &[
         // A composite is done again and again; each time it closes what it opened.
         "define fileset name=s,path=$dir,entries=9,dirwidth=3,prealloc

@@ -1,7 +1,7 @@
-//! All tests that are no golden cases, in one binary: a module an area.
+//! All tests except the golden cases, in one binary with one module per area.
 //!
-//! `cmd`, `fuse`, `mounts`, `scripts`, `strace`, `support` and `tree` are what the others are built of; `watchdog` ends what hangs,
-//! and `undisturbed` does again what failed because the machine was busy with others.
+//! `cmd`, `fuse`, `mounts`, `scripts`, `strace`, `support` and `tree` are helpers of the other modules; `watchdog` ends
+//! programs that hang, and `undisturbed` repeats tests that failed because the machine was busy.
 
 #![allow(clippy::unwrap_used, clippy::format_collect)]
 

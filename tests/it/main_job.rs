@@ -1,6 +1,6 @@
-//! The main job: the study's `oltp_sync` by name, on a real directory, as a new user runs it.
+//! Tests the main use: the study's `oltp_sync`, started by name in a real directory, as a new user does.
 //!
-//! The everyday run is shorter and on smaller files; `WMLRUN_LONG=1` takes the study's files and 10 seconds.
+//! The normal test is shorter and uses smaller files; `WMLRUN_LONG=1` uses the study's files and 10 seconds.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn oltp_sync(call: Wml, filesize: &str) -> Wml {
 }
 
 #[test]
-fn it_runs_by_name_and_leaves_nothing() {
+fn it_runs_by_name_and_leaves_no_files() {
     let output = oltp_sync(Wml::new(), short_or_long("4m", "")).alone().run().exits(0);
     let run = output.only_run();
     assert_eq!(run["state"], "complete");
@@ -62,7 +62,7 @@ fn assert_coupled(run: &serde_json::Value) {
 }
 
 #[test]
-fn semaphores_couple_its_processes() {
+fn its_processes_wait_for_each_other() {
     let on_disk = oltp_sync(Wml::new(), "4m").run().exits(0).only_run();
     assert_coupled(&on_disk);
     let in_memory = oltp_sync(Wml::below(&memory()), short_or_long("4m", "30m")).run().exits(0).only_run();

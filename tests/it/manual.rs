@@ -1,6 +1,6 @@
-//! The manual agrees with the program: its tables are those of the program, its scripts are right.
+//! Tests that the manual agrees with the program: its tables are those of the program, and its scripts are valid.
 //!
-//! `UPDATE_DOCS=1 cargo test --test it manual` writes the tables anew.
+//! `UPDATE_DOCS=1 cargo test --test it manual` writes the tables.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -135,7 +135,7 @@ fn generated(part: &str) -> String {
 }
 
 #[test]
-fn the_tables_of_the_manual_are_those_of_the_program() {
+fn the_tables_of_the_manual_agree_with_the_program() {
     let text = fs::read_to_string(page()).unwrap();
     let (mut fresh, mut rest, mut parts) = (String::new(), text.as_str(), 0);
     while let Some(at) = rest.find(START) {
@@ -181,7 +181,7 @@ fn scripts(text: &str) -> Vec<(usize, String)> {
 
 /// Each script that a document shows is right, and nothing is to be said against it.
 #[test]
-fn the_scripts_of_the_documents_are_right() {
+fn the_scripts_in_the_documents_are_valid() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut documents: Vec<PathBuf> = fs::read_dir(root.join("docs")).unwrap().map(|e| e.unwrap().path()).collect();
     documents.extend(["README.md", "CONTRIBUTING.md", "grammar/README.md"].map(|name| root.join(name)));

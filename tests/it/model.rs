@@ -1,9 +1,9 @@
-//! Model checking: semaphore, latch, notifier and gate in every order in which the steps of a few threads can happen.
+//! Model checking of semaphore, latch, notifier and gate with loom: every order of the steps of a few threads.
 //!
-//! The files checked are those of the program, compiled a second time. What they take from `super` is another here: atomics and
-//! threads of `loom`, which runs a body again and again until it has seen every interleaving with at most [`PREEMPTIONS`]
-//! switches that no wait forces, and a model of futexes on top. A wake-up that is lost leaves every thread asleep, which
-//! `loom` reports as a deadlock. No wait runs into its time limit in the model: what wakes nobody in time wakes nobody.
+//! The tests compile the program's source files a second time, with another `super`: atomics and threads of `loom`, and
+//! a model of futexes on top of them. `loom` runs a test until it has seen every interleaving with at most
+//! [`PREEMPTIONS`] preemptions. A lost wake-up leaves every thread asleep, which `loom` reports as a deadlock. In the
+//! model no wait reaches its time limit, so a wake-up that would only come by a time limit counts as lost.
 
 #![allow(
     unreachable_pub,
@@ -191,7 +191,7 @@ fn join(threads: Vec<thread::JoinHandle<bool>>) -> usize {
 }
 
 #[test]
-fn posts_of_one_reach_a_taker_of_many() {
+fn a_taker_of_many_gets_single_posts() {
     every_order(|| {
         let s = Arc::new(Semaphore::new(0));
         let posters = (0..2).map(|_| spawn(&s, |s| (s.add(1), true).1)).collect();
@@ -202,7 +202,7 @@ fn posts_of_one_reach_a_taker_of_many() {
 }
 
 #[test]
-fn two_takers_of_one_get_a_post_of_two() {
+fn a_post_of_two_reaches_two_takers_of_one() {
     every_order(|| {
         let s = Arc::new(Semaphore::new(0));
         let takers = (0..2).map(|_| spawn(&s, |s| s.take(1).is_ok())).collect();
@@ -213,7 +213,7 @@ fn two_takers_of_one_get_a_post_of_two() {
 }
 
 #[test]
-fn two_takers_of_one_get_two_posts_of_one() {
+fn two_single_posts_reach_two_takers_of_one() {
     every_order(|| {
         let s = Arc::new(Semaphore::new(0));
         let takers = (0..2).map(|_| spawn(&s, |s| s.take(1).is_ok())).collect();
@@ -226,7 +226,7 @@ fn two_takers_of_one_get_two_posts_of_one() {
 
 /// Two posts at once, of which one may find that the other wakes somebody already.
 #[test]
-fn two_takers_of_one_get_posts_of_two_threads() {
+fn posts_of_two_threads_reach_two_takers_of_one() {
     // Four threads: with three switches it would take minutes.
     every_order_with(2, || {
         let s = Arc::new(Semaphore::new(0));
@@ -240,7 +240,7 @@ fn two_takers_of_one_get_posts_of_two_threads() {
 
 /// A thread that takes without waiting lets one who waits come, while a post of one wakes the same or another.
 #[test]
-fn who_is_let_come_takes_nobodys_wake_up() {
+fn a_thread_that_need_not_wait_takes_no_wake_up_of_another() {
     every_order(|| {
         let s = Arc::new(Semaphore::new(0));
         let takers = (0..2).map(|_| spawn(&s, |s| s.take(1).is_ok())).collect();
@@ -253,7 +253,7 @@ fn who_is_let_come_takes_nobodys_wake_up() {
 }
 
 #[test]
-fn who_is_let_come_beside_a_post_gets_it() {
+fn a_thread_that_arrives_during_a_post_gets_it() {
     every_order(|| {
         let s = Arc::new(Semaphore::new(0));
         let threads = vec![spawn(&s, |s| s.take(1).is_ok()), spawn(&s, |s| (s.wake_one(), true).1)];
@@ -264,7 +264,7 @@ fn who_is_let_come_beside_a_post_gets_it() {
 }
 
 #[test]
-fn takers_of_different_sizes_get_theirs() {
+fn takers_of_different_amounts_all_get_them() {
     every_order(|| {
         let s = Arc::new(Semaphore::new(0));
         let takers = [1, 2].map(|n| spawn(&s, move |s| s.take(n).is_ok())).into_iter().collect();
@@ -277,7 +277,7 @@ fn takers_of_different_sizes_get_theirs() {
 
 /// The last sleeper leaves while another comes: what that one needs must not be forgotten.
 #[test]
-fn who_comes_as_the_last_one_leaves_is_not_forgotten() {
+fn a_thread_that_arrives_when_the_last_one_leaves_is_woken() {
     every_order(|| {
         let s = Arc::new(Semaphore::new(0));
         let takers = vec![spawn(&s, |s| s.take(1).is_ok() && s.take(1).is_ok()), spawn(&s, |s| s.take(2).is_ok())];
@@ -289,7 +289,7 @@ fn who_comes_as_the_last_one_leaves_is_not_forgotten() {
 }
 
 #[test]
-fn one_post_lets_one_pass() {
+fn one_post_wakes_one_thread() {
     every_order(|| {
         let s = Arc::new(Semaphore::new(0));
         let takers = (0..2).map(|_| spawn(&s, |s| s.take(1).is_ok())).collect();
@@ -301,7 +301,7 @@ fn one_post_lets_one_pass() {
 }
 
 #[test]
-fn closing_a_semaphore_wakes_everybody() {
+fn closing_a_semaphore_wakes_all_threads() {
     every_order(|| {
         let s = Arc::new(Semaphore::new(1));
         let takers = [2, 3].map(|n| spawn(&s, move |s| s.take(n).is_err())).into_iter().collect();
@@ -331,7 +331,7 @@ fn a_blocking_poster_and_its_blocker_never_wait_for_each_other() {
 }
 
 #[test]
-fn a_wake_up_that_comes_first_is_kept_and_only_one() {
+fn one_wake_up_before_the_wait_is_kept() {
     every_order(|| {
         let latch = Arc::new(Latch::default());
         let wakers = (0..2).map(|_| spawn(&latch, |l| (l.raise(), true).1)).collect();
@@ -346,7 +346,7 @@ fn a_wake_up_that_comes_first_is_kept_and_only_one() {
 }
 
 #[test]
-fn one_wake_up_lets_one_pass() {
+fn one_wake_up_releases_one_thread() {
     every_order(|| {
         let latch = Arc::new(Latch::default());
         let passers: Vec<_> = (0..2).map(|_| spawn(&latch, |l| l.pass().is_ok())).collect();
@@ -357,7 +357,7 @@ fn one_wake_up_lets_one_pass() {
 }
 
 #[test]
-fn two_who_wait_get_a_wake_up_each() {
+fn two_waiting_threads_get_one_wake_up_each() {
     every_order(|| {
         let latch = Arc::new(Latch::default());
         let passed = Arc::new(loom::sync::atomic::AtomicUsize::new(0));
@@ -378,7 +378,7 @@ fn two_who_wait_get_a_wake_up_each() {
 }
 
 #[test]
-fn closing_a_latch_wakes_everybody() {
+fn closing_a_latch_wakes_all_threads() {
     every_order(|| {
         let latch = Arc::new(Latch::default());
         let passers = (0..2).map(|_| spawn(&latch, |l| l.pass().is_err())).collect();
@@ -389,7 +389,7 @@ fn closing_a_latch_wakes_everybody() {
 
 /// The controller's loop: take the number, look for news, sleep on the number.
 #[test]
-fn no_news_is_slept_through() {
+fn no_notification_is_missed() {
     every_order(|| {
         let shared = Arc::new((Notifier::default(), loom::sync::Mutex::new(0)));
         let tellers = (0..2)
@@ -414,7 +414,7 @@ fn no_news_is_slept_through() {
 }
 
 #[test]
-fn the_gate_lets_everybody_go_who_came() {
+fn the_gate_releases_all_threads_that_arrived() {
     every_order(|| {
         let gate = Arc::new(Gate::new());
         let threads = (0..2).map(|_| spawn(&gate, |g| g.arrive() && g.opened() == 7)).collect();

@@ -1,7 +1,7 @@
-//! Real file systems for tests: sparse images on loop devices, mounted for as long as a value lives.
+//! File systems for tests: sparse images on loop devices, mounted as long as a value lives.
 //!
-//! Needs root and the tools of each file system; [`available`] says whether they are there.
-//! Deliberately absent: what runs on them.
+//! Needs root and the tools of each file system; [`available`] returns whether they are present.
+//! Deliberately absent: the programs that run on them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -202,7 +202,7 @@ impl Drop for Place {
 }
 
 #[test]
-fn a_mount_is_what_it_was_asked_to_be_and_leaves_nothing() {
+fn a_mount_has_the_requested_type_and_is_removed() {
     const ALL: [Fs; 4] = [Fs::Ext4, Fs::Xfs, Fs::Btrfs, Fs::Tmpfs];
     if !available("mounts", &ALL) {
         return;

@@ -1,7 +1,8 @@
-//! Scripts that were right and are no longer: every stage before a run takes whatever stands there.
+//! Tests damaged scripts: each stage before a run accepts or refuses any text without a panic.
 //!
-//! Shipped and old scripts are cut, doubled, swapped and scribbled over, by a seed. `check` and `plan` end without a panic, and
-//! what `fmt` can lay out has the same plan afterwards and is laid out the same way again.
+//! Shipped and old scripts are truncated, duplicated, swapped and overwritten at random positions, by a seed. `check`
+//! and `plan` end without a panic. A script that `fmt` formats has the same plan afterwards, and formatting it again
+//! changes nothing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

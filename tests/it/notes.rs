@@ -1,4 +1,4 @@
-//! What a script says of itself goes with its figures.
+//! Tests the notes of a script about itself: they appear with its figures in every report.
 
 use crate::cmd::Wml;
 
@@ -10,7 +10,7 @@ fn notes(call: Wml) -> (String, Vec<String>) {
 }
 
 #[test]
-fn who_is_no_benchmark_of_a_council_says_so_in_every_report() {
+fn a_disclaimer_of_a_script_is_in_every_report() {
     for (name, council) in [("specsfs97", "SPEC"), ("tpcso", "TPC"), ("fileserver", "SPEC")] {
         let (report, notes) = notes(Wml::new().args([name]));
         assert_eq!(notes, [format!("{name} is no benchmark of {council}: its figures are not results of {council}")]);
@@ -22,7 +22,7 @@ fn who_is_no_benchmark_of_a_council_says_so_in_every_report() {
 }
 
 #[test]
-fn only_the_leading_comment_has_notes_and_they_are_text() {
+fn notes_are_in_the_leading_comment_only_and_shown_as_text() {
     let process = "define process name=p { thread name=t { flowop hog name=h,value=10 } }\n";
     let text = format!(
         "# a script\n# note: one \u{1b}[31mred\n#note:two\n# notes: none\n\n# note: three\n{process}# note: late\n"

@@ -1,4 +1,5 @@
-//! What a script or an option writes: where it lies, what it replaces, and what becomes of it where it can't be written.
+//! Tests the files that scripts and options write: their location, the files that they replace, and the reaction to a
+//! failed write.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -71,7 +72,7 @@ fn a_script_writes_below_the_results_directory_only() {
 }
 
 #[test]
-fn what_lies_in_the_results_directory_already_stays() {
+fn existing_files_in_the_results_directory_are_kept() {
     let call = null(&measuring("stats dump \"d\"\nstats multidump \"d\"\nstats xmldump \"d\""));
     let at = |name: &str| call.dir().join(name);
     fs::write(at("precious"), "mine").unwrap();
@@ -98,7 +99,7 @@ fn what_lies_in_the_results_directory_already_stays() {
 }
 
 #[test]
-fn no_link_leads_out_of_the_results_directory() {
+fn links_out_of_the_results_directory_are_not_followed() {
     let other = tempfile::tempdir().unwrap();
     for more in ["stats dump \"out/d\"", "stats dump \"a/../out/d\""] {
         let call = null(&measuring(more));
@@ -118,7 +119,7 @@ fn no_link_leads_out_of_the_results_directory() {
 }
 
 #[test]
-fn elsewhere_a_script_writes_with_leave_only() {
+fn a_script_writes_elsewhere_only_with_permission() {
     let other = tempfile::tempdir().unwrap();
     let path = other.path().display().to_string();
     let script = measuring(&format!("stats dump \"{path}/d\"\nstats dump \"{path}/e\""));
@@ -135,7 +136,7 @@ fn elsewhere_a_script_writes_with_leave_only() {
 }
 
 #[test]
-fn check_says_what_a_script_and_those_that_it_loads_write_and_run() {
+fn check_lists_what_a_script_and_the_scripts_it_loads_write_and_run() {
     let loaded =
         measuring("stats directory \"made\"\nstats dump \"dumped\"\nsystem \"touch ran\"\nfsflush fstype=ext4");
     let more = "load lib\nstats xmldump \"x\"\nstats multidump \"m\"\nstats command \"sleep 1\"\nforeach $i in 1 { stats dump \"$i\" }\n";
@@ -150,7 +151,7 @@ fn check_says_what_a_script_and_those_that_it_loads_write_and_run() {
 
 /// Options that name outputs, each refused before anything is made.
 #[test]
-fn outputs_are_checked_before_anything_is_made() {
+fn outputs_are_checked_before_anything_is_created() {
     let lay = |dir: &Path| {
         fs::create_dir(dir.join("folder")).unwrap();
         fs::hard_link(dir.join("s.wml"), dir.join("hard")).unwrap();
@@ -197,7 +198,7 @@ fn outputs_are_checked_before_anything_is_made() {
 }
 
 #[test]
-fn a_script_that_is_loaded_is_no_output() {
+fn a_loaded_script_cannot_be_an_output() {
     let call = Wml::new().file("lib.f", DEFINED).file("s.f", "load lib\nrun 0.1\n");
     let output = call.args(["s.f", "--engine", "null", "--json", "lib.f"]).run().exits(2);
     assert_eq!(text(&output.dir().join("lib.f")), DEFINED);
@@ -228,7 +229,7 @@ fn json_goes_to_standard_output_pipes_and_substitutions() {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_lose_the_measurement() {
+fn a_closed_pipe_does_not_lose_the_measurement() {
     for option in ["--json p", "--trace p:1000"] {
         // The reader opens the pipe and ends: the program starts with a reader and ends without one.
         let run = RUN.replace("0.1", "1.5");
@@ -251,14 +252,14 @@ fn large() -> String {
 }
 
 #[test]
-fn a_result_that_finds_no_room_is_reported_and_kept_elsewhere() {
+fn a_result_without_disk_space_is_reported_and_stored_elsewhere() {
     let limited = |size: &str| vec!["prlimit".to_owned(), format!("--fsize={size}"), "--".to_owned()];
     let args = ["s.wml", "--engine", "null", "--runtime", "0.2"];
     for option in [["--json", "j"], ["--trace", "j:100000"]] {
         let call = Wml::new().file("s.wml", &large()).under(limited("70000")).args(args).args(option);
         let output = call.run().exits(1);
         assert!(output.stdout.contains("look7"), "the measurement is shown\n{}", output.shown());
-        assert!(output.stderr.contains("can't be written"), "{}", output.shown());
+        assert!(output.stderr.contains("can't write"), "{}", output.shown());
         assert_eq!(output.left(), ["s.wml"], "nothing is left half-written");
         // Too small from the start.
         let call = Wml::new().file("s.wml", &large()).under(limited("1000")).args(args).args(option);
@@ -282,7 +283,7 @@ fn a_result_that_finds_no_room_is_reported_and_kept_elsewhere() {
 }
 
 #[test]
-fn fmt_leaves_a_script_whole_whatever_happens() {
+fn fmt_never_leaves_a_partial_script() {
     const ODD: &str = "set   $a=1\nset   $b=$a\n";
     let fmt = || Wml::new().file("s.wml", ODD).args(["fmt", "-w"]);
     let output = fmt().args(["s.wml"]).run().exits(0);
@@ -323,7 +324,7 @@ fn fmt_leaves_a_script_whole_whatever_happens() {
 }
 
 #[test]
-fn a_trace_takes_what_memory_there_is() {
+fn a_trace_is_limited_to_the_available_memory() {
     let script = "define fileset name=s,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=100\n\
                   define process name=p { thread name=t { flowop statfile name=look,filesetname=s\nflowop finishoncount name=f,value=50000 } }\n";
     let call = Wml::new().file("s.wml", script).args(["s.wml", "--engine", "null", "--runtime", "20"]);
@@ -372,7 +373,7 @@ fn save_writes_a_script_that_checks() {
 }
 
 #[test]
-fn save_takes_plain_names_and_replaces_only_what_it_wrote() {
+fn save_accepts_plain_names_and_replaces_only_its_own_files() {
     let good = format!("{DEFINED}run 0.1\n");
     let save = |names: &[&str], lay: &dyn Fn(&Path)| {
         let saves: String = names.iter().map(|name| format!("save {name}\n")).collect();
@@ -406,7 +407,7 @@ fn batch(profile: &str, args: &[&str]) -> Output {
 }
 
 #[test]
-fn a_profile_has_its_mistakes_told_before_its_directory_is_made() {
+fn errors_of_a_profile_are_reported_before_its_directory_is_created() {
     for line in ["nfiles = abc;", "nfiles = -5;", "meandirwidth = \"a b\";"] {
         let profile = format!(
             "DEFAULTS {{\n runtime = 1;\n}}\nCONFIG good {{\n personality = varmail;\n}}\n\
@@ -439,7 +440,7 @@ fn is_dump_of(path: &Path) -> bool {
 }
 
 #[test]
-fn what_is_no_profile_is_refused_at_once() {
+fn a_file_that_is_not_a_profile_is_refused() {
     for path in ["/dev/urandom", "/dev/zero", "/proc/self/exe", "/tmp"] {
         let call = Wml::new().args(["batch", path]).timeout(std::time::Duration::from_secs(20));
         let output = call.run().exits(2);
@@ -452,12 +453,9 @@ fn what_is_no_profile_is_refused_at_once() {
 
 /// As the kernel has it with `fs.protected_symlinks`: elsewhere a user's own link is followed.
 #[test]
-fn a_link_that_somebody_else_put_into_a_shared_directory_is_not_followed() {
+fn a_link_of_another_user_in_a_shared_directory_is_not_followed() {
     if !rustix::process::geteuid().is_root() {
-        return skip(
-            "a_link_that_somebody_else_put_into_a_shared_directory_is_not_followed",
-            "only root gives links away",
-        );
+        return skip("a_link_of_another_user_in_a_shared_directory_is_not_followed", "only root gives links away");
     }
     for (owner, mode, code) in [(65534, 0o1777, 3), (0, 0o1777, 0), (65534, 0o755, 0)] {
         for option in [["--json", "shared/out"], ["--trace", "shared/out:5"]] {
@@ -474,7 +472,7 @@ fn a_link_that_somebody_else_put_into_a_shared_directory_is_not_followed() {
 }
 
 #[test]
-fn a_pipe_is_no_script_to_load() {
+fn a_pipe_cannot_be_loaded_as_a_script() {
     for stage in [&["check"][..], &["plan"], &[]] {
         let call = Wml::new().file("s.wml", "load \"./pipe\"\nrun 1\n");
         tool("mkfifo", &[call.dir().join("pipe").to_str().unwrap()]);

@@ -1,6 +1,6 @@
-//! Roots of file sets with something in them that is not ours, in every place and at every moment: not one foreign byte changes.
+//! Tests roots of file sets that contain foreign files, in every place and at every moment: no foreign byte changes.
 //!
-//! What is there before a run is compared with what is there after it: bytes, names, inodes and times. The plain cases are in
+//! Bytes, names, inodes and times before a run are compared with those after it. The simple cases are in
 //! [`crate::safety`].
 
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ fn deep(root: &Path) -> PathBuf {
 }
 
 #[test]
-fn whatever_is_foreign_in_a_marked_tree_keeps_it_from_being_removed() {
+fn any_foreign_object_in_a_marked_tree_prevents_its_removal() {
     let (dir, root) = made();
     let deep = deep(&root);
     let elsewhere = place();
@@ -104,7 +104,7 @@ fn whatever_is_foreign_in_a_marked_tree_keeps_it_from_being_removed() {
 }
 
 #[test]
-fn a_file_beside_directories_and_a_second_name_are_foreign() {
+fn a_file_next_to_directories_and_a_hard_link_are_foreign() {
     let (dir, root) = made();
     fs::write(root.join("00000009"), "mine").unwrap();
     assert_refused(call(dir.path(), ""), &[dir.path()], &["00000009"]);
@@ -249,7 +249,7 @@ fn another_mount_inside_a_root_is_not_entered() {
 }
 
 #[test]
-fn a_block_device_is_not_touched_without_leave_and_not_yet_used_with_it() {
+fn a_block_device_is_refused_with_and_without_permission() {
     if !mounts::available("a block device", &[Fs::Ext4]) {
         return;
     }
@@ -281,7 +281,7 @@ fn a_block_device_is_not_touched_without_leave_and_not_yet_used_with_it() {
 }
 
 #[test]
-fn two_can_not_work_in_one_root() {
+fn two_programs_cannot_use_one_root() {
     let dir = place();
     let long = Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "60", "--dir"]).args([dir.path()]);
     let first = long.start();
@@ -305,7 +305,7 @@ fn killed(dir: &Path, script: &str) {
 }
 
 #[test]
-fn a_killed_population_is_made_anew_or_completed() {
+fn a_killed_population_is_repeated_or_completed() {
     let script = |extra: &str| {
         script(extra).replace("entries=40", "entries=60000").replace("dirwidth=3", "dirwidth=1000").replace("4k", "1k")
     };
@@ -358,7 +358,7 @@ fn files(root: &Path) -> BTreeMap<PathBuf, Entry> {
 }
 
 #[test]
-fn a_tree_of_filebench_can_be_adopted_and_is_given_back() {
+fn a_tree_of_filebench_can_be_adopted_and_is_released() {
     let dir = place();
     let root = dir.path().join("data");
     filebench(&root);
@@ -377,7 +377,7 @@ fn a_tree_of_filebench_can_be_adopted_and_is_given_back() {
 
 /// A file of another size than the script's holds what somebody wrote: it is cut only if the script says `reuse`.
 #[test]
-fn adopting_cuts_no_file_without_reuse() {
+fn adopting_truncates_no_file_without_reuse() {
     let dir = place();
     let root = dir.path().join("data");
     filebench(&root);
@@ -398,7 +398,7 @@ fn adopting_cuts_no_file_without_reuse() {
 }
 
 #[test]
-fn what_is_no_tree_of_filebench_can_not_be_adopted() {
+fn other_trees_than_those_of_filebench_cannot_be_adopted() {
     let others: [Spoiler; 6] = [
         ("a foreign file", Box::new(|root| fs::write(root.join("00000001/notes"), "mine").unwrap())),
         ("a file in the root", Box::new(|root| fs::write(root.join("00000005"), "mine").unwrap())),

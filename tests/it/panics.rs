@@ -1,4 +1,5 @@
-//! A mistake of the program in one of its threads ends the run with a word about where, and holds nobody.
+//! Tests that a panic in a thread of the program ends the run with a message that names the place, and blocks no other
+//! thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,7 +90,7 @@ fn a_panic_in_a_thread_fails_the_run_and_names_it() {
 
 /// No name makes the start of a thread panic.
 #[test]
-fn a_zero_byte_in_a_name_holds_nobody() {
+fn a_zero_byte_in_a_name_blocks_no_thread() {
     let script = "define process name=\"p\0q\" { thread name=\"t\0u\",instances=2 { flowop hog name=h,value=1 } }\n";
     let call = crate::cmd::Wml::new().file("x.wml", script).args(["x.wml", "--engine", "null", "--runtime", "0.2"]);
     let output = call.run();

@@ -1,4 +1,4 @@
-//! The paths through the code that docs/architecture.md lists: each of their functions exists.
+//! Tests that every function that docs/architecture.md names in its paths through the code exists.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn paths_are_short() {
 }
 
 #[test]
-fn lines_of_a_path_are_read() {
+fn lines_of_a_path_are_parsed() {
     assert_eq!(hop("3. `a/b.rs`: `parse` makes a list."), Some(("a/b.rs", "parse")));
     assert_eq!(hop("A line of text with `code`: `more`"), None);
 }

@@ -1,4 +1,5 @@
-//! Phases: the processes of one start when all threads of the one before have ended, and each has its own clock.
+//! Tests `phase=`: the processes of a phase start when all threads of the previous phase have ended, and each phase has
+//! its own time.
 
 use std::fs;
 
@@ -29,7 +30,7 @@ fn phases(run: &Value) -> Vec<(u64, Option<f64>, f64, bool)> {
 }
 
 #[test]
-fn one_starts_when_the_one_before_has_ended() {
+fn a_phase_starts_when_the_previous_one_has_ended() {
     let call = Wml::new().idle().file("x.wml", SCRIPT).folder("d").sets(&[("dir", "d")]);
     let output = call.args(["x.wml", "--runtime", "60", "--trace", "trace:100"]).result().run().exits(0);
     let run = output.only_run();
@@ -55,7 +56,7 @@ fn one_starts_when_the_one_before_has_ended() {
 }
 
 #[test]
-fn a_run_that_is_over_begins_no_phase() {
+fn a_run_that_has_ended_starts_no_phase() {
     let call = Wml::new().idle().file("x.wml", SCRIPT).args(["x.wml", "--runtime", "1"]).sets(&[("pause", "60")]);
     let output = call.result().run().exits(0);
     let run = output.only_run();
@@ -81,7 +82,7 @@ fn second_phase_of(flowop: &str, status: i32) -> (Value, String) {
 }
 
 #[test]
-fn what_fails_in_a_later_phase_fails_the_run() {
+fn a_failure_in_a_later_phase_fails_the_run() {
     let (run, said) = second_phase_of("closefile name=bad,fd=5", 1);
     assert_eq!(run["state"], "failed", "{said}");
     assert!(said.contains("b/t/bad"), "{said}");

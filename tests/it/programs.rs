@@ -1,4 +1,4 @@
-//! `command`: programs that a run starts are timed, need leave, and end with it.
+//! Tests the flowop `command`: its programs are timed, need permission, and end with the run.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn call(text: &str) -> Wml {
 }
 
 #[test]
-fn without_leave_nothing_is_made_and_nothing_started() {
+fn without_permission_nothing_is_created_or_started() {
     let output = call(&script("touch started", THREE_TIMES)).args(["--dir", "d"]).run().exits(3);
     assert!(output.stderr.contains("x.wml:5:") && output.stderr.contains("--allow-system"), "{}", output.shown());
     assert_eq!(output.left(), ["x.wml"]);
@@ -41,7 +41,7 @@ fn allowed(text: &str) -> Wml {
 }
 
 #[test]
-fn its_time_and_that_of_processors_are_told_apart() {
+fn latency_and_processor_time_are_reported_separately() {
     let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
     let run = allowed(&script(&format!("{busy}; sleep 0.2; echo said"), THREE_TIMES)).run().exits(0);
     assert!(run.stderr.matches("said").count() == 3 && run.stdout.contains("commands "), "{}", run.shown());
@@ -57,7 +57,7 @@ fn its_time_and_that_of_processors_are_told_apart() {
 }
 
 #[test]
-fn one_that_fails_is_an_error_with_its_status() {
+fn a_failed_command_is_an_error_with_its_status() {
     let text = script("exit 7", "flowop delay name=d,value=0.01\nflowop finishoncount name=end,value=3,target=d");
     let output = allowed(&text).run().exits(1);
     assert!(output.stderr.contains("flowop p/t/c (line 5): `exit 7` ended with exit status: 7"), "{}", output.shown());
@@ -76,7 +76,7 @@ fn noted(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn it_ends_with_the_run_and_counts_as_late() {
+fn a_command_ends_with_the_run_and_counts_as_late() {
     let wml = Wml::new().idle().file(
         "x.wml",
         &script("true", &format!("flowop command name=sleeps,value=\"{}\"", SLEEPS.replace('$', "\\$"))),
@@ -89,7 +89,7 @@ fn it_ends_with_the_run_and_counts_as_late() {
 }
 
 #[test]
-fn it_ends_with_the_program_however_that_ends() {
+fn a_command_ends_with_the_program() {
     for signal in [Signal::INT, Signal::KILL] {
         let wml = Wml::new().idle().file("x.wml", &script(SLEEPS, ""));
         let pids = wml.dir().join("pids");
@@ -103,8 +103,8 @@ fn it_ends_with_the_program_however_that_ends() {
 }
 
 #[test]
-fn each_is_one_shell() {
-    if !strace::available("each_is_one_shell") {
+fn each_command_is_one_shell() {
+    if !strace::available("each_command_is_one_shell") {
         return;
     }
     let (output, log) = strace::run(allowed(&script("true", THREE_TIMES)));
@@ -116,7 +116,7 @@ fn each_is_one_shell() {
 
 /// A phase of its own between two others sees what the first made, before the last removes it.
 #[test]
-fn a_phase_may_be_a_command() {
+fn a_phase_can_consist_of_a_command() {
     let text = "# dialect: fsl\nset mode quit alldone\n\
         define fileset name=data,path=$dir,entries=10,dirwidth=20,size=4k\n\
         define process name=makes { thread name=t {\n\

@@ -1,4 +1,4 @@
-//! Every test that `docs/safety.md` names for a promise exists.
+//! Tests that every test that `docs/safety.md` names for a promise exists.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn each_promise_names_tests_that_exist() {
 }
 
 #[test]
-fn a_row_without_a_test_is_no_promise() {
+fn every_promise_names_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("docs/safety.md")).unwrap();
     let promises = text.split("## What is not promised").next().unwrap();

@@ -1,6 +1,7 @@
-//! Open-loop rates, as the result tells them: what was offered follows from the schedule, however busy the machine is.
+//! Tests open-loop rates by the result: the number of offered requests follows from the schedule, however busy the
+//! machine is.
 //!
-//! How late rounds began is not looked at here: that is the machine's.
+//! The lateness of iterations is not tested, since it depends on the machine.
 
 use crate::cmd::short_or_long;
 use crate::support;
@@ -30,7 +31,7 @@ fn offered(run: &Run, rate: u64, threads: u64) -> (f64, f64) {
 }
 
 #[test]
-fn constant_arrivals_are_as_many_as_the_rate_says() {
+fn constant_arrivals_have_the_count_of_the_rate() {
     undisturbed(|| {
         for rate in [100, 1000, 10_000, 100_000] {
             let run = run(rate, 1, "constant", 1);
@@ -49,7 +50,7 @@ fn constant_arrivals_are_as_many_as_the_rate_says() {
 }
 
 #[test]
-fn each_thread_holds_its_own_rate() {
+fn each_thread_has_its_own_rate() {
     undisturbed(|| {
         let run = run(700, 10, "constant", 2);
         let (offered, wanted) = offered(&run, 700, 10);
@@ -71,7 +72,7 @@ fn poisson_arrivals_are_within_four_sigma() {
 
 /// Threads are bound to processors before their timetables are made; how many processors there are is known before that.
 #[test]
-fn who_has_a_processor_to_spare_waits_awake_also_when_bound_to_one() {
+fn a_thread_with_a_spare_processor_spins_also_when_pinned() {
     undisturbed(|| {
         let processors = std::thread::available_parallelism().unwrap().get() as u64;
         for (threads, pin) in [(1, false), (1, true), (processors + 1, false)] {

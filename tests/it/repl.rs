@@ -1,6 +1,6 @@
-//! The shell as a person, a pipe and a file use it.
+//! Tests the shell with input from a terminal, a pipe and a file.
 //!
-//! What each of its commands says is in `tests/cases/repl`.
+//! The output of its commands is in `tests/cases/repl`.
 
 use crate::cmd::{Wml, binary, count, flowops, has, skip};
 use crate::tmux::{Terminal, terminals};
@@ -45,7 +45,7 @@ pub(crate) fn says(dir: &Path, options: &[&str], text: &str) -> (String, String,
 }
 
 #[test]
-fn a_mistake_costs_a_statement_and_the_worst_one_is_the_status() {
+fn an_error_skips_one_statement_and_the_worst_is_the_exit_status() {
     let dir = scratch();
     let text = "load oltp_sync\nset $filesize=1m\nset $nshadow=9\nflowopp x\nset $nshadows=13\nplan\nrun 0.2\nquit\n";
     let (out, err, code) = says(dir.path(), &["--no-quiesce"], text);
@@ -84,7 +84,7 @@ fn a_script_on_standard_input_needs_no_name() {
 
 /// A program that drives the shell gets each answer before it asks again.
 #[test]
-fn a_writer_that_pauses_is_answered() {
+fn statements_of_a_slow_writer_are_executed_at_once() {
     let dir = scratch();
     let mut child = shell(dir.path(), &[]);
     let mut input = child.stdin.take().unwrap();
@@ -102,7 +102,7 @@ fn a_writer_that_pauses_is_answered() {
 }
 
 #[test]
-fn what_is_saved_is_what_was_planned() {
+fn a_saved_script_has_the_same_plan() {
     let dir = scratch();
     let text = "load oltp_sync\nset $filesize=1m\nset $nshadows=3\nset $ndbwriters=$nshadows * 2\nset $ndbwriters=$ndbwriters * 2\n\
                 eventgen rate=$nshadows\nplan\nsave tuned.wml\n";
@@ -123,7 +123,7 @@ fn done(document: &Value) -> Vec<(String, u64, u64)> {
 }
 
 #[test]
-fn the_saved_script_does_what_the_session_did() {
+fn a_saved_script_reproduces_the_session() {
     let dir = scratch();
     let text = "set $mean=3k\nset $size=randvar(type=gamma,mean=$mean)\nset mode quit alldone\n\
         define fileset name=data,path=$dir,entries=20,dirwidth=5,size=64k,prealloc=100\n\
@@ -145,7 +145,7 @@ fn the_saved_script_does_what_the_session_did() {
 
 /// A file set is made once for as long as its definition stays, and every directory goes in the end.
 #[test]
-fn other_workloads_leave_nothing_behind() {
+fn file_sets_of_cleared_definitions_are_removed() {
     let dir = scratch();
     let one = |name: &str| {
         format!(
@@ -156,14 +156,14 @@ fn other_workloads_leave_nothing_behind() {
     let text = format!("{}run 0.1\nclear\n{}clear\nrun 1\n", one("first"), one("second"));
     let (_, err, code) = says(dir.path(), &["--no-quiesce"], &text);
     assert_eq!(code, Some(2), "{err}");
-    assert_eq!(err.matches("making first").count(), 1, "{err}");
-    assert_eq!(err.matches("making second").count(), 1, "{err}");
+    assert_eq!(err.matches("creating first").count(), 1, "{err}");
+    assert_eq!(err.matches("creating second").count(), 1, "{err}");
     assert!(!err.contains("stays"), "{err}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn every_command_stands_in_a_transcript() {
+fn every_command_is_in_a_transcript() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/repl");
     let texts = std::fs::read_dir(cases).unwrap().map(|e| e.unwrap().path());
     let texts = texts.filter(|p| p.extension().is_some_and(|e| e == "txt"));
@@ -174,7 +174,7 @@ fn every_command_stands_in_a_transcript() {
 }
 
 #[test]
-fn completions_and_manual_pages_know_the_commands() {
+fn completions_and_manual_pages_contain_the_commands() {
     let dir = scratch();
     for shell in ["bash", "zsh", "fish"] {
         let text = crate::cmd::tool(binary().to_str().unwrap(), &["completions", shell]);
@@ -312,7 +312,7 @@ fn config(cases: u32) -> ProptestConfig {
 proptest! {
     #![proptest_config(config(200))]
     #[test]
-    fn no_sequence_of_commands_breaks_it(lines in sequences()) {
+    fn no_sequence_of_commands_makes_it_panic(lines in sequences()) {
         survives(&["--engine", "null", "--format", "none", "--seed", "1"], &lines)?;
     }
 }
@@ -320,7 +320,7 @@ proptest! {
 proptest! {
     #![proptest_config(config(30))]
     #[test]
-    fn no_sequence_of_commands_breaks_it_on_a_disk(lines in sequences()) {
+    fn no_sequence_of_commands_makes_it_panic_on_a_disk(lines in sequences()) {
         survives(&["--no-quiesce", "--format", "none", "--seed", "1"], &lines)?;
     }
 }
@@ -428,8 +428,8 @@ fn the_live_view_on_terminals_small_and_large() {
 }
 
 #[test]
-fn threads_that_work_never_see_the_terminal() {
-    const TEST: &str = "threads_that_work_never_see_the_terminal";
+fn worker_threads_never_write_to_the_terminal() {
+    const TEST: &str = "worker_threads_never_write_to_the_terminal";
     if !terminals(TEST) {
         return;
     }
@@ -471,7 +471,7 @@ fn threads_that_work_never_see_the_terminal() {
 }
 
 #[test]
-fn without_a_terminal_each_interval_is_a_line() {
+fn without_a_terminal_each_interval_is_one_line() {
     let script = "define process name=p { thread name=t { flowop delay name=d,value=0 } }";
     let call = |more: &[&str]| {
         let args = ["--engine", "null", "--interval", "0.1", "--runtime", "1", "--format", "none"];

@@ -1,4 +1,5 @@
-//! What the program did not make, it does not touch: foreign files, links, plain files in the way.
+//! Tests that the program does not change what it did not create: foreign files, links, and plain files in the place of
+//! a root.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -34,7 +35,7 @@ fn assert_refused(reuse: &str, lay: impl Fn(&Path)) -> Output {
 }
 
 #[test]
-fn a_foreign_directory_is_refused_and_left_as_it_is() {
+fn a_foreign_directory_is_refused_and_not_changed() {
     for reuse in ["", ",reuse"] {
         let output = assert_refused(reuse, |dir| {
             // Named as files of the set would be.
@@ -63,13 +64,13 @@ fn a_link_is_not_followed() {
 }
 
 #[test]
-fn a_plain_file_in_the_way_stays() {
+fn a_plain_file_in_the_place_of_a_root_is_kept() {
     assert_refused("", |dir| fs::write(dir.join("data"), "text").unwrap());
 }
 
 /// Also in a tree of ours: what a person put there since is not removed with it.
 #[test]
-fn a_foreign_file_in_an_own_tree_keeps_the_tree() {
+fn a_foreign_file_in_a_tree_prevents_its_removal() {
     let first = call("").run().exits(0);
     let dir = first.dir().join("d");
     assert!(dir.join("data/00000001").exists(), "a tree in a directory that the user named stays");
@@ -85,7 +86,7 @@ fn a_foreign_file_in_an_own_tree_keeps_the_tree() {
 }
 
 #[test]
-fn clean_removes_what_was_made_and_nothing_else() {
+fn clean_removes_only_what_wmlrun_created() {
     let first = call("").run().exits(0);
     let dir = first.dir().join("d");
     fs::write(dir.join("mine"), "text").unwrap();
@@ -96,7 +97,7 @@ fn clean_removes_what_was_made_and_nothing_else() {
 
 /// What a run made is not taken away by another that could not even begin on it, whatever that was to do at its end.
 #[test]
-fn a_tree_that_was_refused_stays() {
+fn a_tree_that_was_refused_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let script = |entries: u32, more: &str| {
         format!(

@@ -1,7 +1,8 @@
-//! The shipped scripts, and values that make each of them small enough for a test.
+//! Helpers with the shipped scripts, and values that make each of them small enough for a test.
 //!
-//! Sizes are told by the names of variables, which Filebench's scripts share. A script that has none of them runs as it is.
-//! Deliberately absent: running them.
+//! The variables to reduce are recognised by their names, which Filebench's scripts share. A script without such
+//! variables runs unchanged.
+//! Deliberately absent: running the scripts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -223,7 +224,7 @@ pub(crate) fn side_by_side() -> usize {
 }
 
 #[test]
-fn small_values_are_below_the_defaults_and_known_to_the_script() {
+fn small_values_are_below_the_defaults_and_used_by_the_script() {
     let oltp = personality("oltp_sync");
     assert_eq!(oltp.small(), [("filesize", "8m"), ("logfilesize", "2m")]);
     assert_eq!(oltp.few_threads(), [("nshadows", "10"), ("ndbwriters", "2")]);

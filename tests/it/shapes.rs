@@ -1,5 +1,5 @@
-//! Trees have the shapes that Filebench's construction gives: against a direct implementation of it, with random numbers of its
-//! own, and against a tree that Filebench was seen to make.
+//! Tests the shapes of trees against a direct implementation of Filebench's construction with separate random numbers,
+//! and against a tree that Filebench has created.
 
 use rand::SeedableRng;
 use rand_distr::{Distribution, Gamma};
@@ -136,7 +136,7 @@ fn trees_have_the_directories_widths_and_depths_of_the_direct_construction() {
 }
 
 #[test]
-fn ten_entries_of_width_three_make_the_tree_that_filebench_makes() {
+fn ten_entries_of_width_three_give_the_tree_of_filebench() {
     let script =
         "# dialect: fsl\ndefine fileset name=fs1,path=$dir,entries=10,dirwidth=3,dirgamma=0,prealloc\ncreate files\n";
     let call = Wml::new().file("w.wml", script).args(["w.wml", "--dir", "."]);
@@ -157,7 +157,7 @@ fn ten_entries_of_width_three_make_the_tree_that_filebench_makes() {
 }
 
 #[test]
-fn files_and_leaf_directories_of_one_set_are_warned_of_and_lie_apart() {
+fn files_and_leaf_directories_of_one_set_are_separate_with_a_warning() {
     let script = "# dialect: fsl\ndefine fileset name=fs,path=$dir,entries=5,leafdirs=5,dirwidth=3,dirgamma=0,prealloc\ncreate files\n";
     let output = Wml::new().file("w.wml", script).args(["w.wml", "--dir", "."]).run().exits(0);
     assert!(output.stderr.contains("W0412"), "{}", output.stderr);

@@ -1,4 +1,4 @@
-//! Every script that is shipped: checked, planned, and run for a second on small files.
+//! Tests every shipped script: it is checked, planned, and run for a moment on small files.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn all_are_free_of_errors_and_warnings() {
 }
 
 #[test]
-fn all_have_a_plan_that_stays_the_same() {
+fn all_have_a_reproducible_plan() {
     for_each(&all(), side_by_side(), |script| {
         // The free memory is another one each time.
         let memory: &[_] = if script.text.contains("$freememory") { &[("freememory", "4g")] } else { &[] };
@@ -41,7 +41,7 @@ fn all_have_a_plan_that_stays_the_same() {
 
 /// The page about sources leaves no personality out, and names none that there is not.
 #[test]
-fn the_page_of_sources_has_all_of_them_once() {
+fn the_page_of_workloads_lists_each_once() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md")).unwrap();
     // The list of a family: lines of nothing but names.
     let lists =
@@ -95,7 +95,7 @@ fn line_of(script: &Script, values: &[(&str, &str)], seconds: &str) -> Line {
 }
 
 #[test]
-fn all_run_and_every_io_flowop_works() {
+fn all_run_and_every_io_flowop_is_executed() {
     undisturbed(|| {
         for (name, _) in NOT_RUN {
             assert!(all().iter().any(|s| s.name == *name), "{name} is not shipped");
@@ -148,7 +148,7 @@ fn show(lines: &[Line]) {
 
 /// Without a disk: the whole way from text to report, and files of full size that nobody has to make.
 #[test]
-fn all_run_without_a_disk() {
+fn all_run_on_the_null_engine() {
     for_each(&shipped_or_fifth(), side_by_side(), |script| {
         let mut values = [script.few_threads(), script.small()].concat();
         roomy(script, &mut values, "100000");
@@ -207,7 +207,7 @@ fn table() -> String {
 
 /// `UPDATE_DOCS=1` writes the table anew.
 #[test]
-fn the_table_of_the_personalities_is_theirs() {
+fn the_table_of_personalities_agrees_with_the_scripts() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/personalities.md");
     let text = fs::read_to_string(&path).unwrap();
     let at = text.find(TABLE).expect("the table's head");
@@ -220,7 +220,7 @@ fn the_table_of_the_personalities_is_theirs() {
 }
 
 #[test]
-fn a_file_of_the_same_name_goes_before_a_shipped_one() {
+fn a_file_takes_precedence_over_a_shipped_script() {
     let own = "define process name=mine { thread name=t { flowop delay name=d,value=1 } }\n";
     let output = Wml::new().file("varmail.wml", own).args(["plan", "varmail"]).run().exits(0);
     assert!(output.stdout.contains("mine"), "{}", output.stdout);

@@ -1,6 +1,8 @@
-//! A file system that takes or gives less than it is asked for, is interrupted, or reports its errors when a file is closed.
+//! Tests a file system that transfers less than requested, is interrupted by signals, or reports its errors when a file
+//! is closed.
 //!
-//! What is not moved by one call is moved by the next; what can't be moved is counted as what it is, and no error is made up.
+//! The rest of a short transfer is transferred by the next call. A transfer that cannot be completed is counted with
+//! the bytes that it has moved, and no error is reported without a failed call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -53,9 +55,9 @@ fn went_well(slow: &Slow, flowops: &str, args: &[&str]) -> Value {
 }
 
 #[test]
-fn what_a_short_transfer_leaves_is_moved_by_further_calls() {
+fn the_rest_of_a_short_transfer_is_moved_by_further_calls() {
     undisturbed(|| {
-        if !fuse::available("what_a_short_transfer_leaves_is_moved_by_further_calls") {
+        if !fuse::available("the_rest_of_a_short_transfer_is_moved_by_further_calls") {
             return;
         }
         let slow = faulty(|kind, _| match kind {
@@ -91,9 +93,9 @@ fn what_a_short_transfer_leaves_is_moved_by_further_calls() {
 }
 
 #[test]
-fn asynchronous_operations_that_come_back_short_go_on() {
+fn short_asynchronous_operations_are_continued() {
     undisturbed(|| {
-        if !fuse::available("asynchronous_operations_that_come_back_short_go_on") {
+        if !fuse::available("short_asynchronous_operations_are_continued") {
             return;
         }
         let slow = faulty(|kind, _| if matches!(kind, Kind::Read | Kind::Write) { Act::Short(1500) } else { AS_USUAL });
@@ -112,9 +114,9 @@ fn asynchronous_operations_that_come_back_short_go_on() {
 
 /// An error in the middle of an operation: the operation is an error, and what it had moved is counted.
 #[test]
-fn bytes_that_went_out_before_an_error_are_counted() {
+fn bytes_written_before_an_error_are_counted() {
     undisturbed(|| {
-        if !fuse::available("bytes_that_went_out_before_an_error_are_counted") {
+        if !fuse::available("bytes_written_before_an_error_are_counted") {
             return;
         }
         for (flowops, moved) in [
@@ -148,9 +150,9 @@ fn bytes_that_went_out_before_an_error_are_counted() {
 
 /// Nothing is taken and no error reported: this is said, and no error of another name made up.
 #[test]
-fn a_write_of_which_nothing_is_taken_is_called_that() {
+fn a_write_of_zero_bytes_is_reported_as_such() {
     undisturbed(|| {
-        if !fuse::available("a_write_of_which_nothing_is_taken_is_called_that") {
+        if !fuse::available("a_write_of_zero_bytes_is_reported_as_such") {
             return;
         }
         let slow = faulty(|kind, n| match kind {
@@ -169,9 +171,9 @@ fn a_write_of_which_nothing_is_taken_is_called_that() {
 }
 
 #[test]
-fn a_call_that_a_signal_cuts_short_is_made_again() {
+fn an_interrupted_call_is_repeated() {
     undisturbed(|| {
-        if !fuse::available("a_call_that_a_signal_cuts_short_is_made_again") {
+        if !fuse::available("an_interrupted_call_is_repeated") {
             return;
         }
         let slow = faulty(|kind, n| match kind {

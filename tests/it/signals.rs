@@ -1,5 +1,5 @@
-//! Signals at any moment: nothing foreign is changed, nothing is left running, and the next run works. And children, which end
-//! with the program.
+//! Tests signals at any moment: no foreign file changes, no process remains, and the next run works; and child
+//! processes, which end with the program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,7 +56,7 @@ fn a_command_ends_with_the_first_signal_and_with_the_program() {
 }
 
 #[test]
-fn a_collector_dies_with_the_program() {
+fn a_collector_ends_with_the_program() {
     for signal in [Signal::TERM, Signal::KILL] {
         let script = format!(
             "define process name=p {{ thread name=t {{ flowop delay name=d,value=1 }} }}\n\
@@ -90,7 +90,7 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
 }
 
 #[test]
-fn time_in_which_it_was_stopped_is_told() {
+fn time_in_which_the_program_was_stopped_is_reported() {
     undisturbed(|| {
         let mut running = Wml::below(&memory())
             .args(["randomread", "--runtime", "6", "--set", "filesize=1m", "--no-quiesce"])
@@ -111,7 +111,7 @@ fn time_in_which_it_was_stopped_is_told() {
 
 /// Of two at the same moment one has the place, and the other leaves nothing.
 #[test]
-fn of_starts_at_the_same_moment_exactly_one_wins() {
+fn of_simultaneous_starts_exactly_one_succeeds() {
     let script = "define fileset name=data,path=$dir,entries=50,size=4k,prealloc\n\
         define process name=p { thread name=t { flowop statfile name=s,filesetname=data flowop delay name=d,value=1 } }\n";
     for round in 0..short_or_long(4, 40) {
@@ -199,7 +199,7 @@ fn working_in(dir: &Path) -> usize {
 
 /// Killed at random moments.
 #[test]
-fn whenever_it_is_killed_nothing_foreign_changes_and_the_next_run_works() {
+fn a_kill_at_any_moment_changes_nothing_foreign_and_the_next_run_works() {
     const SIGNALS: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::KILL, Signal::XFSZ, Signal::XCPU];
     let mut dice = Dice(7);
     for round in 0..short_or_long(10, 200_usize) {
@@ -265,8 +265,8 @@ impl Drop for Thaw {
 
 /// A command that writes to a frozen file system can't be killed. The program ends without it, and with its result.
 #[test]
-fn a_command_that_the_kernel_holds_is_left_behind() {
-    const TEST: &str = "a_command_that_the_kernel_holds_is_left_behind";
+fn a_command_that_the_kernel_blocks_is_abandoned() {
+    const TEST: &str = "a_command_that_the_kernel_blocks_is_abandoned";
     if !mounts::available(TEST, &[Fs::Ext4]) || !has("fsfreeze") {
         return;
     }
@@ -293,7 +293,7 @@ fn a_command_that_the_kernel_holds_is_left_behind() {
         assert!(held(), "the command was not held to the end");
         drop(thaw);
         let output = running.wait().exits(130);
-        assert!(output.stderr.contains(&format!("process {pid} is still in a call")), "{}", output.shown());
+        assert!(output.stderr.contains(&format!("process {pid} is still in a system call")), "{}", output.shown());
         assert!(output.dir().join("result.json").exists());
         wait_for("the end of the command", || !lives(&pid));
     }

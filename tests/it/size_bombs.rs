@@ -1,6 +1,7 @@
-//! Scripts that are large, and small ones that ask for very much: each is read or refused in bounded memory, without a panic.
+//! Tests large scripts, and small scripts that ask for very much: each is read or refused in bounded memory, without a
+//! panic.
 //!
-//! `WMLRUN_LONG=1` makes those that are large themselves 10 MB, and holds their processor time against that of 1 MB.
+//! `WMLRUN_LONG=1` makes the large ones 10 MB, and compares their processor time with that of 1 MB.
 
 use std::time::Duration;
 
@@ -158,7 +159,7 @@ fn large_scripts_are_read_or_refused_in_bounded_memory() {
 }
 
 #[test]
-fn small_scripts_that_ask_for_much_are_planned_or_refused_in_bounded_memory() {
+fn small_scripts_of_large_plans_are_planned_or_refused_in_bounded_memory() {
     for (name, text) in small() {
         for command in ["check", "plan"] {
             stage(name, command, &text);
@@ -168,7 +169,7 @@ fn small_scripts_that_ask_for_much_are_planned_or_refused_in_bounded_memory() {
 
 /// What can't be done is refused before anything is made.
 #[test]
-fn what_no_machine_can_do_leaves_nothing_behind() {
+fn impossible_scripts_leave_no_files() {
     let zipf = "set $z=randvar(type=zipf,items=1000000000000)\n".to_owned();
     for text in [
         process("flowop read name=r,filesetname=f,iosize=64t"),
@@ -183,7 +184,7 @@ fn what_no_machine_can_do_leaves_nothing_behind() {
 
 /// A text without an end is no script.
 #[test]
-fn what_never_ends_is_refused() {
+fn endless_scripts_are_refused() {
     for script in [
         "exec \"$0\" check - < /dev/zero",
         "exec \"$0\" check - < /dev/urandom",
@@ -200,7 +201,7 @@ fn what_never_ends_is_refused() {
 
 /// Ten times the input takes no more than a dozen times the processor time. Only the long form has texts large enough to tell.
 #[test]
-fn time_grows_with_the_input() {
+fn time_grows_linearly_with_the_input() {
     const TIMED: &str = "TIMEFORMAT=%U; time \"$0\" \"$@\" >/dev/null 2>&1";
     let mut wrong = Vec::new();
     for (name, head, unit, tail) in LARGE.iter().take(short_or_long(0, LARGE.len())) {

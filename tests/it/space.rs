@@ -1,6 +1,8 @@
-//! A full file system, met in four ways: seen before anything is made, filled by others while files are made, run out of during a
-//! run, and stopped short of. Each ends with an error that says where and how much, a valid result, and an image that is as
-//! empty after `clean` as before.
+//! Tests full file systems: detected before anything is created, filled by others during population, full during a run,
+//! and nearly full.
+//!
+//! Each case ends with an error that names the place and the amount, a valid result, and an image that is as empty
+//! after `clean` as before.
 
 use std::fs;
 use std::path::Path;
@@ -75,7 +77,7 @@ fn set(attributes: &str) -> String {
 }
 
 #[test]
-fn what_will_not_fit_is_seen_before_anything_is_made() {
+fn sets_that_do_not_fit_are_refused_before_anything_is_created() {
     let Some(small) = Small::new() else { return };
     let look = "define process name=p { thread name=t { flowop statfile name=look,filesetname=data } }\n";
     for (attributes, words) in [
@@ -107,7 +109,7 @@ fn grow(dir: &Path, leave: u64) -> u64 {
 }
 
 #[test]
-fn others_may_fill_it_while_files_are_made() {
+fn a_disk_that_others_fill_during_population_is_an_error() {
     let Some(small) = Small::new() else { return };
     let script = set("size=4k,entries=10000,prealloc")
         + "define process name=p { thread name=t { flowop statfile name=look,filesetname=data } }\n";
@@ -124,7 +126,7 @@ fn others_may_fill_it_while_files_are_made() {
 
 /// Inodes run out though there is room: the operation itself fails.
 #[test]
-fn an_operation_that_finds_no_room_ends_the_run_with_its_place() {
+fn an_operation_without_space_ends_the_run_and_is_named() {
     let Some(small) = Small::new() else { return };
     let script = set("size=0,entries=100000")
         + "define process name=p { thread name=t {\n\
@@ -157,7 +159,7 @@ fn writer() -> String {
 }
 
 #[test]
-fn a_run_that_would_fill_it_stops_before() {
+fn a_run_stops_before_the_file_system_is_full() {
     let Some(small) = Small::new() else { return };
     let output = small.call(&writer()).run().exits(3);
     let run = output.only_run();
@@ -172,7 +174,7 @@ fn a_run_that_would_fill_it_stops_before() {
 }
 
 #[test]
-fn it_is_watched_while_a_run_is_warmed_up() {
+fn free_space_is_checked_during_a_warm_up() {
     let Some(small) = Small::new() else { return };
     let output = small.call(&writer()).args(["--warmup", "60"]).run().exits(3);
     assert_eq!(output.only_run()["state"], "low_space", "{}", output.shown());
@@ -180,7 +182,7 @@ fn it_is_watched_while_a_run_is_warmed_up() {
 }
 
 #[test]
-fn it_is_watched_while_processes_live() {
+fn free_space_is_checked_while_live_processes_run() {
     let Some(small) = Small::new() else { return };
     let script = writer() + "create processes\nsleep 60\nshutdown processes\n";
     let output = small.call(&script).run().exits(3);
@@ -190,7 +192,7 @@ fn it_is_watched_while_processes_live() {
 
 /// Neither the roots nor the directories that lead to them.
 #[test]
-fn a_refusal_leaves_no_directory_that_it_made() {
+fn a_refused_run_removes_the_directories_that_it_created() {
     let set = |name: &str, path: &str, size: &str| {
         format!("define fileset name={name},path=\"$dir/{path}\",size={size},entries=1000,dirwidth=20,prealloc\n")
     };

@@ -1,4 +1,5 @@
-//! A file set in several directories: each part has a root and a marker of its own, and steps go from one to the other.
+//! Tests file sets that are spread over several directories: each part has its own root and marker, and steps use all
+//! parts.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +31,7 @@ fn files(root: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn both_directories_hold_their_part_and_steps_work_in_both() {
+fn both_directories_have_their_part_and_steps_use_both() {
     let dir = tempfile::tempdir_in(memory()).unwrap();
     let look = "flowop openfile name=o,filesetname=data,fd=1\nflowop readwholefile name=r,filesetname=data,fd=1\n\
                 flowop closefile name=c,fd=1\nflowop statfile name=i,filesetname=data,indexed=7\n\
@@ -56,7 +57,7 @@ fn both_directories_hold_their_part_and_steps_work_in_both() {
 }
 
 #[test]
-fn making_and_removing_keeps_the_parts_in_balance() {
+fn creating_and_removing_keeps_the_parts_balanced() {
     let dir = tempfile::tempdir_in(memory()).unwrap();
     let churn = "flowop deletefile name=d,filesetname=data\nflowop createfile name=cr,filesetname=data,fd=1\n\
                  flowop writewholefile name=w,filesetname=data,fd=1,iosize=4k\nflowop closefile name=c,fd=1\n\
@@ -70,7 +71,7 @@ fn making_and_removing_keeps_the_parts_in_balance() {
 }
 
 #[test]
-fn a_part_in_which_nothing_can_be_done_gives_way_to_another() {
+fn a_step_uses_another_part_if_one_has_no_candidate() {
     // A name is changed within its part: that takes a file and a free name there.
     for (entries, possible) in [(8, 2), (5, 1), (2, 0)] {
         let script = format!(
@@ -90,7 +91,7 @@ fn a_part_in_which_nothing_can_be_done_gives_way_to_another() {
 }
 
 #[test]
-fn the_parts_are_reused_and_cleaned_like_any_set() {
+fn parts_are_reused_and_cleaned_like_other_sets() {
     let dir = tempfile::tempdir_in(memory()).unwrap();
     let look = "flowop statfile name=s,filesetname=data";
     let all = || (files(&dir.path().join("a/data")), files(&dir.path().join("b/data")));
@@ -111,7 +112,7 @@ fn left_by(run: impl FnOnce(Wml) -> Output, script: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_ways_to_its_parts_go_with_a_fresh_directory() {
+fn directories_of_the_parts_are_removed_with_a_fresh_directory() {
     let script = "define fileset name=data,path=\"$dir/a:$dir/b/c\",entries=ENTRIES,dirwidth=1000,size=0,prealloc=100\n\
                   define fileset name=x/y,path=$dir,entries=3,size=0,prealloc=100\n\
                   define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
@@ -129,7 +130,7 @@ fn the_ways_to_its_parts_go_with_a_fresh_directory() {
 }
 
 #[test]
-fn what_was_made_until_an_interrupt_is_told() {
+fn files_created_before_an_interrupt_are_reported() {
     let script = "define fileset name=data,path=$dir,entries=2000000,dirwidth=1000,size=0,prealloc=100\n\
                   define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
     let under = ["timeout", "--foreground", "--signal=INT", "--preserve-status", "1"].map(str::to_owned);
@@ -146,7 +147,7 @@ fn what_was_made_until_an_interrupt_is_told() {
 /// Of files with gaps between their numbers each is as likely: the next one after a drawn number would be the likelier the larger
 /// the gap before it.
 #[test]
-fn a_uniform_pick_has_no_favourites() {
+fn a_uniform_pick_is_uniform_over_all_parts() {
     const PICKS: u32 = 6000;
     let script = format!(
         "# dialect: fsl\nset mode quit alldone\nset $any=cvar(type=cvar-uniform,parameters=\"lower:0;upper:100\")\n\

@@ -1,4 +1,5 @@
-//! Threads that make and remove files: their number stays, nobody waits for long, and what can only wait ends at once.
+//! Tests threads that create and remove files: the number of files stays constant, no thread waits for long, and
+//! threads that can only wait end the run at once.
 
 use std::path::Path;
 
@@ -72,7 +73,7 @@ fn threads_that_can_only_wait_end_the_run_with_a_report() {
 /// A step that wants a file and a free name holds neither while it waits for the other: taking one and giving it back is a change,
 /// and as long as something changes nothing is stuck.
 #[test]
-fn a_link_to_no_file_is_stuck_too() {
+fn a_link_without_a_source_file_is_stuck() {
     undisturbed(|| {
         let script = "# dialect: fsl\n\
         define fileset name=data,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=0\n\

@@ -1,4 +1,5 @@
-//! Standard output that can't be written makes the exit status 1; a reader that has gone, and standard error, change nothing.
+//! Tests write errors of the standard streams: standard output that cannot be written makes the exit status 1; a closed
+//! pipe, and standard error, change nothing.
 
 use crate::cmd::{Output, Wml};
 use crate::mounts::{Fs, Mount, available};
@@ -47,12 +48,12 @@ fn a_full_standard_output_is_an_error() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     for args in CALLS {
         // The reader is gone before anything is written.
         let output = redirected(args, "> >(exec 0<&-); exit $?");
         assert!([0, 1].contains(&output.code()), "{args:?}\n{}", output.shown());
-        assert!(!output.stderr.contains("standard output can't be written"), "{args:?}\n{}", output.shown());
+        assert!(!output.stderr.contains("can't write to standard output"), "{args:?}\n{}", output.shown());
         assert!(!output.stderr.contains("panicked"), "{args:?}\n{}", output.shown());
     }
     let output = redirected(&["list", "flowops"], "| true");
@@ -60,7 +61,7 @@ fn a_reader_that_has_gone_is_no_error() {
 }
 
 #[test]
-fn notes_that_can_not_be_written_change_nothing() {
+fn unwritable_notes_change_nothing() {
     for redirection in ["2> /dev/full", "2>&-", "2> >(exec 0<&-)"] {
         let output = redirected(&["s.wml", "--engine", "null", "--runtime", "0.1"], redirection);
         assert_eq!(output.code(), 0, "{redirection}\n{}", output.shown());
@@ -69,7 +70,7 @@ fn notes_that_can_not_be_written_change_nothing() {
 }
 
 #[test]
-fn manual_pages_that_find_no_room_are_an_error() {
+fn manual_pages_without_disk_space_are_an_error() {
     if !available("manual_pages_that_find_no_room", &[Fs::Tmpfs]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! In the steady part of a run the program makes the workload's calls and hardly any other.
+//! Tests that the program makes almost only the workload's system calls in the steady part of a run.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -70,9 +70,9 @@ fn assert_only(call: Wml, names: &[&str]) {
 }
 
 #[test]
-fn random_reads_are_one_call_each() {
+fn each_random_read_is_one_call() {
     undisturbed(|| {
-        if strace::available("random_reads_are_one_call_each") {
+        if strace::available("each_random_read_is_one_call") {
             let call = Wml::below(&memory()).args(["randomread"]);
             assert_only(call.sets(&[("iosize", "4k"), ("filesize", "64m"), ("memperthread", "4k")]), &["pread64"]);
         }
@@ -80,9 +80,9 @@ fn random_reads_are_one_call_each() {
 }
 
 #[test]
-fn a_coupled_workload_only_reads_writes_and_waits() {
+fn a_workload_with_semaphores_only_reads_writes_and_waits() {
     undisturbed(|| {
-        if strace::available("a_coupled_workload_only_reads_writes_and_waits") {
+        if strace::available("a_workload_with_semaphores_only_reads_writes_and_waits") {
             let call = Wml::below(&memory()).args(["oltp_sync"]).sets(&[("filesize", "4m")]);
             let moves = ["read", "write", "pread64", "pwrite64", "futex"];
             // A wait that the tracer's attaching interrupts is taken up again.
@@ -92,7 +92,7 @@ fn a_coupled_workload_only_reads_writes_and_waits() {
 }
 
 #[test]
-fn traces_are_read() {
+fn traces_are_parsed() {
     let text = "\
 12  pread64(5, \"\"..., 4096, 0) = 4096
 12  pread64(5,  <unfinished ...>

@@ -1,9 +1,10 @@
-//! Runs the program under `strace` and reads what its threads asked of the kernel.
+//! Helpers that run the program under `strace` and parse the system calls of its threads.
 //!
-//! With `WMLRUN_MARK=1` the program asks for names that do not exist, `wmlrun annotation: TEXT`, which costs next to nothing and is
-//! seen in the trace: [`GATE`] just before the threads are let go, [`DONE`] by each thread that has done its last step, and
-//! [`OVER`] when all have. Between the first and the others lie the calls of the steps, and no others on files.
-//! Deliberately absent: what the calls should be.
+//! With `WMLRUN_MARK=1` the program looks up names that do not exist, `wmlrun annotation: TEXT`, which costs almost
+//! nothing and is visible in the trace: [`GATE`] immediately before the threads start, [`DONE`] by each thread after
+//! its last step, and [`OVER`] when all have finished. Between the first and the others are the calls of the steps, and
+//! no other calls on files.
+//! Deliberately absent: the expected calls.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -256,7 +257,7 @@ fn split_args(text: &str) -> (Vec<String>, &str) {
 }
 
 #[test]
-fn lines_are_read() {
+fn lines_are_parsed() {
     let call = parse(r#"1795172772.767286 pread64(5</tmp/a, b(/x>, ""..., 100, 4) = 76"#).unwrap();
     assert_eq!((call.name.as_str(), call.descriptor(), call.result), ("pread64", Some("/tmp/a, b(/x"), Some(76)));
     assert_eq!((call.size(), call.offset(), call.bytes(), call.error()), (Some(100), Some(4), 76, None));
@@ -277,7 +278,7 @@ fn lines_are_read() {
 }
 
 #[test]
-fn steps_lie_between_the_marks() {
+fn steps_are_between_the_annotations() {
     let line = |time: u32, text: &str| parse(&format!("1.{time:06} {text}")).unwrap();
     let mark =
         |time, text: &str| line(time, &format!(r#"access("{text}", F_OK) = -1 ENOENT (No such file or directory)"#));
@@ -296,8 +297,8 @@ fn steps_lie_between_the_marks() {
 
 /// The whole way, with a program that is everywhere.
 #[test]
-fn a_real_trace_is_read() {
-    if !available("a_real_trace_is_read") {
+fn a_real_trace_is_parsed() {
+    if !available("a_real_trace_is_parsed") {
         return;
     }
     let dir = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();

@@ -1,4 +1,5 @@
-//! The stream of operations that a thread remembers is what the kernel was asked for; and it depends on the seed alone.
+//! Tests the recorded stream of a thread's operations: it agrees with the calls that the kernel saw, and depends only
+//! on the seed.
 
 use std::fs;
 use std::path::Path;
@@ -48,8 +49,8 @@ fn is_io(call: &Call) -> bool {
 }
 
 #[test]
-fn random_reads_are_as_the_kernel_saw_them() {
-    if !strace::available("random_reads_are_as_the_kernel_saw_them") {
+fn recorded_random_reads_agree_with_the_kernel() {
+    if !strace::available("recorded_random_reads_agree_with_the_kernel") {
         return;
     }
     let n = short_or_long(500, 10_000);
@@ -65,8 +66,8 @@ fn random_reads_are_as_the_kernel_saw_them() {
 }
 
 #[test]
-fn a_sequential_pass_is_as_the_kernel_saw_it() {
-    if !strace::available("a_sequential_pass_is_as_the_kernel_saw_it") {
+fn a_recorded_sequential_pass_agrees_with_the_kernel() {
+    if !strace::available("a_recorded_sequential_pass_agrees_with_the_kernel") {
         return;
     }
     let n = short_or_long(500, 10_000);
@@ -91,8 +92,8 @@ fn a_sequential_pass_is_as_the_kernel_saw_it() {
 
 /// Every flowop of varmail makes calls of its own kind; a whole file or an append may be several.
 #[test]
-fn varmail_is_as_the_kernel_saw_it() {
-    if !strace::available("varmail_is_as_the_kernel_saw_it") {
+fn a_recorded_run_of_varmail_agrees_with_the_kernel() {
+    if !strace::available("a_recorded_run_of_varmail_agrees_with_the_kernel") {
         return;
     }
     let n = short_or_long(500, 10_000);
@@ -178,7 +179,7 @@ fn instances_of_a_process_do_different_things() {
 }
 
 #[test]
-fn nobody_is_asked_without_need() {
+fn streams_are_recorded_only_on_request() {
     let call = Wml::below(&memory()).file("four.wml", FOUR).result().args(["four.wml", "--no-quiesce"]);
     let output = call.run().exits(0);
     assert!(output.only_run()["digest"].is_null());

@@ -1,4 +1,4 @@
-//! What `check` must not let pass, and what it must go on to accept.
+//! Tests scripts that `check` must reject, and similar ones that it must accept.
 
 use crate::cmd::Wml;
 use crate::lints::check;
@@ -11,7 +11,7 @@ fn process(flowops: &str) -> String {
 }
 
 #[test]
-fn times_that_are_no_numbers_are_errors() {
+fn times_that_are_not_numbers_are_errors() {
     let works = process("flowop statfile name=s,filesetname=f");
     for command in [
         "run \"abc\"",
@@ -33,7 +33,7 @@ fn times_that_are_no_numbers_are_errors() {
 }
 
 #[test]
-fn only_what_can_be_defined_is() {
+fn only_known_kinds_of_definitions_are_accepted() {
     let block = "{ thread name=t { flowop statfile name=s,filesetname=f } }";
     for (word, near) in [("processor", "process"), ("processs", "process")] {
         let said = check("x.wml", &format!("{SET}define {word} name=p {block}\n"));
@@ -52,7 +52,7 @@ fn only_what_can_be_defined_is() {
 }
 
 #[test]
-fn variables_that_nothing_sets_are_told_wherever_they_stand() {
+fn variables_that_are_not_set_are_reported_everywhere() {
     for (command, severity) in [
         ("echo \"$nosuch\"", "warning[W0420]"),
         ("log \"$nosuch\"", "warning[W0420]"),
@@ -66,7 +66,7 @@ fn variables_that_nothing_sets_are_told_wherever_they_stand() {
 }
 
 #[test]
-fn a_long_chain_of_variables_has_a_value_and_a_circle_has_none() {
+fn a_long_chain_of_variables_has_a_value_and_a_cycle_is_an_error() {
     let mut chain = "set $v0=7\n".to_owned();
     for n in 1..=5000 {
         chain.push_str(&format!("set $v{n}=$v{}\n", n - 1));
@@ -95,7 +95,7 @@ fn numbers_that_do_not_fit_are_errors_and_no_panics() {
 
 /// A slot above the number of files, where `opennext` goes through as many slots as there are files.
 #[test]
-fn slots_are_as_many_as_are_named() {
+fn slots_of_any_number_are_accepted() {
     // One flowop alone: another that names the slot would make room for it.
     for flowop in [
         "flowop openfile name=o,filesetname=f,opennext,fd=100",
@@ -115,7 +115,7 @@ fn slots_are_as_many_as_are_named() {
 
 /// A file set is told to be exhausted for every flowop that needs a file of it.
 #[test]
-fn every_flowop_that_needs_a_file_is_told_of_a_set_without() {
+fn every_flowop_that_needs_a_file_reports_a_set_without_one() {
     let works = ["setxattr", "getxattr", "copyrange", "syncfs", "read", "statfile", "truncate"];
     for name in works {
         let text = process(&format!("flowop {name} name=x,filesetname=f,iosize=1k,value=1,fd=2,srcfd=1"));
@@ -126,7 +126,7 @@ fn every_flowop_that_needs_a_file_is_told_of_a_set_without() {
 
 /// What is wrong with an option does not hide what is wrong with the script.
 #[test]
-fn a_mistake_of_dir_hides_none_of_the_script() {
+fn an_error_of_dir_hides_no_error_of_the_script() {
     let text = process("flowop delay name=d").replace("name=t", "name=t,instances=9999999");
     let output = Wml::new().file("x.wml", &text).args(["plan", "--dir", "", "x.wml"]).run().exits(2);
     assert!(
@@ -138,7 +138,7 @@ fn a_mistake_of_dir_hides_none_of_the_script() {
 
 /// What the values of a profile are not good for is told before a directory of results is made.
 #[test]
-fn a_mistake_of_a_profile_makes_no_directory() {
+fn an_error_of_a_profile_creates_no_directory() {
     let script = process("flowop read name=r,filesetname=f,iosize=$size").replace("name=t", "name=t,memsize=4k");
     let profile = "DEFAULTS {\n  runtime = 1;\n  stats = out;\n}\nCONFIG one {\n  function = generic;\n  personality = own;\n  size = 1m;\n}\n";
     let call = Wml::new().file("own.wml", &format!("set $size=4k\n{script}")).file("a.prof", profile);

@@ -1,5 +1,5 @@
-//! The snapshot study's scripts and profiles, as they were written for Filebench 1.3: run as they are, one over the other's
-//! trees, and through `wmlrun batch`.
+//! Tests the snapshot study's scripts and profiles, written for Filebench 1.3: unchanged, one on the trees of another,
+//! and through `wmlrun batch`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ fn call(script: &str, place: &Path, dir: &Path, sets: &[(&str, &str)]) -> Output
 }
 
 #[test]
-fn the_scripts_are_read_as_the_old_dialect_without_a_word() {
+fn the_scripts_are_read_as_the_sun_dialect_without_warnings() {
     for script in SCRIPTS {
         let output = Wml::new().file("s.f", &text(&format!("{script}.f"))).args(["check", "s.f"]).run().exits(0);
         assert_eq!(output.shown(), "", "{script}");
@@ -39,7 +39,7 @@ fn the_scripts_are_read_as_the_old_dialect_without_a_word() {
 }
 
 #[test]
-fn the_scripts_run_as_they_are() {
+fn the_scripts_run_unchanged() {
     for script in SCRIPTS {
         let dir = tempfile::tempdir_in(memory()).unwrap();
         let output = call(script, &memory(), dir.path(), small(script)).exits(0);
@@ -186,7 +186,7 @@ fn a_workload_of_a_batch_can_be_run_again_by_its_script() {
 }
 
 #[test]
-fn the_agers_profiles_run() {
+fn the_profiles_of_the_agers_run() {
     for (profile, config, ops) in [("oltp_ager", "oltp_ager", "dbwrite-a"), ("ager", "ager", "rand-write1")] {
         let (output, home) = batch(profile, &[]);
         assert!(count(flowop(&output.only_run(), ops), "ops") > 0);
@@ -197,7 +197,7 @@ fn the_agers_profiles_run() {
 }
 
 #[test]
-fn every_workload_runs_in_order_and_what_can_t_is_told_first() {
+fn workloads_run_in_order_and_invalid_ones_are_reported_first() {
     let profile = "DEFAULTS {\n  runtime = 1;\n  nfiles = 20;\n  nthreads = 2;\n}\n\
         CONFIG one {\n  personality = varmail;\n}\n\
         CONFIG two {\n  personality = webproxy;\n  nfiles = 30;\n}\n";

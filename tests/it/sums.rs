@@ -1,4 +1,4 @@
-//! What a result says in one place it says in all: the intervals of a flowop add up to its totals, and so does its histogram.
+//! Tests that a result agrees with itself: the intervals and the histogram of each flowop add up to its totals.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ const PACED: &str = "define process name=p { thread name=t { flowop statfile nam
 
 /// More threads than processors: when the gate opens the controller is the last to get one.
 #[test]
-fn nothing_is_lost_between_the_gate_and_the_first_look() {
+fn no_operation_is_lost_before_the_first_sample() {
     let few = [("nfiles", "200")];
     let call =
         Wml::below(&memory()).args(["webserver", "--runtime", "1", "--no-quiesce", "--interval", "0.3"]).sets(&few);
@@ -96,7 +96,7 @@ fn a_warm_up_is_in_no_interval() {
 
 /// All that happens between `stats clear` and `stats snap` is in the intervals, whichever commands were given in between.
 #[test]
-fn live_processes_add_up_whatever_is_asked_of_them_in_between() {
+fn live_processes_add_up_after_any_commands() {
     let script = format!(
         "{READERS}create files\ncreate processes\nsleep 1\nstats snap\nstats clear\nsystem \"sleep 0.3\"\nsleep 1\n\
          system \"sleep 0.3\"\nsleep 1\nsystem \"sleep 0.2\"\nstats snap\nstats snap\nshutdown processes\n"
@@ -150,7 +150,7 @@ fn asynchronous_operations_add_up() {
 
 /// However long a run, its result is bounded. The bound itself is passed only in the long form; `result::timeline` tests it always.
 #[test]
-fn a_long_time_series_is_thinned_and_adds_up() {
+fn a_long_time_series_is_merged_and_adds_up() {
     let (seconds, expected) = short_or_long(("1", 1..=101), ("25", 500..=2001));
     let run = runs(READERS, &["--runtime", seconds, "--interval", "0.01"], 0).remove(0);
     let intervals = run["intervals"].as_array().unwrap().len();

@@ -1,4 +1,4 @@
-//! Scripts run from inside a test, with everything that they say kept.
+//! Helpers that run scripts inside a test and record all their output.
 
 use std::sync::Arc;
 use std::time::Duration;

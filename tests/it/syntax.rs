@@ -1,4 +1,4 @@
-//! Properties of lexer, parser, printer and formatter, over scripts that nobody wrote.
+//! Tests properties of lexer, parser, printer and formatter with generated scripts.
 
 use proptest::prelude::*;
 use wml::diag::{self, Style};
@@ -287,7 +287,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn a_printed_tree_reads_back(statements in statements()) {
+    fn a_printed_tree_parses_to_the_same_tree(statements in statements()) {
         let ast = Ast { file: FileId::default(), statements };
         let text = syntax::print(&ast);
         let (again, errors) = parse(&text);
@@ -305,7 +305,7 @@ proptest! {
     }
 
     #[test]
-    fn formatting_keeps_the_tree_and_the_comments_and_settles(
+    fn formatting_keeps_tree_and_comments_and_is_idempotent(
         statements in statements(),
         gaps in prop::collection::vec(0_usize..64, 1..40),
     ) {
@@ -322,12 +322,12 @@ proptest! {
     }
 
     #[test]
-    fn no_letters_break_it(text in "[ -~\n\té→𝄞\u{0}\u{feff}\u{a0}]{0,80}") {
+    fn no_characters_make_it_panic(text in "[ -~\n\té→𝄞\u{0}\u{feff}\u{a0}]{0,80}") {
         survives(&text)?;
     }
 
     #[test]
-    fn no_pieces_break_it(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..40)) {
+    fn no_fragments_make_it_panic(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..40)) {
         survives(&pieces.concat())?;
         survives(&pieces.join(" "))?;
         survives(&pieces.join("\n"))?;
@@ -507,7 +507,7 @@ fn survives_long(text: &str) {
 }
 
 #[test]
-fn marks_at_the_end_and_in_nothing_are_drawn() {
+fn labels_at_the_end_and_in_empty_text_are_shown() {
     let mut map = SourceMap::new();
     for text in ["", "\n", "x", "x\n", "é", "\t\té\n\n"] {
         let file = map.add("x.wml", text);
@@ -527,7 +527,7 @@ fn marks_at_the_end_and_in_nothing_are_drawn() {
 }
 
 #[test]
-fn marks_in_two_files_are_drawn() {
+fn labels_in_two_files_are_shown() {
     let mut map = SourceMap::new();
     let (one, two) = (map.add("one.wml", "set $x=5\n"), map.add("two.wml", "\nset $y=6\n"));
     let d = diag::Diagnostic::error(diag::Code::Duplicate, Span::new(two, 5, 7), "twice")
@@ -549,7 +549,7 @@ error[E0207]: twice
 }
 
 #[test]
-fn colour_is_only_drawn_when_asked_for() {
+fn colour_is_used_only_on_request() {
     let mut map = SourceMap::new();
     let file = map.add("one.wml", "set $x=5\n");
     let d = diag::Diagnostic::error(diag::Code::Duplicate, Span::new(file, 4, 6), "twice");
@@ -559,7 +559,7 @@ fn colour_is_only_drawn_when_asked_for() {
 
 /// One mistake is one error, and what stands behind it is read.
 #[test]
-fn one_mistake_is_one_error() {
+fn one_mistake_gives_one_error() {
     let good = "set $x=5\ndefine fileset name=a,path=/tmp,size=4k\ndefine process name=p {\n  thread name=t {\n    \
                 flowop read name=r,filesetname=a,iosize=1k\n  }\n}\nrun 60\n";
     assert_eq!(parse(good).1, "");

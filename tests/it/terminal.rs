@@ -1,6 +1,7 @@
-//! The live view and the shell on a terminal, with names and texts that would move it: they are shown as text.
+//! Tests the live view and the shell on a terminal, with names and texts that contain control sequences: they are shown
+//! as text.
 //!
-//! Looked at is what tmux shows, and the title that it was given. What is printed otherwise is in `escape`.
+//! The tests read the screen and the title of a tmux terminal. Other output is tested in `escape`.
 
 use crate::cmd::{binary, scratch};
 use crate::tmux::{Terminal, terminals};
@@ -99,8 +100,8 @@ fn completion_shows_names_of_files_as_text() {
 }
 
 #[test]
-fn what_the_shell_echoes_is_text() {
-    if !terminals("what_the_shell_echoes_is_text") {
+fn echoed_input_of_the_shell_is_shown_as_text() {
+    if !terminals("echoed_input_of_the_shell_is_shown_as_text") {
         return;
     }
     let dir = tempfile::Builder::new().prefix("terminal-").tempdir_in(scratch()).unwrap();

@@ -1,4 +1,4 @@
-//! The rules of the house, held by reading the source.
+//! Tests the rules for the source code by reading it: imports, use of libraries, headers and lengths of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -89,14 +89,14 @@ fn used(code: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn grouped_imports_are_seen() {
+fn grouped_imports_are_found() {
     let seen = used("use crate::{diag::{self, Code}, source};\nlet x = crate::spec::f();");
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["diag", "source", "spec"]);
 }
 
 /// Each module imports only from those before it in `lib.rs`.
 #[test]
-fn modules_import_only_to_their_left() {
+fn modules_import_only_earlier_modules() {
     let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
     let order: Vec<&str> = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
     assert_eq!((order.first(), order.last()), (Some(&"util"), Some(&"cli")), "the list of modules is not where it was");
@@ -120,7 +120,7 @@ const MOST_IMPORTS: usize = 8;
 const MOST_FIELDS: usize = 10;
 
 #[test]
-fn a_session_knows_few_rooms_and_has_few_fields() {
+fn a_session_imports_few_modules_and_has_few_fields() {
     let sources: Vec<_> = sources().into_iter().filter(|(path, _)| path.starts_with("session/")).collect();
     let rooms: BTreeSet<String> = sources.iter().flat_map(|(_, text)| used(&code(text))).collect();
     assert!(rooms.contains("measure") && rooms.len() <= MOST_IMPORTS, "session imports {rooms:?}");
@@ -216,7 +216,7 @@ fn circles(edges: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> 
 }
 
 #[test]
-fn circles_are_found() {
+fn cycles_are_found() {
     let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     let files = [
         file("mod", "mod a;\npub use b::{B, O};\npub struct Root;"),
@@ -233,7 +233,7 @@ fn circles_are_found() {
 
 /// Files of a room that need one another are read together: there must be few of them.
 #[test]
-fn no_room_has_a_long_circle_of_files() {
+fn no_module_has_a_long_import_cycle() {
     let sources = sources();
     let rooms: BTreeSet<&str> = sources.iter().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
     let mut wrong = Vec::new();
@@ -257,7 +257,7 @@ fn no_room_has_a_long_circle_of_files() {
 
 /// One file, or one room, knows a foreign library's types.
 #[test]
-fn libraries_stay_behind_their_walls() {
+fn libraries_are_used_only_in_their_modules() {
     let mut wrong = Vec::new();
     for (path, text) in sources() {
         let code = code(&text);
@@ -272,7 +272,7 @@ fn libraries_stay_behind_their_walls() {
 }
 
 #[test]
-fn files_say_what_they_are_for_and_stay_short() {
+fn files_have_a_header_and_are_short() {
     let mut wrong = Vec::new();
     for (path, text) in sources() {
         if !text.starts_with("//! ") {
@@ -288,7 +288,7 @@ fn files_say_what_they_are_for_and_stay_short() {
 
 /// Each folder of golden cases holds some, and no snapshot has lost its case. (A case without a snapshot fails by itself.)
 #[test]
-fn golden_cases_are_whole() {
+fn golden_cases_are_complete() {
     let cases = root().join("tests/cases");
     let mut folders = 0;
     for folder in fs::read_dir(&cases).unwrap() {
@@ -318,7 +318,7 @@ fn golden_cases_are_whole() {
 
 /// The index of the tests: `tests/it/README.md` has a line a file, its first sentence. `UPDATE_DOCS=1` writes it anew.
 #[test]
-fn the_index_of_the_tests_is_theirs() {
+fn the_index_of_the_tests_agrees_with_their_headers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
     let mut names: Vec<String> = fs::read_dir(&root)
         .unwrap()
@@ -326,8 +326,8 @@ fn the_index_of_the_tests_is_theirs() {
         .filter(|name| name != "main")
         .collect();
     names.sort();
-    let mut index = "# Tests of the program\n\nOne binary; a file is a module. `cargo test --test it -- MODULE::` runs one of them.\n\n\
-        | module | what it holds |\n|---|---|\n"
+    let mut index = "# Tests of the program\n\nOne binary; each file is a module. `cargo test --test it -- MODULE::` runs one of them.\n\n\
+        | module | what it tests |\n|---|---|\n"
         .to_owned();
     for name in names {
         let text = fs::read_to_string(root.join(format!("{name}.rs"))).unwrap();

@@ -1,6 +1,6 @@
-//! Terminals for tests: tmux, whose screen and title can be looked at.
+//! Terminals for tests: tmux sessions whose screen and title can be read.
 //!
-//! [`terminals`] says whether there can be any. Dropped, a terminal is gone with its program.
+//! [`terminals`] returns whether they are available. Dropping a terminal ends its program.
 
 use crate::cmd::{has, skip};
 use std::path::{Path, PathBuf};

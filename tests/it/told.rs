@@ -1,4 +1,5 @@
-//! What a person is told: where a wrong value came from, and what became of threads that did not work to the end.
+//! Tests messages to the user: the origin of a wrong value, threads that ended early or never worked, and the steps of
+//! preparation with `-v`.
 
 use crate::cmd::{Output, Wml};
 
@@ -14,7 +15,7 @@ fn run(head: &str, threads: &str, args: &[&str]) -> Output {
 const READER: &str = "thread name=t,instances=$nthreads { flowop read name=rd,filesetname=data,iosize=1k }";
 
 #[test]
-fn a_wrong_value_of_the_command_line_is_shown_there() {
+fn a_wrong_value_on_the_command_line_is_shown_with_its_position() {
     for (set, marked) in [("nthreads=abc", "   ^^^"), ("filesize=3q", "   ^^")] {
         let output = run("", READER, &["--set", set]).exits(2);
         let said = &output.stderr;
@@ -25,7 +26,7 @@ fn a_wrong_value_of_the_command_line_is_shown_there() {
 }
 
 #[test]
-fn a_wrong_random_variable_of_the_command_line_is_told_as_in_a_script() {
+fn a_wrong_random_variable_on_the_command_line_has_the_same_help() {
     let output = run("", READER, &["--set", "filesize=randvar(type=unifrm,mean=4k)"]).exits(2);
     assert!(output.stderr.contains("--set filesize=randvar(type=unifrm,mean=4k)\n"), "{}", output.stderr);
     assert!(output.stderr.contains("did you mean `uniform`?"), "{}", output.stderr);
@@ -39,7 +40,7 @@ fn notes(output: &Output, code: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_wait_that_never_ends_is_told_in_the_report() {
+fn a_wait_that_never_ends_is_reported() {
     let waits = "thread name=w { flowop semblock name=sb,value=5,highwater=1 }\n\
                  thread name=s { flowop delay name=d,value=100 flowop sempost name=sp,target=sb,value=5 }";
     let output = run("", &format!("{READER}\n{waits}"), &[]).exits(0);
@@ -55,7 +56,7 @@ fn a_wait_that_never_ends_is_told_in_the_report() {
 }
 
 #[test]
-fn threads_that_found_no_file_any_more_are_told_in_the_report() {
+fn threads_without_a_usable_file_are_reported() {
     let del = "thread name=t,instances=2 { flowop deletefile name=del,filesetname=data }";
     let output = run("", del, &[]).exits(0);
     assert_eq!(output.only_run()["ended_by"], "all threads done");
@@ -75,4 +76,18 @@ fn threads_that_found_no_file_any_more_are_told_in_the_report() {
     assert_eq!(output.only_run()["state"], "nothing_done");
     let [note] = &notes(&output, "exhausted")[..] else { panic!("{}", output.shown()) };
     assert!(note.ends_with("the set has 0 entries: set the number of files with `entries=`"), "{note}");
+}
+
+#[test]
+fn verbose_names_the_steps_of_preparation() {
+    let script = format!("{SETS}define process name=p {{ {READER} }}\n");
+    let stderr = |option: &[&str]| {
+        let call = Wml::new().file("x.wml", &script).args(["x.wml", "--runtime", "0.1"]).args(option);
+        call.run().exits(0).stderr.clone()
+    };
+    let quiesce = "waiting until the disks are idle";
+    let (normal, verbose, both) = (stderr(&[]), stderr(&["-v"]), stderr(&["-v", "--quiet"]));
+    assert!(normal.contains("creating data: 20 files") && !normal.contains(quiesce), "{normal}");
+    assert!(verbose.contains("creating data: 20 files") && verbose.contains(quiesce), "{verbose}");
+    assert!(!both.contains("creating") && !both.contains(quiesce), "{both}");
 }

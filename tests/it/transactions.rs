@@ -1,4 +1,4 @@
-//! Transactions: several flowops that are one operation to the application, counted and timed as one.
+//! Tests transactions: several flowops that are one operation of the application, and are counted and timed as one.
 
 use crate::cmd::{Wml, flowop, number};
 
@@ -15,7 +15,7 @@ fn call(process: &str) -> Wml {
 }
 
 #[test]
-fn a_composite_is_counted_and_timed_as_a_whole() {
+fn a_composite_flowop_is_one_transaction() {
     let process = "define process name=p,instances=2,transaction=v { thread name=t,instances=2 {\n\
         flowop visit name=v,iters=5\nflowop finishoncount name=end,value=1 } }\n";
     let output = call(process).run().exits(0);
@@ -33,7 +33,7 @@ fn a_composite_is_counted_and_timed_as_a_whole() {
 }
 
 #[test]
-fn a_flowop_may_be_one_by_itself() {
+fn a_single_flowop_can_be_a_transaction() {
     let process = "define process name=p,transaction=read { thread name=t {\n\
         flowop readwholefile name=read,filesetname=data,iters=7\nflowop finishoncount name=end,value=1 } }\n";
     let run = call(process).run().exits(0).only_run();
@@ -43,7 +43,7 @@ fn a_flowop_may_be_one_by_itself() {
 }
 
 #[test]
-fn a_name_that_is_none_of_the_process_is_told() {
+fn a_transaction_of_an_unknown_name_is_an_error() {
     for (name, near) in [("visits", "takes the `name=`"), ("v.loo", "did you mean `v.look`?")] {
         let process =
             format!("define process name=p,transaction={name} {{ thread name=t {{ flowop visit name=v }} }}\n");

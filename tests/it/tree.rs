@@ -1,4 +1,4 @@
-//! What is below a directory, to the byte: to see that nothing of it was changed.
+//! Helper that records the contents of a directory to the byte, to check that nothing was changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,7 +45,7 @@ fn look(path: &Path, name: &Path, all: &mut BTreeMap<PathBuf, Entry>) {
 }
 
 #[test]
-fn every_change_is_seen() {
+fn every_change_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("a")).unwrap();
     fs::write(dir.path().join("a/x"), "one").unwrap();

@@ -1,7 +1,8 @@
-//! Tests whose figures are of the machine's time: a failure counts if the machine had time for them.
+//! Helpers that repeat a failed test of times if the machine was busy with other programs.
 //!
-//! Where other programs, or the host of a virtual machine, take the processors away, a sleep of 1 ms takes 10 and a rate is not kept,
-//! whatever the program under test does. A test that fails in such a stretch is done again. One that fails without, fails.
+//! When other programs, or the host of a virtual machine, take processor time, a sleep of 1 ms takes 10 ms and a rate
+//! is not reached, whatever the program under test does. A test that fails during such a time is repeated. A test that
+//! fails on an idle machine fails.
 
 use crate::watchdog;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -47,13 +48,13 @@ fn pressure(text: &str) -> u64 {
 }
 
 #[test]
-fn the_time_that_threads_waited_is_read() {
+fn waiting_times_of_threads_are_parsed() {
     let text = "some avg10=2.41 avg60=3.17 avg300=1.00 total=123456\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
     assert_eq!((pressure(text), pressure("")), (123_456, 0));
 }
 
 #[test]
-fn a_test_that_fails_on_a_quiet_machine_is_done_once() {
+fn a_test_that_fails_on_an_idle_machine_is_not_repeated() {
     // What keeps this machine busy meanwhile is not known; so the test itself passes the second time.
     let count = std::cell::Cell::new(0);
     let failed = catch_unwind(AssertUnwindSafe(|| {

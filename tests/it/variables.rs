@@ -1,6 +1,7 @@
-//! The variables of the personalities: those of Filebench's of the same name work, and every one is documented.
+//! Tests the variables of the personalities: those of Filebench's scripts exist with the same names, and every variable
+//! is documented.
 //!
-//! The table is from the scripts that Filebench 1.4.8 and 1.5 shipped. Deliberately absent: `$runtime`, which sets nothing in
+//! The table is from the scripts of Filebench 1.4.8 and 1.5. Deliberately absent: `$runtime`, which sets nothing in
 //! Filebench's scripts either; the time of a run is `--runtime`.
 
 use std::collections::BTreeSet;
@@ -176,7 +177,7 @@ fn every_variable_is_in_a_usage_line_or_named_as_derived() {
 
 /// Of which source a personality is, with its year; and that nobody takes it for a result of a consortium.
 #[test]
-fn every_head_names_its_source() {
+fn every_header_names_its_source() {
     for (name, text) in PERSONALITIES {
         assert_eq!(text.lines().nth(1), Some("#"), "{name}: lists show the first line, which must be all of the title");
         let head = text.split_once("# dialect:").unwrap().0.replace("\n# ", " ");

@@ -1,5 +1,5 @@
-//! What Filebench 1.4.8 did in sixteen sessions that somebody watched: here the same, or a row of docs/compatibility.md
-//! says why not.
+//! Tests sixteen sessions that were recorded with Filebench 1.4.8: the output is the same, or a row of
+//! docs/compatibility.md gives the reason for the difference.
 
 use std::fs;
 
@@ -89,17 +89,17 @@ fn o04_list_is_a_table_of_file_sets() {
 }
 
 #[test]
-fn o05_what_is_done_is_told_beside_the_report() {
+fn o05_progress_is_printed_besides_the_report() {
     row("progress");
     let output = script(&format!("{SMALL}run 1\n")).args(["--format", "filebench-1.4"]).run().exits(0);
-    assert!(output.stderr.contains("making s: 20 files, 80.0 KiB"), "{}", output.stderr);
+    assert!(output.stderr.contains("creating s: 20 files, 80.0 KiB"), "{}", output.stderr);
     assert!(output.stderr.contains("running for 1 s: 1 process, 2 threads"), "{}", output.stderr);
     let first = form(lines(&output)[0]);
     assert_eq!(first, "#: #: Run took # seconds...");
 }
 
 #[test]
-fn o06_the_report_has_its_lines_in_reverse() {
+fn o06_the_report_has_its_lines_in_reverse_order() {
     let output = script(&format!("{SMALL}run 1\n")).args(["--format", "filebench-1.4"]).run().exits(0);
     let got: Vec<_> = lines(&output).into_iter().map(form).collect();
     let flowop = |name: &str| format!("{name} #ops/s #mb/s #ms/op #us/op-cpu");
@@ -125,11 +125,11 @@ fn o07_a_second_run_in_a_session_works() {
     assert_eq!(runs.len(), 2);
     assert!(runs.iter().all(|run| run["state"] == "complete" && ops(run, "rd") > 0));
     // What lies on the disk already is not made again.
-    assert_eq!(output.stderr.matches("making s").count(), 1, "{}", output.stderr);
+    assert_eq!(output.stderr.matches("creating s").count(), 1, "{}", output.stderr);
 }
 
 #[test]
-fn o08_the_files_of_statistics_have_their_forms() {
+fn o08_statistics_files_have_the_format_of_filebench() {
     let output = good(&format!(
         "{SMALL}create filesets\ncreate processes\nstats clear\nsleep 1\nstats snap\nstats directory out\n\
          stats dump \"d\"\nstats multidump \"m\"\nstats xmldump \"x\"\nshutdown processes\n"
@@ -155,7 +155,7 @@ fn o08_the_files_of_statistics_have_their_forms() {
 }
 
 #[test]
-fn o09_the_parts_of_oltp_sync_stand_to_one_another_as_the_script_says() {
+fn o09_the_flowops_of_oltp_sync_have_the_ratios_of_the_script() {
     undisturbed(|| {
         // Counted from gate to end, and not between two readings of threads that go on meanwhile: those see unlike moments.
         let script = "load oltp_sync\nrun 2\n";
@@ -213,7 +213,7 @@ fn o12_plain_sizes_are_means_in_the_old_dialect() {
 }
 
 #[test]
-fn o13_foreach_tells_each_pass() {
+fn o13_foreach_prints_each_value() {
     row("`foreach`");
     let output = prints("foreach $nn in 1,2,3 { echo \"nn is $nn\" }\nforeach $ss in \"a b\",\"c\" { echo \"$ss\" }\n");
     assert_eq!(lines(&output), ["nn is 1", "nn is 2", "nn is 3", "a b", "c"]);
@@ -234,15 +234,15 @@ fn o14_a_count_ends_the_run_cleanly() {
 }
 
 #[test]
-fn o15_file_sets_are_made_once() {
+fn o15_file_sets_are_created_once() {
     row("`create files`");
     let output = good(&format!("{SMALL}create filesets\nrun 1\ncreate fileset\n"));
-    assert_eq!(output.stderr.matches("making s").count(), 1, "{}", output.stderr);
+    assert_eq!(output.stderr.matches("creating s").count(), 1, "{}", output.stderr);
     assert!(count(flowop(&output.only_run(), "rd"), "ops") > 0);
 }
 
 #[test]
-fn o16_both_generations_are_read() {
+fn o16_both_generations_are_accepted() {
     row("both generations");
     let new = "set $sz=randvar(type=gamma,mean=4k)\nset $c=cvar(type=cvar-uniform,parameters=lower:1k;upper:2k)\n\
         define fileset name=s,path=$dir,size=$sz,entries=10,dirwidth=5,prealloc\n\

@@ -1,7 +1,8 @@
-//! What Filebench 1.5-alpha3 did with 32 small scripts, when somebody ran it: here each gives the same, or a row of
-//! docs/compatibility.md says why not ([`row`] holds that it does).
+//! Tests 32 small scripts whose results were recorded with Filebench 1.5-alpha3: each gives the same, or a row of
+//! docs/compatibility.md gives the reason for the difference ([`row`] checks that it does).
 //!
-//! Short, in memory, and never by the clock: where Filebench counted by the second, what holds of any length is tested.
+//! The tests are short, in memory, and independent of time: where Filebench counted per second, they check what is true
+//! for any length of a run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -71,14 +72,14 @@ pub(crate) fn sizes(output: &Output, set: &str) -> Vec<u64> {
 }
 
 #[test]
-fn v01_a_single_file_lies_two_levels_down() {
+fn v01_a_single_file_is_two_levels_down() {
     let output = good("define file name=onefile,path=$dir,size=100k,prealloc\ncreate files\n");
     let expect = BTreeMap::from([("00000001".into(), vec!["00000001".to_owned()]), (String::new(), vec![])]);
     assert_eq!((layout(&output, "onefile"), sizes(&output, "onefile")), (expect, vec![102_400]));
 }
 
 #[test]
-fn v02_directories_fill_up_one_after_another() {
+fn v02_directories_are_filled_one_after_another() {
     let output = good("define fileset name=fs1,path=$dir,entries=10,dirwidth=3,dirgamma=0,prealloc\ncreate files\n");
     let widths: Vec<_> = layout(&output, "fs1").into_iter().map(|(dir, files)| (dir, files.len())).collect();
     let dirs = ["", "00000001", "00000002", "00000003", "00000004"].map(str::to_owned);
@@ -87,7 +88,7 @@ fn v02_directories_fill_up_one_after_another() {
 }
 
 #[test]
-fn v03_leaf_directories_are_laid_out_like_files() {
+fn v03_leaf_directories_have_the_layout_of_files() {
     let output = good("define fileset name=fs,path=$dir,leafdirs=5,dirwidth=3,dirgamma=0,prealloc\ncreate files\n");
     let leaves: Vec<_> = layout(&output, "fs").into_keys().filter(|dir| dir.contains('/')).collect();
     let expect =
@@ -126,7 +127,7 @@ fn v06_a_width_of_one_is_a_mean() {
 }
 
 #[test]
-fn v07_a_part_of_the_files_is_the_same_part_each_time() {
+fn v07_prealloc_selects_the_same_files_each_time() {
     row("random numbers of a tree");
     let text = "define fileset name=fs,path=$dir,entries=100,dirwidth=10,prealloc=50\ncreate files\n";
     let (first, second) = (layout(&good(text), "fs"), layout(&good(text), "fs"));
@@ -137,7 +138,7 @@ fn v07_a_part_of_the_files_is_the_same_part_each_time() {
 }
 
 #[test]
-fn v08_opens_and_ends_of_files_are_no_reads() {
+fn v08_opens_and_ends_of_files_are_not_counted_as_reads() {
     row("an implicit open");
     row("a read at the end of a file");
     let run = good(
@@ -187,7 +188,7 @@ fn v10_a_count_is_of_all_steps_or_of_its_target() {
 }
 
 #[test]
-fn v11_same_names_stay_apart() {
+fn v11_flowops_of_equal_name_are_reported_separately() {
     row("two flowops of the same name");
     let run = good(
         "define file name=f,path=$dir,size=64k,prealloc\n\
@@ -354,7 +355,7 @@ fn v24_bandwidth_is_of_all_processes_together() {
 }
 
 #[test]
-fn v25_a_consumer_wakes_once_for_so_many_posts() {
+fn v25_a_consumer_is_woken_once_per_value_posts() {
     undisturbed(|| {
         let run = good(
             "define process name=post { thread name=t { flowop sempost name=po,target=bl,value=1,blocking\n\
@@ -390,7 +391,7 @@ fn v26_v27_early_ends_are_reported() {
 }
 
 #[test]
-fn v28_reuse_mends_in_place_and_only_the_same_layout() {
+fn v28_reuse_repairs_in_place_and_only_the_same_layout() {
     row("`reuse` with another layout");
     row("`reuse` with other sizes");
     let text = "set $n=10\nset $size=8k\n\
@@ -418,7 +419,7 @@ fn v28_reuse_mends_in_place_and_only_the_same_layout() {
 }
 
 #[test]
-fn v29_values_print_as_they_are() {
+fn v29_values_are_printed_as_by_filebench() {
     let output = script(
         "set $sz=\"hello world\"\nset $zz=hello_world-1.2:3;4\nset $uu=randvar(type=uniform,min=1k,mean=4k)\n\
          set $gg=randvar(type=gamma,mean=4k)\nset $tt=randvar(type=tabular,randtable={{100,1k,2k}})\n\
@@ -453,7 +454,7 @@ fn v30_v31_as_many_as_memory_holds() {
 
 /// The figures of Filebench's own fileserver, webproxy and oltp were those of one machine; the shares of oltp are anyone's.
 #[test]
-fn v32_the_parts_of_oltp_stand_to_one_another_as_the_script_says() {
+fn v32_the_flowops_of_oltp_have_the_ratios_of_the_script() {
     undisturbed(|| {
         let call =
             Wml::below(&memory()).args(["oltp", "--runtime", "2", "--no-quiesce", "--set", "filesize=2m"]).result();

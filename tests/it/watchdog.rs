@@ -1,8 +1,8 @@
-//! A time limit for whatever the tests start, so that nothing that hangs keeps the test runner from its end.
+//! A time limit for all programs that the tests start, so that a program that hangs does not block the test runner.
 //!
-//! Each test has limits of its own. This one is for what escapes them: a program that no test kills, a call that a file system never
-//! answers. It ends the programs that this one started, told with where each of their threads was in the kernel; their tests
-//! then fail. A test that hangs by itself ends the test runner.
+//! Each test has its own limits. This limit is for cases that escape them: a program that no test kills, or a call that
+//! a file system never answers. It ends the programs, and prints where in the kernel each of their threads was; their
+//! tests then fail. If a test itself hangs, the limit ends the test runner.
 
 use crate::cmd::short_or_long;
 use rustix::process::{Pid, Signal, kill_process};
@@ -140,7 +140,7 @@ fn state(pid: i32) -> String {
 }
 
 #[test]
-fn what_a_test_starts_is_found_and_described() {
+fn programs_started_by_a_test_are_found_and_described() {
     let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
     let pid = child.id() as i32;
     let found = |pids: &[Program]| pids.iter().any(|program| program.pid == pid);
