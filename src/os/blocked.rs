@@ -1,5 +1,5 @@
-//! The files on which threads of this process are blocked in a system call, for messages call_file a file system that
-//! does not answer.
+//! The files on which threads of this process are blocked in a system call, for messages about a file system that does
+//! not answer.
 //!
 //! Read from `/proc/self/task`, so that threads publish nothing while they work. What the kernel does not show is
 //! `None`.

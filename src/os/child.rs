@@ -212,10 +212,10 @@ fn guard() -> RawFd {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(GUARD_SCRIPT).process_group(0);
         // A socket, not a pipe: a write to a pipe would raise SIGPIPE in the writer if the guard has been killed.
-        if let Ok((ours, theirs)) = UnixStream::pair() {
-            shell.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-            GUARD_SOCKET.store(socket_inode(ours.as_raw_fd()).unwrap_or(0), SeqCst);
-            *guard = shell.spawn().ok().map(|_| ours);
+        if let Ok((socket, peer)) = UnixStream::pair() {
+            shell.stdin(OwnedFd::from(peer)).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+            GUARD_SOCKET.store(socket_inode(socket.as_raw_fd()).unwrap_or(0), SeqCst);
+            *guard = shell.spawn().ok().map(|_| socket);
         }
     }
     guard.as_ref().map_or(-1, AsRawFd::as_raw_fd)

@@ -116,10 +116,10 @@ impl Ring {
     pub fn new(depth: u32, files: u32, watched: bool) -> Result<Self> {
         let entries = depth.next_power_of_two().clamp(8, MAX_ENTRIES);
         // One more completion entry, for the no-op that ends the watcher.
-        let room = (depth + 1).next_power_of_two().max(2 * entries);
+        let completion_entries = (depth + 1).next_power_of_two().max(2 * entries);
         let build = |defer_taskrun: bool| {
             let mut builder = IoUring::builder();
-            builder.setup_cqsize(room).setup_clamp();
+            builder.setup_cqsize(completion_entries).setup_clamp();
             if defer_taskrun {
                 builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
             }
@@ -382,13 +382,13 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let mut watcher = ring.watcher().unwrap();
         assert!(ring.watcher().is_none(), "a ring has one watcher");
-        let (seen, heard) = std::sync::mpsc::channel();
+        let (seen, received) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || while watcher.wait(|tag, result| seen.send((tag, result)).unwrap()) {});
         for (tag, buf) in (0..).zip(MapSlice::allocate(4, 4096).unwrap()) {
             ring.queue(request(tag, file.as_raw_fd(), None, true, buf)).unwrap();
             ring.submit().unwrap();
         }
-        let mut tags: Vec<u32> = (0..4).map(|_| heard.recv().unwrap()).map(|(tag, _)| tag).collect();
+        let mut tags: Vec<u32> = (0..4).map(|_| received.recv().unwrap()).map(|(tag, _)| tag).collect();
         tags.sort_unstable();
         assert_eq!(tags, [0, 1, 2, 3]);
         assert!(tags.iter().all(|tag| ring.return_buffer(*tag).is_some()));
