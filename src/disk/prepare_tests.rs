@@ -513,19 +513,19 @@ fn an_adopted_tree_keeps_its_shape_and_is_not_removed() {
 
 #[test]
 fn a_tree_of_another_structure_is_not_adopted() {
-    type Spoil<'a> = (&'a str, &'a dyn Fn(&Path));
-    let spoil: [Spoil<'_>; 5] = [
+    type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
+    let damages: [Damage<'_>; 5] = [
         ("a missing file", &|root| fs::remove_file(root.join("00000002/00000002")).unwrap()),
         ("one file missing at the end", &|root| fs::remove_file(root.join("00000002/00000004")).unwrap()),
         ("a foreign name", &|root| fs::write(root.join("00000002/readme"), "x").unwrap()),
         ("a missing directory", &|root| fs::rename(root.join("00000002"), root.join("00000003")).unwrap()),
         ("a file in the root", &|root| fs::write(root.join("00000003"), "x").unwrap()),
     ];
-    for (what, spoil) in spoil {
+    for (what, damage) in damages {
         let dir = TempDir::new().unwrap();
         let spec = spec(dir.path(), 9, 100);
         foreign_tree(&spec.root());
-        spoil(&spec.root());
+        damage(&spec.root());
         let before = tree(&spec.root());
         assert!(matches!(Fileset::open(spec.clone(), 1, true), Err(Error::Adopt { .. })), "{what}");
         assert_eq!(tree(&spec.root()), before);

@@ -267,10 +267,10 @@ fn create_unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
     // After waiting for the lock, this file may have been removed and recreated by another process.
     let free = fd::lock(old).is_ok() && !fd::file_info(old).is_ok_and(|info| info.links == 0);
     let plain = fd::file_info(old).is_ok_and(|info| info.kind == FileType::RegularFile && info.links <= 1);
-    let ours = plain && marker::is_unfinished(old).unwrap_or(false);
-    let removed = if ours && free { fd::unlink_at(root, UNFINISHED_C) } else { Ok(()) };
+    let is_own = plain && marker::is_unfinished(old).unwrap_or(false);
+    let removed = if is_own && free { fd::unlink_at(root, UNFINISHED_C) } else { Ok(()) };
     fd::unlock(old);
-    if !ours {
+    if !is_own {
         let why = "it was not written by wmlrun".to_owned();
         return Err(Error::Marker { set: set.to_owned(), path: at, why });
     }
@@ -289,7 +289,7 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
     let at = path.join(MARKER);
     let bad = |why: &str| Error::Marker { set: set.to_owned(), path: at.clone(), why: why.to_owned() };
     let call = |call, e| Error::call(set, call, &at, e);
-    let look = |info: fd::FileInfo| match info.kind {
+    let check = |info: fd::FileInfo| match info.kind {
         FileType::Symlink => Err(Error::Link { set: set.to_owned(), path: at.clone() }),
         FileType::RegularFile if info.mounted => Err(bad("another file is mounted on it")),
         FileType::RegularFile if info.links > 1 => Err(bad("it has another name elsewhere (a hard link)")),
@@ -300,7 +300,7 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
     match fd::file_info_at(root, MARKER_C) {
         Err(Errno::NOENT) => return Ok(None),
         Err(e) => return Err(call("stat", e)),
-        Ok(info) => look(info)?,
+        Ok(info) => check(info)?,
     }
     // On a read-only file system a tree can still be locked, and measured unchanged.
     let open = match fd::open_existing(root, MARKER_C, OFlags::RDWR) {
@@ -316,7 +316,7 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
     };
     let read = || {
         let in_use = || Error::InUse { set: set.to_owned(), path: path.to_owned() };
-        look(fd::file_info(lock).map_err(|e| call("stat", e))?)?;
+        check(fd::file_info(lock).map_err(|e| call("stat", e))?)?;
         match fd::lock(lock) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(in_use()),

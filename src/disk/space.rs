@@ -1,6 +1,6 @@
 //! Free space on file systems: the check before files are created, and the monitoring during a run.
 //!
-//! Uses the figures of `statfs` only; which files take the space is not known on_device.
+//! Uses the figures of `statfs` only; which files take the space is not known here.
 
 use super::error::Error;
 use crate::os::fd::{self, Space};
