@@ -357,8 +357,8 @@ impl Offsets {
             let what = format!("a random I/O of {len} bytes does not fit in a {of} of {bound} bytes");
             return Err(cx.misuse(what, "make `iosize` smaller, or the files (or `workingset`) larger"));
         }
-        let room = bound.min(nominal).max(len);
-        self.positions = (room - len).checked_div(align).map_or(room / len, |last| last + 1);
+        let range = bound.min(nominal).max(len);
+        self.positions = (range - len).checked_div(align).map_or(range / len, |last| last + 1);
         self.cached = (nominal, len);
         Ok(())
     }

@@ -239,8 +239,8 @@ impl WriteStep<'_> {
         }
         let start = handle.position;
         cx.io.last_offset = start;
-        let room = op.max_size.saturating_sub(start);
-        let len = if room > 0 { 1 + random::below(&mut cx.rng, room) } else { 0 };
+        let missing = op.max_size.saturating_sub(start);
+        let len = if missing > 0 { 1 + random::below(&mut cx.rng, missing) } else { 0 };
         let (mut bytes, mut calls) = (0, 0);
         while bytes < len {
             let wanted = chunk.min(len - bytes);

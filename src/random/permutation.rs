@@ -36,7 +36,7 @@ impl Permutation {
     }
 }
 
-/// Draws without replacement: each number of `0..n` once per lap, with a new order in each lap.
+/// Draws without replacement: each number of `0..n` once per cycle, with a new order in each cycle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shuffle {
     order: Permutation,
@@ -44,12 +44,12 @@ pub(crate) struct Shuffle {
 }
 
 impl Shuffle {
-    /// Returns a state that begins its first lap at the first draw.
+    /// Returns a state that begins its first cycle at the first draw.
     pub(crate) fn new() -> Self {
         Self { order: Permutation::new(0, 0), next: 0 }
     }
 
-    /// Returns the next number of `0..n`; `n` must be at least 1. A different `n` begins a new lap.
+    /// Returns the next number of `0..n`; `n` must be at least 1. A different `n` begins a new cycle.
     #[inline]
     pub(crate) fn draw(&mut self, rng: &mut super::Rng, n: u64) -> u64 {
         if n != self.order.n || self.next >= n {
@@ -85,12 +85,12 @@ mod tests {
     #[test]
     fn a_lap_draws_each_number_once_and_the_next_lap_has_another_order() {
         let (mut shuffle, mut rng) = (Shuffle::new(), random::stream(7, &[1]));
-        let mut lap = || (0..100).map(|_| shuffle.draw(&mut rng, 100)).collect::<Vec<u64>>();
-        let laps = [lap(), lap()];
-        assert_ne!(laps[0], laps[1]);
-        for mut lap in laps {
-            lap.sort_unstable();
-            assert!(lap.into_iter().eq(0..100));
+        let mut cycle = || (0..100).map(|_| shuffle.draw(&mut rng, 100)).collect::<Vec<u64>>();
+        let cycles = [cycle(), cycle()];
+        assert_ne!(cycles[0], cycles[1]);
+        for mut cycle in cycles {
+            cycle.sort_unstable();
+            assert!(cycle.into_iter().eq(0..100));
         }
     }
 }

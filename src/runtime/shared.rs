@@ -241,15 +241,15 @@ impl Shared {
         self.notifier.notify();
     }
 
-    /// Waits until `look` finds a report, for at most `limit`, or until a signal arrives. Returns what it found.
-    pub(super) fn wait_for<T>(&self, limit: Duration, look: impl Fn(&ThreadReports) -> Option<T>) -> Option<T> {
+    /// Waits until `find` finds a report, for at most `limit`, or until a signal arrives. Returns what it found.
+    pub(super) fn wait_for<T>(&self, limit: Duration, find: impl Fn(&ThreadReports) -> Option<T>) -> Option<T> {
         let generation = self.notifier.generation();
-        let found = look(&self.reports.lock());
+        let found = find(&self.reports.lock());
         if found.is_some() || limit.is_zero() {
             return found;
         }
         self.notifier.wait(generation, limit);
-        look(&self.reports.lock())
+        find(&self.reports.lock())
     }
 
     /// Reports a fault if it is the first, and ends the run. A failure of an operation after another thread has ended
