@@ -159,7 +159,7 @@ impl Runner {
         };
         let (results, run, to) = (self.outputs.results.clone(), run.clone(), place.clone());
         let written = with_timeout(answer_timeout(self.trees.stalled), move || {
-            results.write(&to, &form.ours, &mut |out| (form.write)(&run, out)).map_err(|e| e.to_string())
+            results.write(&to, &form.is_own, &mut |out| (form.write)(&run, out)).map_err(|e| e.to_string())
         });
         match written.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
             Ok(Placed { path, renamed }) => {

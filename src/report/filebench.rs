@@ -160,21 +160,21 @@ pub struct File {
     /// Writes the contents.
     pub write: fn(&Run, &mut dyn Write) -> io::Result<()>,
     /// Returns whether a file that begins with these bytes was written by the same command.
-    pub ours: fn(&[u8]) -> bool,
+    pub is_own: fn(&[u8]) -> bool,
 }
 
 /// `stats dump`: `Flowop totals:`, then rows without tabs.
-pub static DUMP: File = File { command: "stats dump", write: dump, ours: |head| totals(head) == Some(false) };
+pub static DUMP: File = File { command: "stats dump", write: dump, is_own: |head| totals(head) == Some(false) };
 
 /// `stats multidump`: `Flowop totals:`, then rows separated by tabs.
 pub static MULTIDUMP: File =
-    File { command: "stats multidump", write: multidump, ours: |head| totals(head) == Some(true) };
+    File { command: "stats multidump", write: multidump, is_own: |head| totals(head) == Some(true) };
 
 /// `stats xmldump`: `<stat_doc name="Filebench Workload">`.
 pub static XMLDUMP: File = File {
     command: "stats xmldump",
     write: xmldump,
-    ours: |head| head.starts_with(b"<stat_doc name=\"Filebench Workload\">\n<stat_group name=\"Flowop totals\">\n"),
+    is_own: |head| head.starts_with(b"<stat_doc name=\"Filebench Workload\">\n<stat_group name=\"Flowop totals\">\n"),
 };
 
 /// Returns whether the rows of a file of `stats dump` or `stats multidump` are separated by tabs; `None` for any other

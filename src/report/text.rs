@@ -334,12 +334,12 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         (run.peak_memory > 0).then(|| format!("{} peak, without the page cache", size::format(run.peak_memory))),
     );
     for mount in &run.environment.mounts {
-        let room = |free: u64| size::format(free);
+        let space = |free: u64| size::format(free);
         add(
             "free",
             mount
                 .free_after
-                .map(|after| format!("{}: {} before the run, {} after", mount.path, room(mount.free), room(after))),
+                .map(|after| format!("{}: {} before the run, {} after", mount.path, space(mount.free), space(after))),
         );
     }
     for set in &run.filesets {
