@@ -155,8 +155,8 @@ pub(super) fn clean(dir: &Path) -> u8 {
     let fresh = is_fresh(dir);
     let mut cleaned = clean_one(dir, if fresh { prepare::clean_fresh } else { prepare::clean });
     // A temporary directory of a run is empty once its sets are removed. A directory with such a name but without file
-    // sets may belong to somebody else: leave it.
-    let ours = cleaned.found;
+    // sets may belong to another user or program: keep it.
+    let has_sets = cleaned.found;
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for path in entries.map(|e| e.path()).filter(|p| is_fresh(p)) {
         let below = clean_one(&path, prepare::clean_fresh);
@@ -166,7 +166,7 @@ pub(super) fn clean(dir: &Path) -> u8 {
             print_lines(&format!("{} removed", path.display()));
         }
     }
-    if fresh && ours && std::fs::remove_dir(dir).is_ok() {
+    if fresh && has_sets && std::fs::remove_dir(dir).is_ok() {
         cleaned.found = true;
         print_lines(&format!("{} removed", dir.display()));
     }

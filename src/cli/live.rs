@@ -205,8 +205,8 @@ fn block(
     let name_width = widest.min((width / 3).max(8));
     let spark_width =
         width.saturating_sub(name_width + NUMBERS_WIDTH + 2).min(run.intervals.len().max("over time".len()));
-    let room = height.saturating_sub(1 + HEADER_ROWS);
-    let shown = shown_flowops(run, room);
+    let max_rows = height.saturating_sub(1 + HEADER_ROWS);
+    let shown = shown_flowops(run, max_rows);
     let head =
         format!("{:name_width$}{:>10}{:>10}{:>10}{:>10}  {}", "flowop", "ops/s", "MiB/s", "p50", "p99", "over time");
     lines.push(paint("1", fit(&head, width)));
@@ -247,17 +247,17 @@ fn progress(run: &Run, elapsed: f64, width: usize) -> String {
     )
 }
 
-/// Returns the indices of the flowops to show in `room` rows, in script order. If not all fit, I/O flowops take
+/// Returns the indices of the flowops to show in `max_rows` rows, in script order. If not all fit, I/O flowops take
 /// precedence, and among them those with the most operations; one row is reserved for the count of the others.
-fn shown_flowops(run: &Run, room: usize) -> Vec<usize> {
+fn shown_flowops(run: &Run, max_rows: usize) -> Vec<usize> {
     let all = 0..run.flowops.len();
-    if run.flowops.len() <= room {
+    if run.flowops.len() <= max_rows {
         return all.collect();
     }
     let ops = |i: usize| run.intervals.iter().filter_map(|p| p.flowops.get(i)).map(|p| p.ops).sum::<u64>();
     let mut ranked: Vec<(bool, u64, usize)> = all.map(|i| (run.flowops[i].class.is_io(), ops(i), i)).collect();
     ranked.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then(a.2.cmp(&b.2)));
-    let mut shown: Vec<usize> = ranked.into_iter().take(room.saturating_sub(1)).map(|(_, _, i)| i).collect();
+    let mut shown: Vec<usize> = ranked.into_iter().take(max_rows.saturating_sub(1)).map(|(_, _, i)| i).collect();
     shown.sort_unstable();
     shown
 }

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_curve_has_a_peak_and_keeps_failed_points() {
         let levels = ["1", "2", "4", "8"].map(str::to_owned);
-        let broken = Observation { failure: Some("no room".to_owned()), ..Observation::default() };
+        let broken = Observation { failure: Some("no space".to_owned()), ..Observation::default() };
         let runs = [
             vec![run(100.0, 1e6), run(102.0, 1e6), run(98.0, 1e6)],
             vec![run(200.0, 1.1e6); 3],
@@ -115,7 +115,7 @@ mod tests {
         );
         let first = found.points[0].rate.unwrap();
         assert!(first.value == 100.0 && first.low < 98.0 && first.high > 102.0, "{first:?}");
-        assert_eq!((found.points[3].rate, found.points[3].failure.as_deref()), (None, Some("no room")));
+        assert_eq!((found.points[3].rate, found.points[3].failure.as_deref()), (None, Some("no space")));
         assert_eq!((found.overall.unwrap().peak, found.knee), (300.0, Some(1)));
     }
 }

@@ -60,10 +60,12 @@ fn observation(jobs: &[Value], source: &str) -> Result<Observation, String> {
     figures.extend([("ops".to_owned(), ops), ("mib".to_owned(), mib), ("latency.mean".to_owned(), busy / done)]);
     // Percentiles of several jobs or directions can't be combined.
     if let [part] = percentiles[..] {
-        for (theirs, ours) in [("50.000000", "p50"), ("90.000000", "p90"), ("99.000000", "p99"), ("99.900000", "p99.9")]
+        for (percentile, name) in
+            [("50.000000", "p50"), ("90.000000", "p90"), ("99.000000", "p99"), ("99.900000", "p99.9")]
         {
-            let value = latency(part, "percentile").and_then(|(all, factor)| Some(all.get(theirs)?.as_f64()? * factor));
-            figures.extend(value.map(|value| (format!("latency.{ours}"), value)));
+            let value =
+                latency(part, "percentile").and_then(|(all, factor)| Some(all.get(percentile)?.as_f64()? * factor));
+            figures.extend(value.map(|value| (format!("latency.{name}"), value)));
         }
     }
     Ok(Observation { source: source.to_owned(), figures, failure, ..Observation::default() })
