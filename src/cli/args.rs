@@ -149,7 +149,7 @@ pub(super) struct WorkloadArgs {
     /// Give up, with status 3, if creating the files makes no progress for TIME; 0: never [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) prepare_timeout: Option<Duration>,
-    /// Keep the temporary directory that is used if neither the script nor `--dir` names one
+    /// Keep the fresh directory that is used if neither the script nor `--dir` names one
     #[arg(long, conflicts_with = "clean")]
     pub(super) keep: bool,
     /// Remove the file sets at the end, also from a directory that the script or `--dir` names

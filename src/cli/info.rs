@@ -150,11 +150,11 @@ pub(super) fn explain(number: &str) -> u8 {
     }
 }
 
-/// Removes the file sets in a directory, and in the temporary directories that killed runs left in it.
+/// Removes the file sets in a directory, and in the fresh directories that killed runs left in it.
 pub(super) fn clean(dir: &Path) -> u8 {
     let fresh = is_fresh(dir);
     let mut cleaned = clean_one(dir, if fresh { prepare::clean_fresh } else { prepare::clean });
-    // A temporary directory of a run is empty once its sets are removed. A directory with such a name but without file
+    // A fresh directory of a run is empty once its sets are removed. A directory with such a name but without file
     // sets may belong to another user or program: keep it.
     let has_sets = cleaned.found;
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -177,7 +177,7 @@ pub(super) fn clean(dir: &Path) -> u8 {
     cleaned.status
 }
 
-/// Returns whether a path is a directory with the name of a run's temporary directory, `wmlrun-PROCESS-NUMBER`.
+/// Returns whether a path is a directory with the name of a run's fresh directory, `wmlrun-PROCESS-NUMBER`.
 fn is_fresh(path: &Path) -> bool {
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let Some((process, number)) = name.strip_prefix("wmlrun-").and_then(|rest| rest.split_once('-')) else {

@@ -86,7 +86,7 @@ impl ThreadActivity {
             count::count(shared.thread_slots.len() as u64, "thread"),
             duration::seconds(*idle as f64 / 1e9)
         );
-        let help = "the file system or its device does not respond: see the kernel's log";
+        let help = "the file system or its device does not answer: see the kernel's log";
         Some(Fault {
             flowop: Some(thread.first + thread_slot.at.load(Relaxed) as usize),
             path: blocked::path_of(thread_slot.tid.load(Relaxed)).map(|path| path.display().to_string()),

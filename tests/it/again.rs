@@ -343,7 +343,11 @@ fn file_systems_can_be_created_mounted_and_unmounted_between_runs() {
         })
         .collect();
     assert_eq!((runs.len(), seen.len()), (6, 6), "{seen:?}");
-    assert!(runs.iter().all(|run| run["filesets"][0]["repaired"].is_null()), "each was made anew\n{}", output.shown());
+    assert!(
+        runs.iter().all(|run| run["filesets"][0]["repaired"].is_null()),
+        "each set was created again\n{}",
+        output.shown()
+    );
     // A command that fails ends the script before it measures what was not to be measured.
     let output = call(&text.replace("mkfs.$fs -q", "mkfs.$fs -q --no-such-option")).run().exits(1);
     assert!(

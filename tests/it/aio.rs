@@ -158,7 +158,7 @@ fn a_kernel_without_io_uring_is_reported() {
     };
     let refused = call(&["--engine", "uring"]).exits(3);
     assert!(refused.stderr.contains("io_uring") && refused.stderr.contains("--engine posix"), "{}", refused.stderr);
-    assert_eq!(refused.left(), ["x.wml"], "nothing was made");
+    assert_eq!(refused.left(), ["x.wml"], "nothing was created");
     let run = call(&[]).exits(0).only_run();
     assert_eq!(run["engine"], "posix");
     assert!(count(flowop(&run, "rd"), "ops") > 0);
@@ -246,8 +246,8 @@ fn unaligned_direct_io_is_refused_and_names_the_flowop() {
         for part in ["error[E0309]", "`odd`", value, &format!("multiples of {} bytes", wanted.offset)] {
             assert!(output.stderr.contains(part), "no {part} for {flowops}\n{}", output.stderr);
         }
-        assert_eq!(output.left(), ["there", "x.wml"], "nothing was made");
-        assert!(output.dir().join("there").read_dir().unwrap().next().is_none(), "nothing was made in it");
+        assert_eq!(output.left(), ["there", "x.wml"], "nothing was created");
+        assert!(output.dir().join("there").read_dir().unwrap().next().is_none(), "nothing was created in it");
     }
     for flowops in [
         "flowop aiowrite name=wr,filename=f,iosize=4k,random,directio,iodepth=4",

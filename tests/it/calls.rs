@@ -107,7 +107,7 @@ fn makes_its_calls(kind: Fs) {
     let number = |path: Option<&str>| path.is_some_and(|name| name.parse::<u64>().is_ok());
     let creates = |call: &&strace::Call| call.opens() && call.args.iter().any(|arg| arg.contains("O_CREAT"));
     let made = log.calls().filter(creates).filter(|call| number(call.path())).count();
-    assert!(made > 4, "{made} files were made");
+    assert!(made > 4, "{made} files were created");
     assert_eq!(files(&output.dir().join("d")), made - 4, "four of {made} files were replaced");
 }
 

@@ -64,13 +64,13 @@ fn a_cold_file_comes_from_the_disk_and_a_warm_one_from_memory() {
         assert!(number(&cold, &["set", "resident_before"]) <= 0.01);
         // The kernel may reclaim some of it at any moment.
         assert!(number(&cold, &["set", "resident_after"]) >= 0.9, "it has been read since");
-        assert!((0.98..=1.02).contains(&share), "{share} of what was asked for");
+        assert!((0.98..=1.02).contains(&share), "{share} of the requested bytes");
         assert_eq!(cold["set"]["verdict"], "device");
 
         let (share, warm) = moved(&mount, "true");
         assert_eq!(warm["cache_state"], "warm");
         assert!(number(&warm, &["set", "resident_before"]) >= 0.9);
-        assert!(share <= 0.02, "{share} of what was asked for");
+        assert!(share <= 0.02, "{share} of the requested bytes");
         assert_eq!(warm["set"]["verdict"], "memory");
     });
 }

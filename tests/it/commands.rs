@@ -194,7 +194,11 @@ fn fscheck_compares_the_file_system_type() {
 #[test]
 fn quit_ends_a_script() {
     assert_eq!(prints("echo \"a\"\nquit\necho \"b\"\n"), ["a"]);
-    assert_eq!(prints("echo \"a\"\nexit\nfrob=\"\"\n").len(), 1, "checked whole, done as far as it goes");
+    assert_eq!(
+        prints("echo \"a\"\nexit\nfrob=\"\"\n").len(),
+        1,
+        "the whole script is checked, and executed up to `exit`"
+    );
 }
 
 #[test]

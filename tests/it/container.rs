@@ -106,7 +106,7 @@ fn the_main_job_runs_small_or_is_refused_with_the_reason() {
     if !rustix::process::geteuid().is_root() || !tools {
         return skip(TEST, "it needs root, unshare, setpriv, taskset and mount");
     }
-    let Some(groups) = Groups::new() else { return skip(TEST, "no control groups can be made") };
+    let Some(groups) = Groups::new() else { return skip(TEST, "control groups can't be created") };
     let place = Place::new();
     let small = "oltp_sync --runtime 0.2 --no-quiesce --set nshadows=10 --set ndbwriters=2 --set filesize=4m --set logfilesize=1m \
                  --set directio=0";

@@ -58,7 +58,7 @@ fn collected(file: &Path) -> u64 {
 fn at_most(name: &str, ceiling: f64, call: Wml) {
     let counted = instructions(call);
     println!("{name}: {counted:.1} instructions of a flowop, at most {ceiling}");
-    assert!(counted > 20.0, "{name}: the loop is not where the count looks");
+    assert!(counted > 20.0, "{name}: the counted loop was not found");
     assert!(counted <= ceiling, "{name}: {counted:.1} instructions of a flowop, more than {ceiling}");
 }
 

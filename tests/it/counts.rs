@@ -69,7 +69,7 @@ fn assert_counted(calls: &Log, run: &Value) {
         let moved: u64 = calls.calls().filter(|call| moves(call)).map(Call::bytes).sum();
         let counted: u64 =
             working(run).filter(|f| f[way] == true).map(|f| count(f, "bytes") + count(f, "late_bytes")).sum();
-        assert_eq!(moved, counted, "bytes that {way} moved");
+        assert_eq!(moved, counted, "bytes transferred by {way}");
     }
     // Kind by kind, where a kind has a call of its own.
     let removes_directory = |call: &Call| call.args.iter().any(|arg| arg.contains("AT_REMOVEDIR"));

@@ -155,7 +155,7 @@ fn every_command_in_the_documents_works() {
             });
         }
     }
-    assert!(commands > 0, "the documents are not where this test looks");
+    assert!(commands > 0, "the documents were not found");
 }
 
 #[test]

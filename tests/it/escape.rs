@@ -515,7 +515,7 @@ impl Terminal {
             if screen.lines().any(|line| line == mark) {
                 return (screen, self.tmux(&["display-message", "-p", "#{pane_title}"]));
             }
-            assert!(std::time::Instant::now() < until, "`{mark}` never came:\n{screen}");
+            assert!(std::time::Instant::now() < until, "`{mark}` did not appear:\n{screen}");
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
     }

@@ -55,7 +55,7 @@ fn assert_works(script: &Script, run: &Value) {
     for (thread, rounds) in rounds(script, run) {
         let most = rounds.iter().map(|r| r.1).fold(f64::MIN, f64::max);
         for (name, done, slack) in &rounds {
-            assert!(most - done <= *slack, "thread {thread}: {name} is {:.1} rounds behind of {most}", most - done);
+            assert!(most - done <= *slack, "thread {thread}: {name} is {:.1} of {most} iterations behind", most - done);
         }
     }
 }

@@ -51,7 +51,7 @@ fn a_script_with_errors_does_not_run() {
     let call = Wml::new().file("five.wml", SCRIPT).args(["five.wml", "--runtime", "1"]);
     let before = tree(call.dir());
     let output = call.run().exits(2);
-    assert_eq!(before, tree(output.dir()), "nothing is made before the script is known to be right");
+    assert_eq!(before, tree(output.dir()), "nothing is created before the script is checked");
     assert_eq!(output.stdout, "");
 }
 

@@ -88,7 +88,7 @@ fn symbolic_links_are_created_read_and_recognised() {
     assert_eq!((named(&outcome, "ln").ops, named(&outcome, "rl").ops), (8, 20));
     for link in files(&dir.path().join("l")) {
         let text = fs::read_link(&link).unwrap();
-        assert_eq!(text.parent(), Some(Path::new("")), "a link points beside itself: {}", text.display());
+        assert_eq!(text.parent(), Some(Path::new("")), "a link points out of its directory: {}", text.display());
     }
     // A second run finds its own links, with and without `reuse`, and makes files of them or nothing.
     for reuse in ["reuse", "prealloc,reuse", "prealloc=100"] {
@@ -128,7 +128,7 @@ fn truncate_fallocate_and_punchhole_change_the_allocated_space() {
     assert_eq!(one("flowop truncate name=tr,filename=f").0, 0);
     let (len, taken, outcome) = one("flowop punchhole name=ph,filename=f,iosize=256k,iters=4");
     assert_eq!((len, named(&outcome, "ph").ops), (1 << 20, 4));
-    assert!(taken < 64 << 10, "all four quarters were given back, {taken} bytes stay");
+    assert!(taken < 64 << 10, "all four quarters were deallocated, but {taken} bytes are allocated");
     let (len, taken, _) =
         one("flowop truncate name=tr,filename=f,fd=1\nflowop fallocate name=al,filename=f,fd=1,iosize=512k,iters=2");
     assert_eq!(len, 1 << 20);

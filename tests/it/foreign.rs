@@ -45,7 +45,7 @@ fn place() -> tempfile::TempDir {
 fn made() -> tempfile::TempDir {
     let dir = place();
     call(dir.path(), "", WRITE).run().exits(0);
-    assert!(dir.path().join(FILE).is_file(), "the tree stays");
+    assert!(dir.path().join(FILE).is_file(), "the tree is kept");
     dir
 }
 
@@ -164,7 +164,7 @@ fn a_foreign_object_in_the_place_of_a_file_is_refused_before_and_during_a_run() 
             assert_eq!(output.code(), 3, "{what}\n{}", output.shown());
             assert_named(&output, &what, &[word, FILE]);
             assert!(before == content(&foreign), "{what}: the foreign file was changed\n{}", output.shown());
-            assert!(fs::symlink_metadata(&at).is_ok(), "{what}: it is gone");
+            assert!(fs::symlink_metadata(&at).is_ok(), "{what}: it was removed");
         }
     }
 }

@@ -77,7 +77,7 @@ fn generated_scripts_run_and_their_results_add_up() {
     // Those that wait for others, or sleep, would wait here to the end.
     let waits = |f: &&&Flowop| f.class == Class::Sync || f.name == "delay" || f.uses.contains(&"target");
     let table: Vec<&Flowop> = spec.flowops.iter().filter(|f| !waits(f)).copied().collect();
-    assert!(table.len() > 30, "the table is not where this test looks");
+    assert!(table.len() > 30, "the table was not found");
     let mut numbers = Numbers(7, 0);
     let (mut ran, mut wrong) = (0, 0);
     for n in 0..short_or_long(40, 2000) {

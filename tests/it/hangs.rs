@@ -130,7 +130,7 @@ struct Outcome {
 fn wait_until(running: &Running, what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() && !has_ended(running.pid()) {
-        assert!(start.elapsed() < Duration::from_mins(3), "{what} did not come");
+        assert!(start.elapsed() < Duration::from_mins(3), "{what} did not happen in time");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -193,7 +193,7 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
             assert!(reported <= bound + SLACK, "{call:?} at {moment:?}: {reported:.1} s to the result\n{shown}");
         }
         if refused {
-            assert_eq!(output.code(), 3, "{call:?} while files are made\n{shown}");
+            assert_eq!(output.code(), 3, "{call:?} while files are created\n{shown}");
             assert!(shown.contains("has not answered") && shown.contains(&at), "{call:?}: not named\n{shown}");
         } else {
             assert!(state == "complete" || state == "stuck", "{call:?} at {moment:?}: {state}\n{shown}");

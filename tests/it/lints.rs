@@ -41,7 +41,7 @@ fn no_shipped_script_has_warnings() {
             }
         }
     }
-    assert!(seen > 100, "the scripts are not where this test looks");
+    assert!(seen > 100, "the scripts were not found");
     assert!(said.is_empty(), "{said}");
 }
 

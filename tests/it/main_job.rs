@@ -53,9 +53,9 @@ fn assert_coupled(run: &serde_json::Value) {
     let ops = |name: &str| count(flowop(run, name), "ops") as f64;
     let dbwr = ops("dbwr-block");
     let (posts, blocks) = (ops("shadow-post-dbwr") / POSTS_A_DB_ROUND, dbwr / DB_WRITERS);
-    assert!((posts - blocks).abs() <= 4.0, "{posts} posts a round against {blocks} rounds of the database writers");
+    assert!((posts - blocks).abs() <= 4.0, "{posts} posts per iteration, {blocks} iterations of the database writers");
     let (posts, blocks) = (ops("shadow-post-lg") / POSTS_A_LOG_ROUND, ops("lg-block"));
-    assert!((posts - blocks).abs() <= 2.0, "{posts} posts a round against {blocks} rounds of the log writer");
+    assert!((posts - blocks).abs() <= 2.0, "{posts} posts per iteration, {blocks} iterations of the log writer");
     let (low, high) = (WRITES_A_ROUND * dbwr, WRITES_A_ROUND * (dbwr + DB_WRITERS));
     let writes = ops("dbwrite-a");
     assert!((low..=high).contains(&writes), "{writes} writes, not {low} to {high}");

@@ -130,7 +130,7 @@ fn generated(part: &str) -> String {
             &["Personality", "What it is"],
             PERSONALITIES.iter().map(|(name, text)| vec![code(name), about(text).to_owned()]),
         ),
-        other => panic!("the manual wants a part called `{other}`, which nothing makes"),
+        other => panic!("the manual has a generated part `{other}`, which no table provides"),
     }
 }
 

@@ -196,10 +196,10 @@ fn examine(text: &str) {
     let file = map.add("mutant.wml", text);
     let Ok(once) = syntax::format(&map, file) else { return };
     let again = map.add("once.wml", once.as_str());
-    let twice = syntax::format(&map, again).expect("what was laid out can be laid out");
+    let twice = syntax::format(&map, again).expect("formatted text can be formatted");
     assert_eq!(once, twice, "laid out twice");
     if let Some(before) = before {
-        assert_eq!(Some(before), planned(&once), "the plan of what was laid out");
+        assert_eq!(Some(before), planned(&once), "the plan of the formatted text");
     }
 }
 

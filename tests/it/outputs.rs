@@ -146,7 +146,7 @@ fn check_lists_what_a_script_and_the_scripts_it_loads_write_and_run() {
     for word in ["`made`", "`dumped`", "`x`", "`m`", "lib.f"] {
         assert!(output.stderr.contains(word), "no {word}\n{}", output.stderr);
     }
-    assert_eq!(output.left(), ["w"], "a check makes nothing");
+    assert_eq!(output.left(), ["w"], "`check` creates nothing");
 }
 
 /// Options that name outputs, each refused before anything is made.

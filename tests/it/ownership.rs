@@ -41,7 +41,7 @@ fn made() -> (tempfile::TempDir, PathBuf) {
     let dir = place();
     call(dir.path(), "").run().exits(0);
     let root = dir.path().join("data");
-    assert!(root.join(".wmlrun").is_file() && root.join("00000001").is_dir(), "the tree stays");
+    assert!(root.join(".wmlrun").is_file() && root.join("00000001").is_dir(), "the tree is kept");
     (dir, root)
 }
 
@@ -92,7 +92,7 @@ fn any_foreign_object_in_a_marked_tree_prevents_its_removal() {
             // `clean` is no way around it.
             let before = tree(dir.path());
             Wml::new().args(["clean"]).args([dir.path()]).run().exits(3);
-            assert!(before == tree(dir.path()), "{what} in {}: clean changed something", at.display());
+            assert!(before == tree(dir.path()), "{what} in {}: `clean` changed something", at.display());
             for name in ["notes", ".hidden", "00000077", "0000000a"] {
                 let _ = fs::remove_file(at.join(name));
             }
@@ -160,7 +160,7 @@ fn a_link_swapped_in_during_a_run_is_not_followed() {
 fn wait_until(done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < Duration::from_mins(1), "it never came");
+        assert!(start.elapsed() < Duration::from_mins(1), "it did not happen in time");
         std::thread::sleep(Duration::from_micros(200));
     }
 }
@@ -272,8 +272,11 @@ fn a_block_device_is_refused_with_and_without_permission() {
     };
     let output = run(file, &[]).exits(3);
     assert!(output.stderr.contains("E0308") && output.stderr.contains("--allow-device"), "{}", output.stderr);
-    assert_eq!(output.left(), ["w.wml"], "refused before anything is made");
-    assert!(run(file, &["--allow-device", "/dev/null"]).exits(3).stderr.contains("E0308"), "leave for another one");
+    assert_eq!(output.left(), ["w.wml"], "refused before anything is created");
+    assert!(
+        run(file, &["--allow-device", "/dev/null"]).exits(3).stderr.contains("E0308"),
+        "permission for another device"
+    );
     assert!(run(file, &["--allow-device", device]).exits(3).stderr.contains("E0307"));
     run(&set, &[]).exits(3);
     run(&set, &["--allow-device", device]).exits(3);
@@ -367,7 +370,7 @@ fn a_tree_of_filebench_can_be_adopted_and_is_released() {
     let before = files();
     let run = ten(dir.path(), &["--adopt"]).result().run().exits(0).only_run();
     assert_eq!(run["filesets"][0]["files"], 10);
-    assert!(before == files(), "a run that only looks changes nothing");
+    assert!(before == files(), "a run that only reads changes nothing");
     // From now on it is known; and it is never removed, only let go.
     ten(dir.path(), &[]).run().exits(0);
     Wml::new().args(["clean"]).args([dir.path()]).run().exits(0);

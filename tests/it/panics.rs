@@ -84,7 +84,7 @@ fn a_panic_in_a_thread_fails_the_run_and_names_it() {
         for word in ["thread `breaks`", "process `p`", if at_once { "made wrong" } else { "done wrong" }] {
             assert!(fault.what.contains(word), "{}", fault.what);
         }
-        assert!(running.join(Duration::from_mins(1)), "nobody is left behind");
+        assert!(running.join(Duration::from_mins(1)), "no thread is left behind");
     }
 }
 

@@ -37,7 +37,7 @@ fn constant_arrivals_have_the_count_of_the_rate() {
             let run = run(rate, 1, "constant", 1);
             let (offered, wanted) = offered(&run, rate, 1);
             // Rounds are whole: one more or less than the time holds.
-            assert!((offered - wanted).abs() <= 1.0 + 1e-6, "{offered} of {wanted} rounds at {rate} a second");
+            assert!((offered - wanted).abs() <= 1.0 + 1e-6, "{offered} of {wanted} iterations at {rate} per second");
             let look = &run.flowops[0];
             let backlog = run.open_loop.as_ref().unwrap().backlog;
             let missed = offered - look.ops as f64 - run.late_ops as f64;
@@ -54,7 +54,7 @@ fn each_thread_has_its_own_rate() {
     undisturbed(|| {
         let run = run(700, 10, "constant", 2);
         let (offered, wanted) = offered(&run, 700, 10);
-        assert!((offered - wanted).abs() <= 10.0 + 1e-6, "{offered} of {wanted} rounds of ten threads");
+        assert!((offered - wanted).abs() <= 10.0 + 1e-6, "{offered} of {wanted} iterations of ten threads");
     });
 }
 
@@ -65,7 +65,7 @@ fn poisson_arrivals_are_within_four_sigma() {
             let run = run(rate, 2, "poisson", seed);
             let (offered, wanted) = offered(&run, rate, 2);
             let off = (offered - wanted) / wanted.sqrt();
-            assert!(off.abs() < 4.0, "{offered} rounds where {wanted} are the mean: {off} sigma");
+            assert!(off.abs() < 4.0, "{offered} iterations with a mean of {wanted}: {off} sigma");
         }
     });
 }

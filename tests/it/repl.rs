@@ -53,10 +53,10 @@ fn an_error_skips_one_statement_and_the_worst_is_the_exit_status() {
     assert!(err.contains("<stdin>:3:5") && err.contains("did you mean `$nshadows`?"), "{err}");
     assert!(err.contains("<stdin>:4:1") && err.contains("unknown command `flowopp`"), "{err}");
     assert!(out.contains("process shadow × 13"), "{out}");
-    assert!(out.contains("shadowread"), "the run was made:\n{out}");
+    assert!(out.contains("shadowread"), "the run was executed:\n{out}");
     assert_eq!(says(dir.path(), &[], "echo \"fine\"\n").2, Some(0));
     assert_eq!(says(dir.path(), &[], "fscheck path=/proc,fstype=none\nflowopp\n").2, Some(3), "the worst");
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the fresh directory is gone");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the fresh directory is removed");
 }
 
 /// `wmlrun < SCRIPT`, as Filebench 1.4 was used; without a word on it there is nothing to run.
@@ -75,7 +75,7 @@ fn a_script_on_standard_input_needs_no_name() {
         };
         let (said, code) = says("load randomread\nset $filesize=1m\nrun 1\n");
         assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("rand-read"), "the run was made:\n{said}");
+        assert!(said.contains("rand-read"), "the run was executed:\n{said}");
         let (said, code) = says(" \n");
         assert_eq!(code, Some(2));
         assert!(said.contains("no script given"), "{said}");
@@ -292,11 +292,11 @@ fn survives(options: &[&str], lines: &[&str]) -> Result<(), TestCaseError> {
     prop_assert!(status.code().is_some_and(|code| code <= 3), "{status}\n{errors}");
     prop_assert!(through, "the shell ended early\n{errors}");
     // The shell itself, the reader of its input, and the watchdog that sees when the program was stopped.
-    prop_assert!(alone, "threads stay behind\n{errors}");
+    prop_assert!(alone, "threads are left behind\n{errors}");
     for entry in std::fs::read_dir(dir.path()).unwrap() {
         let entry = entry.unwrap();
         let users = entry.file_name() == "data";
-        prop_assert!(users || entry.path().is_file(), "{} stays behind\n{errors}", entry.path().display());
+        prop_assert!(users || entry.path().is_file(), "{} is left behind\n{errors}", entry.path().display());
     }
     Ok(())
 }
@@ -353,7 +353,11 @@ fn a_session_at_a_terminal() {
     terminal.keys(&["run 3", "Enter"]);
     terminal.wait(|s| block(s).is_some_and(|rows| rows.iter().any(|r| r.contains("shadow/shadow/shadowread"))));
     terminal.wait(|s| s.trim_end().ends_with("wmlrun>"));
-    assert!(!terminal.scrolled().contains("over time"), "the block leaves no trace:\n{}", terminal.scrolled());
+    assert!(
+        !terminal.scrolled().contains("over time"),
+        "the display is removed at the end of the run:\n{}",
+        terminal.scrolled()
+    );
     assert!(terminal.line("pln").contains("did you mean `plan`?"));
     terminal.line("set $nshadows=13");
     terminal.line("run 1");

@@ -73,7 +73,7 @@ fn a_plain_file_in_the_place_of_a_root_is_kept() {
 fn a_foreign_file_in_a_tree_prevents_its_removal() {
     let first = call("").run().exits(0);
     let dir = first.dir().join("d");
-    assert!(dir.join("data/00000001").exists(), "a tree in a directory that the user named stays");
+    assert!(dir.join("data/00000001").exists(), "a tree in a directory that the user named is kept");
     let again = |dir: &Path| {
         Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir]).run()
     };

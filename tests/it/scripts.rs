@@ -161,7 +161,7 @@ pub(crate) fn personalities() -> Vec<Script> {
         .into_iter()
         .map(|path| Script::of(&path, path.file_stem().unwrap().to_string_lossy().into_owned()))
         .collect();
-    assert!(all.len() >= FIRST.len(), "the personalities are not where this test looks");
+    assert!(all.len() >= FIRST.len(), "the personalities were not found");
     all
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn personalities() -> Vec<Script> {
 pub(crate) fn examples() -> Vec<Script> {
     let all: Vec<_> =
         folder("examples").into_iter().map(|path| Script::of(&path, path.display().to_string())).collect();
-    assert!(!all.is_empty(), "the examples are not where this test looks");
+    assert!(!all.is_empty(), "the examples were not found");
     all
 }
 

@@ -157,7 +157,7 @@ fn all_run_on_the_null_engine() {
         let runs = output.result()["runs"].as_array().unwrap().clone();
         assert!(!runs.is_empty() && runs.iter().all(|run| run["engine"] == "null"));
         runs.iter().for_each(assert_adds_up);
-        assert_eq!(output.left(), [""; 0], "a run without a disk makes nothing");
+        assert_eq!(output.left(), [""; 0], "a run on the null engine creates nothing");
     });
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn lives(pid: &str) -> bool {
 pub(crate) fn wait_for(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(30), "{what} did not come");
+        assert!(start.elapsed() < Duration::from_secs(30), "{what} did not happen in time");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -135,8 +135,8 @@ fn of_simultaneous_starts_exactly_one_succeeds() {
         assert!(won >= 1, "round {round}\n{all}");
         for lost in outputs.iter().filter(|output| output.code() != 0) {
             assert_eq!(lost.code(), 3, "{all}");
-            assert!(lost.stderr.contains("E0505"), "in use is what it is\n{}", lost.shown());
-            assert!(!lost.stderr.contains(" stays"), "nothing of it stays\n{}", lost.shown());
+            assert!(lost.stderr.contains("E0505"), "the root is in use\n{}", lost.shown());
+            assert!(!lost.stderr.contains(" stays"), "no file of it is kept\n{}", lost.shown());
         }
         let left: Vec<_> = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(left.is_empty(), "{left:?} is left\n{all}");
@@ -244,9 +244,9 @@ fn a_kill_at_any_moment_changes_nothing_foreign_and_the_next_run_works() {
             .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
             .filter(|name| !["foreign", "dir", "result.json"].contains(&name.as_str()))
             .collect();
-        assert!(left.is_empty(), "{left:?} is left by\n{}", shown(&first));
+        assert!(left.is_empty(), "{left:?} was left behind by\n{}", shown(&first));
         let unfinished = picture(&dir).into_keys().find(|path| path.contains(".tmp"));
-        assert_eq!(unfinished, None, "left by\n{}", shown(&first));
+        assert_eq!(unfinished, None, "left behind by\n{}", shown(&first));
         if let Ok(text) = fs::read_to_string(place.path().join("result.json")) {
             let whole: Result<serde_json::Value, _> = serde_json::from_str(&text);
             assert!(whole.is_ok(), "half a result\n{}", shown(&first));

@@ -90,7 +90,7 @@ fn sets_that_do_not_fit_are_refused_before_anything_is_created() {
         assert_says(&output, &words);
         assert_says(&output, &["data", small.mount.dir().to_str().unwrap()]);
         assert_eq!(output.result()["runs"], Value::Array(Vec::new()), "a valid result without a run");
-        assert_eq!(free(small.mount.dir()), small.before, "nothing was made");
+        assert_eq!(free(small.mount.dir()), small.before, "nothing was created");
     }
 }
 
@@ -98,7 +98,7 @@ fn sets_that_do_not_fit_are_refused_before_anything_is_created() {
 fn grow(dir: &Path, leave: u64) -> u64 {
     let start = Instant::now();
     while !dir.join("data/00000001").exists() {
-        assert!(start.elapsed() < Duration::from_mins(1), "no file set is made");
+        assert!(start.elapsed() < Duration::from_mins(1), "no file set is created");
         std::thread::sleep(Duration::from_micros(100));
     }
     let foreign = fs::File::create(dir.join("foreign")).unwrap();
@@ -119,7 +119,7 @@ fn a_disk_that_others_fill_during_population_is_an_error() {
     assert_says(&output, &["E0514", "data/0", "No space left on device", "free", "wmlrun clean"]);
     assert_eq!(output.result()["runs"], Value::Array(Vec::new()), "a valid result without a run");
     let foreign = small.mount.dir().join("foreign");
-    assert_eq!(fs::metadata(&foreign).unwrap().len(), taken, "theirs is theirs");
+    assert_eq!(fs::metadata(&foreign).unwrap().len(), taken, "the file of the other program is kept");
     fs::remove_file(foreign).unwrap();
     small.assert_clean();
 }
@@ -141,7 +141,7 @@ fn an_operation_without_space_ends_the_run_and_is_named() {
     assert_eq!(run["failure"]["flowop"], "p/t/make");
     assert!(run["failure"]["path"].as_str().unwrap().contains("/data/0"));
     let make = crate::cmd::flowop(&run, "make");
-    assert!(count(make, "ops") > 1000, "what was done before is counted");
+    assert!(count(make, "ops") > 1000, "earlier operations are counted");
     assert_eq!(make["errors"]["ENOSPC"], 1);
     small.assert_clean();
 }
@@ -169,7 +169,7 @@ fn a_run_stops_before_the_file_system_is_full() {
     assert!(number(&run, &["measured_seconds"]) < 60.0 && count(&run["summary"], "ops") > 0);
     assert!(output.stdout.contains("low space"), "{}", output.stdout);
     let left = rustix::fs::statvfs(small.mount.dir()).unwrap();
-    assert!(left.f_bavail > 0, "some room is left");
+    assert!(left.f_bavail > 0, "some space is left");
     small.assert_clean();
 }
 

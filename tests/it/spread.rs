@@ -67,7 +67,7 @@ fn creating_and_removing_keeps_the_parts_balanced() {
     assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
     assert_eq!(run["ended_by"], "time");
     let (made, removed) = (count(flowop(&run, "cr"), "ops"), count(flowop(&run, "d"), "ops"));
-    assert!(made.abs_diff(removed) <= 2 && made > 100, "{made} made, {removed} removed");
+    assert!(made.abs_diff(removed) <= 2 && made > 100, "{made} created, {removed} removed");
 }
 
 #[test]

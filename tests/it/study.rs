@@ -216,7 +216,7 @@ fn workloads_run_in_order_and_invalid_ones_are_reported_first() {
     ] {
         let output = Wml::below(&memory()).file("p.prof", &profile).args(["batch", "p.prof"]).run().exits(2);
         assert!(output.stderr.contains(words), "{words}\n{}", output.stderr);
-        assert_eq!(output.left(), ["p.prof"], "nothing was made");
+        assert_eq!(output.left(), ["p.prof"], "nothing was created");
     }
     let wrong = Wml::below(&memory()).file("p.prof", profile).args(["batch", "p.prof", "--set", "nfils=3"]).run();
     assert!(wrong.exits(2).stderr.contains("did you mean `nfiles`?"));

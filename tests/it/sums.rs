@@ -76,7 +76,7 @@ fn a_warm_up_is_in_no_interval() {
         .flat_map(|interval| interval["flowops"].as_array().unwrap())
         .map(|flowop| count(flowop, "ops"))
         .sum();
-    assert_eq!(left_out, count(&run["warmup"], "ops"), "what was left out is in its intervals");
+    assert_eq!(left_out, count(&run["warmup"], "ops"), "the operations of the warm-up are in its intervals");
     let name = run["intervals"][0]["flowops"][0]["name"].as_str().unwrap();
     assert_eq!(name.split('/').count(), 3, "{name}");
     // A rate that is held is steady from the start; noise of a busy machine only makes the warm-up longer.

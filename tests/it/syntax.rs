@@ -396,7 +396,7 @@ fn survives(text: &str) -> Result<(), TestCaseError> {
     let mut end = 0;
     for (token, span) in &lexed.tokens {
         prop_assert!(end <= span.start && span.start < span.end, "{token:?} at {span:?} behind {end}");
-        prop_assert!(text.get(span.start as usize..span.end as usize).is_some(), "{span:?} cuts a character");
+        prop_assert!(text.get(span.start as usize..span.end as usize).is_some(), "{span:?} splits a character");
         prop_assert!(*token != Token::Missing, "the lexer puts nothing in");
         end = span.end;
     }
@@ -417,7 +417,7 @@ fn survives(text: &str) -> Result<(), TestCaseError> {
     let _ = syntax::print(&ast);
     let _ = syntax::is_incomplete(text);
     let bad = ast.statements.iter().any(|s| s.kind == StatementKind::Error);
-    prop_assert!(!bad || diag::has_errors(&diagnostics), "{text:?} has an error that nobody reports");
+    prop_assert!(!bad || diag::has_errors(&diagnostics), "{text:?} has an error that is not reported");
     let errors = diag::has_errors(&diagnostics) || diag::has_errors(&structure);
     match syntax::format(&map, file) {
         Ok(once) => {

@@ -48,7 +48,7 @@ fn sources() -> Vec<(String, String)> {
     let mut paths = Vec::new();
     walk(&src, &mut paths);
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    assert!(paths.len() > 20, "the sources are not where this test looks");
+    assert!(paths.len() > 20, "the sources were not found");
     let name = |path: &Path| path.strip_prefix(&src).unwrap().to_string_lossy().into_owned();
     let mut sources: Vec<_> = paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect();
     sources.sort();
@@ -125,7 +125,7 @@ fn a_session_imports_few_modules_and_has_few_fields() {
     let rooms: BTreeSet<String> = sources.iter().flat_map(|(_, text)| used(&code(text))).collect();
     assert!(rooms.contains("measure") && rooms.len() <= MOST_IMPORTS, "session imports {rooms:?}");
     let texts: Vec<_> = sources.iter().filter_map(|(_, text)| text.split_once("pub struct Session {")).collect();
-    assert_eq!(texts.len(), 1, "the session is not where this test looks");
+    assert_eq!(texts.len(), 1, "the session was not found");
     let body = code(texts[0].1.split_once("\n}").unwrap().0);
     let fields: Vec<&str> = body.lines().filter_map(|line| Some(line.split_once(": ")?.0.trim())).collect();
     assert!((1..=MOST_FIELDS).contains(&fields.len()), "a session has {} fields: {fields:?}", fields.len());
@@ -313,7 +313,7 @@ fn golden_cases_are_complete() {
         let orphans: Vec<_> = snapshots.difference(&inputs).collect();
         assert!(orphans.is_empty(), "{}: snapshots without a case: {orphans:?}", folder.display());
     }
-    assert!(folders >= 3, "the golden cases are not where this test looks");
+    assert!(folders >= 3, "the golden cases were not found");
 }
 
 /// The index of the tests: `tests/it/README.md` has a line a file, its first sentence. `UPDATE_DOCS=1` writes it anew.
@@ -333,7 +333,7 @@ fn the_index_of_the_tests_agrees_with_their_headers() {
         let text = fs::read_to_string(root.join(format!("{name}.rs"))).unwrap();
         let head: Vec<_> = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
         let first = head.iter().take_while(|line| !line.is_empty()).copied().collect::<Vec<_>>().join(" ");
-        assert!(!first.is_empty(), "{name}.rs says not what it is for");
+        assert!(!first.is_empty(), "{name}.rs has no header");
         let first = first.split_once(". ").map_or(first.as_str(), |(sentence, _)| sentence).trim_end_matches('.');
         index += &format!("| `{name}` | {} |\n", first.replace('|', "\\|"));
     }

@@ -65,7 +65,7 @@ impl Terminal {
             if what(&screen) && screen == self.screen() {
                 return screen;
             }
-            assert!(since.elapsed() < LONG, "it never came; the screen shows\n{screen}");
+            assert!(since.elapsed() < LONG, "it did not appear; the screen shows\n{screen}");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

@@ -259,7 +259,7 @@ fn v14_random_io_fits_its_file() {
 fn wrong(text: &str, code: &str) {
     let output = script(text).run().exits(2);
     assert!(output.stderr.contains(&format!("error[{code}]")), "{}", output.stderr);
-    assert_eq!(fs::read_dir(output.dir().join("files")).unwrap().count(), 0, "something was made");
+    assert_eq!(fs::read_dir(output.dir().join("files")).unwrap().count(), 0, "something was created");
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn v28_reuse_repairs_in_place_and_only_the_same_layout() {
     again(&[("size", "4k")]).exits(0);
     assert_eq!((sizes(&first, "a"), inode("00000001/00000002")), (vec![4096; 10], before));
     again(&[("n", "11")]).exits(3);
-    assert_eq!(sizes(&first, "a"), [4096; 10], "what does not fit is left alone");
+    assert_eq!(sizes(&first, "a"), [4096; 10], "a tree of another layout is not changed");
 }
 
 #[test]
