@@ -225,7 +225,7 @@ fn a_missing_directory_is_created_only_with_mkdir() {
     assert!(output.stderr.contains("did you mean `mnt`?") && output.stderr.contains("--mkdir"), "{}", output.stderr);
     assert_eq!(output.left(), ["mnt", "x.wml"]);
     let output = call("far/away").args(["--mkdir"]).run().exits(0);
-    assert!(output.stderr.contains("far/away (`--mkdir`)"), "{}", output.stderr);
+    assert!(output.stderr.contains("created ") && output.stderr.contains("far/away (`--mkdir`)"), "{}", output.stderr);
     assert!(output.dir().join("far/away/data").is_dir());
     call("x.wml").run().exits(3);
     // The script's own mistakes come first, and without a file system there is no directory.

@@ -14,7 +14,7 @@ fn engines(test: &str) -> &'static [&'static str] {
     if wml::os::uring::available().is_ok() {
         return &["uring", "posix"];
     }
-    skip(test, "the kernel gives no io_uring");
+    skip(test, "io_uring is not available");
     &["posix"]
 }
 

@@ -214,17 +214,18 @@ fn a_kill_at_any_moment_changes_nothing_foreign_and_the_next_run_works() {
         std::os::unix::fs::symlink(&foreign, dir.join("linked")).unwrap();
         fs::hard_link(foreign.join("00000001"), dir.join("00000001")).unwrap();
         let before = picture(&foreign);
-        let call = || {
+        let call = |runtime: &str| {
             let script = crate::scripts::personality(name);
             let mut command = Command::new(binary());
-            command.args([name, "--runtime", "0.2", "--no-quiesce", "--quiet", "--dir"]).arg(&dir);
+            command.args([name, "--runtime", runtime, "--no-quiesce", "--quiet", "--dir"]).arg(&dir);
             for (name, value) in script.small().into_iter().chain(script.few_threads()).chain(script.buffered()) {
                 command.args(["--set", &format!("{name}={value}")]);
             }
             command.current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
             command
         };
-        let child = call().args(["--json", "result.json"]).spawn().unwrap();
+        // The run is long enough that most signals arrive before its end.
+        let child = call("1").args(["--json", "result.json"]).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(dice.below(1500)));
         let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
         // It may have ended by itself.
@@ -236,7 +237,7 @@ fn a_kill_at_any_moment_changes_nothing_foreign_and_the_next_run_works() {
         };
         assert_eq!(picture(&foreign), before, "{}", shown(&first));
         assert!(dir.join("linked").is_symlink(), "{}", shown(&first));
-        let second = call().output().unwrap();
+        let second = call("0.2").output().unwrap();
         assert!(second.status.success(), "the next run\n{}\nafter\n{}", shown(&second), shown(&first));
         assert_eq!(picture(&foreign), before, "{}", shown(&second));
         let left: Vec<String> = fs::read_dir(place.path())
