@@ -27,7 +27,7 @@ fn script(text: &str) -> Wml {
     Wml::below(&memory()).file("x.wml", text).folder("d").args(["x.wml", "--no-quiesce", "--dir", "d"]).result()
 }
 
-/// Values that keep a script small, and free of what depends on luck.
+/// Values that keep a script small, and its results independent of chance.
 fn small(script: &Script) -> Vec<(&str, &str)> {
     let mut values = [script.small(), script.few_threads(), script.buffered()].concat();
     if script.name == "specsfs97" {

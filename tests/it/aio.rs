@@ -46,7 +46,7 @@ fn once(flags: &str, also: &str) -> String {
     )
 }
 
-/// Alone in its thread, and beside a flowop that keeps the thread from looking, with and without direct I/O.
+/// Alone in its thread, and with another flowop that delays the collection of completions; with and without direct I/O.
 #[test]
 fn both_engines_write_the_same_bytes_and_have_the_same_counts() {
     const TEST: &str = "both_engines_write_the_same_bytes_and_have_the_same_counts";

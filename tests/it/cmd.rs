@@ -59,7 +59,7 @@ pub(crate) fn scratch() -> PathBuf {
 /// What the tests that run side by side may take together.
 const ROOM: u64 = 6 << 30;
 
-/// A directory for temporary files on the file system that the build lies on.
+/// A directory for temporary files on the file system of the build.
 pub(crate) fn disk() -> PathBuf {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     std::fs::create_dir_all(&dir).unwrap();
@@ -163,7 +163,7 @@ impl Wml {
         self
     }
 
-    /// Lets no other call of the tests run at the same time: for what has a bound in time.
+    /// Lets no other call of the tests run at the same time: for tests with a time limit.
     pub(crate) fn alone(mut self) -> Self {
         self.share = Share::Alone;
         self
@@ -175,7 +175,7 @@ impl Wml {
         self
     }
 
-    /// Starts it and comes back at once.
+    /// Starts the program and returns at once.
     pub(crate) fn start(self) -> Running {
         let hold = Hold::take(self.share);
         let mut words = self.before.clone();

@@ -275,7 +275,7 @@ fn an_unreadable_script_is_reported_with_its_cause() {
     assert!(told.contains("folder can't be read: is a directory"), "{told}");
 }
 
-/// What is said of a directory is said once all of it has been looked at.
+/// The message on a directory is printed after all of it was searched.
 #[test]
 fn clean_reports_what_it_found_or_that_it_found_nothing() {
     let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\

@@ -74,7 +74,7 @@ impl Place {
         Self(dir)
     }
 
-    /// Runs the program in the groups, as nobody, on one processor, `/sys` hidden or not.
+    /// Runs the program in the groups, as the user `nobody`, on one processor, with `/sys` hidden or not.
     fn run(&self, groups: &Groups, hide_sys: bool, args: &str) -> Output {
         let dir = self.0.path().display();
         let enter: String = groups.0.iter().map(|g| format!("echo $$ > {}/cgroup.procs && ", g.display())).collect();
@@ -131,7 +131,7 @@ fn the_main_job_runs_small_or_is_refused_with_the_reason() {
     assert!(shown.contains("300") && shown.contains("of memory"), "{shown}");
 }
 
-/// A limit on the threads of a user who is not root: the run is refused with the reason, or ends as it should.
+/// A limit on the threads of an unprivileged user: the run is refused with the reason, or completes.
 #[test]
 fn a_limit_on_threads_of_the_user_is_refused_or_enough() {
     const TEST: &str = "a_limit_on_threads_of_the_user_is_refused_or_enough";

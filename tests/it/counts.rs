@@ -16,7 +16,7 @@ use crate::strace::{self, Call, Log};
 /// Flowops that make no calls of their own.
 const SILENT: &[&str] = &["aiowait"];
 
-/// The calls of the steps on what lies in the run's file sets.
+/// The calls of the steps on files of the run's file sets.
 fn on_files(log: &Log, run: &Value) -> Log {
     let sets = run["filesets"].as_array().unwrap();
     let roots: Vec<_> = sets.iter().map(|set| format!("{}/", set["path"].as_str().unwrap())).collect();

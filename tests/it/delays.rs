@@ -57,7 +57,7 @@ fn a_slow_pick_is_not_part_of_the_latency() {
     });
 }
 
-/// An open loop goes on asking while one operation stalls: whoever asks then waits, and the stall itself is one operation.
+/// An open loop issues requests while one operation stalls: these requests wait, and the stall itself is one operation.
 #[test]
 fn a_stall_is_in_one_service_time_and_a_quarter_of_the_response_times() {
     undisturbed(|| {
@@ -90,7 +90,7 @@ fn a_stall_is_in_one_service_time_and_a_quarter_of_the_response_times() {
     });
 }
 
-/// The first error ends the run, which says whose it was, where, and what to do about it.
+/// The first error ends the run. The message names flowop, file and error, and has help.
 #[test]
 fn an_error_is_reported_with_flowop_line_path_and_number() {
     if !fuse::available("an_error_is_reported_with_flowop_line_path_and_number") {
@@ -132,7 +132,7 @@ fn an_error_is_reported_with_flowop_line_path_and_number() {
     }
 }
 
-/// What is in flight at the end is told, all of it, and nobody waits for it with the report.
+/// All operations in flight at the end are reported, and the report does not wait for them.
 #[test]
 fn an_operation_that_stalls_at_the_end_is_counted_as_late() {
     undisturbed(|| {

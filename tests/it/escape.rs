@@ -11,15 +11,15 @@ use std::process::{Command, Stdio};
 
 use crate::cmd::{Output, Wml, has, long, skip};
 
-/// Everything that has ever moved a cursor, set a title, turned a line round, or begun a formula or a tag.
+/// Characters that move a cursor, set a title, reverse a line, or begin a formula or a tag.
 const HOSTILE: &str = "\x1b[2J\x1b[31m\x1b]0;pwned\x07\u{9b}2J\u{85}\r\nerror: forged\n\t\x08\x7f\u{2028}\u{202e}gpj\u{2066}<script>alert(1)</script>&\"'=cmd|' /C calc'!A0";
 
-/// The same without what ends a string or a path.
+/// The same without characters that end a string or a path.
 fn in_a_string(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$")
 }
 
-/// Fails if a text has a character that a terminal obeys. Newlines are looked at elsewhere; `tabs` says whether tabs may be.
+/// Fails if a text has a control character. Newlines are checked elsewhere; `tabs` says whether tabs are allowed.
 #[track_caller]
 fn plain(text: &str, tabs: bool) {
     let bad = |c: char| {
@@ -113,7 +113,7 @@ fn a_nul_in_a_name_or_path_is_refused() {
     }
 }
 
-/// A script that is right, with the hostile text wherever it may be: in what it prints, and in the path of its files.
+/// A valid script with the hostile text wherever it is allowed: in printed text, and in the path of its files.
 fn talkative(dir: &str) -> String {
     let text = in_a_string(HOSTILE);
     let comment = HOSTILE.replace('\n', "");
@@ -338,7 +338,7 @@ fn the_page_of_a_batch_and_its_xml_are_text() {
     assert!(output.stderr.contains("error[E0209]"), "{}", output.stderr);
 }
 
-/// XML by the rules of a parser that is not ours.
+/// Checks XML with a parser of another project.
 fn parses(xml: &Path) {
     if !has("python3") {
         return skip("the_page_of_a_batch_and_its_xml_are_text", "there is no python3 to parse XML");
@@ -488,7 +488,7 @@ fn a_personality_from_outside_the_folder_of_a_profile_is_not_quoted() {
     }
 }
 
-/// A terminal of its own; it goes away with the value.
+/// A separate terminal, which is closed when the value is dropped.
 struct Terminal {
     socket: std::path::PathBuf,
 }
@@ -527,7 +527,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Each command on a terminal: nothing is cleared, no title is set, and what a pipe gets is on the screen too.
+/// Each command on a terminal: nothing is cleared, no title is set, and the screen shows what a pipe would receive.
 #[test]
 fn no_output_contains_control_sequences_for_the_terminal() {
     if !has("tmux") {

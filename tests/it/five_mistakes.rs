@@ -15,7 +15,7 @@ define process name=server {
 }
 ";
 
-/// Where each is, what of it is in the message, and a word of its help.
+/// The position of each mistake, a part of the message, and a word of its help.
 const MISTAKES: [(&str, &str, &str); 5] = [
     ("1:43", "16q", "k, m, g, t"),
     ("2:32", "sizze", "size"),

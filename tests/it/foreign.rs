@@ -49,7 +49,7 @@ fn made() -> tempfile::TempDir {
     dir
 }
 
-/// Undoes what it was made for.
+/// Commands that undo the setup of a test, executed on drop.
 struct Undo(Vec<Vec<String>>);
 
 impl Drop for Undo {
@@ -122,7 +122,7 @@ fn things() -> Vec<Thing> {
     things
 }
 
-/// A foreign file of some size beside the tree, in a directory of its own.
+/// A foreign file of some size outside of the tree, in a separate directory.
 fn precious() -> (tempfile::TempDir, PathBuf) {
     let dir = place();
     let file = dir.path().join("precious");
@@ -257,7 +257,7 @@ fn assert_kept(dir: &Path, extras: &[&str], words: &[&str]) {
     assert!(before == tree(dir), "clean: something was changed\n{}", output.shown());
 }
 
-/// A path in a tree and what is made there.
+/// A path in a tree, and the object that is created there.
 type Laid = (&'static str, fn(&Path));
 
 #[test]
@@ -512,7 +512,7 @@ fn a_snapshot_of_a_tree_has_no_valid_marker() {
     assert!(!renamed.join("data").exists());
 }
 
-/// A mount on a file shows in no listing: it is looked for before the first file goes.
+/// A listing does not show a mount on a file, so the program checks for mounts before it removes the first file.
 #[test]
 fn a_mount_on_a_file_is_refused_before_anything_is_removed() {
     if !rustix::process::geteuid().is_root() {

@@ -53,7 +53,7 @@ pub(crate) enum Kind {
     Create,
     /// Each `close` of a descriptor.
     Flush,
-    /// The last `close`; nobody waits for it.
+    /// The last `close`; no process waits for it.
     Release,
     Fsync,
     /// Attributes that change: `ftruncate`, times, modes.
@@ -86,7 +86,7 @@ pub(crate) enum Act {
     After(Duration),
     /// This error.
     Fail(Errno),
-    /// Nothing, until [`Slow::release`]; then what is asked for.
+    /// Hangs until [`Slow::release`], then executes the call.
     Hang,
     /// Of a read, a write or a copy: at most so many bytes.
     Short(usize),
@@ -94,7 +94,7 @@ pub(crate) enum Act {
     Size(u64),
 }
 
-/// What the calls of one kind came to.
+/// The record of the calls of one kind.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Tally {
     /// How many there were.
@@ -301,7 +301,7 @@ fn it_stores_data_and_obeys_its_settings() {
     assert!(!at.exists());
 }
 
-/// Each fault does what it says, to the file that it is for.
+/// Each fault has its effect, on its own file only.
 #[test]
 fn transfers_are_short_sizes_are_wrong_and_calls_hang_until_released() {
     use std::os::unix::fs::FileExt;

@@ -103,7 +103,8 @@ fn script(flowops: &str) -> String {
     )
 }
 
-/// Whether a process has ended as far as the kernel lets it: it is gone, or all that is left of it has been killed.
+/// Returns whether a process has ended as far as the kernel permits: it is gone, or its remaining threads have been
+/// killed.
 fn has_ended(pid: u32) -> bool {
     const KILL: u64 = 1 << 8;
     let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
@@ -119,7 +120,7 @@ struct Outcome {
     hung: bool,
     /// From the hang until the result file was there; none if there is none.
     result: Option<f64>,
-    /// From the hang until nothing of the process was left but what the kernel held.
+    /// The time from the hang until only threads that the kernel blocks remained.
     seconds: f64,
     /// The exit status.
     code: i32,
@@ -211,7 +212,7 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
     Outcome { hung, result: reported, seconds, code: output.code(), state }
 }
 
-/// Does cases at the same time, and shows what came of each.
+/// Runs cases concurrently, and prints the outcome of each.
 fn all(cases: &[(Kind, &str, Moment)]) -> Vec<Outcome> {
     let done: Vec<Outcome> = cases
         .chunks(8)
@@ -275,7 +276,7 @@ fn a_run_whose_threads_hung_half_way_is_stuck() {
     assert_eq!((outcome.code, outcome.state.as_str()), (1, "stuck"));
 }
 
-/// The result file lies where nothing answers: the result comes by standard error, and that is said.
+/// The result file is on the file system that hangs: the result is written to standard error, with a message.
 #[test]
 fn a_result_on_the_file_system_that_hangs_is_written_to_standard_error() {
     if !fuse::available("a_result_on_the_file_system_that_hangs_is_written_to_standard_error") {
@@ -284,7 +285,7 @@ fn a_result_on_the_file_system_that_hangs_is_written_to_standard_error() {
     result_on_the_file_system_that_hangs(false);
 }
 
-/// The results directory lies elsewhere: there it is kept.
+/// The results directory is on another file system: the result is stored there.
 #[test]
 fn a_result_on_the_file_system_that_hangs_is_kept_in_the_results_directory() {
     if !fuse::available("a_result_on_the_file_system_that_hangs_is_kept_in_the_results_directory") {
@@ -369,7 +370,7 @@ fn a_trace_and_a_dump_on_a_file_system_that_hangs_are_abandoned() {
     assert_eq!((&runs[0]["state"], &runs[1]["state"]), (&"complete".into(), &"complete".into()), "{shown}");
 }
 
-/// ^C while preparation hangs: the program ends, and says what it waited for.
+/// ^C while preparation hangs: the program ends and names the work that it waited for.
 #[test]
 fn an_interrupt_ends_a_preparation_that_hangs() {
     if !fuse::available("an_interrupt_ends_a_preparation_that_hangs") {
@@ -390,7 +391,8 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
     assert!(output.stderr.contains(slow.dir().to_str().unwrap()), "{}", output.stderr);
 }
 
-/// A run that writes and reads, on some file system; what has happened when nothing is left of it but what the kernel holds.
+/// Runs a workload of writes and fsyncs, breaks its file system, and returns when only threads that the kernel blocks
+/// remain.
 fn run_on(dir: &std::path::Path, break_it: impl FnOnce()) -> (Running, std::path::PathBuf, f64) {
     let flowops = "flowop write name=x,filesetname=data,iosize=4k,random\nflowop fsync name=f,filesetname=data";
     let wml =
@@ -404,7 +406,7 @@ fn run_on(dir: &std::path::Path, break_it: impl FnOnce()) -> (Running, std::path
     (running, result, start.elapsed().as_secs_f64())
 }
 
-/// The kernel lets nobody out of a frozen file system until it is thawed.
+/// Calls on a frozen file system do not return until it is thawed.
 #[test]
 fn a_frozen_file_system_ends_the_run_with_its_report() {
     const TEST: &str = "a_frozen_file_system_ends_the_run_with_its_report";
@@ -446,7 +448,7 @@ fn an_output_on_a_frozen_file_system_is_abandoned_before_the_run() {
     }
 }
 
-/// Thaws what may be frozen when a test ends.
+/// Thaws a file system when a test ends.
 struct Thaw(String);
 
 impl Drop for Thaw {

@@ -16,7 +16,7 @@ fn started() -> Running {
     running
 }
 
-/// The part that ran is told in text and result, both marked.
+/// Text and result have the figures of the part that ran, and say that it was interrupted.
 fn assert_stops(signal: Signal, code: i32, name: &str) {
     let running = started();
     sleep(Duration::from_secs(2));
@@ -71,7 +71,7 @@ define process name=p {
     });
 }
 
-/// Signals that are no further apart are one: a third of what the program allows.
+/// The time between two signals that count as one: a third of the program's limit.
 const TOGETHER: Duration = Duration::from_millis(100);
 
 /// `timeout` sends its signal to the program and then to the group that it is in.
@@ -99,7 +99,7 @@ fn a_signal_repeated_within_a_moment_counts_once() {
     });
 }
 
-/// The second one waits for nothing, and says what it leaves.
+/// The second signal ends the program without waiting, and the message names what is left behind.
 #[test]
 fn a_second_interrupt_ends_the_program_at_once_with_a_message() {
     let script = "define fileset name=data,path=$dir,entries=1,size=4k,prealloc=100\n\

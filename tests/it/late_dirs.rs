@@ -83,7 +83,7 @@ fn each_run_starts_without_late_directories() {
     assert!(!output.dir().join("d/tree").exists());
 }
 
-/// What stands where a directory is to be is not taken for it, whoever put it there during the run.
+/// An object that another program puts in the place of a directory during the run is not used as the directory.
 #[test]
 fn a_link_in_the_place_of_a_directory_is_not_followed() {
     let text = "# dialect: fsl\nset mode quit alldone\n\

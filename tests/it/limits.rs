@@ -110,7 +110,7 @@ fn any_limit_on_address_space_is_refused_or_enough() {
     assert_eq!((codes.first(), codes.last()), (Some(&3), Some(&0)), "{codes:?}");
 }
 
-/// Of several processors only one may be used: threads are bound to that one, and it is what was busy.
+/// If only one of several processors is allowed, threads are bound to it, and its utilisation is reported.
 #[test]
 fn processors_that_are_not_allowed_are_neither_used_nor_counted() {
     undisturbed(|| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cmd::{Wml, count, flowop, flowops, long, memory, number, short_or_long};
 
-/// The shape of the workload: what couples its processes.
+/// The ratios of the workload that its semaphores enforce.
 const DB_WRITERS: f64 = 10.0;
 const POSTS_A_DB_ROUND: f64 = 1000.0;
 const POSTS_A_LOG_ROUND: f64 = 3200.0;

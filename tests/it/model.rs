@@ -53,10 +53,10 @@ pub struct AtomicU32 {
     queue: Queue,
 }
 
-/// The kernel's side: who sleeps on a number.
+/// The kernel's part of the model: the threads that sleep on a word.
 #[derive(Debug)]
 struct Queue {
-    /// Those who sleep and were not woken.
+    /// The threads that sleep and were not woken.
     asleep: loom::sync::Mutex<u32>,
     woken: loom::sync::Condvar,
     /// Those who sleep, or are about to look whether they may. Unknown to `loom`, so that a wake-up that nobody waits for puts
@@ -107,7 +107,7 @@ impl AtomicU32 {
     }
 }
 
-/// The same, of a number that nobody sleeps on.
+/// The same for a word on which no thread sleeps.
 #[derive(Debug)]
 pub struct AtomicU64(loom::sync::atomic::AtomicU64);
 
@@ -155,7 +155,7 @@ fn wait(word: &AtomicU32, value: u32, _timeout: Option<Duration>) -> bool {
     sleeps
 }
 
-/// `FUTEX_WAKE`: those who sleep, up to `n` of them, the first first.
+/// `FUTEX_WAKE`: wakes up to `n` sleepers, in the order of their arrival.
 fn wake(word: &AtomicU32, n: u32) -> u32 {
     let queue = &word.queue;
     fence(SeqCst);
@@ -224,7 +224,7 @@ fn two_single_posts_reach_two_takers_of_one() {
     });
 }
 
-/// Two posts at once, of which one may find that the other wakes somebody already.
+/// Two simultaneous posts, of which one may find that the other is waking a thread already.
 #[test]
 fn posts_of_two_threads_reach_two_takers_of_one() {
     // Four threads: with three switches it would take minutes.
@@ -238,7 +238,7 @@ fn posts_of_two_threads_reach_two_takers_of_one() {
     });
 }
 
-/// A thread that takes without waiting lets one who waits come, while a post of one wakes the same or another.
+/// A thread that takes without waiting wakes a waiter, while a post of one wakes the same or another one.
 #[test]
 fn a_thread_that_need_not_wait_takes_no_wake_up_of_another() {
     every_order(|| {
@@ -275,7 +275,7 @@ fn takers_of_different_amounts_all_get_them() {
     });
 }
 
-/// The last sleeper leaves while another comes: what that one needs must not be forgotten.
+/// The last sleeper leaves while another one arrives: the amount that the new one needs must not be lost.
 #[test]
 fn a_thread_that_arrives_when_the_last_one_leaves_is_woken() {
     every_order(|| {

@@ -73,12 +73,12 @@ impl Mount {
         Self::with(fs, size, true)
     }
 
-    /// The same; without `direct_io` what is read may come from a page cache below the file system.
+    /// The same; without `direct_io` data may come from a page cache below the file system.
     pub(crate) fn with(fs: Fs, size: u64, direct_io: bool) -> Self {
         Self::below(&scratch(), fs, size, direct_io)
     }
 
-    /// The same with its image on a disk, for tests that ask what a device moved.
+    /// The same with its image on a disk, for tests of the bytes that a device transfers.
     pub(crate) fn on_disk(fs: Fs, size: u64, direct_io: bool) -> Self {
         Self::below(&disk(), fs, size, direct_io)
     }

@@ -28,7 +28,7 @@ fn call(dir: &Path, extra: &str) -> Wml {
     Wml::new().file("w.wml", &script(extra)).args(["w.wml", "--runtime", "0.2", "--dir"]).args([dir])
 }
 
-/// Something foreign: what it is, and how it comes into a directory.
+/// A foreign object: its description, and a function that puts it into a directory.
 type Spoiler = (&'static str, Box<dyn Fn(&Path)>);
 
 /// An empty directory for sets.
@@ -120,7 +120,7 @@ fn a_file_next_to_directories_and_a_hard_link_are_foreign() {
     assert_eq!(bytes, fs::read(elsewhere.path().join("precious")).unwrap(), "the other name's bytes");
 }
 
-/// A directory of the set becomes a link while a run goes on: what it leads to is neither read as part of the set nor written.
+/// A directory of the set is replaced by a link during a run: the target of the link is neither read nor written.
 #[test]
 fn a_link_swapped_in_during_a_run_is_not_followed() {
     let dir = place();
@@ -338,7 +338,7 @@ fn a_killed_population_is_repeated_or_completed() {
     assert_refused(call.args([dir.path()]), &[dir.path()], &["notes"]);
 }
 
-/// Lays out what Filebench leaves of `entries=10,dirwidth=3,dirgamma=0`.
+/// Creates the tree that Filebench creates for `entries=10,dirwidth=3,dirgamma=0`.
 fn filebench(root: &Path) {
     for (dir, files) in [(1, 3), (2, 3), (3, 3), (4, 1)] {
         fs::create_dir_all(root.join(format!("{dir:08}"))).unwrap();
@@ -353,7 +353,7 @@ fn ten(dir: &Path, options: &[&str]) -> Wml {
     Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "0.2"]).args(options).args(["--dir"]).args([dir])
 }
 
-/// What somebody's tree holds. The marker, and the root's own times, are what adopting adds.
+/// The contents of an adopted tree, without the marker and the times of the root, which an adoption changes.
 fn files(root: &Path) -> BTreeMap<PathBuf, Entry> {
     let mut all = tree(root);
     all.retain(|path, _| path != Path::new(".") && !path.ends_with(".wmlrun"));
@@ -378,7 +378,7 @@ fn a_tree_of_filebench_can_be_adopted_and_is_released() {
     assert_refused(ten(dir.path(), &[]), &[dir.path()], &["--adopt"]);
 }
 
-/// A file of another size than the script's holds what somebody wrote: it is cut only if the script says `reuse`.
+/// A file of another size than the script defines has foreign data: it is truncated only with `reuse`.
 #[test]
 fn adopting_truncates_no_file_without_reuse() {
     let dir = place();

@@ -114,7 +114,7 @@ fn each_command_is_one_shell() {
     assert_eq!(shells.count(), 3);
 }
 
-/// A phase of its own between two others sees what the first made, before the last removes it.
+/// A command in a phase between two others sees the files that the first creates and the last removes.
 #[test]
 fn a_phase_can_consist_of_a_command() {
     let text = "# dialect: fsl\nset mode quit alldone\n\

@@ -24,7 +24,7 @@ fn run(rate: u64, threads: u64, arrival: &str, seed: u64) -> Run {
     support::run("test.wml", &script(rate, threads, arrival), settings).run().clone()
 }
 
-/// What a run offered, as a number of rounds, and what it ought to have.
+/// The number of iterations that a run offered, and the number that its rate defines.
 fn offered(run: &Run, rate: u64, threads: u64) -> (f64, f64) {
     let open = run.open_loop.as_ref().unwrap();
     (open.offered_per_s * run.measured_seconds, (rate * threads) as f64 * run.measured_seconds)

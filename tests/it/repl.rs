@@ -143,7 +143,7 @@ fn a_saved_script_reproduces_the_session() {
     assert_eq!(ops, done(&alone));
 }
 
-/// A file set is made once for as long as its definition stays, and every directory goes in the end.
+/// A file set is created once as long as its definition is unchanged, and every directory is removed at the end.
 #[test]
 fn file_sets_of_cleared_definitions_are_removed() {
     let dir = scratch();
@@ -254,7 +254,7 @@ const LINES: &[&str] = &[
     "stats dump \"dump.txt\"",
 ];
 
-/// Feeds a sequence to a shell, and looks at it when it is through and when it is gone.
+/// Sends a sequence of commands to a shell, and checks it after the last command and after its end.
 fn survives(options: &[&str], lines: &[&str]) -> Result<(), TestCaseError> {
     let dir = scratch();
     let mut child = shell(dir.path(), options);

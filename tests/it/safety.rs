@@ -22,7 +22,7 @@ fn call(reuse: &str) -> Wml {
     call
 }
 
-/// Runs it over what `lay` has put into the directory, and finds all of that as it was.
+/// Runs the program in a directory that `lay` has filled, and checks that nothing was changed.
 #[track_caller]
 fn assert_refused(reuse: &str, lay: impl Fn(&Path)) -> Output {
     let call = call(reuse);
@@ -68,7 +68,7 @@ fn a_plain_file_in_the_place_of_a_root_is_kept() {
     assert_refused("", |dir| fs::write(dir.join("data"), "text").unwrap());
 }
 
-/// Also in a tree of ours: what a person put there since is not removed with it.
+/// A file that a user has added to a tree of wmlrun is not removed with the tree.
 #[test]
 fn a_foreign_file_in_a_tree_prevents_its_removal() {
     let first = call("").run().exits(0);

@@ -23,7 +23,7 @@ pub(crate) const FIRST: [&str; 12] = [
     "webserver",
 ];
 
-/// What stands for a variable at most.
+/// The maximum value of a variable.
 const CAPS: &[(&str, &str)] = &[
     ("nfiles", "1000"),
     ("ndirs", "200"),
@@ -62,7 +62,7 @@ const CROWD: &[(&str, &str)] = &[
     ("nseekers", "2"),
 ];
 
-/// A script of ours.
+/// A shipped script.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     /// What a user calls it: a personality's name, or an example's path.

@@ -13,7 +13,7 @@ use crate::cmd::Wml;
 /// Shape of the distributions of width and depth where a script says nothing.
 const GAMMA: f64 = 1.5;
 
-/// What is told of a tree.
+/// The compared properties of a tree.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     /// Directories, the root not counted.
@@ -24,7 +24,7 @@ struct Figures {
     depth: f64,
 }
 
-/// The construction, as simply as it can be told: recursive, one directory after the other.
+/// The construction in its simplest form: recursive, one directory after the other.
 struct Direct {
     rng: Xoshiro256PlusPlus,
     depths: Gamma<f64>,

@@ -137,7 +137,7 @@ fn roomy<'a>(script: &Script, values: &mut Vec<(&'a str, &'a str)>, files: &'a s
     }
 }
 
-/// The table of what they did: the figures are of this machine and of small files.
+/// Prints the table of results; the figures are those of this machine and of small files.
 #[allow(clippy::print_stdout, reason = "a reader of the test's output wants the table, not only its end")]
 fn show(lines: &[Line]) {
     println!("{:<28} {:>10} {:>12}  without operations", "script", "operations", "I/O flowops");
@@ -146,7 +146,7 @@ fn show(lines: &[Line]) {
     }
 }
 
-/// Without a disk: the whole way from text to report, and files of full size that nobody has to make.
+/// On the null engine: all stages from text to report, with files of full size that need not be created.
 #[test]
 fn all_run_on_the_null_engine() {
     for_each(&shipped_or_fifth(), side_by_side(), |script| {
@@ -205,7 +205,7 @@ fn table() -> String {
     rows.join("\n") + "\n"
 }
 
-/// `UPDATE_DOCS=1` writes the table anew.
+/// `UPDATE_DOCS=1` writes the table.
 #[test]
 fn the_table_of_personalities_agrees_with_the_scripts() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/personalities.md");

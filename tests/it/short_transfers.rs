@@ -112,7 +112,7 @@ fn short_asynchronous_operations_are_continued() {
     });
 }
 
-/// An error in the middle of an operation: the operation is an error, and what it had moved is counted.
+/// An error in the middle of an operation: the operation counts as an error, and its bytes are counted.
 #[test]
 fn bytes_written_before_an_error_are_counted() {
     undisturbed(|| {
@@ -224,7 +224,7 @@ fn a_close_that_fails_is_an_error() {
     });
 }
 
-/// Files that the end of the run closes: what they had to say is not lost.
+/// Files that are closed at the end of the run: their errors are reported.
 #[test]
 fn a_close_that_fails_at_the_end_fails_the_run() {
     undisturbed(|| {

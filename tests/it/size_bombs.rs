@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::cmd::{Wml, long, short_or_long};
 
-/// Address space of a call: twice the memory that it may use, since what is reserved is not all used.
+/// Address space of a call: twice the memory that it may use, since not all reserved memory is used.
 const SPACE: &str = "--as=1073741824";
 
 const SET: &str = "define fileset name=f,path=$dir,entries=10,dirwidth=5,size=4k\n";
@@ -31,7 +31,7 @@ fn process(flowops: &str) -> String {
 
 const THREAD: &str = "define process name=p { thread name=t {\n";
 
-/// Scripts of as many bytes as are asked for: name, what stands before, what is repeated, what stands behind.
+/// Scripts of any length: name, text at the start, repeated text, text at the end.
 const LARGE: &[(&str, &str, &str, &str)] = &[
     ("set lines", "", "set $v@=@\n", ""),
     ("a chain of variables", "set $v0=1\n", "set $v@=$v%\n", ""),

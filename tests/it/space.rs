@@ -32,7 +32,7 @@ fn free(dir: &Path) -> Free {
     Free { blocks: space.f_bfree, inodes: space.f_ffree, names }
 }
 
-/// A small image, and what a script does on it.
+/// A small image, and calls of scripts on it.
 struct Small {
     mount: Mount,
     before: Free,
@@ -64,7 +64,7 @@ impl Small {
     }
 }
 
-/// The texts in what a person sees.
+/// Checks that the output has these texts.
 #[track_caller]
 fn assert_says(output: &Output, words: &[&str]) {
     for word in words {

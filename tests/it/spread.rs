@@ -104,7 +104,7 @@ fn parts_are_reused_and_cleaned_like_other_sets() {
     assert!(parts.iter().all(|part| !part.join("data").exists()));
 }
 
-/// A run of its own fresh directory, and what it leaves where it stood.
+/// Runs a script in its own fresh directory, and returns the files that remain.
 fn left_by(run: impl FnOnce(Wml) -> Output, script: &str) -> Vec<String> {
     let output = run(Wml::below(&memory()).file("x.wml", script).args(["x.wml", "--no-quiesce"]));
     let entries = fs::read_dir(output.dir()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());

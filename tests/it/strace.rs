@@ -149,7 +149,7 @@ impl Log {
     }
 
     /// The calls between the gate and each thread's last step; of threads that help with steps, to the end of the last of those.
-    /// The thread that opens the gate has no part in steps: what it does meanwhile is looking.
+    /// The thread that opens the gate executes no steps; it only polls.
     #[track_caller]
     pub(crate) fn of_steps(&self) -> Self {
         let mark = |text| self.calls().find(|call| call.is_mark(text)).map(|call| call.time);
@@ -224,7 +224,7 @@ fn parse(line: &str) -> Option<Call> {
     Some(Call { time, name: name.to_owned(), args, result: result[..end].parse().ok(), told })
 }
 
-/// The arguments up to the closing bracket, and what follows that.
+/// The arguments up to the closing bracket, and the rest.
 fn split_args(text: &str) -> (Vec<String>, &str) {
     let (mut args, mut from, mut depth) = (Vec::new(), 0, 0_u32);
     // In a text in quotes, and in a path between `<` and `>`, nothing has a meaning but the end of it.

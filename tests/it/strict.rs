@@ -113,7 +113,7 @@ fn slots_of_any_number_are_accepted() {
     }
 }
 
-/// A file set is told to be exhausted for every flowop that needs a file of it.
+/// The warning on an exhausted file set appears for every flowop that needs a file of it.
 #[test]
 fn every_flowop_that_needs_a_file_reports_a_set_without_one() {
     let works = ["setxattr", "getxattr", "copyrange", "syncfs", "read", "statfile", "truncate"];
@@ -124,7 +124,7 @@ fn every_flowop_that_needs_a_file_reports_a_set_without_one() {
     }
 }
 
-/// What is wrong with an option does not hide what is wrong with the script.
+/// An error in an option does not hide errors in the script.
 #[test]
 fn an_error_of_dir_hides_no_error_of_the_script() {
     let text = process("flowop delay name=d").replace("name=t", "name=t,instances=9999999");
@@ -136,7 +136,7 @@ fn an_error_of_dir_hides_no_error_of_the_script() {
     );
 }
 
-/// What the values of a profile are not good for is told before a directory of results is made.
+/// Invalid values of a profile are reported before a results directory is created.
 #[test]
 fn an_error_of_a_profile_creates_no_directory() {
     let script = process("flowop read name=r,filesetname=f,iosize=$size").replace("name=t", "name=t,memsize=4k");

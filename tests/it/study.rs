@@ -127,7 +127,8 @@ fn iozone_measures_the_files_that_the_ager_ages() {
     }
 }
 
-/// Runs a profile of the study's with its personalities beside it. The directory of its results comes back with the output.
+/// Runs a profile of the study with its personalities in the same directory. Returns the results directory and the
+/// output.
 fn batch(profile: &str, sets: &[(&str, &str)]) -> (Output, PathBuf) {
     let mut call = Wml::below(&memory()).file(&format!("{profile}.prof"), &text(&format!("{profile}.prof")));
     for script in SCRIPTS {

@@ -7,7 +7,7 @@ use wml::result::{Document, Run};
 use wml::session::{Front, Session, Settings, Status};
 use wml::source::SourceMap;
 
-/// What came of a script.
+/// The results and the output of a script.
 pub(crate) struct Outcome {
     pub(crate) status: Status,
     pub(crate) document: Document,
@@ -79,7 +79,7 @@ pub(crate) fn run(name: &str, text: &str, settings: Settings) -> Outcome {
 }
 
 #[allow(dead_code, reason = "for the golden cases")]
-/// What would run, in its stable printed form; what was said instead, if it can't be told.
+/// Returns the printed form of the plan, or the messages if there is no plan.
 pub(crate) fn plan(name: &str, text: &str, settings: Settings) -> String {
     let mut front = Listener::default();
     let mut session = Session::new(settings, Arc::default());

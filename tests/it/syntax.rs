@@ -557,7 +557,7 @@ fn colour_is_used_only_on_request() {
     assert!(!diag::render(&map, &[d], Style::Plain).contains('\u{1b}'));
 }
 
-/// One mistake is one error, and what stands behind it is read.
+/// One mistake gives one error, and the text after it is parsed.
 #[test]
 fn one_mistake_gives_one_error() {
     let good = "set $x=5\ndefine fileset name=a,path=/tmp,size=4k\ndefine process name=p {\n  thread name=t {\n    \

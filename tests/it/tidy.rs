@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Longest source file, in lines.
 const LONGEST: usize = 600;
-/// Files that may be longer, each with the reason beside it.
+/// Files that may be longer, each with the reason.
 const MAY_BE_LONGER: &[&str] = &[];
 /// Libraries that only some files may know: name as in code, and the start of the paths that may use it.
 const WALLS: &[(&str, &[&str])] = &[
@@ -316,7 +316,7 @@ fn golden_cases_are_complete() {
     assert!(folders >= 3, "the golden cases were not found");
 }
 
-/// The index of the tests: `tests/it/README.md` has a line a file, its first sentence. `UPDATE_DOCS=1` writes it anew.
+/// `tests/it/README.md` has a line for each file, with the first sentence of its header. `UPDATE_DOCS=1` writes it.
 #[test]
 fn the_index_of_the_tests_agrees_with_their_headers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");

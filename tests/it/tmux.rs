@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes; only what hangs waits for it.
+/// A time limit that only a hang reaches.
 const LONG: Duration = Duration::from_mins(2);
 
 /// A terminal of its own, with a shell in it.

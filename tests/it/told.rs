@@ -32,7 +32,7 @@ fn a_wrong_random_variable_on_the_command_line_has_the_same_help() {
     assert!(output.stderr.contains("did you mean `uniform`?"), "{}", output.stderr);
 }
 
-/// The notes of the only run with this code.
+/// The notes with this code in the only run.
 fn notes(output: &Output, code: &str) -> Vec<String> {
     let run = output.only_run();
     let warnings = run["warnings"].as_array().unwrap();

@@ -175,7 +175,7 @@ fn every_variable_is_in_a_usage_line_or_named_as_derived() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Of which source a personality is, with its year; and that nobody takes it for a result of a consortium.
+/// The source of a personality with its year, and its disclaimer about results of a consortium.
 #[test]
 fn every_header_names_its_source() {
     for (name, text) in PERSONALITIES {

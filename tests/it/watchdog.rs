@@ -54,7 +54,7 @@ pub(crate) fn overslept() -> Duration {
     Duration::from_nanos(OVERSLEPT_NS.load(Ordering::Relaxed))
 }
 
-/// Sleeps for 5 seconds in pieces, and notes what is more than they should take.
+/// Sleeps for 5 seconds in short intervals, and records how much longer they take.
 fn sleep() {
     const PIECE: Duration = Duration::from_millis(20);
     for _ in 0..250 {
@@ -99,7 +99,7 @@ fn fields(stat: &str) -> Vec<&str> {
     stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect())
 }
 
-/// All that a process has started, and what those have.
+/// Returns all descendants of a process.
 fn descendants(root: i32) -> Vec<Program> {
     let mut parents = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok) {
@@ -125,7 +125,7 @@ fn descendants(root: i32) -> Vec<Program> {
         .collect()
 }
 
-/// What a process was called with, and what each of its threads waits for; by root, with its calls in the kernel.
+/// Describes a process: its command line, and the kernel function of each thread; for root, with the kernel stack.
 fn state(pid: i32) -> String {
     let read = |path: &str| fs::read_to_string(format!("/proc/{pid}/{path}")).unwrap_or_default();
     let mut text = format!("{pid}: {}\n", read("cmdline").replace('\0', " "));

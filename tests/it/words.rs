@@ -95,7 +95,7 @@ fn texts(dir: &str, ending: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The kind and the name of what a line of Rust defines, if it looks like a definition.
+/// The kind and the name that a line of Rust defines, if it looks like a definition.
 fn definition(line: &str) -> Option<(&str, &str)> {
     const KINDS: [&str; 9] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static", "mod"];
     let line = line.trim_start();
@@ -141,7 +141,7 @@ fn snake(name: &str) -> String {
     out
 }
 
-/// The field's word for a name that is one of ours, in the singular or the plural.
+/// The field's term for a name in [`OWN`], in the singular or the plural.
 fn better(name: &str) -> Option<&'static str> {
     let name = snake(name);
     let single = name.strip_suffix('s').unwrap_or(&name);
