@@ -1,7 +1,7 @@
 //! Tests messages to the user: the origin of a wrong value, threads that ended early or never worked, and the steps of
 //! preparation with `-v`.
 
-use crate::cmd::{Output, Wml};
+use crate::cmd::{Output, Wml, memory};
 
 const SETS: &str = "set $nthreads=1\nset $filesize=4k\n\
                     define fileset name=data,path=$dir,entries=20,dirwidth=5,size=$filesize,prealloc\n";
@@ -82,7 +82,7 @@ fn threads_without_a_usable_file_are_reported() {
 fn verbose_names_the_steps_of_preparation() {
     let script = format!("{SETS}define process name=p {{ {READER} }}\n");
     let stderr = |option: &[&str]| {
-        let call = Wml::new().file("x.wml", &script).args(["x.wml", "--runtime", "0.1"]).args(option);
+        let call = Wml::below(&memory()).file("x.wml", &script).args(["x.wml", "--runtime", "0.1"]).args(option);
         call.run().exits(0).stderr.clone()
     };
     let quiesce = "waiting until the disks are idle";
