@@ -478,17 +478,20 @@ pub struct FilesetResult {
     pub verdict: Option<Verdict>,
 }
 
-/// Changes that restored an existing tree to its definition before a run.
+/// Changes that restored an existing tree to its definition before a run. The keys `made` and `directories_made` are older than
+/// the names of the fields, and stay: the schema is published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repaired {
     /// Files created.
+    #[serde(rename = "made")]
     pub created: u64,
     /// Files whose size was changed in place.
     pub resized: u64,
     /// Files removed.
     pub removed: u64,
     /// Directories created.
+    #[serde(rename = "directories_made")]
     pub directories_created: u64,
     /// Directories removed.
     pub directories_removed: u64,

@@ -108,7 +108,7 @@ fn a_set_is_repaired_in_place_or_not_changed() {
     let output = script(&format!("{REMOVE}run 5\nrun 5\nrun 5 as-is\nrun as-is\nrun 5\n")).run().exits(0);
     let runs = runs(&output.result());
     let files = |n: usize| count(&runs[n]["filesets"][0], "files");
-    let made = |n: usize| count(&runs[n]["filesets"][0]["repaired"], "created");
+    let made = |n: usize| count(&runs[n]["filesets"][0]["repaired"], "made");
     assert_eq!((0..5).map(files).collect::<Vec<_>>(), [50, 50, 40, 30, 50]);
     assert_eq!((1..5).map(made).collect::<Vec<_>>(), [10, 0, 0, 30]);
     assert_eq!(runs[0]["filesets"][0]["repaired"], Value::Null);
@@ -139,8 +139,8 @@ fn changed_and_removed_files_are_repaired_with_the_same_inodes() {
     let output = script(&text).args(["--allow-system"]).run().exits(0);
     let runs = runs(&output.result());
     let repaired = |set: usize| &runs[1]["filesets"][set]["repaired"];
-    assert_eq!(count(repaired(1), "directories_created"), 5, "{}", output.shown());
-    assert!(count(repaired(0), "resized") > 0 && count(repaired(0), "created") == 0, "{}", repaired(0));
+    assert_eq!(count(repaired(1), "directories_made"), 5, "{}", output.shown());
+    assert!(count(repaired(0), "resized") > 0 && count(repaired(0), "made") == 0, "{}", repaired(0));
     let listed = |n: u32| fs::read_to_string(output.dir().join(n.to_string())).unwrap();
     assert_eq!(listed(1).lines().count(), 30);
     assert_eq!(listed(1), listed(2));
@@ -156,7 +156,7 @@ fn sets_that_no_step_can_change_are_not_scanned_again() {
     let set = |n: usize| &runs[n]["filesets"][0];
     assert!(set(0)["populate_seconds"].is_number() && set(1)["populate_seconds"].is_null(), "{}", set(1));
     // A command may have done anything.
-    assert_eq!(count(&set(2)["repaired"], "created"), 1);
+    assert_eq!(count(&set(2)["repaired"], "made"), 1);
     assert_eq!(output.stderr.matches("file sets: ").count(), 1, "{}", output.stderr);
 }
 
@@ -173,7 +173,7 @@ fn another_user_of_a_tree_between_two_runs_is_detected() {
     let second = Wml::below(&memory()).file("y.wml", &text).args(["y.wml", "--no-quiesce", "--allow-system", "--dir"]);
     let second = second.args([dir]).result().run().exits(0);
     let runs = runs(&second.result());
-    assert_eq!(count(&runs[1]["filesets"][0]["repaired"], "created"), 10, "{}", second.shown());
+    assert_eq!(count(&runs[1]["filesets"][0]["repaired"], "made"), 10, "{}", second.shown());
 }
 
 #[test]
