@@ -70,7 +70,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     ),
     entry(
         "fadvise",
-        |args| FileRange::new(args, RangeCall::Advise(advice(args)?)),
+        |args| FileRange::build(args, RangeCall::Advise(advice(args)?)),
         uses!("advice"),
         "gives the kernel the advice `advice=` on `iosize` bytes of the file in the slot, default all \
          (`posix_fadvise`)",
@@ -78,7 +78,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     ),
     entry(
         "syncrange",
-        |args| FileRange::new(args, RangeCall::Sync { wait: args.flag("wait")? }),
+        |args| FileRange::build(args, RangeCall::Sync { wait: args.flag("wait")? }),
         uses!("wait"),
         "starts writeback of `iosize` bytes of the file in the slot, default all; flushes neither metadata nor the \
          device's cache \
@@ -89,7 +89,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "lock",
         |args| {
             let kind = if args.flag("shared")? { Lock::Shared } else { Lock::Exclusive };
-            FileRange::new(args, RangeCall::Lock(kind))
+            FileRange::build(args, RangeCall::Lock(kind))
         },
         uses!("shared"),
         "locks `iosize` bytes of the file in the slot, default all, against other slots and threads (F_OFD_SETLK). If \
@@ -99,7 +99,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     ),
     entry(
         "unlock",
-        |args| FileRange::new(args, RangeCall::Unlock),
+        |args| FileRange::build(args, RangeCall::Unlock),
         uses!(),
         "releases the locks on `iosize` bytes of the file in the slot, default all",
         "flowop lock name=lk,filename=data\nflowop unlock name=ul,filename=data",
@@ -184,11 +184,11 @@ impl FileRange {
     /// Makes an operation that needs `iosize=`.
     fn with_size(args: &Args<'_>, call: RangeCall) -> BuiltOp {
         args.need_iosize()?;
-        Self::new(args, call)
+        Self::build(args, call)
     }
 
     /// Makes an operation that works on the whole file if `iosize=` is not given.
-    fn new(args: &Args<'_>, call: RangeCall) -> BuiltOp {
+    fn build(args: &Args<'_>, call: RangeCall) -> BuiltOp {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             size: args.quantity_or("iosize", 0)?,

@@ -31,13 +31,11 @@ struct MappedCopy {
     page_replaced: Cell<bool>,
 }
 
-impl MappedCopy {
-    const NONE: Self = Self { start: Cell::new(0), end: Cell::new(0), page_replaced: Cell::new(false) };
-}
-
 thread_local! {
     // Constant initialisation and no destructor: the handler may access it at any time.
-    static CURRENT_COPY: MappedCopy = const { MappedCopy::NONE };
+    static CURRENT_COPY: MappedCopy = const {
+        MappedCopy { start: Cell::new(0), end: Cell::new(0), page_replaced: Cell::new(false) }
+    };
 }
 
 impl FileMap {
