@@ -104,6 +104,9 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn lock(&self, file: &Handle, offset: u64, len: u64, lock: Option<Lock>) -> Result<()>;
     /// Copies a range of one file to another inside the kernel. Returns the bytes copied.
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64>;
+    /// Sends a range of the file to the open file `sink` without a copy to user space. Returns the bytes sent, fewer than
+    /// `len` at the end of the file. Does not move the file position.
+    fn send(&self, file: &Handle, offset: u64, sink: Fd, len: u64) -> Result<u64>;
     /// Changes times, mode or owner of the file with a name.
     fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<()>;
     /// Changes times, mode or owner of an open file.

@@ -161,6 +161,11 @@ impl Engine for Posix {
         Ok(n)
     }
 
+    #[inline]
+    fn send(&self, file: &Handle, offset: u64, sink: Fd, len: u64) -> Result<u64> {
+        retry_interrupted(|| range::send(file.fd, offset, sink, len as usize)).map(|n| n as u64)
+    }
+
     fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<()> {
         inode::change_at(dir, name, change)
     }

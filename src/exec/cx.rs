@@ -13,6 +13,7 @@
 
 use super::buffer::IoBuffer;
 use super::messages::Messages;
+use super::sink::Sink;
 use super::slots::{FileRef, Slots};
 use super::starvation::{Starvation, View};
 use super::trace::Stream;
@@ -102,14 +103,16 @@ pub struct ThreadIo {
     pub buffer: IoBuffer,
     /// The asynchronous operations in flight, if the thread's program has asynchronous flowops.
     pub aio: Option<Outstanding>,
+    /// The receiver of `sendfile`.
+    pub sink: Sink,
     /// The offset of the last transfer, for `reoffset`.
     pub last_offset: u64,
 }
 
 impl ThreadIo {
     /// Returns the state before the first operation.
-    pub fn new(slots: Slots, buffer: IoBuffer, aio: Option<Outstanding>) -> Self {
-        Self { slots, buffer, aio, last_offset: 0 }
+    pub fn new(slots: Slots, buffer: IoBuffer, aio: Option<Outstanding>, sink: Sink) -> Self {
+        Self { slots, buffer, aio, sink, last_offset: 0 }
     }
 }
 
@@ -551,6 +554,7 @@ impl<'r> OpCx<'r> {
             }
         }
         self.io.slots = Slots::new(0, 0);
+        self.io.sink.close();
         self.files.thread_dirs.iter_mut().for_each(ThreadDirs::close_all);
         outcomes.into_iter().find_map(|outcome| match outcome.err()?.reason() {
             StopReason::Failed(failure) => Some(failure),

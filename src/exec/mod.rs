@@ -14,11 +14,13 @@ pub mod trace;
 
 mod ownership;
 mod pick;
+mod sink;
 mod starvation;
 
 pub use aio::{Aio, AioMode, AioPool, Outstanding};
 pub use cx::{Account, OpCx, RunEnv, ThreadFiles, ThreadIo};
 pub use pick::PickBy;
+pub use sink::Sink;
 pub use starvation::{Makers, Starvation, View, maker};
 
 /// Why an operation ends its thread's loop. (An operation that was executed and counted returns `Ok(())`.)

@@ -258,6 +258,8 @@ pub struct Effects {
     pub units: Vec<Unit>,
     /// Its asynchronous I/O in flight, if it does any.
     pub aio: Option<Aio>,
+    /// Whether it sends data to `/dev/null`, which the thread then opens.
+    pub sends: bool,
     /// Whether it reads the totals of the process.
     pub totals: bool,
     /// The number of posts that can be ahead of it, if it is a `semblock`.

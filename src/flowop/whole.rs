@@ -1,4 +1,4 @@
-//! `readwholefile`, `writewholefile`: transfers of a whole file in chunks, as one operation.
+//! `readwholefile`, `writewholefile`, `sendfile`: transfers of a whole file in chunks, as one operation.
 
 use super::args::Args;
 use super::read::small_buffer;
@@ -49,6 +49,20 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             example: "flowop writewholefile name=wr,filesetname=data,iosize=1m",
         },
         build: WriteWhole::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "sendfile",
+            class: Class::Io,
+            direction: IoDirection::Read,
+            uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio"],
+            roles: &[Role::UsesSlot, Role::NeedsFile],
+            origin: Origin::Wmlrun,
+            doc: "sends the file in the slot from start to end to /dev/null, in calls of `iosize` bytes, default the \
+                  whole file, without a copy to user space (`sendfile`), as a web server sends a page; one operation",
+            example: "flowop sendfile name=send,filesetname=data",
+        },
+        build: SendFile::build,
     },
 ];
 
@@ -159,6 +173,77 @@ impl Stateless for ReadWhole {
 fn fail(cx: &mut OpCx<'_>, slot: usize, errno: crate::os::Errno) -> Stop {
     let file = cx.io.slots.get(slot).file;
     cx.failed("read failed", errno, file)
+}
+
+/// Length of a call that is to send the whole file, however long it has become: what one call can transfer at most, in
+/// whole pages.
+const WHOLE: u64 = 0x7fff_f000;
+
+#[derive(Debug)]
+struct SendFile {
+    file: FileUse,
+    iosize: Quantity,
+}
+
+impl SendFile {
+    fn build(args: &Args<'_>) -> BuiltOp {
+        Ok(Arc::new(Self { file: FileUse::new(args, true)?, iosize: args.quantity_or("iosize", 0)? }))
+    }
+}
+
+impl Stateless for SendFile {
+    fn describe(&self) -> String {
+        format!("{} iosize={}", self.file.describe(), self.iosize)
+    }
+
+    fn preserves(&self) -> bool {
+        true
+    }
+
+    fn effects(&self) -> Effects {
+        // A call that sends the whole file asks for whole pages, which direct I/O accepts on files of any size.
+        let units = if let Quantity::Const(0) = self.iosize { Vec::new() } else { chunk_unit(&self.iosize) };
+        Effects { sends: true, units, ..self.file.effects() }
+    }
+
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let slot = self.file.ensure_open(cx)?;
+        let chunk = match self.iosize.draw(&mut cx.rng) {
+            0 => WHOLE,
+            n => n,
+        };
+        let (engine, sink) = (cx.env.engine, cx.io.sink.fd());
+        cx.begin();
+        let (mut bytes, mut calls) = (0, 0);
+        cx.io.last_offset = 0;
+        loop {
+            let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
+            match engine.send(handle, bytes, sink, chunk) {
+                Ok(n) => {
+                    bytes += n;
+                    // As in `readwholefile`: a short call that reaches the known size is at the end.
+                    if n < chunk && (n == 0 || bytes >= handle.size) {
+                        break;
+                    }
+                }
+                Err(errno) => {
+                    let file = cx.io.slots.get(slot).file;
+                    cx.cell().add_calls(calls);
+                    cx.moved(bytes);
+                    return Err(cx.failed("sendfile failed", errno, file));
+                }
+            }
+            if cx.expired() {
+                break;
+            }
+            calls += 1;
+        }
+        if calls > 0 {
+            cx.cell().add_calls(calls);
+        }
+        cx.end(bytes)
+    }
 }
 
 #[derive(Debug)]

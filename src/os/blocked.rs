@@ -92,6 +92,7 @@ fn call_file(number: i64) -> Option<CallFile> {
         | libc::SYS_flock
         | libc::SYS_fchmod
         | libc::SYS_close => Descriptor(0),
+        libc::SYS_sendfile => Descriptor(1),
         libc::SYS_openat
         | libc::SYS_openat2
         | libc::SYS_unlinkat

@@ -24,6 +24,13 @@ pub fn copy_range(from: Fd, mut from_offset: u64, to: Fd, mut to_offset: u64, le
     rfs::copy_file_range(borrow(from), Some(&mut from_offset), borrow(to), Some(&mut to_offset), len)
 }
 
+/// Sends bytes of a file from an offset on to another open file, without a copy to user space. Returns the number of
+/// bytes sent, at most `len`: fewer at the end of the file, and never more than 2 GiB. Does not move the file position.
+#[inline]
+pub fn send(from: Fd, mut offset: u64, to: Fd, len: usize) -> Result<usize> {
+    rfs::sendfile(borrow(to), borrow(from), Some(&mut offset), len)
+}
+
 /// Advises the kernel of the access pattern of a range of a file. A `len` of 0 means to the end of the file.
 #[inline]
 pub fn advise(fd: Fd, offset: u64, len: u64, advice: Advice) -> Result<()> {

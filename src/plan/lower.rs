@@ -351,6 +351,7 @@ impl Together {
             (Some(a), Some(b)) => Some(a.with(b)),
             (a, b) => a.or(b),
         };
+        all.sends |= one.sends;
         all.totals |= one.totals;
         all.latch |= one.latch;
         all.highwater = all.highwater.or(one.highwater);

@@ -188,12 +188,12 @@ impl Process {
 }
 
 impl Thread {
-    /// Descriptors that one of them may keep open at once: its slots, and its ring.
+    /// Descriptors that one of them may keep open at once: its slots, its ring, and the receiver of `sendfile`.
     fn descriptors(&self) -> u64 {
         // A flowop keeps one file open, unless it goes from slot to slot.
         let slots = self.effects.max_fd + 1;
         let slots = if self.effects.opennext { slots } else { self.count.min(slots) };
-        slots as u64 + u64::from(self.effects.aio.is_some())
+        slots as u64 + u64::from(self.effects.aio.is_some()) + u64::from(self.effects.sends)
     }
 }
 

@@ -8,8 +8,8 @@ use crate::exec::buffer::IoBuffer;
 use crate::exec::slots::Slots;
 use crate::exec::trace::{Stream, StreamShape};
 use crate::exec::{
-    Account, Aio, AioMode, OpCx, OpFailure, Outstanding, RunEnv, Starvation, Stop, StopReason, ThreadFiles, ThreadIo,
-    View, maker,
+    Account, Aio, AioMode, OpCx, OpFailure, Outstanding, RunEnv, Sink, Starvation, Stop, StopReason, ThreadFiles,
+    ThreadIo, View, maker,
 };
 use crate::fileset::content::Stamper;
 use crate::flowop::{self, StepInit};
@@ -267,6 +267,7 @@ fn prepare<'a>(
     let is_io = |local: usize| shared.plan.flowops[thread.first + local].class.is_io();
     let steps = thread.steps.iter().map(|step| instantiate(step, &init, stats, &is_io)).collect();
     let aio = effects.aio.map(|aio| outstanding(context, thread_slot, aio, index, !seed)).transpose()?;
+    let sink = if effects.sends && shared.options.engine.real() { open_sink(thread)? } else { Sink::none() };
     let env = RunEnv {
         engine: shared.options.engine,
         clock: shared.clock,
@@ -277,8 +278,16 @@ fn prepare<'a>(
     let files = ThreadFiles::new(context.views, context.dirs, starvation);
     let slots = Slots::new(effects.max_fd, context.views.len()).with_parts(firsts(context.views));
     let stream = shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread))));
-    let cx = OpCx::new(env, files, ThreadIo::new(slots, buffer, aio), rng, Account::new(stats, stream));
+    let cx = OpCx::new(env, files, ThreadIo::new(slots, buffer, aio, sink), rng, Account::new(stats, stream));
     Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, shared.spare_cpus))))
+}
+
+/// Opens the receiver of `sendfile`.
+fn open_sink(thread: &Thread) -> Result<Sink, Fault> {
+    Sink::open().map_err(|e| {
+        let what = format!("opening `/dev/null` for thread `{}` failed: {e}", thread.name);
+        Fault::plain(FaultKind::Setup, what, "make `/dev/null` writable, or omit the flowop `sendfile`")
+    })
 }
 
 /// Returns the first part of each set if any set has several parts; else an empty vector.

@@ -117,6 +117,32 @@ fn the_result_counts_what_the_kernel_counts() {
     });
 }
 
+/// A file that is sent goes to `/dev/null` from its beginning on, and every call is counted.
+#[test]
+fn sent_files_are_counted_call_by_call() {
+    if !strace::available("sent_files_are_counted_call_by_call") {
+        return;
+    }
+    let script = "# dialect: fsl\nset mode quit alldone\n\
+        define fileset name=data,path=$dir,entries=10,dirwidth=5,size=40000,prealloc\n\
+        define process name=p { thread name=t,instances=2 {\n\
+        flowop sendfile name=whole,filesetname=data,fd=1,iters=3\nflowop closefile name=c,fd=1\n\
+        flowop sendfile name=pieces,filesetname=data,fd=1,iosize=16k,iters=5\nflowop closefile name=d,fd=1\n\
+        flowop finishoncount name=end,value=1\n} }\n";
+    let call = Wml::below(&memory()).file("x.wml", script).args(["x.wml", "--runtime", "60"]).result();
+    let (output, log) = strace::run(call);
+    let run = output.exits(0).only_run();
+    let calls = on_files(&log, &run);
+    assert_counted(&calls, &run);
+    let sends = calls.only(|call| call.name.starts_with("sendfile"));
+    // Three calls of the whole file and five of three pieces, in each of two threads.
+    assert_eq!(sends.calls().count(), 2 * (3 + 5 * 3));
+    assert!(sends.calls().all(|call| call.args[0].contains("</dev/null")), "{:?}", sends.calls().next());
+    let from = |call: &Call| call.args[2].trim_start_matches('[').split([' ', ']']).next().unwrap().parse::<u64>().ok();
+    let starts: BTreeSet<_> = sends.calls().map(from).collect();
+    assert_eq!(starts, BTreeSet::from([Some(0), Some(16 << 10), Some(32 << 10)]));
+}
+
 /// Random I/O is aligned, stays inside the file, and reaches its last block.
 #[test]
 fn random_offsets_cover_the_file() {

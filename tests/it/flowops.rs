@@ -148,6 +148,26 @@ fn copyrange_copies_the_contents_of_the_source() {
 }
 
 #[test]
+fn sendfile_sends_the_file_as_long_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "define file name=f,path=$dir,size=40000,prealloc";
+    let flowops = "flowop sendfile name=whole,filename=f,fd=1\nflowop sendfile name=pieces,fd=1,iosize=16k,iters=2\n\
+                   flowop truncate name=grow,fd=1,value=100000\nflowop sendfile name=grown,fd=1\n\
+                   flowop read name=rd,fd=1,iosize=1k\nflowop truncate name=cut,fd=1\nflowop sendfile name=empty,fd=1";
+    let outcome = done(&once(file, flowops), dir.path());
+    let figures = |name| {
+        let flowop = named(&outcome, name);
+        (flowop.ops, flowop.bytes, flowop.calls, flowop.implicit_opens)
+    };
+    assert_eq!(figures("whole"), (1, 40_000, 0, 1));
+    // 16 KiB, 16 KiB and a short call, which ends at the known size.
+    assert_eq!(figures("pieces"), (2, 80_000, 4, 0));
+    assert_eq!(figures("grown"), (1, 100_000, 0, 0));
+    assert_eq!(figures("rd"), (1, 1024, 0, 0), "it does not move the file position");
+    assert_eq!(figures("empty"), (1, 0, 0, 0));
+}
+
+#[test]
 fn buffered_io_makes_few_calls_and_writes_every_byte() {
     let dir = tempfile::tempdir().unwrap();
     let file = "define file name=f,path=$dir,size=10000";

@@ -23,7 +23,7 @@ const OVER: &str = "wmlrun annotation: all threads are done";
 /// The calls that work on files or directories, and those that carry marks.
 const TRACED: &str = "/^(open|openat|openat2|creat|close|p?read(64)?|readv|preadv2?|p?write(64)?|writev|pwritev2?|lseek|unlink\
     |unlinkat|rmdir|mkdir|mkdirat|fsync|fdatasync|sync_file_range|stat|lstat|fstat|newfstatat|statx|f?truncate(64)?|fallocate\
-    |fadvise64|rename|renameat2?|linkat|symlinkat|readlinkat|getdents64|copy_file_range|utimensat|access|faccessat2?|io_uring_enter\
+    |fadvise64|rename|renameat2?|linkat|symlinkat|readlinkat|getdents64|copy_file_range|sendfile(64)?|utimensat|access|faccessat2?|io_uring_enter\
     |execve|fchmod|fchmodat2?|fchown|fchownat|f[gs]etxattr|flistxattr|fcntl)$";
 
 /// Whether processes can be traced here. If not, says so for `test`, or fails it where all must be there.
@@ -55,9 +55,9 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The path of the first descriptor, as the kernel knows it.
+    /// The path of the first descriptor, as the kernel knows it; of `sendfile` that of the file sent, which is the second.
     pub(crate) fn descriptor(&self) -> Option<&str> {
-        bracketed(self.args.first()?)
+        bracketed(self.args.get(usize::from(self.name.starts_with("sendfile")))?)
     }
 
     /// The path among the arguments.
@@ -96,7 +96,7 @@ impl Call {
 
     /// Whether it moves data out of a file.
     pub(crate) fn reads(&self) -> bool {
-        self.name.starts_with("read") || self.name.starts_with("pread")
+        self.name.starts_with("read") || self.name.starts_with("pread") || self.name.starts_with("sendfile")
     }
 
     /// Whether it moves data into a file.
