@@ -7,6 +7,7 @@
 mod command;
 mod compare;
 mod complete;
+mod df;
 mod editor;
 mod help;
 mod input;

@@ -1,7 +1,7 @@
 //! The table of commands that exist only in the shell. Such a command ends with its line, and its argument is literal.
 
 use super::command::{Argument, PromptCommand};
-use super::{Prompt, runs};
+use super::{Prompt, df, runs};
 
 /// All shell commands, in the order of `help`.
 pub const COMMANDS: &[PromptCommand] = &[
@@ -45,6 +45,7 @@ pub const COMMANDS: &[PromptCommand] = &[
         Argument::Nothing,
         Prompt::show_plan,
     ),
+    df::DF,
     PromptCommand::new(
         ["check", "check", "checks the definitions for errors, with the current variables", "check"],
         Argument::Nothing,

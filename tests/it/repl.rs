@@ -487,3 +487,20 @@ fn without_a_terminal_each_interval_is_one_line() {
     assert!(!shown.contains('\u{1b}'), "{shown}");
     assert!(!call(&["--quiet"]).contains("ops/s"));
 }
+
+#[test]
+fn df_shows_where_file_sets_would_lie_and_makes_nothing() {
+    let dir = scratch();
+    let space = rustix::fs::statvfs(dir.path()).unwrap();
+    let text = "df\nload randomread\ndf\nset $dir=\".\"\ndf\n";
+    let (out, err, code) = says(dir.path(), &["--no-quiesce"], text);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("note: no file set is defined"), "{err}");
+    let rows: Vec<&str> = out.lines().filter(|line| line.starts_with("largefile1 ")).collect();
+    assert_eq!(rows.len(), 2, "{out}");
+    assert!(rows[0].contains("(fresh directory)/largefile1") && rows[1].contains("./largefile1"), "{out}");
+    // Other programs write meanwhile; the size stays.
+    let total = wml::util::size::format(space.f_blocks * space.f_frsize);
+    assert!(rows.iter().all(|row| row.contains(&total)), "{total}: {out}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
