@@ -1,4 +1,4 @@
-//! Report formats: text, JSON, CSV, Markdown, and the output formats of Filebench.
+//! Report formats: text, JSON, CSV, Markdown, `OpenMetrics`, and the output formats of Filebench.
 //!
 //! A report is written from a [`Document`] only, so it can also be generated from a JSON file on another machine:
 //! `report::write(report::find("csv")?, &report::json::read(&text)?, &mut out)`.
@@ -11,6 +11,7 @@ pub mod index;
 pub mod json;
 pub mod markdown;
 pub mod none;
+pub mod openmetrics;
 pub mod text;
 mod visible_json;
 
@@ -101,6 +102,7 @@ pub static TABLE: &[&dyn Report] = &[
     &json::Json,
     &csv::Csv,
     &markdown::Markdown,
+    &openmetrics::OpenMetrics,
     &filebench::Filebench15,
     &filebench::Filebench14,
     &none::NoReport,

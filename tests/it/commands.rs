@@ -243,7 +243,7 @@ fn a_run_without_operations_has_a_warning_in_every_format() {
     const NOTHING: &str = "no operation of any flowop completed";
     let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\
         define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k,iters=0 } }\nrun 1\n";
-    for format in ["text", "none", "filebench", "filebench-1.4", "csv", "markdown"] {
+    for format in ["text", "none", "filebench", "filebench-1.4", "csv", "markdown", "openmetrics"] {
         let call = Wml::new().file("x.wml", text).args(["x.wml", "--no-quiesce", "--quiet", "--format", format]);
         let output = call.result().run().exits(0);
         assert_eq!(output.shown().matches(NOTHING).count(), 1, "{format}:\n{}", output.shown());
