@@ -1,5 +1,5 @@
-//! Made at build time: the parser's tables from `grammar/*.lalrpop`, and the list of shipped personalities from
-//! `personalities/*.wml`, both in `OUT_DIR`.
+//! Generates, in `OUT_DIR`, the parser from `grammar/*.lalrpop` and the list of shipped personalities from
+//! `personalities/*.wml`.
 
 use std::fmt::Write as _;
 use std::{env, error::Error, fs, path::Path};

@@ -60,7 +60,7 @@ fn parse(path: &Path) -> datatest_stable::Result<()> {
         let (ast, mut diagnostics) = syntax::parse(map, file);
         let structure = syntax::nest(ast.clone()).1;
         diagnostics.extend(syntax::without_follow_ons(&ast.spans(), &diagnostics, structure));
-        let detected = syntax::dialect::detect(map, &ast);
+        let detected = syntax::dialect::detect(map, &ast, &wml::flowop::spec_table());
         diagnostics.extend(detected.diagnostics);
         let out = format!("{}--- {} ({})\n", syntax::print(&ast), detected.dialect, detected.reason);
         with_diagnostics(map, out, &diagnostics)

@@ -1,9 +1,12 @@
-//! `wmlrun batch`: every workload of a Filebench profile, each with its directory of results, and a page over all.
+//! `wmlrun batch`: runs every workload of a Filebench profile, each with its own directory of results, and writes a
+//! page over all of them.
 //!
-//! What runs is a script that is written first, `thisrun.f` beside a copy of its personality, so that each workload can be
-//! run again without the profile. Deliberately absent: the command line and the terminal, which [`BatchHost`] stands for.
+//! A workload is a sequence of calls of a session. A script that does the same, `thisrun.f`, is written beside a copy
+//! of the personality, so that each workload can be run again without the profile. Deliberately absent: the command
+//! line and the terminal, which [`BatchHost`] stands for.
 
 pub mod profile;
+mod workload;
 
 use crate::diag::{self, Diagnostic, has_errors};
 use crate::flowop;
@@ -12,27 +15,48 @@ use crate::model::{self, Known};
 use crate::output::{self, FileIdentity, Results, file_id};
 use crate::report::{index, json};
 use crate::result::{Document, Run};
-use crate::session::{Front, Session, Settings, Status, library};
-use crate::source::SourceMap;
+use crate::session::{Front, LONGEST_TIME, Session, Settings, Status, library, typed_value};
+use crate::source::{SourceMap, Span, Spanned};
+use crate::spec::SpecTable;
 use crate::spec::predefined::predefined_names;
 use profile::{Config, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+use workload::{ProfileWorkload, Setting, dump_name};
 
-/// Seconds of a workload whose profile says nothing: Filebench's own default.
-const DEFAULT_SECONDS: f64 = 60.0;
+/// Measured time of a workload whose profile gives none: Filebench's default.
+const DEFAULT_TIME: Duration = Duration::from_mins(1);
 
-/// A workload that is about to run.
-struct Job<'a> {
-    config: &'a Config,
-    /// The personality, as it was found.
-    found: library::FoundScript,
-    /// Its variables.
-    variables: Vec<String>,
+/// A profile that is run.
+struct Batch<'a> {
+    path: &'a Path,
+    text: &'a str,
+    profile: &'a Profile,
+    /// Those of the command line.
+    settings: &'a Settings,
 }
 
-/// What has come of a workload.
+impl Batch<'_> {
+    /// The name of the profile in messages.
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// The value of a key in a workload.
+    fn value<'b>(&'b self, config: &'b Config, key: &str) -> Option<&'b str> {
+        self.profile.value(config, key).map(|value| value.node.as_str())
+    }
+
+    /// The settings of a workload's session.
+    fn settings_of(&self, workload: &ProfileWorkload<'_>) -> Settings {
+        let of_workload = |(name, _): &&(String, String)| workload.variables.contains(name);
+        Settings { sets: self.settings.sets.iter().filter(of_workload).cloned().collect(), ..self.settings.clone() }
+    }
+}
+
+/// A workload that has run.
 struct Done<'a> {
     config: &'a Config,
     personality: String,
@@ -40,21 +64,21 @@ struct Done<'a> {
     status: Status,
 }
 
-/// What a batch is given by the command line.
+/// What the command line provides for a batch.
 pub trait BatchHost {
-    /// A front end: for what is said of the batch, and one for each workload.
+    /// A front end, for messages about the batch or for one workload.
     fn front(&mut self) -> Box<dyn Front>;
-    /// A session in which a workload runs.
+    /// A session that runs one workload.
     fn session(&mut self, settings: Settings) -> Session;
-    /// Where signals leave their number.
+    /// The number of the last signal.
     fn interrupt(&self) -> Arc<AtomicUsize>;
 }
 
-/// Runs a profile. `settings` are those of the command line, for each of the workloads. Returns the exit status.
+/// Runs a profile with the settings of the command line. Returns the exit status.
 pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
     let front = &mut *host.front();
     if settings.warmup == WarmupLength::UntilSteady {
-        // It becomes a `warmup` command of each workload's script, so that the script can be run again by itself.
+        // The script of each workload has a `warmup` command, which takes a number of seconds.
         let help = Some("give a time, such as `--warmup 30`");
         front.error(None, "`--warmup auto` can't be written into the scripts of a profile", help);
         return 2;
@@ -69,24 +93,25 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
     let mut map = SourceMap::new();
     let file = map.add(path.display().to_string(), &text);
     let (profile, mut found) = profile::parse(file, &text);
-    let jobs = if has_errors(&found) { Vec::new() } else { jobs(&profile, path, settings, &mut map, &mut found) };
+    let batch = Batch { path, text: &text, profile: &profile, settings };
+    let workloads = if has_errors(&found) { Vec::new() } else { workloads(&batch, &mut map, &mut found) };
     if !has_errors(&found) {
-        let variables: Vec<Vec<String>> = jobs.iter().map(|j| j.variables.clone()).collect();
+        let variables: Vec<Vec<String>> = workloads.iter().map(|w| w.variables.clone()).collect();
         found.extend(profile.unknown_keys(&variables));
     }
     front.diagnostics(&map, &found);
-    if has_errors(&found) || !settings_fit(settings, &jobs, front) {
+    if has_errors(&found) || !settings_fit(settings, &workloads, front) {
         return 2;
     }
-    for job in &jobs {
-        let status = check(job, &profile, path, settings, &host.interrupt(), front);
+    for workload in &workloads {
+        let status = check(workload, &batch, &host.interrupt(), front);
         if status != Status::Done {
-            let name = &job.config.name.node;
-            front.error(None, &format!("`CONFIG {name}` can't run, so that none was begun"), None);
+            let name = &workload.name().node;
+            front.error(None, &format!("`CONFIG {name}` can't run, so that no workload was started"), None);
             return status.code();
         }
     }
-    let scripts = std::iter::once(path).chain(jobs.iter().filter_map(|job| job.found.path.as_deref()));
+    let scripts = std::iter::once(path).chain(workloads.iter().filter_map(|w| w.found.path.as_deref()));
     let read: Vec<FileIdentity> = scripts.filter_map(file_id).collect();
     let create = |path: &Path| json::Writer::create(path, &read);
     let mut writer = match settings.json.as_deref().map(create).transpose() {
@@ -96,7 +121,7 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
             return 3;
         }
     };
-    let results_dir = match results_dir(&profile, &jobs, path, settings) {
+    let results_dir = match results_dir(&batch, &workloads) {
         Ok((results_dir, mapped)) => {
             if let Some(wanted) = mapped {
                 let text =
@@ -112,20 +137,21 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
         }
     };
     let mut all: Vec<Done<'_>> = Vec::new();
-    for job in &jobs {
-        let workload = &mut *host.front();
-        workload.note(&format!("workload {} ({})", job.config.name.node, job.found.name));
-        let done = match run_one(job, &profile, path, &results_dir, settings, host, workload) {
+    for workload in &workloads {
+        let own_front = &mut *host.front();
+        let name = &workload.name().node;
+        own_front.note(&format!("workload {name} ({})", workload.found.name));
+        let done = match run_one(workload, &batch, &results_dir, host, own_front) {
             Ok(done) => done,
             Err(e) => {
-                front.error(None, &format!("the results of `{}` can't be written: {e}", job.config.name.node), None);
+                front.error(None, &format!("the results of `{name}` can't be written: {e}"), None);
                 return 1;
             }
         };
         let stop = matches!(done.status, Status::Interrupted(_));
         all.push(done);
         let index = results_dir.join("index.html");
-        let written = page(&results_dir, &profile, &all)
+        let written = page(&results_dir, &batch, &all)
             .and_then(|page| output::replace(&index, &mut |out| out.write_all(page.as_bytes())));
         if let Err(e) = written {
             front.error(None, &format!("the page of the batch can't be written: {e}"), None);
@@ -137,7 +163,7 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
     }
     let mut status = all.iter().map(|d| d.status).max().unwrap_or_default();
     if let Some(writer) = writer.take()
-        && let Err(e) = writer.finish(&joined(path, &text, &all, settings.redact))
+        && let Err(e) = writer.finish(&joined(&batch, &all))
     {
         let results_dir = results_dir.display();
         front.error(
@@ -151,77 +177,125 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
     status.code()
 }
 
-/// Finds every personality and its variables; what can't be found or is wrong is told.
-fn jobs<'a>(
-    profile: &'a Profile,
-    path: &Path,
-    settings: &Settings,
-    map: &mut SourceMap,
-    found: &mut Vec<Diagnostic>,
-) -> Vec<Job<'a>> {
+/// Finds the personality of every workload, its variables and its settings. Reports those that can't be found or are
+/// wrong.
+fn workloads<'a>(batch: &Batch<'a>, map: &mut SourceMap, found: &mut Vec<Diagnostic>) -> Vec<ProfileWorkload<'a>> {
     let table = flowop::spec_table();
-    let beside = path.parent();
-    let mut jobs = Vec::new();
+    let profile = batch.profile;
+    let mut workloads = Vec::new();
     for config in &profile.configs {
         if let Some(function) = profile.value(config, "function").filter(|f| !f.node.starts_with("generic")) {
-            let message = format!("function `{}` of Filebench's batch mode is not known here", function.node);
+            let message = format!("function `{}` of Filebench's batch mode is not supported", function.node);
             found.push(
                 Diagnostic::error(diag::Code::Unsupported, function.span, message)
                     .help("write `function = generic;`, and one `CONFIG` for each of the steps"),
             );
         }
-        if let Some(time) = profile.value(config, "runtime").filter(|t| seconds(&t.node).is_none()) {
-            found.push(
-                Diagnostic::error(diag::Code::WrongType, time.span, format!("`{}` is no run time", time.node))
-                    .help("give seconds, or a time such as `10m`"),
-            );
-        }
-        // A profile without one has been told so.
+        let runtime = match profile.value(config, "runtime") {
+            None => DEFAULT_TIME,
+            Some(written) => time(&written.node).unwrap_or_else(|| {
+                let message = format!("`{}` is not a run time", written.node);
+                let d = Diagnostic::error(diag::Code::WrongType, written.span, message);
+                found.push(d.help("give seconds, or a time such as `10m`"));
+                DEFAULT_TIME
+            }),
+        };
+        // A profile without a personality has been reported.
         let Some(name) = profile.value(config, "personality") else { continue };
-        match library::find(&name.node, beside) {
-            Ok(script) => {
-                let file = map.add(&script.name, &script.text);
-                let elsewhere = library::is_elsewhere(&script.name, beside);
-                if elsewhere {
-                    map.hide(file);
-                }
-                let known = Known { variables: predefined_names().collect(), ..Known::default() };
-                let (model, problems) = model::check(map, file, &table, settings.dialect, &known);
-                if has_errors(&problems) {
-                    if elsewhere {
-                        let message = format!("{} lies outside of the profile's own folder", script.name);
-                        let d = Diagnostic::warning(diag::Code::LoadsElsewhere, name.span, message);
-                        found.push(d.help("look at what it is; nothing of it is shown"));
-                    }
-                    found.extend(problems);
-                    continue;
-                }
-                let mut variables = Vec::new();
-                model::check::each_variable(&model.commands, &mut |v| {
-                    if !variables.iter().any(|known| known == v) {
-                        variables.push(v.to_owned());
-                    }
-                });
-                jobs.push(Job { config, found: script, variables });
+        let Some((script, hidden, model)) = personality(name, batch, map, &table, found) else { continue };
+        let mut variables = Vec::new();
+        model::visit::each_variable(&model.commands, &mut |v| {
+            if !variables.iter().any(|known| known == v) {
+                variables.push(v.to_owned());
             }
-            Err(library::NotFound::Unreadable(path, e)) => found.push(
-                Diagnostic::error(diag::Code::BadArgument, name.span, format!("{} can't be read: {e}", path.display()))
-                    .help(library::help(&e)),
-            ),
-            Err(library::NotFound::Nowhere(near)) => {
-                let message = format!("there is no personality `{}`, beside the profile or shipped", name.node);
-                let help =
-                    near.map_or("`wmlrun list` shows what is shipped".to_owned(), |n| format!("did you mean `{n}`?"));
-                found.push(Diagnostic::error(diag::Code::BadArgument, name.span, message).help(help));
+        });
+        workloads.push(ProfileWorkload {
+            config,
+            found: script,
+            hidden,
+            dialect: (model.dialect.name(), format!("{}: {}", name.node, model.dialect_reason)),
+            settings: settings_of(config, &variables, batch, map, &table, found),
+            variables,
+            debug: profile.value(config, "debug").map(|level| level.node.clone()),
+            runtime: batch.settings.runtime.unwrap_or(runtime),
+            warmup: match batch.settings.warmup {
+                WarmupLength::Fixed(time) => time,
+                WarmupLength::UntilSteady => Duration::ZERO,
+            },
+        });
+    }
+    workloads
+}
+
+/// Finds and checks a personality. Also returns whether messages must not quote it. `None` if it can't be used, which
+/// is reported.
+fn personality(
+    name: &Spanned<String>,
+    batch: &Batch<'_>,
+    map: &mut SourceMap,
+    table: &SpecTable,
+    found: &mut Vec<Diagnostic>,
+) -> Option<(library::FoundScript, bool, model::Model)> {
+    let beside = batch.path.parent();
+    let script = match library::find(&name.node, beside) {
+        Ok(script) => script,
+        Err(e) => {
+            found.push(e.diagnostic(name));
+            return None;
+        }
+    };
+    let file = map.add(&script.name, &script.text);
+    let hidden = library::is_elsewhere(&script.name, beside);
+    let known = Known { variables: predefined_names().collect(), ..Known::default() };
+    if hidden {
+        map.hide(file);
+        let message = format!("{} is outside of the profile's folder", script.name);
+        let d = Diagnostic::warning(diag::Code::LoadsElsewhere, name.span, message);
+        found.push(d.help("look at that file: messages quote nothing of it"));
+    }
+    let (model, problems) = model::check(map, file, table, batch.settings.dialect, &known);
+    if has_errors(&problems) {
+        found.extend(problems);
+        return None;
+    }
+    Some((script, hidden, model))
+}
+
+/// The variables that the profile and the command line set for a workload, in order: a value of the command line
+/// replaces that of the profile.
+fn settings_of(
+    config: &Config,
+    variables: &[String],
+    batch: &Batch<'_>,
+    map: &mut SourceMap,
+    table: &SpecTable,
+    found: &mut Vec<Diagnostic>,
+) -> Vec<Setting> {
+    let used = |name: &str| variables.iter().any(|variable| variable == name);
+    let given: Vec<_> = batch.settings.sets.iter().filter(|(name, _)| used(name)).collect();
+    let mut settings = Vec::new();
+    for assignment in batch.profile.values(config) {
+        let (key, value) = (&assignment.key.node, &assignment.value);
+        if used(key) && given.iter().all(|(name, _)| name != key) {
+            match typed_value(map, table, key, value.span) {
+                Ok(typed) => settings.push(Setting { name: key.clone(), written: value.node.clone(), typed }),
+                Err(wrong) => found.extend(wrong),
             }
         }
     }
-    jobs
+    for (name, value) in given {
+        let file = map.add("<command line>", value);
+        // An error of the command line is reported by each session.
+        if let Ok(typed) = typed_value(map, table, name, Span::new(file, 0, value.len())) {
+            settings.push(Setting { name: name.clone(), written: value.clone(), typed });
+        }
+    }
+    settings
 }
 
-/// Whether every `--set` changes something in some workload; if not, it is told.
-fn settings_fit(settings: &Settings, jobs: &[Job<'_>], front: &mut dyn Front) -> bool {
-    let names: Vec<&str> = jobs.iter().flat_map(|j| j.variables.iter().map(String::as_str)).collect();
+/// Reports every `--set` that changes nothing in any workload. Returns whether there is none.
+fn settings_fit(settings: &Settings, workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) -> bool {
+    let names: Vec<&str> = workloads.iter().flat_map(|w| w.variables.iter().map(String::as_str)).collect();
     let mut fit = true;
     for (name, value) in &settings.sets {
         if !names.contains(&name.as_str()) {
@@ -233,12 +307,12 @@ fn settings_fit(settings: &Settings, jobs: &[Job<'_>], front: &mut dyn Front) ->
     fit
 }
 
-/// A time of a profile: seconds, or with units.
-fn seconds(text: &str) -> Option<f64> {
-    crate::util::duration::parse(text).ok().map(|d| d.as_secs_f64()).filter(|s| *s > 0.0)
+/// Parses a time of a profile: seconds, or with units.
+fn time(text: &str) -> Option<Duration> {
+    crate::util::duration::parse(text).ok().filter(|time| !time.is_zero() && *time <= LONGEST_TIME)
 }
 
-/// The text of a profile.
+/// Reads the text of a profile.
 fn read(path: &Path) -> std::io::Result<String> {
     use std::io::{Error, ErrorKind};
     let invalid = |what: &str| Err(Error::new(ErrorKind::InvalidData, what));
@@ -247,50 +321,36 @@ fn read(path: &Path) -> std::io::Result<String> {
         return Err(ErrorKind::IsADirectory.into());
     }
     if !meta.is_file() {
-        return invalid("it is no regular file");
+        return invalid("it is not a regular file");
     }
     let bytes = std::fs::File::open(path).and_then(library::read_bytes)?;
     String::from_utf8(bytes).or_else(|_| invalid("it is not UTF-8"))
 }
 
-/// The mistakes of a workload's script that only its values show, before anything is made.
+/// Makes the plan of a workload, before anything is written, and reports what is wrong with its values.
 fn check(
-    job: &Job<'_>,
-    profile: &Profile,
-    path: &Path,
-    settings: &Settings,
+    workload: &ProfileWorkload<'_>,
+    batch: &Batch<'_>,
     interrupt: &Arc<AtomicUsize>,
     front: &mut dyn Front,
 ) -> Status {
-    let name = job.found.path.as_ref().map_or_else(
-        || job.found.name.trim_end_matches(" (shipped)").to_owned(),
-        |path| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),
-    );
-    let settings = Settings {
-        sets: settings.sets.iter().filter(|(name, _)| job.variables.contains(name)).cloned().collect(),
-        ..settings.clone()
-    };
-    let script = script(job, profile, &name, &settings);
-    let mut session = Session::new(settings, Arc::clone(interrupt));
-    // What lies beside the profile is its own.
-    let shown = path.with_file_name(format!("{} of the profile", job.config.name.node.replace('/', "_")));
-    let status = session.read(&shown.display().to_string(), &script, front);
-    match status {
+    let mut session = Session::new(batch.settings_of(workload), Arc::clone(interrupt));
+    session.only_define();
+    match workload.define(batch, &mut session, front) {
         Status::Done if session.plan(front).is_none() => Status::Script,
         status => status,
     }
 }
 
-/// Makes the directory of the batch: `STATS/HOST-FILESYSTEM-PROFILE-TIME`, below the results directory; and what the profile
-/// says instead, if that leads elsewhere. An error comes with the path that it is about.
+/// Makes the directory of the batch, `STATS/HOST-FILESYSTEM-PROFILE-TIME` below the results directory. Also returns the
+/// `stats` of the profile if it is outside of the results directory. An error names its path.
 fn results_dir(
-    profile: &Profile,
-    jobs: &[Job<'_>],
-    path: &Path,
-    settings: &Settings,
+    batch: &Batch<'_>,
+    workloads: &[ProfileWorkload<'_>],
 ) -> Result<(PathBuf, Option<String>), (PathBuf, std::io::Error)> {
-    let Some(job) = jobs.first() else { return Err((PathBuf::new(), std::io::ErrorKind::NotFound.into())) };
-    let value = |key: &str| profile.value(job.config, key).map(|v| v.node.clone());
+    let Some(first) = workloads.first() else { return Err((PathBuf::new(), std::io::ErrorKind::NotFound.into())) };
+    let (path, settings) = (batch.path, batch.settings);
+    let value = |key: &str| batch.value(first.config, key).map(str::to_owned);
     let stats = value("stats").unwrap_or_else(|| "stats".to_owned());
     let set = settings.sets.iter().rev().find(|(name, _)| name == "dir").map(|(_, dir)| dir.clone());
     let dir = set.or_else(|| value("dir")).unwrap_or_else(|| ".".to_owned());
@@ -303,110 +363,54 @@ fn results_dir(
     results.check().map_err(|e| (results.base().to_owned(), e))?;
     let mapped = results.place(Path::new(&stats)).mapped.then(|| stats.clone());
     let place = results.place(&Path::new(&stats).join(name));
-    // Of two batches in one second the other gets a number.
+    // The name of a second batch within the same second ends in a number.
     let results_dir = results.make_new_dir(&place).map_err(|e| (place.path(), e))?;
     Ok((results_dir, mapped))
 }
 
-/// Runs one workload. An error is one of its directory's.
+/// Runs one workload. An error is one of its directory of results.
 fn run_one<'a>(
-    job: &Job<'a>,
-    profile: &'a Profile,
-    path: &Path,
+    workload: &ProfileWorkload<'a>,
+    batch: &Batch<'_>,
     results_dir: &Path,
-    settings: &Settings,
     host: &mut dyn BatchHost,
     front: &mut dyn Front,
 ) -> std::io::Result<Done<'a>> {
-    let name = &job.config.name.node;
-    let dir = results_dir.join(name);
+    let dir = results_dir.join(&workload.name().node);
     std::fs::create_dir(&dir)?;
-    let personality = profile.value(job.config, "personality").map_or("", |p| p.node.as_str());
-    // The personality lies beside the script that loads it, under the name that the profile has for it.
+    let personality = batch.value(workload.config, "personality").unwrap_or_default();
+    // The copy of the personality is beside the script that loads it, under the name that the profile has for it.
     let stem = Path::new(personality).file_stem().map_or_else(|| personality.into(), |s| s.to_string_lossy());
-    std::fs::write(dir.join(format!("{stem}.f")), &job.found.text)?;
-    let script = script(job, profile, &stem, settings);
+    std::fs::write(dir.join(format!("{stem}.f")), &workload.found.text)?;
+    let script = workload.script(&stem);
     let script_path = dir.join("thisrun.f");
     std::fs::write(&script_path, &script)?;
-    let description = profile.value(job.config, "description").map_or("", |d| d.node.as_str());
-    let copy = std::fs::read_to_string(path).unwrap_or_default();
-    std::fs::write(dir.join("thisrun.prof"), format!("# \"{description}\"\n{copy}"))?;
+    let description = batch.value(workload.config, "description").unwrap_or_default();
+    std::fs::write(dir.join("thisrun.prof"), format!("# \"{description}\"\n{}", batch.text))?;
     let settings = Settings {
         json: Some(dir.join("result.json")),
         results: dir.clone(),
-        // Where a trace is wanted, each workload has its own.
-        trace: settings.trace.as_ref().map(|(file, n)| (dir.join(file.file_name().unwrap_or_default()), *n)),
+        // Each workload has its own trace.
+        trace: batch.settings.trace.as_ref().map(|(file, n)| (dir.join(file.file_name().unwrap_or_default()), *n)),
         warmup: WarmupLength::NONE,
-        sets: settings.sets.iter().filter(|(name, _)| job.variables.contains(name)).cloned().collect(),
-        ..settings.clone()
+        ..batch.settings_of(workload)
     };
     let mut session = host.session(settings);
     let mut status = session.runner.open_outputs(std::slice::from_ref(&script_path), front);
     if status == Status::Done {
         front.begin(&session.runner.document);
-        status = session.script(&script_path.display().to_string(), &script, front);
+        let (dialect, reason) = &workload.dialect;
+        session.stand_for(&script_path.display().to_string(), &script, (dialect, reason));
+        status = match workload.define(batch, &mut session, front) {
+            Status::Done => workload.measure(&mut session, front),
+            status => status,
+        };
         front.end(&session.runner.document);
     }
     let document = session.runner.document.clone();
     session.runner.note_status(status);
     status = session.finish(front).max(status);
-    Ok(Done { config: job.config, personality: personality.to_owned(), document, status })
-}
-
-/// The script of one workload, as Filebench's batch mode wrote it.
-fn script(job: &Job<'_>, profile: &Profile, personality: &str, settings: &Settings) -> String {
-    let name = &job.config.name.node;
-    let runtime = profile.value(job.config, "runtime").and_then(|t| seconds(&t.node)).unwrap_or(DEFAULT_SECONDS);
-    let runtime = settings.runtime.map_or(runtime, |t| t.as_secs_f64());
-    let mut lines = vec![format!("load {}", quoted(personality))];
-    let mut values = profile.values(job.config);
-    for (name, value) in settings.sets.iter().filter(|(name, _)| job.variables.contains(name)) {
-        // The command line wins here as everywhere; so it does when the script is run again.
-        values.retain(|(key, _)| key != name);
-        values.push((name, value));
-    }
-    for (key, value) in values {
-        if key == "debug" {
-            lines.push(format!("debug {value}"));
-        } else if job.variables.iter().any(|v| v == key) {
-            lines.push(format!("set ${key}={}", word(value)));
-        }
-    }
-    lines.push("create filesets".to_owned());
-    // That of `--results`, which is the workload's own here, and where the script lies when it is run again there.
-    lines.push("stats directory \".\"".to_owned());
-    lines.push("create processes".to_owned());
-    if let WarmupLength::Fixed(time) = settings.warmup
-        && !time.is_zero()
-    {
-        lines.push(format!("warmup {}", time.as_secs_f64()));
-    }
-    lines.push("stats clear".to_owned());
-    lines.push(format!("sleep {runtime}"));
-    lines.push("stats snap".to_owned());
-    lines.push(format!("stats dump {}", quoted(&format!("stats.{name}.out"))));
-    lines.push(format!("stats xmldump {}", quoted(&format!("stats.{name}.xml"))));
-    lines.push("shutdown processes".to_owned());
-    lines.push("quit\n".to_owned());
-    lines.join("\n")
-}
-
-/// A value as the language writes it: numbers and plain words as they are, all else in quotes.
-fn word(value: &str) -> String {
-    let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let plain = value.starts_with(|c: char| c == '/' || c.is_ascii_alphabetic())
-        && value.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
-    if plain || (number.parse::<f64>().is_ok() && value.len() <= number.len() + 1) || value.starts_with('$') {
-        value.to_owned()
-    } else {
-        quoted(value)
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let escaped: String =
-        text.chars().flat_map(|c| ['\\', c].into_iter().skip(usize::from(!"\\\"$".contains(c)))).collect();
-    format!("\"{escaped}\"")
+    Ok(Done { config: workload.config, personality: personality.to_owned(), document, status })
 }
 
 /// The last measurement of a workload.
@@ -414,9 +418,10 @@ fn measured<'a>(done: &'a Done<'_>) -> Option<&'a Run> {
     done.document.runs.last()
 }
 
-fn page(results_dir: &Path, profile: &Profile, all: &[Done<'_>]) -> std::io::Result<String> {
+/// The page over all workloads.
+fn page(results_dir: &Path, batch: &Batch<'_>, all: &[Done<'_>]) -> std::io::Result<String> {
     let title = results_dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let description = all.first().and_then(|d| profile.value(d.config, "description"));
+    let description = all.first().and_then(|d| batch.value(d.config, "description")).unwrap_or_default();
     let mounts = all.iter().filter_map(measured).flat_map(|run| &run.environment.mounts);
     let place = all.first().map_or_else(String::new, |d| {
         let e = &d.document.environment;
@@ -430,8 +435,8 @@ fn page(results_dir: &Path, profile: &Profile, all: &[Done<'_>]) -> std::io::Res
             let names = [
                 ("script", "thisrun.f".to_owned()),
                 ("profile", "thisrun.prof".to_owned()),
-                ("statistics", format!("stats.{name}.out")),
-                ("XML", format!("stats.{name}.xml")),
+                ("statistics", dump_name(name, "out")),
+                ("XML", dump_name(name, "xml")),
                 ("JSON", "result.json".to_owned()),
             ];
             let there = names.into_iter().filter(|(_, file)| results_dir.join(name).join(file).is_file());
@@ -444,17 +449,16 @@ fn page(results_dir: &Path, profile: &Profile, all: &[Done<'_>]) -> std::io::Res
             }
         })
         .collect();
-    let description = description.map_or("", |d| d.node.as_str());
     index::html(&index::Page { title: &title, description, place: &place, workloads }).map_err(std::io::Error::other)
 }
 
 /// All workloads in one document, whose script is the profile.
-fn joined(path: &Path, text: &str, all: &[Done<'_>], redact: bool) -> Document {
+fn joined(batch: &Batch<'_>, all: &[Done<'_>]) -> Document {
     let mut document = all.first().map(|d| d.document.clone()).unwrap_or_default();
-    document.script.path = path.display().to_string();
-    text.clone_into(&mut document.script.text);
-    document.script.sha256 = crate::measure::sha256(text);
-    if redact {
+    document.script.path = batch.name();
+    batch.text.clone_into(&mut document.script.text);
+    document.script.sha256 = crate::measure::sha256(batch.text);
+    if batch.settings.redact {
         crate::measure::redact_script(&mut document.script);
     }
     document.runs = all.iter().flat_map(|d| d.document.runs.iter().cloned()).collect();

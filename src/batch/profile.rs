@@ -1,59 +1,60 @@
-//! Filebench's profiles: what `wmlrun batch` runs, one workload after another.
+//! Parses Filebench's profiles, the lists of workloads that `wmlrun batch` runs.
 //!
-//! In: the text of a profile. Out: a [`Profile`], and what it holds that has no effect. A profile is a `DEFAULTS { … }` section
-//! and `CONFIG name { … }` sections, an assignment a line, exactly `key = value;`. Filebench passed over any other line without
-//! a word; here it is passed over too, with a warning that says what was perhaps meant.
+//! In: the text of a profile. Out: a [`Profile`], and errors and warnings. A profile is a `DEFAULTS { … }` section
+//! and `CONFIG name { … }` sections with an assignment a line, exactly `key = value;`. Filebench ignores any other line
+//! silently. Here such a line is ignored with a warning that suggests a correct one.
 //!
-//! Pure: no files, no personalities. Which keys a personality has is told to [`Profile::unknown_keys`].
+//! Pure: no files, no personalities. [`Profile::unknown_keys`] is given the variables of the personalities.
 
 use crate::diag::{Code, Diagnostic, nearest};
+use crate::model;
 use crate::source::{FileId, Span, Spanned};
 use crate::util::printable;
 
-/// Keys that mean something to the batch itself.
+/// Keys of the batch, which are not variables of personalities.
 const OWN_KEYS: [&str; 8] =
     ["stats", "filesystem", "function", "personality", "runtime", "dir", "description", "debug"];
 
 /// A profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// What holds for every workload that does not say otherwise.
+    /// The assignments for all workloads that do not override them.
     pub defaults: Vec<Assignment>,
-    /// The workloads, in order.
+    /// The workloads, in source order.
     pub configs: Vec<Config>,
-    /// Lines of no known form.
-    odd: Vec<Odd>,
+    /// Lines of another form.
+    ignored: Vec<IgnoredLine>,
 }
 
 /// One `key = value;`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Left of the sign.
+    /// The key.
     pub key: Spanned<String>,
-    /// Right of it, without quotes around it.
+    /// The value, without enclosing quotes.
     pub value: Spanned<String>,
 }
 
 /// One `CONFIG`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Its name: that of its directory of results.
+    /// Its name, which is that of its directory of results.
     pub name: Spanned<String>,
     /// Its own assignments.
     pub own: Vec<Assignment>,
 }
 
-/// A line that is passed over.
+/// A line that is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Odd {
+struct IgnoredLine {
     span: Span,
-    /// Key and value that it was perhaps meant to have.
+    /// The key and value that it probably should have.
     meant: Option<(String, String)>,
 }
 
-/// Reads a profile. Errors are what leaves nothing to run, or no telling where its results go.
+/// Parses a profile. An error leaves nothing to run, or no name for a directory of results.
 pub fn parse(file: FileId, text: &str) -> (Profile, Vec<Diagnostic>) {
-    let mut reader = Reader { file, profile: Profile::default(), section: None, waiting: None, found: Vec::new() };
+    let mut reader = Reader { file, profile: Profile::default(), section: None, pending: None, found: Vec::new() };
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         reader.line(line, at);
@@ -62,21 +63,21 @@ pub fn parse(file: FileId, text: &str) -> (Profile, Vec<Diagnostic>) {
     reader.end(text.len())
 }
 
-/// Where a line belongs.
+/// The section of a line.
 enum Section {
     Defaults,
     Config(Config),
-    /// `MULTICLIENT`, which names machines that run the profile together. What stands in it is not read.
+    /// `MULTICLIENT`, which names machines that run the profile together. Its lines are ignored.
     Clients,
 }
 
 struct Reader {
     file: FileId,
     profile: Profile,
-    /// The section that is open, and where it was opened.
+    /// The open section, and the place of its first line.
     section: Option<(Section, Span)>,
-    /// A section whose brace comes on a line of its own.
-    waiting: Option<(Section, Span)>,
+    /// A section whose brace is expected on the next line.
+    pending: Option<(Section, Span)>,
     found: Vec<Diagnostic>,
 }
 
@@ -89,14 +90,14 @@ impl Reader {
         if bare.is_empty() {
             return;
         }
-        if let Some(waiting) = self.waiting.take() {
+        if let Some(pending) = self.pending.take() {
             if bare == "{" {
-                self.section = Some(waiting);
+                self.section = Some(pending);
                 return;
             }
             self.found.push(
-                Diagnostic::error(Code::UnexpectedToken, span, "a section's `{` is wanted here")
-                    .also(waiting.1, "the section")
+                Diagnostic::error(Code::UnexpectedToken, span, "expected the `{` of a section")
+                    .also(pending.1, "the section")
                     .help("write `DEFAULTS {` or `CONFIG name {`"),
             );
         }
@@ -105,7 +106,7 @@ impl Reader {
             (true, _) if matches!(self.section, Some((Section::Clients, _))) => {}
             (true, _) => match assignment(self.file, bare, start) {
                 Some(a) => self.section_assignments().push(a),
-                None => self.odd(bare, span),
+                None => self.ignore(bare, span),
             },
             (false, "}") => self
                 .found
@@ -121,13 +122,13 @@ impl Reader {
         }
     }
 
-    fn odd(&mut self, bare: &str, span: Span) {
+    fn ignore(&mut self, bare: &str, span: Span) {
         let meant = bare.trim_end_matches(';').split_once('=');
         let meant = meant.map(|(k, v)| (k.trim().to_owned(), v.trim().to_owned()));
-        self.profile.odd.push(Odd { span, meant: meant.filter(|(k, v)| is_key(k) && !v.is_empty()) });
+        self.profile.ignored.push(IgnoredLine { span, meant: meant.filter(|(k, v)| is_key(k) && !v.is_empty()) });
     }
 
-    /// `DEFAULTS {` or `CONFIG name {`, the brace here or on the next line.
+    /// Opens a section: `DEFAULTS {` or `CONFIG name {`, with the brace here or on the next line.
     fn open(&mut self, bare: &str, start: usize, span: Span) {
         let (head, brace) = match bare.strip_suffix('{') {
             Some(head) => (head.trim_end(), true),
@@ -141,7 +142,7 @@ impl Reader {
                     Diagnostic::warning(
                         Code::Ignored,
                         span,
-                        "other machines are not told to run; this section has no effect",
+                        "the profile is not started on other machines; this section has no effect",
                     )
                     .help("run the profile on each of them"),
                 );
@@ -154,18 +155,18 @@ impl Reader {
                 Section::Config(Config { name, own: Vec::new() })
             }
             _ => {
-                self.odd(bare, span);
+                self.ignore(bare, span);
                 return;
             }
         };
         if brace {
             self.section = Some((section, span));
         } else {
-            self.waiting = Some((section, span));
+            self.pending = Some((section, span));
         }
     }
 
-    /// The name is a directory's name, and one workload's only.
+    /// Reports a name that can't name a directory, or that another workload has.
     fn check_name(&mut self, name: &Spanned<String>) {
         if name.node.contains('/') || name.node.starts_with('.') {
             self.found.push(
@@ -200,7 +201,7 @@ impl Reader {
     }
 
     fn end(mut self, len: usize) -> (Profile, Vec<Diagnostic>) {
-        if let Some((_, span)) = self.section.as_ref().or(self.waiting.as_ref()) {
+        if let Some((_, span)) = self.section.as_ref().or(self.pending.as_ref()) {
             self.found
                 .push(Diagnostic::error(Code::UnclosedBlock, *span, "this section is not closed").help("add its `}`"));
         } else if self.profile.configs.is_empty() {
@@ -227,7 +228,7 @@ fn is_key(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Exactly `key = value;`: a blank on both sides of the sign, and the semicolon.
+/// Parses exactly `key = value;`, with a blank on both sides of the sign, and the semicolon.
 fn assignment(file: FileId, bare: &str, start: usize) -> Option<Assignment> {
     let (key, rest) = bare.split_once(char::is_whitespace)?;
     let rest = rest.trim_start().strip_prefix('=')?;
@@ -236,16 +237,17 @@ fn assignment(file: FileId, bare: &str, start: usize) -> Option<Assignment> {
         return None;
     }
     let value = value.trim();
-    let plain = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
-    let at = start + bare.rfind(value)?;
+    let unquoted = value.strip_prefix('"').and_then(|v| v.strip_suffix('"'));
+    let plain = unquoted.unwrap_or(value);
+    let at = start + bare.rfind(value)? + usize::from(unquoted.is_some());
     Some(Assignment {
         key: Spanned::new(key.to_owned(), Span::new(file, start, start + key.len())),
-        value: Spanned::new(plain.to_owned(), Span::new(file, at, at + value.len())),
+        value: Spanned::new(plain.to_owned(), Span::new(file, at, at + plain.len())),
     })
 }
 
 impl Profile {
-    /// What a key is worth in a workload: the last of its own assignments, else of the defaults.
+    /// The value of a key in a workload: that of its last own assignment, else of the defaults.
     pub fn value<'a>(&'a self, config: &'a Config, key: &str) -> Option<&'a Spanned<String>> {
         let last = |list: &'_ [Assignment]| list.iter().rposition(|a| a.key.node == key);
         match last(&config.own) {
@@ -254,20 +256,20 @@ impl Profile {
         }
     }
 
-    /// All that holds for a workload: each key once, in the order of writing.
-    pub fn values<'a>(&'a self, config: &'a Config) -> Vec<(&'a str, &'a str)> {
-        let mut all: Vec<(&str, &str)> = Vec::new();
+    /// The assignments of a workload: the last one of each key, in the order of the first ones.
+    pub fn values<'a>(&'a self, config: &'a Config) -> Vec<&'a Assignment> {
+        let mut all: Vec<&Assignment> = Vec::new();
         for a in self.defaults.iter().chain(&config.own) {
-            match all.iter_mut().find(|(key, _)| *key == a.key.node) {
-                Some(old) => old.1 = &a.value.node,
-                None => all.push((&a.key.node, &a.value.node)),
+            match all.iter_mut().find(|known| known.key.node == a.key.node) {
+                Some(old) => *old = a,
+                None => all.push(a),
             }
         }
         all
     }
 
-    /// Warnings about what has no effect: lines of another form, and keys that no workload's personality has as a variable.
-    /// `variables` holds those of each workload, in order.
+    /// Returns warnings about lines without effect: lines of another form, `debug`, and keys that are not variables of
+    /// the personality. `variables`: those of each workload, in order.
     pub fn unknown_keys(&self, variables: &[Vec<String>]) -> Vec<Diagnostic> {
         let known = |key: &str, i: usize| {
             OWN_KEYS.contains(&key) || variables.get(i).is_some_and(|v| v.iter().any(|name| name == key))
@@ -275,7 +277,7 @@ impl Profile {
         let mut all: Vec<&str> = variables.iter().flatten().map(String::as_str).chain(OWN_KEYS).collect();
         all.sort_unstable();
         all.dedup();
-        let mut found: Vec<Diagnostic> = self.odd.iter().map(|odd| odd.warning(&all)).collect();
+        let mut found: Vec<Diagnostic> = self.ignored.iter().map(|line| line.warning(&all)).collect();
         let mut unknown = |a: &Assignment, near: Option<&str>, whose: &str| {
             let key = &a.key.node;
             let d = Diagnostic::warning(Code::Ignored, a.key.span, format!("{whose} has no variable `${key}`"))
@@ -297,16 +299,19 @@ impl Profile {
                 unknown(a, nearest(&a.key.node, own.iter().copied()), &format!("personality `{name}`"));
             }
         }
+        let debug = |a: &&Assignment| a.key.node == "debug";
+        let all = self.defaults.iter().chain(self.configs.iter().flat_map(|config| &config.own));
+        found.extend(all.filter(debug).map(|a| model::check::debug_ignored(a.key.span)));
         found.sort_by_key(|d| d.primary.span.start);
         found
     }
 }
 
-impl Odd {
+impl IgnoredLine {
     fn warning(&self, known: &[&str]) -> Diagnostic {
-        let d = Diagnostic::warning(Code::Ignored, self.span, "this line is no assignment, and has no effect");
+        let d = Diagnostic::warning(Code::Ignored, self.span, "this line is not an assignment, and has no effect");
         let Some((key, value)) = &self.meant else {
-            return d.help("an assignment is a line of its own: `key = value;`");
+            return d.help("an assignment is a separate line: `key = value;`");
         };
         let d = if known.contains(&key.as_str()) { d } else { d.near_miss(key, known.iter().copied()) };
         let key = match nearest(key, known.iter().copied()) {
@@ -367,7 +372,9 @@ CONFIG other
         assert_eq!(profile.value(other, "runtime").unwrap().node, "30");
         assert_eq!(map.slice(profile.value(other, "runtime").unwrap().span), "30");
         assert_eq!(profile.value(oltp, "description").unwrap().node, "oltp zfs");
-        assert_eq!(profile.values(other)[0], ("runtime", "30"));
+        assert_eq!(map.slice(profile.value(oltp, "description").unwrap().span), "oltp zfs");
+        let first = profile.values(other)[0];
+        assert_eq!((first.key.node.as_str(), first.value.node.as_str()), ("runtime", "30"));
         assert!(profile.value(oltp, "nshadows").is_none(), "a line of another form has no effect");
     }
 

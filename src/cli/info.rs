@@ -5,9 +5,10 @@ use super::console::{self, print_lines};
 use super::stdout::Stdout;
 use crate::diag::{self, Code};
 use crate::disk::{self, prepare};
+use crate::model::commands;
 use crate::session::library;
+use crate::spec::attrs;
 use crate::spec::predefined::PREDEFINED;
-use crate::spec::{attrs, commands};
 use crate::util::count;
 use crate::util::table::{Align, Table};
 use crate::{engine, flowop, random, report};
@@ -61,8 +62,7 @@ fn distributions() -> Vec<[String; 3]> {
 }
 
 fn commands() -> Vec<[String; 3]> {
-    commands::COMMANDS
-        .iter()
+    commands::specs()
         .chain(crate::prompt::COMMANDS.iter().map(|command| &command.spec))
         .map(|c| [c.form.to_owned(), c.origin.label().to_owned(), c.doc.to_owned()])
         .collect()

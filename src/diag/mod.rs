@@ -88,6 +88,12 @@ impl Diagnostic {
         self
     }
 
+    /// Adds a help unless there is one already, such as a suggestion for a misspelt name.
+    #[must_use]
+    pub fn or_help(self, text: impl Into<String>) -> Self {
+        if self.help.is_empty() { self.help(text) } else { self }
+    }
+
     /// Adds the help ``did you mean `$…`?`` if a known variable has a similar name. Names are given without `$`.
     #[must_use]
     pub fn near_variable<'a>(self, written: &str, known: impl IntoIterator<Item = &'a str>) -> Self {

@@ -2,7 +2,7 @@
 
 use crate::diag::{Code, Diagnostic};
 use crate::exec::slots::{MAX_FD, SlotRule};
-use crate::model::ModelValue;
+use crate::model::{Evaluated, ModelValue};
 use crate::random::Quantity;
 use crate::source::Span;
 use crate::spec::{Dialect, Flowop};
@@ -55,8 +55,8 @@ pub struct Args<'a> {
     pub span: Span,
     /// Its number in the plan.
     pub id: usize,
-    /// Name, value, and place of the value in the source.
-    pub values: Vec<(&'static str, ModelValue, Span)>,
+    /// The evaluated attributes.
+    pub values: Evaluated,
     /// Resolves names in its attributes.
     pub resolver: &'a dyn Resolver,
 }
@@ -64,7 +64,7 @@ pub struct Args<'a> {
 impl Args<'_> {
     /// Returns an attribute's value and its place in the source. If it is given twice, the last one counts.
     pub fn value(&self, attr: &str) -> Option<(&ModelValue, Span)> {
-        self.values.iter().rev().find(|(n, _, _)| *n == attr).map(|(_, v, s)| (v, *s))
+        self.values.get(attr)
     }
 
     /// Returns the place for a diagnostic about an attribute: its value, or the flowop if it is not given.
@@ -86,7 +86,7 @@ impl Args<'_> {
     pub fn int(&self, attr: &str, default: u64) -> Result<u64, Diagnostic> {
         match self.value(attr) {
             None => Ok(default),
-            Some((v, span)) => int(v).ok_or_else(|| {
+            Some((v, span)) => v.as_u64().ok_or_else(|| {
                 let message = format!("`{attr}` of flowop `{}` is {}", self.name, v.kind());
                 Diagnostic::error(Code::WrongType, span, message).help("give a whole number from 0 up")
             }),
@@ -97,7 +97,7 @@ impl Args<'_> {
     pub fn flag(&self, attr: &str) -> Result<bool, Diagnostic> {
         match self.value(attr) {
             None => Ok(false),
-            Some((v, span)) => switch(v).ok_or_else(|| {
+            Some((v, span)) => v.as_switch().ok_or_else(|| {
                 let message = format!("`{attr}` of flowop `{}` is {}", self.name, v.kind());
                 Diagnostic::error(Code::WrongType, span, message).help("give `true` or `false`")
             }),
@@ -106,7 +106,7 @@ impl Args<'_> {
 
     /// Returns an attribute as text. `None` when it is not given.
     pub fn text(&self, attr: &str) -> Option<String> {
-        self.value(attr).map(|(v, _)| v.print())
+        self.values.text(attr)
     }
 
     /// Returns the file set. `None` when `filesetname=` is not given; `Err` when the set is not defined.
@@ -176,27 +176,5 @@ impl Args<'_> {
                 .help("`target=` takes the `name=` of a flowop of this script"));
         }
         Ok(found)
-    }
-}
-
-/// Converts a value to a whole number; switches become 1 and 0, as in Filebench. `None` when it is not one.
-pub fn int(value: &ModelValue) -> Option<u64> {
-    match value {
-        ModelValue::Int(n) => u64::try_from(*n).ok(),
-        ModelValue::Bool(b) => Some(u64::from(*b)),
-        ModelValue::Float(x) if *x >= 0.0 => Some(*x as u64),
-        ModelValue::Text(s) => s.trim().parse().ok(),
-        _ => None,
-    }
-}
-
-/// Converts a value to a switch; numbers other than 0 become `true`, as in Filebench. `None` when it is not one.
-pub fn switch(value: &ModelValue) -> Option<bool> {
-    match value {
-        ModelValue::Bool(b) => Some(*b),
-        ModelValue::Int(n) => Some(*n != 0),
-        ModelValue::Float(x) => Some(*x != 0.0),
-        ModelValue::Text(s) => crate::model::fit::switch(s),
-        _ => None,
     }
 }

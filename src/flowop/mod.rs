@@ -49,6 +49,7 @@ pub use transaction::TRANSACTION;
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{Aio, OpCx, Stop, UnitKind};
 use crate::fileset::Want;
+use crate::model::commands;
 use crate::random::Quantity;
 use crate::spec::{Flowop, SpecTable};
 use crate::stats::recorder::ThreadStats;
@@ -99,9 +100,9 @@ pub fn entries() -> impl Iterator<Item = &'static FlowopEntry> {
     FAMILIES.iter().copied().flatten()
 }
 
-/// Returns the descriptors of all flowops.
+/// Returns the descriptors of all flowops and commands.
 pub fn spec_table() -> SpecTable {
-    SpecTable { flowops: entries().map(|entry| &entry.spec).collect() }
+    SpecTable { flowops: entries().map(|entry| &entry.spec).collect(), commands: commands::specs().collect() }
 }
 
 /// Makes the operation of a flowop with these attributes. Returns an error if an attribute is missing or out of range.

@@ -1,7 +1,8 @@
-//! Names: does everything that a text refers to exist, and once only.
+//! Checks names: everything that a text refers to must exist, and exist once.
 
 use super::expr::{self, Expr};
-use super::{Attrs, Command, CommandKind, FlowopDef, Known, Model, Stats};
+use super::visit::{self, CommandPart};
+use super::{AttrUse, Attrs, Command, CommandKind, FlowopDef, Known, Model};
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::{Kind, SpecTable};
@@ -9,7 +10,7 @@ use crate::syntax::ast::{Variable, VariableForm};
 use indexmap::IndexSet;
 use std::collections::{HashMap, HashSet};
 
-/// Reports what the names of a model lack.
+/// Reports undefined and duplicate names, and commands without effect.
 pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<Diagnostic>) {
     without_effect(&model.commands, found);
     times(&model.commands, found);
@@ -19,7 +20,7 @@ pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<D
     names.variables.extend(known.variables.iter().cloned());
     names.gather(&model.commands);
     if names.loads {
-        // What a loaded text defines is not known here; the run will tell.
+        // The definitions of a loaded text are not known here. The run checks these names.
         duplicates(&model.commands, found);
         return;
     }
@@ -28,15 +29,12 @@ pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<D
     checker.commands(&model.commands);
 }
 
-/// Reports what is accepted for the sake of old scripts and does nothing, or not what one would think.
+/// Reports what is accepted for old scripts and has no effect, or another one than expected.
 fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
-    for command in commands {
+    for command in visit::all(commands) {
         let ignored = |what: &str| Diagnostic::warning(Code::Ignored, command.span, what);
         match &command.kind {
-            CommandKind::Debug => diag::push(
-                found,
-                ignored("`debug` sets nothing here").help("`-v` says more, `--quiet` less; a report is never hidden"),
-            ),
+            CommandKind::Debug => diag::push(found, debug_ignored(command.span)),
             CommandKind::SetNoUseStats => diag::push(
                 found,
                 ignored("`set mode nousestats` sets nothing here")
@@ -45,26 +43,32 @@ fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
             CommandKind::EnableMulti | CommandKind::DoMultiSync => diag::push(
                 found,
                 ignored("several clients in step are not possible yet")
-                    .help("this client goes on by itself; a later version is to keep several wmlruns in step"),
+                    .help("this client does not wait for others; a later version is to keep several wmlruns in step"),
             ),
             CommandKind::DefineFileset(def) if !def.single && def.attrs.get("dirwidth").is_none() => {
-                let name = def.attrs.constant_text("name").map_or(String::new(), |n| format!(" `{}`", n.node));
+                let name = def.attrs.name().map_or(String::new(), |name| format!(" `{name}`"));
                 let what = format!("file set{name} has no `dirwidth=`");
                 diag::push(
                     found,
-                    Diagnostic::warning(Code::DirectoryWidth, def.span, what)
-                        .help("each file gets a directory of its own; say how many a directory holds: `dirwidth=20`"),
+                    Diagnostic::warning(Code::DirectoryWidth, def.span, what).help(
+                        "each file gets a separate directory; give the number of files in a directory: `dirwidth=20`",
+                    ),
                 );
             }
-            CommandKind::ForEach { body, .. } => without_effect(body, found),
             _ => {}
         }
     }
 }
 
-/// Reports times that can be none, whatever the variables are.
+/// Returns the warning that a debug level has no effect.
+pub fn debug_ignored(span: Span) -> Diagnostic {
+    Diagnostic::warning(Code::Ignored, span, "`debug` sets nothing here")
+        .help("`-v` shows more, `--quiet` less; a report is never hidden")
+}
+
+/// Reports values that can't be times, whatever the values of variables are.
 fn times(commands: &[Command], found: &mut Vec<Diagnostic>) {
-    for command in commands {
+    for command in visit::all(commands) {
         match &command.kind {
             CommandKind::Run { seconds: Some(e), .. } => time("run", e, false, found),
             CommandKind::Sleep(e) => time("sleep", e, false, found),
@@ -73,7 +77,6 @@ fn times(commands: &[Command], found: &mut Vec<Diagnostic>) {
                 period.iter().for_each(|e| time("psrun", e, true, found));
                 seconds.iter().for_each(|e| time("psrun", e, false, found));
             }
-            CommandKind::ForEach { body, .. } => times(body, found),
             _ => {}
         }
     }
@@ -98,94 +101,27 @@ fn time(word: &str, value: &Spanned<Expr>, negative: bool, found: &mut Vec<Diagn
     );
 }
 
-/// Calls `each` with the name of every variable that is set or read; a name may come more than once.
-pub fn each_variable(commands: &[Command], each: &mut dyn FnMut(&str)) {
-    for command in commands {
-        match &command.kind {
-            CommandKind::Set { name, value } => {
-                each(&name.node);
-                expr::variables(value, &mut |v, _| each(&v.name));
-            }
-            CommandKind::SetField { name, value, .. } => {
-                each(&name.node);
-                expr::variables(value, &mut |v, _| each(&v.name));
-            }
-            CommandKind::ForEach { name, values, body } => {
-                each(&name.node);
-                values.iter().for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
-                each_variable(body, each);
-            }
-            CommandKind::DefineFileset(def) => of_attrs(&def.attrs, each),
-            CommandKind::DefineProcess(def) => {
-                of_attrs(&def.attrs, each);
-                for thread in &def.threads {
-                    of_attrs(&thread.attrs, each);
-                    thread.flowops.iter().for_each(|f| of_flowop(f, each));
-                }
-            }
-            CommandKind::DefineFlowop(def) => {
-                of_attrs(&def.attrs, each);
-                def.parameters
-                    .iter()
-                    .filter_map(|p| p.value.as_ref())
-                    .for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
-                def.flowops.iter().for_each(|f| of_flowop(f, each));
-            }
-            CommandKind::Run { seconds: Some(e), .. }
-            | CommandKind::Sleep(e)
-            | CommandKind::Warmup(e)
-            | CommandKind::System(e)
-            | CommandKind::Echo(e)
-            | CommandKind::Log(e)
-            | CommandKind::EventGen(Some(e))
-            | CommandKind::Stats(
-                Stats::Dump(e) | Stats::XmlDump(e) | Stats::MultiDump(e) | Stats::Directory(e) | Stats::Command(e),
-            ) => expr::variables(e, &mut |v, _| each(&v.name)),
-            CommandKind::FsCheck { path, fstype } => {
-                path.iter().chain(fstype).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
-            }
-            CommandKind::PsRun { period, seconds, .. } => {
-                period.iter().chain(seconds).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
-            }
-            _ => {}
-        }
-    }
-}
-
-fn of_attrs(attrs: &Attrs, each: &mut dyn FnMut(&str)) {
-    attrs.iter().for_each(|used| expr::variables(&used.value, &mut |v, _| each(&v.name)));
-}
-
-fn of_flowop(flowop: &FlowopDef, each: &mut dyn FnMut(&str)) {
-    of_attrs(&flowop.attrs, each);
-    flowop.locals.iter().filter_map(|l| l.value.as_ref()).for_each(|e| expr::variables(e, &mut |v, _| each(&v.name)));
-}
-
 #[derive(Default)]
 struct DefinedNames {
     filesets: IndexSet<String>,
     targets: IndexSet<String>,
     variables: IndexSet<String>,
     loads: bool,
-    /// A name is given by a variable: it can't be told which names there are.
+    /// Whether a name depends on a variable, so that not all names are known.
     open_filesets: bool,
     open_targets: bool,
 }
 
 impl DefinedNames {
     fn gather(&mut self, commands: &[Command]) {
-        for command in commands {
+        for command in visit::all(commands) {
             match &command.kind {
-                CommandKind::Set { name, .. } => {
+                CommandKind::Set { name, .. } | CommandKind::ForEach { name, .. } => {
                     self.variables.insert(name.node.clone());
                 }
-                CommandKind::ForEach { name, body, .. } => {
-                    self.variables.insert(name.node.clone());
-                    self.gather(body);
-                }
-                CommandKind::DefineFileset(def) => match def.attrs.constant_text("name") {
+                CommandKind::DefineFileset(def) => match def.attrs.name() {
                     Some(name) => {
-                        self.filesets.insert(name.node);
+                        self.filesets.insert(name);
                     }
                     None => self.open_filesets = true,
                 },
@@ -201,9 +137,9 @@ impl DefinedNames {
 
     fn flowops(&mut self, flowops: &[FlowopDef]) {
         for flowop in flowops {
-            match flowop.attrs.constant_text("name") {
+            match flowop.attrs.name() {
                 Some(name) => {
-                    self.targets.insert(name.node);
+                    self.targets.insert(name);
                 }
                 None => self.open_targets = true,
             }
@@ -211,7 +147,7 @@ impl DefinedNames {
     }
 }
 
-/// Misspelt names that are compared with the known ones.
+/// Number of misspelt names that are compared with the known ones.
 const MOST_COMPARED: u32 = 100;
 
 struct Checker<'a> {
@@ -219,82 +155,37 @@ struct Checker<'a> {
     open: bool,
     found: &'a mut Vec<Diagnostic>,
     reported: HashSet<(String, Span)>,
-    /// Names that were compared with the known ones so far.
+    /// Number of names that have been compared with the known ones.
     compared: u32,
 }
 
 impl Checker<'_> {
     fn commands(&mut self, commands: &[Command]) {
-        for command in commands {
-            match &command.kind {
-                CommandKind::Set { value, .. } | CommandKind::SetField { value, .. } => self.expr(value, &[]),
-                CommandKind::Run { seconds: Some(e), .. }
-                | CommandKind::Sleep(e)
-                | CommandKind::Warmup(e)
-                | CommandKind::System(e)
-                | CommandKind::EventGen(Some(e))
-                | CommandKind::Stats(
-                    Stats::Dump(e) | Stats::XmlDump(e) | Stats::MultiDump(e) | Stats::Directory(e) | Stats::Command(e),
-                ) => self.expr(e, &[]),
-                CommandKind::Echo(e) | CommandKind::Log(e) | CommandKind::Usage(e) => self.shown(e),
-                CommandKind::FsCheck { path, fstype } => {
-                    path.iter().chain(fstype).for_each(|e| self.expr(e, &[]));
-                }
-                CommandKind::PsRun { period, seconds, .. } => {
-                    for e in period.iter().chain(seconds) {
-                        self.expr(e, &[]);
-                    }
-                }
-                CommandKind::ForEach { values, body, .. } => {
-                    values.iter().for_each(|v| self.expr(v, &[]));
-                    self.commands(body);
-                }
-                CommandKind::DefineFileset(def) => self.attrs(&def.attrs, &[]),
-                CommandKind::DefineProcess(def) => {
-                    self.attrs(&def.attrs, &[]);
-                    for thread in &def.threads {
-                        self.attrs(&thread.attrs, &[]);
-                        thread.flowops.iter().for_each(|f| self.flowop(f, &[]));
-                    }
-                }
-                CommandKind::DefineFlowop(def) => {
-                    let locals: Vec<&str> = def.parameters.iter().map(|p| p.name.node.as_str()).collect();
-                    for p in &def.parameters {
-                        p.value.iter().for_each(|v| self.expr(v, &[]));
-                    }
-                    self.attrs(&def.attrs, &locals);
-                    def.flowops.iter().for_each(|f| self.flowop(f, &locals));
-                }
-                _ => {}
-            }
+        for command in visit::all(commands) {
+            let locals: Vec<&str> = match &command.kind {
+                CommandKind::DefineFlowop(def) => def.parameters.iter().map(|p| p.name.node.as_str()).collect(),
+                _ => Vec::new(),
+            };
+            visit::parts(&command.kind, &mut |part| match part {
+                CommandPart::Set(_) | CommandPart::SetField(_) => {}
+                CommandPart::Value(value) | CommandPart::Load(value) => self.expr(value, &[]),
+                CommandPart::Shown(text) | CommandPart::Usage(text) => self.shown(text),
+                CommandPart::Attr(used, attrs) => self.attr(used, attrs, &locals),
+                CommandPart::Parameter(parameter) => parameter.value.iter().for_each(|value| self.expr(value, &[])),
+                CommandPart::Argument(argument) => argument.value.iter().for_each(|value| self.expr(value, &locals)),
+            });
         }
     }
 
-    fn flowop(&mut self, flowop: &FlowopDef, locals: &[&str]) {
-        self.attrs(&flowop.attrs, locals);
-        for local in &flowop.locals {
-            local.value.iter().for_each(|v| self.expr(v, locals));
+    fn attr(&mut self, used: &AttrUse, attrs: &Attrs, locals: &[&str]) {
+        if used.attr.kind != Kind::Variable {
+            self.expr(&used.value, locals);
         }
-    }
-
-    fn attrs(&mut self, attrs: &Attrs, locals: &[&str]) {
-        for used in attrs.iter() {
-            match used.attr.kind {
-                Kind::Variable => {}
-                Kind::Random => self.random_name(&used.value, locals),
-                _ => self.expr(&used.value, locals),
-            }
-            match used.attr.kind {
-                Kind::Fileset => self.name(attrs, used.attr.name, true),
-                Kind::Target => self.name(attrs, used.attr.name, false),
-                _ => {}
-            }
+        match used.attr.kind {
+            Kind::Fileset => self.name(attrs, used.attr.name, true),
+            Kind::Target => self.name(attrs, used.attr.name, false),
+            _ => {}
         }
-    }
-
-    /// `dirdepthrv=$rv`, where Filebench also takes the bare name.
-    fn random_name(&mut self, value: &Spanned<Expr>, locals: &[&str]) {
-        self.expr(value, locals);
     }
 
     fn name(&mut self, attrs: &Attrs, attr: &str, fileset: bool) {
@@ -330,7 +221,7 @@ impl Checker<'_> {
         diag::push(self.found, d);
     }
 
-    /// A text that is only shown: as in Filebench, a variable that nothing sets stands there as it is written.
+    /// Checks a text that is only shown: as in Filebench, an undefined variable is shown as it is written.
     fn shown(&mut self, value: &Spanned<Expr>) {
         self.each_missing(value, &[], |variable, span| {
             let shown = expr::show(variable);
@@ -354,7 +245,7 @@ impl Checker<'_> {
         let names = self.names;
         expr::variables(value, &mut |variable, span| {
             let known = names.variables.contains(&variable.name) || locals.contains(&variable.name.as_str());
-            // `$(NAME)` may be the environment's and `${name}` an internal value.
+            // `$(NAME)` may be a variable of the environment and `${name}` an internal value.
             if known || variable.form != VariableForm::Plain || self.found.len() >= 2 * diag::MOST {
                 return;
             }
@@ -375,7 +266,7 @@ impl Checker<'_> {
     }
 }
 
-/// The nearest name, for the first misspelt ones.
+/// Returns the nearest name, for the first [`MOST_COMPARED`] misspelt ones.
 fn near<'a>(compared: &mut u32, name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     *compared += 1;
     if *compared > MOST_COMPARED {
@@ -384,7 +275,7 @@ fn near<'a>(compared: &mut u32, name: &str, known: impl Iterator<Item = &'a str>
     diag::nearest(name, known)
 }
 
-/// File sets, processes, and threads of a process, need names of their own.
+/// Reports file sets, processes, and threads of a process with the name of another one.
 fn duplicates(commands: &[Command], found: &mut Vec<Diagnostic>) {
     let mut seen: HashMap<(&str, String), Span> = HashMap::new();
     let mut note = |what: &'static str, attrs: &Attrs, found: &mut Vec<Diagnostic>| {

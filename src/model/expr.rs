@@ -1,10 +1,12 @@
-//! Expressions: what stands on the right of `=`, kept until a run starts, and what it is worth then.
+//! Expressions, the right sides of `=`, and their evaluation.
 //!
-//! Late binding: a definition keeps expressions. `load x; set $n=5; run` uses 5, because `$n` is read when the run starts.
+//! Variables are bound late: definitions keep expressions. `load x; set $n=5; run` uses 5, because `$n` is read when
+//! the run starts.
 //!
-//! An expression is a tree of two levels at most, so that evaluating one needs no depth. Variables that refer to variables are
-//! followed by [`Scope`](super::Scope), which keeps what each is worth.
+//! An expression is a tree of at most two levels, so that its evaluation needs little stack. [`Scope`](super::Scope)
+//! resolves variables that refer to variables, without recursion, and caches their values.
 
+use super::ModelValue;
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{self, Number, Operator, TextPart, Variable};
@@ -17,7 +19,7 @@ pub enum Expr {
     Bool(bool),
     /// A whole number; sizes in bytes.
     Int(i64),
-    /// A fraction.
+    /// A number that is not whole.
     Float(f64),
     /// A word, or a string with variables in it.
     Text(Vec<TextPart>),
@@ -31,7 +33,7 @@ pub enum Expr {
     Table(Vec<Vec<Spanned<Expr>>>),
 }
 
-/// The two ways of making a random variable.
+/// The two kinds of random variables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RandomCall {
     /// `randvar(…)` and `define randvar`.
@@ -40,24 +42,24 @@ pub enum RandomCall {
     Cvar,
 }
 
-/// A random variable, its parameters still expressions.
+/// A random variable whose parameters are expressions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RandomExpr {
-    /// How it was made.
+    /// The kind.
     pub call: RandomCall,
-    /// Where.
+    /// The place of the call or definition.
     pub span: Span,
-    /// `type=…`, `mean=…`, in the order of writing; the last of a name wins.
+    /// `type=…`, `mean=…` and others, in source order. The last one of a name counts.
     pub fields: Vec<(Spanned<String>, Spanned<Expr>)>,
 }
 
 impl RandomExpr {
-    /// The last field of that name.
+    /// The last parameter of that name.
     pub fn field(&self, name: &str) -> Option<&Spanned<Expr>> {
         self.fields.iter().rev().find(|(n, _)| n.node == name).map(|(_, e)| e)
     }
 
-    /// What `echo` prints for it: Filebench's words.
+    /// The text that `echo` prints for it, in Filebench's words.
     pub fn describe(&self) -> String {
         if self.call == RandomCall::Cvar {
             return "custom variable".to_owned();
@@ -71,70 +73,17 @@ impl RandomExpr {
     }
 }
 
-/// What an expression is worth.
-#[derive(Clone, PartialEq, Debug)]
-pub enum ModelValue {
-    /// A switch.
-    Bool(bool),
-    /// A whole number.
-    Int(i64),
-    /// A fraction.
-    Float(f64),
-    /// Text; shared, since one variable may be read by very many attributes.
-    Text(Arc<str>),
-    /// A random variable.
-    Random(Arc<RandomExpr>),
-    /// Rows of numbers.
-    Table(Arc<[Vec<f64>]>),
-}
-
-impl ModelValue {
-    /// As `echo` prints it.
-    pub fn print(&self) -> String {
-        match self {
-            Self::Bool(b) => b.to_string(),
-            Self::Int(n) => n.to_string(),
-            Self::Float(x) => x.to_string(),
-            Self::Text(s) => s.as_ref().to_owned(),
-            Self::Random(r) => r.describe(),
-            Self::Table(rows) => format!("table of {} rows", rows.len()),
-        }
-    }
-
-    /// What kind of value it is, for errors.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Bool(_) => "a switch",
-            Self::Int(_) => "a number",
-            Self::Float(_) => "a fraction",
-            Self::Text(_) => "a text",
-            Self::Random(_) => "a random variable",
-            Self::Table(_) => "a table",
-        }
-    }
-
-    /// The number, if it is one.
-    pub fn as_f64(&self) -> Option<f64> {
-        match self {
-            Self::Int(n) => Some(*n as f64),
-            Self::Float(x) => Some(*x),
-            Self::Text(s) => s.trim().parse().ok().filter(|x: &f64| x.is_finite()),
-            _ => None,
-        }
-    }
-}
-
-/// Who knows what a variable is worth.
+/// Resolves variables to their values.
 pub trait Lookup {
-    /// The value of a variable, or of its field; `None` if nothing sets it.
+    /// Returns the value of a variable, or of its field. `None` if the variable is undefined.
     fn value_of(&self, variable: &Variable) -> Option<Result<ModelValue, Diagnostic>>;
-    /// The known name that is nearest to one that is not known.
+    /// Returns the defined name that is nearest to an undefined one.
     fn near(&self, name: &str) -> Option<String>;
-    /// Takes note of a text of so many bytes that was made; an error once all of them together are too much.
+    /// Charges `bytes` of built text to the evaluation budget. Returns an error once the budget is exhausted.
     fn spend(&self, bytes: usize, at: Span) -> Result<(), Diagnostic>;
 }
 
-/// The text of a string without variables.
+/// Returns the text of a string without variables. `None` if it has variables.
 pub fn plain_text(parts: &[TextPart]) -> Option<String> {
     parts
         .iter()
@@ -145,7 +94,7 @@ pub fn plain_text(parts: &[TextPart]) -> Option<String> {
         .collect()
 }
 
-/// An expression from what was written. `randvar(…)` keeps its arguments; they are checked where their table is known.
+/// Converts a value of the tree to an expression. The arguments of `randvar(…)` are checked elsewhere (`build`).
 pub fn from_ast(value: &Spanned<ast::Value>) -> Spanned<Expr> {
     let expr = match &value.node {
         ast::Value::Word(word) => match word.as_str() {
@@ -176,10 +125,10 @@ pub fn from_ast(value: &Spanned<ast::Value>) -> Spanned<Expr> {
     Spanned::new(expr, value.span)
 }
 
-/// Bytes of the longest text that an expression may be worth.
+/// Bytes of the longest text that an expression may have as its value.
 pub const LONGEST_TEXT: usize = 64 << 10;
 
-/// What `expr` is worth now.
+/// Evaluates an expression with the current values of variables.
 pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diagnostic> {
     Ok(match &expr.node {
         Expr::Bool(b) => ModelValue::Bool(*b),
@@ -187,7 +136,7 @@ pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diag
         Expr::Float(x) => ModelValue::Float(*x),
         Expr::Random(r) => ModelValue::Random(r.clone()),
         Expr::Text(parts) => ModelValue::Text(match parts.as_slice() {
-            [TextPart::Text(text)] => within(text, expr.span)?.into(),
+            [TextPart::Text(text)] => check_length(text, expr.span)?.into(),
             parts => joined(parts, expr.span, scope)?.into(),
         }),
         Expr::Var(v) => read(v, expr.span, scope)?,
@@ -195,7 +144,7 @@ pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diag
             let (left, op, right) = &**b;
             let (one, other) = (eval(left, scope)?, eval(right, scope)?);
             if *op == Operator::Divide && is_directory(left, &one) && is_part_of_path(right, &other) {
-                ModelValue::Text(within(&format!("{}/{}", one.print(), other.print()), expr.span)?.into())
+                ModelValue::Text(check_length(&format!("{}/{}", one.print(), other.print()), expr.span)?.into())
             } else {
                 arithmetic(&one, *op, &other, expr.span)?
             }
@@ -218,7 +167,7 @@ pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diag
     })
 }
 
-/// The text of a string with the values of its variables.
+/// Builds the text of a string from its parts and the values of its variables.
 fn joined(parts: &[TextPart], span: Span, scope: &dyn Lookup) -> Result<String, Diagnostic> {
     let mut text = String::new();
     for part in parts {
@@ -226,29 +175,30 @@ fn joined(parts: &[TextPart], span: Span, scope: &dyn Lookup) -> Result<String, 
             TextPart::Text(t) => text.push_str(t),
             TextPart::Variable(v) => text.push_str(&read(&v.node, v.span, scope)?.print()),
         }
-        within(&text, span)?;
+        check_length(&text, span)?;
     }
     scope.spend(text.len(), span)?;
     Ok(text)
 }
 
-/// The text itself, if it is no longer than 64 KiB; else an error.
-pub fn within(text: &str, span: Span) -> Result<&str, Diagnostic> {
+/// Returns the text if it has at most 64 KiB, else an error.
+pub fn check_length(text: &str, span: Span) -> Result<&str, Diagnostic> {
     if text.len() <= LONGEST_TEXT {
         return Ok(text);
     }
     Err(Diagnostic::error(Code::BadExpression, span, format!("a text of more than {LONGEST_TEXT} bytes"))
-        .help("make it shorter; a variable that stands in it several times counts each time"))
+        .help("make it shorter; each use of a variable in it counts"))
 }
 
-/// Whether `$left/…` is a path: its value is a text that is no number, or it is `$dir`, also where that is called `100`.
+/// Whether `$left/…` is a path: the value is a text that is not a number, or the variable is `$dir`, even with the
+/// value `100`.
 fn is_directory(left: &Spanned<Expr>, value: &ModelValue) -> bool {
     let dir = matches!(&left.node, Expr::Var(v) if v.name == "dir" && v.field.is_none());
     matches!(value, ModelValue::Text(_)) && (dir || value.as_f64().is_none())
         || dir && matches!(value, ModelValue::Int(_))
 }
 
-/// Whether what stands behind the `/` can be the name of a directory as it was written: a variable, or digits without a unit.
+/// Whether the right side of a `/` can be the name of a directory: a variable, or digits without a unit.
 fn is_part_of_path(right: &Spanned<Expr>, value: &ModelValue) -> bool {
     match &right.node {
         Expr::Var(_) => matches!(value, ModelValue::Text(_) | ModelValue::Int(_) | ModelValue::Float(_)),
@@ -261,7 +211,7 @@ fn read(variable: &Variable, at: Span, scope: &dyn Lookup) -> Result<ModelValue,
     scope.value_of(variable).unwrap_or_else(|| Err(undefined(variable, at, scope)))
 }
 
-/// The field of a random variable that is not written.
+/// The default of a random variable's field.
 pub(super) fn default_field(field: &str) -> ModelValue {
     match field {
         "type" => ModelValue::Text("gamma".into()),
@@ -271,7 +221,7 @@ pub(super) fn default_field(field: &str) -> ModelValue {
     }
 }
 
-/// The error for a variable that nothing sets.
+/// Returns the error for an undefined variable.
 fn undefined(variable: &Variable, span: Span, scope: &dyn Lookup) -> Diagnostic {
     let found = Diagnostic::error(Code::UndefinedVariable, span, format!("nothing sets `{}`", show(variable)));
     match scope.near(&variable.name) {
@@ -280,7 +230,7 @@ fn undefined(variable: &Variable, span: Span, scope: &dyn Lookup) -> Diagnostic 
     }
 }
 
-/// The variable as it was written.
+/// Prints a variable as a script has it.
 pub fn show(variable: &Variable) -> String {
     crate::syntax::print::variable(variable)
 }
@@ -318,7 +268,7 @@ fn arithmetic(left: &ModelValue, op: Operator, right: &ModelValue, span: Span) -
     if value.is_finite() {
         Ok(ModelValue::Float(value))
     } else {
-        Err(bad("the result is no finite number".to_owned()).help("use smaller numbers"))
+        Err(bad("the result is not a finite number".to_owned()).help("use smaller numbers"))
     }
 }
 

@@ -1,12 +1,13 @@
-//! Plain values against the attributes that they are given to. Values that hold variables are looked at when they are known.
+//! Checks constant values against the kinds of their attributes. `plan` checks values that depend on variables.
 
 use super::expr::{Expr, plain_text};
+use super::value::switch;
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::{Attr, Kind};
 use crate::util::printable;
 
-/// What is wrong with the characters of a text for this attribute: names have no control characters, and nothing has a NUL.
+/// Returns the error for a character that is not allowed: a control character in a name, a NUL anywhere.
 pub fn bad_characters(attr: &Attr, text: &str, span: Span) -> Option<Diagnostic> {
     let name = matches!(attr.kind, Kind::Name | Kind::Fileset | Kind::Target | Kind::Choice(_) | Kind::Random);
     let bad = text.chars().find(|c| if name { printable::is_control(*c) } else { *c == '\0' })?;
@@ -21,7 +22,7 @@ pub fn bad_characters(attr: &Attr, text: &str, span: Span) -> Option<Diagnostic>
     Some(Diagnostic::error(Code::BadName, span, message).help(help))
 }
 
-/// What is wrong with a plain value for this attribute. Values that hold variables are looked at when they are known.
+/// Returns the error for a constant value of the wrong kind. `alone`: no value is written.
 pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<Diagnostic> {
     let wrong = |what: &str, help: String| {
         let message = format!("`{}` takes {}, not {what}", attr.name, wanted(attr.kind));
@@ -80,15 +81,6 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
             Diagnostic::error(Code::OutOfRange, value.span, format!("`{}` can't be {n} per cent", attr.name))
                 .help("it takes 0 to 100"),
         ),
-        _ => None,
-    }
-}
-
-/// The words that stand for switches besides `true` and `false`.
-pub fn switch(text: &str) -> Option<bool> {
-    match text {
-        "true" | "yes" | "on" => Some(true),
-        "false" | "no" | "off" => Some(false),
         _ => None,
     }
 }

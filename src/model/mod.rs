@@ -1,49 +1,54 @@
-//! AST to a checked model: commands in order, definitions with expressions.
+//! Checks a syntax tree and converts it to commands and definitions.
 //!
-//! In: nested statements and the spec table. Out: [`Command`]s, and all mistakes at once. Pure: no files, no clock, no threads.
-//! Deliberately absent: values. They are known when a run starts, and `plan` asks for them then.
+//! In: nested statements and the spec table. Out: [`Command`]s, and all errors at once. Pure: no files, no clock, no
+//! threads. Deliberately absent: values. `plan` evaluates expressions when a run starts.
 
 pub mod build;
 pub mod check;
+pub mod commands;
+pub mod composites;
 pub mod expr;
 pub mod fit;
 pub mod lint;
 mod provenance;
 pub mod scope;
+pub mod value;
+pub mod visit;
 
 pub use crate::syntax::ast::TextPart;
-pub use expr::{Expr, Lookup, ModelValue, RandomCall, RandomExpr, eval};
+pub use expr::{Expr, Lookup, RandomCall, RandomExpr, eval};
 pub use provenance::with_provenance;
 pub use scope::{Locals, Scope, SetBy};
+pub use value::{Evaluated, ModelValue};
 
 use crate::diag::{self, Diagnostic};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::{Attr, Dialect, Flowop, SpecTable};
 use std::sync::Arc;
 
-/// A source text, checked.
+/// A checked source text.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Which text.
+    /// The text.
     pub file: FileId,
-    /// Its dialect; definitions keep it.
+    /// The dialect, which definitions keep.
     pub dialect: Dialect,
-    /// How that was told.
+    /// Why it is that dialect.
     pub dialect_reason: String,
-    /// In the order of writing.
+    /// The commands in source order.
     pub commands: Vec<Command>,
 }
 
 /// One command.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// Where it was written.
+    /// The place of the statement.
     pub span: Span,
-    /// What to do.
+    /// The kind, with its arguments.
     pub kind: CommandKind,
 }
 
-/// What `create`, `shutdown` and `list` work on.
+/// The object of `create`, `shutdown` or `list`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Object {
     /// File sets.
@@ -52,14 +57,14 @@ pub enum Object {
     Processes,
     /// Flowops.
     Flowops,
-    /// Nothing was named.
+    /// All of them: no object was named.
     All,
 }
 
-/// What ends a run besides its time.
+/// What ends a run before its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum QuitMode {
-    /// The time, and an error.
+    /// Only an error.
     #[default]
     Timeout,
     /// The end of all threads.
@@ -69,6 +74,9 @@ pub enum QuitMode {
 }
 
 impl QuitMode {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Timeout, Self::AllDone, Self::FirstDone];
+
     /// The word in `set mode quit …`.
     pub fn name(self) -> &'static str {
         match self {
@@ -79,7 +87,7 @@ impl QuitMode {
     }
 }
 
-/// What `stats` does.
+/// The action of a `stats` command.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are the words of the language")]
 pub enum Stats {
@@ -92,7 +100,7 @@ pub enum Stats {
     Command(Spanned<Expr>),
 }
 
-/// What a command does.
+/// A command with its arguments.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are the words of the language")]
 pub enum CommandKind {
@@ -130,37 +138,53 @@ pub enum CommandKind {
     Quit,
 }
 
-/// Attributes as written, each checked against its descriptor as far as that goes without values.
+impl Command {
+    /// The shell command that it runs, if it runs one.
+    pub fn shell(&self) -> Option<&Spanned<Expr>> {
+        match &self.kind {
+            CommandKind::System(text) | CommandKind::Stats(Stats::Command(text)) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// The attributes of a definition. Each has been checked against its descriptor, as far as that is possible without
+/// values.
 #[derive(Clone, Default, Debug)]
 pub struct Attrs {
     items: Vec<AttrUse>,
 }
 
-/// One attribute in use.
+/// An attribute of a definition.
 #[derive(Clone, Debug)]
 pub struct AttrUse {
     /// Its descriptor.
     pub attr: &'static Attr,
-    /// Where its name stands.
+    /// The place of its name.
     pub at: Span,
-    /// Its value; `true` where it stands alone.
+    /// Its value; `true` if none is written.
     pub value: Spanned<Expr>,
-    /// Whether it stands alone.
+    /// Whether no value is written.
     pub alone: bool,
 }
 
 impl Attrs {
-    /// The last one of that name.
+    /// The attribute of that name.
     pub fn get(&self, name: &str) -> Option<&AttrUse> {
         self.items.iter().rev().find(|u| u.attr.name == name)
     }
 
-    /// All, in the order of writing.
+    /// All attributes in source order.
     pub fn iter(&self) -> impl Iterator<Item = &AttrUse> {
         self.items.iter()
     }
 
-    /// The value of `name=`, if it is a plain word or string.
+    /// The text of `name=` of a definition. `None` if it depends on a variable.
+    pub fn name(&self) -> Option<String> {
+        self.constant_text("name").map(|name| name.node)
+    }
+
+    /// The text of an attribute. `None` if it is missing or depends on a variable.
     pub fn constant_text(&self, name: &str) -> Option<Spanned<String>> {
         let used = self.get(name)?;
         match &used.value.node {
@@ -175,11 +199,11 @@ impl Attrs {
 /// `define fileset` or `define file`.
 #[derive(Clone, Debug)]
 pub struct FilesetDef {
-    /// `define file`.
+    /// Whether it is a `define file`.
     pub single: bool,
-    /// What was written.
+    /// Its attributes.
     pub attrs: Attrs,
-    /// Decides defaults and sizes.
+    /// The dialect, which decides defaults and sizes.
     pub dialect: Dialect,
     /// The whole statement.
     pub span: Span,
@@ -188,11 +212,11 @@ pub struct FilesetDef {
 /// `define process`.
 #[derive(Clone, Debug)]
 pub struct ProcessDef {
-    /// What was written.
+    /// Its attributes.
     pub attrs: Attrs,
     /// Its threads.
     pub threads: Vec<ThreadDef>,
-    /// Decides what `finishoncount` ends, and more.
+    /// The dialect, which decides among other things what `finishoncount` ends.
     pub dialect: Dialect,
     /// The first line.
     pub span: Span,
@@ -201,9 +225,9 @@ pub struct ProcessDef {
 /// `thread`.
 #[derive(Clone, Debug)]
 pub struct ThreadDef {
-    /// What was written.
+    /// Its attributes.
     pub attrs: Attrs,
-    /// Its loop.
+    /// The flowops of its loop.
     pub flowops: Vec<FlowopDef>,
     /// The first line.
     pub span: Span,
@@ -216,7 +240,7 @@ pub struct FlowopDef {
     pub kind: Spanned<String>,
     /// The descriptor of a built-in flowop.
     pub spec: Option<&'static Flowop>,
-    /// What was written.
+    /// Its attributes.
     pub attrs: Attrs,
     /// `$p=v` and `$p`, for composites.
     pub locals: Vec<Local>,
@@ -227,20 +251,20 @@ pub struct FlowopDef {
 /// A local variable of a composite flowop: a parameter at the definition, an argument at the use.
 #[derive(Clone, Debug)]
 pub struct Local {
-    /// Without `$`.
+    /// Its name, without `$`.
     pub name: Spanned<String>,
-    /// Default, or argument.
+    /// The default or the argument.
     pub value: Option<Spanned<Expr>>,
 }
 
 /// `define flowop`.
 #[derive(Clone, Debug)]
 pub struct CompositeDef {
-    /// The new flowop.
+    /// Its name.
     pub name: Spanned<String>,
-    /// What was written.
+    /// Its attributes.
     pub attrs: Attrs,
-    /// Parameters.
+    /// Its parameters.
     pub parameters: Vec<Local>,
     /// Its body.
     pub flowops: Vec<FlowopDef>,
@@ -248,7 +272,7 @@ pub struct CompositeDef {
     pub span: Span,
 }
 
-/// What a session knows before a text is checked: the text may refer to it.
+/// Names that exist before a text is checked, to which the text may refer.
 #[derive(Clone, Default, Debug)]
 pub struct Known {
     /// File sets.
@@ -259,11 +283,11 @@ pub struct Known {
     pub targets: Vec<String>,
     /// Variables.
     pub variables: Vec<String>,
-    /// Names may still come: a prompt, not a whole script.
+    /// Whether unknown names are accepted, because they may be defined later: at a prompt.
     pub open: bool,
 }
 
-/// The one door: text to model, with all mistakes of all stages before values.
+/// Lexes, parses and checks a text. Returns the model, and the errors of all these stages.
 pub fn check(
     map: &SourceMap,
     file: FileId,
@@ -272,14 +296,14 @@ pub fn check(
     known: &Known,
 ) -> (Model, Vec<Diagnostic>) {
     let (ast, mut found) = crate::syntax::parse(map, file);
-    let detected = crate::syntax::dialect::detect(map, &ast);
+    let detected = crate::syntax::dialect::detect(map, &ast, table);
     let (dialect, reason) = if let Some(d) = dialect {
         (d, "given on the command line".to_owned())
     } else {
         detected.diagnostics.into_iter().for_each(|d| diag::push(&mut found, d));
         (detected.dialect, detected.reason)
     };
-    // For what follows from a mistake only the spans of the statements count.
+    // Only the spans of the statements are needed to find the errors that follow from others.
     let spans = ast.spans();
     let (nodes, nesting) = crate::syntax::nest(ast);
     nesting.into_iter().for_each(|d| diag::push(&mut found, d));

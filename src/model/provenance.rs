@@ -1,8 +1,8 @@
-//! Whose value it is: a mistake that shows where a variable is used is often made where it was set.
+//! Provenance of values: an error in a value is reported where a variable is used, and is often made where it was set.
 //!
-//! In: diagnostics about values, and the variables. Out: the same, with the place where the value came from: on the command
-//! line that place comes first, since the script is right without it.
-//! Deliberately absent: what is wrong. The session and the plan find that.
+//! In: diagnostics about values, and the variables. Out: the same diagnostics, with the place where the value was set.
+//! A place on the command line is the primary one, because the script is right without it. Deliberately absent: the
+//! errors themselves. The session and the plan find them.
 
 use super::{Scope, SetBy, expr};
 use crate::diag::{Code, Diagnostic, Label};
@@ -10,35 +10,35 @@ use crate::source::{SourceMap, Span};
 use crate::syntax::ast::TextPart;
 use crate::syntax::{self, Token};
 
-/// How many variables deep a value is followed.
+/// Length of a chain of variables up to which a value is followed.
 const DEEPEST: usize = 16;
 
-/// The variables, and the texts in which they were set.
+/// Variables, and the texts in which they were set.
 struct Values<'a> {
     scope: &'a Scope,
     map: &'a SourceMap,
 }
 
-/// Diagnostics about values, each with the place where the value was set.
+/// Adds to diagnostics about values the place where each value was set.
 pub fn with_provenance(found: Vec<Diagnostic>, scope: &Scope, map: &SourceMap) -> Vec<Diagnostic> {
-    Values { scope, map }.blamed(found)
+    Values { scope, map }.merged(found)
 }
 
 impl Values<'_> {
-    /// Diagnostics about values, each with the place where the value was set.
-    fn blamed(&self, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
-        let mut blamed: Vec<Diagnostic> = Vec::with_capacity(found.len());
+    /// Adds the places, and merges diagnostics about one value.
+    fn merged(&self, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let mut merged: Vec<Diagnostic> = Vec::with_capacity(found.len());
         for diagnostic in found {
             let diagnostic = self.provenance(diagnostic);
-            // One value that is wrong in several places is one mistake on the command line.
+            // A wrong value of the command line is one error, however often it is used.
             let same =
                 |d: &&mut Diagnostic| d.message == diagnostic.message && d.primary.span == diagnostic.primary.span;
-            match blamed.iter_mut().find(same) {
+            match merged.iter_mut().find(same) {
                 Some(first) => first.secondary.extend(diagnostic.secondary),
-                None => blamed.push(diagnostic),
+                None => merged.push(diagnostic),
             }
         }
-        blamed
+        merged
     }
 
     fn provenance(&self, mut diagnostic: Diagnostic) -> Diagnostic {
@@ -59,13 +59,13 @@ impl Values<'_> {
         }
     }
 
-    /// Where the value of the variable that stands at a place was set, and by whom; of several variables, that of the one
-    /// from the command line, if there is one.
+    /// Returns where the variable at a place was set, and by whom. Of several variables, the one of the command line is
+    /// chosen if there is one.
     fn set_at(&self, place: Span) -> Option<(Span, SetBy)> {
         let names = names_in(&syntax::lex(place.file, self.map.slice(place)));
         let sources: Vec<(Span, SetBy)> = names.iter().filter_map(|name| self.source_of(name, 0)).collect();
         let typed = sources.iter().find(|(_, by)| *by == SetBy::CommandLine);
-        // Of an expression with several variables nobody can tell which one is wrong.
+        // In an expression with several variables it is unknown which one is wrong.
         typed.or(sources.first().filter(|_| names.len() == 1)).copied()
     }
 
@@ -80,8 +80,8 @@ impl Values<'_> {
     }
 }
 
-/// The variables of a value, as it is written: a variable, an expression with one operator, a string. Of anything longer the
-/// mistake is not in a value.
+/// Returns the variables of a value: a variable, an expression with one operator, or a string. If the text is longer, the
+/// error is not in a value.
 fn names_in(lexed: &syntax::Lexed) -> Vec<String> {
     let tokens: Vec<&Token> = lexed.tokens.iter().map(|(token, _)| token).collect();
     match tokens.as_slice() {

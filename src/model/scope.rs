@@ -1,9 +1,10 @@
-//! The variables of a session: what sets them, and what they are worth when asked.
+//! The variables of a session: their settings and their values.
 //!
-//! A value is kept until something that it was made of is set again, so that a chain of variables is followed once, however often
-//! its end is read. What a hostile script can ask for is bounded: steps, and bytes of text.
+//! A value is cached until a variable that it depends on is set again, so that a chain of variables is evaluated once,
+//! however often its end is read. Evaluation has a budget of steps and of bytes of text, against hostile scripts.
 
-use super::expr::{self, Expr, Lookup, ModelValue, RandomCall, RandomExpr};
+use super::ModelValue;
+use super::expr::{self, Expr, Lookup, RandomCall, RandomExpr};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{TextPart, Variable, VariableForm};
@@ -13,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// Who set a variable; a later one of these wins.
+/// The origin of a setting. A later one of these takes precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SetBy {
     /// Predefined.
@@ -22,7 +23,7 @@ pub enum SetBy {
     Script,
     /// A statement typed at a prompt, until a text sets the variable again.
     Prompt,
-    /// `--set` or `--dir`: wins over every statement.
+    /// `--set` or `--dir`, which take precedence over every statement.
     CommandLine,
 }
 
@@ -31,39 +32,39 @@ pub enum SetBy {
 pub struct Binding {
     /// Its name, without `$`.
     pub name: String,
-    /// What it was set to.
+    /// The setting that counts.
     pub value: Spanned<Expr>,
-    /// By whom.
+    /// The origin of that setting.
     pub by: SetBy,
-    /// What others set it to, over whom `by` won.
-    beneath: BTreeMap<SetBy, Spanned<Expr>>,
+    /// Settings of other origins, over which `by` takes precedence.
+    overridden: BTreeMap<SetBy, Spanned<Expr>>,
 }
 
 impl Binding {
-    /// What the variable is without what was set at the prompt or on the command line; `None` if it is none then.
+    /// The setting without those of the prompt and the command line. `None` if there is no other.
     pub fn without_setting(&self) -> Option<&Spanned<Expr>> {
         if self.by <= SetBy::Script {
             Some(&self.value)
         } else {
-            self.beneath.range(..=SetBy::Script).last().map(|(_, v)| v)
+            self.overridden.range(..=SetBy::Script).last().map(|(_, v)| v)
         }
     }
 
     fn set(&mut self, value: Spanned<Expr>, by: SetBy) {
         if by == SetBy::Script {
-            self.beneath.remove(&SetBy::Prompt);
+            self.overridden.remove(&SetBy::Prompt);
             if self.by == SetBy::Prompt {
                 (self.value, self.by) = (value, by);
                 return;
             }
         }
         if by >= self.by {
-            let (was, whose) = (std::mem::replace(&mut self.value, value), std::mem::replace(&mut self.by, by));
-            if whose != by {
-                self.beneath.insert(whose, was);
+            let (old, origin) = (std::mem::replace(&mut self.value, value), std::mem::replace(&mut self.by, by));
+            if origin != by {
+                self.overridden.insert(origin, old);
             }
         } else {
-            self.beneath.insert(by, value);
+            self.overridden.insert(by, value);
         }
     }
 }
@@ -71,25 +72,26 @@ impl Binding {
 /// All variables of a session.
 #[derive(Clone, Default, Debug)]
 pub struct Scope {
-    /// By the order of their first setting.
+    /// In the order of their first setting.
     bindings: BTreeMap<u64, Binding>,
-    /// Where each name stands in that order. An index map keeps the hashes: growing to 800,000 names reads no name again.
+    /// The position of each name in that order. An index map stores the hashes: growing to 800,000 names rehashes no
+    /// name.
     order: IndexMap<String, u64>,
     next: u64,
     /// `${rate}`, `${stats.iocount}` and the like.
     internal: BTreeMap<String, String>,
-    /// Numbers that a variable has as long as nothing sets it.
+    /// Numbers of predefined variables, which count until a setting replaces them.
     predefined: BTreeMap<String, i64>,
-    /// What variables are worth.
+    /// Cached values.
     values: RefCell<ScopeValues>,
     /// Variables of the environment that were read, with their values.
     environment: RefCell<BTreeMap<String, String>>,
-    /// Variables that were once set to a value made of the environment: their expressions no longer show it.
+    /// Variables that were once set to a value from the environment, which their expressions no longer show.
     of_environment: HashSet<String>,
 }
 
 impl Scope {
-    /// A variable's binding.
+    /// The binding of a variable.
     pub fn binding(&self, name: &str) -> Option<&Binding> {
         self.bindings.get(self.order.get(name)?)
     }
@@ -98,12 +100,13 @@ impl Scope {
         self.bindings.get_mut(self.order.get(name)?)
     }
 
-    /// All of them, in the order of their first setting.
+    /// All bindings, in the order of their first setting.
     pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
         self.bindings.values()
     }
 
-    /// `set $name = value`. A value that mentions its own variable takes what that is worth now.
+    /// Sets a variable. A value that refers to the variable itself is evaluated first. An error is one of that
+    /// evaluation.
     pub fn set(&mut self, name: &str, value: Spanned<Expr>, by: SetBy) -> Result<(), Diagnostic> {
         let mut own = false;
         expr::variables(&value, &mut |v, _| own |= v.name == name);
@@ -120,14 +123,14 @@ impl Scope {
         if let Some(old) = self.binding_mut(name) {
             old.set(value, by);
         } else {
-            self.bindings.insert(self.next, Binding { name: name.to_owned(), value, by, beneath: BTreeMap::new() });
+            self.bindings.insert(self.next, Binding { name: name.to_owned(), value, by, overridden: BTreeMap::new() });
             self.order.insert(name.to_owned(), self.next);
             self.next += 1;
         }
         Ok(())
     }
 
-    /// `set $name.field = value` of a random variable. False if the variable is none.
+    /// Sets a field of a random variable. Returns false if the variable is not one.
     pub fn set_field(&mut self, name: &str, field: Spanned<String>, value: Spanned<Expr>) -> bool {
         self.values.get_mut().forget(name);
         let Some(binding) = self.binding_mut(name) else { return false };
@@ -138,13 +141,13 @@ impl Scope {
         true
     }
 
-    /// Takes back the last word on a variable; one of which nothing else is known is forgotten. `None` if there is no such
-    /// variable, else what it is now.
+    /// Removes the setting of a variable that counts; a variable without another one is removed. Returns `None` if
+    /// there is no such variable, else its binding now.
     pub fn unset(&mut self, name: &str) -> Option<Option<&Binding>> {
         let at = *self.order.get(name)?;
         self.values.get_mut().forget(name);
         let binding = self.bindings.get_mut(&at)?;
-        if let Some((by, value)) = binding.beneath.pop_last() {
+        if let Some((by, value)) = binding.overridden.pop_last() {
             (binding.value, binding.by) = (value, by);
         } else {
             self.bindings.remove(&at);
@@ -159,7 +162,7 @@ impl Scope {
         self.internal.insert(name.to_owned(), value);
     }
 
-    /// Gives a variable a number that it has as long as nothing sets it.
+    /// Predefines a variable as a number, which counts until a setting replaces it.
     pub fn predefine(&mut self, name: &str, value: u64) {
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         if self.predefined.insert(name.to_owned(), value) != Some(value) {
@@ -167,30 +170,30 @@ impl Scope {
         }
     }
 
-    /// What a predefined variable is worth as long as nothing sets it.
+    /// The number of a predefined variable.
     pub fn predefined(&self, name: &str) -> Option<i64> {
         self.predefined.get(name).copied()
     }
 
-    /// The names of all variables that have a value, each once.
+    /// The names of all variables with a value, each once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let free = self.predefined.keys().filter(|name| self.binding(name).is_none());
         self.bindings().map(|binding| binding.name.as_str()).chain(free.map(String::as_str))
     }
 
-    /// The predefined variables that were read, which nothing has set.
+    /// The names of predefined variables that were read and have no setting.
     pub fn predefined_read(&self) -> Vec<String> {
         let values = self.values.borrow();
         let is_read = |name: &String| values.known.keys().any(|variable| variable.name == *name);
         self.predefined.keys().filter(|name| self.binding(name).is_none() && is_read(name)).cloned().collect()
     }
 
-    /// What a variable is worth, by its plain name.
+    /// Returns the value of a variable, by its plain name.
     pub fn value(&self, name: &str) -> Option<Result<ModelValue, Diagnostic>> {
         self.value_of(&Variable { form: VariableForm::Plain, name: name.to_owned(), field: None })
     }
 
-    /// Gives the evaluator its whole budget again: for each plan, and for each command that does something.
+    /// Renews the evaluation budget: for each plan, and for each command that does more than define.
     pub fn renew_budget(&mut self) {
         self.values.get_mut().renew_budget();
     }
@@ -201,17 +204,18 @@ impl Scope {
         Some(value)
     }
 
-    /// The values that were read from the environment.
+    /// The variables of the environment that were read, with their values.
     pub fn environment(&self) -> Vec<String> {
         self.environment.borrow().values().cloned().collect()
     }
 
-    /// Takes note that a variable was set to a value made of the environment. It holds from then on, whatever it is set to.
+    /// Records that a variable was set to a value from the environment. The record is kept even if the variable is set
+    /// again.
     pub fn note_environment(&mut self, name: &str) {
         self.of_environment.insert(name.to_owned());
     }
 
-    /// Whether an expression that has been evaluated reads the environment, through whatever variables.
+    /// Whether an expression that has been evaluated depends on the environment, directly or through variables.
     pub fn reads_environment(&self, expr: &Spanned<Expr>) -> bool {
         if self.environment.borrow().is_empty() {
             return false;
@@ -228,7 +232,7 @@ impl Scope {
             && self.environment.borrow().contains_key(&variable.name)
     }
 
-    /// All variables whose values are made of the environment's: directly, or of one another.
+    /// All variables whose values depend on the environment, directly or through other variables.
     pub fn made_of_environment(&self) -> HashSet<String> {
         if self.environment.borrow().is_empty() {
             return HashSet::new();
@@ -255,7 +259,7 @@ impl Scope {
         made
     }
 
-    /// The expression of a variable, its field aside.
+    /// The expression of a variable, without its field.
     fn expression(&self, variable: &Variable) -> Option<Cow<'_, Spanned<Expr>>> {
         let number = |n: &i64| Cow::Owned(Spanned::new(Expr::Int(*n), Span::default()));
         let predefined = || self.predefined.get(&variable.name).map(number);
@@ -269,7 +273,8 @@ impl Scope {
         }
     }
 
-    /// Evaluates a variable after those that it reads, however long the chain is: without recursion, each of them once.
+    /// Evaluates a variable after those that it depends on. Each is evaluated once, without recursion, so that long
+    /// chains need no stack.
     fn resolve(&self, wanted: &Variable) -> Option<Result<ModelValue, Diagnostic>> {
         let mut path = vec![self.node(wanted)?];
         let mut on_path = HashSet::from([wanted.clone()]);
@@ -326,7 +331,7 @@ impl Scope {
         Some(ScopeNode { variable: variable.clone(), expr, reads, field })
     }
 
-    /// What the field of a node's variable is: the variable itself has been evaluated.
+    /// Returns the field of a node's variable, which has been evaluated.
     fn field(&self, node: &ScopeNode<'_>, field: &str) -> Result<Field, Box<Diagnostic>> {
         let whole = Variable { field: None, ..node.variable.clone() };
         let known = self.values.borrow().known.get(&whole).cloned();
@@ -335,25 +340,18 @@ impl Scope {
                 Some(expr) => Field::Expression(expr.clone()),
                 None => Field::ModelValue(expr::default_field(field)),
             }),
-            value => {
-                let shown = expr::show(&node.variable);
-                let message = format!("`{shown}`: `${}` is {}, which has no fields", whole.name, value.kind());
-                Err(Box::new(
-                    Diagnostic::error(Code::WrongType, node.expr.span, message)
-                        .help("only random variables have `.mean`, `.min`, `.type` and so on"),
-                ))
-            }
+            value => Err(Box::new(without_fields(&node.variable, &value, node.expr.span))),
         }
     }
 }
 
-/// A variable on the way to its value.
+/// A variable that is being evaluated.
 struct ScopeNode<'a> {
     variable: Variable,
     expr: Cow<'a, Spanned<Expr>>,
-    /// What it reads that has not been looked at yet.
+    /// Variables that it depends on and that have not been visited yet.
     reads: Vec<Variable>,
-    /// The field that is wanted, as long as its expression is not known.
+    /// The wanted field, until its expression is known.
     field: Option<String>,
 }
 
@@ -362,7 +360,7 @@ enum Field {
     Expression(Spanned<Expr>),
 }
 
-/// The variables that the value of an expression depends on; those in the parameters of a random variable are read later.
+/// The variables that the value of an expression depends on. Parameters of a random variable are evaluated later.
 fn reads(expr: &Spanned<Expr>) -> Vec<Variable> {
     let mut read = Vec::new();
     if !matches!(expr.node, Expr::Random(_)) {
@@ -371,25 +369,33 @@ fn reads(expr: &Spanned<Expr>) -> Vec<Variable> {
     read
 }
 
+/// Returns the error for a field of a variable whose value is not a random variable.
+fn without_fields(variable: &Variable, value: &ModelValue, at: Span) -> Diagnostic {
+    let shown = expr::show(variable);
+    let message = format!("`{shown}`: `${}` is {}, which has no fields", variable.name, value.kind());
+    Diagnostic::error(Code::WrongType, at, message)
+        .help("only random variables have `.mean`, `.min`, `.type` and so on")
+}
+
 fn in_circle(variable: &Variable, at: Span) -> Diagnostic {
     Diagnostic::error(Code::BadExpression, at, format!("`{}` is defined by itself", expr::show(variable)))
         .help("break the circle: one of the variables needs a plain value")
 }
 
-/// Variables that may be evaluated for one plan, or one command.
+/// Evaluation steps for one plan or one command.
 const MOST_STEPS: u64 = 10_000_000;
 
-/// Bytes of text that expressions may make for one plan, or one command.
+/// Bytes of text that expressions may build for one plan or one command.
 const MOST_TEXT: u64 = 64 << 20;
 
-/// Near misses that are looked for: each looks at all names.
+/// Searches for near misses, each of which compares all names.
 const MOST_NEAR: u32 = 100;
 
-/// Values that are known, and what they were made of.
+/// Cached values, their dependencies, and what the evaluation has cost.
 #[derive(Clone, Default, Debug)]
 struct ScopeValues {
     known: IndexMap<Variable, Result<ModelValue, Box<Diagnostic>>>,
-    /// By name: the variables whose values depend on it.
+    /// The variables whose values depend on a name.
     readers: IndexMap<String, Vec<Variable>>,
     steps: u64,
     text: u64,
@@ -409,7 +415,7 @@ impl ScopeValues {
         self.known.insert(variable, value);
     }
 
-    /// Forgets what depends on a name.
+    /// Drops the values that depend on a name.
     fn forget(&mut self, name: &str) {
         let mut names = vec![name.to_owned()];
         while let Some(name) = names.pop() {
@@ -462,12 +468,13 @@ impl Lookup for Scope {
     }
 }
 
-/// Local variables of a composite flowop over the variables around them. The variables around them do not read these.
+/// Local variables of a composite flowop, in front of those of the enclosing scope. Variables of that scope do not see
+/// the local ones.
 #[derive(Debug)]
 pub struct Locals<'a> {
-    /// Name and worth, as given at the use.
+    /// Names and values.
     pub values: Vec<(String, ModelValue)>,
-    /// What is not local.
+    /// The enclosing scope.
     pub outer: &'a dyn LookupDebug,
 }
 
@@ -491,12 +498,7 @@ impl Lookup for Locals<'_> {
                 Some(expr) => expr::eval(expr, self.outer),
                 None => Ok(expr::default_field(field)),
             }),
-            (Some(value), Some(_)) => {
-                let shown = expr::show(variable);
-                let message = format!("`{shown}`: `${}` is {}, which has no fields", variable.name, value.kind());
-                Some(Err(Diagnostic::error(Code::WrongType, Span::default(), message)
-                    .help("only random variables have `.mean`, `.min`, `.type` and so on")))
-            }
+            (Some(value), Some(_)) => Some(Err(without_fields(variable, value, Span::default()))),
         }
     }
 
@@ -510,7 +512,7 @@ impl Lookup for Locals<'_> {
     }
 }
 
-/// The expression that is worth just this.
+/// Returns the constant expression with this value.
 pub fn literal(value: ModelValue) -> Expr {
     match value {
         ModelValue::Bool(b) => Expr::Bool(b),
@@ -524,55 +526,11 @@ pub fn literal(value: ModelValue) -> Expr {
     }
 }
 
-/// An empty random variable for `define randvar`.
+/// Returns the random variable of a `define randvar`.
 pub fn randvar(span: Span, fields: Vec<(Spanned<String>, Spanned<Expr>)>) -> Expr {
     Expr::Random(Arc::new(RandomExpr { call: RandomCall::Randvar, span, fields }))
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    fn set(scope: &mut Scope, n: i64, by: SetBy) {
-        scope.set("x", Spanned::new(Expr::Int(n), Span::default()), by).unwrap();
-    }
-
-    fn now(scope: &Scope) -> (Expr, SetBy, Option<Expr>) {
-        let b = scope.binding("x").unwrap();
-        (b.value.node.clone(), b.by, b.without_setting().map(|v| v.node.clone()))
-    }
-
-    #[test]
-    fn each_word_on_a_variable_can_be_taken_back() {
-        let mut scope = Scope::default();
-        set(&mut scope, 1, SetBy::Default);
-        set(&mut scope, 2, SetBy::Script);
-        set(&mut scope, 3, SetBy::Prompt);
-        set(&mut scope, 4, SetBy::Prompt);
-        set(&mut scope, 5, SetBy::CommandLine);
-        assert_eq!(now(&scope), (Expr::Int(5), SetBy::CommandLine, Some(Expr::Int(2))));
-        scope.unset("x").unwrap();
-        assert_eq!(now(&scope), (Expr::Int(4), SetBy::Prompt, Some(Expr::Int(2))));
-        scope.unset("x").unwrap();
-        scope.unset("x").unwrap();
-        assert_eq!(now(&scope).0, Expr::Int(1));
-        assert!(scope.unset("x").unwrap().is_none());
-        assert!(scope.unset("x").is_none());
-    }
-
-    #[test]
-    fn a_text_wins_over_the_prompt_and_the_command_line_over_both() {
-        let mut scope = Scope::default();
-        set(&mut scope, 1, SetBy::Prompt);
-        set(&mut scope, 2, SetBy::Script);
-        assert_eq!(now(&scope), (Expr::Int(2), SetBy::Script, Some(Expr::Int(2))));
-        set(&mut scope, 3, SetBy::CommandLine);
-        set(&mut scope, 4, SetBy::Prompt);
-        set(&mut scope, 5, SetBy::Script);
-        assert_eq!(now(&scope), (Expr::Int(3), SetBy::CommandLine, Some(Expr::Int(5))));
-        scope.unset("x").unwrap();
-        assert_eq!(now(&scope).0, Expr::Int(5));
-    }
-}
+#[path = "scope_tests.rs"]
+mod tests;

@@ -1,53 +1,51 @@
-//! Definitions and variables to a plan.
+//! Compiles definitions and variables to a plan.
 
 use super::lower::lower;
 use super::program::{Draft, Pending, Unroller};
-use super::values::{Evaluated, evaluate, quantity};
+use super::values::{evaluate, quantity};
 use super::{FlowopInfo, Plan, Process, filesets};
 use crate::diag::{self, Code, Diagnostic};
 use crate::fileset::FilesetSpec;
-use crate::model::{CompositeDef, FilesetDef, Lookup, ModelValue, ProcessDef, QuitMode, Scope};
+use crate::model::{CompositeDef, Evaluated, FilesetDef, Lookup, ModelValue, ProcessDef, QuitMode, Scope};
 use crate::random;
 use crate::source::Span;
 use crate::spec::{Dialect, SpecTable};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What a session has defined so far.
+/// The definitions of a session.
 #[derive(Clone, Default, Debug)]
 pub struct Definitions {
     /// In the order of definition.
     pub filesets: Vec<Arc<FilesetDef>>,
     /// In the order of definition.
     pub processes: Vec<Arc<ProcessDef>>,
-    /// In the order of definition; a later one of a name wins.
+    /// In the order of definition. A later one of a name counts.
     pub composites: Vec<Arc<CompositeDef>>,
-    /// Names that were defined at some time, by what they are of.
+    /// Kinds and names of all definitions so far, including replaced ones.
     defined: HashSet<(&'static str, String)>,
 }
 
 impl Definitions {
-    /// Adds a file set, in the place of one of the same name.
+    /// Adds a file set, and removes one of the same name.
     pub fn add_fileset(&mut self, def: Arc<FilesetDef>) {
-        let name = |def: &FilesetDef| def.attrs.constant_text("name").map(|name| name.node);
-        let own = name(&def);
-        if self.is_again("fileset", own.as_deref()) {
-            self.filesets.retain(|other| name(other) != own);
+        let name = def.attrs.name();
+        if self.is_again("fileset", name.as_deref()) {
+            self.filesets.retain(|other| other.attrs.name() != name);
         }
         self.filesets.push(def);
     }
 
-    /// Adds a process, in the place of one of the same name.
+    /// Adds a process, and removes one of the same name.
     pub fn add_process(&mut self, def: Arc<ProcessDef>) {
-        let name = |def: &ProcessDef| def.attrs.constant_text("name").map(|name| name.node);
-        let own = name(&def);
-        if self.is_again("process", own.as_deref()) {
-            self.processes.retain(|other| name(other) != own);
+        let name = def.attrs.name();
+        if self.is_again("process", name.as_deref()) {
+            self.processes.retain(|other| other.attrs.name() != name);
         }
         self.processes.push(def);
     }
 
-    /// Adds a composite flowop, in the place of one of the same name.
+    /// Adds a composite flowop, and removes one of the same name.
     pub fn add_composite(&mut self, def: Arc<CompositeDef>) {
         if self.is_again("flowop", Some(&def.name.node)) {
             self.composites.retain(|other| other.name.node != def.name.node);
@@ -55,13 +53,13 @@ impl Definitions {
         self.composites.push(def);
     }
 
-    /// Whether something of that name may be there already.
+    /// Whether a definition of that name may exist already.
     fn is_again(&mut self, what: &'static str, name: Option<&str>) -> bool {
         name.is_some_and(|name| !self.defined.insert((what, name.to_owned())))
     }
 }
 
-/// What else a run is to be like.
+/// Options of a run that definitions do not hold.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct CompileOptions {
     /// `set mode quit …`.
@@ -70,19 +68,19 @@ pub struct CompileOptions {
     pub event_rate: Option<u64>,
 }
 
-/// More than this of anything is a slip of the pen.
+/// Most instances of a process or thread. A larger number is a mistake.
 const MOST: u64 = 1 << 20;
 
-/// Flowops of a plan, those of composites counted at each use.
+/// Most flowops of a plan. Those of composites count at each use.
 const MOST_FLOWOPS: usize = 1 << 17;
 
-/// File sets of a plan, each directory of a list counted.
+/// Most file sets of a plan. Each directory of a list counts.
 const MOST_FILESETS: usize = 1 << 17;
 
-/// File sets that stand for those of process instances: one short line of a script makes as many as a number in it says.
+/// Most file sets of process instances, whose number a single number in a script decides.
 const MOST_OWN_FILESETS: usize = 1 << 12;
 
-/// The plan, or all that is wrong. Warnings come with the plan.
+/// Compiles a plan. Returns it with the warnings, or all errors.
 pub fn compile(
     definitions: &Definitions,
     scope: &Scope,
@@ -115,7 +113,7 @@ pub fn compile(
         drafts.push(process(p, def, &mut unroller, scope, &mut found));
     }
     if crate::diag::has_errors(&found) && unroller.is_exhausted() {
-        // A program that is cut off has no targets for what was before.
+        // In a truncated program, targets of earlier flowops may be missing.
         return Err(found);
     }
     let (mut heads, mut threads) = (Vec::new(), Vec::new());
@@ -123,7 +121,7 @@ pub fn compile(
         heads.push(head);
         threads.push(own);
     }
-    let (filesets, places) = match own_sets(filesets, &places, &heads, &threads) {
+    let (filesets, places) = match sets_of_instances(filesets, &places, &heads, &threads) {
         Ok(sets) => sets,
         Err(at) => {
             let message = format!("process instances with more than {MOST_OWN_FILESETS} file sets together");
@@ -134,13 +132,13 @@ pub fn compile(
     };
     same_roots(&filesets, &places, &mut found);
     let flowops = number(&threads);
-    nobody_works(definitions, &heads, &mut found);
+    warn_without_instances(definitions, &heads, &mut found);
     let plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
     too_many_threads(definitions, &plan, &mut found);
     phases_end(definitions, &plan, &mut found);
     if crate::diag::has_errors(&found) {
         if wrong_sets {
-            // A set with a mistake in it is there all the same: that it is not found is no mistake of its users.
+            // A set with an error counts as defined, so that its uses are not reported.
             found.retain(|d| d.code != Code::UnknownFileset);
         }
         found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
@@ -151,9 +149,9 @@ pub fn compile(
     }
 }
 
-/// The file sets, and where each was defined, with one for each process instance where they have them for themselves: as many as
-/// the largest of their processes has. An error is the place of the definition that makes too many.
-fn own_sets(
+/// Replaces each set with `perinstance` by one for each instance of the largest process that uses it. Returns the sets
+/// and the places of their definitions. An error is the place of the definition that makes too many.
+fn sets_of_instances(
     filesets: Vec<FilesetSpec>,
     places: &[Span],
     heads: &[Process],
@@ -185,7 +183,8 @@ fn own_sets(
     Ok((all, at))
 }
 
-/// Two sets in one directory would be one another's foreign files. `places` are those of the definitions.
+/// Reports sets that share a directory: the files of one would be foreign files of the other. `places`: of the
+/// definitions.
 fn same_roots(specs: &[FilesetSpec], places: &[Span], found: &mut Vec<Diagnostic>) {
     let mut roots = HashMap::new();
     for (i, spec) in specs.iter().enumerate() {
@@ -208,7 +207,7 @@ fn same_roots(specs: &[FilesetSpec], places: &[Span], found: &mut Vec<Diagnostic
     }
 }
 
-/// Instances multiply: each number may be right and their product is not.
+/// Reports too many threads: each number of instances may be allowed and their product may not.
 fn too_many_threads(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diagnostic>) {
     let mut threads = 0_u64;
     for (process, def) in plan.processes.iter().zip(&definitions.processes) {
@@ -224,7 +223,7 @@ fn too_many_threads(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diag
     }
 }
 
-/// A phase ends with its threads: a run that ends with the first of them, or with the first count that is reached, has one phase.
+/// Reports phases in a run that does not wait for all threads: a phase ends when all of its threads have ended.
 fn phases_end(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diagnostic>) {
     let mut numbers = definitions.processes.iter().filter_map(|def| def.attrs.get("phase"));
     if let (true, Some(at)) = (plan.phases().len() > 1 && plan.mode != QuitMode::AllDone, numbers.next()) {
@@ -236,8 +235,8 @@ fn phases_end(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diagnostic
     }
 }
 
-/// Processes without an instance are right, but if there are no others, the run does nothing, and takes its time for it.
-fn nobody_works(definitions: &Definitions, processes: &[Process], found: &mut Vec<Diagnostic>) {
+/// Warns if no process has an instance: the run would do nothing until its time is up.
+fn warn_without_instances(definitions: &Definitions, processes: &[Process], found: &mut Vec<Diagnostic>) {
     let Some(first) = definitions.processes.first() else { return };
     if processes.iter().any(|p| p.instances > 0) {
         return;
@@ -258,10 +257,10 @@ pub(super) struct DraftThread {
     pub(super) dialect: Dialect,
 }
 
-fn process(
+fn process<'a>(
     p: usize,
-    def: &ProcessDef,
-    unroller: &mut Unroller<'_>,
+    def: &'a ProcessDef,
+    unroller: &mut Unroller<'a>,
     scope: &Scope,
     found: &mut Vec<Diagnostic>,
 ) -> (Process, Vec<DraftThread>) {
@@ -288,14 +287,14 @@ fn process(
     for (thread, values) in def.threads.iter().zip(evaluated) {
         let (drafts, pending) = unroller.thread(&thread.flowops, &values, scope, found);
         let name = values.text("name").unwrap_or_default();
-        let name = unlike(name, &mut taken, &given);
+        let name = numbered_name(name, &mut taken, &given);
         threads.push(DraftThread { values, name, drafts, pending, dialect: def.dialect });
     }
     known_transaction(&values, &threads, found);
     (head, threads)
 }
 
-/// What a process calls its transaction has to be one of its flowops or composites.
+/// Reports a transaction that is neither a flowop nor a composite of the process.
 fn known_transaction(values: &Evaluated, threads: &[DraftThread], found: &mut Vec<Diagnostic>) {
     let Some((value, span)) = values.get("transaction") else { return };
     let name = value.print();
@@ -304,19 +303,16 @@ fn known_transaction(values: &Evaluated, threads: &[DraftThread], found: &mut Ve
         return;
     }
     let d = Diagnostic::error(Code::UnknownTarget, span, format!("no flowop of the process is called `{name}`"));
-    // Composites go by what stands before the names of their flowops.
+    // The name of a composite is the prefix of the names of its flowops.
     let composites = pending().filter_map(|f| f.name.rsplit_once('.').map(|(outer, _)| outer));
     let d = d.near_miss(&name, pending().map(|f| f.name.as_str()).chain(composites));
-    found.push(if d.help.is_empty() {
-        d.help("`transaction=` takes the `name=` of a flowop of its threads")
-    } else {
-        d
-    });
+    found.push(d.or_help("`transaction=` takes the `name=` of a flowop of its threads"));
 }
 
-/// The name of a thread, with a number behind it if the process has one of that name already: results are told apart by
-/// names. `taken`: the last number of each; `given`: names of the script, which nobody else gets.
-fn unlike(name: String, taken: &mut HashMap<String, usize>, given: &HashSet<String>) -> String {
+/// Returns the name of a thread, with a number appended if the process has a thread of that name already, because
+/// results are distinguished by names. `taken`: the last number of each name; `given`: names in the script, which are
+/// not generated.
+fn numbered_name(name: String, taken: &mut HashMap<String, usize>, given: &HashSet<String>) -> String {
     let last = taken.entry(name.clone()).or_default();
     *last += 1;
     while *last > 1 {
@@ -329,7 +325,7 @@ fn unlike(name: String, taken: &mut HashMap<String, usize>, given: &HashSet<Stri
     name
 }
 
-/// A number of instances.
+/// Evaluates a number of instances.
 pub(super) fn count(
     values: &Evaluated,
     name: &str,
@@ -357,7 +353,7 @@ pub(super) fn count(
     }
 }
 
-/// Gives every flowop its number.
+/// Numbers all flowops.
 fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
     let mut flowops = Vec::new();
     for (p, threads) in processes.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Which flowops of a plan do direct I/O, on which file sets, and what their sizes and offsets are made of.
+//! Lists the flowops of a plan that do direct I/O, with their file sets and the multiples of their sizes and offsets.
 //!
-//! Deliberately absent: what file systems want.
+//! Deliberately absent: the alignment that file systems require.
 
 use super::{Plan, PlanStep};
 use crate::flowop::{Effects, Unit};
@@ -13,7 +13,7 @@ pub struct DirectIo {
     pub flowop: usize,
     /// The number of the set.
     pub set: usize,
-    /// What each of its sizes and offsets is a multiple of, and where that is from, in words.
+    /// Numbers of which its sizes and offsets are multiples, each with the reason for messages.
     pub units: Vec<(u64, String)>,
 }
 
@@ -44,8 +44,8 @@ pub fn direct_io(plan: &Plan) -> Vec<DirectIo> {
     found
 }
 
-/// Whether a flowop works on a file that was opened for direct I/O: by itself, or, if it names no file set, by the one before it,
-/// round the loop, that opens its slot.
+/// Whether a flowop works on a file that was opened for direct I/O: by itself, or, if it names no file set, by the
+/// nearest flowop before it in the loop that opens its slot.
 fn is_direct(ops: &[(usize, Effects)], at: usize) -> bool {
     let (_, own) = &ops[at];
     if !own.sets.is_empty() || own.max_fd == 0 {
@@ -64,7 +64,7 @@ fn unit_text(unit: &Unit, size: &Quantity) -> (u64, String) {
     }
 }
 
-/// What all values of a quantity are multiples of. Of a random one, as far as a thousand draws show.
+/// Returns the greatest common divisor of all values of a quantity; of a random one, that of a thousand draws.
 fn granule(value: &Quantity) -> u64 {
     const DRAWS: usize = 1000;
     match value {

@@ -1,4 +1,4 @@
-//! The stable printed form of a plan, and its totals: what `wmlrun plan` shows.
+//! Prints a plan and its totals, for `wmlrun plan` and for tests. The output is stable.
 
 use super::{Plan, PlanStep, Thread};
 use crate::disk::Fileset;
@@ -8,7 +8,7 @@ use crate::util::{printable, size};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What a plan asks of a machine.
+/// The resources that a plan needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
     /// WML processes.
@@ -23,11 +23,11 @@ pub struct Totals {
     pub bytes: u64,
     /// Bytes of memory: I/O buffers, counters, tables of file sets.
     pub memory: u64,
-    /// Descriptors of the process that needs most.
+    /// Descriptors of the process that needs the most.
     pub descriptors: u64,
 }
 
-/// Characters of what a flowop does, which may quote a text of the script.
+/// Most characters of an operation's description, which may quote a text of the script.
 const TEXT: usize = 500;
 
 /// Bytes of counters that a flowop of a thread usually touches.
@@ -36,7 +36,7 @@ const COUNTERS: u64 = 16 << 10;
 /// Bytes of stack, slots and state that a thread usually touches.
 const THREAD: u64 = 48 << 10;
 
-/// Adds up what a plan asks for.
+/// Adds up the resources that a plan needs.
 pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
     let buffer = |t: &Thread| {
         let own = if t.memsize > 0 { t.memsize } else { t.effects.buffer };
@@ -63,7 +63,7 @@ pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
     totals
 }
 
-/// The plan, as a person reads it and a test compares it.
+/// Prints a plan.
 pub fn dump(plan: &Plan, sets: &[Arc<Fileset>]) -> String {
     let mut out = String::new();
     let _ = write_dump(&mut out, plan, sets);
@@ -80,7 +80,7 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
         if tree.n_leafdirs() > 0 {
             write!(out, ", {} empty ones to make and remove", grouped(tree.n_leafdirs()))?;
         }
-        // With 0.0 added: without a width the depth is a negative zero.
+        // Adding 0.0 turns the negative zero of a depth without a width into zero.
         writeln!(out, ", mean width {:.1}, mean depth {:.1}", tree.mean_width(), tree.mean_depth() + 0.0)?;
         let sizes = spec
             .sizes

@@ -1,28 +1,28 @@
-//! `define fileset` and `define file` to what a file set is to be, dialect and all.
+//! Compiles `define fileset` and `define file` to file sets. The dialect decides defaults.
 
-use super::values::{Evaluated, evaluate, quantity};
+use super::values::{evaluate, quantity};
 use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
-use crate::model::{FilesetDef, Lookup, ModelValue};
+use crate::model::{Evaluated, FilesetDef, Lookup, ModelValue};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use crate::source::Span;
 use crate::spec::Dialect;
 use crate::syntax::ast::{Variable, VariableForm};
 use std::sync::Arc;
 
-/// Files and empty directories of one set. More would take hundreds of megabytes of memory, and days to be made.
+/// Most files and empty directories of one set. More would need hundreds of megabytes of memory, and days to populate.
 const MOST_FILES: u64 = 1 << 28;
 
-/// Rows of a size table; that of a real server has a few dozen.
+/// Most rows of a size table. That of a real server has a few dozen.
 const MOST_ROWS: usize = 1000;
 
-/// The file sets that a definition describes now: one, or a part of it in each of several directories, `path="/a:/b"`. The
-/// parts stand next to one another in the plan, in that order, and share files and leaf directories as evenly as can be.
+/// Returns the file sets of a definition: one, or a part of it in each of several directories, `path="/a:/b"`. The
+/// parts are consecutive in the plan, in that order, and share files and leaf directories as evenly as possible.
 pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<Vec<FilesetSpec>> {
     let whole = spec(def, scope, found)?;
     let text = whole.path.to_string_lossy().into_owned();
     let paths: Vec<&str> = text.split(':').collect();
-    // A directory whose own name has a colon is one directory: each of a list begins with `/`, `./`, `../` or `$dir`.
+    // A colon may belong to a name: each directory of a list begins with `/`, `./`, `../` or `$dir`.
     let dir = base(scope);
     let in_base = |path: &str| {
         dir.as_ref()
@@ -43,7 +43,7 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
         wrong(
             Code::OutOfRange,
             "one file in several directories",
-            "a file lies in one; `define fileset` can be spread",
+            "a file is in one directory; `define fileset` can be spread",
         );
     } else if whole.instance.is_some() {
         let help = "give one of them up: leave out `perinstance`, or name one directory";
@@ -66,7 +66,7 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
     None
 }
 
-/// What `$dir` is now, if it is a text.
+/// The value of `$dir`, if it is a text.
 fn base(scope: &dyn Lookup) -> Option<String> {
     let variable = Variable { form: VariableForm::Plain, name: "dir".to_owned(), field: None };
     match scope.value_of(&variable)?.ok()? {
@@ -75,13 +75,13 @@ fn base(scope: &dyn Lookup) -> Option<String> {
     }
 }
 
-/// The parts of a set, given where the first of them is.
+/// The indices of the parts of a set, given that of the first.
 pub fn parts_of(filesets: &[FilesetSpec], first: usize) -> std::ops::Range<usize> {
     let others = filesets.iter().skip(first + 1).take_while(|spec| spec.part > 0).count();
     first..first + 1 + others
 }
 
-/// The file set that a definition describes now, if it were in one directory.
+/// Returns the file set of a definition, as if it were in one directory.
 pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<FilesetSpec> {
     let errors = |found: &[Diagnostic]| found.iter().filter(|d| d.severity == Severity::Error).count();
     let before = errors(found);
@@ -111,7 +111,7 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         found.push(Diagnostic::error(Code::OutOfRange, at, message).help(format!("at most {MOST_FILES} are possible")));
     }
     let prealloc = percent(&values, found);
-    // Filebench up to 1.4 creates the file of a `define file` in any case, and fills it if it is preallocated.
+    // Filebench up to 1.4 always creates the file of a `define file`, and fills it if it is preallocated.
     let empty = def.single && def.dialect == Dialect::Sun && prealloc == 0;
     let symlinks = values.flag("symlinks");
     let size = if symlinks { Quantity::Const(0) } else { size.unwrap_or(Quantity::Const(semantics.default_size)) };
@@ -142,16 +142,16 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
     };
     if spec.late_dirs && (spec.prealloc > 0 || spec.leafdirs > 0 || spec.reuse || spec.trusttree) {
         let at = values.get("latedirs").map_or(def.span, |(_, s)| s);
-        let message = format!("file set `{}` has `latedirs`, and something that is there before the run", spec.name);
-        let help =
-            "leave out `prealloc`, `leafdirs`, `reuse` and `trusttree`: nothing can be there before its directory";
+        let message =
+            format!("file set `{}` has `latedirs`, and files or directories that exist before the run", spec.name);
+        let help = "leave out `prealloc`, `leafdirs`, `reuse` and `trusttree`: nothing can exist before its directory";
         found.push(Diagnostic::error(Code::OutOfRange, at, message).help(help));
     }
     if spec.entries > 0 && spec.leafdirs > 0 {
         let message = format!("file set `{}` has files and leaf directories", spec.name);
         found.push(
             Diagnostic::warning(Code::FilesAndLeafdirs, def.span, message)
-                .help("they lie in directories apart; Filebench needs two file sets for that, and fails with one"),
+                .help("they are in separate directories; Filebench needs two file sets for that, and fails with one"),
         );
     }
     (errors(found) == before).then_some(spec)
@@ -171,7 +171,7 @@ fn thousandths(n: u64) -> f64 {
     n as f64 / 1000.0
 }
 
-/// A constant size with a gamma becomes gamma distributed sizes of that mean, as in Filebench 1.4.
+/// Turns a constant size with a gamma into gamma distributed sizes of that mean, as in Filebench 1.4.
 fn sized(size: Quantity, gamma: u64) -> Quantity {
     match size {
         Quantity::Const(mean) if gamma > 0 && mean > 0 => {
@@ -187,13 +187,13 @@ fn sized(size: Quantity, gamma: u64) -> Quantity {
     }
 }
 
-/// `prealloc`: alone or true 100, false 0, a number as it is.
+/// Evaluates `prealloc`: `true` or no value is 100, `false` is 0, a number is itself.
 fn percent(values: &Evaluated, found: &mut Vec<Diagnostic>) -> u8 {
     match values.get("prealloc") {
         None => 0,
         Some((ModelValue::Bool(b), _)) => 100 * u8::from(*b),
         Some((value, span)) => {
-            if let Some(n @ 0..=100) = crate::flowop::args::int(value) {
+            if let Some(n @ 0..=100) = value.as_u64() {
                 n as u8
             } else {
                 let message = format!("`prealloc` is {}", value.print());
@@ -216,8 +216,8 @@ fn fraction(values: &Evaluated, name: &str, found: &mut Vec<Diagnostic>) -> Opti
     }
 }
 
-/// `sizetable="4k:1990612 16k:473044 31m-31m:5"`: rows of an upper bound, or of two bounds, and a number of files. A row with
-/// one bound begins where the row before it ends. `entries=`, if given, scales the counts.
+/// Parses `sizetable="4k:1990612 16k:473044 31m-31m:5"`: rows of an upper bound, or of two bounds, and a number of
+/// files. A row with one bound begins at the end of the row before it. `entries=`, if given, scales the counts.
 fn size_table(values: &Evaluated, entries: &mut u64, found: &mut Vec<Diagnostic>) -> Option<SizeTable> {
     let (value, span) = values.get("sizetable")?;
     let mut rows = Vec::new();
@@ -232,7 +232,7 @@ fn size_table(values: &Evaluated, entries: &mut u64, found: &mut Vec<Diagnostic>
         });
         let Some(row) = row else {
             found.push(
-                Diagnostic::error(Code::WrongType, span, format!("`{word}` is no row of a size table"))
+                Diagnostic::error(Code::WrongType, span, format!("`{word}` is not a row of a size table"))
                     .help("a row is `UPPER:COUNT` or `LOW-HIGH:COUNT`, such as `4k:1000`"),
             );
             return None;
@@ -255,11 +255,11 @@ fn size_table(values: &Evaluated, entries: &mut u64, found: &mut Vec<Diagnostic>
     if *entries == 0 {
         *entries = counted;
     }
-    let total = values.get("sizetotal").and_then(|(v, _)| crate::flowop::args::int(v)).filter(|n| *n > 0);
+    let total = values.get("sizetotal").and_then(|(v, _)| v.as_u64()).filter(|n| *n > 0);
     Some(SizeTable::new(&rows, *entries, total))
 }
 
-/// A number with one of the units k, m, g, t.
+/// Parses a size with one of the units k, m, g, t.
 fn size(text: &str) -> Option<u64> {
     let (digits, shift) = match text.to_ascii_lowercase().chars().last()? {
         'k' => (&text[..text.len() - 1], 10),

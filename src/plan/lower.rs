@@ -1,36 +1,37 @@
-//! Flowops to operations: names to file sets and targets, attributes to parameters, and what a thread's flowops need together.
+//! Lowers flowops to operations: resolves names of file sets and targets, builds operations from attributes, and adds
+//! up the needs of each thread.
 
 use super::compile::{CompileOptions, DraftThread, count};
 use super::program::Draft;
-use super::values::{Evaluated, quantity};
+use super::values::quantity;
 use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets};
 use crate::diag::{self, Code, Diagnostic};
 use crate::exec::UnitKind;
 use crate::fileset::{FilesetSpec, Want};
 use crate::flowop::{self, Args, Effects, Resolver, SetInfo, TargetInfo};
-use crate::model::{ModelValue, Scope};
+use crate::model::{Evaluated, ModelValue, Scope};
 use crate::random::Quantity;
 use crate::source::Span;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-/// Bytes of the largest I/O: what the kernel moves in one call.
+/// Bytes of the largest I/O: the kernel moves no more in one call.
 const LARGEST_IO: u64 = 1 << 31;
 
-/// Bytes of the largest buffer of a thread: more than any machine has, so that sums of buffers do not overflow.
+/// Bytes of the largest buffer of a thread: more than the memory of any machine, so that sums of buffers do not overflow.
 const LARGEST_BUFFER: u64 = 1 << 44;
 
-/// Flowops that all `target=` of a plan mean together.
+/// Most flowops that all `target=`s of a plan mean together.
 const MOST_TARGETS: usize = 1 << 22;
 
-/// What flowops can refer to, by name.
+/// The names that flowops can refer to.
 #[derive(Default)]
 struct Index {
     /// The first file set of each name.
     filesets: HashMap<String, usize>,
-    /// Flowops by their whole name.
+    /// Flowops by their full name.
     flowops: HashMap<String, Vec<usize>>,
-    /// Those in composites by the last part of it.
+    /// Flowops in composites by the last part of their name.
     inner: HashMap<String, Vec<usize>>,
 }
 
@@ -49,18 +50,18 @@ impl Index {
         index
     }
 
-    /// The flowops that `target=` means: those of that name, else those in composites.
+    /// The flowops that `target=` means: those with that name, else those in composites.
     fn targets(&self, name: &str) -> &[usize] {
         self.flowops.get(name).or_else(|| self.inner.get(name)).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What the flowops of one thread can refer to.
+/// The names that the flowops of one thread can refer to.
 struct LoweredNames<'a> {
     filesets: &'a [FilesetSpec],
     flowops: &'a [FlowopInfo],
     index: &'a Index,
-    /// Targets that may still be named.
+    /// Remaining number of targets.
     targets_left: &'a Cell<usize>,
     scope: &'a Scope,
     first: usize,
@@ -101,7 +102,7 @@ impl Resolver for LoweredNames<'_> {
     }
 }
 
-/// The plan of what was drafted; what is wrong goes to `found`.
+/// Makes a plan of drafts. Errors go to `found`.
 pub(super) fn lower(
     heads: Vec<Process>,
     threads: Vec<Vec<DraftThread>>,
@@ -142,14 +143,14 @@ pub(super) fn lower(
     {
         let message = format!("the flowops of the script have more than {MOST_TARGETS} targets together");
         let report = Diagnostic::error(Code::OutOfRange, at.span, message);
-        found.insert(0, report.help("give flowops names of their own: `target=` means all of one name"));
+        found.insert(0, report.help("give flowops different names: `target=` means all of one name"));
     }
     let mut plan = Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate };
     leave_to_create(&mut plan);
     plan
 }
 
-/// A file that would be there, empty, before the run is left to the `createfile` that the script has for it.
+/// An empty file that would exist before the run is not created if the script has a `createfile` for it.
 fn leave_to_create(plan: &mut Plan) {
     if !plan.filesets.iter().any(|spec| spec.empty) {
         return;
@@ -186,7 +187,7 @@ fn lower_thread(
             dialect: draft.dialect,
             span: pending.span,
             id: names.first + local,
-            values: pending.values.values,
+            values: pending.values,
             resolver: names,
         };
         match flowop::build(&args) {
@@ -248,7 +249,7 @@ fn lower_thread(
     }
     let instances = count(&draft.values, "instances", 1, scope, salt, found);
     if let (0, Some((_, span))) = (instances, draft.values.get("instances")) {
-        let message = format!("thread `{}` has 0 instances, and one is started all the same", draft.name);
+        let message = format!("thread `{}` has 0 instances, and one is started nevertheless", draft.name);
         found.push(
             Diagnostic::warning(Code::NoInstances, span, message)
                 .help("Filebench does so too; to have none, leave the thread out, or give its process `instances=0`"),
@@ -268,7 +269,7 @@ fn lower_thread(
     (thread, worked)
 }
 
-/// What a flowop needs of a set that lies in several directories it needs of each part.
+/// Extends the needs of a flowop from the first part of a set in several directories to all parts.
 fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
     let parts = |first: usize| filesets::parts_of(filesets, first);
     one.sets = one.sets.into_iter().flat_map(parts).collect();
@@ -279,10 +280,10 @@ fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
     one
 }
 
-/// The file sets that each flowop of a thread works on, from those that it names and its slot: one that names none goes on with
-/// what the nearest flowop before it, round the loop, has in that slot.
+/// Returns the file sets that each flowop of a thread works on, given the sets that it names and its slot. A flowop
+/// that names none uses the sets of the nearest flowop before it in the loop with that slot.
 fn worked_on(own: &[(Vec<usize>, usize)]) -> Vec<Vec<usize>> {
-    // Twice round the loop: what stands behind a flowop is before it in the iteration after.
+    // Two iterations of the loop: a later flowop precedes an earlier one in the next iteration.
     let mut openers: HashMap<usize, usize> = HashMap::new();
     let mut worked = vec![Vec::new(); own.len()];
     for at in (0..own.len()).chain(0..own.len()) {
@@ -297,7 +298,7 @@ fn worked_on(own: &[(Vec<usize>, usize)]) -> Vec<Vec<usize>> {
     worked
 }
 
-/// `rate=` and `arrival=`. A rate of 0 is none.
+/// Evaluates `rate=` and `arrival=`. A rate of 0 is a closed loop.
 fn pace(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Pace> {
     let poisson = match values.get("arrival").map(|(v, span)| (v.print(), span)) {
         None => false,
@@ -313,19 +314,19 @@ fn pace(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Pace> {
     };
     let (value, span) = values.get("rate")?;
     match value.as_f64() {
-        // More a second than there are nanoseconds is a slip of the pen, and would be no pace.
+        // Intervals of less than a nanosecond can't be kept.
         Some(rate) if (0.0..=1e9).contains(&rate) => (rate > 0.0).then_some(Pace { rate, poisson }),
         _ => {
-            found
-                .push(Diagnostic::error(Code::OutOfRange, span, format!("`rate` can't be {}", value.print())).help(
-                    "give how often a second the thread is to go through its flowops: 0 (no rate) to 1000000000",
-                ));
+            found.push(
+                Diagnostic::error(Code::OutOfRange, span, format!("`rate` can't be {}", value.print()))
+                    .help("give the number of iterations a second: 0 (no rate) to 1000000000"),
+            );
             None
         }
     }
 }
 
-/// What the flowops of a thread need together.
+/// Adds up the needs of a thread's flowops.
 #[derive(Default)]
 struct Together {
     all: Effects,

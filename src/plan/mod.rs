@@ -1,7 +1,7 @@
-//! Model to plan: everything that a run does, decided. Flowop programs as flat steps, file sets, totals.
+//! The plan of a run: flowop programs as flat steps, file sets, totals.
 //!
-//! In: definitions, and the variables as they are when a run starts. Out: a [`Plan`], or all that is wrong with the values.
-//! Deliberately absent: threads, the disk, the clock. The same definitions and variables always give the same plan.
+//! In: definitions, and the variables at the start of a run. Out: a [`Plan`], or all errors in values. The same
+//! definitions and variables always give the same plan. Deliberately absent: threads, the disk, the clock.
 
 mod compile;
 mod direct;
@@ -15,7 +15,7 @@ pub use compile::{CompileOptions, Definitions, compile};
 pub use direct::{DirectIo, direct_io};
 pub use dump::{dump, totals};
 pub use filesets::{parts_of, spec as fileset_spec};
-pub use values::{Evaluated, evaluate};
+pub use values::evaluate;
 
 use crate::fileset::FilesetSpec;
 use crate::flowop::{Effects, Op};
@@ -25,66 +25,67 @@ use crate::source::Span;
 use crate::spec::{Class, Dialect, IoDirection};
 use std::sync::Arc;
 
-/// What stands for the session's own directory, the value of `$dir` as long as nothing gives another, until it is made.
+/// Placeholder of the session's temporary directory, the default of `$dir`, until that is created.
 pub const FRESH: &str = "(fresh directory)";
 
-/// Descriptors besides those of threads and file sets: standard streams, outputs, signals, and a path to a file while files
-/// are made.
+/// Descriptors besides those of threads and file sets: standard streams, outputs, signals, and the path to a file during
+/// population.
 const OWN_DESCRIPTORS: u64 = 24;
 
 /// Descriptors of a file set: its root and its marker in the program's table, its root in a process's.
 const SET_DESCRIPTORS: u64 = 3;
 
-/// All that a run does.
+/// Everything that a run does.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// In the order of definition.
     pub filesets: Vec<FilesetSpec>,
     /// In the order of definition.
     pub processes: Vec<Process>,
-    /// All flowops that count, in the order of definition; threads refer to stretches of it.
+    /// All flowops with counters, in the order of definition. Each thread refers to a range of them.
     pub flowops: Vec<FlowopInfo>,
-    /// What ends the run besides its time.
+    /// What ends the run before its time.
     pub mode: QuitMode,
     /// Events a second of the event generator.
     pub event_rate: Option<u64>,
 }
 
-/// A flowop with a line of its own in the results.
+/// A flowop with a separate line in the results.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowopInfo {
-    /// Of which process.
+    /// Index of its process.
     pub process: usize,
-    /// Of which of its threads.
+    /// Index of its thread in the process.
     pub thread: usize,
-    /// Its place in the thread.
+    /// Its index in the thread.
     pub index: usize,
     /// Its name; `outer.inner` in a composite.
     pub name: String,
     /// Its type.
     pub kind: &'static str,
-    /// What it counts as.
+    /// Its class.
     pub class: Class,
-    /// Which way it moves data.
+    /// The direction in which it moves data.
     pub direction: IoDirection,
-    /// File sets that it works on, of those of process instances the first: those it names, else those of the flowop before it that opens its slot.
+    /// File sets that it works on: those that it names, else those of the flowop before it that opens its slot. Of the
+    /// sets of process instances, only the first is listed.
     pub sets: Vec<usize>,
-    /// Each of its operations is, or ends, a transaction.
+    /// Whether each of its operations is, or ends, a transaction.
     pub transaction: bool,
-    /// It starts programs of its own.
+    /// Whether it starts programs.
     pub runs_command: bool,
-    /// Where it was written.
+    /// The place of its definition.
     pub span: Span,
 }
 
-/// A kind of process.
+/// A process definition.
 #[derive(Clone, Debug)]
 pub struct Process {
     /// Its name.
     pub name: String,
-    /// How many.
+    /// Number of instances.
     pub instances: u32,
-    /// Added to their niceness.
+    /// Increment of their niceness.
     pub nice: i32,
     /// Its phase: it starts when all threads of the phase before have ended.
     pub phase: u32,
@@ -94,35 +95,35 @@ pub struct Process {
     pub threads: Vec<Thread>,
 }
 
-/// A kind of thread.
+/// A thread definition.
 #[derive(Clone, Debug)]
 pub struct Thread {
     /// Its name.
     pub name: String,
-    /// How many in each process.
+    /// Number of instances in each process.
     pub instances: u32,
-    /// Bytes of the I/O buffer; 0: as much as its flowops need.
+    /// Bytes of the I/O buffer; 0: as many as its flowops need.
     pub memsize: u64,
     /// Best-effort I/O priority, if it is to be set.
     pub ioprio: Option<u8>,
-    /// When its iterations start, if not each when the one before has ended.
+    /// The starts of its iterations in an open loop. `None` for a closed loop.
     pub pace: Option<Pace>,
-    /// Its loop.
+    /// The program of its loop.
     pub steps: Vec<PlanStep>,
-    /// Where its flowops begin in [`Plan::flowops`].
+    /// Index of its first flowop in [`Plan::flowops`].
     pub first: usize,
-    /// How many they are.
+    /// Number of its flowops.
     pub count: usize,
-    /// What its flowops need, together.
+    /// What its flowops need together.
     pub effects: Effects,
 }
 
-/// An open loop: iterations start by the clock, and one that is late does not put off the next.
+/// An open loop: iterations start at given times, and a late one does not delay the next.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pace {
-    /// Iterations a second of each thread; above 0.
+    /// Iterations a second of each thread, more than 0.
     pub rate: f64,
-    /// Starts are a Poisson process; else they are evenly spaced.
+    /// Whether the starts are a Poisson process. Otherwise they are evenly spaced.
     pub poisson: bool,
 }
 
@@ -131,42 +132,43 @@ pub struct Pace {
 pub enum PlanStep {
     /// A flowop.
     Op {
-        /// Its place among the thread's flowops.
+        /// Its index among the thread's flowops.
         local: usize,
-        /// How often before the next step.
+        /// Executions before the next step.
         iters: Quantity,
-        /// What it does.
+        /// The operation.
         op: Arc<dyn Op>,
     },
-    /// A composite begins: its body is done so often, or, for 0, skipped up to `leave`.
+    /// Start of a composite. Its body is executed `iters` times; for 0, it is skipped up to `leave`.
     Enter {
-        /// How often.
+        /// Executions of the body.
         iters: Quantity,
-        /// Where the matching [`PlanStep::Leave`] is.
+        /// Index of the matching [`PlanStep::Leave`].
         leave: usize,
     },
-    /// A composite ends: back to the step after `enter`, or on.
+    /// End of a composite: goes back to the step after `enter`, or on.
     Leave {
-        /// Where the matching [`PlanStep::Enter`] is.
+        /// Index of the matching [`PlanStep::Enter`].
         enter: usize,
     },
-    /// One of these stretches is done, drawn by weight, then on to `end`: a thread with `mix`.
+    /// A mix: executes one of several alternatives, drawn by weight, then goes on at `end`.
     Choose {
-        /// Weight of each stretch, added up; the last is the sum.
+        /// Cumulative weights of the alternatives; the last one is the sum.
         upto: Vec<f64>,
-        /// Where each stretch begins.
+        /// Index of the first step of each alternative.
         starts: Vec<usize>,
-        /// Where the program goes on.
+        /// Index of the step after the mix.
         end: usize,
-        /// Drawn without replacement; the weights are whole.
+        /// Whether alternatives are drawn without replacement. The weights are whole then.
         shuffled: bool,
     },
-    /// The end of a stretch of [`PlanStep::Choose`].
+    /// End of an alternative of [`PlanStep::Choose`].
     Jump(usize),
 }
 
 impl Process {
-    /// The file sets that its threads work on, in the order of definition; of those of process instances the first.
+    /// The file sets that its threads work on, in the order of definition. Of the sets of process instances, only the
+    /// first.
     pub fn sets(&self) -> Vec<usize> {
         let mut sets: Vec<usize> = self.threads.iter().flat_map(|t| t.effects.sets.iter().copied()).collect();
         sets.sort_unstable();
@@ -174,13 +176,14 @@ impl Process {
         sets
     }
 
-    /// Descriptors that its threads may keep open at once.
+    /// Descriptors that its threads may have open at once.
     pub fn thread_descriptors(&self) -> u64 {
         let each = self.threads.iter().map(|t| u64::from(t.instances).saturating_mul(t.descriptors()));
         each.fold(0, u64::saturating_add)
     }
 
-    /// Descriptors that it may keep open at once, without those of directories, which are fewer where the limit is low.
+    /// Descriptors that it may have open at once, without those of directories, of which fewer are kept if the limit is
+    /// low.
     pub fn descriptors(&self) -> u64 {
         let sets = SET_DESCRIPTORS.saturating_mul(self.sets().len() as u64);
         self.thread_descriptors().saturating_add(OWN_DESCRIPTORS + sets)
@@ -190,7 +193,7 @@ impl Process {
 impl Thread {
     /// Descriptors that one of them may keep open at once: its slots, its ring, and the receiver of `sendfile`.
     fn descriptors(&self) -> u64 {
-        // A flowop keeps one file open, unless it goes from slot to slot.
+        // A flowop keeps one file open, unless it rotates through slots.
         let slots = self.effects.max_fd + 1;
         let slots = if self.effects.opennext { slots } else { self.count.min(slots) };
         slots as u64 + u64::from(self.effects.aio.is_some()) + u64::from(self.effects.sends)
@@ -198,7 +201,7 @@ impl Thread {
 }
 
 impl Plan {
-    /// Threads in all.
+    /// Total number of threads.
     pub fn n_threads(&self) -> u64 {
         self.processes
             .iter()
@@ -206,7 +209,7 @@ impl Plan {
             .sum()
     }
 
-    /// The phases of its processes, in order: one, unless processes wait for others to end.
+    /// The phases of its processes, in order. There is one, unless processes wait for others to end.
     pub fn phases(&self) -> Vec<u32> {
         let threads = |p: &&Process| p.instances > 0 && !p.threads.is_empty();
         let mut phases: Vec<u32> = self.processes.iter().filter(threads).map(|p| p.phase).collect();
@@ -215,25 +218,25 @@ impl Plan {
         phases
     }
 
-    /// Process instances in all.
+    /// Total number of process instances.
     pub fn n_processes(&self) -> u64 {
         self.processes.iter().map(|p| u64::from(p.instances)).sum()
     }
 
-    /// The threads' kinds, with their processes.
+    /// All thread definitions with their processes.
     pub fn threads(&self) -> impl Iterator<Item = (&Process, &Thread)> {
         self.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)))
     }
 
-    /// Whether anything that it does takes room on a file system.
+    /// Whether any flowop uses space on a file system.
     pub fn writes(&self) -> bool {
         self.flowops.iter().any(|f| f.direction == IoDirection::Write)
             || self.threads().any(|(_, t)| !t.effects.makes.is_empty())
     }
 
-    /// For each file set, whether the run can make, remove, rename or resize files of it.
+    /// For each file set, whether the run can create, remove, rename or resize its files.
     pub fn changed_sets(&self) -> Vec<bool> {
-        // A command may do anything.
+        // A shell command may change any set.
         let mut changed = vec![self.flowops.iter().any(|flowop| flowop.runs_command); self.filesets.len()];
         for (_, thread) in self.threads() {
             for step in &thread.steps {
@@ -242,28 +245,28 @@ impl Plan {
                     continue;
                 }
                 let own = &self.flowops[thread.first + local].sets;
-                // Of a slot whose opener is not found it could be any file of the thread's.
+                // If the flowop that opens the slot is unknown, the slot may hold any file of the thread's sets.
                 let sets = if own.is_empty() && op.effects().max_fd > 0 { &thread.effects.sets } else { own };
                 sets.iter().for_each(|set| changed[*set] = true);
             }
-            // What a flowop makes of the file in its slot is known of the thread only.
+            // Changes of the file in a slot are known for the thread only.
             thread.effects.makes.iter().for_each(|(set, ..)| changed[*set] = true);
             thread.effects.moves.iter().for_each(|set| changed[*set] = true);
         }
         (0..changed.len()).map(|set| changed[self.named(set)]).collect()
     }
 
-    /// The file set that an instance of a process works on, given the one that its flowops name.
+    /// The file set of a process instance, given the one that its flowops name.
     pub fn set_of(&self, named: usize, instance: usize) -> usize {
         if self.filesets[named].instance.is_some() { named + instance } else { named }
     }
 
-    /// The file set that flowops name where a process instance works on this one.
+    /// The file set that flowops name, given the one of a process instance.
     pub fn named(&self, set: usize) -> usize {
         set - self.filesets[set].instance.unwrap_or(0) as usize
     }
 
-    /// How many instances of a flowop there are.
+    /// The number of instances of a flowop.
     pub fn instances(&self, flowop: usize) -> usize {
         let info = &self.flowops[flowop];
         let process = &self.processes[info.process];

@@ -1,19 +1,16 @@
-//! The body of a thread, unrolled: composites become stretches of steps, arguments become values, and every flowop that
-//! counts gets its number. Names are resolved later, when all flowops of all threads are known.
+//! Unrolls the body of a thread: composites become ranges of steps, arguments become values, and every flowop with
+//! counters gets its number. Names are resolved later, when all flowops of all threads are known.
 
-use super::values::{Evaluated, evaluate};
+use super::values::evaluate;
 use crate::diag::{self, Code, Diagnostic};
 use crate::flowop::TRANSACTION;
+use crate::model::composites::{self, Composites, Unrolled};
 use crate::model::scope::LookupDebug;
-use crate::model::{CompositeDef, FlowopDef, Locals, ModelValue, eval};
+use crate::model::{CompositeDef, Evaluated, FlowopDef, eval};
 use crate::random::Quantity;
 use crate::source::Span;
 use crate::spec::{Flowop, Role, SpecTable};
-use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Composites in composites in composites: more is a circle.
-const DEEPEST: usize = 32;
 
 /// A flowop whose names are not resolved yet.
 #[derive(Debug)]
@@ -21,7 +18,7 @@ pub(super) struct Pending {
     pub(super) name: String,
     pub(super) spec: &'static Flowop,
     pub(super) values: Evaluated,
-    /// Each of its operations is, or ends, a transaction.
+    /// Whether each of its operations is, or ends, a transaction.
     pub(super) transaction: bool,
     pub(super) span: Span,
 }
@@ -36,12 +33,12 @@ pub(super) enum Draft {
     Jump(usize),
 }
 
-/// How one flowop of several is drawn.
+/// How a mix draws its flowops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mix {
-    /// Each time by its weight.
+    /// With replacement, by weight.
     Drawn,
-    /// Without replacement, from as many as the weights add up to.
+    /// Without replacement, from as many draws as the weights add up to.
     Shuffled,
 }
 
@@ -54,27 +51,26 @@ impl Mix {
 /// The largest weight in a shuffled mix.
 const MOST_OF_A_LAP: f64 = 1e6;
 
-/// The longest name of a flowop with those of the composites around it, in bytes.
+/// Bytes of the longest name of a flowop, including those of its composites.
 const LONGEST_NAME: usize = 1024;
 
-/// What bodies are unrolled with.
+/// Unrolls bodies of threads.
 pub(super) struct Unroller<'a> {
     table: &'a SpecTable,
-    /// By name; of several of one name the last.
-    composites: HashMap<&'a str, &'a CompositeDef>,
-    /// Flowops and composites that may still be unrolled.
+    composites: Composites<'a>,
+    /// Remaining number of flowops and composites.
     left: usize,
     exhausted: bool,
-    /// The flowop or composite that is a transaction of the process, as results call it.
+    /// The name, in results, of the flowop or composite that is a transaction of the process.
     transaction: Option<String>,
     drafts: Vec<Draft>,
     pending: Vec<Pending>,
 }
 
 impl<'a> Unroller<'a> {
-    /// One that unrolls so many flowops, of all threads together.
+    /// Returns an unroller for at most `most` flowops, of all threads together.
     pub(super) fn new(table: &'a SpecTable, composites: &'a [Arc<CompositeDef>], most: usize) -> Self {
-        let composites = composites.iter().map(|c| (c.name.node.as_str(), &**c)).collect();
+        let composites = Composites::new(composites.iter().map(|composite| &**composite));
         Self {
             table,
             composites,
@@ -86,70 +82,42 @@ impl<'a> Unroller<'a> {
         }
     }
 
-    /// Whether there were more flowops than it unrolls.
+    /// Whether there were more flowops than that.
     pub(super) fn is_exhausted(&self) -> bool {
         self.exhausted
     }
 
-    /// The threads that follow are those of a process with this transaction.
+    /// Sets the transaction of the process whose threads follow.
     pub(super) fn set_transaction(&mut self, name: Option<String>) {
         self.transaction = name.filter(|name| !name.is_empty());
     }
 
-    /// The body of a thread with these attributes.
+    /// Unrolls the body of a thread with these attributes.
     pub(super) fn thread(
         &mut self,
-        flowops: &[FlowopDef],
+        flowops: &'a [FlowopDef],
         values: &Evaluated,
         scope: &dyn LookupDebug,
         found: &mut Vec<Diagnostic>,
     ) -> (Vec<Draft>, Vec<Pending>) {
-        match Mix::of(values) {
-            Some(how) => self.mixed(flowops, how, "", scope, 0, found),
-            None => self.body(flowops, "", scope, 0, found),
-        }
+        let mut level = Level { mix: self.begin_mix(values), ..Level::default() };
+        let composites = self.composites.clone();
+        composites::unroll(&mut ThreadBody { own: self, found }, &composites, flowops, &mut level, scope);
+        self.end_mix(level.mix);
         (std::mem::take(&mut self.drafts), std::mem::take(&mut self.pending))
     }
 
-    /// One flowop of these, drawn each time.
-    fn mixed(
-        &mut self,
-        flowops: &[FlowopDef],
-        how: Mix,
-        prefix: &str,
-        scope: &dyn LookupDebug,
-        depth: usize,
-        found: &mut Vec<Diagnostic>,
-    ) {
+    /// Begins a mix, if these attributes ask for one.
+    fn begin_mix(&mut self, values: &Evaluated) -> Option<MixDraft> {
+        let how = Mix::of(values)?;
         let choose = self.drafts.len();
         self.drafts.push(Draft::Jump(0));
-        let (mut upto, mut starts, mut jumps) = (Vec::new(), Vec::new(), Vec::new());
-        let mut sum = 0.0;
-        for flowop in flowops {
-            let weight = flowop.attrs.get("weight").map_or(Ok(1.0), |used| {
-                let value = eval(&used.value, scope)?;
-                value.as_f64().filter(|w| *w >= 0.0).ok_or_else(|| {
-                    Diagnostic::error(Code::WrongType, used.value.span, format!("`weight` is {}", value.print()))
-                        .help("give a number from 0 up")
-                })
-            });
-            match weight {
-                Ok(w) if how == Mix::Shuffled && (w.fract() != 0.0 || w > MOST_OF_A_LAP) => {
-                    let at = flowop.attrs.get("weight").map_or(flowop.span, |used| used.value.span);
-                    let d = Diagnostic::error(Code::WrongType, at, format!("`weight` is {w} in a shuffled mix"));
-                    found.push(
-                        d.help("give whole numbers up to a million: each is how often the flowop comes in a lap"),
-                    );
-                }
-                Ok(w) => sum += w,
-                Err(d) => found.push(d),
-            }
-            upto.push(sum);
-            starts.push(self.drafts.len());
-            self.body(std::slice::from_ref(flowop), prefix, scope, depth, found);
-            jumps.push(self.drafts.len());
-            self.drafts.push(Draft::Jump(0));
-        }
+        Some(MixDraft { how, choose, sum: 0.0, upto: Vec::new(), starts: Vec::new(), jumps: Vec::new() })
+    }
+
+    /// Ends a mix, now that the places of its flowops are known.
+    fn end_mix(&mut self, mix: Option<MixDraft>) {
+        let Some(MixDraft { how, choose, upto, starts, jumps, .. }) = mix else { return };
         let end = self.drafts.len();
         for jump in jumps {
             self.drafts[jump] = Draft::Jump(end);
@@ -157,106 +125,9 @@ impl<'a> Unroller<'a> {
         self.drafts[choose] = Draft::Choose { upto, starts, end, shuffled: how == Mix::Shuffled };
     }
 
-    fn body(
-        &mut self,
-        flowops: &[FlowopDef],
-        prefix: &str,
-        scope: &dyn LookupDebug,
-        depth: usize,
-        found: &mut Vec<Diagnostic>,
-    ) {
-        for flowop in flowops {
-            if self.exhausted {
-                return;
-            }
-            self.flowop(flowop, prefix, scope, depth, found);
-        }
-    }
-
-    fn flowop(
-        &mut self,
-        flowop: &FlowopDef,
-        prefix: &str,
-        scope: &dyn LookupDebug,
-        depth: usize,
-        found: &mut Vec<Diagnostic>,
-    ) {
-        let Some(left) = self.left.checked_sub(1) else {
-            self.exhausted = true;
-            let message = "the threads of the script have too many flowops, those of composites counted at each use";
-            let report = Diagnostic::error(Code::OutOfRange, flowop.span, message);
-            found.push(report.help("at most 131072 are possible; `iters=` repeats a flowop without another one"));
-            return;
-        };
-        self.left = left;
-        let values = evaluate(&flowop.attrs, scope, found);
-        let name = format!("{prefix}{}", values.text("name").unwrap_or_default());
-        if name.len() > LONGEST_NAME {
-            let message = format!("a flowop whose name has {} bytes, those of its composites included", name.len());
-            let report = Diagnostic::error(Code::OutOfRange, flowop.span, message);
-            diag::push(found, report.help(format!("at most {LONGEST_NAME} are possible")));
-            return;
-        }
-        let iters = match values.get("iters").map(|(v, span)| super::values::quantity(v, span, scope)) {
-            None => Quantity::Const(1),
-            Some(Ok(q)) => q,
-            Some(Err(d)) => {
-                found.push(d);
-                return;
-            }
-        };
-        if let Some(spec) = flowop.spec {
-            let local = self.pending.len();
-            let transaction = self.transaction.as_ref() == Some(&name) || spec.is(Role::EndsTransaction);
-            self.pending.push(Pending { name, spec, values, transaction, span: flowop.span });
-            self.drafts.push(Draft::Op { local, iters });
-            return;
-        }
-        let Some(composite) = self.composites.get(flowop.kind.node.as_str()).copied() else {
-            let d = Diagnostic::error(
-                Code::UnknownFlowop,
-                flowop.kind.span,
-                format!("no flowop is called `{}`", flowop.kind.node),
-            )
-            .near_miss(&flowop.kind.node, self.table.flowops.iter().map(|f| f.name));
-            found.push(if d.help.is_empty() { d.help("`wmlrun list flowops` shows them all") } else { d });
-            return;
-        };
-        if depth >= DEEPEST {
-            found.push(
-                Diagnostic::error(
-                    Code::ContainsItself,
-                    flowop.kind.span,
-                    format!("flowop `{}` contains itself", flowop.kind.node),
-                )
-                .help("put other flowops into it: one that is made of several can hold others, but not itself"),
-            );
-            return;
-        }
-        let locals = arguments(flowop, composite, scope, found);
-        let inner = Locals { values: locals, outer: scope };
-        let own = evaluate(&composite.attrs, &inner, found);
-        let body_iters = match own.get("iters") {
-            Some((v, span)) => super::values::quantity(v, span, &inner).map_err(|d| found.push(d)).ok(),
-            None => None,
-        };
-        let enter = self.open(iters);
-        let nested = body_iters.map(|iters| self.open(iters));
-        let prefix = format!("{name}.");
-        match Mix::of(&own) {
-            Some(how) => self.mixed(&composite.flowops, how, &prefix, &inner, depth + 1, found),
-            None => self.body(&composite.flowops, &prefix, &inner, depth + 1, found),
-        }
-        if let Some(nested) = nested {
-            self.close(nested);
-        }
-        if self.transaction.as_ref() == Some(&name) {
-            let local = self.pending.len();
-            let (values, span) = (Evaluated::default(), flowop.span);
-            self.pending.push(Pending { name, spec: &TRANSACTION, values, transaction: true, span });
-            self.drafts.push(Draft::Op { local, iters: Quantity::Const(1) });
-        }
-        self.close(enter);
+    fn operation(&mut self, pending: Pending, iters: Quantity) {
+        self.drafts.push(Draft::Op { local: self.pending.len(), iters });
+        self.pending.push(pending);
     }
 
     fn open(&mut self, iters: Quantity) -> usize {
@@ -273,24 +144,171 @@ impl<'a> Unroller<'a> {
     }
 }
 
-/// The local variables of one use: what the use says, else what the definition says. A parameter with neither is looked for
-/// outside, where a global of its name may be.
-fn arguments(
-    flowop: &FlowopDef,
-    composite: &CompositeDef,
-    scope: &dyn LookupDebug,
-    found: &mut Vec<Diagnostic>,
-) -> Vec<(String, ModelValue)> {
-    let mut values: Vec<(String, ModelValue)> = Vec::new();
-    for parameter in &composite.parameters {
-        let given =
-            flowop.locals.iter().rev().find(|l| l.name.node == parameter.name.node).and_then(|l| l.value.as_ref());
-        let Some(value) = given.or(parameter.value.as_ref()) else { continue };
-        match eval(value, scope) {
-            Ok(v) => values.push((parameter.name.node.clone(), v)),
-            Err(d) => found.push(d),
+/// What the flowops within one use of a composite have in common.
+#[derive(Default)]
+struct Level {
+    /// The name of the use in results; `None` for the body of a thread.
+    name: Option<String>,
+    /// Indices of the steps that begin the use and, if the composite repeats its body, the body.
+    enter: usize,
+    nested: Option<usize>,
+    mix: Option<MixDraft>,
+}
+
+/// A mix whose flowops are being unrolled.
+struct MixDraft {
+    how: Mix,
+    /// Index of its [`Draft::Choose`].
+    choose: usize,
+    sum: f64,
+    upto: Vec<f64>,
+    starts: Vec<usize>,
+    /// Indices of the steps that end its flowops.
+    jumps: Vec<usize>,
+}
+
+impl MixDraft {
+    /// Begins with a flowop, whose steps follow.
+    fn add(&mut self, flowop: &FlowopDef, start: usize, scope: &dyn LookupDebug) -> Result<(), Diagnostic> {
+        self.starts.push(start);
+        let weight = self.weight(flowop, scope);
+        self.sum += *weight.as_ref().unwrap_or(&0.0);
+        self.upto.push(self.sum);
+        weight.map(|_| ())
+    }
+
+    fn weight(&self, flowop: &FlowopDef, scope: &dyn LookupDebug) -> Result<f64, Diagnostic> {
+        let Some(used) = flowop.attrs.get("weight") else { return Ok(1.0) };
+        let value = eval(&used.value, scope)?;
+        let wrong = |message: String| Diagnostic::error(Code::WrongType, used.value.span, message);
+        match value.as_f64().filter(|weight| *weight >= 0.0) {
+            None => Err(wrong(format!("`weight` is {}", value.print())).help("give a number from 0 up")),
+            Some(weight) if self.how == Mix::Shuffled && (weight.fract() != 0.0 || weight > MOST_OF_A_LAP) => {
+                Err(wrong(format!("`weight` is {weight} in a shuffled mix"))
+                    .help("give whole numbers up to a million: each is how often the flowop comes in a lap"))
+            }
+            Some(weight) => Ok(weight),
         }
     }
+}
+
+/// A flowop or composite of a body, evaluated.
+struct Evaluation {
+    values: Evaluated,
+    /// Its name in results.
+    name: String,
+    iters: Quantity,
+}
+
+/// The body of a thread that is being unrolled.
+struct ThreadBody<'b, 'a> {
+    own: &'b mut Unroller<'a>,
+    found: &'b mut Vec<Diagnostic>,
+}
+
+impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
+    type Level = Level;
+    type Use = Evaluation;
+
+    fn begin(&mut self, flowop: &'a FlowopDef, level: &mut Level, scope: &dyn LookupDebug) -> Option<Evaluation> {
+        if let Some(Err(d)) = level.mix.as_mut().map(|mix| mix.add(flowop, self.own.drafts.len(), scope)) {
+            self.found.push(d);
+        }
+        let Some(left) = self.own.left.checked_sub(1) else {
+            self.own.exhausted = true;
+            let message = "the threads of the script have too many flowops, those of composites counted at each use";
+            let report = Diagnostic::error(Code::OutOfRange, flowop.span, message);
+            self.found.push(report.help("at most 131072 are possible; `iters=` repeats a flowop without another one"));
+            return None;
+        };
+        self.own.left = left;
+        let values = evaluate(&flowop.attrs, scope, self.found);
+        let own = values.text("name").unwrap_or_default();
+        let name = level.name.as_ref().map_or_else(|| own.clone(), |outer| format!("{outer}.{own}"));
+        if name.len() > LONGEST_NAME {
+            let message = format!("a flowop whose name has {} bytes, those of its composites included", name.len());
+            let report = Diagnostic::error(Code::OutOfRange, flowop.span, message);
+            diag::push(self.found, report.help(format!("at most {LONGEST_NAME} are possible")));
+            return None;
+        }
+        match values.get("iters").map(|(v, span)| super::values::quantity(v, span, scope)) {
+            None => Some(Evaluation { values, name, iters: Quantity::Const(1) }),
+            Some(Ok(iters)) => Some(Evaluation { values, name, iters }),
+            Some(Err(d)) => {
+                self.found.push(d);
+                None
+            }
+        }
+    }
+
+    fn built_in(&mut self, flowop: &'a FlowopDef, used: Evaluation, _: &dyn LookupDebug) {
+        let Some(spec) = flowop.spec else {
+            let written = &flowop.kind.node;
+            let message = format!("no flowop is called `{written}`");
+            let d = Diagnostic::error(Code::UnknownFlowop, flowop.kind.span, message)
+                .near_miss(written, self.own.table.flowops.iter().map(|f| f.name));
+            self.found.push(d.or_help("`wmlrun list flowops` shows them all"));
+            return;
+        };
+        let Evaluation { values, name, iters } = used;
+        let transaction = self.own.transaction.as_ref() == Some(&name) || spec.is(Role::EndsTransaction);
+        self.own.operation(Pending { name, spec, values, transaction, span: flowop.span }, iters);
+    }
+
+    fn enter(
+        &mut self,
+        flowop: &'a FlowopDef,
+        composite: &'a CompositeDef,
+        used: Evaluation,
+        scope: &dyn LookupDebug,
+        wrong: Vec<Diagnostic>,
+    ) -> Level {
+        self.found.extend(wrong);
+        unknown_arguments(flowop, composite, self.found);
+        let own = evaluate(&composite.attrs, scope, self.found);
+        let body_iters = match own.get("iters").map(|(v, span)| super::values::quantity(v, span, scope)) {
+            Some(iters) => iters.map_err(|d| self.found.push(d)).ok(),
+            None => None,
+        };
+        let enter = self.own.open(used.iters);
+        let nested = body_iters.map(|iters| self.own.open(iters));
+        Level { name: Some(used.name), enter, nested, mix: self.own.begin_mix(&own) }
+    }
+
+    fn leave(&mut self, flowop: &'a FlowopDef, level: Level) {
+        let Level { name, enter, nested, mix } = level;
+        self.own.end_mix(mix);
+        nested.into_iter().for_each(|nested| self.own.close(nested));
+        if let Some(name) = name.filter(|name| self.own.transaction.as_ref() == Some(name)) {
+            let values = Evaluated::default();
+            let ends = Pending { name, spec: &TRANSACTION, values, transaction: true, span: flowop.span };
+            self.own.operation(ends, Quantity::Const(1));
+        }
+        self.own.close(enter);
+    }
+
+    fn too_deep(&mut self, flowop: &'a FlowopDef) {
+        let message = format!("flowop `{}` contains itself", flowop.kind.node);
+        self.found.push(
+            Diagnostic::error(Code::ContainsItself, flowop.kind.span, message)
+                .help("put other flowops into it: one that is made of several can hold others, but not itself"),
+        );
+    }
+
+    fn end(&mut self, level: &mut Level) {
+        if let Some(mix) = &mut level.mix {
+            mix.jumps.push(self.own.drafts.len());
+            self.own.drafts.push(Draft::Jump(0));
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.own.exhausted
+    }
+}
+
+/// Reports arguments for which a composite has no parameter.
+fn unknown_arguments(flowop: &FlowopDef, composite: &CompositeDef, found: &mut Vec<Diagnostic>) {
     for local in &flowop.locals {
         if !composite.parameters.iter().any(|p| p.name.node == local.name.node) {
             let names = composite.parameters.iter().map(|p| p.name.node.as_str());
@@ -300,12 +318,7 @@ fn arguments(
                 format!("`{}` has no parameter `${}`", composite.name.node, local.name.node),
             )
             .near_variable(&local.name.node, names);
-            found.push(if d.help.is_empty() {
-                d.help(format!("give `define flowop name={}` the parameter", composite.name.node))
-            } else {
-                d
-            });
+            found.push(d.or_help(format!("give `define flowop name={}` the parameter", composite.name.node)));
         }
     }
-    values
 }

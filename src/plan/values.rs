@@ -1,20 +1,13 @@
-//! Attributes to values, and values to quantities: what variables are worth when a run starts.
+//! Evaluates attributes at the start of a run, and converts their values to quantities.
 
 use crate::diag::{Code, Diagnostic};
-use crate::model::{Attrs, Lookup, ModelValue, RandomCall, RandomExpr, eval};
+use crate::model::{Attrs, Evaluated, Lookup, ModelValue, RandomCall, RandomExpr, eval};
 use crate::random::{self, BadDistribution, Quantity, RandvarParams};
 use crate::source::Span;
 use crate::spec::{Attr, Kind};
 use std::sync::Arc;
 
-/// The attributes of one definition with their values.
-#[derive(Clone, Debug, Default)]
-pub struct Evaluated {
-    /// Attribute, value, place.
-    pub values: Vec<(&'static str, ModelValue, Span)>,
-}
-
-/// Evaluates attributes; what is wrong with any of them goes to `found`.
+/// Evaluates attributes. Errors go to `found`.
 pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Evaluated {
     let mut values = Vec::new();
     for used in attrs.iter() {
@@ -25,7 +18,7 @@ pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) 
             Ok(value) => match misfit(used.attr, &value, used.value.span) {
                 None => {
                     if let ModelValue::Random(expr) = &value {
-                        doubts(expr, scope, found);
+                        warn_of_parameters(expr, scope, found);
                     }
                     values.push((used.attr.name, value, used.value.span));
                 }
@@ -37,7 +30,7 @@ pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) 
     Evaluated { values }
 }
 
-/// What is wrong with a value for an attribute, now that it is known.
+/// Returns the error for a value of the wrong kind or range.
 fn misfit(attr: &Attr, value: &ModelValue, span: Span) -> Option<Diagnostic> {
     let number = matches!(attr.kind, Kind::Int | Kind::Size | Kind::Real | Kind::Percent);
     if let ModelValue::Text(text) = value
@@ -60,7 +53,7 @@ fn misfit(attr: &Attr, value: &ModelValue, span: Span) -> Option<Diagnostic> {
         {
             Some(format!("the text `{s}`"))
         }
-        ModelValue::Text(s) if attr.kind == Kind::Bool && crate::model::fit::switch(s).is_none() => {
+        ModelValue::Text(s) if attr.kind == Kind::Bool && crate::model::value::switch(s).is_none() => {
             Some(format!("the text `{s}`"))
         }
         _ => None,
@@ -68,16 +61,16 @@ fn misfit(attr: &Attr, value: &ModelValue, span: Span) -> Option<Diagnostic> {
     problem.map(|what| {
         let help = match value {
             ModelValue::Text(s) if number && s.starts_with(|c: char| c.is_ascii_digit()) => {
-                "a number from 0 up is wanted, with one of the units k, m, g, t or none"
+                "give a number from 0 up, with one of the units k, m, g, t or none"
             }
-            _ if number => "a number from 0 up is wanted",
-            _ => "another kind of value is wanted",
+            _ if number => "give a number from 0 up",
+            _ => "give another kind of value",
         };
         Diagnostic::error(Code::WrongType, span, format!("`{}` is {what}", attr.name)).help(help)
     })
 }
 
-/// The largest size, 4 EiB: half of what a file can be, so that a few of them can be added up.
+/// The largest size, 4 EiB: half of the largest file, so that a few sizes can be added up.
 pub(super) const LARGEST: u64 = 1 << 62;
 
 fn too_large(attr: &Attr, size: f64, span: Span) -> Diagnostic {
@@ -85,38 +78,16 @@ fn too_large(attr: &Attr, size: f64, span: Span) -> Diagnostic {
         .help(format!("at most {LARGEST} are possible"))
 }
 
-impl Evaluated {
-    /// The last value of that name.
-    pub fn get(&self, name: &str) -> Option<(&ModelValue, Span)> {
-        self.values.iter().rev().find(|(n, _, _)| *n == name).map(|(_, v, s)| (v, *s))
-    }
-
-    /// A whole number, or a default.
-    pub fn int(&self, name: &str, default: u64) -> u64 {
-        self.get(name).and_then(|(v, _)| crate::flowop::args::int(v)).unwrap_or(default)
-    }
-
-    /// A switch.
-    pub fn flag(&self, name: &str) -> bool {
-        self.get(name).and_then(|(v, _)| crate::flowop::args::switch(v)).unwrap_or(false)
-    }
-
-    /// Text.
-    pub fn text(&self, name: &str) -> Option<String> {
-        self.get(name).map(|(v, _)| v.print())
-    }
-}
-
-/// Something to draw from, out of a value.
+/// Converts a value to a quantity.
 pub(super) fn quantity(value: &ModelValue, span: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
     match value {
         ModelValue::Random(expr) => random_variable(expr, span, scope),
-        other => match crate::flowop::args::int(other) {
+        other => match other.as_u64() {
             Some(n) => Ok(Quantity::Const(n)),
             None => match other.as_f64() {
                 Some(x) if x >= 0.0 => Ok(Quantity::Const(x as u64)),
                 _ => {
-                    Err(Diagnostic::error(Code::WrongType, span, format!("{} where a number is wanted", other.kind()))
+                    Err(Diagnostic::error(Code::WrongType, span, format!("expected a number, found {}", other.kind()))
                         .help("give a number, a size, or a random variable"))
                 }
             },
@@ -124,9 +95,9 @@ pub(super) fn quantity(value: &ModelValue, span: Span, scope: &dyn Lookup) -> Re
     }
 }
 
-/// What is probably not meant about a random variable. Warned of where it was made, however often it is used; what is wrong
-/// with it is told by who draws from it.
-fn doubts(expr: &RandomExpr, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) {
+/// Warns of parameters of a random variable that probably have another effect than intended, once, at its definition.
+/// Errors are reported where it is used.
+fn warn_of_parameters(expr: &RandomExpr, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) {
     let Ok(fields) = fields(expr, scope) else { return };
     let Ok(variable) = build(expr.call, &fields) else { return };
     for note in variable.notes() {
@@ -139,7 +110,7 @@ fn doubts(expr: &RandomExpr, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The parameters of a random variable with their values.
+/// Evaluates the parameters of a random variable.
 fn fields<'a>(expr: &'a RandomExpr, scope: &dyn Lookup) -> Result<Vec<(&'a str, ModelValue, Span)>, Diagnostic> {
     let own = expr.fields.iter().filter(|(name, _)| name.node != "name");
     own.map(|(name, value)| Ok((name.node.as_str(), eval(value, scope)?, value.span))).collect()
@@ -158,16 +129,14 @@ fn random_variable(expr: &RandomExpr, used_at: Span, scope: &dyn Lookup) -> Resu
     built.map(|v| Quantity::Random(Arc::new(v))).map_err(|bad| match bad {
         Bad::ModelValue(d) => *d,
         Bad::Distribution(bad) => {
-            // What is no attribute of its own is a part of `parameters=`.
+            // A parameter that is not an attribute is a part of `parameters=`.
             let named = |name: &str| fields.iter().rev().find(|(n, _, _)| *n == name);
             let at = named(bad.parameter()).or_else(|| named("parameters")).map_or(expr.span, |(_, _, s)| *s);
             let mut d = Diagnostic::error(Code::BadDistribution, at, bad.to_string());
             if let Some((name, known)) = bad.unknown() {
                 d = d.near_miss(name, known.iter().map(String::as_str));
             }
-            if d.help.is_empty() {
-                d = d.help("`wmlrun list distributions` shows all with their parameters");
-            }
+            d = d.or_help("`wmlrun list distributions` shows all with their parameters");
             if at == used_at { d } else { d.also(used_at, "used here") }
         }
     })
@@ -185,7 +154,7 @@ impl From<BadDistribution> for Bad {
 }
 
 fn real(name: &str, value: &ModelValue, span: Span) -> Result<f64, Bad> {
-    value.as_f64().or(if let ModelValue::Bool(b) = value { Some(f64::from(*b)) } else { None }).ok_or_else(|| {
+    value.as_parameter().ok_or_else(|| {
         let message = format!("`{name}` of a random variable is {}", value.kind());
         Bad::ModelValue(Box::new(Diagnostic::error(Code::WrongType, span, message).help("give a number")))
     })
@@ -212,7 +181,7 @@ fn randvar(fields: &[(&str, ModelValue, Span)]) -> Result<random::RandomVar, Bad
 
 fn table(value: &ModelValue, span: Span) -> Result<Vec<(u64, u64, u64)>, Bad> {
     let wrong = || {
-        let d = Diagnostic::error(Code::WrongType, span, "a row of `randtable` has not three numbers");
+        let d = Diagnostic::error(Code::WrongType, span, "a row of `randtable` does not have three numbers");
         Bad::ModelValue(Box::new(d.help("write rows `{per cent, low, high}`")))
     };
     let ModelValue::Table(rows) = value else { return Err(wrong()) };

@@ -4,9 +4,9 @@ use super::Prompt;
 use super::command::Argument;
 use super::table::{self, prompt_command};
 use crate::flowop;
+use crate::model::commands::{self, words_after};
 use crate::session::library;
 use crate::spec::attrs::{self, COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
-use crate::spec::commands::{COMMANDS, words_after};
 use crate::spec::{Attr, CommandSpec, Kind, find_attr};
 
 /// The names that a session defines, when the line was begun.
@@ -181,7 +181,7 @@ fn statement(head: &str) -> &str {
 
 /// Returns the commands of the shell and of the language.
 fn commands() -> impl Iterator<Item = &'static CommandSpec> {
-    table::COMMANDS.iter().map(|command| &command.spec).chain(COMMANDS)
+    table::COMMANDS.iter().map(|command| &command.spec).chain(commands::specs())
 }
 
 fn first_word(name: &str) -> &str {

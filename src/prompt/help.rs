@@ -2,11 +2,11 @@
 
 use super::{Prompt, script, table};
 use crate::diag::{self, Code, Diagnostic};
+use crate::model::commands;
 use crate::random;
 use crate::session::{Front, Status, library};
 use crate::source::Spanned;
 use crate::spec::attrs::{COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
-use crate::spec::commands::COMMANDS;
 use crate::spec::predefined;
 use crate::spec::{Attr, CommandSpec, Flowop};
 use crate::util::table::{Align, Table};
@@ -34,8 +34,9 @@ impl Prompt {
         if word.starts_with('$') || self.session.scope.binding(&word).is_some() || predefined::find(&word).is_some() {
             sections.extend(self.variable_help(word.trim_start_matches('$')));
         }
-        let commands =
-            shell_commands().chain(COMMANDS).filter(|c| c.name == word || c.name.split(' ').next() == Some(&word));
+        let commands = shell_commands()
+            .chain(commands::specs())
+            .filter(|c| c.name == word || c.name.split(' ').next() == Some(&word));
         sections.extend(commands.map(command_help));
         sections.extend(self.session.table.flowop(&word).map(flowop_help));
         let attributes = ATTRIBUTES.iter().flat_map(|(of, list)| list.iter().map(move |attr| (*of, attr)));
@@ -68,8 +69,10 @@ impl Prompt {
         let d = Diagnostic::error(Code::BadArgument, topic.span, format!("no help topic `{word}`"));
         let bare = word.trim_start_matches('$');
         let variables = self.session.scope.names();
-        let topics =
-            shell_commands().chain(COMMANDS).map(|c| c.name).chain(self.session.table.flowops.iter().map(|f| f.name));
+        let topics = shell_commands()
+            .chain(commands::specs())
+            .map(|c| c.name)
+            .chain(self.session.table.flowops.iter().map(|f| f.name));
         let attributes = ATTRIBUTES.iter().flat_map(|(_, list)| list.iter().map(|a| a.name));
         let near = if bare.len() < word.len() {
             diag::nearest(bare, variables).map(|near| format!("${near}"))
@@ -96,7 +99,7 @@ impl Prompt {
             table.row([command.form, command.doc]);
         }
         for name in ["load", "set", "run", "define fileset", "define process", "list", "quit"] {
-            if let Some(command) = COMMANDS.iter().find(|c| c.name == name) {
+            if let Some(command) = commands::specs().find(|c| c.name == name) {
                 table.row([command.form, command.doc]);
             }
         }

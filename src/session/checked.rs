@@ -1,4 +1,4 @@
-//! A script that is checked: its definitions are read and its plan is made, and nothing else is done.
+//! Checks a script: reads its definitions and makes its plan, and does nothing else.
 
 use super::{Extent, Front, Session, Status, definitions_of, library};
 use crate::diag::Diagnostic;
@@ -6,12 +6,12 @@ use crate::model;
 use crate::source::SourceMap;
 
 impl Session {
-    /// Where a script lies: what it loads is sought there first.
-    pub(super) fn lies_in(&mut self, name: &str) {
+    /// Sets the folder of the script with this path. Texts that it loads are searched for there first.
+    pub(crate) fn set_folder(&mut self, name: &str) {
         self.loaded.beside = library::folder_of(name);
     }
 
-    /// What is wrong with the values of a checked script: its plan is made and thrown away.
+    /// Returns the errors in the values of a checked script, whose plan is made and dropped.
     pub fn check_values(&mut self, model: &model::Model, name: &str) -> Vec<Diagnostic> {
         struct Silent(Vec<Diagnostic>);
         impl Front for Silent {
@@ -23,7 +23,7 @@ impl Session {
             fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
         }
         self.extent = Extent::Check;
-        self.lies_in(name);
+        self.set_folder(name);
         let mut front = Silent(Vec::new());
         self.loaded.reads = model::lint::read_beside_load(&model.commands);
         if self.commands(&definitions_of(&model.commands), &mut front) == Status::Done {

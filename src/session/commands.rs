@@ -1,18 +1,21 @@
-//! What each command does.
+//! Executes commands.
 
 use super::run::RunTime;
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, Object, Stats, TextPart};
+use crate::model::{self, Command, CommandKind, Expr, Object, TextPart};
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
 use std::time::Duration;
 
+/// The longest time that a command may give.
+pub(crate) const LONGEST_TIME: Duration = Duration::from_secs(1_000_000_000);
+
 impl Session {
-    /// Does commands in order, until one fails or says `quit`, or a signal comes.
+    /// Executes commands in order, until one fails, a `quit`, or a signal.
     pub fn commands(&mut self, commands: &[Command], front: &mut dyn Front) -> Status {
         for command in commands {
-            // Loops of commands that wait for nothing would never see it.
+            // A loop of commands that never wait notices a signal only here.
             if self.runner.signal() != 0 {
                 return Status::Interrupted(self.runner.signal());
             }
@@ -24,7 +27,7 @@ impl Session {
         Status::Done
     }
 
-    /// Whether `quit` was said.
+    /// Whether `quit` was executed.
     pub fn has_quit(&self) -> bool {
         self.flow.quit
     }
@@ -39,11 +42,16 @@ impl Session {
         }
     }
 
+    /// Sets `${date}` and renews the evaluation budget, at the start of a command.
+    pub(crate) fn begin_command(&mut self) {
+        self.scope.set_internal("date", crate::measure::now());
+        self.scope.renew_budget();
+    }
+
     fn try_command(&mut self, command: &Command, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let span = command.span;
         if !super::only_defines(&command.kind) {
-            self.scope.set_internal("date", crate::measure::now());
-            self.scope.renew_budget();
+            self.begin_command();
         }
         match &command.kind {
             CommandKind::Set { name, value } => {
@@ -51,21 +59,21 @@ impl Session {
                 let new = self.scope.binding(&name.node).is_none();
                 self.scope.set(&name.node, value.clone(), self.set_by()).map_err(Box::new)?;
                 self.follow_event_rate();
-                self.doubt_setting(name, new, front);
+                self.warn_without_effect(name, new, front);
             }
             CommandKind::SetField { name, field, value } => {
                 if !self.scope.set_field(&name.node, field.clone(), value.clone()) {
                     let d = Diagnostic::error(
                         Code::WrongType,
                         name.span,
-                        format!("`${}` is no random variable", name.node),
+                        format!("`${}` is not a random variable", name.node),
                     )
                     .help("only random variables have fields; make it with `randvar(…)` or `define randvar`");
                     return Err(Box::new(d));
                 }
             }
             CommandKind::SetMode(mode) => self.options.mode = *mode,
-            // That they have no effect has been told when the text was checked.
+            // The check of the text has reported that they have no effect.
             CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti | CommandKind::DoMultiSync => {}
             CommandKind::DefineFileset(def) => {
                 self.definitions.add_fileset(def.clone());
@@ -112,7 +120,7 @@ impl Session {
             CommandKind::List(object) => self.list(*object, front),
             CommandKind::Stats(stats) => return self.stats(stats, span, front),
             CommandKind::Shutdown(object) => {
-                // Whoever ends things has no run at the end of the script in mind.
+                // A script with `shutdown` expects no run at its end.
                 self.flow.has_run = true;
                 return Ok(match object {
                     Object::Processes => self.shutdown_processes(front),
@@ -142,16 +150,16 @@ impl Session {
         Ok(Status::Done)
     }
 
-    /// The text of an expression; a variable that nothing sets prints as it is written. Values of the environment are printed:
-    /// only results mask them.
+    /// Returns the text of an expression to print. An undefined variable is printed as it is written. Values of the
+    /// environment are printed: only results mask them.
     fn printed(&self, text: &Spanned<Expr>) -> Result<String, Diagnostic> {
-        let worth = |expr: &Spanned<Expr>, written: &dyn Fn() -> String| match model::eval(expr, &self.scope) {
+        let shown = |expr: &Spanned<Expr>, written: &dyn Fn() -> String| match model::eval(expr, &self.scope) {
             Ok(value) => Ok(value.print()),
             Err(d) if d.code == Code::UndefinedVariable => Ok(written()),
             Err(d) => Err(d),
         };
         let Expr::Text(parts) = &text.node else {
-            return worth(text, &|| self.map.slice(text.span).to_owned());
+            return shown(text, &|| self.map.slice(text.span).to_owned());
         };
         let mut line = String::new();
         for part in parts {
@@ -159,15 +167,15 @@ impl Session {
                 TextPart::Text(t) => line.push_str(t),
                 TextPart::Variable(v) => {
                     let expr = Spanned::new(Expr::Var(v.node.clone()), v.span);
-                    line.push_str(&worth(&expr, &|| model::expr::show(&v.node))?);
+                    line.push_str(&shown(&expr, &|| model::expr::show(&v.node))?);
                 }
             }
-            model::expr::within(&line, text.span)?;
+            model::expr::check_length(&line, text.span)?;
         }
         Ok(line)
     }
 
-    /// The same; as it is written, if it has no value.
+    /// The same; an expression that can't be evaluated is returned as it is written.
     fn text_or_written(&self, text: &Spanned<Expr>) -> String {
         self.printed(text).unwrap_or_else(|_| self.map.slice(text.span).to_owned())
     }
@@ -176,7 +184,7 @@ impl Session {
         Ok(model::eval(text, &self.scope).map_err(Box::new)?.print())
     }
 
-    /// Makes the fresh directory, if a text that leaves the program names it.
+    /// Creates the session's temporary directory, if a text that is used outside of the program names it.
     pub(super) fn make_dir_for(
         &mut self,
         text: &Spanned<Expr>,
@@ -190,22 +198,31 @@ impl Session {
         Ok(Status::Done)
     }
 
-    /// A length of time that a script gives in seconds: 0 to 10⁹.
+    /// Evaluates a time in seconds, from 0 to 10⁹.
     pub(super) fn seconds(&self, seconds: &Spanned<Expr>) -> Result<Duration, Box<Diagnostic>> {
         let value = model::eval(seconds, &self.scope).map_err(Box::new)?;
-        value.as_f64().filter(|s| (0.0..=1e9).contains(s)).map(Duration::from_secs_f64).ok_or_else(|| {
-            Box::new(
-                Diagnostic::error(
-                    Code::WrongType,
-                    seconds.span,
-                    format!("`{}` where seconds are wanted", value.print()),
+        value
+            .as_f64()
+            .filter(|s| (0.0..=LONGEST_TIME.as_secs_f64()).contains(s))
+            .map(Duration::from_secs_f64)
+            .ok_or_else(|| {
+                Box::new(
+                    Diagnostic::error(
+                        Code::WrongType,
+                        seconds.span,
+                        format!("expected a number of seconds, found `{}`", value.print()),
+                    )
+                    .help("give a number of seconds"),
                 )
-                .help("give a number of seconds"),
-            )
-        })
+            })
     }
 
-    /// Live processes follow the event rate; nothing else that is set later reaches them.
+    /// Evaluates the length of a run. `None` if there is none, or 0.
+    pub(super) fn length(&self, seconds: Option<&Spanned<Expr>>) -> Result<Option<Duration>, Box<Diagnostic>> {
+        Ok(seconds.map(|seconds| self.seconds(seconds)).transpose()?.filter(|length| !length.is_zero()))
+    }
+
+    /// Applies the event rate to live processes. No other setting affects them.
     fn follow_event_rate(&mut self) {
         let (Some(_), Ok(rate)) = (&self.options.event_rate, self.event_rate_now()) else { return };
         let rate = rate.unwrap_or(0);
@@ -220,21 +237,20 @@ impl Session {
         span: Span,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
-        let length = seconds.map(|s| self.seconds(s)).transpose()?.filter(|length| !length.is_zero());
+        let length = self.length(seconds)?;
         if self.only_loaded("run", seconds, front) {
             return Ok(Status::Done);
         }
         Ok(self.run_with(RunTime { length, as_is }, None, span, front))
     }
 
-    /// Whether the command stands in a text that is only loaded: then its time becomes the default.
+    /// Whether the command is in a text that is only loaded. If so, its time becomes the default run time.
     pub(super) fn only_loaded(&mut self, word: &str, seconds: Option<&Spanned<Expr>>, front: &mut dyn Front) -> bool {
         if self.loaded.depth == 0 {
             return false;
         }
         if let Some(asked) = seconds
-            && let Ok(length) = self.seconds(asked)
-            && !length.is_zero()
+            && let Ok(Some(length)) = self.length(Some(asked))
         {
             let seconds = length.as_secs_f64();
             self.options.default_seconds = Some(asked.clone());
@@ -243,18 +259,13 @@ impl Session {
         true
     }
 
-    /// The first command of a script that starts a program of its own without leave: told before anything is made.
+    /// Returns the error for the first command that starts a program without permission, before anything is created.
     pub(super) fn refused(&self, commands: &[Command]) -> Option<Diagnostic> {
-        commands.iter().find_map(|command| match &command.kind {
-            CommandKind::System(text) | CommandKind::Stats(Stats::Command(text)) => {
-                self.refusal(&self.text_or_written(text), command.span)
-            }
-            CommandKind::ForEach { body, .. } => self.refused(body),
-            _ => None,
-        })
+        let refused = |command: &Command| self.refusal(&self.text_or_written(command.shell()?), command.span);
+        model::visit::all(commands).find_map(refused)
     }
 
-    /// Why a program is not started, if the script may start none.
+    /// Returns the error for starting a program without permission. `None` if it is permitted.
     pub(super) fn refusal(&self, command: &str, span: Span) -> Option<Diagnostic> {
         (!self.runner.settings.allow_system).then(|| {
             Diagnostic::error(Code::Refused, span, format!("`{command}` is not run: the script may run no commands"))
@@ -296,7 +307,7 @@ impl Session {
         }
     }
 
-    /// The usage lines, variables filled in.
+    /// The usage lines, with the values of their variables.
     pub fn usage_lines(&self) -> Vec<String> {
         self.loaded.usage.iter().map(|text| self.text_or_written(text)).collect()
     }
@@ -305,14 +316,14 @@ impl Session {
         if object == Object::Flowops {
             for process in &self.definitions.processes {
                 for flowop in process.threads.iter().flat_map(|t| &t.flowops) {
-                    let name = flowop.attrs.constant_text("name").map_or(String::new(), |n| n.node);
+                    let name = flowop.attrs.name().unwrap_or_default();
                     front.line(&format!("{name:<20} {}", flowop.kind.node));
                 }
             }
             return;
         }
         front.line(&format!("{:<32} {:>12} {:>11} {:>9}", "File or Fileset name", "file size", "dir width", "entries"));
-        // As in Filebench, the last one defined comes first.
+        // As in Filebench, the last definition is listed first.
         for def in self.definitions.filesets.iter().rev() {
             let mut found = Vec::new();
             let Some(spec) = crate::plan::fileset_spec(def, &self.scope, &mut found) else { continue };
@@ -345,18 +356,18 @@ impl Session {
         let (path, wanted) = (self.text(path)?, self.text(fstype)?);
         let _looking = self.runner.looking("looking what a path lies on", Some(&path));
         if !std::path::Path::new(&path).exists() {
-            front.error(None, &format!("{path} does not exist"), Some("the script's `fscheck` asks what it lies on"));
+            front.error(
+                None,
+                &format!("{path} does not exist"),
+                Some("the script's `fscheck` asks for its file system"),
+            );
             return Ok(Status::Refused);
         }
         let kind = crate::measure::file_system(path.as_ref()).unwrap_or_else(|| "unknown".to_owned());
         if kind == wanted {
             return Ok(Status::Done);
         }
-        front.error(
-            None,
-            &format!("{path} lies on {kind}, not on {wanted}"),
-            Some("the script's `fscheck` asks for it"),
-        );
+        front.error(None, &format!("{path} is on {kind}, not on {wanted}"), Some("the script's `fscheck` asks for it"));
         Ok(Status::Refused)
     }
 }

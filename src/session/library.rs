@@ -1,5 +1,7 @@
-//! The shipped personalities, and where a script of a given name is found.
+//! The shipped personalities, and the search for a script by name.
 
+use crate::diag::{Code, Diagnostic};
+use crate::source::Spanned;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -7,17 +9,17 @@ use std::path::{Path, PathBuf};
 /// Name and text of every shipped personality, by name.
 pub static PERSONALITIES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/personalities.rs"));
 
-/// Bytes of the longest script. What is longer is none, or was generated for no good.
+/// Bytes of the longest script. A longer text is not a script.
 pub const LONGEST: u64 = 64 << 20;
 
-/// The text of a script, read from wherever it comes, up to the longest that there may be.
+/// Reads the text of a script. Bytes that are not UTF-8 are replaced. Returns an error if it is longer than [`LONGEST`].
 pub fn read(from: impl Read) -> io::Result<String> {
-    // Most texts are UTF-8, and need no copy.
+    // Texts in UTF-8 need no copy.
     let bytes = read_bytes(from)?;
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// The same as it is, UTF-8 or not.
+/// The same, as bytes.
 pub fn read_bytes(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(LONGEST + 1).read_to_end(&mut bytes)?;
@@ -31,18 +33,18 @@ pub fn read_bytes(from: impl Read) -> io::Result<Vec<u8>> {
 /// A script that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundScript {
-    /// What errors call it.
+    /// Its name in messages.
     pub name: String,
-    /// Its text; bytes that are no UTF-8 are replaced.
+    /// Its text. Bytes that are not UTF-8 are replaced.
     pub text: String,
-    /// Whether none were.
+    /// Whether it is UTF-8.
     pub utf8: bool,
-    /// Its file, if it lies in one.
+    /// Its file, if it has one.
     pub path: Option<PathBuf>,
 }
 
 impl FoundScript {
-    /// A script from bytes that were read.
+    /// Makes a script of bytes.
     pub fn new(name: String, bytes: Vec<u8>, path: Option<PathBuf>) -> Self {
         let (text, utf8) = match String::from_utf8(bytes) {
             Ok(text) => (text, true),
@@ -55,13 +57,31 @@ impl FoundScript {
 /// Why a script was not found.
 #[derive(Debug)]
 pub enum NotFound {
-    /// No file and no personality of that name; the nearest one.
+    /// There is no file and no personality of that name. Holds the nearest name of a personality.
     Nowhere(Option<&'static str>),
-    /// There is something of that name, and it can't be read.
+    /// The path exists and can't be read.
     Unreadable(PathBuf, io::Error),
 }
 
-/// What to do about a script that can't be read.
+impl NotFound {
+    /// The error for a script or personality that a text names.
+    pub(crate) fn diagnostic(self, name: &Spanned<String>) -> Diagnostic {
+        match self {
+            Self::Unreadable(path, e) => {
+                let message = format!("{} can't be read: {e}", path.display());
+                Diagnostic::error(Code::BadArgument, name.span, message).help(help(&e))
+            }
+            Self::Nowhere(near) => {
+                let message = format!("there is no script or personality `{}`", name.node);
+                let near = near.map(|near| format!("did you mean `{near}`?"));
+                Diagnostic::error(Code::BadArgument, name.span, message)
+                    .help(near.unwrap_or_else(|| "`wmlrun list personalities` shows what is shipped".to_owned()))
+            }
+        }
+    }
+}
+
+/// The help for a script that can't be read.
 pub fn help(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::IsADirectory => "name a script in it; `wmlrun list` shows what is shipped",
@@ -82,13 +102,13 @@ fn stem(name: &str) -> &str {
     name.strip_suffix(".wml").or_else(|| name.strip_suffix(".f")).unwrap_or(name)
 }
 
-/// Finds a script: a file of that name first (as given, then with `.wml` and `.f`), in `beside` and as a path; then a
+/// Finds a script: first a file of that name (as given, then with `.wml` and `.f`), in `beside` and as a path, then a
 /// shipped personality.
 pub fn find(name: &str, beside: Option<&Path>) -> Result<FoundScript, NotFound> {
     find_in(name, beside, false)
 }
 
-/// The same of a name that the command line gives: it may be a pipe, and whoever gives one waits for its writer.
+/// The same for a name on the command line, which may be a pipe. Reading from a pipe waits for its writer.
 pub fn find_named(name: &str) -> Result<FoundScript, NotFound> {
     find_in(name, None, true)
 }
@@ -118,12 +138,12 @@ fn find_in(name: &str, beside: Option<&Path>, pipes: bool) -> Result<FoundScript
     }
 }
 
-/// The folder that a script lies in: what it loads is sought there first.
+/// The folder of a script, where texts that it loads are searched for first.
 pub fn folder_of(name: &str) -> Option<PathBuf> {
     Path::new(name).parent().filter(|dir| dir.is_dir()).map(PathBuf::from)
 }
 
-/// Whether a script that was found is a file outside of a folder (the current one, if there is no other), and no personality.
+/// Whether a script is a file outside of a folder (the current one by default), and not a personality.
 pub fn is_elsewhere(name: &str, beside: Option<&Path>) -> bool {
     if name.ends_with(" (shipped)") {
         return false;
@@ -135,25 +155,25 @@ pub fn is_elsewhere(name: &str, beside: Option<&Path>) -> bool {
     }
 }
 
-/// Whether there is a script at a path; an error if something else is, or if nobody may look.
+/// Whether there is a script at a path. Returns an error if the path is not a file, or can't be accessed.
 fn script_at(path: &Path, pipes: bool) -> io::Result<bool> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() || (pipes && meta.file_type().is_fifo()) => Ok(true),
         Ok(meta) if meta.is_dir() => Err(ErrorKind::IsADirectory.into()),
-        Ok(_) => Err(io::Error::new(ErrorKind::InvalidInput, "it is no file")),
+        Ok(_) => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a file")),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// What a script's leading comment says it is: its first line, without the name.
+/// The first line of a script's leading comment, without the name.
 pub fn about(text: &str) -> &str {
     let line = text.lines().find_map(|l| l.strip_prefix('#')).unwrap_or("").trim();
     line.split_once(": ").map_or(line, |(_, rest)| rest)
 }
 
-/// The lines `# note: TEXT` of a script's leading comment: what a reader of its figures must know. At most ten of a thousand bytes
-/// each, since they go into every result.
+/// The lines `# note: TEXT` of a script's leading comment, for readers of results. At most ten of a thousand bytes
+/// each, because every result repeats them.
 pub fn notes(text: &str) -> impl Iterator<Item = &str> {
     let comment = text.lines().take_while(|line| line.starts_with('#') || line.trim().is_empty());
     let notes = comment.filter_map(|line| line.trim_start_matches('#').trim_start().strip_prefix("note:"));
@@ -166,7 +186,7 @@ mod tests {
     use super::{NotFound, find, help};
 
     #[test]
-    fn what_is_there_and_no_script_is_told_for_what_it_is() {
+    fn the_error_says_what_a_path_is_that_is_not_a_script() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
         std::fs::create_dir(at("folder")).unwrap();
@@ -180,7 +200,7 @@ mod tests {
         for name in ["missing", "folder/missing", "folder/missing/x.wml"] {
             assert!(matches!(find(&at(name), None), Err(NotFound::Nowhere(_))), "{name}");
         }
-        // What only stands in the way of a name hides neither a script nor a personality.
+        // A directory of that name hides neither a script nor a personality.
         std::fs::write(at("folder.wml"), "run 1").unwrap();
         assert_eq!(find(&at("folder"), None).unwrap().text, "run 1");
         std::fs::create_dir(at("varmail")).unwrap();

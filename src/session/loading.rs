@@ -1,4 +1,4 @@
-//! `load`: where a text is found, what loading it costs, and what is kept of it.
+//! `load`: finds a text, bounds the cost of loading, and executes its definitions.
 
 use super::{Extent, Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
@@ -9,36 +9,36 @@ use indexmap::IndexSet;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Texts that load texts that load texts: more is a circle.
+/// Most texts that load one another at once. A text that loads itself exceeds any limit.
 const DEEPEST: usize = 16;
 
-/// What loading a text costs, in bytes, besides those of the text.
+/// Charge in bytes for loading a text, besides its length.
 const LOAD: usize = 4096;
 
-/// Bytes of all texts that a session loads.
+/// Most bytes of all texts that a session loads, with their charges.
 const MOST_LOADED: usize = 64 << 20;
 
-/// What is kept of the texts that were loaded, besides what they define and set.
+/// State of a session about loaded texts, besides definitions and variables.
 #[derive(Default)]
 pub(crate) struct Loaded {
-    /// Names and texts, in order.
+    /// Names and texts, in the order of loading.
     pub(crate) texts: Vec<(String, FileId)>,
     /// The dialect of the last one.
     pub(crate) dialect: Dialect,
     pub(crate) usage: Vec<Spanned<Expr>>,
-    /// What their leading comments say that a reader of the figures must know.
+    /// Notes of their leading comments that results repeat.
     pub(crate) notes: IndexSet<String>,
-    /// Variables that they set, in order: what `vars` of 1.4 prints.
+    /// Variables that they set, in order, which `vars` of 1.4 prints.
     pub(crate) variables: IndexSet<String>,
-    /// What they have cost: bytes, and a charge for each.
+    /// Bytes and charges so far.
     pub(super) cost: usize,
-    /// How many texts load one another now.
+    /// Number of texts that are being loaded.
     pub(super) depth: usize,
-    /// Where the script lies: what it loads is sought there first.
+    /// The folder of the script, where texts to load are searched for first.
     pub(super) beside: Option<PathBuf>,
-    /// A whole script is run: what it loads does not take its place in the result.
+    /// Whether a whole script is run: the result names it, and not the texts that it loads.
     pub(super) whole: bool,
-    /// What a whole script reads that loads one text; `None` if it loads none or several, and what those read is not known.
+    /// The variables that a whole script reads, if it loads one text. `None` if it loads none or several.
     pub(super) reads: Option<HashSet<String>>,
 }
 
@@ -52,25 +52,7 @@ impl Session {
         let reading = self.runner.reading("reading a script to load");
         let found = library::find(&wanted, self.loaded.beside.as_deref());
         drop(reading);
-        let found = match found {
-            Ok(found) => found,
-            Err(library::NotFound::Unreadable(path, e)) => {
-                let d =
-                    Diagnostic::error(Code::BadArgument, name.span, format!("{} can't be read: {e}", path.display()));
-                return Err(Box::new(d.help(library::help(&e))));
-            }
-            Err(library::NotFound::Nowhere(near)) => {
-                let d = Diagnostic::error(
-                    Code::BadArgument,
-                    name.span,
-                    format!("there is no script or personality `{wanted}`"),
-                );
-                return Err(Box::new(match near {
-                    Some(near) => d.help(format!("did you mean `{near}`?")),
-                    None => d.help("`wmlrun list personalities` shows what is shipped"),
-                }));
-            }
-        };
+        let found = found.map_err(|e| Box::new(e.diagnostic(&Spanned::new(wanted, name.span))))?;
         if self.loaded.depth >= DEEPEST {
             let d = Diagnostic::error(Code::BadArgument, name.span, "texts that load one another in a circle");
             return Err(Box::new(d.help("break the circle")));
@@ -87,14 +69,14 @@ impl Session {
             let d = Diagnostic::error(Code::Refused, name.span, message);
             return Err(Box::new(d.help("give the option another path")));
         }
-        self.tell_of_others(front);
+        self.note_other_processes(front);
         let elsewhere =
             self.set_by() != SetBy::Prompt && library::is_elsewhere(&found.name, self.loaded.beside.as_deref());
         if elsewhere {
             let d = Diagnostic::warning(
                 Code::LoadsElsewhere,
                 name.span,
-                format!("{} lies outside of the script's own folder", found.name),
+                format!("{} is outside of the script's folder", found.name),
             );
             front.diagnostics(
                 &self.map,
@@ -104,13 +86,13 @@ impl Session {
         Ok(self.load_text(&found.name, &found.text, elsewhere, front))
     }
 
-    /// Reads definitions and settings from a text; a `run` in it is not done, but gives the default run time.
+    /// Executes a text as `load` does: a `run` in it only sets the default run time.
     pub fn load(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
         self.load_text(name, text, false, front)
     }
 
-    /// The same; of a `hidden` text nothing is quoted in messages.
-    fn load_text(&mut self, name: &str, text: &str, hidden: bool, front: &mut dyn Front) -> Status {
+    /// The same. Messages quote nothing of a `hidden` text.
+    pub(crate) fn load_text(&mut self, name: &str, text: &str, hidden: bool, front: &mut dyn Front) -> Status {
         let file = self.map.add(name, text);
         if hidden {
             self.map.hide(file);

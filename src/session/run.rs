@@ -1,4 +1,4 @@
-//! Runs: how long, of which plan, and what must be right before anything is measured.
+//! Runs: their length, their plan, and the checks before anything is measured.
 //!
 //! Deliberately absent: the measurement itself (`measure`).
 
@@ -13,40 +13,39 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a run is to take, and from what it starts.
+/// The length of a run, and whether it starts from the existing files.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RunTime {
-    /// As the command says; `None` if it says nothing.
+    /// The length in the command. `None` if there is none.
     pub(crate) length: Option<Duration>,
-    /// It goes on from the files that are there.
+    /// Whether the run starts from the existing files.
     pub(crate) as_is: bool,
 }
 
-/// What commands have said of the runs after them.
+/// Settings of commands for later runs.
 #[derive(Default)]
 pub(crate) struct RunOptions {
-    /// What ends a run besides its time.
+    /// What ends a run before its time.
     pub(crate) mode: QuitMode,
     pub(crate) event_rate: Option<Spanned<Expr>>,
     pub(crate) lathist: bool,
     /// The time of a `run N` in a text that was only loaded.
     pub(crate) default_seconds: Option<Spanned<Expr>>,
-    /// The next run is warmed up for so long.
+    /// Length of the warm-up of the next run.
     pub(crate) warm_next: Option<Duration>,
-    /// The time of the last run, as it was asked for; `None` before there was one.
+    /// The requested time of the last run. `None` before the first.
     pub(crate) last: Option<RunTime>,
 }
 
-/// How long a run takes whose script and command line say nothing.
+/// The length of a run if neither script nor command line gives one.
 const DEFAULT: Duration = Duration::from_mins(1);
 
 impl Session {
-    /// How long a run is to take: the command line's time, else the script's, else 60 s; and for scripts that end by
-    /// themselves no limit.
+    /// Returns the length of a run: that of the command line, else of the script, else of a loaded text, else 60 s. A
+    /// script with `set mode quit` has no default.
     fn limit(&self, length: Option<Duration>) -> Length {
-        // A default of a loaded text is worth what its variables are worth now.
-        let default =
-            || self.options.default_seconds.as_ref().and_then(|s| self.seconds(s).ok()).filter(|s| !s.is_zero());
+        // The time of a loaded text is evaluated with the current variables.
+        let default = || self.length(self.options.default_seconds.as_ref()).ok().flatten();
         match self.runner.settings.runtime.or(length).or_else(default) {
             Some(length) => Length::Given(length),
             None if self.options.mode == QuitMode::Timeout => Length::Default(DEFAULT),
@@ -54,12 +53,12 @@ impl Session {
         }
     }
 
-    /// A run from start to end.
+    /// Makes a run.
     pub(super) fn run(&mut self, length: Option<Duration>, span: Span, front: &mut dyn Front) -> Status {
         self.run_with(RunTime { length, as_is: false }, None, span, front)
     }
 
-    /// The same, from the files that are there or with reports on the way.
+    /// The same, possibly from the existing files or with periodic reports.
     pub(crate) fn run_with(
         &mut self,
         time: RunTime,
@@ -93,7 +92,7 @@ impl Session {
         self.measured(record)
     }
 
-    /// Takes over what a measurement came to.
+    /// Sets the variables `${stats.…}` to the figures of a measurement, and returns its status.
     pub(super) fn measured(&mut self, record: Record) -> Status {
         for (name, value) in record.figures {
             self.scope.set_internal(&format!("stats.{name}"), value.to_string());
@@ -101,7 +100,7 @@ impl Session {
         record.status
     }
 
-    /// What the result is to say of a run that begins now.
+    /// Describes a run that begins now, for the result.
     pub(super) fn description(&self) -> Description {
         let mut variables = BTreeMap::new();
         for binding in self.scope.bindings() {
@@ -114,7 +113,7 @@ impl Session {
                 variables.insert(name, as_json(&value));
             }
         }
-        // Numbers that are made of it too.
+        // Values computed from the environment are masked too.
         for name in self.scope.made_of_environment().into_iter().filter(|_| !self.runner.settings.record_env) {
             variables.entry(name).and_modify(|value| *value = ENVIRONMENT.into());
         }
@@ -122,25 +121,25 @@ impl Session {
         Description { variables, secrets: self.secrets(), notes, lathist: self.options.lathist }
     }
 
-    /// Values of the environment that the script has read and that a result must not hold.
+    /// Values of the environment that the script has read and that results must mask.
     fn secrets(&self) -> Vec<String> {
         if self.runner.settings.record_env { Vec::new() } else { secrets(self.scope.environment()) }
     }
 
-    /// `shutdown processes`, and whatever else ends them.
+    /// Stops live processes.
     pub(crate) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
         let secrets = self.secrets();
         self.runner.shutdown_processes(&secrets, front)
     }
 
-    /// The session ends: live processes are stopped, directories of its own removed, the result written for good.
+    /// Ends the session: stops live processes, removes temporary directories, and writes the result.
     pub fn finish(self, front: &mut dyn Front) -> Status {
         let secrets = self.secrets();
         self.runner.finish(&secrets, front)
     }
 
     /// `create processes`.
-    pub(super) fn create_processes(&mut self, front: &mut dyn Front) -> Status {
+    pub(crate) fn create_processes(&mut self, front: &mut dyn Front) -> Status {
         let status = self.shutdown_processes(front);
         if status != Status::Done {
             return status;
@@ -162,7 +161,8 @@ impl Session {
         self.runner.create_processes(&measurement, front)
     }
 
-    /// The plan of a run, once it is known that this machine can run it, with its directory made. Without one no file set is held.
+    /// Makes the plan of a run, after checking that this machine can run it, and creates its directory. On an error all
+    /// file sets are released.
     fn checked_plan(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Status> {
         self.plan_that_fits(span, front).inspect_err(|_| self.runner.release_sets())
     }
@@ -177,7 +177,7 @@ impl Session {
         self.runner.asynchronous(front)?;
         let _looking = self.runner.looking("looking where the file sets are to be", None);
         self.refuse_devices(front)?;
-        // What the machine can't do is refused before anything is made.
+        // A plan that the machine can't run is refused before anything is created.
         let plan = self.plan(front).ok_or(Status::Script)?;
         self.refuse_commands(&plan, front)?;
         self.runner.check_machine(&plan, front)?;
@@ -187,7 +187,7 @@ impl Session {
         Ok(plan)
     }
 
-    /// Flowops that run commands need leave for it, as `system` does. The null engine runs none.
+    /// Refuses flowops that run commands without permission, as for `system`. The null engine runs no commands.
     fn refuse_commands(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
         if !self.runner.settings.engine.real() {
             return Ok(());
@@ -203,7 +203,7 @@ impl Session {
     }
 
     /// `create files`.
-    pub(super) fn create_files(&mut self, front: &mut dyn Front) -> Status {
+    pub(crate) fn create_files(&mut self, front: &mut dyn Front) -> Status {
         let looking = self.runner.looking("looking where the file sets are to be", None);
         if let Err(status) = self.refuse_devices(front).and_then(|()| self.make_dir_if_used(front)) {
             return status;
@@ -230,7 +230,7 @@ impl Session {
         }
     }
 
-    /// A file that is a block device is used in place, and what is on it is lost: not without leave.
+    /// Refuses files that are block devices, whose data would be lost.
     fn refuse_devices(&self, front: &mut dyn Front) -> Result<(), Status> {
         use std::os::unix::fs::FileTypeExt;
         if !self.runner.settings.engine.real() {
@@ -241,7 +241,7 @@ impl Session {
             self.runner.settings.allow_device.iter().any(same)
         };
         for def in self.definitions.filesets.iter().filter(|def| def.single) {
-            // What else is wrong with it is told when the plan is made.
+            // Other errors are reported by the plan.
             let Some(spec) = plan::fileset_spec(def, &self.scope, &mut Vec::new()) else { continue };
             let root = spec.root();
             let Ok(device) = std::fs::canonicalize(&root) else { continue };
@@ -262,7 +262,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the fresh directory, if a file set lies in it.
+    /// Creates the session's temporary directory, if `$dir` is not set otherwise.
     pub(super) fn make_dir_if_used(&mut self, front: &mut dyn Front) -> Result<(), Status> {
         if self.scope.binding("dir").is_none_or(|b| b.by != SetBy::Default) {
             return Ok(());
@@ -276,7 +276,7 @@ impl Session {
     }
 }
 
-/// A variable's value as JSON.
+/// The value of a variable as JSON.
 fn as_json(value: &ModelValue) -> serde_json::Value {
     match value {
         ModelValue::Bool(b) => (*b).into(),

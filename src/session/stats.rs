@@ -1,4 +1,4 @@
-//! `stats …`, `sleep` and `psrun`: what a script measures of live processes, and reports on the way.
+//! `stats …`, `sleep` and `psrun`: measurements of live processes, and periodic reports.
 
 use super::run::RunTime;
 use super::{Front, Session, Status};
@@ -49,15 +49,15 @@ impl Session {
         Ok(Status::Done)
     }
 
-    /// `stats snap`: the measurement so far becomes a run of the result.
-    fn snap(&mut self, front: &mut dyn Front) -> Status {
+    /// `stats snap`: adds the measurement so far to the result, as a run.
+    pub(crate) fn snap(&mut self, front: &mut dyn Front) -> Status {
         let about = self.description();
         let record = self.runner.snap(&about, front);
         self.measured(record)
     }
 
     /// `sleep`, and `warmup` while processes live.
-    pub(super) fn sleep(&mut self, length: Duration, front: &mut dyn Front) -> Status {
+    pub(crate) fn sleep(&mut self, length: Duration, front: &mut dyn Front) -> Status {
         let about = if self.runner.is_live() { self.description() } else { Description::default() };
         let record = self.runner.sleep(length, &about, front);
         self.measured(record)
@@ -83,7 +83,7 @@ impl Session {
         if self.only_loaded("psrun", seconds, front) {
             return Ok(Status::Done);
         }
-        let length = seconds.map(|s| self.seconds(s)).transpose()?.filter(|length| !length.is_zero());
+        let length = self.length(seconds)?;
         let periodic = Periodic::new(if period.is_zero() { PERIOD } else { period }, reset);
         let time = RunTime { length, as_is };
         Ok(self.run_with(time, Some(periodic), span, front))

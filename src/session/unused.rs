@@ -1,11 +1,12 @@
-//! Settings of the command line that a script does not use: a slip of the pen, told before anything is done.
+//! Finds settings of the command line that a script does not use, before anything is executed: they are probably
+//! misspelt.
 
 use super::{Session, listed};
 use crate::model::{self, Command, CommandKind};
 use indexmap::IndexSet;
 
 impl Session {
-    /// Settings of the command line that change nothing in this script: what is wrong, and what was perhaps meant.
+    /// Returns an error and a help for each setting of the command line that changes nothing in a script.
     pub(super) fn unused_settings(&self, model: &model::Model) -> Vec<(String, String)> {
         let used = used_variables(&model.commands);
         if model.commands.iter().any(|c| matches!(c.kind, CommandKind::Load(_))) {
@@ -21,7 +22,7 @@ impl Session {
                 let paths: Vec<String> = self.paths(model);
                 problems.push((
                     format!("the script does not use `$dir`, so that `--dir {value}` would change nothing"),
-                    format!("its file sets lie in {}; its variables are {}", listed(&paths), listed(&names)),
+                    format!("its file sets are in {}; its variables are {}", listed(&paths), listed(&names)),
                 ));
                 continue;
             }
@@ -51,9 +52,9 @@ impl Session {
     }
 }
 
-/// Every variable that a script sets or reads.
+/// All variables that a script sets or reads.
 fn used_variables(commands: &[Command]) -> IndexSet<String> {
     let mut names = IndexSet::new();
-    model::check::each_variable(commands, &mut |name| _ = names.insert(name.to_owned()));
+    model::visit::each_variable(commands, &mut |name| _ = names.insert(name.to_owned()));
     names
 }

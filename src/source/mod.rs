@@ -97,6 +97,14 @@ impl SourceMap {
         FileId(self.files.len() as u32 - 1)
     }
 
+    /// Returns a map whose only text is that of `id`, without a name.
+    pub fn with_only(id: FileId, text: impl Into<String>) -> Self {
+        let mut map = Self::new();
+        (0..id.0).for_each(|_| _ = map.add("", ""));
+        map.add("", text);
+        map
+    }
+
     /// Marks a text as hidden, so that diagnostics do not quote it.
     pub fn hide(&mut self, id: FileId) {
         self.files[id.0 as usize].hidden = true;

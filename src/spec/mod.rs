@@ -1,11 +1,10 @@
 //! Descriptors of commands, attributes and flowops as data. Checks, suggestions for misspelt names, completion, lists
 //! and the tables of the manual are derived from them.
 //!
-//! Deliberately absent: behaviour. The operations are in `flowop`. The checker gets the flowops as a [`SpecTable`], so
-//! that tests can pass a table of three lines.
+//! Deliberately absent: behaviour, and the tables of flowops (`flowop`) and commands (`model`). The checker gets both as
+//! a [`SpecTable`], so that tests can pass a table of three lines.
 
 pub mod attrs;
-pub mod commands;
 pub mod dialect;
 pub mod predefined;
 pub mod words;
@@ -218,17 +217,26 @@ pub struct CommandSpec {
     pub example: &'static str,
 }
 
-/// The flowops that the checker knows.
+/// The commands and flowops that the checker knows.
 #[derive(Debug)]
 pub struct SpecTable {
     /// All flowops, family by family.
     pub flowops: Vec<&'static Flowop>,
+    /// All commands of the language.
+    pub commands: Vec<&'static CommandSpec>,
 }
 
 impl SpecTable {
     /// Returns the flowop of that name.
     pub fn flowop(&self, name: &str) -> Option<&'static Flowop> {
         self.flowops.iter().copied().find(|f| f.name == name)
+    }
+
+    /// The command with this word and second word if there is one, else the command with this word.
+    pub fn command(&self, word: &str, object: Option<&str>) -> Option<&'static CommandSpec> {
+        let all = || self.commands.iter().copied();
+        let is_both = |c: &&CommandSpec| object.is_some_and(|object| c.name.split_once(' ') == Some((word, object)));
+        all().find(is_both).or_else(|| all().find(|c| c.name == word))
     }
 }
 

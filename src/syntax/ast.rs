@@ -1,24 +1,25 @@
-//! The syntax tree: what was written, before anyone asks whether it makes sense.
+//! The syntax tree: a script as it was written, before names, types and values are checked.
 //!
-//! Flat on purpose: a script is a list of statements, a statement is a word with arguments, and a brace that opens or closes is
-//! a mark in that list. `nest` matches the braces.
+//! The tree is flat: a script is a list of statements, a statement is a word with arguments, and braces are entries of
+//! the list. `nest` matches the braces.
 //!
-//! A tree with reported errors holds guesses: a command whose word is no statement word (it may be empty) opens a block that was not
-//! understood, an empty word stands for a missing value, and a number with a wrong unit has none.
+//! A tree with reported errors holds guesses: a command whose word is not a statement word (it may be empty) opens a
+//! block that was not understood, an empty word replaces a missing value, and a number with a wrong unit is read
+//! without the unit.
 
 use crate::source::{FileId, Span, Spanned};
 
 /// One source text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ast {
-    /// Which text.
+    /// The text.
     pub file: FileId,
-    /// In the order of writing.
+    /// The statements in source order.
     pub statements: Vec<Statement>,
 }
 
 impl Ast {
-    /// The spans of its statements, in order.
+    /// Returns the spans of the statements in source order.
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
         self.statements.iter().map(|statement| statement.span).collect()
@@ -28,9 +29,9 @@ impl Ast {
 /// One statement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Statement {
-    /// From the first word to the last argument, or to the brace.
+    /// The span from the first word to the last argument, or to the brace.
     pub span: Span,
-    /// What it is.
+    /// The kind, with its parts.
     pub kind: StatementKind,
 }
 
@@ -41,14 +42,14 @@ pub enum StatementKind {
     Command {
         /// The statement word: `define`, `set`, `thread`, `flowop`, `run`, …
         word: Spanned<String>,
-        /// What follows it.
+        /// The arguments.
         args: Vec<Arg>,
-        /// Where the `{` is, if the statement opens a block.
+        /// The place of the `{`, if the statement opens a block.
         open: Option<Span>,
     },
     /// `}`.
     Close,
-    /// Text that could not be read; an error has been reported for it.
+    /// Text that could not be parsed. An error has been reported for it.
     Error,
 }
 
@@ -57,16 +58,16 @@ pub enum StatementKind {
 pub struct Arg {
     /// The whole argument.
     pub span: Span,
-    /// Whether a comma stands before it.
+    /// Whether a comma precedes it.
     pub comma: bool,
-    /// What it is.
+    /// The kind, with its value.
     pub kind: ArgKind,
 }
 
 /// A bare value, or a named one.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ArgKind {
-    /// A word, number, string, variable or expression standing alone: `reuse`, `60`, `"text"`, `$nthreads`.
+    /// A word, number, string, variable or expression without a name: `reuse`, `60`, `"text"`, `$nthreads`.
     Bare(Value),
     /// `name=value`, with a word on the left: `size=4k`.
     Named {
@@ -120,16 +121,16 @@ pub enum Value {
 pub enum Number {
     /// Whole, after the unit was applied; below zero with a minus sign. Sizes are in bytes.
     Int(i64),
-    /// A fraction that is not whole after the unit was applied.
+    /// A number that is not whole after the unit was applied.
     Float(f64),
 }
 
-/// A stretch of a quoted string.
+/// A part of a quoted string.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TextPart {
-    /// Plain text, escapes resolved.
+    /// Plain text, with escapes resolved.
     Text(String),
-    /// A variable in the string.
+    /// A variable whose value is inserted.
     Variable(Spanned<Variable>),
 }
 
@@ -138,7 +139,7 @@ pub enum TextPart {
 pub enum VariableForm {
     /// `$name`.
     Plain,
-    /// `$(NAME)`: the variable of that name, else the environment's.
+    /// `$(NAME)`: the variable of that name, else the variable of the environment.
     Paren,
     /// `${name}`: the internal value of that name, else `$name`.
     Brace,

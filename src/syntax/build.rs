@@ -1,6 +1,6 @@
-//! What the grammar's actions do: they build the nodes, with spans, and say where a comma is missing or too much.
+//! The actions of the grammar: they build the nodes with their spans, and report missing and surplus commas.
 //!
-//! Deliberately absent: names and ranges (that is `model`), and the parser generator's types (that is `parse`).
+//! Deliberately absent: checks of names and ranges (`model`), and the types of the parser generator (`parse`).
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use crate::diag::{self, Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
 use crate::spec::words::statement_word;
 
-/// How many more missing commas of a statement are marked besides the first.
+/// Missing commas of a statement that a report shows besides the first.
 const MARKED: usize = 4;
 
-/// How long two attributes may be, in bytes, for a message to repeat them.
+/// Length in bytes up to which a message quotes two attributes.
 const SHOWN: usize = 60;
 
-/// A thing of a list, or a comma of it.
+/// An element of a list, or a comma between elements.
 pub(super) enum Item<T> {
     Comma(Span),
     Value(T),
@@ -27,15 +27,15 @@ pub(super) struct Builder<'a> {
     file: FileId,
     text: &'a str,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Opening braces that recovery passed over, with the start of the error statement that they are in.
+    /// Opening braces that recovery skipped, each with the start of the error statement that contains it.
     pub(super) orphans: Vec<(u32, Span)>,
-    /// Where the statements start that recovery made.
+    /// Starts of the statements that recovery made.
     pub(super) recovered: BTreeSet<u32>,
 }
 
-/// A thing of a list and how it is joined to the one before.
+/// An element of a list, and whether a comma precedes it.
 struct Listed<T> {
-    thing: T,
+    value: T,
     comma: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Builder<'a> {
         Span::new(self.file, start, end)
     }
 
-    /// The text between two positions.
+    /// Returns the text of a span.
     pub(super) fn slice(&self, span: Span) -> &'a str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
@@ -58,7 +58,7 @@ impl<'a> Builder<'a> {
     }
 
     fn push(&mut self, diagnostic: Diagnostic) -> &mut Diagnostic {
-        // Of very many the last place takes them all.
+        // Beyond the limit each report replaces the last one.
         if self.diagnostics.len() >= 2 * diag::MOST {
             self.diagnostics.pop();
         }
@@ -67,7 +67,7 @@ impl<'a> Builder<'a> {
         &mut self.diagnostics[last]
     }
 
-    /// Takes the commas out of a list, and reports those that stand where none can: the first or last of the list, or a second.
+    /// Removes the commas from a list. Reports a leading comma, a trailing one, and the second of two in a row.
     fn commas<T>(&mut self, items: Vec<Item<T>>) -> Vec<Listed<T>> {
         let mut list: Vec<Listed<T>> = Vec::with_capacity(items.len());
         let mut pending: Option<Span> = None;
@@ -84,13 +84,13 @@ impl<'a> Builder<'a> {
                     }
                     pending = Some(span);
                 }
-                Item::Value(thing) => list.push(Listed { thing, comma: pending.take().is_some() }),
+                Item::Value(value) => list.push(Listed { value, comma: pending.take().is_some() }),
             }
         }
         if let Some(span) = pending
             && !list.is_empty()
         {
-            self.error(span, "a comma with nothing behind it").help.push("leave it out".to_owned());
+            self.error(span, "a comma with nothing after it").help.push("leave it out".to_owned());
         }
         list
     }
@@ -115,7 +115,8 @@ impl<'a> Builder<'a> {
         Statement { span: self.span(start, end), kind: StatementKind::Command { word, args, open } }
     }
 
-    /// A statement that has been reported as unknown. One with a block stays, without arguments, so that its braces match.
+    /// Handles a statement that has been reported as unknown. One with a block is kept, without arguments, so that its
+    /// braces match.
     pub(super) fn unknown(
         &mut self,
         start: usize,
@@ -136,10 +137,10 @@ impl<'a> Builder<'a> {
 
     fn args(&mut self, items: Vec<Item<Arg>>) -> Vec<Arg> {
         let list = self.commas(items);
-        list.into_iter().map(|Listed { thing, comma }| Arg { comma, ..thing }).collect()
+        list.into_iter().map(|Listed { value, comma }| Arg { comma, ..value }).collect()
     }
 
-    /// Reports arguments from `first` on that are not joined to the one before by a comma: one report, which marks them all.
+    /// Reports all arguments from `first` on that lack a comma before them, in one report.
     fn missing_commas(&mut self, args: &[Arg], first: usize) {
         if let Some(arg) = args.get(first)
             && arg.comma
@@ -164,7 +165,7 @@ impl<'a> Builder<'a> {
             let second_value = matches!(&before.kind, ArgKind::Named { .. } | ArgKind::Assign { .. })
                 && matches!(&arg.kind, ArgKind::Bare(Value::Number(_) | Value::Text(_) | Value::Binary { .. }));
             report = Some(if second_value {
-                Diagnostic::error(Code::UnexpectedToken, arg.span, format!("a second value behind `{left}`"))
+                Diagnostic::error(Code::UnexpectedToken, arg.span, format!("a second value after `{left}`"))
                     .label("not expected")
                     .help("an attribute has one value; attributes have commas between")
             } else {
@@ -182,7 +183,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Two attributes as they should stand, if they are short enough to be shown.
+    /// Quotes two attributes with the comma between them, if they are short enough.
     fn joined(&self, left: &str, right: Span) -> String {
         let right = self.slice(right);
         if left.len() + right.len() > SHOWN || left.contains('\n') || right.contains('\n') {
@@ -191,7 +192,7 @@ impl<'a> Builder<'a> {
         format!("attributes have commas between: `{left},{right}`")
     }
 
-    /// `set` has one variable and one value.
+    /// Reports a `set` with more than one variable and one value.
     fn one_assignment(&mut self, args: &[Arg]) {
         let [first, second, ..] = args else { return };
         if matches!(first.kind, ArgKind::Bare(_)) && matches!(second.kind, ArgKind::Bare(_)) {
@@ -200,13 +201,13 @@ impl<'a> Builder<'a> {
         let diagnostic = match &second.kind {
             ArgKind::Bare(_) => {
                 let left = self.slice(first.span);
-                Diagnostic::error(Code::UnexpectedToken, second.span, format!("a second value behind `{left}`"))
+                Diagnostic::error(Code::UnexpectedToken, second.span, format!("a second value after `{left}`"))
                     .label("not expected")
                     .help("put a value with a blank in quotes")
             }
             _ => Diagnostic::error(Code::UnexpectedToken, second.span, "a second assignment in one `set`")
                 .label("not expected")
-                .help("each variable has a `set` of its own"),
+                .help("write a separate `set` for each variable"),
         };
         self.push(diagnostic);
     }
@@ -264,14 +265,14 @@ impl<'a> Builder<'a> {
     fn list<T>(&mut self, items: Vec<Item<Spanned<T>>>, what: &str) -> Vec<Spanned<T>> {
         let list = self.commas(items);
         if let Some(lone) = list.iter().skip(1).find(|listed| !listed.comma) {
-            let diagnostic = Diagnostic::error(Code::MissingComma, lone.thing.span, "a comma is missing");
+            let diagnostic = Diagnostic::error(Code::MissingComma, lone.value.span, "a comma is missing");
             let diagnostic = diagnostic.label(format!("a comma is missing before this {what}"));
             self.push(diagnostic.help(format!("put a comma between this {what} and the one before")));
         }
-        list.into_iter().map(|listed| listed.thing).collect()
+        list.into_iter().map(|listed| listed.value).collect()
     }
 
-    /// The best guess at a piece that the lexer has reported, so that what depends on it need not be reported too.
+    /// Guesses the value of a token that the lexer has reported, so that later checks do not report it again.
     pub(super) fn bad_part(&mut self, start: usize, end: usize) -> Spanned<Value> {
         let span = self.span(start, end);
         let text = self.slice(span);

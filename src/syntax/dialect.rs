@@ -1,27 +1,27 @@
-//! Which generation of Filebench a script is written for, told from its text.
+//! Detects the generation of Filebench that a script is written for.
 //!
-//! A line `# dialect: sun|fsl` in the leading comment decides. Else the constructs do: each that only one generation could read is a
-//! sign of it. Else it is fsl. A script with signs of both is fsl too, with a warning where the difference matters to it.
-//! Deliberately absent: what the dialects mean (one table of semantics, elsewhere).
+//! A line `# dialect: sun|fsl` in the leading comment decides. Else each construct that only one generation accepts is
+//! a sign of that generation. A script without signs, or with signs of both, is fsl; the latter with a warning if the
+//! difference affects it. Deliberately absent: the semantics of the dialects (`spec::dialect`).
 
 use super::ast::{
     Arg, ArgKind, Ast, Number, Operator, Statement, StatementKind, TextPart, Value, Variable, VariableForm,
 };
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::{SourceMap, Span, Spanned};
-use crate::spec::{Dialect, Origin, attrs, commands};
+use crate::spec::{Dialect, Origin, SpecTable, attrs};
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-/// How many signs of each kind a warning marks.
+/// Signs of each kind that a warning shows.
 const SHOWN: usize = 3;
 
-/// How many signs of each kind are kept.
+/// Signs of each kind that are kept.
 const MOST_SIGNS: usize = 16;
 
-/// Attributes that only a file set has in 1.5, and a file too before.
+/// Attributes of file sets that before 1.5 a file had too.
 const SUN_FILE_ATTRIBUTES: &[&str] = &["entries", "dirwidth", "dirgamma", "dirdepthrv", "leafdirs"];
-/// Attributes that only `wmlrun` has and that are signs of fsl; the others stand in scripts of either dialect.
+/// Attributes of `wmlrun` that are signs of fsl. Its other attributes occur in scripts of both dialects.
 const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "iodepth"];
 
 /// The dialect of a script, and why.
@@ -29,29 +29,29 @@ const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "iodepth"];
 pub struct Detected {
     /// The dialect.
     pub dialect: Dialect,
-    /// Why, as a person reads it: the line and what stands there.
+    /// The reason, for messages: a line, and the construct there.
     pub reason: String,
-    /// Doubts.
+    /// Warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A construct that only one generation has.
+/// A construct that only one generation accepts.
 struct Sign {
     dialect: Dialect,
     span: Span,
     what: String,
-    /// The other generation surely refuses it. Not so `psrun`, which versions between 1.4.8 and 1.5 had too, nor `${x}` and `$(x)`,
-    /// which 1.5 reads as variables of such names.
+    /// Whether the other generation certainly refuses it. This does not hold for `psrun`, which versions between 1.4.8
+    /// and 1.5 had too, nor for `${x}` and `$(x)`, which 1.5 reads as variables of such names.
     sure: bool,
 }
 
 /// The signs of a script.
 struct DialectSigns<'a> {
     found: Vec<Sign>,
-    /// How many there were of each dialect, unsure and sure.
+    /// Number of signs of each dialect, unsure and sure.
     counts: [usize; 4],
     statements: &'a [Statement],
-    /// Variables that the script sets to numbers, once asked for.
+    /// Variables that the script sets to numbers, computed on first use.
     numbers: OnceCell<HashSet<&'a str>>,
 }
 
@@ -61,7 +61,7 @@ impl DialectSigns<'_> {
     }
 
     fn push(&mut self, sign: Sign) {
-        // The first few of each kind decide, and are shown.
+        // The first few of each kind decide and are shown.
         let known = usize::from(sign.sure) + 2 * usize::from(sign.dialect == Dialect::Sun);
         self.counts[known] += 1;
         if self.counts[known] <= MOST_SIGNS {
@@ -79,8 +79,8 @@ fn number_set(statement: &Statement) -> Option<&str> {
     })
 }
 
-/// Tells the dialect of a script.
-pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
+/// Determines the dialect of a script. `table` has the origin of each command.
+pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
     let mut diagnostics = Vec::new();
     match header(map, ast) {
         Some((Ok(dialect), span)) => {
@@ -101,10 +101,10 @@ pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
     let mut signs =
         DialectSigns { statements: &ast.statements, numbers: OnceCell::new(), found: Vec::new(), counts: [0; 4] };
     for statement in &ast.statements {
-        of_statement(statement, &mut signs);
+        of_statement(statement, table, &mut signs);
     }
     let mut signs = signs.found;
-    // What is sure of one dialect outweighs what is not of the other.
+    // Sure signs of one dialect outweigh unsure ones of the other.
     for (one, other) in [(Dialect::Sun, Dialect::Fsl), (Dialect::Fsl, Dialect::Sun)] {
         let sure = |dialect| signs.iter().any(|sign| sign.dialect == dialect && sign.sure);
         if sure(one) && !sure(other) {
@@ -140,7 +140,7 @@ pub fn detect(map: &SourceMap, ast: &Ast) -> Detected {
     Detected { dialect, reason, diagnostics }
 }
 
-/// The dialect line of the leading comment, and where it is.
+/// The dialect line of the leading comment, and its place. An error is the name of an unknown dialect.
 fn header(map: &SourceMap, ast: &Ast) -> Option<(Result<Dialect, String>, Span)> {
     let mut start = 0;
     for line in map.file(ast.file).text.split_inclusive('\n') {
@@ -159,7 +159,7 @@ fn header(map: &SourceMap, ast: &Ast) -> Option<(Result<Dialect, String>, Span)>
     None
 }
 
-fn of_statement(statement: &Statement, signs: &mut DialectSigns<'_>) {
+fn of_statement(statement: &Statement, table: &SpecTable, signs: &mut DialectSigns<'_>) {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return };
     let mut sign = |dialect, span, what: String| signs.push(Sign { dialect, span, what, sure: word.node != "psrun" });
     let command = word.node.as_str();
@@ -170,12 +170,12 @@ fn of_statement(statement: &Statement, signs: &mut DialectSigns<'_>) {
     let head = args.first().map_or(word.span, |arg| word.span.to(arg.span));
     match (command, object) {
         ("psrun", _) => sign(Dialect::Fsl, word.span, "`psrun`".to_owned()),
-        // Without a word it is a mistake in both.
+        // Without an object it has no effect in either.
         ("shutdown", None) => {}
         ("create", Some(object)) if object != "files" => sign(Dialect::Sun, head, format!("`create {object}`")),
         ("enable", Some("lathist")) => sign(Dialect::Fsl, head, "`enable lathist`".to_owned()),
         ("list", None) => sign(Dialect::Sun, word.span, "`list` alone".to_owned()),
-        _ => match commands::find(command, object) {
+        _ => match table.command(command, object) {
             Some(spec) if spec.origin == Origin::Sun => {
                 let span = if spec.name == command { word.span } else { head };
                 sign(Dialect::Sun, span, format!("`{}`", spec.name));
@@ -248,7 +248,7 @@ fn of_value(value: &Value, span: Span, signs: &mut DialectSigns<'_>) {
     }
 }
 
-/// `$dir/$sub` and `$dir/2` may be paths; `$total/$n` and `$dir / $n` are none.
+/// `$dir/$sub` and `$dir/2` may be paths; `$total/$n` and `$dir / $n` are divisions.
 fn may_be_path(left: &Spanned<Value>, right: &Spanned<Value>, signs: &DialectSigns<'_>) -> bool {
     let Value::Variable(one) = &left.node else { return false };
     let path = match &right.node {
@@ -270,7 +270,7 @@ fn of_variable(variable: &Variable, span: Span, signs: &mut DialectSigns<'_>) {
     signs.push(Sign { dialect: Dialect::Sun, span, what, sure });
 }
 
-/// What in a statement means one thing in one dialect and another in the other, if anything does.
+/// The part of a statement whose meaning differs between the dialects, for messages. `None` if there is none.
 fn differs(statement: &Statement) -> Option<&'static str> {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return None };
     let has =
@@ -289,7 +289,7 @@ fn differs(statement: &Statement) -> Option<&'static str> {
         _ => return None,
     };
     match (word.node.as_str(), object) {
-        // Sun draws widths with the gamma of sizes: trees are alike where that and the gamma of widths are given and the same.
+        // Sun draws widths with the gamma of sizes: trees are the same if both gammas are given and equal.
         ("define", "fileset" | "filesets")
             if (has("size") || has("filesize"))
                 && number("filesizegamma").is_some_and(|gamma| number("dirgamma") == Some(gamma)) =>

@@ -1,8 +1,8 @@
-//! The formatter of `wmlrun fmt`: the same script, well laid out.
+//! The formatter of `wmlrun fmt`.
 //!
-//! It works on tokens and the text, not on the tree, so that spellings (`16k`, not `16384`) and comments stay. A statement starts a
-//! line; blocks are indented by two; a line that would pass [`WIDTH`] is broken after a comma; groups of statements keep one blank
-//! line between them. Formatting twice is formatting once. A script with errors is not touched.
+//! It works on tokens and the text, not on the tree, so that spellings (`16k`, not `16384`) and comments are kept. A
+//! statement starts a line; blocks are indented by two; a line longer than [`WIDTH`] is broken after a comma; groups of
+//! statements keep one blank line between them. Formatting is idempotent. A script with errors is not changed.
 
 use super::ast::Operator;
 use super::layout::lay_out;
@@ -14,16 +14,16 @@ use crate::diag::{Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span};
 use crate::spec::words::statement_word;
 
-/// Columns that a line should keep to.
+/// Columns of a line.
 const WIDTH: usize = 100;
-/// Blanks for each block around a statement.
+/// Blanks of indentation for each enclosing block.
 const STEP: usize = 2;
-/// Blanks more for the lines that go on with a statement.
+/// Additional blanks for continuation lines of a statement.
 const CONTINUED: usize = 4;
 /// Deeper blocks are indented no further, so that the output does not grow with the square of the input.
 const DEEPEST: usize = 32;
 
-/// Lays a script out; or says why it can't be read.
+/// Formats a script. An error holds all diagnostics of a script that can't be parsed.
 pub fn format(map: &SourceMap, file: FileId) -> Result<String, Vec<Diagnostic>> {
     let text = &map.file(file).text;
     let lexed = lex(file, text);
@@ -44,13 +44,13 @@ struct Formatter<'a> {
     /// Characters on the current line.
     column: usize,
     depth: usize,
-    /// Tables of values that are open.
+    /// Open tables of values.
     tables: usize,
-    /// Whether nothing can follow on this line, since a comment ended it.
+    /// Whether a comment ended the current line.
     full: bool,
-    /// Whether the last piece opened a block: no blank line follows.
+    /// Whether the last token opened a block, after which no blank line is written.
     opened: bool,
-    /// Where the last piece ended in the text.
+    /// End of the last token in the text.
     end: usize,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Formatter<'a> {
         self.out
     }
 
-    /// Line ends in the text between the last piece and `start`.
+    /// The number of line ends in the text between the last token and `start`.
     fn lines_before(&self, start: usize) -> usize {
         self.text.get(self.end..start).unwrap_or("").bytes().filter(|b| *b == b'\n').count()
     }
@@ -104,7 +104,7 @@ impl<'a> Formatter<'a> {
         }
         self.out.extend(std::iter::repeat_n(' ', indent));
         self.full = false;
-        // An indented line counts as empty until something stands on it, which it does at once.
+        // An indented line counts as empty until the first token is written to it.
         self.column = indent;
     }
 
@@ -112,7 +112,7 @@ impl<'a> Formatter<'a> {
         self.depth.min(DEEPEST) * STEP
     }
 
-    /// Starts a line for a statement or a comment between statements, with the blank line that the text has before it.
+    /// Starts a line for a statement, or for a comment between statements. A blank line before it in the text is kept.
     fn group(&mut self, start: usize) {
         let blank = self.lines_before(start) > 1 && !self.out.is_empty() && !self.opened;
         if self.column > 0 {
@@ -162,7 +162,7 @@ impl<'a> Formatter<'a> {
             }
             token => {
                 let before = i.checked_sub(1).map(|i| &self.tokens[i].0);
-                // At the start of a line such a word would begin a statement.
+                // At the start of a line this word would begin a statement.
                 let begins = matches!(token, Token::Word(word) if statement_word(word).is_some());
                 let chunk = before == Some(&Token::Comma) && self.tables < 2 && !begins;
                 if self.full || (chunk && self.column + self.chunk(i) > WIDTH) {
@@ -183,7 +183,7 @@ impl<'a> Formatter<'a> {
         self.opened = *token == Token::Open;
     }
 
-    /// How many columns the tokens from `first` take up to where the line may be broken next.
+    /// The columns of the tokens from `first` up to the next place where the line may be broken.
     fn chunk(&self, first: usize) -> usize {
         let mut width = 0;
         let mut rows: usize = 0;
@@ -208,8 +208,8 @@ impl<'a> Formatter<'a> {
         width
     }
 
-    /// Whether a blank stands before the token with this index, which has one before it in its statement. `$dir/$name` stays as
-    /// it is: it may be a path, and with blanks it is arithmetic.
+    /// Whether a blank is written before the token with this index, which is not the first of its statement.
+    /// `$dir/$name` is kept as it is: it may be a path, and with blanks it is arithmetic.
     fn apart(&self, i: usize) -> bool {
         let divides = |at: usize| matches!(self.tokens[at].0, Token::Operator(Operator::Divide));
         let touches =
@@ -219,7 +219,7 @@ impl<'a> Formatter<'a> {
     }
 }
 
-/// Whether a blank stands between two tokens of a statement.
+/// Whether a blank is written between two tokens of a statement.
 fn apart(before: &Token, token: &Token) -> bool {
     use Token::{Comma, Equals, ParenClose, ParenOpen, RowClose, RowOpen, TableClose, TableOpen};
     !matches!(before, Equals | Comma | ParenOpen | RowOpen | TableOpen)

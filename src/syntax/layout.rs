@@ -1,37 +1,39 @@
-//! What a word or a brace is, by its position.
+//! The layout pass: classifies words and braces by their position.
 //!
-//! The language has no reserved words here: a file set may be called `set` or `log`, and an attribute added tomorrow takes no name
-//! from anyone. So this pass looks at what stands around a word and decides whether it starts a statement; the grammar then sees
-//! statement words and plain words as two kinds of tokens. It also tells the braces of a table of values from those of a block.
+//! The language has no reserved words: a file set may be called `set` or `log`, and a new attribute makes no name
+//! unusable. This pass looks at the tokens around a word and decides whether it starts a statement; the grammar then
+//! sees statement words and plain words as two kinds of tokens. It also distinguishes the braces of a table of values
+//! from those of a block.
 //!
-//! Newlines mean nothing in the language. Only where a script is wrong anyway (a comma or `=` with nothing behind it, a command
-//! without its argument, a word where only a statement can start) does the start of a line serve as a hint, so that one mistake is reported once and the statements
-//! behind it are still read. For the same reason brackets and values that are missing are reported and put in here.
+//! Newlines have no meaning in the language. Only in a wrong script (a comma or `=` with nothing after it, a command
+//! without its argument, a word where only a statement can start) the start of a line serves as a hint, so that one
+//! mistake is reported once and the statements after it are still parsed. For the same reason missing brackets and
+//! values are reported and inserted here.
 
 use super::token::Token;
 use crate::diag::{self, Code, Diagnostic, nearest};
 use crate::source::{FileId, Span};
 use crate::spec::words::{STATEMENT_WORDS, StatementWord, statement_word};
 
-/// Statements of the longest script, braces of blocks counted.
+/// Most statements of a script, including braces of blocks.
 const MOST_STATEMENTS: usize = 1_100_000;
 
-/// Tokens of the longest statement.
+/// Most tokens of a statement.
 const LONGEST_STATEMENT: usize = 1 << 17;
 
-/// Longer words are not compared with the known ones: nobody misspells `set` in 40 letters.
+/// Longest word, in bytes, that is compared with the known ones as a possible misspelling.
 const LONGEST_NEAR_MISS: usize = 32;
 
-/// Tokens as the grammar sees them, with what was wrong.
+/// Tokens as the grammar sees them, and the errors.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct LaidOut {
-    /// The tokens; those with an empty span were put in.
+    /// The tokens. Inserted ones have an empty span.
     pub(super) tokens: Vec<(Token, Span)>,
-    /// What was missing or too much.
+    /// Errors about missing and surplus tokens.
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-/// Places the tokens of `text`.
+/// Runs the layout pass over the tokens of `text`.
 pub(super) fn lay_out(file: FileId, text: &str, tokens: Vec<(Token, Span)>) -> LaidOut {
     let mut layout = LayoutPass {
         file,
@@ -49,7 +51,7 @@ pub(super) fn lay_out(file: FileId, text: &str, tokens: Vec<(Token, Span)>) -> L
         skips: false,
     };
     while let Some((token, span)) = layout.tokens.get_mut(layout.at) {
-        // Nothing looks back at them, only at their places.
+        // Later steps look only at the positions of the earlier tokens, so that these can be moved.
         let (token, span) = (std::mem::replace(token, Token::Missing), *span);
         layout.token(token, span);
         layout.at += 1;
@@ -66,23 +68,23 @@ struct LayoutPass<'a> {
     file: FileId,
     text: &'a str,
     tokens: Vec<(Token, Span)>,
-    /// Index of the token that is looked at.
+    /// Index of the current token.
     at: usize,
-    /// The statement that it belongs to, if that is a known one.
+    /// The statement that it belongs to, if that has a known word.
     statement: Option<&'static StatementWord>,
-    /// How many plain words that statement has so far.
+    /// Plain words of that statement so far.
     words: usize,
-    /// Whether it has a `name=value` so far.
+    /// Whether the statement has a `name=value` so far.
     named: bool,
-    /// The round brackets that are open.
+    /// Open parentheses.
     parens: Vec<Span>,
-    /// The table of values that is open: its first brace, and how many braces are open.
+    /// The open table of values: its first brace, and the number of open braces.
     table: Option<(Span, usize)>,
-    /// Statements so far, and braces of blocks.
+    /// Statements and braces of blocks so far.
     statements: usize,
-    /// Tokens of the statement so far.
+    /// Tokens of the current statement so far.
     length: usize,
-    /// The statement is too long: the rest of it is passed over.
+    /// The statement is too long, and the rest of it is skipped.
     skips: bool,
     out: LaidOut,
 }
@@ -103,7 +105,7 @@ impl LayoutPass<'_> {
         index == 0 || self.text.get(before..start).is_some_and(|gap| gap.contains('\n'))
     }
 
-    /// Whether the next token stands on the same line and could be the first argument of a statement.
+    /// Whether the next token is on the same line and could be the first argument of a statement.
     fn argument_follows(&self) -> bool {
         matches!(self.next(), Some(Token::Number(_) | Token::Text(_) | Token::Word(_) | Token::Variable(_)))
             && !self.starts_line(self.at + 1)
@@ -157,7 +159,7 @@ impl LayoutPass<'_> {
         let starts_line = self.starts_line(self.at);
         match self.last() {
             None | Some(Token::Open | Token::Close) => true,
-            // Here only a plain word can stand, unless the script is wrong and the next statement follows.
+            // Only a plain word is allowed here, unless the script is wrong and this is the next statement.
             Some(last) if last.joins() => starts_line && self.argument_follows(),
             _ if !self.parens.is_empty() || self.table.is_some() => starts_line,
             Some(Token::Command(command)) => {
@@ -174,7 +176,7 @@ impl LayoutPass<'_> {
         }
     }
 
-    /// Whether a word that is no statement word stands where one should.
+    /// Whether a word that is not a statement word is at the place of one.
     fn stands_for_statement(&self, word: &str) -> bool {
         let before = match self.last() {
             None | Some(Token::Open | Token::Close) => return true,
@@ -199,7 +201,7 @@ impl LayoutPass<'_> {
         if list.is_none() {
             return self.named || self.words >= takes;
         }
-        // In a list, a word alone lacks its comma, as in `reuse prealloc`; one with arguments of its own is a statement.
+        // A single word in a list lacks its comma, as in `reuse prealloc`; a word with arguments is a statement.
         let ahead = |n: usize| self.tokens.get(self.at + n).map(|(token, _)| token);
         let own = match (ahead(1), ahead(2), ahead(3)) {
             (Some(Token::Word(_) | Token::Variable(_)), Some(Token::Equals), _)
@@ -234,7 +236,7 @@ impl LayoutPass<'_> {
         let diagnostic = Diagnostic::error(Code::UnknownCommand, span, format!("unknown command `{word}`"));
         if let Some(known) = near_miss(word) {
             self.report(diagnostic.help(format!("did you mean `{}`?", known.name)));
-            // Read on as if it had been written right: nothing else need be wrong.
+            // Go on as if it were spelt right, since the rest may be right.
             return self.start(known, span);
         }
         self.report(diagnostic.help("`wmlrun list commands` shows all"));
@@ -274,7 +276,8 @@ impl LayoutPass<'_> {
         }
     }
 
-    /// Appends a token; where a value should stand and it starts none, first reports that and puts in a stand-in.
+    /// Appends a token. If a value is expected and the token does not start one, first reports that and inserts a
+    /// stand-in.
     fn push(&mut self, token: Token, span: Span) {
         match self.last() {
             Some(Token::Equals) if !token.starts_value() => self.missing_value(),
@@ -302,7 +305,7 @@ impl LayoutPass<'_> {
         diag::push(&mut self.out.diagnostics, diagnostic);
     }
 
-    /// The script has more statements than are read.
+    /// Reports that the script has too many statements.
     fn too_many(&mut self, span: Span) {
         let message = format!("the script has more than {MOST_STATEMENTS} statements");
         let diagnostic = Diagnostic::error(Code::OutOfRange, span, message).help("leave out what is not needed");
@@ -311,10 +314,10 @@ impl LayoutPass<'_> {
 
     fn missing_operand(&mut self) {
         let [.., (left, _), (_, operator)] = self.out.tokens.as_slice() else { return };
-        // Without a left operand the operator itself is the mistake, which the grammar reports.
+        // Without a left operand the operator itself is wrong, which the grammar reports.
         if left.is_operand() {
             let written = self.text.get(operator.start as usize..operator.end as usize).unwrap_or("");
-            let message = format!("`{written}` needs a number or variable behind it");
+            let message = format!("`{written}` needs a number or variable after it");
             let diagnostic = Diagnostic::error(Code::UnexpectedToken, *operator, message);
             self.report(diagnostic.help("an operator stands between two numbers or variables: `$a * 3`"));
             self.put_in(Token::Missing);
@@ -333,7 +336,7 @@ impl LayoutPass<'_> {
             [.., (_, left), _] => {
                 let left = self.text.get(left.start as usize..left.end as usize).unwrap_or("");
                 report(format!("`{left}=` has no value"))
-                    .label("a value is missing behind this")
+                    .label("a value is missing after this")
                     .help(format!("write `{left}=VALUE`; an empty text is `\"\"`"))
             }
             _ => report("`=` without a name before it".to_owned()).help("write `NAME=VALUE`, or leave the `=` out"),
@@ -342,13 +345,13 @@ impl LayoutPass<'_> {
         self.put_in(Token::Missing);
     }
 
-    /// Appends a token that was not written.
+    /// Appends a token that is not in the text.
     fn put_in(&mut self, token: Token) {
         let end = self.out.tokens.last().map_or(0, |(_, span)| span.end as usize);
         self.out.tokens.push((token, Span::new(self.file, end, end)));
     }
 
-    /// Brings whatever is open to an end, since the statement ends here.
+    /// Closes open brackets and tables at the end of a statement.
     fn flush(&mut self) {
         match self.last() {
             Some(Token::Equals) => self.missing_value(),
@@ -358,7 +361,7 @@ impl LayoutPass<'_> {
         self.flush_table();
         while let Some(span) = self.parens.pop() {
             let diagnostic = Diagnostic::error(Code::UnexpectedToken, span, "a `(` without its `)`");
-            let help = "put a `)` behind the last of its arguments";
+            let help = "put a `)` after the last of its arguments";
             self.report(diagnostic.label("never closed").help(help));
             self.put_in(Token::ParenClose);
         }
@@ -377,12 +380,12 @@ impl LayoutPass<'_> {
     }
 }
 
-/// The statement word that a misspelt one was probably meant to be.
+/// The statement word that is nearest to a misspelt one.
 fn near_miss(word: &str) -> Option<&'static StatementWord> {
     if word.len() > LONGEST_NEAR_MISS {
         return None;
     }
-    // Of very different length none is near; saying so here spares most of the comparing.
+    // Words of very different length are never near: skipping them here avoids most comparisons.
     let alike = |name: &&str| name.len().abs_diff(word.len()) <= word.len().max(3) / 3;
     nearest(word, STATEMENT_WORDS.iter().map(|known| known.name).filter(alike)).and_then(statement_word)
 }

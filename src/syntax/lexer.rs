@@ -1,10 +1,10 @@
-//! Text to tokens, by hand.
+//! Splits text into tokens.
 //!
-//! A piece that is no token is reported, becomes [`Token::Error`], and the lexer goes on behind it. Comments are kept aside for the
-//! formatter. Deliberately absent: what a word means. The lexer has no keywords; `place` finds the statement words.
+//! Text that is not a token is reported, becomes [`Token::Error`], and the lexer goes on after it. Comments are
+//! returned separately, for the formatter. The lexer has no keywords; the layout pass finds the statement words.
 //!
-//! The one thing that is told by context here is whether `-` and `/` are operators (after a number or variable) or begin a word or
-//! a signed number (anywhere else), because words hold both signs.
+//! Only `-` and `/` depend on context: they are operators after a number or variable. Anywhere else they begin a word or
+//! a signed number, because words may contain both.
 
 use super::ast::{Number, Operator, TextPart, Variable, VariableForm};
 use super::number::{self, NumberFault};
@@ -14,35 +14,36 @@ use crate::source::{FileId, Span, Spanned};
 use crate::spec::attrs;
 use crate::spec::words::statement_word;
 
-/// How far an unclosed `${` is followed, in bytes; no name is that long, and scanning further would be quadratic.
+/// Bytes after an unclosed `${` that are searched for its end. No name is that long, and an unbounded search would be
+/// quadratic.
 const BRACKET_REACH: usize = 128;
 
-/// Tokens of the longest script: a million `set` lines have fewer.
+/// Most tokens of a script: a million `set` lines have fewer.
 const MOST_TOKENS: usize = 4_500_000;
 
-/// Parts of the longest text: its variables, and what stands between them.
+/// Most parts of a text: variables, and the text between them.
 const MOST_PARTS: usize = 1 << 14;
 
-/// How far a number behind a `/` is followed, in characters, for the same reason.
+/// Characters of a number after a `/` that are read, for the same reason.
 const NUMBER_REACH: usize = 64;
 
-/// A text in pieces.
+/// The tokens and comments of a text.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Lexed {
     /// The tokens in order, without blanks and comments.
     pub tokens: Vec<(Token, Span)>,
     /// The comments in order, each from its `#` to the end of the line (without line end or blanks before it).
     pub comments: Vec<Span>,
-    /// What could not be read.
+    /// Errors.
     pub diagnostics: Vec<Diagnostic>,
     /// Whether a string is still open at the end.
     pub open_string: bool,
 }
 
-/// Cuts `text` into tokens. Never fails: what can't be read is an error token and a diagnostic.
+/// Splits `text` into tokens. Never fails: text that is not a token becomes an error token and a diagnostic.
 pub fn lex(file: FileId, text: &str) -> Lexed {
     let mut lexer = Lexer { file, text, at: 0, multiline: None, out: Lexed::default() };
-    // A byte order mark is no character of the script.
+    // A byte order mark is not part of the script.
     if text.starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
     }
@@ -55,7 +56,7 @@ pub fn lex(file: FileId, text: &str) -> Lexed {
     lexer.out
 }
 
-/// What is left of a text that is no script: nothing of it is read on.
+/// The result for a text with too many tokens to be a script: no token, and one error.
 fn too_long(lexed: &Lexed) -> Lexed {
     let at = lexed.tokens.last().map_or(Span::default(), |(_, span)| *span);
     let message = format!("the script has more than {MOST_TOKENS} words and signs");
@@ -67,17 +68,17 @@ struct Lexer<'a> {
     file: FileId,
     text: &'a str,
     at: usize,
-    /// The last string that spans lines: the likely culprit when a later one is not closed.
+    /// The last string that spans lines: the likely cause if a later one is not closed.
     multiline: Option<Span>,
     out: Lexed,
 }
 
-/// What stands between tokens; the vertical tab too, as in Filebench.
+/// Whether a character separates tokens. The vertical tab does too, as in Filebench.
 fn is_blank(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\u{b}'
 }
 
-/// What ends a bare word, whatever it consists of.
+/// Whether a character ends a bare word.
 fn ends_word(c: char) -> bool {
     is_blank(c) || matches!(c, '=' | ',' | '{' | '}' | '(' | ')' | '"' | '#')
 }
@@ -98,7 +99,7 @@ fn starts_name(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
-/// Shows a character: one that prints as it is, any other by its number.
+/// Quotes a character: as it is if it is printable, else with its code point.
 fn shown(c: char) -> String {
     if c.is_ascii_graphic() || c.is_alphanumeric() { format!("`{c}`") } else { format!("`{c}` (U+{:04X})", c as u32) }
 }
@@ -120,7 +121,7 @@ impl Lexer<'_> {
         Span::new(self.file, start, end)
     }
 
-    /// The position of the first character from `from` that `stop` is true for.
+    /// The position of the first character from `from` on for which `stop` is true.
     fn until(&self, from: usize, stop: impl Fn(char) -> bool) -> usize {
         self.text[from..].find(stop).map_or(self.text.len(), |at| from + at)
     }
@@ -135,12 +136,12 @@ impl Lexer<'_> {
         diag::push(&mut self.out.diagnostics, diagnostic);
     }
 
-    /// Whether the last token is one that an operator can follow.
+    /// Whether an operator may follow the last token.
     fn after_operand(&self) -> bool {
         matches!(self.out.tokens.last(), Some((Token::Number(_) | Token::Variable(_), _)))
     }
 
-    /// Where the last token starts, if it is a variable that ends right here.
+    /// The start of the last token, if it is a variable that ends at the current position.
     fn touching_variable(&self) -> Option<usize> {
         match self.out.tokens.last() {
             Some((Token::Variable(_), span)) if span.end as usize == self.at => Some(span.start as usize),
@@ -148,8 +149,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether the `/` here, behind an operand, divides by what follows. Where it touches a variable it may be one of a path:
-    /// then what follows is no operand, or more than one.
+    /// Whether the `/` at the current position, after an operand, is a division. Directly after a variable it may
+    /// belong to a path: then it is not followed by exactly one operand.
     fn divides(&self) -> bool {
         let behind = &self.text[self.at + 1..];
         if behind.chars().next().is_none_or(ends_word) {
@@ -165,7 +166,7 @@ impl Lexer<'_> {
         let near = &behind[..behind.char_indices().nth(NUMBER_REACH).map_or(behind.len(), |(at, _)| at)];
         let part = &near[..near.find(ends_word).unwrap_or(near.len())];
         let part = &part[..before_statement(part, &behind[part.len()..])];
-        // Nobody divides by `01`: that is a name.
+        // `01` is a name, not a divisor.
         let named = part.len() > 1 && part.starts_with('0') && !part.starts_with("0.");
         part.starts_with(|c: char| c.is_ascii_digit()) && !named && number::read(part).1.is_none()
     }
@@ -225,7 +226,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A number whose digits start at `digits`; what stands before them, if anything, is its sign.
+    /// Reads a number whose digits start at `digits`. A character before them is its sign.
     fn number(&mut self, digits: usize) {
         let end = self.until(digits, |c| ends_word(c) || matches!(c, '+' | '-' | '*' | '/' | '$'));
         let end = digits + before_statement(&self.text[digits..end], &self.text[end..]);
@@ -242,7 +243,7 @@ impl Lexer<'_> {
             let diagnostic = match fault {
                 NumberFault::Unit(at) => {
                     let unit = &self.text[digits + at..end];
-                    let message = format!("`{unit}` in `{written}` is no unit");
+                    let message = format!("`{unit}` in `{written}` is not a unit");
                     let diagnostic = Diagnostic::error(Code::BadNumber, self.span(digits + at, end), message);
                     match unit {
                         ";" => {
@@ -263,7 +264,7 @@ impl Lexer<'_> {
                     }
                 }
                 NumberFault::Point(at) => {
-                    let message = format!("`{written}` has a point without digits behind it");
+                    let message = format!("`{written}` has a point without digits after it");
                     let at = self.span(digits + at, digits + at + 1);
                     Diagnostic::error(Code::BadNumber, at, message).help("write `1.5` or `1`")
                 }
@@ -292,8 +293,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// A bare word with a variable in it, which is a text as if it stood in quotes. It starts at `start`, at or before the
-    /// current position: `$dir` of `$dir/sub` is a token already.
+    /// Reads a bare word with a variable in it, which is a text as if it were quoted. It starts at `start`, at or
+    /// before the current position: `$dir` of `$dir/sub` is already a token.
     fn glued(&mut self, start: usize) {
         let mut start = start;
         // In `$dir/${x}/y` the first `/` looked like an operator.
@@ -335,21 +336,21 @@ impl Lexer<'_> {
         self.text_of(parts, end);
     }
 
-    /// A piece with a character at `bad` that can't stand outside of quotes. All of it is one mistake, with the variables
-    /// in it.
+    /// Reports a word with a character at `bad` that is only allowed in quotes. The whole word, including its
+    /// variables, is one mistake.
     fn bad_character(&mut self, bad: usize) {
         let Some(c) = self.text[bad..].chars().next() else { return };
         let after = bad + c.len_utf8();
         let mut end = self.until(after, ends_word);
         let mut help = None;
         if c == '\'' && bad == self.at {
-            // A whole string in the wrong quotes is one mistake, not one at each of its words.
+            // A string in single quotes is one mistake, not one at each of its words.
             if let Some(close) =
                 self.text[after..].find(['\'', '\n']).filter(|at| self.text[after + at..].starts_with('\''))
             {
                 end = after + close + 1;
             }
-            help = Some("strings stand in double quotes".to_owned());
+            help = Some("strings are written in double quotes".to_owned());
         } else if c == '\\' && self.text[after..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
             help = Some("leave it out: a statement may go on at the next line without it".to_owned());
         } else if c == ';' && end == after {
@@ -367,7 +368,7 @@ impl Lexer<'_> {
                 quoted
             }
         });
-        let message = format!("{} can't stand outside of quotes", shown(c));
+        let message = format!("{} is only allowed in quotes", shown(c));
         let diagnostic = Diagnostic::error(Code::BadCharacter, self.span(bad, after), message).help(help);
         self.report(diagnostic);
         self.push(Token::Error, end);
@@ -413,7 +414,7 @@ impl Lexer<'_> {
                     match escaped {
                         Some('n') => plain.push('\n'),
                         Some(c @ ('$' | '"' | '\\')) => plain.push(c),
-                        // Regular expressions in `system` are full of these: both characters are meant.
+                        // Other escapes keep the backslash, for regular expressions in `system`.
                         Some(c) => plain.extend(['\\', c]),
                         None => return self.unterminated(start),
                     }
@@ -428,7 +429,7 @@ impl Lexer<'_> {
                         parts.push(TextPart::Variable(Spanned::new(variable, self.span(at, end))));
                         at = end;
                     }
-                    // A dollar sign that nothing follows is one: in what is only shown, old scripts have `$Revision: 1.5 $`.
+                    // A dollar sign before a blank or the end is itself: old scripts print `$Revision: 1.5 $`.
                     Err(end) => {
                         if !self.text[end..].starts_with(|c| c == '"' || is_blank(c)) || end > at + 1 {
                             self.bad_variable(at, end);
@@ -448,19 +449,19 @@ impl Lexer<'_> {
         self.text_of(parts, at + 1);
     }
 
-    /// A text of these parts, which ends at `end`.
+    /// Appends a text of these parts that ends at `end`.
     fn text_of(&mut self, parts: Vec<TextPart>, end: usize) {
         if parts.len() <= MOST_PARTS {
             return self.push(Token::Text(parts), end);
         }
-        let message = format!("a text with more than {MOST_PARTS} variables and pieces between them");
+        let message = format!("a text with more than {MOST_PARTS} variables and texts between them");
         let diagnostic = Diagnostic::error(Code::OutOfRange, self.span(self.at, self.at + 1), message);
         self.report(diagnostic.help("make several of it"));
         self.push(Token::Error, end);
     }
 
-    /// A string without an end: most likely it was meant to end on its line, so the rest of the text is read as usual. Only once,
-    /// though: a second such string takes all the rest, which keeps the time linear.
+    /// Reports an unclosed string. It most likely should end on its line, so that lexing goes on at the next line. A
+    /// second unclosed string extends to the end of the text, which keeps the time linear.
     fn unterminated(&mut self, start: usize) {
         let mut diagnostic =
             Diagnostic::error(Code::UnterminatedString, self.span(start, start + 1), "this string is not closed")
@@ -470,7 +471,7 @@ impl Lexer<'_> {
             let before = self.span(span.start as usize, span.start as usize + 1);
             diagnostic = diagnostic.also(before, "this one spans lines: perhaps it lacks its closing quote");
         }
-        // What was said of variables inside is of no use before the string has an end.
+        // Errors about variables inside are dropped: they only follow from the missing quote.
         self.out.diagnostics.retain(|d| (d.primary.span.start as usize) < start);
         self.report(diagnostic);
         let end = if self.out.open_string { self.text.len() } else { self.until(start, |c| c == '\n') };
@@ -479,8 +480,8 @@ impl Lexer<'_> {
     }
 }
 
-/// How much of a piece that starts with a digit is the number, where the next statement follows without a space, as generators
-/// write it: the `20` of `20set $n=2`, the `4k` of `4kset`. `behind`: the text after the piece. Only whole numbers.
+/// The length of the number in a word that starts with a digit, where the next statement follows without a blank, as
+/// generators write it: `20` of `20set $n=2`, `4k` of `4kset`. `behind`: the text after the word. Whole numbers only.
 fn before_statement(part: &str, behind: &str) -> usize {
     let goes_on = behind.starts_with(is_blank)
         && behind.trim_start_matches(is_blank).starts_with(|c: char| c == '$' || c == '"' || c.is_ascii_alphanumeric());
@@ -490,7 +491,7 @@ fn before_statement(part: &str, behind: &str) -> usize {
     [letters + unit, letters].into_iter().find(starts).unwrap_or(part.len())
 }
 
-/// Reads the variable whose `$` is at `at`: what it is and where it ends; or where the piece ends that is none.
+/// Reads the variable whose `$` is at `at`. Returns it and its end, or as an error the end of the malformed variable.
 fn read_variable(text: &str, at: usize) -> Result<(Variable, usize), usize> {
     let name_end = |from: usize, inside: fn(char) -> bool| {
         text[from..].find(|c: char| !inside(c)).map_or(text.len(), |at| from + at)

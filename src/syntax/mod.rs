@@ -1,10 +1,11 @@
-//! Text to tokens to the syntax tree, and back to text.
+//! Converts text to tokens and to the syntax tree, and back to text.
 //!
-//! In: a text of a [`SourceMap`](crate::source::SourceMap). Out: a flat [`ast::Ast`] ([`parse()`]), its blocks matched ([`nest()`]), its
-//! dialect ([`dialect::detect`]), or the same script well laid out ([`format()`]). Each of these reports what is wrong
-//! and never fails. Deliberately absent: which commands, attributes and flowops there are, and what any of them means.
+//! In: a text of a [`SourceMap`](crate::source::SourceMap). Out: a flat [`ast::Ast`] ([`parse()`]), its blocks matched
+//! ([`nest()`]), its dialect ([`dialect::detect`]), or the formatted script ([`format()`]). Parsing never fails: it
+//! returns a result and the errors. Deliberately absent: the commands, attributes and flowops of the language, and
+//! their meaning.
 //!
-//! `define file name=big,size=1g` is three arguments of one statement, `file`, `name=…`, `size=…`.
+//! `define file name=big,size=1g` is one statement with three arguments, `file`, `name=…` and `size=…`.
 
 pub mod ast;
 mod build;

@@ -1,42 +1,42 @@
-//! The flat list of statements as a tree: matches the braces.
+//! Matches the braces of a flat list of statements, and returns the tree.
 //!
-//! A script with an unclosed block is still one tree with one error: what can't stand in a block (a `thread` in a thread, a `define`
-//! in a process) ends the blocks that it can't stand in, as long as the script has more opening than closing braces. Where the
-//! braces are even, such a statement is misplaced, not the brace, and `model` says so.
+//! A script with an unclosed block is still one tree with one error: a statement that is not allowed in a block (a
+//! `thread` in a thread, a `define` in a process) ends that block, as long as the script has more opening than closing
+//! braces. If the braces are balanced, the statement is misplaced, and `model` reports it.
 //!
-//! Deliberately absent: which statement may stand where, beyond what is needed to guess at a missing brace.
+//! Deliberately absent: which statement is allowed where, beyond what is needed to locate a missing brace.
 
 use super::ast::{ArgKind, Ast, Statement, StatementKind, Value};
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::Span;
 use crate::spec::words::statement_word;
 
-/// Blocks deeper than this are not nested further: the tree is walked by recursion everywhere, and nobody writes that.
+/// Deepest nesting of blocks. The tree is walked by recursion, whose depth this bounds.
 const DEEPEST: usize = 64;
 
-/// A statement and, if it opens a block, what stands in it.
+/// A statement and the statements of its block.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Node {
     /// The statement; never a closing brace.
     pub statement: Statement,
     /// The statements of its block.
     pub children: Vec<Node>,
-    /// Where its `}` is. `None` for one without a block, or whose block is not closed.
+    /// The place of its `}`. `None` for a statement without a block, or whose block is not closed.
     pub close: Option<Span>,
 }
 
-/// What kind of block a statement opens.
+/// The kind of block that a statement opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
     Process,
     Thread,
     Composite,
     Foreach,
-    /// Of a statement that was not understood: anything may stand in it.
+    /// The block of a statement that was not understood. Any statement is allowed in it.
     Other,
 }
 
-/// The word that decides what a statement may stand in: `thread`, `flowop`, or anything else.
+/// The word that decides in which blocks a statement is allowed: `thread`, `flowop`, or any other.
 fn word(statement: &Statement) -> Option<&str> {
     match &statement.kind {
         StatementKind::Command { word, .. } => Some(&word.node),
@@ -44,7 +44,7 @@ fn word(statement: &Statement) -> Option<&str> {
     }
 }
 
-/// The statement as it is talked of: `thread`, `define process`.
+/// The statement as messages name it: `thread`, `define process`.
 fn shown(statement: &Statement) -> String {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return String::new() };
     match (word.node.as_str(), args.first().map(|arg| &arg.kind)) {
@@ -53,7 +53,7 @@ fn shown(statement: &Statement) -> String {
     }
 }
 
-/// The block that a statement opens, if it is of those that have one.
+/// The block that a statement opens. `None` for statements without a block.
 fn block(statement: &Statement) -> Option<Block> {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return None };
     match (word.node.as_str(), args.first().map(|arg| &arg.kind)) {
@@ -68,7 +68,8 @@ fn block(statement: &Statement) -> Option<Block> {
     }
 }
 
-/// Whether a statement is known to open no block. One that was not understood may, and is reported elsewhere.
+/// Whether a statement is known to have no block. A statement that was not understood may have one, and is reported
+/// elsewhere.
 fn has_no_block(statement: &Statement) -> bool {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return false };
     match (word.node.as_str(), args.first().map(|arg| &arg.kind)) {
@@ -78,12 +79,12 @@ fn has_no_block(statement: &Statement) -> bool {
     }
 }
 
-/// Filebench takes `process` with any run of `e` and `s` behind it.
+/// Filebench accepts `process` followed by any sequence of `e` and `s`.
 fn is_process(object: &str) -> bool {
     object.strip_prefix("process").is_some_and(|end| end.chars().all(|c| matches!(c, 'e' | 's')))
 }
 
-/// Whether a statement with this word belongs into the block.
+/// Whether a statement with this word is allowed in the block.
 fn belongs(word: &str, block: Block) -> bool {
     match (word, block) {
         (_, Block::Other) | ("thread", Block::Process) | ("flowop", Block::Thread | Block::Composite) => true,
@@ -103,15 +104,16 @@ struct Nester {
     roots: Vec<Node>,
     open: Vec<Open>,
     diagnostics: Vec<Diagnostic>,
-    /// How many more opening than closing braces are ahead and open: so many blocks may be taken as unclosed.
+    /// Surplus of opening braces, open or ahead: the number of blocks that may count as unclosed.
     surplus: usize,
-    /// How many more closing than opening braces: so many blocks may be taken as opened without a brace.
+    /// Surplus of closing braces: the number of blocks that may count as opened without a brace.
     lacking: usize,
     /// The last block that was closed.
     closed: Option<Span>,
 }
 
-/// Matches the braces of a script. The statements become the nodes: two copies of them would be half of the memory of a check.
+/// Matches the braces of a script. The statements are moved into the nodes: a second copy would double the memory of a
+/// check.
 pub fn nest(ast: Ast) -> (Vec<Node>, Vec<Diagnostic>) {
     let opens =
         ast.statements.iter().filter(|s| matches!(s.kind, StatementKind::Command { open: Some(_), .. })).count();
@@ -140,7 +142,7 @@ pub fn nest(ast: Ast) -> (Vec<Node>, Vec<Diagnostic>) {
 }
 
 impl Nester {
-    /// Where the next node goes: into the innermost block, or the deepest one that nests.
+    /// The list that gets the next node: that of the innermost block, or of the deepest one within the limit.
     fn sink(&mut self) -> &mut Vec<Node> {
         let depth = self.open.len().min(DEEPEST);
         match depth.checked_sub(1) {
@@ -173,7 +175,7 @@ impl Nester {
                 let diagnostic =
                     Diagnostic::error(Code::UnexpectedToken, end, format!("`{}` lacks its block", shown(&statement)))
                         .label("expected `{`")
-                        .help("put a `{` here, what belongs into the block behind it, and a `}` at its end");
+                        .help("put a `{` here, followed by the statements of the block, and a `}` at its end");
                 diag::push(&mut self.diagnostics, diagnostic);
                 let child = next.and_then(self::word).is_some_and(|next| belongs(next, block));
                 if child && self.lacking > 0 {
@@ -189,13 +191,13 @@ impl Nester {
     fn enter(&mut self, statement: Statement, block: Block, brace: Span) {
         if self.open.len() == DEEPEST {
             let message = format!("blocks are nested more than {DEEPEST} deep");
-            let help = "only `foreach` may stand in a block of its own kind; end some of them";
+            let help = "only `foreach` is allowed in a block of its kind; end some of them";
             diag::push(&mut self.diagnostics, Diagnostic::error(Code::Misplaced, brace, message).help(help));
         }
         self.open.push(Open { node: Node { statement, children: Vec::new(), close: None }, block, brace });
     }
 
-    /// Ends the blocks that a statement can't stand in, if that many braces are missing anyway.
+    /// Ends the blocks in which a statement is not allowed, if as many closing braces are missing.
     fn leave_for(&mut self, word: &str, at: Span) {
         let Some(innermost) = self.open.last() else { return };
         if belongs(word, innermost.block) || self.surplus == 0 || statement_word(word).is_none() {
@@ -205,7 +207,7 @@ impl Nester {
         let keep = self.open.iter().rposition(|open| belongs(word, open.block));
         let keep = match (word, keep) {
             (_, Some(keep)) => keep + 1,
-            // Nowhere does it belong: misplaced, and no brace would mend that.
+            // The statement is allowed in none of the open blocks: it is misplaced, and no missing brace explains it.
             ("thread" | "flowop", None) => return,
             (_, None) => 0,
         };
@@ -214,7 +216,7 @@ impl Nester {
         }
     }
 
-    /// Ends the innermost block without a brace.
+    /// Ends the innermost block, whose brace is missing.
     fn unclosed(&mut self, seen: Option<Span>) {
         let Some(open) = self.open.pop() else { return };
         self.surplus = self.surplus.saturating_sub(1);

@@ -1,20 +1,20 @@
-//! Numbers with units: `8k`, `1.5g`, `60`. Knows nothing of what a number is used for.
+//! Parses numbers with units: `8k`, `1.5g`, `60`. Deliberately absent: what a number is used for.
 
 use super::ast::Number;
 
-/// What is wrong with a number. Positions are bytes from its start.
+/// An error in a number. Positions are bytes from its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NumberFault {
-    /// Something follows the digits that is no unit; it starts here.
+    /// The digits are followed by text that is not a unit, which starts here.
     Unit(usize),
-    /// 2⁶³ or more.
+    /// The number is 2⁶³ or more.
     TooLarge,
-    /// A point without digits behind it, which is here.
+    /// A decimal point without digits after it, at this position.
     Point(usize),
 }
 
-/// Reads the digits, point and unit that `text` consists of, without a sign. On a fault the number is the best guess, so that
-/// what depends on it need not be reported too.
+/// Parses digits, decimal point and unit; `text` has no sign. On an error the number is a guess, so that later checks
+/// do not report it again.
 pub(super) fn read(text: &str) -> (Number, Option<NumberFault>) {
     let whole_end = digits(text, 0);
     let mut end = whole_end;
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> (Number, Option<NumberFault>) {
         _ => 1,
     };
     let rest = if unit == 1 { end } else { end + 1 };
-    // Of `10mb` the unit as written is `mb`, not `b`.
+    // The unit of `10mb` is `mb`, not `b`.
     let fault = (rest < text.len()).then_some(NumberFault::Unit(end));
     let number = if fraction.is_empty() {
         integer(&text[..whole_end], unit)
@@ -56,7 +56,7 @@ fn integer(digits: &str, unit: i64) -> Option<Number> {
     digits.parse::<i64>().ok()?.checked_mul(unit).map(Number::Int)
 }
 
-/// Whole results are exact: the fraction is kept as an integer over a power of ten as long as that fits.
+/// Whole results are exact: the number is computed as an integer over a power of ten as long as that fits.
 fn fractional(whole: &str, fraction: &str, unit: i64) -> Option<Number> {
     let high = whole.parse::<i64>().ok()?.checked_mul(unit)?;
     if fraction.len() <= 18 {
@@ -68,7 +68,7 @@ fn fractional(whole: &str, fraction: &str, unit: i64) -> Option<Number> {
     }
     let value: f64 = format!("{whole}.{fraction}").parse().ok()?;
     let value = value * unit as f64;
-    // So close to a whole number that `f64` can't tell: whole.
+    // A number so close to a whole one that an `f64` can't represent the difference counts as whole.
     Some(if value.fract() == 0.0 { Number::Int(value as i64) } else { Number::Float(value) })
 }
 

@@ -1,7 +1,8 @@
-//! Tokens to the syntax tree. The only file that knows the parser generator.
+//! Parses tokens into the syntax tree. The only file that uses the parser generator.
 //!
-//! [`parse`] never fails: what can't be read is a diagnostic and a [`StatementKind::Error`], and the rest is read as usual. One
-//! mistake is one diagnostic: of what the later passes find in a statement, only the first is kept.
+//! [`parse`] never fails: text that can't be parsed becomes a diagnostic and a [`StatementKind::Error`], and parsing
+//! goes on after it. One mistake is one diagnostic: of the errors that later passes find in a statement, only the first
+//! is kept.
 
 use std::collections::BTreeSet;
 
@@ -21,19 +22,19 @@ lalrpop_mod!(
     "/wml.rs"
 );
 
-/// Reads a script. The diagnostics are in the order of the text.
+/// Parses a script. The diagnostics are in source order.
 pub fn parse(map: &SourceMap, file: FileId) -> (Ast, Vec<Diagnostic>) {
     let text = &map.file(file).text;
     parse_tokens(file, text, lex(file, text))
 }
 
-/// Reads tokens.
+/// Parses tokens.
 fn parse_tokens(file: FileId, text: &str, lexed: Lexed) -> (Ast, Vec<Diagnostic>) {
     let placed = lay_out(file, text, lexed.tokens);
     parse_placed(file, text, placed, lexed.diagnostics)
 }
 
-/// Reads tokens that have been placed; `lexed` is what was wrong before.
+/// Parses tokens that have passed the layout pass. `lexed`: the errors of the lexer.
 pub(super) fn parse_placed(
     file: FileId,
     text: &str,
@@ -44,7 +45,8 @@ pub(super) fn parse_placed(
     let tokens = placed.tokens.into_iter().map(|(token, span)| Ok((span.start as usize, token, span.end as usize)));
     let statements = match grammar::ScriptParser::new().parse(&mut builder, tokens) {
         Ok(statements) => statements,
-        // The rule of statements takes any token by recovery, so this is out of reach; losing the script silently would be worse.
+        // Recovery accepts any token, so that this is unreachable. Should it be reached, the script must not be dropped
+        // silently.
         Err(error) => {
             let span = error_span(&builder, &error);
             let message = "the parser gave up; this is a bug in wmlrun";
@@ -62,11 +64,11 @@ pub(super) fn parse_placed(
     (ast, diagnostics)
 }
 
-/// Gives the braces that recovery passed over to the statements that they belong to, so that they match with the closing ones.
+/// Assigns the braces that recovery skipped to the statements that they belong to, so that they match the closing braces.
 fn adopt(mut statements: Vec<Statement>, orphans: Vec<(u32, Span)>) -> Vec<Statement> {
     let mut at = 0;
     for (start, brace) in orphans {
-        // Both lists are in the order of the text.
+        // Both lists are in source order.
         while at < statements.len()
             && !(statements[at].kind == StatementKind::Error && statements[at].span.start == start)
         {
@@ -88,14 +90,15 @@ fn adopt(mut statements: Vec<Statement>, orphans: Vec<(u32, Span)>) -> Vec<State
     statements
 }
 
-/// Keeps all that the lexer found, and of the rest the first in each statement, unless the lexer's covers it.
+/// Keeps all errors of the lexer, and of the others the first one of each statement, unless an error of the lexer
+/// covers it.
 fn first_of_each(
     ast: &Ast,
     recovered: &BTreeSet<u32>,
     lexed: Vec<Diagnostic>,
     found: Vec<Diagnostic>,
 ) -> Vec<Diagnostic> {
-    // What could not be read at the end of a statement counts as a part of it.
+    // Unparsed text at the end of a statement counts as a part of it.
     let mut groups = Vec::with_capacity(ast.statements.len());
     for (i, statement) in ast.statements.iter().enumerate() {
         let before = i.checked_sub(1).map(|i| &ast.statements[i].kind);
@@ -116,7 +119,7 @@ fn first_of_each(
             seen = Some(statement_of(&earlier));
             kept.push(earlier);
         }
-        // A bad piece is reported at the character that makes it bad, which is not always its first.
+        // A bad token is reported at the character that makes it bad, which may not be its first one.
         let covered = lexed.peek().is_some_and(|d| d.primary.span.start < span.end);
         let statement = statement_of(&diagnostic);
         if !covered && seen != Some(statement) {
@@ -128,8 +131,8 @@ fn first_of_each(
     kept
 }
 
-/// Of what later stages found, drops what lies in a statement that has a reported error already: its node holds guesses.
-/// `statements` are the spans of the file's statements, in order.
+/// Drops the errors of later stages that are in a statement with an error in `found`, because the node of such a
+/// statement holds guesses. `statements`: the spans of the file's statements, in source order.
 #[must_use]
 pub fn without_follow_ons(statements: &[Span], reported: &[Diagnostic], later: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let statement_of = |span: Span| {
@@ -162,7 +165,7 @@ fn error_span(builder: &Builder<'_>, error: &ParseFault) -> Span {
     }
 }
 
-/// What the grammar makes of a stretch that it can't read: a report, and a statement that stands for it.
+/// Recovers from text that the grammar can't parse: reports it, and returns a statement in its place.
 fn recovered(builder: &mut Builder<'_>, recovery: &ErrorRecovery<usize, Token, ()>) -> Statement {
     let span = error_span(builder, &recovery.error);
     let start = recovery.dropped_tokens.first().map_or(span.start, |(l, _, _)| (*l as u32).min(span.start));
@@ -202,21 +205,21 @@ fn describe(builder: &Builder<'_>, error: &ParseFault, span: Span) -> Diagnostic
         Some(Token::Equals) if !at_statement => report("`=` without a name before it".to_owned()),
         Some(Token::Operator(_)) if at_statement => report(format!("a statement can't start with `{written}`")),
         Some(Token::Operator(_)) => {
-            return report(format!("`{written}` can't stand here"))
+            return report(format!("`{written}` is not allowed here"))
                 .label("not expected")
                 .help("an expression is one operator between two numbers or variables: `$a * 3`");
         }
         Some(Token::Open | Token::RowOpen) => report("this `{` belongs to no statement".to_owned()),
         Some(Token::ParenOpen) => report("`(` can only follow `randvar` or `cvar`".to_owned()),
         Some(token) if at_statement => report(format!("a statement can't start with {}", named(token, written))),
-        Some(token) => report(format!("{} can't stand here", named(token, written))),
+        Some(token) => report(format!("{} is not allowed here", named(token, written))),
         None => report("the script ends too early".to_owned()),
     };
     let diagnostic = diagnostic.help(help);
     if could.is_empty() { diagnostic } else { diagnostic.label(format!("expected {}", could.join(", "))) }
 }
 
-/// A token as a person calls it.
+/// The token as messages name it.
 fn named(token: &Token, written: &str) -> String {
     match token {
         Token::Number(_) => format!("the number `{written}`"),
@@ -226,7 +229,7 @@ fn named(token: &Token, written: &str) -> String {
     }
 }
 
-/// What could stand here, in five groups at most, in an order that does not depend on the parser's tables.
+/// The tokens that are allowed here, in at most five groups, in an order that does not depend on the parser's tables.
 fn group(expected: &[String]) -> Vec<&'static str> {
     const GROUPS: &[(&str, &[&str])] = &[
         ("a command", &["\"statement word\""]),

@@ -1,7 +1,7 @@
-//! The syntax tree as text, one statement a line: for goldens and `--dump ast`. Stable, and it reads back as the same tree.
+//! Prints the syntax tree, one statement a line, for golden files and `--dump ast`. The output parses to the same tree.
 //!
-//! It shows what was understood, not what was written: `4k` is `4096`. The formatter of `wmlrun fmt`, which keeps spellings and
-//! comments, is `fmt`. Deliberately absent: statements that could not be read; they print as a comment.
+//! It shows values, not spellings: `4k` is printed as `4096`. The formatter of `wmlrun fmt`, which keeps spellings and
+//! comments, is `fmt`. A statement that could not be parsed is printed as a comment.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::ast::{Arg, ArgKind, Ast, Number, Operator, StatementKind, TextPart, V
 use super::lexer::Lexed;
 use crate::source::{SourceMap, Span};
 
-/// The tree as text.
+/// Prints a tree.
 pub fn print(ast: &Ast) -> String {
     let mut out = String::new();
     let mut depth: usize = 0;
@@ -17,13 +17,13 @@ pub fn print(ast: &Ast) -> String {
         if statement.kind == StatementKind::Close {
             depth = depth.saturating_sub(1);
         }
-        // Deep nesting is an error anyway; its output must not grow with the square of it.
+        // Nesting this deep is an error. The bound keeps the output from growing with the square of the depth.
         out.extend(std::iter::repeat_n("  ", depth.min(16)));
         match &statement.kind {
             StatementKind::Close => out.push('}'),
             StatementKind::Error => out.push_str("# not understood"),
             StatementKind::Command { word, args, open } => {
-                // A block whose statement was not understood has no word.
+                // The block of a statement that was not understood has no word.
                 out.push_str(&word.node);
                 for arg in args {
                     out.push_str(if arg.comma { "," } else { " " });
@@ -77,7 +77,7 @@ fn print_value(out: &mut String, value: &Value) {
                 Operator::Add => " + ",
                 Operator::Subtract => " - ",
                 Operator::Multiply => " * ",
-                // It may be a path.
+                // Without blanks, since it may be a path.
                 Operator::Divide if matches!(right.node, Value::Variable(_)) => "/",
                 Operator::Divide => " / ",
             });
@@ -112,14 +112,14 @@ fn print_number(out: &mut String, number: Number) {
     };
 }
 
-/// A text in quotes, as a script has it.
+/// Prints a text in quotes, as a script has it.
 pub(crate) fn text(parts: &[TextPart]) -> String {
     let mut out = String::new();
     print_text(&mut out, parts);
     out
 }
 
-/// A variable, as a script has it.
+/// Prints a variable, as a script has it.
 pub(crate) fn variable(variable: &Variable) -> String {
     let mut out = String::new();
     print_variable(&mut out, variable);
@@ -157,7 +157,7 @@ fn print_variable(out: &mut String, variable: &Variable) {
     }
 }
 
-/// The tokens as text, one a line: place, kind, text. For goldens and `--dump tokens`.
+/// Prints tokens, one a line, with position, kind and text: for golden files and `--dump tokens`.
 pub fn print_tokens(map: &SourceMap, lexed: &Lexed) -> String {
     let mut out = String::new();
     let mut line = |kind: &str, span: Span, meaning: Option<String>| {

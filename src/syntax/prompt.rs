@@ -1,12 +1,12 @@
-//! Whether a typed text goes on: what the prompt asks before it runs a line. Knows nothing of terminals.
+//! Decides whether typed text is complete, before the prompt runs it. Deliberately absent: terminals.
 
 use super::layout::lay_out;
 use super::lexer::lex;
 use super::token::Token;
 use crate::source::FileId;
 
-/// Whether `text` is the beginning of something: a brace, bracket or string is open, a block has not begun yet, or a comma, `=` or
-/// operator stands at the end. What is wrong and complete is not incomplete: it is for the parser to report.
+/// Whether `text` is incomplete: a brace, bracket or string is open, a block has not begun yet, or the last token is a
+/// comma, `=` or operator. Text that is complete but wrong counts as complete, and the parser reports it.
 pub fn is_incomplete(text: &str) -> bool {
     let file = FileId::default();
     let lexed = lex(file, text);
@@ -27,7 +27,7 @@ pub fn is_incomplete(text: &str) -> bool {
     braces > 0 || parens > 0 || open_end || awaits_block(&lay_out(file, text, lexed.tokens).tokens)
 }
 
-/// Whether the last statement needs a block and has none yet.
+/// Whether the last statement needs a block and does not have one yet.
 fn awaits_block(tokens: &[(Token, crate::source::Span)]) -> bool {
     let Some(at) =
         tokens.iter().rposition(|(token, _)| matches!(token, Token::Command(_) | Token::Open | Token::Close))

@@ -1,10 +1,10 @@
-//! The tokens: what the lexer makes of letters, and what the placing pass then makes of them by their position.
+//! The tokens of the lexer, and those that the layout pass makes of them by their position.
 
 use super::ast::{Number, Operator, TextPart, Variable};
 use crate::source::Spanned;
 
-/// A piece of a script. Those from [`Token::Command`] on are never made by the lexer: `place` tells them from words and braces
-/// by what stands around them, since the language has no reserved words.
+/// A token. Those from [`Token::Command`] on are made by the layout pass, from words and braces and their neighbours,
+/// because the language has no reserved words.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Token {
     /// A bare word: `fileset`, `/tmp/x`, `./rel`, `key:value;key:value`.
@@ -29,12 +29,12 @@ pub enum Token {
     ParenClose,
     /// `+ - * /` after an operand.
     Operator(Operator),
-    /// A piece that is none of these; it has been reported, and stands where a value could.
+    /// Text that is none of these. It has been reported, and counts as a value.
     Error,
 
     /// A word that starts a statement.
     Command(String),
-    /// A word where only a statement could start, which starts none; it has been reported.
+    /// A word where only a statement could start, which is not a statement word. It has been reported.
     Unknown(String),
     /// The first `{` of a table of values.
     TableOpen,
@@ -44,7 +44,7 @@ pub enum Token {
     RowOpen,
     /// The `}` of a row of such a table.
     RowClose,
-    /// Nothing, where a value should have been; it has been reported.
+    /// A missing value. It has been reported.
     Missing,
 }
 
@@ -55,18 +55,18 @@ impl Token {
         matches!(self, Word(_) | Number(_) | Text(_) | Variable(_) | Error | TableOpen | Missing)
     }
 
-    /// Whether it can stand beside an operator.
+    /// Whether it can be an operand.
     pub(super) fn is_operand(&self) -> bool {
         matches!(self, Self::Number(_) | Self::Variable(_) | Self::Error | Self::Missing)
     }
 
-    /// Whether what follows it belongs to the same statement, whatever it is.
+    /// Whether the next token belongs to the same statement, whatever it is.
     pub(crate) fn joins(&self) -> bool {
         use Token::{Comma, Equals, Operator, ParenOpen, RowOpen, TableOpen};
         matches!(self, Equals | Comma | ParenOpen | Operator(_) | TableOpen | RowOpen)
     }
 
-    /// One word for lists of tokens.
+    /// Its kind, for lists of tokens.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Word(_) => "word",
@@ -91,7 +91,7 @@ impl Token {
         }
     }
 
-    /// What was understood of a token whose text does not show it.
+    /// The value of a token, if its text does not show it.
     pub(super) fn meaning(&self) -> Option<String> {
         match self {
             Self::Number(number) => Some(format!("{number:?}")),

@@ -41,7 +41,7 @@ fn fields_of_random_variables_change_the_draws() {
     let bytes = |i: usize| count(flowop(&result["runs"][i], "rd"), "bytes");
     assert_eq!((bytes(0), bytes(1)), (50 << 10, 100 << 10));
     let wrong = script("set $x=1\nset $x.mean=3\necho \"a\"\n").run().exits(2);
-    assert!(wrong.stderr.contains("`$x` is no random variable"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("`$x` is not a random variable"), "{}", wrong.stderr);
 }
 
 #[test]

@@ -7,15 +7,16 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use wml::flowop;
+use wml::model::commands;
 use wml::random::DISTRIBUTIONS;
 use wml::spec::predefined::PREDEFINED;
-use wml::spec::{Attr, attrs, commands::COMMANDS};
+use wml::spec::{Attr, attrs};
 
 /// All words by their kind, as the first line of a case names them.
 fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     let names = |list: &'static [Attr]| list.iter().map(|a| a.name).collect();
     vec![
-        ("command", "commands", COMMANDS.iter().map(|c| c.name).collect()),
+        ("command", "commands", commands::specs().map(|c| c.name).collect()),
         ("flowop", "flowops", flowop::entries().map(|entry| &entry.spec).map(|f| f.name).collect()),
         ("attribute", "attributes of flowops", names(attrs::FLOWOP)),
         ("thread", "attributes of threads", names(attrs::THREAD)),

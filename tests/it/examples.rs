@@ -3,8 +3,9 @@
 
 use crate::support::{self, Outcome};
 use wml::flowop;
+use wml::model::commands;
 use wml::session::Status;
-use wml::spec::{Flowop, commands::COMMANDS};
+use wml::spec::Flowop;
 
 /// Flowops that count no operation: a message.
 const COUNT_NOTHING: &[&str] = &["print"];
@@ -87,7 +88,7 @@ fn every_flowop_is_in_its_own_example() {
 #[test]
 fn every_command_s_example_is_accepted() {
     let mut found = Vec::new();
-    for command in COMMANDS {
+    for command in commands::specs() {
         // The words that an example may lean on.
         let text = format!("set $nfiles=10\nset $n=1\nset $r=1\nset $VAR=1\n{}\n", command.example);
         let mut map = wml::source::SourceMap::new();

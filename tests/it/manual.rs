@@ -7,11 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wml::diag::Code;
 use wml::flowop;
+use wml::model::commands;
 use wml::model::lint;
 use wml::random::{DISTRIBUTIONS, UsableIn};
 use wml::session::library::{PERSONALITIES, about};
 use wml::spec::predefined::PREDEFINED;
-use wml::spec::{Attr, Kind, attrs, commands::COMMANDS};
+use wml::spec::{Attr, Kind, attrs};
 
 const START: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
@@ -100,7 +101,7 @@ fn generated(part: &str) -> String {
     match part {
         "commands" => table(
             &["Command", "From", "What it does"],
-            COMMANDS.iter().map(|c| vec![code(c.form), c.origin.label().to_owned(), c.doc.to_owned()]),
+            commands::specs().map(|c| vec![code(c.form), c.origin.label().to_owned(), c.doc.to_owned()]),
         ),
         "predefined" => table(
             &["Variable", "What it is"],

@@ -477,6 +477,6 @@ fn a_pipe_cannot_be_loaded_as_a_script() {
         let call = Wml::new().file("s.wml", "load \"./pipe\"\nrun 1\n");
         tool("mkfifo", &[call.dir().join("pipe").to_str().unwrap()]);
         let output = call.args(stage).args(["s.wml"]).timeout(Duration::from_secs(30)).run().exits(2);
-        assert!(output.stderr.contains("it is no file"), "{}", output.shown());
+        assert!(output.stderr.contains("it is not a file"), "{}", output.shown());
     }
 }

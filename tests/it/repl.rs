@@ -168,7 +168,7 @@ fn every_command_is_in_a_transcript() {
     let texts = std::fs::read_dir(cases).unwrap().map(|e| e.unwrap().path());
     let texts = texts.filter(|p| p.extension().is_some_and(|e| e == "txt"));
     let all: String = texts.map(|p| std::fs::read_to_string(p).unwrap()).collect();
-    let commands = wml::spec::commands::COMMANDS.iter().chain(wml::prompt::COMMANDS.iter().map(|c| &c.spec));
+    let commands = wml::model::commands::specs().chain(wml::prompt::COMMANDS.iter().map(|c| &c.spec));
     let missing: Vec<_> = commands.map(|c| c.name).filter(|name| !all.lines().any(|l| l.starts_with(name))).collect();
     assert!(missing.is_empty(), "no transcript has {missing:?}");
 }

@@ -211,7 +211,7 @@ fn workloads_run_in_order_and_invalid_ones_are_reported_first() {
     for (profile, words) in [
         (profile.replace("webproxy", "webpoxy"), "did you mean `webproxy`?"),
         (profile.replace("CONFIG two", "CONFIG one"), "E0207"),
-        (profile.replace("runtime = 1", "runtime = soon"), "is no run time"),
+        (profile.replace("runtime = 1", "runtime = soon"), "is not a run time"),
         (profile.replace("personality = varmail", "function = rateloop;\n  personality = varmail"), "E0307"),
         (profile.replace("{\n  personality = varmail;", "{"), "names no personality"),
     ] {

@@ -406,7 +406,7 @@ fn survives(text: &str) -> Result<(), TestCaseError> {
     }
     let (_, structure) = syntax::nest(ast.clone());
     diagnostics.extend(syntax::without_follow_ons(&ast.spans(), &diagnostics, structure.clone()));
-    diagnostics.extend(dialect::detect(&map, &ast).diagnostics);
+    diagnostics.extend(dialect::detect(&map, &ast, &wml::flowop::spec_table()).diagnostics);
     prop_assert!(diagnostics.iter().all(|d| d.code != diag::Code::Internal), "{text:?}: {diagnostics:?}");
     for d in &diagnostics {
         prop_assert!(map.file(file).text.get(d.primary.span.start as usize..d.primary.span.end as usize).is_some());
@@ -501,7 +501,7 @@ fn survives_long(text: &str) {
     assert!(!diag::render(&map, &shown, Style::Plain).is_empty() || shown.is_empty());
     assert!(syntax::print(&ast).len() < 100 * text.len() + 100);
     let _ = syntax::is_incomplete(text);
-    let _ = dialect::detect(&map, &ast);
+    let _ = dialect::detect(&map, &ast, &wml::flowop::spec_table());
     let _ = syntax::format(&map, file);
     drop(nodes);
 }

@@ -1,9 +1,8 @@
-//! Doubts about a script that would run: one file for each lint or small family, one line each in [`TABLE`].
+//! Warnings about scripts that can run: one file for each lint or small family, one line each in [`TABLE`].
 //!
-//! In: a model without errors, and the variables that others have set. Out: warnings. A lint speaks only of what is certain
-//! from the text: values are asked for as they are at the end of it (late binding), and where one can't be told, or a name is
-//! made by a variable, it keeps silent. What a run would find out itself is told here before anything is made.
-//! Deliberately absent: random draws, trees, rates of a machine.
+//! In: a model without errors, and the variables that are set before it. Out: warnings. A lint only warns of what is
+//! certain from the text. Variables have their values at the end of the text (late binding). If a value is unknown, or
+//! a name depends on an unknown one, the lint is silent. Deliberately absent: random draws, trees, speeds of a machine.
 
 mod exhausted;
 mod names;
@@ -16,10 +15,13 @@ mod variables;
 
 pub(crate) use variables::read_beside_load;
 
-use super::expr::{Lookup, ModelValue, eval};
+use super::composites::{self, Composites, Unrolled};
+use super::expr::{Lookup, eval};
+use super::scope::LookupDebug;
+use super::visit;
 use super::{
-    Attrs, Command, CommandKind, CompositeDef, FilesetDef, FlowopDef, Locals, Model, ProcessDef, QuitMode, Scope,
-    SetBy, ThreadDef,
+    AttrUse, Attrs, Command, CommandKind, CompositeDef, Evaluated, FilesetDef, FlowopDef, Model, ModelValue,
+    ProcessDef, QuitMode, Scope, SetBy, ThreadDef,
 };
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::Span;
@@ -29,18 +31,15 @@ use std::sync::Arc;
 
 /// One lint.
 pub struct Lint {
-    /// What it warns of.
+    /// The code of its warnings.
     pub code: Code,
-    /// Whether it is worth telling before a run, not only by `wmlrun check`: what it warns of spoils the run.
+    /// Whether it runs before a run too, not only in `wmlrun check`, because its subject spoils the run.
     pub spoils: bool,
     find: fn(&Subject<'_>, &mut Vec<Diagnostic>),
 }
 
-/// Flowops of the largest script that is looked at.
+/// Flowops of the largest script that is linted.
 const LARGEST: u64 = 1 << 17;
-
-/// Composites in composites that are counted; more is a circle.
-const DEEPEST: usize = 32;
 
 /// All lints.
 pub const TABLE: &[Lint] = &[
@@ -56,15 +55,16 @@ pub const TABLE: &[Lint] = &[
     Lint { code: Code::WritesFile, spoils: false, find: shell::writes },
 ];
 
-/// All doubts about a model that has no errors, in the order of the text.
+/// Returns the warnings of all lints about a model without errors, in source order.
 ///
-/// `scope` is what is set before the script begins: `$dir`, and the command line's `--set`. With `before_run` only those that
-/// spoil the run.
+/// `scope`: the variables that are set before the script begins (`$dir`, and `--set` of the command line).
+/// `before_run`: only lints whose subject spoils the run.
 pub fn lint(model: &Model, scope: &Scope, before_run: bool) -> Vec<Diagnostic> {
     let subject = Subject::new(model, scope);
     let mut found = Vec::new();
-    if subject.size() > LARGEST {
-        // What is generated on such a scale is not read by anyone, and each lint would unroll it again.
+    let bodies = subject.threads().map(|(_, thread)| &thread.flowops[..]);
+    if subject.composite_of.size(bodies) > LARGEST {
+        // Such a script is generated, and each lint would unroll it again.
         return found;
     }
     for lint in TABLE.iter().filter(|lint| lint.spoils || !before_run) {
@@ -77,7 +77,7 @@ pub fn lint(model: &Model, scope: &Scope, before_run: bool) -> Vec<Diagnostic> {
     found
 }
 
-/// What a script does besides its runs: commands of the shell, files that it writes.
+/// Returns warnings about the shell commands of a script and the files that it writes.
 pub(crate) fn effects(commands: &[Command], scope: &Scope) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     shell::find(commands, &mut found);
@@ -85,7 +85,7 @@ pub(crate) fn effects(commands: &[Command], scope: &Scope) -> Vec<Diagnostic> {
     found
 }
 
-/// What lints look at.
+/// The definitions and variables of a script, as the lints see them.
 struct Subject<'a> {
     commands: &'a [Command],
     /// The variables as they are at the end of the script.
@@ -93,13 +93,13 @@ struct Subject<'a> {
     filesets: Vec<&'a Arc<FilesetDef>>,
     processes: Vec<&'a Arc<ProcessDef>>,
     composites: Vec<&'a Arc<CompositeDef>>,
-    /// The last composite of each name.
-    composite_of: HashMap<&'a str, &'a Arc<CompositeDef>>,
+    /// By name.
+    composite_of: Composites<'a>,
     /// The first file set of each name.
     fileset_of: HashMap<String, &'a Arc<FilesetDef>>,
-    /// What ends a run besides its time.
+    /// What ends a run before its time.
     mode: QuitMode,
-    /// Another script is loaded, of which nothing is known here.
+    /// Whether the script loads another one, whose definitions are unknown here.
     loads: bool,
 }
 
@@ -111,13 +111,13 @@ impl<'a> Subject<'a> {
             filesets: Vec::new(),
             processes: Vec::new(),
             composites: Vec::new(),
-            composite_of: HashMap::new(),
+            composite_of: Composites::default(),
             fileset_of: HashMap::new(),
             mode: QuitMode::default(),
             loads: false,
         };
         subject.gather(&model.commands);
-        subject.composite_of = subject.composites.iter().map(|c| (c.name.node.as_str(), *c)).collect();
+        subject.composite_of = Composites::new(subject.composites.iter().map(|composite| &***composite));
         for set in &subject.filesets {
             if let Some(name) = text(&set.attrs, "name", &subject.scope) {
                 subject.fileset_of.entry(name).or_insert(set);
@@ -126,32 +126,10 @@ impl<'a> Subject<'a> {
         subject
     }
 
-    /// Flowops of all threads, those of composites counted at each use.
-    fn size(&self) -> u64 {
-        let mut known = HashMap::new();
-        self.threads().fold(0, |sum: u64, (_, t)| sum.saturating_add(self.size_of(&t.flowops, 0, &mut known)))
-    }
-
-    fn size_of(&self, flowops: &'a [FlowopDef], depth: usize, known: &mut HashMap<&'a str, u64>) -> u64 {
-        flowops.iter().fold(0, |sum: u64, flowop| {
-            let name = flowop.kind.node.as_str();
-            let own = match (known.get(name), self.composite_of.get(name)) {
-                (Some(own), _) => *own,
-                (None, Some(composite)) if depth < DEEPEST => {
-                    let own = self.size_of(&composite.flowops, depth + 1, known);
-                    known.insert(name, own);
-                    own
-                }
-                _ => 1,
-            };
-            sum.saturating_add(own)
-        })
-    }
-
     fn gather(&mut self, commands: &'a [Command]) {
-        for command in commands {
+        for command in visit::all(commands) {
             match &command.kind {
-                // What can't be set was told as an error where it matters.
+                // An error of a setting is reported where it matters.
                 CommandKind::Set { name, value } => drop(self.scope.set(&name.node, value.clone(), SetBy::Script)),
                 CommandKind::SetField { name, field, value } => {
                     self.scope.set_field(&name.node, field.clone(), value.clone());
@@ -161,21 +139,14 @@ impl<'a> Subject<'a> {
                 CommandKind::DefineProcess(def) => self.processes.push(def),
                 CommandKind::DefineFlowop(def) => self.composites.push(def),
                 CommandKind::Load(_) => self.loads = true,
-                CommandKind::ForEach { name, body, .. } => {
-                    // It has several values: none that can be told.
-                    self.scope.unset(&name.node);
-                    self.gather(body);
-                }
+                // Its value differs between iterations, so that it counts as unknown.
+                CommandKind::ForEach { name, .. } => _ = self.scope.unset(&name.node),
                 _ => {}
             }
         }
     }
 
-    fn composite(&self, name: &str) -> Option<&'a Arc<CompositeDef>> {
-        self.composite_of.get(name).copied()
-    }
-
-    /// The file set of that name; `None` also if any is named by a variable.
+    /// The file set of that name.
     fn fileset(&self, name: &str) -> Option<&'a Arc<FilesetDef>> {
         self.fileset_of.get(name).copied()
     }
@@ -185,55 +156,15 @@ impl<'a> Subject<'a> {
         self.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (&***p, t)))
     }
 
-    /// The flowops of a thread in the order of its loop, composites unrolled; how often each is done in an iteration, where that is
-    /// certain.
+    /// The flowops of a thread in the order of its loop, with composites unrolled.
     fn body(&self, thread: &'a ThreadDef) -> Vec<Use<'a>> {
-        let mut uses = Vec::new();
-        self.unroll(&thread.flowops, &self.scope, Some(1), "", 0, &mut uses);
-        uses
+        let mut uses = Uses { all: Vec::new(), budget: LARGEST };
+        let mut level = UsesLevel { times: Some(1), prefix: String::new() };
+        composites::unroll(&mut uses, &self.composite_of, &thread.flowops, &mut level, &self.scope);
+        uses.all
     }
 
-    fn unroll(
-        &self,
-        flowops: &'a [FlowopDef],
-        scope: &dyn super::scope::LookupDebug,
-        times: Option<u64>,
-        prefix: &str,
-        depth: usize,
-        uses: &mut Vec<Use<'a>>,
-    ) {
-        for flowop in flowops {
-            let own = if flowop.attrs.get("iters").is_some() { int(&flowop.attrs, "iters", scope) } else { Some(1) };
-            let times = times.zip(own).and_then(|(a, b)| a.checked_mul(b));
-            let name = text(&flowop.attrs, "name", scope).map(|name| format!("{prefix}{name}"));
-            let Some(composite) = self.composite(&flowop.kind.node) else {
-                uses.push(Use::new(flowop, name, (times, own), scope));
-                continue;
-            };
-            // A circle, or a composite in hundreds of composites, was told as an error or is nothing for a lint.
-            if depth >= 8 || uses.len() > 10_000 {
-                return;
-            }
-            let mut values = Vec::new();
-            for parameter in &composite.parameters {
-                let given = flowop.locals.iter().rev().find(|l| l.name.node == parameter.name.node);
-                let value = given.and_then(|l| l.value.as_ref()).or(parameter.value.as_ref());
-                if let Some(Ok(value)) = value.map(|v| eval(v, scope)) {
-                    values.push((parameter.name.node.clone(), value));
-                }
-            }
-            let inner = Locals { values, outer: scope };
-            let body =
-                if composite.attrs.get("iters").is_some() { int(&composite.attrs, "iters", &inner) } else { Some(1) };
-            let times = times.zip(body).and_then(|(a, b)| a.checked_mul(b));
-            // Of a mix each flowop is done now and then.
-            let times = times.filter(|_| composite.attrs.get("mix").is_none());
-            let prefix = format!("{}.", name.unwrap_or_default());
-            self.unroll(&composite.flowops, &inner, times, &prefix, depth + 1, uses);
-        }
-    }
-
-    /// Whether anything ends a run, or a thread, by what was done.
+    /// Whether anything ends a run or a thread after a number of operations.
     fn ends_by_itself(&self) -> bool {
         let finishes = |f: &FlowopDef| f.spec.is_some_and(|spec| spec.is(Role::Finishes));
         self.mode != QuitMode::Timeout
@@ -242,92 +173,136 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// The flowops of a loop.
+struct Uses<'a> {
+    all: Vec<Use<'a>>,
+    /// Remaining number of flowops and composites.
+    budget: u64,
+}
+
+/// What the flowops of a composite have in common.
+struct UsesLevel {
+    /// Executions in an iteration of the thread, if that is certain.
+    times: Option<u64>,
+    /// What precedes their names in results.
+    prefix: String,
+}
+
+/// A flowop or composite of a loop.
+struct Counted {
+    name: Option<String>,
+    times: Option<u64>,
+    iters: Option<u64>,
+}
+
+/// The value of `iters=`, if it is certain.
+fn iters(attrs: &Attrs, scope: &dyn Lookup) -> Option<u64> {
+    if attrs.get("iters").is_some() { int(attrs, "iters", scope) } else { Some(1) }
+}
+
+impl<'a> Unrolled<'a> for Uses<'a> {
+    type Level = UsesLevel;
+    type Use = Counted;
+
+    fn begin(&mut self, flowop: &'a FlowopDef, level: &mut UsesLevel, scope: &dyn LookupDebug) -> Option<Counted> {
+        self.budget -= 1;
+        let iters = iters(&flowop.attrs, scope);
+        let times = level.times.zip(iters).and_then(|(a, b)| a.checked_mul(b));
+        let name = text(&flowop.attrs, "name", scope).map(|name| format!("{}{name}", level.prefix));
+        Some(Counted { name, times, iters })
+    }
+
+    fn built_in(&mut self, flowop: &'a FlowopDef, used: Counted, scope: &dyn LookupDebug) {
+        self.all.push(Use::new(flowop, used, scope));
+    }
+
+    fn enter(
+        &mut self,
+        _: &'a FlowopDef,
+        composite: &'a CompositeDef,
+        used: Counted,
+        scope: &dyn LookupDebug,
+        _: Vec<Diagnostic>,
+    ) -> UsesLevel {
+        let times = used.times.zip(iters(&composite.attrs, scope)).and_then(|(a, b)| a.checked_mul(b));
+        // The number of draws of each flowop of a mix is unknown.
+        let times = times.filter(|_| composite.attrs.get("mix").is_none());
+        UsesLevel { times, prefix: format!("{}.", used.name.unwrap_or_default()) }
+    }
+
+    fn leave(&mut self, _: &'a FlowopDef, _: UsesLevel) {}
+    fn too_deep(&mut self, _: &'a FlowopDef) {}
+    fn end(&mut self, _: &mut UsesLevel) {}
+
+    fn is_done(&self) -> bool {
+        self.budget == 0
+    }
+}
+
 /// A flowop in the loop of a thread.
 struct Use<'a> {
     flowop: &'a FlowopDef,
-    /// Its name in results, if that can be told.
+    /// Its name in results, if that is known.
     name: Option<String>,
-    /// How often in an iteration, if that is certain.
+    /// Executions in an iteration, if that is certain.
     times: Option<u64>,
-    /// How often in a row, if that is certain.
+    /// Executions in a row, if that is certain.
     iters: Option<u64>,
-    /// Its attributes with their values; `None`: one that can't be told.
-    values: Vec<(&'static str, Option<ModelValue>, Span)>,
+    /// The attributes whose value is known.
+    known: Evaluated,
 }
 
 impl<'a> Use<'a> {
-    fn new(
-        flowop: &'a FlowopDef,
-        name: Option<String>,
-        (times, iters): (Option<u64>, Option<u64>),
-        scope: &dyn Lookup,
-    ) -> Self {
-        let values =
-            flowop.attrs.iter().map(|used| (used.attr.name, eval(&used.value, scope).ok(), used.value.span)).collect();
-        Self { flowop, name, times, iters, values }
+    fn new(flowop: &'a FlowopDef, used: Counted, scope: &dyn Lookup) -> Self {
+        let Counted { name, times, iters } = used;
+        let value = |used: &AttrUse| Some((used.attr.name, eval(&used.value, scope).ok()?, used.value.span));
+        let known = Evaluated { values: flowop.attrs.iter().filter_map(value).collect() };
+        Self { flowop, name, times, iters, known }
     }
 
     fn kind(&self) -> &'a str {
         &self.flowop.kind.node
     }
 
-    /// Whether its flowop has that role. One whose answer is an error only asks.
+    /// Whether its flowop has that role. A flowop that expects an error has no role: it changes nothing.
     fn is(&self, role: Role) -> bool {
         let asks = self.has("missing") || self.has("expect");
         !asks && self.flowop.spec.is_some_and(|spec| spec.is(role))
     }
 
     fn has(&self, attr: &str) -> bool {
-        self.values.iter().any(|(n, _, _)| *n == attr)
-    }
-
-    fn value(&self, attr: &str) -> Option<&ModelValue> {
-        self.values.iter().rev().find(|(n, _, _)| *n == attr)?.1.as_ref()
+        self.flowop.attrs.get(attr).is_some()
     }
 
     fn at(&self, attr: &str) -> Span {
-        self.values.iter().rev().find(|(n, _, _)| *n == attr).map_or(self.flowop.span, |(_, _, s)| *s)
+        self.flowop.attrs.get(attr).map_or(self.flowop.span, |used| used.value.span)
     }
 
     fn int(&self, attr: &str) -> Option<u64> {
-        self.value(attr).and_then(whole)
+        self.known.get(attr).and_then(|(value, _)| value.as_u64())
     }
 
-    /// A switch; one that can't be told is taken for on.
+    /// A switch. One of unknown value counts as on.
     fn flag(&self, attr: &str) -> bool {
-        match self.value(attr) {
-            None => self.has(attr),
-            Some(ModelValue::Bool(on)) => *on,
-            Some(ModelValue::Int(n)) => *n != 0,
-            Some(ModelValue::Text(word)) => super::fit::switch(word).unwrap_or(true),
-            Some(_) => true,
-        }
+        self.known.get(attr).map_or_else(|| self.has(attr), |(value, _)| value.as_switch().unwrap_or(true))
     }
 
     fn text(&self, attr: &str) -> Option<String> {
-        self.value(attr).map(ModelValue::print)
+        self.known.text(attr)
     }
 
-    /// How a message calls it.
+    /// Its name in messages.
     fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.kind().to_owned())
     }
 }
 
-fn whole(value: &ModelValue) -> Option<u64> {
-    match value {
-        ModelValue::Int(n) => u64::try_from(*n).ok(),
-        ModelValue::Bool(on) => Some(u64::from(*on)),
-        _ => None,
-    }
-}
-
-/// An attribute's whole number, if it is written and can be told.
+/// The whole number of an attribute, if it is written and known.
 fn int(attrs: &Attrs, name: &str, scope: &dyn Lookup) -> Option<u64> {
-    attrs.get(name).and_then(|used| eval(&used.value, scope).ok()).as_ref().and_then(whole)
+    attrs.get(name).and_then(|used| eval(&used.value, scope).ok()).as_ref().and_then(ModelValue::as_u64)
 }
 
-/// An attribute's text, if it is written and can be told.
+/// The text of an attribute, if it is written and known.
 fn text(attrs: &Attrs, name: &str, scope: &dyn Lookup) -> Option<String> {
     attrs.get(name).and_then(|used| eval(&used.value, scope).ok()).map(|value| value.print())
 }

@@ -1,5 +1,5 @@
-//! Flowops of a thread, and threads of a process, that have one name: `target=` means all such flowops, and a reader of the
-//! results can hardly tell them apart.
+//! Warns of flowops of a thread, and threads of a process, that share a name: `target=` means all such flowops, and
+//! they are hard to distinguish in results.
 
 use super::Subject;
 use crate::diag::{Code, Diagnostic};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 pub(super) fn repeated(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let bodies = subject.threads().map(|(_, thread)| &thread.flowops);
     for flowops in bodies.chain(subject.composites.iter().map(|c| &c.flowops)) {
-        let help = "give it another name: they stand apart in the results, and `target=` means both";
+        let help = "give it another name: they are separate in the results, and `target=` means both";
         warn_duplicates(subject, flowops.iter().map(|f| (&f.attrs, f.span)), ("flowop", "loop"), help, found);
     }
     for process in &subject.processes {
@@ -25,7 +25,7 @@ pub(super) fn repeated(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Tells of each that bears the name of one before it. `(what, of)`: what they are, and of one what.
+/// Reports each definition with the name of an earlier one. `(what, of)`: the kind of definition, and what contains it.
 fn warn_duplicates<'a>(
     subject: &Subject<'_>,
     all: impl Iterator<Item = (&'a Attrs, Span)>,

@@ -1,4 +1,4 @@
-//! Rates that the sleeps of a loop alone make impossible.
+//! Warns of rates that are impossible because of the delays of a loop.
 
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
@@ -17,14 +17,14 @@ pub(super) fn too_high(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                     used.value.span,
                     format!("`rate={rate}`, but each iteration of the thread sleeps {seconds} s"),
                 )
-                .help("lower the rate, start more threads, or leave the `delay` out: `rate=` waits by itself"),
+                .help("lower the rate, start more threads, or leave the `delay` out: `rate=` waits already"),
             );
         }
     }
     events(subject, found);
 }
 
-/// Seconds that an iteration sleeps at least.
+/// The least number of seconds that an iteration sleeps.
 fn sleeps(body: &[Use<'_>], mix: bool) -> Option<u64> {
     if mix {
         return None;
@@ -33,7 +33,7 @@ fn sleeps(body: &[Use<'_>], mix: bool) -> Option<u64> {
     delays.map(|u| u.times?.checked_mul(u.int("value")?)).try_fold(0_u64, |sum, one| sum.checked_add(one?))
 }
 
-/// The event generator against the threads that take its events, if each of them sleeps.
+/// Compares the rate of the event generator with the threads that take its events, if all of them sleep.
 fn events(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let rate = subject.commands.iter().rev().find_map(|c| match &c.kind {
         CommandKind::EventGen(Some(rate)) => Some(rate),
@@ -45,7 +45,7 @@ fn events(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (process, thread) in subject.threads() {
         let body = subject.body(thread);
         if body.iter().any(|u| u.is(Role::TakesEvents)) {
-            // Others take as many events as there were operations.
+            // This flowop takes as many events as others have done operations.
             return;
         }
         let taken: Option<u64> = body

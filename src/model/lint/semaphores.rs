@@ -1,4 +1,4 @@
-//! A `semblock` that nobody posts to, a `block` that nobody wakes: their threads wait to the end of the run.
+//! Warns of a `semblock` without a post and a `block` without a `wakeup`: their threads wait to the end of the run.
 
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 pub(super) fn dead(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let bodies: Vec<_> = subject.threads().map(|(_, thread)| subject.body(thread)).collect();
     let all = || bodies.iter().flatten();
-    // A target, or a name, that can't be told may be any.
+    // An unknown target or name may be any.
     if subject.loads || all().any(|u| (u.has("target") && u.text("target").is_none()) || u.name.is_none()) {
         return;
     }
@@ -35,10 +35,10 @@ pub(super) fn dead(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The type of flowop that this one waits for, and what that does to it.
+/// The type of flowop that this one waits for, and the verb for what that does to it.
 fn awaited(used: &Use<'_>) -> Option<(&'static str, &'static str)> {
     let spec = used.flowop.spec?;
-    // Without a number of posts to wait for there is nothing to wait for.
+    // A flowop that waits for 0 posts does not wait.
     if spec.uses.contains(&"value") && used.int("value").unwrap_or(u64::from(used.has("value"))) == 0 {
         return None;
     }

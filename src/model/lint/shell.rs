@@ -1,8 +1,9 @@
-//! What a script does besides its runs: commands of the shell, files that it writes. Whoever checks it is told before a run.
+//! Warns of the shell commands that a script runs and of the files that it writes.
 
 use super::Subject;
 use crate::diag::{Code, Diagnostic};
 use crate::model::expr::eval;
+use crate::model::visit;
 use crate::model::{Command, CommandKind, FlowopDef, Scope, Stats};
 use crate::source::Span;
 use crate::spec::Role;
@@ -21,22 +22,18 @@ fn runs_shell(span: Span) -> Diagnostic {
 }
 
 pub(super) fn find(commands: &[Command], found: &mut Vec<Diagnostic>) {
-    for command in commands {
-        match &command.kind {
-            CommandKind::System(_) | CommandKind::Stats(Stats::Command(_)) => found.push(runs_shell(command.span)),
-            CommandKind::ForEach { body, .. } => find(body, found),
-            _ => {}
-        }
-    }
+    found.extend(
+        visit::all(commands).filter(|command| command.shell().is_some()).map(|command| runs_shell(command.span)),
+    );
 }
 
 pub(super) fn writes(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     written(subject.commands, &subject.scope, found);
 }
 
-/// Files and directories that commands write, by the names that they have at the end of the script.
+/// Reports files and directories that commands write, by their names at the end of the script.
 pub(super) fn written(commands: &[Command], scope: &Scope, found: &mut Vec<Diagnostic>) {
-    for command in commands {
+    for command in visit::all(commands) {
         let (what, name) = match &command.kind {
             CommandKind::Stats(Stats::Dump(name) | Stats::MultiDump(name) | Stats::XmlDump(name)) => ("file", name),
             CommandKind::Stats(Stats::Directory(name)) => ("directory", name),
@@ -47,10 +44,6 @@ pub(super) fn written(commands: &[Command], scope: &Scope, found: &mut Vec<Diagn
                 );
                 continue;
             }
-            CommandKind::ForEach { body, .. } => {
-                written(body, scope, found);
-                continue;
-            }
             _ => continue,
         };
         let message = match eval(name, scope) {
@@ -59,7 +52,7 @@ pub(super) fn written(commands: &[Command], scope: &Scope, found: &mut Vec<Diagn
         };
         found.push(
             Diagnostic::warning(Code::WritesFile, command.span, message)
-                .help("it lies in the results directory: the current one, or that of `--results`"),
+                .help("it is written to the results directory: the current one, or that of `--results`"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Random I/O that is larger than its file, or than its working set.
+//! Warns of random I/O that is larger than its file or working set.
 
 use super::Subject;
 use crate::diag::{Code, Diagnostic};
@@ -28,7 +28,7 @@ pub(super) fn small(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The size of every file of a set, if they are all alike.
+/// The size of the files of a set, if it is the same for all.
 fn constant_size(subject: &Subject<'_>, set: &FilesetDef) -> Option<u64> {
     let semantics = set.dialect.semantics();
     let gamma = match set.attrs.get("filesizegamma") {

@@ -1,5 +1,5 @@
-//! Slots that are opened twice, closed without being open, or used for two file sets: two iterations of each loop are gone
-//! through, and what fails there fails in every run.
+//! Warns of file slots that are opened twice, closed without being open, or used for two file sets. Two iterations of
+//! each loop are simulated: an error there occurs in every run.
 
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
@@ -7,14 +7,14 @@ use crate::source::Span;
 use crate::spec::Role;
 use std::collections::HashMap;
 
-/// A slot as far as it is known.
+/// The state of a slot.
 #[derive(Clone)]
 enum SlotUse {
-    /// Open, with a file of that set (if it can be told), since there.
+    /// Open, with a file of that set if it is known, since the flowop at this place.
     Open(Option<String>, Span),
-    /// Closed; the set of its last file.
+    /// Closed, with the set of its last file.
     Closed(Option<String>),
-    /// Something that can't be told has happened to it.
+    /// Unknown.
     Unknown,
 }
 
@@ -24,16 +24,16 @@ pub(super) fn misused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             continue;
         }
         let body = subject.body(thread);
-        // A thread whose slots can't be told, and the first slot, which several flowops may mean by naming none.
+        // Threads with unknown slots are skipped.
         if body.iter().any(|u| u.has("fd") && u.int("fd").is_none()) {
             continue;
         }
         let mut slots: HashMap<u64, SlotUse> = HashMap::new();
-        for round in 0..2 {
+        for iteration in 0..2 {
             for used in &body {
-                if let Some(d) = step(used, &mut slots, round) {
+                if let Some(d) = step(used, &mut slots, iteration) {
                     found.push(d);
-                    // What follows from a mistake is none of its own.
+                    // Errors that follow from this one are not reported.
                     slots.insert(used.int("fd").unwrap_or(0), SlotUse::Unknown);
                 }
             }
@@ -41,7 +41,7 @@ pub(super) fn misused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn step(used: &Use<'_>, slots: &mut HashMap<u64, SlotUse>, round: u32) -> Option<Diagnostic> {
+fn step(used: &Use<'_>, slots: &mut HashMap<u64, SlotUse>, iteration: u32) -> Option<Diagnostic> {
     let fd = used.int("fd").unwrap_or(0);
     let certain = used.times.is_some() && !used.flag("opennext");
     let slot = slots.entry(fd).or_insert(SlotUse::Closed(None));
@@ -57,7 +57,7 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, SlotUse>, round: u32) -> Option
     match slot.clone() {
         SlotUse::Unknown => {}
         SlotUse::Open(_, since) if used.is(Role::OpensSlot) => {
-            let again = if round == 0 { "is still open" } else { "is still open from the previous iteration" };
+            let again = if iteration == 0 { "is still open" } else { "is still open from the previous iteration" };
             return Some(
                 warn(format!("`{}` opens slot {fd}, which {again}", used.label()))
                     .also(since, "opened here")

@@ -13,7 +13,7 @@ fuzz_target!(|text: &str| {
     let (ast, found) = syntax::parse(&map, file);
     let _ = diag::render(&map, &found, Style::Plain);
     let _ = syntax::nest(ast.clone());
-    let _ = syntax::dialect::detect(&map, &ast);
+    let _ = syntax::dialect::detect(&map, &ast, &wml::flowop::spec_table());
     if found.is_empty() {
         let printed = syntax::print(&ast);
         let again = map.add("again.wml", printed.as_str());

@@ -20,7 +20,7 @@ fuzz_target!(|text: &str| {
             assert!(names.insert(config.name.node.as_str()), "two workloads share a directory");
             assert!(profile.value(config, "personality").is_some());
             let values = profile.values(config);
-            let keys: HashSet<&str> = values.iter().map(|(key, _)| *key).collect();
+            let keys: HashSet<&str> = values.iter().map(|a| a.key.node.as_str()).collect();
             assert_eq!(keys.len(), values.len(), "a key has two values");
         }
     }

@@ -1,43 +1,39 @@
-//! Settings that change nothing, and texts that are loaded beside others: what to say of them while commands are done.
+//! Warnings during execution: about settings without effect, and about loading a text while processes are defined.
 
 use super::{Front, Session, listed};
 use crate::diag::{self, Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, SetBy, TextPart};
+use crate::model::visit::{self, CommandPart};
+use crate::model::{self, Expr, SetBy, TextPart};
 use crate::plan::Definitions;
 use crate::source::{Span, Spanned};
-use std::sync::Arc;
 
-/// The variables that definitions read.
+/// The variables that definitions use.
 fn variables(definitions: &Definitions) -> Vec<String> {
-    let kinds = definitions
-        .filesets
-        .iter()
-        .map(|d| CommandKind::DefineFileset(Arc::clone(d)))
-        .chain(definitions.processes.iter().map(|d| CommandKind::DefineProcess(Arc::clone(d))))
-        .chain(definitions.composites.iter().map(|d| CommandKind::DefineFlowop(Arc::clone(d))));
-    let commands: Vec<Command> = kinds.map(|kind| Command { span: Span::default(), kind }).collect();
     let mut names = Vec::new();
-    model::check::each_variable(&commands, &mut |name| names.push(name.to_owned()));
+    let mut each = |part: CommandPart<'_>| visit::variables_of(part, &mut |name| names.push(name.to_owned()));
+    definitions.filesets.iter().for_each(|def| visit::of_fileset(def, &mut each));
+    definitions.processes.iter().for_each(|def| visit::of_process(def, &mut each));
+    definitions.composites.iter().for_each(|def| visit::of_composite(def, &mut each));
     names
 }
 
 impl Session {
-    /// `$dir` is this directory, unless someone says otherwise.
+    /// Sets the default of `$dir`.
     pub(crate) fn set_default_dir(&mut self, path: &str, span: Span) {
         let text = Expr::Text(vec![TextPart::Text(path.to_owned())]);
         // A literal can't fail to be set.
         let _ = self.scope.set("dir", Spanned::new(text, span), SetBy::Default);
     }
 
-    /// Who a `set` that is being done speaks for.
+    /// The origin of a setting that is executed now.
     pub(super) fn set_by(&self) -> SetBy {
         if self.flow.typing && self.loaded.depth == 0 { SetBy::Prompt } else { SetBy::Script }
     }
 
-    /// After a `set` at the prompt, or in a script that has loaded another: a word where it changes nothing. `new` variables are
-    /// those most likely misspelt.
-    pub(super) fn doubt_setting(&self, name: &Spanned<String>, new: bool, front: &mut dyn Front) {
-        /// Of shorter names each is near the other.
+    /// Warns of a `set` without effect, at the prompt or in a script that has loaded another. `new`: the variable was
+    /// undefined before, so that it is probably misspelt.
+    pub(super) fn warn_without_effect(&self, name: &Spanned<String>, new: bool, front: &mut dyn Front) {
+        /// Shorter names are near to most others.
         const LONG_ENOUGH: usize = 3;
         let typed = self.set_by() == SetBy::Prompt;
         let reads = self.loaded.reads.as_ref();
@@ -74,7 +70,7 @@ impl Session {
         front.diagnostics(&self.map, &[d.help(help)]);
     }
 
-    /// The variables that definitions and other variables read.
+    /// The variables that definitions and other variables use.
     fn variables_in_use(&self) -> Vec<String> {
         let mut names = variables(&self.definitions);
         let others = self.scope.bindings().map(|b| &b.value);
@@ -86,16 +82,10 @@ impl Session {
         names
     }
 
-    /// Before a text is loaded at the prompt: what is defined stays defined, and runs too.
-    pub(super) fn tell_of_others(&self, front: &mut dyn Front) {
+    /// Before a text is loaded at the prompt: notes that the defined processes stay defined and run too.
+    pub(super) fn note_other_processes(&self, front: &mut dyn Front) {
         if self.flow.typing && self.loaded.depth == 0 && !self.definitions.processes.is_empty() {
-            let names: Vec<String> = self
-                .definitions
-                .processes
-                .iter()
-                .filter_map(|p| p.attrs.constant_text("name"))
-                .map(|n| n.node)
-                .collect();
+            let names: Vec<String> = self.definitions.processes.iter().filter_map(|p| p.attrs.name()).collect();
             front.note(&format!("processes defined so far stay defined: {} (`clear` forgets them)", listed(&names)));
         }
     }

@@ -1,0 +1,250 @@
+//! One workload of a profile: what a session does for it, and the script that does the same without the profile.
+
+use super::Batch;
+use super::profile::Config;
+use crate::model::SetBy;
+use crate::report::filebench;
+use crate::session::{Front, Session, Status, TypedValue, library};
+use crate::source::Spanned;
+use std::time::Duration;
+
+/// A workload that is about to run.
+pub(super) struct ProfileWorkload<'a> {
+    pub(super) config: &'a Config,
+    /// The personality.
+    pub(super) found: library::FoundScript,
+    /// Messages quote nothing of the personality: it is outside of the profile's folder.
+    pub(super) hidden: bool,
+    /// Name of the personality's dialect, and why it is that one.
+    pub(super) dialect: (&'static str, String),
+    /// The variables of the personality.
+    pub(super) variables: Vec<String>,
+    /// What the profile and the command line set, in order.
+    pub(super) settings: Vec<Setting>,
+    /// The level of `debug`, which has no effect.
+    pub(super) debug: Option<String>,
+    /// The measured time.
+    pub(super) runtime: Duration,
+    /// The time before it that is not measured.
+    pub(super) warmup: Duration,
+}
+
+/// A variable that a workload sets.
+pub(super) struct Setting {
+    pub(super) name: String,
+    /// The value as it was written.
+    pub(super) written: String,
+    pub(super) typed: TypedValue,
+}
+
+/// A step of a workload, once everything is defined.
+#[derive(Clone, Copy)]
+enum WorkloadStep {
+    CreateFiles,
+    CreateProcesses,
+    Warmup(Duration),
+    Clear,
+    Measure(Duration),
+    Snap,
+    /// A file of Filebench's, and the end of its name.
+    Dump(&'static filebench::File, &'static str),
+    Shutdown,
+}
+
+/// The files of Filebench's that each workload leaves, each with the end of its name.
+const DUMPS: [(&filebench::File, &str); 2] = [(&filebench::DUMP, "out"), (&filebench::XMLDUMP, "xml")];
+
+/// The name of such a file.
+pub(super) fn dump_name(workload: &str, end: &str) -> String {
+    format!("stats.{workload}.{end}")
+}
+
+impl ProfileWorkload<'_> {
+    pub(super) fn name(&self) -> &Spanned<String> {
+        &self.config.name
+    }
+
+    /// Reads the personality into a session and sets its variables.
+    pub(super) fn define(&self, batch: &Batch<'_>, session: &mut Session, front: &mut dyn Front) -> Status {
+        // Places in the profile are right in every session whose first text it is.
+        session.map.add(batch.name(), batch.text);
+        session.set_folder(&batch.name());
+        let applied = session.apply_sets(front);
+        if applied != Status::Done {
+            return applied;
+        }
+        session.begin_command();
+        let loaded = session.load_text(&self.found.name, &self.found.text, self.hidden, front);
+        if loaded != Status::Done {
+            return loaded;
+        }
+        for setting in &self.settings {
+            let status = session.set_typed(&setting.name, setting.typed.clone(), SetBy::Script, front);
+            if status != Status::Done {
+                return status;
+            }
+        }
+        Status::Done
+    }
+
+    /// Measures what is defined, and writes the files of the workload.
+    pub(super) fn measure(&self, session: &mut Session, front: &mut dyn Front) -> Status {
+        for step in self.steps() {
+            if session.runner.signal() != 0 {
+                return Status::Interrupted(session.runner.signal());
+            }
+            session.begin_command();
+            let status = step.run(self.name(), session, front);
+            if status != Status::Done {
+                return status;
+            }
+        }
+        Status::Done
+    }
+
+    fn steps(&self) -> Vec<WorkloadStep> {
+        let mut steps = vec![WorkloadStep::CreateFiles, WorkloadStep::CreateProcesses];
+        steps.extend(Some(self.warmup).filter(|time| !time.is_zero()).map(WorkloadStep::Warmup));
+        steps.extend([WorkloadStep::Clear, WorkloadStep::Measure(self.runtime), WorkloadStep::Snap]);
+        steps.extend(DUMPS.map(|(form, end)| WorkloadStep::Dump(form, end)));
+        steps.push(WorkloadStep::Shutdown);
+        steps
+    }
+
+    /// The script that does the same, as Filebench's batch mode wrote it. `personality`: what it loads.
+    pub(super) fn script(&self, personality: &str) -> String {
+        let mut lines = vec![format!("load {}", quoted(personality))];
+        lines.extend(self.debug.iter().map(|level| format!("debug {level}")));
+        lines.extend(self.settings.iter().map(|setting| {
+            let Setting { name, written, typed } = setting;
+            if typed.quoted { format!("set ${name}={}", quoted(written)) } else { format!("set ${name}={written}") }
+        }));
+        for step in self.steps() {
+            lines.push(step.line(&self.name().node));
+            if matches!(step, WorkloadStep::CreateFiles) {
+                // Wherever the script is run again, its files are written to the results directory of that run.
+                lines.push("stats directory \".\"".to_owned());
+            }
+        }
+        lines.push("quit\n".to_owned());
+        lines.join("\n")
+    }
+}
+
+impl WorkloadStep {
+    fn run(self, name: &Spanned<String>, session: &mut Session, front: &mut dyn Front) -> Status {
+        match self {
+            Self::CreateFiles => return session.create_files(front),
+            Self::CreateProcesses => return session.create_processes(front),
+            Self::Warmup(time) | Self::Measure(time) => return session.sleep(time, front),
+            Self::Clear => session.runner.clear_live(),
+            Self::Snap => return session.snap(front),
+            Self::Dump(form, end) => {
+                let file = Spanned::new(dump_name(&name.node, end), name.span);
+                session.runner.dump(&file, form, &session.map, front);
+            }
+            Self::Shutdown => return session.shutdown_processes(front),
+        }
+        Status::Done
+    }
+
+    /// The command of the language that does the same.
+    fn line(self, name: &str) -> String {
+        match self {
+            Self::CreateFiles => "create filesets".to_owned(),
+            Self::CreateProcesses => "create processes".to_owned(),
+            Self::Warmup(time) => format!("warmup {}", time.as_secs_f64()),
+            Self::Clear => "stats clear".to_owned(),
+            Self::Measure(time) => format!("sleep {}", time.as_secs_f64()),
+            Self::Snap => "stats snap".to_owned(),
+            Self::Dump(form, end) => format!("{} {}", form.command, quoted(&dump_name(name, end))),
+            Self::Shutdown => "shutdown processes".to_owned(),
+        }
+    }
+}
+
+/// A text as a string of the language.
+fn quoted(text: &str) -> String {
+    let escaped: String =
+        text.chars().flat_map(|c| ['\\', c].into_iter().skip(usize::from(!"\\\"$".contains(c)))).collect();
+    format!("\"{escaped}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use crate::batch::{Batch, profile, workloads};
+    use crate::diag::{Diagnostic, Style, render};
+    use crate::measure::Settings;
+    use crate::plan::Plan;
+    use crate::session::{Front, Session, Status};
+    use crate::source::SourceMap;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// Keeps what is reported.
+    #[derive(Default)]
+    struct Reported(String);
+
+    impl Front for Reported {
+        fn line(&mut self, _: &str) {}
+        fn note(&mut self, _: &str) {}
+        fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
+            self.0 += &render(map, found, Style::Plain);
+        }
+        fn error(&mut self, _: Option<&str>, text: &str, _: Option<&str>) {
+            self.0 += text;
+        }
+    }
+
+    fn printed(plan: &Plan) -> String {
+        format!("{:?}\n{:?}\n{:?}", plan.filesets, plan.processes, plan.flowops)
+    }
+
+    /// The plan of the only workload of a profile, made by calls and made of its script; or what is reported.
+    fn plans(text: &str, sets: &[(&str, &str)]) -> Result<(String, String, String), String> {
+        let sets = sets.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let settings = Settings { sets, ..Settings::default() };
+        let mut map = SourceMap::new();
+        let file = map.add("p.prof", text);
+        let (profile, mut found) = profile::parse(file, text);
+        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, settings: &settings };
+        let all = workloads(&batch, &mut map, &mut found);
+        assert_eq!(found, [], "{}", render(&map, &found, Style::Plain));
+        let [workload] = &all[..] else { panic!("one workload") };
+        let mut front = Reported::default();
+        let session = || {
+            let mut session = Session::new(batch.settings_of(workload), Arc::default());
+            session.only_define();
+            session
+        };
+        let mut called = session();
+        let defined = workload.define(&batch, &mut called, &mut front);
+        let plan = (defined == Status::Done).then(|| called.plan(&mut front)).flatten();
+        let Some(plan) = plan else { return Err(front.0) };
+        let script = workload.script("varmail");
+        let mut read = session();
+        assert_eq!(read.read("thisrun.f", &script, &mut front), Status::Done, "{script}\n{}", front.0);
+        Ok((printed(&plan), printed(&read.plan(&mut front).unwrap()), script))
+    }
+
+    #[test]
+    fn the_script_of_a_workload_has_its_plan() {
+        let text = "DEFAULTS {\n  nfiles = 20;\n  dir = \"/tmp/a b\";\n  debug = 1;\n}\nCONFIG one {\n  personality = varmail;\n\
+            \n  nthreads = 2;\n  meandirwidth = 2 * 50;\n  filesize = $nfiles;\n}\n";
+        let (called, read, script) = plans(text, &[("iosize", "8k")]).unwrap();
+        assert_eq!(called, read, "{script}");
+        for (name, value) in [("nfiles", "20"), ("dir", "\"/tmp/a b\""), ("filesize", "$nfiles"), ("iosize", "8k")] {
+            assert!(script.contains(&format!("\nset ${name}={value}\n")), "{script}");
+        }
+        assert!(called.contains("/tmp/a b"), "{called}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_shown_where_the_profile_gives_it() {
+        let text = "CONFIG one {\n  personality = varmail;\n  nfiles = many files;\n}\n";
+        let shown = plans(text, &[]).unwrap_err();
+        assert!(shown.contains("p.prof:3:12") && shown.contains("many files"), "{shown}");
+    }
+}

@@ -1,0 +1,80 @@
+//! Tests of variables: which setting counts, and what evaluation costs.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::syntax::ast::Operator;
+
+fn set(scope: &mut Scope, n: i64, by: SetBy) {
+    scope.set("x", Spanned::new(Expr::Int(n), Span::default()), by).unwrap();
+}
+
+fn now(scope: &Scope) -> (Expr, SetBy, Option<Expr>) {
+    let b = scope.binding("x").unwrap();
+    (b.value.node.clone(), b.by, b.without_setting().map(|v| v.node.clone()))
+}
+
+#[test]
+fn each_word_on_a_variable_can_be_taken_back() {
+    let mut scope = Scope::default();
+    set(&mut scope, 1, SetBy::Default);
+    set(&mut scope, 2, SetBy::Script);
+    set(&mut scope, 3, SetBy::Prompt);
+    set(&mut scope, 4, SetBy::Prompt);
+    set(&mut scope, 5, SetBy::CommandLine);
+    assert_eq!(now(&scope), (Expr::Int(5), SetBy::CommandLine, Some(Expr::Int(2))));
+    scope.unset("x").unwrap();
+    assert_eq!(now(&scope), (Expr::Int(4), SetBy::Prompt, Some(Expr::Int(2))));
+    scope.unset("x").unwrap();
+    scope.unset("x").unwrap();
+    assert_eq!(now(&scope).0, Expr::Int(1));
+    assert!(scope.unset("x").unwrap().is_none());
+    assert!(scope.unset("x").is_none());
+}
+
+#[test]
+fn a_text_wins_over_the_prompt_and_the_command_line_over_both() {
+    let mut scope = Scope::default();
+    set(&mut scope, 1, SetBy::Prompt);
+    set(&mut scope, 2, SetBy::Script);
+    assert_eq!(now(&scope), (Expr::Int(2), SetBy::Script, Some(Expr::Int(2))));
+    set(&mut scope, 3, SetBy::CommandLine);
+    set(&mut scope, 4, SetBy::Prompt);
+    set(&mut scope, 5, SetBy::Script);
+    assert_eq!(now(&scope), (Expr::Int(3), SetBy::CommandLine, Some(Expr::Int(5))));
+    scope.unset("x").unwrap();
+    assert_eq!(now(&scope).0, Expr::Int(5));
+}
+
+/// `$v0` is 1 and each later variable is the double of the one before, up to `$v26`.
+fn doublings() -> Scope {
+    let mut scope = Scope::default();
+    let at = |node| Spanned::new(node, Span::default());
+    let variable = |n: usize| at(Expr::Var(Variable { form: VariableForm::Plain, name: format!("v{n}"), field: None }));
+    scope.set("v0", at(Expr::Int(1)), SetBy::Script).unwrap();
+    for n in 1..=26 {
+        let sum = Expr::Binary(Box::new((variable(n - 1), Operator::Add, variable(n - 1))));
+        scope.set(&format!("v{n}"), at(sum), SetBy::Script).unwrap();
+    }
+    scope
+}
+
+#[test]
+fn a_chain_of_doublings_costs_a_step_each() {
+    let scope = doublings();
+    let value = || scope.value("v26").unwrap().unwrap();
+    assert_eq!(value(), ModelValue::Int(1 << 26));
+    let steps = scope.values.borrow().steps;
+    assert!((26..=27).contains(&steps), "{steps}");
+    assert_eq!((value(), scope.values.borrow().steps), (ModelValue::Int(1 << 26), steps), "it is known");
+}
+
+#[test]
+fn a_text_longer_than_64_kib_is_an_error() {
+    let mut scope = Scope::default();
+    let text = |part: &str, n: usize| Spanned::new(Expr::Text(vec![TextPart::Text(part.repeat(n))]), Span::default());
+    scope.set("short", text("a", expr::LONGEST_TEXT), SetBy::Script).unwrap();
+    scope.set("long", text("a", expr::LONGEST_TEXT + 1), SetBy::Script).unwrap();
+    assert!(scope.value("short").unwrap().is_ok());
+    assert_eq!(scope.value("long").unwrap().unwrap_err().code, Code::BadExpression);
+}

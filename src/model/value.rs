@@ -1,0 +1,146 @@
+//! The values of expressions, and their conversions.
+//!
+//! Deliberately absent: evaluation (`expr`), and which kind of value an attribute takes (`fit`).
+
+use super::expr::RandomExpr;
+use crate::source::Span;
+use std::sync::Arc;
+
+/// The value of an evaluated expression.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ModelValue {
+    /// A switch.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A fraction.
+    Float(f64),
+    /// A text. It is shared, since many attributes may read one variable.
+    Text(Arc<str>),
+    /// A random variable.
+    Random(Arc<RandomExpr>),
+    /// Rows of numbers.
+    Table(Arc<[Vec<f64>]>),
+}
+
+impl ModelValue {
+    /// The text that `echo` prints.
+    pub fn print(&self) -> String {
+        match self {
+            Self::Bool(b) => b.to_string(),
+            Self::Int(n) => n.to_string(),
+            Self::Float(x) => x.to_string(),
+            Self::Text(s) => s.as_ref().to_owned(),
+            Self::Random(r) => r.describe(),
+            Self::Table(rows) => format!("table of {} rows", rows.len()),
+        }
+    }
+
+    /// The kind of value, with its article, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Bool(_) => "a switch",
+            Self::Int(_) => "a number",
+            Self::Float(_) => "a fraction",
+            Self::Text(_) => "a text",
+            Self::Random(_) => "a random variable",
+            Self::Table(_) => "a table",
+        }
+    }
+
+    /// The value as a finite number: numbers, and texts that are numbers.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Int(n) => Some(*n as f64),
+            Self::Float(x) => Some(*x),
+            Self::Text(s) => s.trim().parse().ok().filter(|x: &f64| x.is_finite()),
+            Self::Bool(_) | Self::Random(_) | Self::Table(_) => None,
+        }
+    }
+
+    /// The value as a number of a random variable's parameter: as [`Self::as_f64`], and switches are 1 and 0.
+    pub fn as_parameter(&self) -> Option<f64> {
+        match self {
+            Self::Bool(b) => Some(f64::from(*b)),
+            other => other.as_f64(),
+        }
+    }
+
+    /// The value as a whole number from 0 up. Fractions are cut off, and switches are 1 and 0, as in Filebench.
+    pub fn as_u64(&self) -> Option<u64> {
+        match self {
+            Self::Int(n) => u64::try_from(*n).ok(),
+            Self::Bool(b) => Some(u64::from(*b)),
+            Self::Float(x) if *x >= 0.0 => Some(*x as u64),
+            Self::Text(s) => s.trim().parse().ok(),
+            Self::Float(_) | Self::Random(_) | Self::Table(_) => None,
+        }
+    }
+
+    /// The value as a switch. Numbers other than 0 are on, as in Filebench.
+    pub fn as_switch(&self) -> Option<bool> {
+        match self {
+            Self::Bool(b) => Some(*b),
+            Self::Int(n) => Some(*n != 0),
+            Self::Float(x) => Some(*x != 0.0),
+            Self::Text(s) => switch(s),
+            Self::Random(_) | Self::Table(_) => None,
+        }
+    }
+}
+
+/// The attributes of one definition, with their values.
+#[derive(Clone, Debug, Default)]
+pub struct Evaluated {
+    /// Name, value, and the place of the value.
+    pub values: Vec<(&'static str, ModelValue, Span)>,
+}
+
+impl Evaluated {
+    /// An attribute's value and its place.
+    pub fn get(&self, name: &str) -> Option<(&ModelValue, Span)> {
+        self.values.iter().rev().find(|(n, _, _)| *n == name).map(|(_, v, s)| (v, *s))
+    }
+
+    /// A whole number; the default if there is none.
+    pub fn int(&self, name: &str, default: u64) -> u64 {
+        self.get(name).and_then(|(v, _)| v.as_u64()).unwrap_or(default)
+    }
+
+    /// A switch; off if there is none.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name).and_then(|(v, _)| v.as_switch()).unwrap_or(false)
+    }
+
+    /// A text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.get(name).map(|(v, _)| v.print())
+    }
+}
+
+/// The words for the two states of a switch.
+pub fn switch(text: &str) -> Option<bool> {
+    match text {
+        "true" | "yes" | "on" => Some(true),
+        "false" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ModelValue::{self, Bool, Float, Int};
+
+    #[test]
+    fn each_conversion_takes_what_filebench_takes() {
+        let text = |text: &str| ModelValue::Text(text.into());
+        let all = [Bool(true), Int(7), Int(-1), Float(2.5), text(" 8 "), text("off"), text("x")];
+        let whole: Vec<_> = all.iter().map(ModelValue::as_u64).collect();
+        assert_eq!(whole, [Some(1), Some(7), None, Some(2), Some(8), None, None]);
+        let switches: Vec<_> = all.iter().map(ModelValue::as_switch).collect();
+        assert_eq!(switches, [Some(true), Some(true), Some(true), Some(true), None, Some(false), None]);
+        let numbers: Vec<_> = all.iter().map(ModelValue::as_f64).collect();
+        assert_eq!(numbers, [None, Some(7.0), Some(-1.0), Some(2.5), Some(8.0), None, None]);
+        assert_eq!(Bool(true).as_parameter(), Some(1.0));
+    }
+}

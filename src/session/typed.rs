@@ -1,0 +1,92 @@
+//! Values that are typed outside of a script: on the command line and in a profile.
+//!
+//! Such a value is read as the right side of `set $name =`, with the same parser and the same checks; anything else is
+//! a text.
+
+use super::{Front, Session, Status};
+use crate::diag::{Diagnostic, has_errors};
+use crate::model::{self, Command, CommandKind, Expr, Known, SetBy, TextPart};
+use crate::source::{SourceMap, Span, Spanned};
+use crate::spec::{Dialect, SpecTable};
+
+/// A value that was typed outside of a script.
+#[derive(Clone, Debug)]
+pub(crate) struct TypedValue {
+    /// The value. Its spans are those of the text that it was typed in.
+    pub(crate) value: Spanned<Expr>,
+    /// Whether a script must quote it, because it is a text and not an expression of the language.
+    pub(crate) quoted: bool,
+}
+
+/// Reads the value at `at` for a variable. A malformed random variable is an error, not a text; the list of errors is
+/// empty if `name` can't be the name of a variable.
+pub(crate) fn typed_value(
+    map: &SourceMap,
+    table: &SpecTable,
+    name: &str,
+    at: Span,
+) -> Result<TypedValue, Vec<Diagnostic>> {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(good) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(Vec::new());
+    }
+    let value = map.slice(at);
+    // The value keeps its place in the text, so that all spans of the statement's value are right as they are.
+    let statement = format!("set ${name}=");
+    let room = (at.start as usize).saturating_sub(statement.len());
+    let text = format!("{:room$}{statement}{value}", "");
+    let statements = SourceMap::with_only(at.file, text);
+    let known = Known { open: true, ..Known::default() };
+    let (model, found) = model::check(&statements, at.file, table, Some(Dialect::Fsl), &known);
+    if let ([Command { kind: CommandKind::Set { value, .. }, .. }], false) =
+        (model.commands.as_slice(), has_errors(&found))
+    {
+        return Ok(TypedValue { value: value.clone(), quoted: false });
+    }
+    if ["randvar(", "cvar("].iter().any(|call| value.trim_start().starts_with(call)) {
+        return Err(found);
+    }
+    let text = Expr::Text(vec![TextPart::Text(value.to_owned())]);
+    Ok(TypedValue { value: Spanned::new(text, at), quoted: true })
+}
+
+impl Session {
+    /// Sets the variables of the command line, which no `set` changes.
+    pub fn apply_sets(&mut self, front: &mut dyn Front) -> Status {
+        for (name, value) in self.runner.settings.sets.clone() {
+            let shown = format!("--set {name}={value}");
+            let (start, end) = (shown.len() - value.len(), shown.len());
+            let file = self.map.add("<command line>", shown);
+            let status = match typed_value(&self.map, &self.table, &name, Span::new(file, start, end)) {
+                Ok(typed) => self.set_typed(&name, typed, SetBy::CommandLine, front),
+                Err(found) if found.is_empty() => {
+                    front.error(
+                        None,
+                        &format!("`--set {name}={value}` is not an assignment"),
+                        Some("write `--set NAME=VALUE`, such as `--set nfiles=10k`"),
+                    );
+                    Status::Script
+                }
+                Err(found) => {
+                    front.diagnostics(&self.map, &found);
+                    Status::Script
+                }
+            };
+            if status != Status::Done {
+                return status;
+            }
+        }
+        Status::Done
+    }
+
+    /// Sets a variable to a typed value.
+    pub(crate) fn set_typed(&mut self, name: &str, typed: TypedValue, by: SetBy, front: &mut dyn Front) -> Status {
+        match self.scope.set(name, typed.value, by) {
+            Ok(()) => Status::Done,
+            Err(d) => {
+                front.diagnostics(&self.map, &[d]);
+                Status::Script
+            }
+        }
+    }
+}
