@@ -269,7 +269,7 @@ impl Warning {
                 duration::latency(*late_ns)
             ),
             Self::ProcessorBound { busy, own } => {
-                format!("the processors were {:.0} % busy ({:.0} % with this run)", busy * 100.0, own * 100.0)
+                format!("all processors were {:.0} % busy; this run used {:.0} %", busy * 100.0, own * 100.0)
             }
             Self::Unsteady { first_per_s, last_per_s } => {
                 let change = (last_per_s / first_per_s - 1.0) * 100.0;

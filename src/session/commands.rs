@@ -268,8 +268,12 @@ impl Session {
     /// Returns the error for starting a program without permission. `None` if it is permitted.
     pub(super) fn refusal(&self, command: &str, span: Span) -> Option<Diagnostic> {
         (!self.runner.settings.allow_system).then(|| {
-            Diagnostic::error(Code::Refused, span, format!("`{command}` is not run: the script may run no commands"))
-                .help("look at what it does; then allow it with `--allow-system`")
+            Diagnostic::error(
+                Code::Refused,
+                span,
+                format!("`{command}` is not run: the script has no permission to run commands"),
+            )
+            .help("look at what it does; then allow it with `--allow-system`")
         })
     }
 

@@ -112,7 +112,11 @@ impl Session {
     /// The names that exist before a text is checked.
     pub fn known(&self, open: bool) -> Known {
         let mut known = Known {
-            variables: self.scope.bindings().map(|b| b.name.clone()).chain(predefined_names()).collect(),
+            // A script may read a variable that only the command line sets.
+            variables: (self.scope.bindings().map(|b| b.name.clone()))
+                .chain(self.runner.settings.sets.iter().map(|(name, _)| name.clone()))
+                .chain(predefined_names())
+                .collect(),
             composites: self.definitions.composites.iter().map(|c| c.name.node.clone()).collect(),
             open,
             ..Known::default()

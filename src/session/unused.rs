@@ -30,7 +30,7 @@ impl Session {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("its variables are {}", listed(&names)),
             };
-            problems.push((format!("the script does not use `${name}`, which `--set` gives a value"), help));
+            problems.push((format!("`--set {name}=…`: the script has no variable `${name}`"), help));
         }
         problems
     }

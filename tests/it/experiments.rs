@@ -242,7 +242,7 @@ fn errors_are_found_before_the_first_run() {
     for (words, code, says) in [
         ("repeat nowhere.wml --results r", 2, "is named `nowhere.wml`"),
         ("repeat x.wml --runs 5..2 --results r", 2, "expected a number of runs"),
-        ("repeat x.wml --until-ci 200% --results r", 2, "no share"),
+        ("repeat x.wml --until-ci 200% --results r", 2, "expected a percentage"),
         ("repeat x.wml --metric speed --results r", 2, "unknown metric"),
         ("repeat x.wml --json a --results r", 2, "--json"),
         ("repeat - --results r", 2, "standard input"),

@@ -208,3 +208,15 @@ fn compflow_demo_writes_as_often_as_it_reads() {
         assert_eq!((count(" openfile "), count(" readwholefile "), count(" writewholefile ")), (2, 1, 1), "{copy}");
     }
 }
+
+/// A script may read a variable that it does not set itself.
+#[test]
+fn the_command_line_can_define_a_variable() {
+    let script = "define process name=p { thread name=t,instances=$n { flowop delay name=d,value=1 } }\n";
+    let plan = |sets: &[(&str, &str)], code| {
+        let output = crate::cmd::Wml::new().file("x.wml", script).args(["plan", "x.wml"]).sets(sets).run().exits(code);
+        format!("{}{}", output.stdout, output.stderr)
+    };
+    assert!(plan(&[("n", "3")], 0).contains("3 threads"));
+    assert!(plan(&[], 2).contains("nothing sets `$n`"));
+}
