@@ -1,5 +1,6 @@
 //! `wmlrun repeat`, `ab`, `floor`, `compare` and `prune`: experiments and comparisons.
 
+use super::arms;
 use super::console;
 use super::experiment_args::{
     AbArgs, ArmLine, CompareArgs, Expected, ExperimentArgs, FloorArgs, MethodName, RepeatArgs, ResultFormat,
@@ -267,8 +268,14 @@ pub(super) fn wanted(
     let launch = shell_words::split(&args.launch).map_err(|e| {
         refuse(&format!("can't split `--launch` into words: {e}"), "use the quoting rules of a shell", 2)
     })?;
+    let is_sweep = matches!(rule, RuleWanted::Sweep { .. });
+    let option = |n: usize| match n {
+        _ if is_sweep => "--vary",
+        0 => "--a",
+        _ => "--b",
+    };
     let arm = |(n, options): (usize, &str)| -> Result<Arm, Refused> {
-        let option = ["--a", "--b"].get(n).copied().unwrap_or("--vary");
+        let option = option(n);
         let own = shell_words::split(options).map_err(|e| {
             refuse(&format!("can't split `{option}` into words: {e}"), "use the quoting rules of a shell", 2)
         })?;
@@ -285,6 +292,13 @@ pub(super) fn wanted(
         Ok(Arm { name, words })
     };
     let arms: Vec<Arm> = arms.iter().map(AsRef::as_ref).enumerate().map(arm).collect::<Result<_, _>>()?;
+    // A directory that `wmlrun floor` names is an option of both arms.
+    let mut common = args.words.0.clone();
+    common.push(script.to_owned());
+    let common = if arms.iter().all(|arm| arm.words == arms[0].words) { arms[0].words.clone() } else { common };
+    if !arms::check(&arms, &common, &option) {
+        return Err(Refused(2));
+    }
     let seed = arm_line(&arms[0]).and_then(|line| line.workload.seed).unwrap_or_else(super::fresh_seed);
     Ok(Experiment {
         schema: "wmlrun.experiment/1".to_owned(),

@@ -4,6 +4,7 @@
 //! interrupted. Not here: the implementation of WML commands (`session`) and report formats (`report`).
 
 mod args;
+mod arms;
 mod bars;
 mod console;
 mod curves;
@@ -75,11 +76,16 @@ fn dispatch(cli: args::Cli) -> u8 {
 /// Finds a script by its name: a file, `-` for standard input, or a personality. Returns `None` after it has printed
 /// an error.
 fn find(name: &str) -> Option<library::FoundScript> {
+    find_for(name, &mut |text, help| console::error(text, Some(help)))
+}
+
+/// Finds a script by its name. Returns `None` after it has passed an error and its help to `refuse`.
+fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::FoundScript> {
     if name == "-" {
         return match library::read_bytes(std::io::stdin()) {
             Ok(bytes) => Some(library::FoundScript::new("<stdin>".to_owned(), bytes, None)),
             Err(e) => {
-                console::error(&format!("can't read standard input: {e}"), Some("give the script as a file"));
+                refuse(&format!("can't read standard input: {e}"), "give the script as a file");
                 None
             }
         };
@@ -87,13 +93,13 @@ fn find(name: &str) -> Option<library::FoundScript> {
     match library::find_named(name) {
         Ok(found) => Some(found),
         Err(library::NotFound::Unreadable(path, e)) => {
-            console::error(&format!("{} can't be read: {e}", path.display()), Some(library::help(&e)));
+            refuse(&format!("{} can't be read: {e}", path.display()), library::help(&e));
             None
         }
         Err(library::NotFound::Nowhere(near)) => {
             let help = near
                 .map_or("`wmlrun list` lists the shipped personalities".to_owned(), |n| format!("did you mean `{n}`?"));
-            console::error(&format!("no file or personality is named `{name}`"), Some(&help));
+            refuse(&format!("no file or personality is named `{name}`"), &help);
             None
         }
     }
