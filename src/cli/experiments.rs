@@ -359,8 +359,11 @@ pub(super) fn perform(
         }
         None => {
             let experiment = wanted()?;
-            let path = args.results.clone().unwrap_or_else(|| default_results(&experiment.name));
-            Folder::create(&path, experiment).map_err(refuse_folder)?
+            match &args.results {
+                Some(path) => Folder::create(path, experiment),
+                None => Folder::create_beside(&default_results(&experiment.name), experiment),
+            }
+            .map_err(refuse_folder)?
         }
     };
     let path = folder.path().display().to_string();
@@ -381,11 +384,16 @@ pub(super) fn perform(
             host.note(&format!("interrupted; `wmlrun {word} --resume {path}` continues"));
             Err(Refused(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
         }
-        Err(ExperimentError::Failed { why, help, status }) => Err(refuse(&why, &help, status)),
+        Err(ExperimentError::Failed { why, help, status }) => {
+            let is_default = args.results.is_none() && args.resume.is_none();
+            let removed = is_default && folder.remove_without_runs().map_err(refuse_folder)?;
+            let kept = format!("{path} had no complete run and was removed; `--results DIR` keeps the output of a run");
+            Err(refuse(&why, if removed { &kept } else { &help }, status))
+        }
     }
 }
 
-/// Returns the default results folder, `wmlrun-results/NAME-TIME`.
+/// Returns the default results folder, `wmlrun-results/NAME-TIME`. It may exist.
 fn default_results(script: &str) -> PathBuf {
     let stem = Path::new(script).file_stem().map_or_else(|| "script".into(), |stem| stem.to_string_lossy());
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };

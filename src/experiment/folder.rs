@@ -133,6 +133,39 @@ impl Folder {
         Ok(Self { path: path.to_owned(), experiment, journal, runs: Vec::new(), under_way: None })
     }
 
+    /// Creates the folder of a new experiment, with its parents. If a folder of this name exists, `-2`, `-3` and so on
+    /// is appended to the name.
+    pub fn create_beside(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        fs::create_dir_all(parent).map_err(io_error(parent))?;
+        let mut free = path.to_owned();
+        for n in 2_u32.. {
+            // Another process may create the folder between a test and this call, so the call is the test.
+            match fs::create_dir(&free) {
+                Ok(()) => break,
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    let mut name = path.as_os_str().to_owned();
+                    name.push(format!("-{n}"));
+                    free = PathBuf::from(name);
+                }
+                Err(e) => return Err(io_error(&free)(e)),
+            }
+        }
+        Self::create(&free, experiment)
+    }
+
+    /// Removes the folder if no run has ended. Returns whether it was removed. Its parent is also removed if it is
+    /// empty.
+    pub fn remove_without_runs(self) -> Result<bool, FolderError> {
+        if !self.runs.is_empty() {
+            return Ok(false);
+        }
+        fs::remove_dir_all(&self.path).map_err(io_error(&self.path))?;
+        // The parent has other experiments, or this was the first.
+        let _ = self.path.parent().map(fs::remove_dir);
+        Ok(true)
+    }
+
     /// Opens the folder of an interrupted experiment. `conditions` returns the current conditions. Unless `anyway` is
     /// set, an error is returned if they or the description of the experiment have changed since its start.
     pub fn resume(
