@@ -103,7 +103,9 @@ pub(super) struct ExperimentArgs {
     /// Abort the experiment if a `--before` or `--after` command takes longer than TIME
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     pub(super) command_timeout: Duration,
-    /// Start no run that would end after TIME; the result then covers the runs so far [default: no limit]
+    /// Start no runs that would end after TIME (seconds, or with a unit as in `10m`), except for the minimum: two blocks
+    /// of a comparison, three repeated runs, one run of each value of a sweep. The result then covers the runs so far
+    /// [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) budget: Option<Duration>,
     /// Format of the result

@@ -8,6 +8,7 @@ use crate::import::Metric;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::time::Duration;
 
 /// The number of blocks of a pilot.
 const PILOT_BLOCKS: usize = 4;
@@ -50,6 +51,8 @@ pub struct Prediction {
     pub widest: Option<(usize, f64)>,
     /// Whether the experiment may end earlier.
     pub at_most: bool,
+    /// After the last run of a pilot, the number of blocks that it asks for, and whether this is the maximum.
+    pub pilot: Option<(u64, bool)>,
 }
 
 impl<'a> Design<'a> {
@@ -93,7 +96,7 @@ impl<'a> Design<'a> {
                 if runs.len() as u64 >= predicted_runs {
                     return Next::Swept;
                 }
-                let progress = Prediction { predicted_runs, widest: None, at_most: false };
+                let progress = Prediction { predicted_runs, widest: None, at_most: false, pilot: None };
                 Next::Run { arm: self.arm(runs.len()), progress }
             }
         }
@@ -111,6 +114,21 @@ impl<'a> Design<'a> {
         }
     }
 
+    /// Returns the total number of runs of which the last ends within the time `left`, after `done` runs that each took
+    /// at most `longest`. Only whole blocks count, of which a comparison has at least two, and repeats have at least
+    /// three runs. Returns `None` as long as the duration of a run is unknown.
+    pub fn runs_within(&self, done: usize, left: Duration, longest: Duration) -> Option<usize> {
+        let (block, least) = match &self.experiment.rule {
+            RuleWanted::Repeat { .. } => (1, 3),
+            RuleWanted::Ab { .. } => (4, 8),
+            RuleWanted::Sweep { .. } => (self.experiment.arms.len(), self.experiment.arms.len()),
+        };
+        let more = left.as_nanos().checked_div(longest.as_nanos())?;
+        let runs = done.saturating_add(usize::try_from(more).unwrap_or(usize::MAX));
+        // A block that was begun is completed.
+        Some((runs / block * block).max(done.next_multiple_of(block)).max(least))
+    }
+
     /// Returns the next step of a series of repeats.
     fn repeat(&self, runs: &[(usize, Vec<f64>)]) -> Next {
         let Some(rule) = self.experiment.repeat_rule() else { return Next::Compared(None) };
@@ -120,7 +138,7 @@ impl<'a> Design<'a> {
             return Next::Repeated(found.state);
         }
         let widest = found.half_width.is_finite().then_some((found.worst, found.half_width));
-        let progress = Prediction { predicted_runs: found.predicted, widest, at_most: false };
+        let progress = Prediction { predicted_runs: found.predicted, widest, at_most: false, pilot: None };
         Next::Run { arm: 0, progress }
     }
 
@@ -146,7 +164,9 @@ impl<'a> Design<'a> {
         if blocks_complete && runs.len() / 4 >= needed {
             return Next::Compared(None);
         }
-        let progress = Prediction { predicted_runs: 4 * needed as u64, widest: None, at_most };
+        let ends_pilot = wanted == Blocks::Pilot && runs.len() == 4 * PILOT_BLOCKS;
+        let pilot = ends_pilot.then_some((needed as u64, needed == MAX_BLOCKS));
+        let progress = Prediction { predicted_runs: 4 * needed as u64, widest: None, at_most, pilot };
         Next::Run { arm: self.arm(runs.len()), progress }
     }
 
@@ -252,6 +272,34 @@ mod tests {
         assert_eq!((n, end), (24, Next::Compared(Some(SEQUENTIAL[0]))));
         let (n, end) = run_to_end(&clear, |n, _| 100.0 * (1.0 + 0.6 * noise(n)));
         assert_eq!((n, end), (96, Next::Compared(Some(SEQUENTIAL[2]))));
+    }
+
+    #[test]
+    fn a_budget_holds_whole_blocks() {
+        let ab = experiment(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Pilot });
+        let design = Design::new(&ab);
+        let within = |done, left| design.runs_within(done, Duration::from_secs(left), Duration::from_secs(10));
+        assert_eq!((within(1, 0), within(8, 39), within(8, 40), within(9, 0)), (Some(8), Some(8), Some(12), Some(12)));
+        assert_eq!((within(16, 640), design.runs_within(0, Duration::MAX, Duration::ZERO)), (Some(80), None));
+        let repeat = experiment(RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: None });
+        let design = Design::new(&repeat);
+        let within = |done| design.runs_within(done, Duration::from_secs(15), Duration::from_secs(10));
+        assert_eq!((within(1), within(5)), (Some(3), Some(6)));
+    }
+
+    #[test]
+    fn the_end_of_a_pilot_says_what_it_asks_for() {
+        let pilot = experiment(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Pilot });
+        let design = Design::new(&pilot);
+        let after = |n: usize, spread: f64| {
+            let run = |n: usize| (design.arm(n), vec![100.0 * (1.0 + spread * noise(n))]);
+            match design.next(&(0..n).map(run).collect::<Vec<_>>()) {
+                Next::Run { progress, .. } => progress.pilot,
+                _ => None,
+            }
+        };
+        assert_eq!((after(15, 0.9), after(16, 0.9), after(17, 0.9)), (None, Some((MAX_BLOCKS as u64, true)), None));
+        assert!(after(16, 0.06).is_some_and(|(blocks, at_maximum)| blocks > 6 && !at_maximum));
     }
 
     #[test]

@@ -10,9 +10,9 @@ use crate::disk::quiesce;
 use crate::import::Observation;
 use crate::measure::now;
 use crate::os::child::Group;
-use crate::util::duration;
+use crate::util::{duration, printable};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -73,6 +73,9 @@ pub enum ExperimentError {
 /// The time that a run has to end after it was signalled.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The number of bytes of a command's output in which its last line is looked for.
+const LAST_BYTES: usize = 4096;
+
 /// Executes all remaining runs of an experiment. Returns an error when it is interrupted, or when a run or a command
 /// fails.
 pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
@@ -102,14 +105,22 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
         let values = values(folder)?;
         match design.next(&values) {
             Next::Run { arm, progress } => {
-                if host.budget().is_some_and(|budget| began.elapsed() + folder.longest_run() > budget)
+                let fits = host.budget().and_then(|budget| {
+                    let left = budget.saturating_sub(began.elapsed());
+                    design.runs_within(values.len(), left, folder.longest_run())
+                });
+                if fits.is_some_and(|fits| fits <= values.len())
                     && let Some(end) = design.early_end(values.len())
                 {
                     let (done, wanted) = (values.len(), progress.predicted_runs);
                     host.note(&format!("the budget is spent after {done} of {wanted} runs"));
                     return Ok(finished(folder, end));
                 }
-                report(folder, &progress, host);
+                if let Some((blocks, at_maximum)) = progress.pilot {
+                    let limit = if at_maximum { ", the maximum" } else { "" };
+                    host.note(&format!("the pilot asks for {blocks} blocks{limit}: {} runs", progress.predicted_runs));
+                }
+                report(folder, &progress, fits, host);
                 make_run(folder, arm, design.seed(values.len()), host)?;
             }
             end => return Ok(finished(folder, end)),
@@ -150,19 +161,24 @@ fn finished(folder: &Folder, end: Next) -> Finished {
     found
 }
 
-/// Displays the number of the next run, the predicted number of runs, and the predicted time left.
-fn report(folder: &Folder, progress: &Prediction, host: &mut dyn ExperimentHost) {
+/// Displays the number of the next run, the predicted number of runs, and the predicted time left. `fits` is the number
+/// of runs that end within the budget.
+fn report(folder: &Folder, progress: &Prediction, fits: Option<usize>, host: &mut dyn ExperimentHost) {
     let done = folder.runs.len();
     let seconds: Vec<f64> = folder.runs.iter().filter_map(|run| run.seconds).collect();
-    let mut text =
-        format!("run {} of {}{}", done + 1, if progress.at_most { "at most " } else { "" }, progress.predicted_runs);
+    let fits = fits.map(|fits| fits as u64).filter(|fits| *fits < progress.predicted_runs);
+    let mut text = match fits {
+        Some(fits) => format!("run {}, about {fits} fit into the budget", done + 1),
+        None if progress.at_most => format!("run {} of at most {}", done + 1, progress.predicted_runs),
+        None => format!("run {} of {}", done + 1, progress.predicted_runs),
+    };
     if let Some((metric, half)) = progress.widest {
         let metrics = &folder.experiment.metrics;
         text += &format!(", {} ± {:.1} %", metrics[metric.min(metrics.len() - 1)], half * 100.0);
     }
     if !seconds.is_empty() {
         let each = seconds.iter().sum::<f64>() / seconds.len() as f64;
-        let rest = progress.predicted_runs.saturating_sub(done as u64) as f64 * each;
+        let rest = fits.unwrap_or(progress.predicted_runs).saturating_sub(done as u64) as f64 * each;
         text += &format!(", {} left", duration::format(Duration::from_secs(rest.ceil() as u64)));
     }
     host.note(&text);
@@ -264,11 +280,14 @@ fn run_hook(
             Ok(())
         }
         HookEnd::Interrupted => Err(ExperimentError::Interrupted(host.interrupted().unwrap_or(2))),
-        HookEnd::Failed(why) => Err(ExperimentError::Failed {
-            why: format!("`--{name}` of run {number} failed: {why}"),
-            help: format!("see {}", log.display()),
-            status: 1,
-        }),
+        HookEnd::Failed(why) => {
+            let said = last_line(&log).map_or_else(String::new, |line| format!(": {}", printable::short(&line, 200)));
+            Err(ExperimentError::Failed {
+                why: format!("`--{name}` of run {number} failed: {why}{said}"),
+                help: format!("see {}", log.display()),
+                status: 1,
+            })
+        }
     }
 }
 
@@ -333,6 +352,14 @@ fn failed(folder: &Folder, number: usize, why: String, status: u8) -> Experiment
         help: format!("see {}", folder.log(number).display()),
         status,
     }
+}
+
+/// Returns the last line of a command's output that is not empty, or `None` when there is none.
+fn last_line(log: &Path) -> Option<String> {
+    let bytes = std::fs::read(log).ok()?;
+    // The output may be long, or not text.
+    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(LAST_BYTES)..]);
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// Returns the last error message in a run's output, or `None` when there is none.

@@ -260,10 +260,66 @@ fn errors_are_found_before_the_first_run() {
         assert!(shown.contains(says), "{words}: {shown}");
         assert!(!lab.path("r").exists(), "{words}");
     }
-    let shown = lab.run("repeat x.wml --engine null --no-quiesce --runtime 0.1 --set m=1 --results r", 2);
+    let shown = lab.run("repeat x.wml --runtime 0.1 --set m=1 --results r", 2);
+    assert!(shown.contains("does not use `$m`") && !shown.contains("in `") && !lab.path("r").exists(), "{shown}");
+    // A mistake that only a run finds.
+    let shown = lab.run("repeat x.wml --no-quiesce --runtime 0.1 --dir none/d --results r", 3);
     assert!(shown.contains("run 1 failed") && shown.contains("r/runs/0001.log"), "{shown}");
     let shown = lab.run(&format!("repeat {SHORT} --metric w.ops --results s"), 2);
     assert!(shown.contains("no `w.ops`") && shown.contains("r.ops"), "{shown}");
+}
+
+/// The options of each arm are checked before the first command and before anything is made.
+#[test]
+fn a_mistake_in_an_arm_names_its_option() {
+    let lab = Lab::new();
+    fs::write(lab.path("y.wml"), "define fileset name=d,path=$dir,entries=$e\n").unwrap();
+    let before = fs::read_dir(lab.0.path()).unwrap().count();
+    for (command, option, value, says) in [
+        ("ab x.wml", "--b", "--set m=1", "in `--b`: the script does not use `$m`"),
+        ("ab x.wml", "--a", "--set n=zz", "in `--a`: `instances` is the text `zz`"),
+        ("ab x.wml", "--b", "--speed 3", "in `--b`: unexpected argument '--speed'"),
+        ("ab x.wml", "--b", "nowhere.wml", "in `--b`: no file or personality is named `nowhere.wml`"),
+        ("ab x.wml", "--b", "y.wml", "in `--b`: nothing sets `$e`"),
+        ("ab x.wml --set m=1", "--b", "--set n=2", "error: the script does not use `$m`"),
+        ("ab nowhere.wml", "--b", "--set n=2", "error: no file or personality is named `nowhere.wml`"),
+        ("sweep x.wml", "--vary", "m=1,2", "in `--vary`: the script does not use `$m`"),
+    ] {
+        let hook = ["--before", "echo hook > log"];
+        let output = lab.command(command).args([option, value]).args(hook).output().unwrap();
+        let shown = exits(&output, 2, value);
+        assert!(shown.contains(says), "{command} {option} {value}: {shown}");
+        assert_eq!(fs::read_dir(lab.0.path()).unwrap().count(), before, "{command} {option} {value}: {shown}");
+    }
+}
+
+#[test]
+fn default_folders_are_distinct_and_one_without_a_run_is_removed() {
+    let lab = Lab::new();
+    let folders = || {
+        let entries = fs::read_dir(lab.path("wmlrun-results")).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    let words = format!("repeat {SHORT} --runs 1 --quiet");
+    let shown = exits(
+        &lab.command(&words).args(["--before", "echo 'no \u{1b}[31mdisk' >&2; exit 3; echo"]).output().unwrap(),
+        1,
+        "",
+    );
+    assert!(shown.contains("of run 1 failed: exit status: 3: no \\x1b[31mdisk"), "{shown}");
+    assert!(shown.contains("was removed; `--results DIR` keeps") && !lab.path("wmlrun-results").exists(), "{shown}");
+    // All are started within a second or two.
+    let children: Vec<_> = (0..4).map(|_| lab.command(&words).spawn().unwrap()).collect();
+    for child in children {
+        exits(&child.wait_with_output().unwrap(), 0, &words);
+    }
+    assert_eq!(folders().len(), 4, "{:?}", folders());
+    assert!(folders().iter().any(|name| name.ends_with("Z-2")), "{:?}", folders());
+    // After a complete run the folder is kept.
+    let output =
+        lab.command(&words.replace("--runs 1", "--runs 2")).args(["--after", "test ! -e log && echo > log"]).output();
+    exits(&output.unwrap(), 1, "the second command fails");
+    assert_eq!(folders().len(), 5, "{:?}", folders());
 }
 
 #[test]
