@@ -74,20 +74,42 @@ pub fn overall_response(points: &[LoadPoint], method: ResponseMethod) -> Option<
     Some(OverallResponse { peak, ort: area / peak })
 }
 
+/// The reason why a curve has no knee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoKnee {
+    /// Fewer than three points have a rate and a response time.
+    FewPoints,
+    /// The rate or the response time of the last point is not above that of the first.
+    NotRising,
+    /// No point is far enough below the straight line between the ends of the curve.
+    Straight,
+}
+
+impl NoKnee {
+    /// Returns the reason as a phrase.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::FewPoints => "fewer than three points have results",
+            Self::NotRising => "the rate or the response time does not rise from the first point to the last",
+            Self::Straight => "the response time rises evenly with the rate",
+        }
+    }
+}
+
 /// Returns the index of the knee, from which the response time rises steeply: the point with the greatest distance
 /// below the straight line from the first to the last point, with each axis scaled to its range (Satopaa and others,
-/// "Finding a 'Kneedle' in a Haystack", 2011). Returns `None` when there are fewer than three points, or when no point
+/// "Finding a 'Kneedle' in a Haystack", 2011). Returns an error when there are fewer than three points, or when no point
 /// is below the line by more than 5 % of the range.
-pub fn knee(points: &[LoadPoint]) -> Option<usize> {
+pub fn knee(points: &[LoadPoint]) -> Result<usize, NoKnee> {
     let known: Vec<(usize, f64, f64)> =
         points.iter().enumerate().filter_map(|(n, p)| Some((n, p.rate, p.response?))).collect();
-    let [(_, x0, y0), .., (_, x1, y1)] = known[..] else { return None };
-    if known.len() < 3 || x1 <= x0 || y1 <= y0 {
-        return None;
+    let [(_, x0, y0), _, .., (_, x1, y1)] = known[..] else { return Err(NoKnee::FewPoints) };
+    if x1 <= x0 || y1 <= y0 {
+        return Err(NoKnee::NotRising);
     }
     let below = |(n, x, y): &(usize, f64, f64)| (*n, (x - x0) / (x1 - x0) - (y - y0) / (y1 - y0));
-    let (at, depth) = known.iter().map(below).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (depth > 0.05).then_some(at)
+    let deepest = known.iter().map(below).max_by(|a, b| a.1.total_cmp(&b.1));
+    deepest.filter(|(_, depth)| *depth > 0.05).map(|(at, _)| at).ok_or(NoKnee::Straight)
 }
 
 #[cfg(test)]
@@ -154,7 +176,12 @@ mod tests {
         // Points after the peak are ignored. The area of a dip before the peak is subtracted, then added again.
         assert_eq!(ort(&whole, sfs2), ort(&[(100.0, 2.0), (200.0, 4.0), (180.0, 9.0)], sfs2));
         assert_eq!(ort(&[(100.0, 2.0), (50.0, 4.0), (200.0, 4.0)], sfs2), Some((200.0 - 150.0 + 600.0) / 200.0));
-        assert_eq!(knee(&curve(&whole)), None);
-        assert_eq!(knee(&curve(&[(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)])), None, "a straight line has no knee");
+        assert_eq!(knee(&curve(&whole)), Err(NoKnee::FewPoints));
+        assert_eq!(knee(&curve(&[(1.0, 1.0), (2.0, 3.0), (1.5, 4.0), (0.5, 9.0)])), Err(NoKnee::NotRising));
+        assert_eq!(
+            knee(&curve(&[(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)])),
+            Err(NoKnee::Straight),
+            "a straight line has no knee"
+        );
     }
 }

@@ -76,7 +76,7 @@ fn table(points: &[LoadPoint], found: OverallResponse, method: ResponseMethod) -
     let is_peak = |point: &LoadPoint| point.response.is_some() && point.rate >= found.peak;
     for (n, point) in points.iter().enumerate() {
         let response = point.response.map_or_else(|| "-".to_owned(), |response| response.to_string());
-        let mark = match (is_peak(point), knee == Some(n)) {
+        let mark = match (is_peak(point), knee == Ok(n)) {
             (true, _) => "peak",
             (false, true) => "knee",
             (false, false) => "",

@@ -51,20 +51,25 @@ pub struct SweepPoint {
 /// Computes the curve from the runs of each level.
 pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observation>], method: ResponseMethod) -> Sweep {
     let points: Vec<SweepPoint> = levels.iter().zip(runs).map(|(level, runs)| point(level, runs)).collect();
-    let load = |point: &SweepPoint| LoadPoint {
-        rate: point.rate.map_or(0.0, |rate| rate.value),
-        response: point.response.map(|response| response.value),
-    };
-    let curve: Vec<LoadPoint> = points.iter().map(load).collect();
+    let curve = curve(&points);
     Sweep {
         schema: "wmlrun.sweep/1".to_owned(),
         name: name.to_owned(),
         factor: factor.to_owned(),
-        knee: knee(&curve),
+        knee: knee(&curve).ok(),
         method,
         overall: overall_response(&curve, method),
         points,
     }
+}
+
+/// Returns the load curve of the points, with one point for each.
+pub(super) fn curve(points: &[SweepPoint]) -> Vec<LoadPoint> {
+    let load = |point: &SweepPoint| LoadPoint {
+        rate: point.rate.map_or(0.0, |rate| rate.value),
+        response: point.response.map(|response| response.value),
+    };
+    points.iter().map(load).collect()
 }
 
 /// Computes the point of one level.

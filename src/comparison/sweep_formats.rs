@@ -1,8 +1,9 @@
 //! The formats of sweeps for people and for programs.
 
 use super::formats::{csv_cell, figure, go_name, go_value, json_text};
+use super::sweep::curve;
 use super::{Sweep, SweepPoint};
-use crate::analysis::Estimate;
+use crate::analysis::{self, Estimate};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde_json::json;
@@ -73,10 +74,13 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
 /// Returns the last line: peak, knee and overall response time.
 fn ending(sweep: &Sweep) -> String {
     let Some(overall) = sweep.overall else { return "no point has results".to_owned() };
-    let knee = sweep.knee.and_then(|n| sweep.points.get(n));
-    let knee = knee.map_or_else(String::new, |point| format!(", knee at {}={}", sweep.factor, point.level));
+    let knee = match (sweep.knee.and_then(|n| sweep.points.get(n)), analysis::knee(&curve(&sweep.points))) {
+        (Some(point), _) => format!("knee at {}={}", sweep.factor, point.level),
+        (None, Err(why)) => format!("no knee ({})", why.about()),
+        (None, Ok(_)) => "no knee".to_owned(),
+    };
     format!(
-        "peak {} ops/s{knee}, overall response time {} ({})",
+        "peak {} ops/s, {knee}, overall response time {} ({})",
         figure("ops", overall.peak),
         figure("latency.mean", overall.ort),
         sweep.method.name()

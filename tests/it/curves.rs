@@ -67,6 +67,7 @@ fn a_sweep_has_a_point_for_each_value() {
 fn a_point_that_fails_is_shown() {
     let text = sweep("--vary n=1,900000 --repeats 1", 0);
     assert!(text.contains("1 failed: ") && text.contains("overall response time"), "{text}");
+    assert!(text.contains("no knee (fewer than three points have results)"), "{text}");
     let text = sweep("--vary n=900000 --repeats 1", 1);
     assert!(text.contains("no point has results"), "{text}");
     let text = sweep("--vary m=1,2", 2);
