@@ -7,7 +7,7 @@ use super::experiment_args::{
 };
 use super::stdout::Stdout;
 use crate::analysis::{ComparisonVerdict, NoiseFloor, Tolerance};
-use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, Runs, repeats};
+use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, Runs, percent, repeats};
 use crate::experiment::{
     self, Arm, Blocks, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, FloorSession, Floors,
     Folder, Hooks, Identity, Next, RuleWanted,
@@ -15,6 +15,7 @@ use crate::experiment::{
 use crate::import::{self, Metric, Observation};
 use crate::measure::now;
 use crate::os::signals;
+use crate::util::count::count;
 use crate::util::size;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -101,14 +102,20 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     };
     let floor = known_floor(finished.observations.iter().flatten(), metric);
     let comparer = Comparer { tolerance, floor, look, ..Comparer::of(&experiment.name, arm_names(experiment), metric) };
-    let comparison = compared(&comparer, &finished)?;
+    let mut comparison = compared(&comparer, &finished)?;
+    if experiment.has_equal_arms() {
+        comparison.notes.insert(0, EQUAL_ARMS.to_owned());
+    }
     Ok(conclude(&comparison, common.format, args.verdict.expect))
 }
+
+/// The note of a comparison of equal arms.
+const EQUAL_ARMS: &str = "A and B have the same options: this is a comparison of equal arms (see `wmlrun floor`)";
 
 /// Returns the display names of both arms.
 fn arm_names(experiment: &Experiment) -> [&str; 2] {
     let name = |n: usize| experiment.arms.get(n).map_or("", |arm| arm.name.as_str());
-    [name(0), name(1)].map(|name| if name.is_empty() { "as given" } else { name })
+    [name(0), name(1)].map(|name| if name.is_empty() { "no options of its own" } else { name })
 }
 
 /// Compares the arms of an experiment.
@@ -143,12 +150,14 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let (folder, finished) = perform(common, ExperimentKind::Ab, wanted)?;
     let experiment = &folder.experiment;
     let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused(2)) };
-    let comparison = compared(&Comparer::of(&experiment.name, arm_names(experiment), metric), &finished)?;
+    // The result is the noise floor, not the verdict.
+    let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, arm_names(experiment), metric) };
+    let comparison = compared(&comparer, &finished)?;
     if comparison.verdict == ComparisonVerdict::Invalid {
         return Ok(conclude(&comparison, common.format, None));
     }
     let place = experiment::place(finished.observations.iter().flatten());
-    let Some(place) = place.filter(|_| comparison.ratio.value.is_finite()) else {
+    let Some(place) = place.filter(|_| comparison.ratio.low.is_finite()) else {
         return Err(refuse(
             "the conditions of the runs are unknown or differ between runs",
             "see the results in the folder",
@@ -170,8 +179,13 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let floor = floors.of(&comparison.metric, &place);
     print_text(&(common.format.comparison)(&Comparison { floor, ..comparison }));
     if let Some(floor) = floor {
-        let text = format!("noise floor ± {:.1} %, stored in {}", floor.share * 100.0, path.display());
-        CliHost::of(common, &[]).note(&text);
+        let (share, sessions) = (percent(floor.share), count(floor.sessions, "session"));
+        let text = format!("noise floor ± {share} in {sessions}, stored in {}", path.display());
+        if common.format.name == "text" {
+            console::print_lines(&text);
+        } else {
+            CliHost::of(common, &[]).note(&text);
+        }
     }
     Ok(0)
 }

@@ -1,5 +1,6 @@
 //! Builds a comparison from observations.
 
+use super::advice::advice;
 use super::{ComparedSide, Comparison, ControlResult, EndingLook, NamedTest, OtherMetric, SCHEMA, Shapes, differences};
 use crate::analysis::{
     self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, NoiseFloor, Power, RunBlock,
@@ -66,6 +67,8 @@ pub struct Comparer {
     pub floor: Option<NoiseFloor>,
     /// The interim look at which a sequential comparison ended.
     pub look: Option<InterimLook>,
+    /// Whether an unclear comparison has a note that says what to do.
+    pub advises: bool,
 }
 
 impl Comparer {
@@ -80,6 +83,7 @@ impl Comparer {
             method: ComparisonMethod::Welch,
             floor: None,
             look: None,
+            advises: true,
         }
     }
 
@@ -98,6 +102,7 @@ impl Comparer {
         let by_blocks = analysis::analyse(&blocks, level);
         let by_welch = welch(&a, &b, level);
         let unknown = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
+        let without_interval = Estimate { value: ratio_of_means(&a, &b), ..unknown };
         let (ratio, test) = match (&by_blocks, &by_welch) {
             (Some(found), _) => (found.ratio, named("t on blocks", found.t, found.df, found.p)),
             (None, Some(found)) if !runs.interleaved => (found.ratio, named("Welch", found.t, found.df, found.p)),
@@ -106,7 +111,7 @@ impl Comparer {
                     "too few runs for an interval: each side needs two, and interleaved runs need two blocks"
                         .to_owned(),
                 );
-                (unknown, named("none", f64::NAN, f64::NAN, f64::NAN))
+                (without_interval, named("none", f64::NAN, f64::NAN, f64::NAN))
             }
         };
         if !runs.interleaved {
@@ -134,7 +139,7 @@ impl Comparer {
             ecdf_b: analysis::ecdf(&b),
             qq: analysis::quantile_pairs(&a, &b),
         });
-        Ok(Comparison {
+        let mut comparison = Comparison {
             schema: SCHEMA.to_owned(),
             name: self.name.clone(),
             metric: self.metric.to_string(),
@@ -159,7 +164,12 @@ impl Comparer {
             study,
             shapes,
             notes,
-        })
+        };
+        let floor_is_missing = days_differ && self.floor.is_none();
+        if self.advises && verdict == ComparisonVerdict::Unclear && !floor_is_missing {
+            comparison.notes.push(advice(&comparison, &[runs.a, runs.b]));
+        }
+        Ok(comparison)
     }
 
     /// Returns the power of the comparison, and the total number of runs that would be enough.
@@ -207,6 +217,13 @@ impl Comparer {
         let all = tested.into_iter().zip(corrected);
         all.map(|((metric, (ratio, _)), p)| OtherMetric { metric: metric.to_string(), ratio, p }).collect()
     }
+}
+
+/// Returns the ratio of the geometric mean of B to that of A; NaN if a value is not positive.
+fn ratio_of_means(a: &[f64], b: &[f64]) -> f64 {
+    let mean = |values: &[f64]| values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
+    let ratio = (mean(b) - mean(a)).exp();
+    if ratio > 0.0 && ratio.is_finite() { ratio } else { f64::NAN }
 }
 
 /// Creates the description of a test.
@@ -260,4 +277,4 @@ fn causes(runs: &Runs<'_>) -> Vec<analysis::Change> {
 
 #[cfg(test)]
 #[path = "build_tests.rs"]
-mod tests;
+pub(super) mod tests;

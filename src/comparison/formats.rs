@@ -1,7 +1,7 @@
 //! The formats of comparisons and repeats for people and for programs.
 
 use super::{Comparison, DifferenceKind, RepeatedMetric, Repeats, Sweep, sweep_formats};
-use crate::analysis::{ComparisonVerdict, Estimate, SampleSummary};
+use crate::analysis::{ComparisonVerdict, Direction, Estimate, SampleSummary};
 use crate::import::Metric;
 use crate::util::count::{count, measured};
 use crate::util::duration::latency;
@@ -98,10 +98,10 @@ fn measured_signed(value: f64) -> String {
 
 /// Formats a ratio with its interval.
 fn ratio(ratio: Estimate) -> String {
-    if ratio.value.is_finite() {
-        format!("{:.3} [{:.3}, {:.3}]", ratio.value, ratio.low, ratio.high)
-    } else {
-        "unknown".to_owned()
+    match (ratio.value.is_finite(), ratio.low.is_nan() || ratio.high.is_nan()) {
+        (true, false) => format!("{:.3} [{:.3}, {:.3}]", ratio.value, ratio.low, ratio.high),
+        (true, true) => format!("{:.3} [-, -]", ratio.value),
+        (false, _) => "unknown".to_owned(),
     }
 }
 
@@ -120,9 +120,40 @@ fn degrees(df: f64) -> String {
     if df.fract() == 0.0 { format!("{df:.0}") } else { format!("{df:.3}") }
 }
 
-/// Formats a fraction as a percentage.
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+/// Formats a fraction as a percentage with one decimal; below 1 % with up to two significant digits.
+pub fn percent(share: f64) -> String {
+    let percentage = share * 100.0;
+    if percentage == 0.0 || percentage.abs() >= 1.0 || !percentage.is_finite() {
+        return format!("{percentage:.1} %");
+    }
+    // The first significant digit of 0.03 is the second decimal.
+    let decimals = (-percentage.abs().log10().floor()) as usize + 1;
+    let text = format!("{percentage:.decimals$}");
+    let short = text.trim_end_matches('0');
+    format!("{short}{} %", if short.ends_with('.') { "0" } else { "" })
+}
+
+/// Returns the name of a metric, with its direction if less is better.
+fn with_direction(metric: &str) -> String {
+    match metric.parse::<Metric>().map(|metric| metric.direction()) {
+        Ok(Direction::LowerIsBetter) => format!("{metric} (lower is better)"),
+        _ => metric.to_owned(),
+    }
+}
+
+/// Formats a value of a metric with its unit.
+fn with_unit(metric: &str, value: f64) -> String {
+    let unit = match metric.rsplit('.').next() {
+        Some("ops") if value.is_finite() => " ops/s",
+        Some("mib") if value.is_finite() => " MiB/s",
+        _ => "",
+    };
+    format!("{}{unit}", figure(metric, value))
+}
+
+/// Formats the standard deviation of a sample, which a single observation does not have.
+fn deviation(metric: &str, sample: &SampleSummary) -> String {
+    if sample.n < 2 { "-".to_owned() } else { figure(metric, sample.variance.sqrt()) }
 }
 
 /// Returns the verdict as a sentence without a full stop.
@@ -136,7 +167,9 @@ fn sentence(comparison: &Comparison) -> String {
         ComparisonVerdict::Unclear => "the interval is too wide for a verdict".to_owned(),
         ComparisonVerdict::Invalid => "the control shows that the machine changed between the arms".to_owned(),
     };
-    format!("{}: {limit} (B/A {} of {})", comparison.verdict.name(), ratio(comparison.ratio), comparison.metric)
+    let direction = if comparison.higher_is_better { "" } else { ", lower is better" };
+    let (name, ratio, metric) = (comparison.verdict.name(), ratio(comparison.ratio), &comparison.metric);
+    format!("{name}: {limit} (B/A {ratio} of {metric}{direction})")
 }
 
 /// Returns the lines of a comparison, each with its label.
@@ -144,21 +177,26 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
     let better = if comparison.higher_is_better { "higher is better" } else { "lower is better" };
-    line("metric", format!("{}, {better}", comparison.metric));
+    line("metric", format!("{} ({better})", comparison.metric));
     line("B/A", format!("{}, 95 % interval", ratio(comparison.ratio)));
     if let Some(look) = comparison.look {
         line("look", format!("after {} blocks, one-sided error probability {}", look.blocks, percent(look.one_sided)));
     }
     let test = &comparison.test;
     if test.t.is_finite() || test.p == 0.0 {
-        line("test", format!("{}: t {:.3} on {} df, p {}", test.name, test.t, degrees(test.df), probability(test.p)));
+        let name = match test.name.as_str() {
+            "t on blocks" => format!("paired t-test over {} blocks", degrees(test.df + 1.0)),
+            "Welch" => "Welch's t-test".to_owned(),
+            name => name.to_owned(),
+        };
+        line("test", format!("{name}: t {:.3}, {} df, p {}", test.t, degrees(test.df), probability(test.p)));
     }
     if let Some(sign) = comparison.sign {
         line("sign test", ratio(sign));
     }
     let difference = comparison.difference;
     if difference.value.is_finite() {
-        let of = |value| figure(&comparison.metric, value);
+        let of = |value| with_unit(&comparison.metric, value);
         line("B − A", format!("{} [{}, {}]", of(difference.value), of(difference.low), of(difference.high)));
     }
     if let Some(study) = &comparison.study {
@@ -190,7 +228,8 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         );
     }
     let detectable = comparison.could_have_seen.map(|loss| format!("{} (with a probability of 80 %)", percent(loss)));
-    line("detectable loss", detectable.unwrap_or_else(|| "none".to_owned()));
+    let none = if comparison.ratio.low.is_finite() { "more than 99.9 %" } else { "no loss: too few runs" };
+    line("detectable loss", detectable.unwrap_or_else(|| none.to_owned()));
     if let Some(needed) = comparison.runs_needed {
         line("runs needed", format!("{needed} in total, to find equal sides not worse with a probability of 80 %"));
     }
@@ -199,7 +238,12 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         line("noise floor", format!("± {} in {sessions} without a change", percent(floor.share)));
     }
     if let Some(control) = comparison.control {
-        let changed = if control.moved { "changed" } else { "did not change" };
+        let half = (control.ratio.high - control.ratio.low) / 2.0;
+        let changed = match control.moved {
+            true => "changed".to_owned(),
+            false if half <= comparison.tolerance => "did not change".to_owned(),
+            false => format!("unknown, too few runs for a tolerance of {}", percent(comparison.tolerance)),
+        };
         line("control", format!("{changed}: {}, 99.9 % interval", ratio(control.ratio)));
     }
     lines
@@ -216,14 +260,14 @@ fn samples(comparison: &Comparison) -> Table {
         ("", Align::Left),
     ]);
     for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
-        let SampleSummary { n, mean, variance, median } = of.sample;
+        let SampleSummary { n, mean, median, .. } = of.sample;
         let value = |v| figure(&comparison.metric, v);
         table.row([
             side.to_owned(),
             n.to_string(),
             value(mean),
             value(median),
-            value(variance.sqrt()),
+            deviation(&comparison.metric, &of.sample),
             of.name.clone(),
         ]);
     }
@@ -263,7 +307,7 @@ fn small(value: f64) -> String {
 fn others(comparison: &Comparison) -> Option<Table> {
     let mut table = Table::new([("other metrics", Align::Left), ("B/A", Align::Left), ("p, corrected", Align::Right)]);
     for other in &comparison.others {
-        table.row([other.metric.clone(), ratio(other.ratio), probability(other.p)]);
+        table.row([with_direction(&other.metric), ratio(other.ratio), probability(other.p)]);
     }
     (!table.is_empty()).then_some(table)
 }
@@ -296,10 +340,10 @@ fn markdown(comparison: &Comparison) -> String {
     text += "| side | runs | mean | median | std dev |\n|---|--:|--:|--:|--:|\n";
     for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
         let value = |v| figure(&comparison.metric, v);
-        let SampleSummary { n, mean, variance, median } = of.sample;
+        let SampleSummary { n, mean, median, .. } = of.sample;
+        let deviation = deviation(&comparison.metric, &of.sample);
         let name = cell(&of.name);
-        text +=
-            &format!("| {side}: {name} | {n} | {} | {} | {} |\n", value(mean), value(median), value(variance.sqrt()));
+        text += &format!("| {side}: {name} | {n} | {} | {} | {} |\n", value(mean), value(median), deviation);
     }
     text += "\n| | |\n|---|---|\n";
     for (name, line) in lines(comparison) {
@@ -315,7 +359,7 @@ fn markdown(comparison: &Comparison) -> String {
     rows("| differs | A | B |", differs.collect());
     let causes = comparison.causes.iter().map(|c| [c.name.clone(), small(c.a), small(c.b)]);
     rows("| also changed | A | B |", causes.collect());
-    let others = comparison.others.iter().map(|o| [o.metric.clone(), ratio(o.ratio), probability(o.p)]);
+    let others = comparison.others.iter().map(|o| [with_direction(&o.metric), ratio(o.ratio), probability(o.p)]);
     rows("| other metrics | B/A | p, corrected |", others.collect());
     for note in &comparison.notes {
         text += &format!("\n{}\n", cell(note));
@@ -413,12 +457,17 @@ fn repeats_bencher(repeats: &Repeats) -> String {
     let of = |m: &RepeatedMetric| {
         let (mean, half) = (m.estimate.mean, m.estimate.half_width);
         let measure = match half.is_finite() {
-            true => json!({ "value": mean, "lower_value": mean - half, "upper_value": mean + half }),
+            true => json!({ "value": mean, "lower_value": low_end(m), "upper_value": mean + half }),
             false => json!({ "value": mean }),
         };
         (m.metric.clone(), measure)
     };
     json_text(&json!({ repeats.name.clone(): repeats.metrics.iter().map(of).collect::<serde_json::Map<_, _>>() }))
+}
+
+/// Returns the lower end of the interval of a mean, which is at least 0: rates and latencies are not negative.
+fn low_end(metric: &RepeatedMetric) -> f64 {
+    (metric.estimate.mean - metric.estimate.half_width).max(0.0)
 }
 
 /// Returns the table of the estimates.
@@ -429,19 +478,19 @@ fn repeats_table(repeats: &Repeats) -> Table {
         ("mean", Align::Right),
         ("95 % interval", Align::Right),
         ("±", Align::Right),
-        ("effective", Align::Right),
+        ("effective sample size", Align::Right),
         ("trend", Align::Right),
     ]);
     for metric in &repeats.metrics {
         let e = &metric.estimate;
         let value = |v| figure(&metric.metric, v);
         let interval = match e.half_width.is_finite() {
-            true => format!("{} … {}", value(e.mean - e.half_width), value(e.mean + e.half_width)),
+            true => format!("{} … {}", value(low_end(metric)), value(e.mean + e.half_width)),
             false => "-".to_owned(),
         };
         let half = if e.half_width.is_finite() { percent(metric.relative_half_width) } else { "-".to_owned() };
         let trend = metric.trend.map_or("-".to_owned(), |change| format!("{:+.1} %", change * 100.0));
-        let effective = format!("{:.1} runs", e.effective_n);
+        let effective = format!("{:.1}", e.effective_n);
         table.row([metric.metric.clone(), e.n.to_string(), value(e.mean), interval, half, effective, trend]);
     }
     table
@@ -471,3 +520,7 @@ fn repeats_markdown(repeats: &Repeats) -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[path = "formats_tests.rs"]
+mod tests;

@@ -4,6 +4,7 @@
 //! Input: observations in the order of time. Output: plain data, and its formats for people and programs. Not in here:
 //! the execution of the runs (`experiment`), and the statistics (`analysis`).
 
+mod advice;
 mod build;
 mod differences;
 mod formats;
@@ -13,7 +14,7 @@ mod sweep_formats;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, Runs};
 pub use differences::{Difference, DifferenceKind, differences};
-pub use formats::{ComparisonFormat, FORMATS, find_format, repeats_text};
+pub use formats::{ComparisonFormat, FORMATS, find_format, percent, repeats_text};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use sweep::{Sweep, SweepPoint, sweep};
 
@@ -40,7 +41,7 @@ pub struct Comparison {
     pub a: ComparedSide,
     /// The observations of B.
     pub b: ComparedSide,
-    /// The ratio of B to A (of geometric means) with its 95 % interval.
+    /// The ratio of B to A (of geometric means) as measured, also if less is better, with its 95 % interval.
     pub ratio: Estimate,
     /// The difference of the arithmetic means, B minus A, with its 95 % interval from Welch's t-test.
     pub difference: Estimate,
@@ -53,7 +54,7 @@ pub struct Comparison {
     /// The largest relative change that does not matter.
     pub tolerance: f64,
     /// The detectable loss: the smallest loss for which the verdict would be *worse* with a probability of 80 %; null
-    /// if there is none.
+    /// if it is more than 99.9 %, or unknown.
     pub could_have_seen: Option<f64>,
     /// The total number of runs for which the verdict on equal sides would be *not worse* with a probability of 80 %;
     /// null if a thousand are too few.

@@ -1,6 +1,6 @@
 //! The formats of sweeps for people and for programs.
 
-use super::formats::{csv_cell, figure, go_name, go_value, json_text};
+use super::formats::{csv_cell, figure, go_name, go_value, json_text, percent};
 use super::sweep::curve;
 use super::{Sweep, SweepPoint};
 use crate::analysis::{self, Estimate};
@@ -52,7 +52,7 @@ fn dash() -> String {
 /// Formats the half-width of an interval relative to its value, in per cent.
 fn half_width(estimate: Estimate) -> String {
     let half = (estimate.high - estimate.low) / 2.0 / estimate.value;
-    if half.is_finite() { format!("{:.1} %", half * 100.0) } else { dash() }
+    if half.is_finite() { percent(half) } else { dash() }
 }
 
 /// Returns the last cell of a point: whether it is the peak or the knee, and its failures.

@@ -121,6 +121,13 @@ impl Experiment {
         }
     }
 
+    /// Returns whether there are two arms that differ neither in their options nor in their commands.
+    pub fn has_equal_arms(&self) -> bool {
+        let [a, b] = &self.arms[..] else { return false };
+        let commands = |before, arm| self.hooks.of(before, arm);
+        a.words == b.words && [true, false].iter().all(|before| commands(*before, 0) == commands(*before, 1))
+    }
+
     /// Returns the metrics. Names in the file that are not metrics are ignored.
     pub fn metrics(&self) -> Vec<Metric> {
         self.metrics.iter().filter_map(|name| name.parse().ok()).collect()

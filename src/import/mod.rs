@@ -35,6 +35,8 @@ pub struct Observation {
     pub conditions: BTreeMap<String, String>,
     /// The day of the run, such as `2026-11-20`; `None` when it is unknown.
     pub day: Option<String>,
+    /// Whether other programs used the processors during the run, as the warning `processor_bound` of its result says.
+    pub disturbed: bool,
     /// The reason why the run failed; `None` when it is complete.
     pub failure: Option<String>,
 }

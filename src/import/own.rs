@@ -2,6 +2,7 @@
 
 use super::{Observation, numbered};
 use crate::report::json;
+use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FlowopResult, Latency, Run, RunState};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -44,6 +45,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         causes: causes(run),
         conditions: conditions(document, run),
         day: run.started_at.split_once('T').map(|(day, _)| day.to_owned()),
+        disturbed: warnings::of(document, run).iter().any(Warning::is_about_others),
         failure: (run.state != RunState::Complete).then(|| format!("{}: {}", run.state.name(), run.ended_by)),
     }
 }

@@ -215,6 +215,11 @@ impl Warning {
         CODES[index]
     }
 
+    /// Returns whether the warning is about other programs that used the processors.
+    pub fn is_about_others(&self) -> bool {
+        matches!(self, Self::ProcessorBound { busy, own } if busy - own > MAX_OTHERS)
+    }
+
     /// Returns the text of the warning.
     pub fn message(&self) -> String {
         match self {
@@ -327,7 +332,7 @@ impl Warning {
             Self::WakeupLatency { .. } => {
                 "use the latency for operations this short; fewer threads or an idle machine reduce the delay"
             }
-            Self::ProcessorBound { busy, own } if busy - own > MAX_OTHERS => {
+            Self::ProcessorBound { .. } if self.is_about_others() => {
                 "other programs used the processors and affected the figures: repeat without them"
             }
             Self::ProcessorBound { .. } => {

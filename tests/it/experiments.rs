@@ -242,7 +242,8 @@ fn errors_are_found_before_the_first_run() {
     for (words, code, says) in [
         ("repeat nowhere.wml --results r", 2, "is named `nowhere.wml`"),
         ("repeat x.wml --runs 5..2 --results r", 2, "expected a number of runs"),
-        ("repeat x.wml --until-ci 200% --results r", 2, "expected a percentage"),
+        ("repeat x.wml --until-ci 200% --results r", 2, "between 0 and 100"),
+        ("ab x.wml --tolerance 3 --results r", 2, "`3` is not a percentage: write `3%` or `0.03`"),
         ("repeat x.wml --metric speed --results r", 2, "unknown metric"),
         ("repeat x.wml --json a --results r", 2, "--json"),
         ("repeat - --results r", 2, "standard input"),
@@ -365,6 +366,10 @@ fn a_budget_ends_an_experiment_with_the_results_so_far() {
     let words = format!("ab {SHORT} --blocks 1000 --budget 1 --results s --quiet --format json");
     let output = lab.command(&words).output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let shown = lab.run(&format!("ab {SHORT} --blocks 1000 --budget 5 --results t --tolerance 90%"), 0);
+    assert!(shown.contains("fit into the budget, ") && shown.contains("run 1 of 4000\n"), "{shown}");
+    assert!(shown.contains("note: A and B have the same options: this is a comparison of equal arms"), "{shown}");
+    assert!(shown.contains("no options of its own"), "{shown}");
     let runs = lab.runs("s", "finished").len();
     assert!(runs >= 8 && runs.is_multiple_of(4) && found["a"]["n"] == runs / 2, "{runs}");
 }
@@ -392,6 +397,8 @@ fn a_noise_floor_is_stored_and_reported() {
     let words = "compare f1 f2 --tolerance 90% --format json";
     let found: Value = serde_json::from_str(&call(words, 0)).unwrap();
     assert_eq!((&found["floor"]["sessions"], &found["interleaved"]), (&2.into(), &false.into()));
+    let text = call(&format!("floor d x.wml {short} --blocks 2 --results f4"), 0);
+    assert!(text.lines().last().unwrap().starts_with("noise floor ± "), "{text}");
     fs::write(state.join("wmlrun/floors.json"), "{").unwrap();
     call(&format!("floor d x.wml {short} --blocks 2 --results f3"), 3);
     assert!(!lab.path("f3").exists(), "a damaged file is found before the runs");

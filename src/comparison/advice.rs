@@ -1,0 +1,63 @@
+//! The advice of an unclear comparison: what would give a verdict.
+
+use super::Comparison;
+use crate::import::Observation;
+use crate::util::count::{count, grouped};
+
+/// Returns what to do to get a verdict, as a note of one line.
+pub(super) fn advice(comparison: &Comparison, runs: &[&[Observation]]) -> String {
+    let made = comparison.a.sample.n + comparison.b.sample.n;
+    let is_known = comparison.ratio.low.is_finite();
+    let mut parts = vec![match comparison.runs_needed {
+        Some(needed) if needed > made && comparison.interleaved => {
+            format!("make about {} runs instead of {made} (`--blocks {}`)", grouped(needed), needed.div_ceil(4))
+        }
+        Some(needed) if needed > made => format!("make about {} runs instead of {made}", grouped(needed)),
+        Some(_) => {
+            format!("B/A is near the tolerance: make more than {made} runs, or use a larger `--tolerance`")
+        }
+        None if is_known => "more runs are no solution: thousands would be needed".to_owned(),
+        None => "make more runs".to_owned(),
+    }];
+    let disturbed = runs.iter().flat_map(|runs| runs.iter()).filter(|run| run.disturbed).count() as u64;
+    if disturbed > 0 {
+        let of = count(made, "run");
+        parts.push(format!("other programs used the processors during {disturbed} of {of}: repeat on an idle machine"));
+        parts.push("longer runs (`--runtime`) also vary less".to_owned());
+    } else {
+        parts.push("longer runs (`--runtime`) or an idle machine reduce the variation".to_owned());
+    }
+    format!("for a verdict: {}", parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::build::tests::{comparer, runs};
+    use crate::comparison::Runs;
+    use crate::import::Observation;
+
+    /// Returns the notes of a comparison of equal runs, of which the first `disturbed` on each side were disturbed.
+    fn notes(n: usize, spread: f64, disturbed: usize) -> String {
+        let side = |turn: usize| -> Vec<Observation> {
+            let mut found = runs("ops", n, 100.0, spread);
+            found.rotate_left(turn % n);
+            found.iter_mut().take(disturbed).for_each(|run| run.disturbed = true);
+            found
+        };
+        let (a, b) = (side(0), side(5));
+        let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &[], control_b: &[] };
+        comparer("ops").compare(&runs).unwrap().notes.join("\n")
+    }
+
+    #[test]
+    fn an_unclear_comparison_says_what_to_do() {
+        let text = notes(8, 0.1, 0);
+        assert!(text.contains("runs instead of 16 (`--blocks ") && text.contains("idle machine reduce"), "{text}");
+        let text = notes(8, 0.1, 3);
+        assert!(text.contains("used the processors during 6 of 16 runs: repeat on an idle machine"), "{text}");
+        assert!(notes(8, 0.9, 0).contains("thousands would be needed"), "{}", notes(8, 0.9, 0));
+        assert!(notes(2, 0.1, 0).contains("for a verdict: make more runs"), "{}", notes(2, 0.1, 0));
+        assert!(!notes(24, 0.001, 3).contains("for a verdict"), "{}", notes(24, 0.001, 3));
+    }
+}
