@@ -89,7 +89,7 @@ impl RunArgs {
 /// Options that define a measurement: workload, directory and conditions. Not the output of its result.
 #[derive(Args, Clone)]
 pub(super) struct WorkloadArgs {
-    /// Measured time of each run, in seconds or as `10m`, `1h30m` [default: as in the script, else 60 s]
+    /// Measured time of each run (seconds, or with a unit as in `10m`) [default: as in the script, else 60 s]
     #[arg(long, value_name = "TIME", value_parser = run_time)]
     pub(super) runtime: Option<Duration>,
     /// Set a variable; overrides every `set` of it in the script. May be repeated
@@ -104,7 +104,8 @@ pub(super) struct WorkloadArgs {
     /// Seed of directory trees and file sizes
     #[arg(long, default_value_t = 1)]
     pub(super) layout_seed: u64,
-    /// Run the workload for TIME before measuring; `auto`: until the rate is steady, at most the run time [default: 0]
+    /// Run the workload for TIME (seconds, or with a unit as in `10m`) before measuring; `auto`: until the rate is steady,
+    /// at most the run time [default: 0]
     #[arg(long, value_name = "TIME|auto", value_parser = warmup)]
     pub(super) warmup: Option<WarmupLength>,
     /// Record a hash of the first N operations of each thread (flowop, file, offset, size) in the result [default N:
@@ -119,7 +120,7 @@ pub(super) struct WorkloadArgs {
     /// Allow the script to write to PATH, a file or directory outside the results directory. May be repeated
     #[arg(long, value_name = "PATH")]
     pub(super) allow_write: Vec<PathBuf>,
-    /// Length of the intervals of the time series, at least 10ms [default: 1s]
+    /// Length of the intervals of the time series (seconds, or with a unit as in `10m`), at least 10ms [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub(super) interval: Option<Duration>,
     /// WML dialect of the script [default: detected from the script]
@@ -146,7 +147,8 @@ pub(super) struct WorkloadArgs {
     /// Start every run with the existing files: do not restore the file sets to their definitions first
     #[arg(long)]
     pub(super) as_is: bool,
-    /// Give up, with status 3, if creating the files makes no progress for TIME; 0: never [default: 10m]
+    /// Give up, with status 3, if creating the files makes no progress for TIME (seconds, or with a unit as in `10m`); 0:
+    /// never [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) prepare_timeout: Option<Duration>,
     /// Keep the fresh directory that is used if neither the script nor `--dir` names one
@@ -231,14 +233,20 @@ pub(super) enum CliCommand {
         run: Box<RunArgs>,
     },
     /// Repeat a workload until its mean is known with the requested precision
+    #[command(override_usage = "wmlrun repeat [OPTIONS] <SCRIPT>\n       wmlrun repeat [OPTIONS] --resume <DIR>")]
     Repeat(Box<RepeatArgs>),
     /// Compare two configurations, A and B, of a workload in alternating runs and report a verdict
+    #[command(override_usage = "wmlrun ab [OPTIONS] <SCRIPT>\n       wmlrun ab [OPTIONS] --resume <DIR>")]
     Ab(Box<AbArgs>),
     /// Compare existing results of wmlrun, Filebench or fio, or columns of numbers
     Compare(Box<CompareArgs>),
     /// Measure the noise floor: how much results differ when nothing is changed
+    #[command(override_usage = "wmlrun floor [OPTIONS] <DIR> [SCRIPT]\n       wmlrun floor [OPTIONS] --resume <DIR>")]
     Floor(Box<FloorArgs>),
     /// Run a workload at several values of a variable and report the load curve: peak, knee, overall response time
+    #[command(
+        override_usage = "wmlrun sweep [OPTIONS] --vary <NAME=VALUES> <SCRIPT>\n       wmlrun sweep [OPTIONS] --resume <DIR>"
+    )]
     Sweep(Box<SweepArgs>),
     /// Remove the logs of runs and commands from results folders; keep the results
     Prune {

@@ -98,9 +98,10 @@ pub(super) struct ExperimentArgs {
     #[arg(long, requires = "resume")]
     pub(super) anyway: bool,
     /// Start each run with this command, such as `taskset -c 0`; wmlrun's own command line is appended
-    #[arg(long, value_name = "COMMAND", default_value = "")]
+    #[arg(long, value_name = "COMMAND", default_value = "", hide_default_value = true)]
     pub(super) launch: String,
-    /// Abort the experiment if a `--before` or `--after` command takes longer than TIME
+    /// Abort the experiment if a `--before` or `--after` command takes longer than TIME (seconds, or with a unit as
+    /// in `10m`)
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     pub(super) command_timeout: Duration,
     /// Start no runs that would end after TIME (seconds, or with a unit as in `10m`), except for the minimum: two blocks
@@ -126,7 +127,7 @@ fn format_parser() -> impl TypedValueParser<Value = ResultFormat> {
 /// Arguments of `wmlrun repeat`.
 #[derive(Args)]
 pub(super) struct RepeatArgs {
-    /// Script file, or name of a personality
+    /// Script file, or name of a personality; required unless `--resume` is given
     #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
     pub(super) script: Option<String>,
     #[command(flatten)]
@@ -141,7 +142,7 @@ pub(super) struct RepeatArgs {
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(super) until_ci: Option<f64>,
     /// Metrics that must reach the precision, separated by commas: `ops` (operations/s), `mib` (MiB/s), `latency.mean`,
-    /// `latency.p99`; of one flowop: `NAME.latency.p99`
+    /// `latency.p50`, `latency.p90`, `latency.p99`, `latency.p99.9`; of one flowop: `NAME.latency.p99`
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', default_value = "ops")]
     pub(super) metrics: Vec<Metric>,
     /// Use a predefined set of metrics instead of `--metric`
@@ -174,7 +175,7 @@ pub(super) enum Preset {
 /// Arguments of `wmlrun ab`.
 #[derive(Args)]
 pub(super) struct AbArgs {
-    /// Script file, or name of a personality
+    /// Script file, or name of a personality; required unless `--resume` is given
     #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
     pub(super) script: Option<String>,
     #[command(flatten)]
@@ -182,10 +183,10 @@ pub(super) struct AbArgs {
     #[command(flatten)]
     pub(super) hooks: HookArgs<true>,
     /// Options of configuration A as one argument, such as '--set nthreads=1'; override the common options
-    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "")]
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "", hide_default_value = true)]
     pub(super) a: String,
     /// Options of configuration B as one argument
-    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "")]
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "", hide_default_value = true)]
     pub(super) b: String,
     /// Number of blocks of four runs, at least 2 [default: estimated from the first four blocks]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000))]
@@ -200,7 +201,7 @@ pub(super) struct AbArgs {
 /// Arguments of `wmlrun floor`.
 #[derive(Args)]
 pub(super) struct FloorArgs {
-    /// Directory on the file system to measure
+    /// Directory on the file system to measure; required unless `--resume` is given
     #[arg(value_name = "DIR", required_unless_present = "resume", conflicts_with = "resume")]
     pub(super) directory: Option<String>,
     /// Script file, or name of a personality
@@ -213,8 +214,8 @@ pub(super) struct FloorArgs {
     /// Number of blocks of four runs, at least 2
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     pub(super) blocks: u64,
-    /// Metric to measure: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p99`; of one flowop:
-    /// `NAME.latency.p99`
+    /// Metric to measure: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p90`, `latency.p99`,
+    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
 }
@@ -222,10 +223,10 @@ pub(super) struct FloorArgs {
 /// Arguments of `wmlrun sweep`.
 #[derive(Args)]
 pub(super) struct SweepArgs {
-    /// Script file, or name of a personality
+    /// Script file, or name of a personality; required unless `--resume` is given
     #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
     pub(super) script: Option<String>,
-    /// Variable to vary and its values, such as `nthreads=1,2,4,8`
+    /// Variable to vary and its values, such as `nthreads=1,2,4,8`; required unless `--resume` is given
     #[arg(long, value_name = "NAME=VALUES", required_unless_present = "resume", value_parser = factor)]
     pub(super) vary: Option<(String, Vec<String>)>,
     #[command(flatten)]
@@ -266,8 +267,8 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
 /// Options of the commands that report a verdict.
 #[derive(Args, Clone)]
 pub(super) struct VerdictArgs {
-    /// Metric to compare: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p99`; of one flowop:
-    /// `NAME.latency.p99`
+    /// Metric to compare: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p90`, `latency.p99`,
+    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
     /// Largest change that does not matter, as a percentage of A
@@ -351,9 +352,14 @@ fn share(text: &str) -> Result<f64, String> {
         Some(percent) => number(percent).map(|value| value / 100.0),
         None => number(text),
     };
-    value
-        .filter(|value| *value > 0.0 && *value < 1.0)
-        .ok_or_else(|| "expected a percentage between 0 and 100, such as `5%` or `0.05`".to_owned())
+    match value {
+        Some(value) if value > 0.0 && value < 1.0 => Ok(value),
+        Some(value) if (1.0..100.0).contains(&value) && !text.ends_with('%') => {
+            let text = text.trim();
+            Err(format!("`{text}` is not a percentage: write `{text}%` or `{}`", (value * 1e4).round() / 1e6))
+        }
+        _ => Err("expected a percentage between 0 and 100, such as `5%` or `0.05`".to_owned()),
+    }
 }
 
 /// Parses `MIN..MAX`, or `N` as `N..N`, with numbers from 1 to 100,000.
@@ -366,4 +372,20 @@ fn run_range(text: &str) -> Result<(u64, u64), String> {
     range
         .filter(|(min, max)| min <= max)
         .ok_or_else(|| "expected a number of runs from 1 to 100000, such as `10..30` or `10`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn a_percentage_has_a_sign_or_is_a_share() {
+        assert_eq!((share("3%"), share("0.03"), share(" 50 %")), (Ok(0.03), Ok(0.03), Ok(0.5)));
+        let error = |text: &str| share(text).err().unwrap_or_default();
+        assert_eq!(error("3"), "`3` is not a percentage: write `3%` or `0.03`");
+        assert_eq!(error("2.5"), "`2.5` is not a percentage: write `2.5%` or `0.025`");
+        for text in ["0", "0%", "100%", "200", "-3%", "x"] {
+            assert!(error(text).starts_with("expected a percentage between 0 and 100"), "{text}: {}", error(text));
+        }
+    }
 }

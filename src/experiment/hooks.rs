@@ -24,12 +24,32 @@ pub struct Hook {
 
 /// All hooks, in the order of execution: before a run the hook of all runs is the first, after a run it is the last.
 pub const HOOKS: [Hook; 6] = [
-    Hook { name: "before", before: true, arm: None, about: "Run this command before each run" },
-    Hook { name: "before-a", before: true, arm: Some(0), about: "Run this command before each run of A" },
-    Hook { name: "before-b", before: true, arm: Some(1), about: "Run this command before each run of B" },
-    Hook { name: "after-a", before: false, arm: Some(0), about: "Run this command after each run of A" },
-    Hook { name: "after-b", before: false, arm: Some(1), about: "Run this command after each run of B" },
-    Hook { name: "after", before: false, arm: None, about: "Run this command after each run" },
+    Hook { name: "before", before: true, arm: None, about: "Run this command before each run, as the first" },
+    Hook {
+        name: "before-a",
+        before: true,
+        arm: Some(0),
+        about: "Run this command before each run of A, after that of `--before`",
+    },
+    Hook {
+        name: "before-b",
+        before: true,
+        arm: Some(1),
+        about: "Run this command before each run of B, after that of `--before`",
+    },
+    Hook {
+        name: "after-a",
+        before: false,
+        arm: Some(0),
+        about: "Run this command after each run of A, before that of `--after`",
+    },
+    Hook {
+        name: "after-b",
+        before: false,
+        arm: Some(1),
+        about: "Run this command after each run of B, before that of `--after`",
+    },
+    Hook { name: "after", before: false, arm: None, about: "Run this command after each run, as the last" },
 ];
 
 /// The commands of an experiment, by the names of their hooks.
