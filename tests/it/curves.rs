@@ -71,7 +71,7 @@ fn a_point_that_fails_is_shown() {
     let text = sweep("--vary n=900000 --repeats 1", 1);
     assert!(text.contains("no point has results"), "{text}");
     let text = sweep("--vary m=1,2", 2);
-    assert!(text.contains("in `--vary`: the script does not use `$m`"), "{text}");
+    assert!(text.contains("in `--vary`: `--set m=…`: the script has no variable `$m`"), "{text}");
     for (words, says) in [("--vary n", "NAME=VALUE"), ("--vary n=1,1", "duplicate"), ("--vary n=1,,2", "NAME=VALUE")] {
         let text = sweep(words, 2);
         assert!(text.contains(says), "{words}: {text}");

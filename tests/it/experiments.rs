@@ -262,7 +262,7 @@ fn errors_are_found_before_the_first_run() {
         assert!(!lab.path("r").exists(), "{words}");
     }
     let shown = lab.run("repeat x.wml --runtime 0.1 --set m=1 --results r", 2);
-    assert!(shown.contains("does not use `$m`") && !shown.contains("in `") && !lab.path("r").exists(), "{shown}");
+    assert!(shown.contains("has no variable `$m`") && !shown.contains("in `") && !lab.path("r").exists(), "{shown}");
     // A mistake that only a run finds.
     let shown = lab.run("repeat x.wml --no-quiesce --runtime 0.1 --dir none/d --results r", 3);
     assert!(shown.contains("run 1 failed") && shown.contains("r/runs/0001.log"), "{shown}");
@@ -277,14 +277,14 @@ fn a_mistake_in_an_arm_names_its_option() {
     fs::write(lab.path("y.wml"), "define fileset name=d,path=$dir,entries=$e\n").unwrap();
     let before = fs::read_dir(lab.0.path()).unwrap().count();
     for (command, option, value, says) in [
-        ("ab x.wml", "--b", "--set m=1", "in `--b`: the script does not use `$m`"),
+        ("ab x.wml", "--b", "--set m=1", "in `--b`: `--set m=…`: the script has no variable `$m`"),
         ("ab x.wml", "--a", "--set n=zz", "in `--a`: `instances` is the text `zz`"),
         ("ab x.wml", "--b", "--speed 3", "in `--b`: unexpected argument '--speed'"),
         ("ab x.wml", "--b", "nowhere.wml", "in `--b`: no file or personality is named `nowhere.wml`"),
         ("ab x.wml", "--b", "y.wml", "in `--b`: nothing sets `$e`"),
-        ("ab x.wml --set m=1", "--b", "--set n=2", "error: the script does not use `$m`"),
+        ("ab x.wml --set m=1", "--b", "--set n=2", "error: `--set m=…`: the script has no variable `$m`"),
         ("ab nowhere.wml", "--b", "--set n=2", "error: no file or personality is named `nowhere.wml`"),
-        ("sweep x.wml", "--vary", "m=1,2", "in `--vary`: the script does not use `$m`"),
+        ("sweep x.wml", "--vary", "m=1,2", "in `--vary`: `--set m=…`: the script has no variable `$m`"),
     ] {
         let hook = ["--before", "echo hook > log"];
         let output = lab.command(command).args([option, value]).args(hook).output().unwrap();
