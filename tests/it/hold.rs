@@ -1,8 +1,9 @@
 //! Helpers that share the processors of the machine between the calls of all tests.
 //!
 //! The test runner has more threads than there are processors, because many tests mostly wait: for a server that hangs,
-//! for a time limit, for the end of a run at a fixed rate. At most as many calls run at once as there are processors,
-//! plus calls that mostly wait.
+//! for a time limit, for the end of a run at a fixed rate. At most one call more than there are processors runs at once,
+//! plus calls that mostly wait: each call also waits at times, and with one call per processor a quarter of the time of two
+//! processors was idle.
 
 use std::cell::Cell;
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
@@ -12,7 +13,7 @@ use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 pub(crate) enum Share {
     /// Next to nothing: it mostly waits.
     Idle,
-    /// One of the places, of which there are as many as processors.
+    /// One of the places, of which there is one more than processors.
     Place,
     /// All places.
     Alone,
@@ -26,7 +27,7 @@ struct Places {
 
 static PLACES: Mutex<Places> = Mutex::new(Places { taken: 0, wanted_alone: 0 });
 static CHANGED: Condvar = Condvar::new();
-static COUNT: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(2, usize::from));
+static COUNT: LazyLock<usize> = LazyLock::new(|| 1 + std::thread::available_parallelism().map_or(2, usize::from));
 
 thread_local! {
     /// Calls of this test that run. Only the first waits: one that waits while its test holds a place might never get its own.
