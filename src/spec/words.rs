@@ -1,6 +1,6 @@
 //! The words that start a statement, and the number of plain words that each takes. The layout pass needs both to
 //! distinguish, by position alone, a statement from an argument of the same name. Descriptions and attributes of
-//! commands are in [`super::commands`] and [`super::attrs`].
+//! commands are in `model::commands` and [`super::attrs`].
 
 /// A word that starts a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
