@@ -30,6 +30,8 @@ pub struct Folder {
     pub(super) runs: Vec<KeptRun>,
     /// The run that was in progress when the experiment was interrupted.
     pub(super) under_way: Option<UnderWay>,
+    /// Whether the parent was created together with the folder.
+    parent_is_new: bool,
 }
 
 /// A run that has ended.
@@ -130,13 +132,14 @@ impl Folder {
         let (mut journal, _) = Journal::open(&path.join(JOURNAL)).map_err(io_error(path))?;
         let begun = Event::Begun { experiment: digest(text.as_bytes()), time: now() };
         journal.write(&begun).map_err(io_error(path))?;
-        Ok(Self { path: path.to_owned(), experiment, journal, runs: Vec::new(), under_way: None })
+        Ok(Self { path: path.to_owned(), experiment, journal, runs: Vec::new(), under_way: None, parent_is_new: false })
     }
 
     /// Creates the folder of a new experiment, with its parents. If a folder of this name exists, `-2`, `-3` and so on
     /// is appended to the name.
     pub fn create_beside(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
         let parent = path.parent().unwrap_or(Path::new(""));
+        let parent_is_new = fs::create_dir(parent).is_ok();
         fs::create_dir_all(parent).map_err(io_error(parent))?;
         let mut free = path.to_owned();
         for n in 2_u32.. {
@@ -151,19 +154,28 @@ impl Folder {
                 Err(e) => return Err(io_error(&free)(e)),
             }
         }
-        Self::create(&free, experiment)
+        Ok(Self { parent_is_new, ..Self::create(&free, experiment)? })
     }
 
-    /// Removes the folder if no run has ended. Returns whether it was removed. Its parent is also removed if it is
-    /// empty.
+    /// Removes the files of the experiment if no run has ended, then the folder, and its parent if that was created with
+    /// it. Returns whether the folder was removed: one that holds other files is kept with them.
     pub fn remove_without_runs(self) -> Result<bool, FolderError> {
         if !self.runs.is_empty() {
             return Ok(false);
         }
-        fs::remove_dir_all(&self.path).map_err(io_error(&self.path))?;
-        // The parent has other experiments, or this was the first.
-        let _ = self.path.parent().map(fs::remove_dir);
-        Ok(true)
+        for dir in [RUNS, HOOK_LOGS].map(|name| self.path.join(name)) {
+            fs::remove_dir_all(&dir).map_err(io_error(&dir))?;
+        }
+        for file in [EXPERIMENT, JOURNAL].map(|name| self.path.join(name)) {
+            fs::remove_file(&file).map_err(io_error(&file))?;
+        }
+        // `rmdir` refuses a directory that is not empty.
+        let is_removed = fs::remove_dir(&self.path).is_ok();
+        if is_removed && self.parent_is_new {
+            // It may have another experiment by now.
+            let _ = self.path.parent().map(fs::remove_dir);
+        }
+        Ok(is_removed)
     }
 
     /// Opens the folder of an interrupted experiment. `conditions` returns the current conditions. Unless `anyway` is
@@ -206,7 +218,14 @@ impl Folder {
         if !changed.is_empty() && !anyway {
             return Err(FolderError::Changed { path: path.to_owned(), changed });
         }
-        let mut folder = Self { path: path.to_owned(), experiment, journal, runs: Vec::new(), under_way: None };
+        let mut folder = Self {
+            path: path.to_owned(),
+            experiment,
+            journal,
+            runs: Vec::new(),
+            under_way: None,
+            parent_is_new: false,
+        };
         folder.replay(&events)?;
         if !events.is_empty() {
             folder.write(&Event::Resumed { time: now(), changed })?;

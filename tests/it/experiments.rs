@@ -318,6 +318,15 @@ fn default_folders_are_distinct_and_one_without_a_run_is_removed() {
     );
     assert!(shown.contains("of run 1 failed: exit status: 3: no \\x1b[31mdisk"), "{shown}");
     assert!(shown.contains("was removed; `--results DIR` keeps") && !lab.path("wmlrun-results").exists(), "{shown}");
+    // Files and directories of the user are kept.
+    fs::create_dir(lab.path("wmlrun-results")).unwrap();
+    exits(&lab.command(&words).args(["--before", "exit 3"]).output().unwrap(), 1, "a directory of the user");
+    assert!(lab.path("wmlrun-results").exists() && folders().is_empty(), "{:?}", folders());
+    let add = ["--before", "for d in wmlrun-results/*; do touch $d/mine; done; exit 3"];
+    exits(&lab.command(&words).args(add).output().unwrap(), 1, "a file of the user");
+    let kept = lab.path("wmlrun-results").join(folders().first().unwrap());
+    assert!(kept.join("mine").exists(), "{}", kept.display());
+    fs::remove_dir_all(kept).unwrap();
     // All are started within a second or two.
     let children: Vec<_> = (0..4).map(|_| lab.command(&words).spawn().unwrap()).collect();
     for child in children {
