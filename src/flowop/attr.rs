@@ -5,13 +5,13 @@ use super::expected::{ExpectedError, NamedCall};
 use super::meta::{call_by_name, named_file, open_handle};
 use super::read::small_buffer;
 use super::transfer::{FileUse, constant_size, max_size};
-use super::{Build, BuiltOp, Effects, FlowopEntry, Stateless};
+use super::{BuiltOp, Effects, FlowopEntry, Stateless, file_entry};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::os::inode::InodeChange;
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::Role;
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -31,29 +31,8 @@ const FIXED_TIME: i64 = 1_000_000_000;
 /// Default size of an extended attribute in bytes.
 const XATTR_SIZE: u64 = 64;
 
-const fn entry(
-    name: &'static str,
-    roles: &'static [Role],
-    build: Build,
-    uses: &'static [&'static str],
-    doc: &'static str,
-    example: &'static str,
-) -> FlowopEntry {
-    let spec = Flowop {
-        name,
-        class: Class::Io,
-        direction: IoDirection::None,
-        roles,
-        uses,
-        origin: Origin::Wmlrun,
-        doc,
-        example,
-    };
-    FlowopEntry { spec, build }
-}
-
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    entry(
+    file_entry(
         "access",
         &[Role::NeedsFile],
         Access::build,
@@ -61,7 +40,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "checks whether a file of the set can be read (`faccessat`); denied access (EACCES) is not an error",
         "flowop access name=ac,filesetname=data",
     ),
-    entry(
+    file_entry(
         "setattr",
         &[Role::NeedsFile],
         |args| SetAttr::build(args, "setting the times failed", InodeChange::TimesNow),
@@ -70,7 +49,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
          set",
         "flowop setattr name=sa,filesetname=data",
     ),
-    entry(
+    file_entry(
         "utimens",
         &[Role::NeedsFile],
         |args| SetAttr::build(args, "setting the times failed", InodeChange::Times(FIXED_TIME)),
@@ -79,7 +58,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
          (`utimensat`)",
         "flowop utimens name=ut,filesetname=data",
     ),
-    entry(
+    file_entry(
         "chmod",
         &[Role::NeedsFile],
         |args| SetAttr::build(args, "chmod failed", InodeChange::Mode(mode(args)?)),
@@ -87,7 +66,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "sets the permission bits to `mode`, of the open file in the slot, else of a file of the set",
         "flowop chmod name=cm,filesetname=data,mode=600",
     ),
-    entry(
+    file_entry(
         "chown",
         &[Role::NeedsFile],
         |args| SetAttr::build(args, "chown failed", InodeChange::own()),
@@ -95,7 +74,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "sets owner and group to those of the run, of the open file in the slot, else of a file of the set",
         "flowop chown name=co,filesetname=data",
     ),
-    entry(
+    file_entry(
         "statfs",
         &[],
         StatFs::build,
@@ -103,7 +82,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "queries the statistics of the set's file system (`statfs`)",
         "flowop statfs name=fs,filesetname=data",
     ),
-    entry(
+    file_entry(
         "setxattr",
         &[Role::UsesSlot, Role::NeedsFile],
         |args| Xattr::build(args, XattrCall::Set),
@@ -111,7 +90,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "sets the extended attribute `user.wmlrun` of the file in the slot to `iosize` bytes, default 64",
         "flowop setxattr name=sx,filesetname=data,iosize=100",
     ),
-    entry(
+    file_entry(
         "getxattr",
         &[Role::UsesSlot, Role::NeedsFile],
         |args| Xattr::build(args, XattrCall::Get),
@@ -120,7 +99,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
          64; it is no error if the attribute is missing or larger",
         "flowop setxattr name=sx,filesetname=data\nflowop getxattr name=gx,filesetname=data",
     ),
-    entry(
+    file_entry(
         "listxattr",
         &[Role::UsesSlot, Role::NeedsFile],
         |args| Xattr::build(args, XattrCall::List),

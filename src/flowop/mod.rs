@@ -51,7 +51,7 @@ use crate::exec::{Aio, OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::model::commands;
 use crate::random::Quantity;
-use crate::spec::{Flowop, SpecTable};
+use crate::spec::{Class, Flowop, IoDirection, Origin, Role, SpecTable};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Latch, Semaphore};
 use std::sync::Arc;
@@ -63,6 +63,28 @@ pub struct FlowopEntry {
     pub spec: Flowop,
     /// Constructor of its operation.
     pub build: Build,
+}
+
+/// Returns the entry of a flowop of wmlrun, unknown to Filebench, that acts on a file and moves no data through the program.
+const fn file_entry(
+    name: &'static str,
+    roles: &'static [Role],
+    build: Build,
+    uses: &'static [&'static str],
+    doc: &'static str,
+    example: &'static str,
+) -> FlowopEntry {
+    let spec = Flowop {
+        name,
+        class: Class::Io,
+        direction: IoDirection::None,
+        roles,
+        uses,
+        origin: Origin::Wmlrun,
+        doc,
+        example,
+    };
+    FlowopEntry { spec, build }
 }
 
 /// A function that makes an operation from checked attributes.

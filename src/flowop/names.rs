@@ -12,39 +12,18 @@ use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
 use super::meta::call_by_name;
 use super::transfer::FileUse;
-use super::{Build, BuiltOp, Effects, FlowopEntry, Stateless};
+use super::{BuiltOp, Effects, FlowopEntry, Stateless, file_entry};
 use crate::exec::PickBy;
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::os::Errno;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::Role;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const fn entry(
-    name: &'static str,
-    roles: &'static [Role],
-    build: Build,
-    uses: &'static [&'static str],
-    doc: &'static str,
-    example: &'static str,
-) -> FlowopEntry {
-    let spec = Flowop {
-        name,
-        class: Class::Io,
-        direction: IoDirection::None,
-        roles,
-        uses,
-        origin: Origin::Wmlrun,
-        doc,
-        example,
-    };
-    FlowopEntry { spec, build }
-}
-
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    entry(
+    file_entry(
         "rename",
         &[Role::NeedsFile],
         |args| {
@@ -64,7 +43,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "renames an existing file of the set to a name of the set that does not exist",
         "flowop rename name=mv,filesetname=spare",
     ),
-    entry(
+    file_entry(
         "link",
         &[Role::MakesFile, Role::NeedsFile],
         |args| NameChange::build(args, NameChangeKind::Link),
@@ -72,7 +51,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "creates a file of the set as a hard link to an existing one; it has the size of that file",
         "flowop link name=ln,filesetname=spare\nflowop deletefile name=rm,filesetname=spare",
     ),
-    entry(
+    file_entry(
         "symlink",
         &[Role::MakesFile],
         Symlink::build,
@@ -80,7 +59,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "creates a file of the set as a symbolic link to the next name in its directory",
         "flowop symlink name=ln,filesetname=links\nflowop deletefile name=rm,filesetname=links",
     ),
-    entry(
+    file_entry(
         "readlink",
         &[Role::NeedsFile],
         ReadLink::build,

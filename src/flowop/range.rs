@@ -3,7 +3,7 @@
 
 use super::args::Args;
 use super::transfer::{FileUse, OffsetSource, Offsets, workingset};
-use super::{Build, BuiltOp, Effects, FlowopEntry, Op, Step, StepInit};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, file_entry};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
 use crate::exec::{OpCx, Stop};
@@ -11,7 +11,7 @@ use crate::os::Advice;
 use crate::os::Errno;
 use crate::os::range::Lock;
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::Role;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,62 +22,48 @@ macro_rules! uses {
     };
 }
 
-const fn entry(
-    name: &'static str,
-    build: Build,
-    uses: &'static [&'static str],
-    doc: &'static str,
-    example: &'static str,
-) -> FlowopEntry {
-    let roles = &[Role::UsesSlot, Role::NeedsFile];
-    let spec = Flowop {
-        name,
-        class: Class::Io,
-        direction: IoDirection::None,
-        roles,
-        uses,
-        origin: Origin::Wmlrun,
-        doc,
-        example,
-    };
-    FlowopEntry { spec, build }
-}
+const ON_OPEN_FILE: &[Role] = &[Role::UsesSlot, Role::NeedsFile];
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    entry(
+    file_entry(
         "fallocate",
+        ON_OPEN_FILE,
         |args| FileRange::with_size(args, RangeCall::Allocate { keep_size: args.flag("keepsize")? }),
         uses!("keepsize"),
         "allocates disk space for `iosize` bytes of the file in the slot; extends the file unless `keepsize` is given \
          (`fallocate`)",
         "flowop fallocate name=al,filesetname=data,iosize=16k",
     ),
-    entry(
+    file_entry(
         "punchhole",
+        ON_OPEN_FILE,
         |args| FileRange::with_size(args, RangeCall::PunchHole),
         uses!(),
         "deallocates `iosize` bytes of the file in the slot, which then read as zeros; its size does not change \
          (FALLOC_FL_PUNCH_HOLE)",
         "flowop punchhole name=ph,filename=data,iosize=4k,random",
     ),
-    entry(
+    file_entry(
         "readahead",
+        ON_OPEN_FILE,
         |args| FileRange::with_size(args, RangeCall::Advise(Advice::WillNeed)),
         uses!(),
         "starts reading `iosize` bytes of the file in the slot into the page cache, and does not wait for them \
          (POSIX_FADV_WILLNEED)",
         "flowop readahead name=ra,filename=data,iosize=64k",
     ),
-    entry(
+    file_entry(
         "fadvise",
+        ON_OPEN_FILE,
         |args| FileRange::build(args, RangeCall::Advise(advice(args)?)),
         uses!("advice"),
         "gives the kernel the advice `advice=` on `iosize` bytes of the file in the slot, default all \
          (`posix_fadvise`)",
         "flowop fadvise name=ad,filename=data,advice=dontneed",
     ),
-    entry(
+    file_entry(
         "syncrange",
+        ON_OPEN_FILE,
         |args| FileRange::build(args, RangeCall::Sync { wait: args.flag("wait")? }),
         uses!("wait"),
         "starts writeback of `iosize` bytes of the file in the slot, default all; flushes neither metadata nor the \
@@ -85,8 +71,9 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
          (`sync_file_range`)",
         "flowop write name=wr,filename=data,iosize=64k\nflowop syncrange name=sr,filename=data,iosize=64k,reoffset",
     ),
-    entry(
+    file_entry(
         "lock",
+        ON_OPEN_FILE,
         |args| {
             let kind = if args.flag("shared")? { Lock::Shared } else { Lock::Exclusive };
             FileRange::build(args, RangeCall::Lock(kind))
@@ -97,8 +84,9 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
          holds the lock, it retries after 20 µs, then after twice the time before, at most 1 ms",
         "flowop lock name=lk,filename=data,iosize=4k,random\nflowop unlock name=ul,filename=data",
     ),
-    entry(
+    file_entry(
         "unlock",
+        ON_OPEN_FILE,
         |args| FileRange::build(args, RangeCall::Unlock),
         uses!(),
         "releases the locks on `iosize` bytes of the file in the slot, default all",
