@@ -79,7 +79,9 @@ fn a_stall_is_in_one_service_time_and_a_quarter_of_the_response_times() {
         // Of 400 operations one is 0.25 %: the 99th percentile does not see it, the maximum is nothing else.
         assert!(seconds("latency_ns", "max") >= 1.0 && seconds("latency_ns", "p99") < 0.3, "{rd}");
         let total = seconds("latency_ns", "mean") * count(rd, "ops") as f64;
-        assert!(total < 1.9, "it is counted once: {total} s in all");
+        // The stall once, and a few milliseconds for each of the others on a busy machine. If the operations that waited had
+        // it in their service times too, these would be 50 s in all.
+        assert!(total < 10.0, "it is counted once: {total} s in all");
         // In the second of the stall a hundred are to start, and wait for what is left of it: a tenth of all wait for 0.6 s or more.
         for (figure, wait) in [("p90", 0.6), ("p95", 0.8), ("p99", 0.96)] {
             let response = seconds("response_ns", figure);

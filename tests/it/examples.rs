@@ -112,10 +112,11 @@ fn every_distribution_s_example_can_be_drawn_from() {
         let name = distribution.example.split_once('$').unwrap().1;
         let name: String = name.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         let text = format!(
-            "{}\ndefine process name=p {{ thread name=t {{ flowop testrandvar name=draw,value=${name} }} }}\n",
+            "{}\ndefine process name=p {{ thread name=t {{ flowop testrandvar name=draw,value=${name}\n\
+             flowop finishoncount name=end,value=100,target=draw }} }}\n",
             distribution.example
         );
-        let outcome = support::run(distribution.name, &text, support::null(50));
+        let outcome = support::run(distribution.name, &text, support::null(PATIENCE));
         if outcome.status != Status::Done || outcome.run().flowops[0].ops == 0 {
             found.push(format!("{}: {}", distribution.name, outcome.said));
         }

@@ -19,9 +19,9 @@ const PART: f64 = 0.25;
 #[track_caller]
 pub(crate) fn undisturbed(test: impl Fn()) {
     for attempt in 1.. {
-        let (began, before) = (Instant::now(), waited());
+        let machine = Machine::now();
         let Err(failure) = catch_unwind(AssertUnwindSafe(&test)) else { return };
-        let part = waited().saturating_sub(before).as_secs_f64() / began.elapsed().as_secs_f64();
+        let part = machine.waited_part();
         if part < PART || attempt == ATTEMPTS {
             resume_unwind(failure);
         }
@@ -32,6 +32,29 @@ pub(crate) fn undisturbed(test: impl Fn()) {
         );
         let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
         std::thread::sleep(Duration::from_secs(5));
+    }
+}
+
+/// The machine from some moment on.
+pub(crate) struct Machine {
+    began: Instant,
+    before: Duration,
+}
+
+impl Machine {
+    /// Begins to watch.
+    pub(crate) fn now() -> Self {
+        Self { began: Instant::now(), before: waited() }
+    }
+
+    /// The part of the time since then in which threads waited for a processor.
+    fn waited_part(&self) -> f64 {
+        waited().saturating_sub(self.before).as_secs_f64() / self.began.elapsed().as_secs_f64()
+    }
+
+    /// Whether other programs took a good part of the processors' time since then.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.waited_part() >= PART
     }
 }
 
