@@ -1,18 +1,22 @@
 //! Tests the documents: runs every command in a `console` or `sh` block of README.md and docs/.
 //!
-//! A command is a line that begins with `$ `. The commands of a block run one after another in one new directory, with
-//! the built `wmlrun` in the path; each must end with the status that the block states. Comments immediately before a
-//! block change how it is run:
+//! A command is a line that begins with `$ `, with the lines after it as long as one ends with `\`. The commands of a block
+//! run one after another in one new directory, with the built `wmlrun` in the path; each must end with the status that the
+//! block states. Comments immediately before a block change how it is run:
 //!
 //! - `<!-- test: skip=REASON -->`: it is not run;
-//! - `<!-- test: args=--runtime 1 -->`: these words are added to each command that starts with `wmlrun`, in place of the same
-//!   option if it is present;
+//! - `<!-- test: args=--runtime 1 -->`: these words are added to each command that starts with `wmlrun`, before a pipe or a
+//!   redirection, in place of the same option if it is present;
 //! - `<!-- test: exit=2 -->`: its last command ends with this status; `exit=0|11` allows several, where the status is a verdict
 //!   that depends on the machine;
 //! - `<!-- test: file=NAME -->`: the block shows a script, which is written to a file of this name in the directory of the next
-//!   block.
+//!   block with commands;
+//! - `<!-- test: with=NAME,NAME -->`: the directory also gets these files, which the page has shown before;
+//! - `<!-- test: needs=COMMAND -->`: without the program that this command calls, the block is not run. It is the reader's
+//!   program, not one that the tests need, so that its absence is reported and is no failure.
 
 use crate::undisturbed::undisturbed;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -30,11 +34,24 @@ struct Block {
     args: String,
     exit: Vec<i32>,
     file: Option<String>,
+    with: Vec<String>,
+    needs: Option<String>,
 }
 
 impl Block {
-    fn commands(&self) -> Vec<&str> {
-        self.lines.iter().filter_map(|line| line.strip_prefix("$ ")).collect()
+    fn commands(&self) -> Vec<String> {
+        let (mut commands, mut continues): (Vec<String>, bool) = (Vec::new(), false);
+        for line in &self.lines {
+            let part = if continues { Some(line.trim_start()) } else { line.strip_prefix("$ ") };
+            let Some(part) = part else { continue };
+            let text = part.strip_suffix('\\').unwrap_or(part);
+            match commands.last_mut().filter(|_| continues) {
+                Some(command) => command.push_str(text),
+                None => commands.push(text.to_owned()),
+            }
+            continues = part.ends_with('\\');
+        }
+        commands
     }
 }
 
@@ -69,6 +86,8 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
                 Some(("args", words)) => words.clone_into(&mut next.args),
                 Some(("exit", codes)) => next.exit = codes.split('|').map(|code| code.parse().unwrap()).collect(),
                 Some(("file", file)) => next.file = Some(file.to_owned()),
+                Some(("with", files)) => next.with = files.split(',').map(str::to_owned).collect(),
+                Some(("needs", command)) => next.needs = Some(command.to_owned()),
                 _ => panic!("{name}:{}: `{option}` is no option of a test", number + 1),
             }
         } else if !bare.is_empty() {
@@ -79,8 +98,24 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
     blocks
 }
 
+/// The position of the first pipe, redirection or further command behind a command, outside of quotes.
+fn end_of_words(command: &str) -> usize {
+    let mut quote = None;
+    for (at, c) in command.char_indices() {
+        match (quote, c) {
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            (None, '|' | '>' | '<' | '&' | ';') => return command[..at].trim_end_matches('2').len(),
+            _ => {}
+        }
+    }
+    command.len()
+}
+
 /// A command with more words. An option that it has already is replaced; `--set` can be given many times.
 fn with_args(command: &str, args: &str) -> String {
+    let (command, rest) = command.split_at(end_of_words(command));
+    let command = command.trim_end();
     let is_replaced = |word: &str| word.starts_with("--") && word != "--set" && args.split(' ').any(|arg| arg == word);
     let (mut kept, mut words) = (Vec::new(), command.split(' '));
     while let Some(word) = words.next() {
@@ -90,7 +125,7 @@ fn with_args(command: &str, args: &str) -> String {
             kept.push(word);
         }
     }
-    format!("{} {args}", kept.join(" ")).trim().to_owned()
+    format!("{} {args} {rest}", kept.join(" ")).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Runs a block's commands. The directory is kept for the blocks that follow and show files for one another.
@@ -107,8 +142,7 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
         std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())))
             .unwrap();
     for (n, command) in commands.iter().enumerate() {
-        let command =
-            if command.starts_with("wmlrun") { with_args(command, &block.args) } else { (*command).to_owned() };
+        let command = if command.starts_with("wmlrun") { with_args(command, &block.args) } else { command.clone() };
         let shell = Command::new("timeout")
             .args(["120", "sh", "-c", &command])
             .current_dir(dir)
@@ -128,20 +162,38 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a command of the shell ends with status 0.
+fn succeeds(command: &str) -> bool {
+    let run = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).output();
+    run.is_ok_and(|output| output.status.success())
+}
+
 #[test]
 fn every_command_in_the_documents_works() {
     let mut commands = 0;
     for path in documents() {
         let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
-        let mut files: Vec<(String, String)> = Vec::new();
+        let (mut shown, mut next): (BTreeMap<String, String>, Vec<String>) = Default::default();
         for block in blocks(&name, &fs::read_to_string(&path).unwrap()) {
             if let Some(file) = &block.file {
-                files.push((file.clone(), block.lines.join("\n") + "\n"));
+                shown.insert(file.clone(), block.lines.join("\n") + "\n");
+                next.push(file.clone());
             }
             if !matches!(block.language.as_str(), "console" | "sh") || block.skip.is_some() {
                 continue;
             }
-            let files = std::mem::take(&mut files);
+            let with = std::mem::take(&mut next).into_iter().chain(block.with.iter().cloned());
+            let files: Vec<(String, &String)> = with
+                .map(|file| {
+                    let text = shown.get(&file).unwrap_or_else(|| panic!("{}: `{file}` is not shown", block.place));
+                    (file, text)
+                })
+                .collect();
+            if let Some(command) = block.needs.as_deref().filter(|command| !succeeds(command)) {
+                let text = format!("\nSKIPPED {}: `{command}` fails\n", block.place);
+                let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+                continue;
+            }
             commands += block.commands().len();
             // On a starved machine a call takes longer than a run waits for it.
             undisturbed(|| {
@@ -166,6 +218,8 @@ fn options_are_replaced() {
     );
     assert_eq!(with_args("wmlrun a --set m=2", "--set n=1"), "wmlrun a --set m=2 --set n=1");
     assert_eq!(with_args("wmlrun a", ""), "wmlrun a");
+    assert_eq!(with_args("wmlrun a 2>&1 | grep '|'", "--cold"), "wmlrun a --cold 2>&1 | grep '|'");
+    assert_eq!(with_args("wmlrun ab x --a '--set n=1|2' > f", "--pin"), "wmlrun ab x --a '--set n=1|2' --pin > f");
 }
 
 #[test]
@@ -186,22 +240,33 @@ $ echo y
 words between part a comment from its block
 
 ```sh
-$ true
+$ true \\
+    --long
 ```
 
 <!-- test: file=a.wml -->
 ```wml
 set $x=1
 ```
+
+<!-- test: with=a.wml,b.wml -->
+<!-- test: needs=jq --version -->
+```console
+$ cat a.wml
+```
 ";
     let blocks = blocks("a.md", text);
-    assert_eq!(blocks.len(), 3);
+    assert_eq!(blocks.len(), 4);
+    assert_eq!(
+        (blocks[3].with.join(" "), blocks[3].needs.as_deref()),
+        ("a.wml b.wml".to_owned(), Some("jq --version"))
+    );
     assert_eq!(
         (blocks[0].commands(), &blocks[0].exit, blocks[0].args.as_str()),
-        (vec!["wmlrun x", "echo y"], &vec![2], "--runtime 1")
+        (vec!["wmlrun x".to_owned(), "echo y".to_owned()], &vec![2], "--runtime 1")
     );
     assert_eq!((blocks[0].place.as_str(), blocks[0].language.as_str()), ("a.md:6", "console"));
-    assert_eq!((blocks[1].commands(), &blocks[1].skip), (vec!["true"], &None));
+    assert_eq!((blocks[1].commands(), &blocks[1].skip), (vec!["true --long".to_owned()], &None));
     assert_eq!(
         (blocks[2].file.as_deref(), blocks[2].lines.as_slice()),
         (Some("a.wml"), ["set $x=1".to_owned()].as_slice())
