@@ -166,7 +166,7 @@ pub enum Warning {
 }
 
 /// Every code that [`Warning::code`] returns.
-const CODES: [&str; 19] = [
+pub const CODES: [&str; 19] = [
     "not_complete",
     "errors",
     "no_operations",

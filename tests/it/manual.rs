@@ -17,10 +17,6 @@ use wml::spec::{Attr, Kind, attrs};
 const START: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
 
-fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/language.md")
-}
-
 /// A table of Markdown. Bars inside of cells are written so that they do not end them.
 fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut out = format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
@@ -135,9 +131,12 @@ fn generated(part: &str) -> String {
     }
 }
 
-#[test]
-fn the_tables_of_the_manual_agree_with_the_program() {
-    let text = fs::read_to_string(page()).unwrap();
+/// Checks that a page has so many generated parts, and that each is what `generated` makes of its name; with `UPDATE_DOCS`
+/// writes them.
+#[track_caller]
+pub(crate) fn agrees(page: &str, count: usize, generated: impl Fn(&str) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+    let text = fs::read_to_string(&path).unwrap();
     let (mut fresh, mut rest, mut parts) = (String::new(), text.as_str(), 0);
     while let Some(at) = rest.find(START) {
         let head = &rest[at + START.len()..];
@@ -148,18 +147,23 @@ fn the_tables_of_the_manual_agree_with_the_program() {
         parts += 1;
     }
     fresh.push_str(rest);
-    assert_eq!(parts, 12, "the manual has lost a table");
+    assert_eq!(parts, count, "{page} has lost a generated part");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         // At once: another test reads the page meanwhile.
-        let part = page().with_extension("part");
+        let part = path.with_extension("part");
         fs::write(&part, fresh).unwrap();
-        fs::rename(part, page()).unwrap();
+        fs::rename(part, path).unwrap();
     } else {
         assert!(
             fresh == text,
-            "docs/language.md is out of date: `UPDATE_DOCS=1 cargo test --test it manual` writes its tables anew"
+            "{page} is out of date: `UPDATE_DOCS=1 cargo test --test it -- manual:: pages::` writes its generated parts"
         );
     }
+}
+
+#[test]
+fn the_tables_of_the_manual_agree_with_the_program() {
+    agrees("docs/language.md", 12, generated);
 }
 
 /// The `wml` blocks of a document, with their lines.

@@ -1,0 +1,348 @@
+//! Tests the pages of the documentation as a book: its parts that the program can tell agree with the program, its links
+//! lead somewhere, its lines are short, and the table of contents has every page.
+//!
+//! `UPDATE_DOCS=1 cargo test --test it pages` writes the generated parts.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+use wml::diag::Code;
+use wml::result::warnings::{CODES, Warning};
+use wml::result::{CacheState, RunState};
+
+use crate::cmd::binary;
+use crate::manual::agrees;
+
+/// Columns of a line of text.
+const WIDTH: usize = 120;
+/// Lines of README.md.
+const README_LINES: usize = 150;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// README.md and the pages in docs/, with their names from the root.
+fn pages() -> Vec<(String, String)> {
+    let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = docs.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
+    paths.push(root().join("README.md"));
+    paths.sort();
+    let name = |path: &Path| path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+    paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Words in lines of at most [`WIDTH`] columns, the first with one beginning, the others with another.
+fn wrap(first: &str, rest: &str, text: &str) -> String {
+    let (mut out, mut line, mut is_empty) = (String::new(), first.to_owned(), true);
+    for word in text.split_whitespace() {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(out, "{line}");
+            (line, is_empty) = (rest.to_owned(), true);
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    out + &line + "\n"
+}
+
+/// One warning of each kind.
+fn warnings() -> Vec<Warning> {
+    let flowop = "read".to_owned();
+    vec![
+        Warning::NotComplete { state: RunState::Interrupted, ended_by: "SIGINT".to_owned() },
+        Warning::Errors { flowop: flowop.clone(), errno: "ENOSPC".to_owned(), count: 3 },
+        Warning::NoOperations { others: 0 },
+        Warning::ShortRun { seconds: 1.0 },
+        Warning::FewOperations { ops: 198 },
+        Warning::FewForPercentiles { flowops: vec![flowop.clone()] },
+        Warning::MemoryFileSystem { path: "/dev/shm/data".to_owned(), kind: "tmpfs".to_owned() },
+        Warning::FitsInMemory { bytes: 3 << 30, memory: 24 << 30, cache_state: CacheState::AsIs, cold: false },
+        Warning::CacheUnknown { device: "/dev/loop0".to_owned() },
+        Warning::NotQuiesced { dirty: 1 << 30 },
+        Warning::ToolBound { overhead_ns: 200.0, mean_ns: 900.0 },
+        Warning::WakeupLatency { late_ns: 60_000.0, share: 0.3 },
+        Warning::ProcessorBound { busy: 1.0, own: 0.4 },
+        Warning::Unsteady { first_per_s: 9000.0, last_per_s: 6000.0 },
+        Warning::NotSteady { first_seconds: Some(14.0), all_per_s: 8000.0, rest_per_s: 9000.0 },
+        Warning::Starved { flowop, share: 0.25 },
+        Warning::Unstable { offered_per_s: 5000.0, achieved_per_s: 4100.0 },
+        Warning::LateOps { ops: 16, oldest_seconds: 2.5 },
+        Warning::SharedDescriptors,
+    ]
+}
+
+fn warnings_of_reports() -> String {
+    let warnings = warnings();
+    let codes: Vec<&str> = warnings.iter().map(Warning::code).collect();
+    assert_eq!(codes, CODES, "one warning of each kind, in the order of their codes");
+    let item = |w: &Warning| {
+        wrap(&format!("- `{}`: ", w.code()), "  ", &format!("\u{201c}{}.\u{201d} Advice: {}.", w.message(), w.advice()))
+    };
+    warnings.iter().map(item).collect()
+}
+
+/// Headings with the explanations of codes, which are wrapped already or one paragraph.
+fn explanations<'a>(codes: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
+    let mut out = String::new();
+    for (number, title, text) in codes {
+        let paragraphs: Vec<String> = text.split("\n\n").map(|text| wrap("", "", text)).collect();
+        let _ = write!(out, "\n### {number}: {title}\n\n{}", paragraphs.join("\n"));
+    }
+    out + "\n"
+}
+
+/// The text of `wmlrun help COMMAND`, or of `wmlrun --help`.
+fn help(words: &[&str]) -> String {
+    let output = Command::new(binary()).args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The lines of a section of a help text.
+fn section<'a>(help: &'a str, name: &str) -> Vec<&'a str> {
+    let lines = help.lines().skip_while(|line| *line != format!("{name}:")).skip(1);
+    lines.take_while(|line| line.is_empty() || line.starts_with(' ')).collect()
+}
+
+/// An option as `--help` describes it: its form, and the paragraphs and list items of its description.
+#[derive(Clone, Debug, PartialEq)]
+struct Described {
+    form: String,
+    parts: Vec<String>,
+}
+
+impl Described {
+    fn name(&self) -> &str {
+        let words = self.form.split([' ', ',', '[', '=']).filter(|word| word.starts_with('-'));
+        words.last().unwrap_or(&self.form)
+    }
+
+    /// The option as an item of a list. Values are items below it, and the default value follows the description.
+    fn item(&self) -> String {
+        let (mut text, mut values, mut default) = (String::new(), String::new(), String::new());
+        for part in &self.parts {
+            if let Some(value) = part.strip_prefix("- ") {
+                let (value, about) = value.split_once(": ").unwrap_or((value, ""));
+                values += &wrap(&format!("  - `{value}`: "), "    ", about);
+            } else if part.starts_with("[default:") && !text.is_empty() {
+                default = format!(" {part}");
+            } else if part != "Possible values:" {
+                text = format!("{text} {part}");
+            }
+        }
+        let form = self.form.replace(['<', '>'], "");
+        wrap(&format!("- `{form}`: "), "  ", &(text + &default)) + &values
+    }
+}
+
+/// The options of a help text, in either of the two layouts of the argument parser, but `--help` and `--version`.
+fn options(help: &str) -> Vec<Described> {
+    let mut found: Vec<Described> = Vec::new();
+    let mut ends = true;
+    for line in section(help, "Options") {
+        let (bare, indent) = (line.trim(), line.len() - line.trim_start().len());
+        if bare.starts_with('-') && indent < 8 {
+            let (form, text) = bare.split_once("  ").unwrap_or((bare, ""));
+            found.push(Described { form: form.to_owned(), parts: vec![text.trim().to_owned()] });
+            ends = text.is_empty();
+        } else if bare.is_empty() {
+            ends = true;
+        } else if let Some(option) = found.last_mut() {
+            let begins = ends || bare.starts_with("- ");
+            match option.parts.last_mut().filter(|_| !begins) {
+                Some(part) => *part = format!("{part} {bare}"),
+                None => option.parts.push(bare.to_owned()),
+            }
+            ends = false;
+        }
+    }
+    for option in &mut found {
+        option.parts.retain(|part| !part.is_empty());
+    }
+    found.retain(|option| !matches!(option.name(), "--help" | "--version"));
+    found
+}
+
+/// The help texts: of a run, and of each command by its name.
+static HELP: LazyLock<(String, Vec<(String, String)>)> = LazyLock::new(|| {
+    let top = help(&["--help"]);
+    let first = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    let names = section(&top, "Commands").into_iter().filter(first).filter_map(|line| line.split_whitespace().next());
+    let names: Vec<String> = names.filter(|name| *name != "help").map(str::to_owned).collect();
+    let helps = names.iter().map(|name| (name.clone(), help(&["help", name]))).collect();
+    (top, helps)
+});
+
+fn options_of_commands() -> String {
+    let (top, commands) = &*HELP;
+    let run = options(top);
+    assert!(run.len() > 30 && commands.len() > 10, "{} options, {} commands", run.len(), commands.len());
+    let mut out = String::from("\n### `wmlrun SCRIPT`\n\n");
+    out.extend(run.iter().map(Described::item));
+    for (name, help) in commands {
+        let about: Vec<&str> = help.lines().take_while(|line| !line.is_empty()).collect();
+        let usage = help.lines().skip_while(|line| !line.starts_with("Usage:")).take_while(|line| !line.is_empty());
+        let usage: Vec<&str> = usage.map(|line| line.trim_start_matches("Usage:").trim()).collect();
+        let _ = write!(out, "\n### `wmlrun {name}`\n\n{}\n", wrap("", "", &(about.join(" ") + ".")));
+        let _ = writeln!(out, "```text\n{}\n```", usage.join("\n"));
+        let (shared, own): (Vec<Described>, Vec<Described>) =
+            options(help).into_iter().partition(|option| run.contains(option));
+        if !own.is_empty() {
+            out.push('\n');
+            out.extend(own.iter().map(Described::item));
+        }
+        if !shared.is_empty() {
+            let names: Vec<String> = shared.iter().map(|option| format!("`{}`", option.name())).collect();
+            let _ = write!(out, "\n{}", wrap("", "", &format!("As for a run: {}.", names.join(", "))));
+        }
+    }
+    out + "\n"
+}
+
+#[test]
+fn warnings_agree_with_the_program() {
+    agrees("docs/warnings.md", 3, |part| match part {
+        "reports" => warnings_of_reports(),
+        "scripts" => explanations(Code::ALL.iter().map(|code| (code.number(), code.title(), code.text()))),
+        "filesets" => explanations(wml::disk::CODES.iter().copied()),
+        other => panic!("no table provides the part `{other}` of docs/warnings.md"),
+    });
+}
+
+#[test]
+fn options_agree_with_the_program() {
+    agrees("docs/options.md", 1, |part| match part {
+        "options" => options_of_commands(),
+        other => panic!("no table provides the part `{other}` of docs/options.md"),
+    });
+}
+
+#[test]
+fn options_of_the_guide_exist() {
+    let text = fs::read_to_string(root().join("docs/options.md")).unwrap();
+    let (guide, _) = text.split_once("<!-- generated: ").unwrap();
+    let (top, commands) = &*HELP;
+    let helps = commands.iter().map(|(_, help)| help).chain([top]);
+    let known: BTreeSet<String> = helps.flat_map(|help| options(help)).map(|option| option.name().to_owned()).collect();
+    let words = guide.split(|c: char| c.is_whitespace() || "`,;|()".contains(c));
+    let named: BTreeSet<&str> = words.filter(|word| word.starts_with("--") && word.len() > 2).collect();
+    assert!(named.len() > 20, "the guide has lost its options: {named:?}");
+    let unknown: Vec<&&str> = named.iter().filter(|name| !known.contains(**name)).collect();
+    assert!(unknown.is_empty(), "no command has {unknown:?}");
+}
+
+/// The part of a link behind `#` for a heading, as GitHub and mdBook make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+/// The lines of a text outside of code blocks, with their numbers.
+fn prose(text: &str) -> Vec<(usize, &str)> {
+    let mut is_code = false;
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| {
+        let fence = line.trim_start().starts_with("```");
+        is_code ^= fence;
+        !is_code && !fence
+    });
+    lines.collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let anchors = |text: &str| -> BTreeSet<String> {
+        let headings = prose(text).into_iter().filter(|(_, line)| line.starts_with('#'));
+        headings.map(|(_, line)| anchor(line.trim_start_matches('#').trim())).collect()
+    };
+    let (mut links, mut broken) = (0, String::new());
+    for (page, text) in pages() {
+        for (number, line) in prose(&text) {
+            for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+                if link.contains("://") {
+                    continue;
+                }
+                links += 1;
+                let (file, at) = link.split_once('#').unwrap_or((link, ""));
+                let path = root().join(&page);
+                let path = if file.is_empty() { path } else { path.with_file_name("").join(file) };
+                let target = fs::read_to_string(&path);
+                let is_found = at.is_empty() || target.as_ref().is_ok_and(|target| anchors(target).contains(at));
+                if !path.exists() || !is_found {
+                    let _ = writeln!(broken, "{page}:{number}: {link}");
+                }
+            }
+        }
+    }
+    assert!(links > 50, "{links} links: the pages are not read");
+    assert!(broken.is_empty(), "{broken}");
+}
+
+#[test]
+fn lines_are_short() {
+    let mut long = String::new();
+    for (page, text) in pages() {
+        // A row of a table can't be broken, nor can a comment that a test reads.
+        let lines = prose(&text).into_iter().filter(|(_, line)| !line.starts_with('|') && !line.starts_with("<!--"));
+        for (number, line) in lines.filter(|(_, line)| line.chars().count() > WIDTH) {
+            let _ = writeln!(long, "{page}:{number}: {} columns", line.chars().count());
+        }
+    }
+    assert!(long.is_empty(), "{long}");
+    let readme = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
+    assert!(readme <= README_LINES, "README.md has {readme} lines");
+}
+
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let contents = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    for (page, _) in pages() {
+        let Some(name) = page.strip_prefix("docs/").filter(|name| *name != "SUMMARY.md") else { continue };
+        assert_eq!(contents.matches(&format!("]({name})")).count(), 1, "{name} in docs/SUMMARY.md");
+    }
+}
+
+#[test]
+fn options_are_parsed() {
+    let help = "\
+About
+
+Options:
+  -f <FILE>
+          The script
+
+      --format <FORMAT>
+          Format of the
+          report
+
+          Possible values:
+          - text: a table
+          - json: all of
+            it
+          
+          [default: text]
+
+      --digest[=<N>]  A hash [default N: 1]
+                      of each
+  -h, --help  Print help
+
+After
+";
+    let options = options(help);
+    assert_eq!(options.iter().map(Described::name).collect::<Vec<_>>(), ["-f", "--format", "--digest"]);
+    let items: String = options.iter().map(Described::item).collect();
+    assert_eq!(
+        items,
+        "- `-f FILE`: The script\n- `--format FORMAT`: Format of the report [default: text]\n  - `text`: a table\n  \
+         - `json`: all of it\n- `--digest[=N]`: A hash [default N: 1] of each\n"
+    );
+    assert_eq!(anchor("The `page` cache, (again)"), "the-page-cache-again");
+    assert_eq!(wrap("- ", "  ", "a b"), "- a b\n");
+    assert!(wrap("- ", "  ", &"word ".repeat(100)).lines().all(|line| line.len() <= WIDTH));
+}
