@@ -173,7 +173,7 @@ fn every_command_in_the_documents_works() {
     let mut commands = 0;
     for path in documents() {
         let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
-        let (mut shown, mut next): (BTreeMap<String, String>, Vec<String>) = Default::default();
+        let (mut shown, mut next) = (BTreeMap::new(), Vec::new());
         for block in blocks(&name, &fs::read_to_string(&path).unwrap()) {
             if let Some(file) = &block.file {
                 shown.insert(file.clone(), block.lines.join("\n") + "\n");

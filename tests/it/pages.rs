@@ -89,7 +89,7 @@ fn warnings_of_reports() -> String {
 }
 
 /// Headings with the explanations of codes, which are wrapped already or one paragraph.
-fn explanations<'a>(codes: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
+fn explanations(codes: impl Iterator<Item = (&'static str, &'static str, &'static str)>) -> String {
     let mut out = String::new();
     for (number, title, text) in codes {
         let paragraphs: Vec<String> = text.split("\n\n").map(|text| wrap("", "", text)).collect();
@@ -120,8 +120,8 @@ struct Described {
 
 impl Described {
     fn name(&self) -> &str {
-        let words = self.form.split([' ', ',', '[', '=']).filter(|word| word.starts_with('-'));
-        words.last().unwrap_or(&self.form)
+        let mut words = self.form.split([' ', ',', '[', '=']).filter(|word| word.starts_with('-'));
+        words.next_back().unwrap_or(&self.form)
     }
 
     /// The option as an item of a list. Values are items below it, and the default value follows the description.
