@@ -1,8 +1,8 @@
 //! Generates, in `OUT_DIR`, the parser from `grammar/*.lalrpop` and the list of shipped personalities from
-//! `personalities/*.wml`.
+//! `personalities/*.wml`. Determines the commit for the version.
 
 use std::fmt::Write as _;
-use std::{env, error::Error, fs, path::Path};
+use std::{env, error::Error, fs, path::Path, process::Command};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=grammar");
@@ -19,5 +19,39 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     list.push(']');
     fs::write(Path::new(&env::var("OUT_DIR")?).join("personalities.rs"), list)?;
+    version()
+}
+
+/// Sets `WMLRUN_VERSION` and, in a release build, `WMLRUN_COMMIT`. A debug build has no commit, since every commit would
+/// then compile it again.
+fn version() -> Result<(), Box<dyn Error>> {
+    let version = env::var("CARGO_PKG_VERSION")?;
+    let commit = if env::var("PROFILE")? == "release" { commit() } else { None };
+    match commit {
+        Some(commit) => {
+            println!("cargo:rustc-env=WMLRUN_VERSION={version} ({commit})");
+            println!("cargo:rustc-env=WMLRUN_COMMIT={commit}");
+        }
+        None => println!("cargo:rustc-env=WMLRUN_VERSION={version}"),
+    }
     Ok(())
+}
+
+/// Returns the abbreviated commit of the source, if it is in a git repository of its own. A package from a registry is
+/// not, even if it is unpacked inside one.
+fn commit() -> Option<String> {
+    let root = env::var("CARGO_MANIFEST_DIR").ok()?;
+    if !Path::new(&root).join(".git").exists() {
+        return None;
+    }
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).current_dir(&root).output().ok().filter(|o| o.status.success())?;
+        Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+    };
+    // Each commit and each checkout adds a line to this file.
+    println!(
+        "cargo:rerun-if-changed={}",
+        Path::new(&root).join(git(&["rev-parse", "--git-path", "logs/HEAD"])?).display()
+    );
+    git(&["rev-parse", "--short=9", "HEAD"])
 }

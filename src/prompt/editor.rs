@@ -6,6 +6,7 @@ use super::table::prompt_command;
 use crate::os::signals;
 use crate::syntax::is_incomplete;
 use crate::util::printable;
+use crate::util::version::VERSION;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -94,8 +95,7 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
 
 /// Prints the version and the most important commands.
 fn greet(shell: &mut PromptLoop<'_>) {
-    let version = env!("CARGO_PKG_VERSION");
-    shell.front.note(&format!("wmlrun {version}: type `load NAME`, `run` or `help`; ^C stops a run, ^D exits"));
+    shell.front.note(&format!("wmlrun {VERSION}: type `load NAME`, `run` or `help`; ^C stops a run, ^D exits"));
 }
 
 /// Returns the path of the history file in the user's state directory, which is created if necessary.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Returns a document with one run of 60 seconds.
 pub(crate) fn fixture() -> Document {
     Document {
-        tool: super::Tool { name: "wmlrun".into(), version: "0.1.0".into() },
+        tool: super::Tool { name: "wmlrun".into(), version: "0.1.0".into(), commit: Some("a1b2c3d4e".into()) },
         command_line: ["wmlrun", "--json", "out.json", "oltp_sync.wml"].map(Into::into).to_vec(),
         process_id: 10253,
         script: Script {

@@ -25,6 +25,7 @@ pub use figures::{Latency, Summary};
 pub use phases::PhaseResult;
 pub use steadiness::Steadiness;
 
+use crate::util::version::COMMIT;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -79,11 +80,15 @@ pub struct Tool {
     pub name: String,
     /// The program's version.
     pub version: String,
+    /// The commit that a release build was built from; absent in other builds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 impl Default for Tool {
     fn default() -> Self {
-        Self { name: "wmlrun".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+        let commit = COMMIT.map(str::to_owned);
+        Self { name: "wmlrun".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), commit }
     }
 }
 

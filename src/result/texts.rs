@@ -135,6 +135,9 @@ macro_rules! visitors {
             for text in [&$($change)? document.schema, &$($change)? document.tool.name, &$($change)? document.tool.version] {
                 each(TextField::Fixed, text);
             }
+            if let Some(commit) = document.tool.commit.$as_ref() {
+                each(TextField::Fixed, commit);
+            }
             for word in document.command_line.$iter() {
                 each(TextField::CommandLine, word);
             }

@@ -6,6 +6,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::model::{self, Command, CommandKind, Expr, Object, TextPart};
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
+use crate::util::version::VERSION;
 use std::time::Duration;
 
 /// The longest time that a command may give.
@@ -108,7 +109,7 @@ impl Session {
             CommandKind::Vars => {
                 front.line(&self.loaded.variables.iter().fold(" ".to_owned(), |all, v| all + v + "  "));
             }
-            CommandKind::Version => front.line(&format!("wmlrun {}", env!("CARGO_PKG_VERSION"))),
+            CommandKind::Version => front.line(&format!("wmlrun {VERSION}")),
             CommandKind::EventGen(rate) => {
                 if let Some(rate) = rate {
                     self.options.event_rate = Some(rate.clone());

@@ -8,3 +8,4 @@ pub mod duration;
 pub mod printable;
 pub mod size;
 pub mod table;
+pub mod version;
