@@ -113,6 +113,7 @@ impl Runner {
             let nothing = sets.iter().map(|_| None).collect();
             return Ok((sets, nothing));
         }
+        self.settings.required.check(plan.filesets.iter().map(FilesetSpec::root), front)?;
         let keys: Vec<String> = plan.filesets.iter().map(|s| format!("{s:?}")).collect();
         self.release_other_sets(plan, &keys, front);
         let changes = if runs { plan.changed_sets() } else { vec![false; keys.len()] };

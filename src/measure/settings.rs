@@ -1,5 +1,6 @@
 //! Options of the command line that apply to a whole session.
 
+use super::Required;
 use crate::engine::Engine;
 use crate::spec::Dialect;
 use std::path::PathBuf;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub quiesce: bool,
     /// Create the directory of the command line if it does not exist.
     pub mkdir: bool,
+    /// The file systems on which a run is allowed.
+    pub required: Required,
     /// Start every run with the existing files.
     pub as_is: bool,
     /// The limit on the time in which preparation makes no progress. `None` for no limit.
@@ -115,6 +118,7 @@ impl Default for Settings {
             cold: false,
             quiesce: true,
             mkdir: false,
+            required: Required::default(),
             as_is: false,
             prepare_timeout: Some(PREPARE_TIMEOUT),
             keep: false,

@@ -60,6 +60,11 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escape_except(text, |_| false)
 }
 
+/// Escapes like [`line()`]. Bytes of a path that are not UTF-8 become the replacement character.
+pub fn path(path: &std::path::Path) -> String {
+    line(&path.to_string_lossy()).into_owned()
+}
+
 /// Escapes every control character except newlines and tabs. For text of several lines.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escape_except(text, |c| matches!(c, '\n' | '\t'))

@@ -1,0 +1,87 @@
+//! The file systems on which a run is allowed (`--require-fs`, `--require-mount`). They are checked before each run,
+//! before any file is created: if a `mount` has failed, the run would measure the file system below the mount point.
+
+use super::{Front, Status, environment};
+use crate::util::printable;
+use std::path::{Path, PathBuf};
+
+/// Requirements on the file system of every file set. The default allows any.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Required {
+    /// The types of which it must have one, such as `xfs`; empty for any type.
+    pub types: Vec<String>,
+    /// The path at which it must be mounted. The empty path allows any mount point but `/`.
+    pub mount: Option<PathBuf>,
+}
+
+impl Required {
+    /// Reports an error if the root of a file set is on another file system. A root need not exist.
+    pub(super) fn check(&self, roots: impl Iterator<Item = PathBuf>, front: &mut dyn Front) -> Result<(), Status> {
+        if self.types.is_empty() && self.mount.is_none() {
+            return Ok(());
+        }
+        for root in roots {
+            let Some(mount) = environment::mount(&root) else {
+                let what = format!("the mount of `{}` can't be determined", printable::path(&root));
+                front.error(None, &what, Some("check that /proc is mounted"));
+                return Err(Status::Refused);
+            };
+            if let Err((what, help)) = self.allows(&root, &mount.kind, Path::new(&mount.path)) {
+                front.error(None, &what, Some(&help));
+                return Err(Status::Refused);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a root may be on a file system of type `kind` that is mounted at `at`. `Err` holds the error and
+    /// its help.
+    fn allows(&self, root: &Path, kind: &str, at: &Path) -> Result<(), (String, String)> {
+        let (shown, mounted) = (printable::path(root), printable::path(at));
+        if !self.types.is_empty() && self.types.iter().all(|wanted| wanted != kind) {
+            let wanted = self.types.join(" or ");
+            let what = format!("`{shown}` is on {kind} (mounted at {mounted}), but `--require-fs` requires {wanted}");
+            return Err((what, "check that the file system is mounted (`findmnt`)".to_owned()));
+        }
+        let Some(wanted) = &self.mount else { return Ok(()) };
+        let here = if wanted.as_os_str().is_empty() {
+            at != Path::new("/")
+        } else {
+            std::fs::canonicalize(wanted).is_ok_and(|wanted| wanted == at)
+        };
+        if here {
+            return Ok(());
+        }
+        let what =
+            format!("`{shown}` is on the file system that is mounted at {mounted}, which `--require-mount` forbids");
+        let help = if wanted.as_os_str().is_empty() {
+            "mount the file system first, or choose a directory of it with `--dir`".to_owned()
+        } else {
+            format!("mount a file system at {} first", printable::path(wanted))
+        };
+        Err((what, help))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn required(types: &[&str], mount: Option<&str>) -> Required {
+        Required { types: types.iter().map(|&t| t.to_owned()).collect(), mount: mount.map(PathBuf::from) }
+    }
+
+    #[test]
+    fn type_and_mount_point_are_required() {
+        let allows = |required: Required, kind: &str, at: &str| required.allows(Path::new("/x/d"), kind, Path::new(at));
+        assert!(allows(required(&[], None), "ext4", "/").is_ok());
+        assert!(allows(required(&["xfs", "ext4"], None), "ext4", "/").is_ok());
+        let (what, _) = allows(required(&["xfs", "btrfs"], None), "ext4", "/").unwrap_err();
+        assert_eq!(what, "`/x/d` is on ext4 (mounted at /), but `--require-fs` requires xfs or btrfs");
+        assert!(allows(required(&[], Some("")), "ext4", "/x").is_ok());
+        assert!(allows(required(&[], Some("")), "ext4", "/").is_err());
+        assert!(allows(required(&[], Some("/proc/..")), "ext4", "/").is_ok(), "another name of the mount point");
+        let (_, help) = allows(required(&[], Some("/proc")), "ext4", "/").unwrap_err();
+        assert_eq!(help, "mount a file system at /proc first");
+    }
+}
