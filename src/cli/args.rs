@@ -11,6 +11,7 @@ use crate::engine::{self, Engine};
 use crate::measure::WarmupLength;
 use crate::report::{self, Report};
 use crate::spec::Dialect;
+use crate::util::version::VERSION;
 use crate::util::{duration, printable};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -22,7 +23,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(
     name = "wmlrun",
-    version,
+    version = VERSION,
     about,
     long_about = None,
     args_conflicts_with_subcommands = true,
@@ -144,6 +145,15 @@ pub(super) struct WorkloadArgs {
     /// Create the directory of the file sets if it does not exist
     #[arg(long)]
     pub(super) mkdir: bool,
+    /// Refuse to run, with status 3, unless every file set is on a file system of this type, such as `xfs`. Several
+    /// types are separated by commas
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    pub(super) require_fs: Vec<String>,
+    /// Refuse to run, with status 3, unless every file set is on the file system that is mounted at PATH; without PATH:
+    /// on another one than that of `/`
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        value_parser = mount_point)]
+    pub(super) require_mount: Option<PathBuf>,
     /// Start every run with the existing files: do not restore the file sets to their definitions first
     #[arg(long)]
     pub(super) as_is: bool,
@@ -183,6 +193,13 @@ pub(super) struct WorkloadArgs {
 /// The commands other than running a script.
 #[derive(Subcommand)]
 pub(super) enum CliCommand {
+    /// Run a script; the same as `wmlrun SCRIPT`
+    Run {
+        /// The script to run
+        script: String,
+        #[command(flatten)]
+        run: Box<RunArgs>,
+    },
     /// Start the interactive shell
     Repl {
         /// A script to load first
@@ -201,6 +218,9 @@ pub(super) enum CliCommand {
         /// WML dialect of the scripts [default: detected from each script]
         #[arg(long, value_parser = dialect_parser())]
         dialect: Option<Dialect>,
+        /// Check with this value of a variable; overrides every `set` of it in the scripts. May be repeated
+        #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+        set: Vec<(String, String)>,
     },
     /// Format scripts, to standard output or in place
     Fmt {
@@ -384,6 +404,12 @@ fn interval(text: &str) -> Result<Duration, String> {
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected an assignment, `NAME=VALUE`")?;
     Ok((name.trim_start_matches('$').to_owned(), value.to_owned()))
+}
+
+/// Parses a path that may be empty, which the usual parser of paths refuses.
+#[expect(clippy::unnecessary_wraps, reason = "the type of a parser")]
+fn mount_point(text: &str) -> Result<PathBuf, String> {
+    Ok(PathBuf::from(text))
 }
 
 fn file_and_count(text: &str) -> Result<(PathBuf, usize), String> {

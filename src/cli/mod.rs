@@ -18,7 +18,7 @@ mod watchdog;
 
 use crate::batch;
 use crate::engine;
-use crate::measure::WarmupLength;
+use crate::measure::{Required, WarmupLength};
 use crate::os::signals;
 use crate::report;
 use crate::session::{Front, Session, Settings, Status, library};
@@ -51,8 +51,9 @@ fn dispatch(cli: args::Cli) -> u8 {
             found => found.map_or(2, |found| run(&found, &cli.run)),
         },
         (Some(command), _) => match command {
+            CliCommand::Run { script, run: args } => find(&script).map_or(2, |found| run(&found, &args)),
             CliCommand::Repl { script, run } => repl(script.as_deref(), &run),
-            CliCommand::Check { scripts, dump, dialect } => stages::check(&scripts, dump, dialect),
+            CliCommand::Check { scripts, dump, dialect, set } => stages::check(&scripts, dump, dialect, &set),
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
             CliCommand::Plan { script, list, run } => plan(&script, list, &run),
             CliCommand::Batch { profile, run } => run_batch(&profile, &run),
@@ -252,6 +253,7 @@ fn settings(args: &RunArgs) -> Settings {
         cold: workload.cold,
         quiesce: !workload.no_quiesce,
         mkdir: workload.mkdir,
+        required: Required { types: workload.require_fs.clone(), mount: workload.require_mount.clone() },
         as_is: workload.as_is,
         prepare_timeout: workload
             .prepare_timeout

@@ -1,7 +1,7 @@
 //! `wmlrun check`, `fmt` and `plan`: process a script up to a stage, without running it.
 
 use super::args::DumpStage;
-use super::console::{self, Console, print_lines};
+use super::console::{self, Console, Verbosity, print_lines};
 use super::find;
 use super::stdout::Stdout;
 use crate::diag::has_errors;
@@ -11,6 +11,7 @@ use crate::model::{self, Known, Scope};
 use crate::os::OFlags;
 use crate::output;
 use crate::plan;
+use crate::report;
 use crate::session::{Session, Status, library};
 use crate::source::SourceMap;
 use crate::spec::Dialect;
@@ -23,8 +24,14 @@ use std::os::unix::fs::OpenOptionsExt;
 /// Keeps `open` from blocking if the script's path is a FIFO.
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 
-/// Prints all errors and warnings of scripts. Returns the exit status: 2 if there is an error.
-pub(super) fn check(scripts: &[String], dump: Option<DumpStage>, dialect: Option<Dialect>) -> u8 {
+/// Prints all errors and warnings of scripts, with the values of `sets` for variables. Returns the exit status: 2 if there
+/// is an error.
+pub(super) fn check(
+    scripts: &[String],
+    dump: Option<DumpStage>,
+    dialect: Option<Dialect>,
+    sets: &[(String, String)],
+) -> u8 {
     let mut worst = 0;
     let table = flowop::spec_table();
     for script in scripts {
@@ -40,10 +47,14 @@ pub(super) fn check(scripts: &[String], dump: Option<DumpStage>, dialect: Option
             None => {}
         }
         // `$dir` is predefined.
-        let known = Known { variables: predefined_names().collect(), ..Known::default() };
+        let variables = predefined_names().chain(sets.iter().map(|(name, _)| name.clone())).collect();
+        let known = Known { variables, ..Known::default() };
         let (model, mut problems) = model::check(&map, file, &table, dialect, &known);
         if !has_errors(&problems) {
-            problems.extend(values(&model, &mut map, &found));
+            match values(&model, &mut map, &found, sets) {
+                Ok(found) => problems.extend(found),
+                Err(status) => worst = status,
+            }
             if !has_errors(&problems) {
                 problems.extend(lint(&model, &Scope::default(), false));
             }
@@ -59,11 +70,23 @@ pub(super) fn check(scripts: &[String], dump: Option<DumpStage>, dialect: Option
     worst
 }
 
-/// Returns the errors that depend on the values of the script's variables.
-fn values(model: &model::Model, map: &mut SourceMap, found: &library::FoundScript) -> Vec<crate::diag::Diagnostic> {
-    let mut session = Session::new(crate::session::Settings::default(), std::sync::Arc::default());
+/// Returns the errors that depend on the values of the script's variables. `Err` holds the exit status if `sets` has an
+/// error, which has been printed.
+fn values(
+    model: &model::Model,
+    map: &mut SourceMap,
+    found: &library::FoundScript,
+    sets: &[(String, String)],
+) -> Result<Vec<crate::diag::Diagnostic>, u8> {
+    let settings = crate::session::Settings { sets: sets.to_vec(), ..crate::session::Settings::default() };
+    let mut session = Session::new(settings, std::sync::Arc::default());
     std::mem::swap(&mut session.map, map);
-    let problems = session.check_values(model, &found.name);
+    let applied = session.apply_settings(&found.name, model, &mut Console::new(report::TABLE[0], Verbosity::Normal));
+    let problems = match applied {
+        Ok(true) => Ok(session.check_values(model, &found.name)),
+        Ok(false) => Err(Status::Script.code()),
+        Err(status) => Err(status.code()),
+    };
     std::mem::swap(&mut session.map, map);
     problems
 }

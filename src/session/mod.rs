@@ -200,7 +200,12 @@ impl Session {
 
     /// Sets the variables of the command line for a whole script, before its commands. Returns false if one of them is not used,
     /// which is reported.
-    fn apply_settings(&mut self, name: &str, model: &model::Model, front: &mut dyn Front) -> Result<bool, Status> {
+    pub(crate) fn apply_settings(
+        &mut self,
+        name: &str,
+        model: &model::Model,
+        front: &mut dyn Front,
+    ) -> Result<bool, Status> {
         self.set_folder(name);
         let applied = self.apply_sets(front);
         if applied != Status::Done {

@@ -236,6 +236,49 @@ fn a_missing_directory_is_created_only_with_mkdir() {
     assert_eq!(says(shell.path(), &["--dir", "none"], &text).2, Some(3));
 }
 
+/// A `mount` that failed does not make the run measure what is below the mount point.
+#[test]
+fn a_run_on_another_file_system_than_required_is_refused_before_it_makes_a_file() {
+    let text = format!("{REMOVE}run 5\n");
+    let run = |option: &str| {
+        let call = Wml::below(&memory()).file("x.wml", &text).folder("d");
+        call.args(["x.wml", "--no-quiesce", "--dir", "d", option]).run()
+    };
+    let of = |option: String| run(&option);
+    let place = memory();
+    let here = wml::os::device::mount_of(&place).unwrap();
+    of(format!("--require-fs={}", here.kind)).exits(0);
+    of(format!("--require-fs=none,{}", here.kind)).exits(0);
+    of(format!("--require-mount={}", here.path.display())).exits(0);
+    for (option, part) in [
+        ("--require-fs=none".to_owned(), format!("is on {} (mounted at", here.kind)),
+        ("--require-mount=/proc".to_owned(), "mount a file system at /proc first".to_owned()),
+        ("--require-mount=/there/is/none".to_owned(), "`--require-mount` forbids".to_owned()),
+    ] {
+        let output = of(option).exits(3);
+        assert!(output.stderr.contains(&part), "no {part}\n{}", output.stderr);
+        assert!(output.dir().join("d").read_dir().unwrap().next().is_none(), "nothing was created");
+    }
+    let code = if here.path == std::path::Path::new("/") { 3 } else { 0 };
+    of("--require-mount".to_owned()).exits(code);
+}
+
+#[test]
+fn a_script_is_checked_with_the_values_of_the_command_line() {
+    let text = "define fileset name=f,path=$dir,entries=$n,size=4k,prealloc\n\
+         define process name=p { thread name=t { flowop statfile name=s,filesetname=f } }\n";
+    let check = |args: &[&str]| Wml::new().file("x.wml", text).args(["check", "x.wml"]).args(args).run();
+    assert!(check(&[]).exits(2).stderr.contains("$n"));
+    check(&["--set", "n=10"]).exits(0);
+    assert!(check(&["--set", "n=10", "--set", "m=3"]).exits(2).stderr.contains("has no variable `$m`"));
+    assert!(check(&["--set", "n=ten"]).exits(2).stderr.contains("ten"));
+    // The same is run by its name alone and by the word that other programs have for it.
+    let run =
+        |args: &[&str]| Wml::new().file("x.wml", text).args(args).args(["--set", "n=10", "--runtime", "0.2"]).run();
+    run(&["x.wml"]).exits(0);
+    run(&["run", "x.wml"]).exits(0);
+}
+
 #[test]
 fn a_file_of_the_sun_dialect_exists_and_is_empty_before_it_is_written() {
     const TEST: &str = "a_file_of_the_sun_dialect_exists_and_is_empty_before_it_is_written";
