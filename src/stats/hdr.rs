@@ -8,11 +8,22 @@ use super::layout;
 use super::snapshot::Dist;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{DeserializeError, Deserializer, Serializer, V2DeflateSerializer};
+use std::io::{self, ErrorKind, Read};
 
 /// The number of significant digits that gives the buckets of [`layout`].
 const DIGITS: u8 = 2;
+
+/// The first bytes of the compressed form.
+const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
+
+/// The length of the header of the form without compression, in bytes.
+const HEADER: usize = 40;
+
+/// The maximum length of a histogram without compression, in bytes. That of [`layout`] has at most 10 bytes per bucket.
+const MAX_LENGTH: u64 = 1 << 20;
 
 /// A distribution prepared for queries.
 #[derive(Debug)]
@@ -73,26 +84,46 @@ pub enum HistogramError {
     Base64(#[from] base64::DecodeError),
     /// The bytes are not in the HDR V2 format.
     #[error("histogram is not in HDR's V2 format: {0:?}")]
-    Format(hdrhistogram::serialization::DeserializeError),
+    Format(DeserializeError),
 }
 
 /// Decodes the stored form, and the same form without compression. Values of a histogram with another precision are
 /// counted in the nearest buckets.
 pub fn decode(text: &str) -> Result<Dist, HistogramError> {
-    let bytes = STANDARD.decode(text)?;
+    let bytes = inflate(STANDARD.decode(text)?).map_err(|e| HistogramError::Format(DeserializeError::IoError(e)))?;
     let histogram: Histogram<u64> =
         Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(HistogramError::Format)?;
     let counts = histogram.iter_recorded().map(|v| (layout::index(v.value_iterated_to()), v.count_at_value()));
     Ok(Dist::from_counts(counts))
 }
 
+/// Returns the form without compression. The crate allocates as many bytes as a header claims, up to 4 GiB, so a
+/// header that claims more than there is gives an error.
+fn inflate(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    let plain = match bytes.strip_prefix(&COMPRESSED) {
+        Some(rest) => {
+            let mut plain = Vec::new();
+            let content = rest.get(4..).ok_or(ErrorKind::UnexpectedEof)?;
+            ZlibDecoder::new(content).take(MAX_LENGTH).read_to_end(&mut plain)?;
+            plain
+        }
+        None => bytes,
+    };
+    let claimed = plain.get(4..8).and_then(|length| length.try_into().ok()).map_or(0, u32::from_be_bytes);
+    if claimed as usize > plain.len().saturating_sub(HEADER) {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    Ok(plain)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{decode, empty, encode};
+    use super::{HEADER, STANDARD, decode, empty, encode, inflate};
     use crate::stats::layout;
     use crate::stats::snapshot::Dist;
+    use base64::Engine as _;
     use proptest::prelude::*;
 
     #[test]
@@ -104,6 +135,16 @@ mod tests {
             assert_eq!(histogram.lowest_equivalent(value), value);
             assert_eq!(histogram.highest_equivalent(value), layout::highest(i));
         }
+    }
+
+    #[test]
+    fn a_header_that_claims_more_than_there_is_is_refused() {
+        let dist = Dist::from_counts([(5, 3), (900, 1)]);
+        let mut plain = inflate(STANDARD.decode(encode(&dist)).unwrap()).unwrap();
+        assert_eq!(decode(&STANDARD.encode(&plain)).unwrap(), dist);
+        let length = u32::try_from(plain.len() - HEADER).unwrap();
+        plain[4..8].copy_from_slice(&(length + 1).to_be_bytes());
+        assert!(decode(&STANDARD.encode(&plain)).unwrap_err().to_string().contains("UnexpectedEof"));
     }
 
     proptest! {

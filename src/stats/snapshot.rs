@@ -45,8 +45,10 @@ impl Dist {
         let mut dist = Self::default();
         for (index, n) in counts.into_iter().filter(|(_, n)| *n > 0) {
             let index = index.min(layout::LEN - 1);
-            dist.counts_mut()[index] += n;
-            dist.count += n;
+            // A stored histogram can have any counts.
+            let bucket = &mut dist.counts_mut()[index];
+            *bucket = bucket.saturating_add(n);
+            dist.count = dist.count.saturating_add(n);
             let middle = u64::midpoint(layout::lowest(index), layout::highest(index));
             dist.sum = dist.sum.saturating_add(middle.saturating_mul(n));
             dist.min = dist.min.min(layout::lowest(index));
@@ -103,9 +105,9 @@ impl Dist {
             return;
         }
         for (sum, n) in self.counts_mut().iter_mut().zip(&other.counts) {
-            *sum += n;
+            *sum = sum.saturating_add(*n);
         }
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
