@@ -34,7 +34,10 @@ pub(crate) fn environment() -> Environment {
         cpu: Cpu { model, count: limits::processors() as u64 },
         memory: Memory { total, available },
         clock: ClockInfo { name: clock.name().to_owned(), cost_ns: clock.cost_ns() },
-        limits: BTreeMap::from([("nofile".to_owned(), Some(limits::descriptors()))]),
+        limits: BTreeMap::from([
+            ("nofile".to_owned(), Some(limits::descriptors())),
+            ("cpu_ms_per_s".to_owned(), limits::processor_quota()),
+        ]),
         other: settings(),
     }
 }

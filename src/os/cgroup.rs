@@ -1,4 +1,4 @@
-//! The limits of this process's control groups: memory and tasks.
+//! The limits of this process's control groups: memory, tasks and processor time.
 //!
 //! A limit applies to all groups below it, so every level of the path counts, with the usage of that level. The input
 //! is the text of `/proc/self/cgroup` and `/proc/self/mountinfo`, and a function that reads files. Supports version 1,
@@ -30,6 +30,8 @@ pub struct Bounds {
     pub memory: Option<Bound>,
     /// Processes and threads.
     pub pids: Option<Bound>,
+    /// Processor time per second, in milliseconds: 1500 is one and a half processors.
+    pub cpu: Option<u64>,
 }
 
 /// Limits from here on mean "none": version 1 has no word for that and shows a number near 2⁶³.
@@ -54,7 +56,13 @@ pub fn bounds(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>
         let found = [hierarchy(groups, mounts, Some(controller)), hierarchy(groups, mounts, None)];
         found.into_iter().flatten().filter_map(of).min_by_key(|bound| bound.free())
     };
+    let levels = |h: Hierarchy<'_>| {
+        let quotas = h.path.ancestors().filter_map(|path| quota(&h.mount.join(path), h.unified, read));
+        quotas.min()
+    };
+    let cpu = [hierarchy(groups, mounts, Some("cpu")), hierarchy(groups, mounts, None)];
     Bounds {
+        cpu: cpu.into_iter().flatten().filter_map(levels).min(),
         memory: least("memory", &|dir, unified| memory(dir, unified, read)),
         pids: least("pids", &|dir, _| {
             Some(Bound { limit: number(dir, "pids.max", read)?, used: number(dir, "pids.current", read)? })
@@ -92,6 +100,20 @@ fn hierarchy<'a>(groups: &'a str, mounts: &str, controller: Option<&str>) -> Opt
 
 fn number(dir: &Path, file: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     read(&dir.join(file))?.trim().parse().ok()
+}
+
+/// Returns the processor time of a group in milliseconds per second.
+fn quota(dir: &Path, unified: bool, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
+    let (quota, period) = if unified {
+        // The form is `150000 100000`, or `max 100000` without a limit.
+        let text = read(&dir.join("cpu.max"))?;
+        let (quota, period) = text.trim().split_once(' ')?;
+        (quota.parse::<u64>().ok()?, period.parse().ok()?)
+    } else {
+        // The quota is −1 without a limit.
+        (number(dir, "cpu.cfs_quota_us", read)?, number(dir, "cpu.cfs_period_us", read)?)
+    };
+    quota.checked_mul(1000)?.checked_div(period)
 }
 
 fn memory(dir: &Path, unified: bool, read: &dyn Fn(&Path) -> Option<String>) -> Option<Bound> {
@@ -146,7 +168,7 @@ mod tests {
             ("/sys/fs/cgroup/a/pids.current", "150\n"),
         ];
         let found = of("0::/a/b\n", V2_MOUNT, &files);
-        assert_eq!(found, Bounds { memory: bound(268_435_456, 125_000_000), pids: bound(200, 150) });
+        assert_eq!(found, Bounds { memory: bound(268_435_456, 125_000_000), pids: bound(200, 150), cpu: None });
     }
 
     #[test]
@@ -163,7 +185,7 @@ mod tests {
             ("/sys/fs/cgroup/pids/y/pids.current", "7\n"),
         ];
         let found = of("8:pids:/y/z\n4:memory:/x\n0::/\n", V1_MOUNTS, &files);
-        assert_eq!(found, Bounds { memory: bound(1 << 30, 350), pids: bound(64, 7) });
+        assert_eq!(found, Bounds { memory: bound(1 << 30, 350), pids: bound(64, 7), cpu: None });
     }
 
     #[test]
@@ -187,6 +209,25 @@ mod tests {
             ("/sys/fs/cgroup/unified/u/memory.current", "1\n"),
         ];
         assert_eq!(of("4:memory:/\n0::/u\n", &mounts, &files).memory, bound(1000, 1));
+    }
+
+    #[test]
+    fn the_quota_of_processor_time_is_the_least_of_all_levels() {
+        let files = [
+            ("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
+            ("/sys/fs/cgroup/a/cpu.max", "150000 100000\n"),
+            ("/sys/fs/cgroup/cpu.max", "50000 20000\n"),
+        ];
+        assert_eq!(of("0::/a/b\n", V2_MOUNT, &files).cpu, Some(1500));
+        let mount = "33 32 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
+        let files = |quota| {
+            [("/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", quota), ("/sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n")]
+        };
+        assert_eq!(of("4:cpu,cpuacct:/x\n", mount, &files("25000\n")).cpu, Some(250));
+        for none in ["-1\n", "", "9999999999999999999\n"] {
+            assert_eq!(of("4:cpu,cpuacct:/x\n", mount, &files(none)).cpu, None);
+        }
+        assert_eq!(of("0::/\n", V2_MOUNT, &[("/sys/fs/cgroup/cpu.max", "100 0\n")]).cpu, None);
     }
 
     #[test]

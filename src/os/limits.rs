@@ -96,6 +96,12 @@ pub fn memory() -> (u64, u64) {
     }
 }
 
+/// Returns the processor time per second that the control groups allow this process, in milliseconds. `None` without a
+/// limit.
+pub fn processor_quota() -> Option<u64> {
+    group_bounds().cpu
+}
+
 /// Reads the limits of this process's control groups.
 fn group_bounds() -> cgroup::Bounds {
     let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();

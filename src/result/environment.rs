@@ -15,7 +15,8 @@ pub struct Environment {
     pub memory: Memory,
     /// The clock that measured latencies.
     pub clock: ClockInfo,
-    /// The process's resource limits by name (`nofile`, `nproc`); null if unlimited.
+    /// The process's resource limits by name (`nofile`, `nproc`, `cpu_ms_per_s` of its control groups); null if
+    /// unlimited.
     pub limits: BTreeMap<String, Option<u64>>,
     /// Further settings by name: CPU frequency governor, control group, sysctls.
     pub other: BTreeMap<String, serde_json::Value>,
