@@ -205,22 +205,20 @@ pub(super) fn compare(args: &CompareArgs) -> u8 {
 }
 
 fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
-    let read = |path: &Path| {
-        let help = "give a result of wmlrun (`--json`) or fio, a results folder, output of Filebench, or `FILE:N`";
-        import::observations(path).map_err(|e| refuse(&e.to_string(), help, 2))
-    };
+    let read = |path: &Path| import::side(path).map_err(|e| refuse(&e.to_string(), &e.help(), 2));
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let path = |path: &Path| path.display().to_string();
     let (name_a, name_b) = (path(&args.a), path(&args.b));
     let comparer = Comparer {
         tolerance: Tolerance(args.verdict.tolerance),
         method: args.method.method(),
-        floor: known_floor(a.iter().chain(&b), &args.verdict.metric),
+        floor: known_floor(a.runs.iter().chain(&b.runs), &args.verdict.metric),
         ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &args.verdict.metric)
     };
-    let comparison = comparer
-        .compare(&Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] })
+    let mut comparison = comparer
+        .compare(&Runs { a: &a.runs, b: &b.runs, interleaved: false, control_a: &[], control_b: &[] })
         .map_err(|e| refuse(&e, "name another metric with `--metric`", 2))?;
+    comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
     let spoilt: Vec<&str> = comparison
         .differs
         .iter()

@@ -29,7 +29,18 @@ pub enum DifferenceKind {
 }
 
 /// Conditions that should be equal.
-const WORKLOAD: [&str; 7] = ["script", "run time", "cache", "engine", "as-is", "processor", "memory"];
+const WORKLOAD: [&str; 10] = [
+    "script",
+    "run time",
+    "warm-up",
+    "cache",
+    "quiesced",
+    "engine",
+    "as-is",
+    "processor",
+    "limit cpu_ms_per_s",
+    "memory",
+];
 
 /// Returns the conditions that differ, with those that should be equal first. The result is empty when a side has no
 /// conditions.

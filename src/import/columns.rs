@@ -1,7 +1,9 @@
 //! Reads columns of numbers, with one observation on each line.
 
-use super::Observation;
+use super::{MAX_OBSERVATIONS, Observation, TOO_MANY};
 use crate::analysis::LoadPoint;
+use crate::util::printable;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -17,54 +19,115 @@ pub(super) fn split(path: &Path) -> Option<(PathBuf, usize)> {
 }
 
 /// Reads the numbers of a column. The columns are separated by commas, semicolons, tabs or white space, whichever
-/// occurs first in this list and in the first line. Empty lines and lines that start with `#` are ignored. A first line
-/// without a number in the column is a heading. Returns an error when the column is missing in a line, has a cell that
-/// is not a finite number, or has no numbers.
+/// occurs first in this list and in the first line. A cell in double quotes may contain separators. Empty lines and
+/// lines that start with `#` are ignored. A first line whose cell in the column is not a number is a heading. Returns
+/// an error when the column is missing in a line, has a cell that is not a finite number, has no numbers, or has more
+/// than [`MAX_OBSERVATIONS`].
 pub(super) fn observations(text: &str, column: usize, source: &str) -> Result<Vec<Observation>, String> {
     let mut found = Vec::new();
-    for (index, (n, cells)) in rows(text)?.into_iter().enumerate() {
-        let cell = cells.get(column - 1).ok_or_else(|| format!("line {n} has no column {column}"))?;
+    for (index, (n, mut cells)) in rows(text)?.enumerate() {
+        let cell = cells.nth(column - 1).ok_or_else(|| format!("line {n} has no column {column}"))?;
         match cell.parse::<f64>() {
+            Ok(_) if found.len() == MAX_OBSERVATIONS => return Err(TOO_MANY.to_owned()),
             Ok(value) if value.is_finite() => found.push(Observation {
                 source: format!("{source}, line {n}"),
                 figures: BTreeMap::from([("value".to_owned(), value)]),
                 ..Observation::default()
             }),
-            _ if index == 0 => {}
-            _ => return Err(format!("line {n}: `{cell}` is not a number")),
+            Err(_) if index == 0 => {}
+            _ => return Err(format!("line {n}: `{}` is not a finite number", shown(&cell))),
         }
     }
     if found.is_empty() { Err(format!("column {column} has no numbers")) } else { Ok(found) }
 }
 
 /// Returns the lines that are neither empty nor comments, each with its number, counted from 1, and its cells.
-fn rows(text: &str) -> Result<Vec<(usize, Vec<&str>)>, String> {
+fn rows(text: &str) -> Result<impl Iterator<Item = (usize, Cells<'_>)>, String> {
+    // Spreadsheets put a byte order mark before the first cell.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    let Some((_, first)) = lines().next() else { return Err("the file has no lines".to_owned()) };
-    let separator = [',', ';', '\t'].into_iter().find(|c| first.contains(*c));
-    let cells = |(n, line)| {
-        let parts: Vec<&str> = match separator {
-            Some(separator) => str::split(line, separator).map(|cell| cell.trim().trim_matches('"')).collect(),
-            None => line.split_whitespace().collect(),
+    let (_, first) = lines().next().ok_or("the file has no lines")?;
+    let separator = [',', ';', '\t'].into_iter().find(|c| first.split('"').step_by(2).any(|part| part.contains(*c)));
+    Ok(lines().map(move |(n, line)| (n + 1, Cells { rest: Some(line), separator })))
+}
+
+/// The cells of a line. A cell that starts with a double quote ends at the next single one; two of them are a quote in
+/// the cell.
+struct Cells<'a> {
+    /// The line from the next cell on; `None` after the last cell.
+    rest: Option<&'a str>,
+    /// The character between two cells; `None` for white space.
+    separator: Option<char>,
+}
+
+impl<'a> Iterator for Cells<'a> {
+    type Item = Cow<'a, str>;
+
+    fn next(&mut self) -> Option<Cow<'a, str>> {
+        let ends = |c: char| self.separator.map_or_else(|| c.is_whitespace(), |separator| c == separator);
+        let is_padding = |c: char| c.is_whitespace() && Some(c) != self.separator;
+        let cell = self.rest?.trim_start_matches(is_padding);
+        if self.separator.is_none() && cell.is_empty() {
+            self.rest = None;
+            return None;
+        }
+        let (quoted, after) = match cell.strip_prefix('"') {
+            Some(quoted) => {
+                let end = closing_quote(quoted);
+                let content = quoted[..end].replace("\"\"", "\"");
+                (Some(Cow::Owned(content)), quoted.get(end + 1..).unwrap_or(""))
+            }
+            None => (None, cell),
         };
-        (n + 1, parts)
-    };
-    Ok(lines().map(cells).collect())
+        let end = after.find(ends);
+        let content = quoted.unwrap_or_else(|| after[..end.unwrap_or(after.len())].trim().into());
+        // A separator is one byte. White space of any length stays for the next call.
+        let skipped = usize::from(self.separator.is_some());
+        self.rest = end.map(|end| &after[end + skipped..]);
+        Some(content)
+    }
+}
+
+/// Returns the position of the quote that ends a quoted cell, or the length of the text without one.
+fn closing_quote(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match (bytes[at], bytes.get(at + 1)) {
+            (b'"', Some(b'"')) => at += 2,
+            (b'"', _) => return at,
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+/// Shortens a cell for a message.
+fn shown(cell: &str) -> Cow<'_, str> {
+    printable::short(cell, 40)
 }
 
 /// Reads the points of a load curve, one on each line in the order of their load: the rate, and the mean response time,
 /// which is `-` if it is unknown. Further columns are ignored, and so is a heading in the first line. Returns an error
-/// when a line is malformed or there are no points.
+/// when a line is malformed, or when there are no points or more than [`MAX_OBSERVATIONS`].
 pub fn load_points(text: &str) -> Result<Vec<LoadPoint>, String> {
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
     let mut found = Vec::new();
-    for (index, (n, cells)) in rows(text)?.into_iter().enumerate() {
-        let [rate, response, ..] = cells[..] else { return Err(format!("line {n} has fewer than two columns")) };
-        match (number(rate), number(response), response == "-") {
+    for (index, (n, mut cells)) in rows(text)?.enumerate() {
+        let (Some(rate), Some(response)) = (cells.next(), cells.next()) else {
+            return Err(format!("line {n} has fewer than two columns"));
+        };
+        if found.len() == MAX_OBSERVATIONS {
+            return Err(TOO_MANY.to_owned());
+        }
+        match (number(&rate), number(&response), response == "-") {
             (Some(rate), Some(response), _) => found.push(LoadPoint { rate, response: Some(response) }),
             (Some(rate), None, true) => found.push(LoadPoint { rate, response: None }),
-            (None, None, false) if index == 0 => {}
-            _ => return Err(format!("line {n}: `{rate}` and `{response}` are not a rate and a response time")),
+            _ if index == 0 && rate.parse::<f64>().is_err() => {}
+            _ => {
+                let (rate, response) = (shown(&rate), shown(&response));
+                return Err(format!("line {n}: `{rate}` and `{response}` are not a rate and a response time"));
+            }
         }
     }
     if found.is_empty() { Err("the file has no points".to_owned()) } else { Ok(found) }

@@ -1,18 +1,24 @@
 //! Reads the output of Filebench 1.4 and 1.5: one observation for each `IO Summary`, with the flowops of the breakdown
 //! before it.
 
-use super::{Observation, numbered};
+use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
+use crate::util::printable;
 use std::collections::BTreeMap;
+
+/// The maximum number of figures in an output, of all runs and flowops together.
+const MAX_FIGURES: usize = 1 << 20;
 
 /// The units in Filebench's output: the unit, the figure that has it, and the factor to the unit of that figure here.
 const UNITS: [(&str, &str, f64); 4] =
     [("ops/s", "ops", 1.0), ("mb/s", "mib", 1.0), ("ms/op", "latency.mean", 1e6), ("ms", "latency.mean", 1e6)];
 
-/// Reads all runs of an output. Returns an error when there is no complete `IO Summary`.
+/// Reads all runs of an output. Returns an error when there is no complete `IO Summary`, or when there are too many
+/// runs or figures.
 pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>, String> {
     let mut found: Vec<BTreeMap<String, f64>> = Vec::new();
     let mut flowops = BTreeMap::new();
     let mut in_breakdown = false;
+    let mut count = 0;
     for line in text.lines() {
         // Filebench 1.5 starts its lines with the seconds since the start of the program.
         let line = line.split_once(": ").filter(|(at, _)| number(at).is_some()).map_or(line, |(_, rest)| rest);
@@ -21,7 +27,11 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
             in_breakdown = false;
             let run_figures = figures_of(summary);
             if !run_figures.iter().any(|(name, _)| *name == "ops") {
+                let summary = printable::short(summary, 80);
                 return Err(format!("`IO Summary:{summary}` has no operations per second"));
+            }
+            if found.len() == MAX_OBSERVATIONS {
+                return Err(TOO_MANY.to_owned());
             }
             figures.extend(run_figures.into_iter().map(|(name, value)| (name.to_owned(), value)));
             found.push(figures);
@@ -29,7 +39,12 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
             in_breakdown = true;
             flowops.clear();
         } else if in_breakdown && let Some((name, rest)) = line.trim().split_once(char::is_whitespace) {
-            flowops.extend(figures_of(rest).into_iter().map(|(figure, value)| (format!("{name}.{figure}"), value)));
+            let found = figures_of(rest);
+            count += found.len();
+            if count > MAX_FIGURES {
+                return Err("it has too many flowops".to_owned());
+            }
+            flowops.extend(found.into_iter().map(|(figure, value)| (format!("{name}.{figure}"), value)));
         }
     }
     if found.is_empty() {

@@ -3,9 +3,12 @@
 //!
 //! Input: a file or directory. Output: observations, or an error. Not in here: the analysis of observations.
 
+mod bounded;
 mod columns;
 mod filebench;
 mod fio;
+pub mod folder;
+mod input;
 mod metric;
 mod own;
 
@@ -14,12 +17,17 @@ pub use metric::{Metric, STUDY};
 pub use own::of_run;
 
 use crate::analysis::LoadPoint;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// The maximum length of a file, in bytes. A result with a histogram for each of thousands of flowops is shorter.
-const MAX_LENGTH: u64 = 256 << 20;
+/// The maximum number of observations of a side.
+const MAX_OBSERVATIONS: usize = 100_000;
+
+/// The reason for an error of a side that has more than [`MAX_OBSERVATIONS`].
+const TOO_MANY: &str = "it has more than 100,000 observations";
 
 /// A run, measured by this program or another one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,6 +49,15 @@ pub struct Observation {
     pub failure: Option<String>,
 }
 
+/// The observations of one side of a comparison.
+#[derive(Clone, Debug, Default)]
+pub struct ImportedSide {
+    /// The observations, in the order of time.
+    pub runs: Vec<Observation>,
+    /// Notes about runs that are not among them.
+    pub notes: Vec<String>,
+}
+
 /// The reason why a path gives no observations.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -60,25 +77,91 @@ pub enum ImportError {
         /// The reason.
         why: String,
     },
+    /// A results folder has runs of different arms, and none of them was named.
+    #[error("{} has runs of several arms: {}", path.display(), shortened(arms))]
+    SeveralArms {
+        /// The folder.
+        path: PathBuf,
+        /// The names of the arms.
+        arms: Vec<String>,
+    },
+    /// A results folder has no arm of this name.
+    #[error("{} has no arm `{arm}`", path.display())]
+    NoArm {
+        /// The folder.
+        path: PathBuf,
+        /// The name.
+        arm: String,
+        /// The names of the arms; empty unless there are several.
+        arms: Vec<String>,
+    },
+    /// A run failed or was interrupted.
+    #[error("{run} is not complete: {why}")]
+    Incomplete {
+        /// The source of the run.
+        run: String,
+        /// The reason.
+        why: String,
+    },
 }
 
-/// Reads the observations of a path: a result of wmlrun, a results folder of wmlrun or a directory of results, output
-/// of Filebench 1.4 or 1.5, JSON of fio, or `FILE:N`, the numbers in column N (counted from 1) of a file.
-pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
-    if path.is_dir() {
-        return of_directory(path);
+impl ImportError {
+    /// Returns the help for this error.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Io { .. } | Self::Form { .. } => {
+                "give a result of wmlrun (`--json`) or fio, a results folder, output of Filebench, or `FILE:N`"
+                    .to_owned()
+            }
+            Self::SeveralArms { path, arms } => {
+                let names = arms.iter().take(2).map(|arm| format!("`{}:{arm}`", path.display()));
+                format!("name one of them, such as {}", names.collect::<Vec<_>>().join(" or "))
+            }
+            Self::NoArm { path, arms, .. } if arms.is_empty() => {
+                format!("give `{}`: its runs are of one arm", path.display())
+            }
+            Self::NoArm { arms, .. } => format!("its arms are {}", shortened(arms)),
+            Self::Incomplete { .. } => "repeat the run, or remove it from the results".to_owned(),
+        }
     }
+}
+
+/// Joins names, at most twelve of them.
+fn shortened(names: &[String]) -> String {
+    let first = names.iter().take(12).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > 12 { format!("{first}, …") } else { first }
+}
+
+/// Reads the observations of one side of a comparison: a result of wmlrun, a results folder or an arm of one
+/// (`DIR:ARM`), a directory of results, output of Filebench 1.4 or 1.5, JSON of fio, or `FILE:N`, the numbers in column
+/// N (counted from 1) of a file. Returns an error when a run failed or was interrupted, except for a results folder,
+/// whose unfinished runs give a note.
+pub fn side(path: &Path) -> Result<ImportedSide, ImportError> {
+    let side = match folder::split(path) {
+        Some((dir, arm)) => folder::side(&dir, Some(&arm))?,
+        None if path.is_dir() => folder::side(path, None)?,
+        None => ImportedSide { runs: observations(path)?, notes: Vec::new() },
+    };
+    match side.runs.iter().find_map(|run| Some((run, run.failure.as_ref()?))) {
+        Some((run, why)) => Err(ImportError::Incomplete { run: run.source.clone(), why: why.clone() }),
+        None => Ok(side),
+    }
+}
+
+/// Reads the observations of a file, complete or not: a result of wmlrun, output of Filebench, JSON of fio, or
+/// `FILE:N`.
+pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     if let Some((file, column)) = columns::split(path) {
-        let text = read(&file)?;
+        let text = input::read(&file)?;
         return columns::observations(&text, column, &path.display().to_string()).map_err(form(&file));
     }
-    let text = read(path)?;
+    let text = input::read(path)?;
     of_text(&text, &path.display().to_string()).map_err(form(path))
 }
 
 /// Reads the load curve of a file. See [`load_points`] for its form.
 pub fn load_curve(path: &Path) -> Result<Vec<LoadPoint>, ImportError> {
-    load_points(&read(path)?).map_err(form(path))
+    load_points(&input::read(path)?).map_err(form(path))
 }
 
 /// Makes an error of a file's form from the reason.
@@ -87,56 +170,34 @@ fn form(path: &Path) -> impl FnOnce(String) -> ImportError {
     move |why| ImportError::Form { path, why }
 }
 
+/// The fields that distinguish JSON of fio from that of wmlrun.
+#[derive(Deserialize)]
+struct JsonForm {
+    #[serde(rename = "fio version")]
+    fio_version: Option<IgnoredAny>,
+}
+
 /// Detects the form of a text and reads its observations.
 fn of_text(text: &str, source: &str) -> Result<Vec<Observation>, String> {
     // The JSON starts at the first line with a `{`, because fio prints warnings before it.
     let json = text.lines().scan(0, |at, line| Some((std::mem::replace(at, *at + line.len() + 1), line)));
     let json = json.into_iter().find(|(_, line)| line.starts_with('{')).map(|(at, _)| &text[at..]);
-    match json {
-        Some(json) => match fio::observations(json, source) {
-            Some(found) => found,
-            None => own::observations(json, source),
-        },
-        None if text.contains("IO Summary") => filebench::observations(text, source),
-        None => {
-            Err("it is neither JSON of wmlrun or fio nor output of Filebench; for a column of numbers write `FILE:N`"
-                .to_owned())
-        }
-    }
-}
-
-/// Reads the runs of a results folder, or of all JSON files of a directory, in the order of their names.
-fn of_directory(path: &Path) -> Result<Vec<Observation>, ImportError> {
-    let runs = path.join("runs");
-    let dir = if runs.is_dir() { &runs } else { path };
-    let list = |dir: &Path| -> io::Result<Vec<PathBuf>> {
-        let mut files: Vec<PathBuf> = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
-        files.retain(|file| file.extension().is_some_and(|e| e == "json"));
-        files.sort();
-        Ok(files)
+    let Some(json) = json else {
+        return match text.contains("IO Summary") {
+            true => filebench::observations(text, source),
+            false => Err(NO_FORM.to_owned()),
+        };
     };
-    let files = list(dir).map_err(|error| ImportError::Io { path: dir.to_owned(), error })?;
-    if files.is_empty() {
-        return Err(form(path)("it has no JSON file".to_owned()));
+    match serde_json::Deserializer::from_str(json).into_iter::<JsonForm>().next() {
+        Some(Ok(JsonForm { fio_version: Some(_) })) => fio::observations(json, source),
+        Some(Err(e)) => Err(e.to_string()),
+        _ => own::observations(json, source),
     }
-    files.iter().map(|file| observations(file)).collect::<Result<Vec<_>, _>>().map(|found| found.concat())
 }
 
-/// Reads the text of a regular file. Bytes that are not UTF-8 become replacement characters. Returns an error when the
-/// file is longer than [`MAX_LENGTH`].
-fn read(path: &Path) -> Result<String, ImportError> {
-    let io = |error| ImportError::Io { path: path.to_owned(), error };
-    let file = std::fs::File::open(path).map_err(io)?;
-    if !file.metadata().map_err(io)?.is_file() {
-        return Err(form(path)("it is not a regular file".to_owned()));
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 > MAX_LENGTH {
-        return Err(form(path)("it is longer than 256 MiB".to_owned()));
-    }
-    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
-}
+/// The reason for an error of a text in no known form.
+const NO_FORM: &str =
+    "it is neither JSON of wmlrun or fio nor output of Filebench; for a column of numbers write `FILE:N`";
 
 /// Returns the name of observation `n`, counted from 0, of a source with `all` observations. It has a number if there
 /// are several.

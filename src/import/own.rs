@@ -1,21 +1,125 @@
 //! Reads results of wmlrun. Each run of a document is an observation.
+//!
+//! The runs are read one after another, without their time series, because a document may have many of them.
 
-use super::{Observation, numbered};
-use crate::report::json;
+use super::bounded::{Budget, Within};
+use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
 use crate::result::warnings::{self, Warning};
-use crate::result::{Document, FlowopResult, Latency, Run, RunState};
+use crate::result::{Document, FlowopResult, Latency, Run, RunState, SCHEMA};
+use crate::stats::hdr::{self, Quantiles};
+use crate::stats::snapshot::Dist;
+use crate::util::{duration, printable};
+use serde::Deserialize;
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 
-/// Reads all runs of a document. Returns an error when the text is not a document or the document has no run.
+/// The maximum number of entries in a document, in all runs together. See [`Budget`].
+const MAX_ENTRIES: u64 = 8 << 20;
+
+/// The schema of a document and the number of its runs.
+#[derive(Deserialize)]
+struct Outline {
+    schema: Option<String>,
+    #[serde(default)]
+    runs: RunCount,
+}
+
+/// The number of elements in a list.
+#[derive(Default)]
+struct RunCount(usize);
+
+impl<'de> Deserialize<'de> for RunCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Counter;
+        impl<'de> Visitor<'de> for Counter {
+            type Value = RunCount;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of runs")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut runs: A) -> Result<RunCount, A::Error> {
+                let mut n = 0;
+                while runs.next_element::<IgnoredAny>()?.is_some() {
+                    n += 1;
+                    if n > MAX_OBSERVATIONS {
+                        return Err(de::Error::custom(TOO_MANY));
+                    }
+                }
+                Ok(RunCount(n))
+            }
+        }
+        deserializer.deserialize_seq(Counter)
+    }
+}
+
+/// Reads all runs of a document. Returns an error when the text is not a document, when the document has no run, or
+/// when it is too large.
 pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>, String> {
-    let document = json::read(text).map_err(|e| e.to_string())?;
-    let all = document.runs.len();
+    let json = |e: serde_json::Error| e.to_string();
+    let outline: Outline = serde_json::from_str(text).map_err(json)?;
+    match outline.schema.as_deref() {
+        Some(SCHEMA) => {}
+        Some(other) => return Err(format!("its schema is `{}`, not `{SCHEMA}`", printable::short(other, 40))),
+        None => return Err("it is JSON of neither wmlrun nor fio".to_owned()),
+    }
+    let all = outline.runs.0;
     if all == 0 {
         return Err("it has no run".to_owned());
     }
-    let runs = document.runs.iter().enumerate();
-    Ok(runs.map(|(n, run)| of_run(&document, run, &numbered(source, n, all))).collect())
+    let budget = Budget::new(MAX_ENTRIES, &["runs"]);
+    let document: Document =
+        Within::of(&budget).deserialize(&mut serde_json::Deserializer::from_str(text)).map_err(json)?;
+    let mut found = Vec::new();
+    let mut each = |run: &Run| {
+        let observation = of_run(&document, run, &numbered(source, found.len(), all));
+        found.push(observation);
+    };
+    let runs = EachRun { budget: &Budget::new(MAX_ENTRIES, &["intervals"]), each: &mut each };
+    (&mut serde_json::Deserializer::from_str(text)).deserialize_map(runs).map_err(json)?;
+    Ok(found)
+}
+
+/// A visitor that calls a function for each run of a document.
+struct EachRun<'a> {
+    budget: &'a Budget,
+    each: &'a mut dyn FnMut(&Run),
+}
+
+impl<'de> Visitor<'de> for EachRun<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a result with a list of runs")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut document: A) -> Result<(), A::Error> {
+        while let Some(key) = document.next_key::<String>()? {
+            if key == "runs" {
+                document.next_value_seed(EachRun { budget: self.budget, each: &mut *self.each })?;
+            } else {
+                document.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut runs: A) -> Result<(), A::Error> {
+        while let Some(run) = runs.next_element_seed(Within::<Run>::of(self.budget))? {
+            (self.each)(&run);
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for EachRun<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
 }
 
 /// Converts a run of a document to an observation.
@@ -34,9 +138,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         let sum = |of: fn(&FlowopResult) -> f64| flowops.iter().map(|f| of(f)).sum::<f64>();
         let ops = sum(|f| f.ops as f64);
         let mean = sum(|f| f.latency_ns.mean.unwrap_or(0.0) * f.ops as f64) / ops;
-        // Percentiles of several flowops with the same name can't be combined.
-        let single = if let [flowop] = flowops[..] { flowop.latency_ns } else { Latency::default() };
-        let latency = Latency { mean: (ops > 0.0).then_some(mean), ..single };
+        let latency = Latency { mean: (ops > 0.0).then_some(mean), ..percentiles(&flowops) };
         add(&mut figures, &format!("{name}."), (sum(|f| f.ops_per_s), sum(|f| f.mib_per_s)), &latency);
     }
     Observation {
@@ -48,6 +150,25 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         disturbed: warnings::of(document, run).iter().any(Warning::is_about_others),
         failure: (run.state != RunState::Complete).then(|| format!("{}: {}", run.state.name(), run.ended_by)),
     }
+}
+
+/// Returns the percentiles of flowops with the same name, from their merged histograms. They are absent if a histogram
+/// can't be read.
+fn percentiles(flowops: &[&FlowopResult]) -> Latency {
+    if let [flowop] = flowops {
+        return flowop.latency_ns;
+    }
+    let mut merged = Dist::default();
+    for flowop in flowops.iter().filter(|flowop| flowop.ops > 0) {
+        let Ok(latency) = hdr::decode(&flowop.histogram) else { return Latency::default() };
+        merged.merge(&latency);
+    }
+    if merged.count == 0 {
+        return Latency::default();
+    }
+    let quantiles = Quantiles::of(&merged);
+    let at = |q: f64| Some(quantiles.at(q));
+    Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p99_9: at(0.999), ..Latency::default() }
 }
 
 /// Returns figures that only the whole run has: the offered rate and the mean response time of open loops, and the
@@ -127,6 +248,10 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     put("engine", run.engine.clone());
     put("cache", run.cache_state.name().to_owned());
     put("run time", run.requested_seconds.map_or_else(|| "none".to_owned(), |s| format!("{s} s")));
+    put("warm-up", warmup(document, run));
+    // A run without earlier writes has nothing to wait for.
+    put("quiesced", if run.quiesced == Some(false) { "no" } else { "yes" }.to_owned());
+    put("pinned", pinned(run));
     put("as-is", run.as_is.to_string());
     put("layout seed", document.layout_seed.to_string());
     for (n, mount) in run.environment.mounts.iter().enumerate() {
@@ -135,6 +260,10 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
         put(&format!("mount options{n}"), mount.options.clone());
         put(&format!("device{n}"), mount.source.clone());
     }
+    // Results of earlier versions lack some limits, as do results without a limit.
+    for (name, limit) in environment.limits.iter().filter_map(|(name, limit)| Some((name, (*limit)?))) {
+        put(&format!("limit {name}"), limit.to_string());
+    }
     for (name, value) in run.environment.other.iter().filter(|(name, _)| *name != "load") {
         put(name, text(value));
     }
@@ -142,4 +271,25 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
         put(&format!("${name}"), text(value));
     }
     found
+}
+
+/// Returns the processors to which the threads were bound.
+fn pinned(run: &Run) -> String {
+    let list = |cpus: &Vec<u64>| cpus.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    run.pinned_processors.as_ref().map_or_else(|| "no".to_owned(), list)
+}
+
+/// Returns the length of the warm-up: the one requested on the command line, else the measured one in whole seconds.
+fn warmup(document: &Document, run: &Run) -> String {
+    let Some(measured) = &run.warmup else { return "none".to_owned() };
+    let words = &document.command_line;
+    let requested = words.iter().enumerate().rev().find_map(|(n, word)| match word.strip_prefix("--warmup=") {
+        None if word == "--warmup" => words.get(n + 1).map(String::as_str),
+        value => value,
+    });
+    match requested.map(|text| (text, duration::parse(text))) {
+        Some((_, Ok(length))) => duration::format(length),
+        Some(("auto", Err(_))) => "auto".to_owned(),
+        _ => format!("{:.0}s", measured.seconds),
+    }
 }

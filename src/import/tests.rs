@@ -56,6 +56,82 @@ Disk stats follow"#;
     assert!(of_text(&failed, "x").unwrap()[0].failure.as_deref().unwrap().contains("28"));
 }
 
+/// Returns fio's JSON of one direction: operations, rate in KiB/s, and latencies.
+fn fio_part(ops: u64, iops: u64, mean: u64, latency: &str) -> String {
+    format!(
+        r#"{{"total_ios": {ops}, "iops": {iops}, "bw_bytes": 1048576, "lat_ns": {{"mean": {mean}, "N": {ops}}},
+            "clat_ns": {{"N": {ops}{latency}}}}}"#
+    )
+}
+
+/// Returns fio's JSON of jobs, of which each has a name, a group, and directions.
+fn fio(jobs: &[(&str, u64, &[(&str, String)])]) -> String {
+    let job = |(name, group, parts): &(&str, u64, &[(&str, String)])| {
+        let parts: String = parts.iter().map(|(direction, part)| format!(", \"{direction}\": {part}")).collect();
+        format!("{{\"jobname\": \"{name}\", \"groupid\": {group}, \"error\": 0{parts}}}")
+    };
+    let jobs: Vec<String> = jobs.iter().map(job).collect();
+    format!("{{\"fio version\": \"fio-3.33\", \"jobs\": [{}]}}", jobs.join(", "))
+}
+
+#[test]
+fn rates_of_fio_are_added_only_within_a_group() {
+    let part = || fio_part(10, 500, 1, "");
+    let same = figures(&fio(&[("a", 0, &[("read", part())]), ("b", 0, &[("read", part())])]));
+    assert_eq!((same[0]["ops"], same[0]["mib"]), (1000.0, 2.0));
+    // Jobs that run one after another, as with `--stonewall`.
+    let two =
+        figures(&fio(&[("a", 0, &[("read", part())]), ("a", 1, &[("read", part())]), ("b", 1, &[("read", part())])]));
+    assert_eq!((two[0].get("ops"), two[0]["group0.ops"], two[0]["group1.ops"]), (None, 500.0, 1000.0));
+    assert_eq!((two[0].get("a.read.ops"), two[0]["group1.a.read.ops"], two[0]["b.read.ops"]), (None, 500.0, 500.0));
+    assert!("group1.ops".parse::<Metric>().is_ok());
+}
+
+#[test]
+fn latencies_of_fio_are_combined_by_their_operations() {
+    let percentiles = |p99| format!(r#", "percentile": {{"50.000000": 1, "99.000000": {p99}}}"#);
+    // Two instances of a job (`--numjobs`), with different numbers of operations.
+    let parts = [fio_part(100, 10, 1000, &percentiles(7)), fio_part(300, 30, 2000, &percentiles(9))];
+    let [a, b] = parts.map(|part| [("read", part)]);
+    let found = figures(&fio(&[("j", 0, &a), ("j", 0, &b)]));
+    assert_eq!((found[0]["j.read.latency.mean"], found[0]["latency.mean"]), (1750.0, 1750.0));
+    assert_eq!(found[0].get("j.read.latency.p99"), None, "percentiles can't be combined");
+    // The percentiles of a job that reads and writes are those of each direction.
+    let both = [("read", fio_part(1, 1, 1, &percentiles(7))), ("write", fio_part(1, 1, 1, &percentiles(9)))];
+    let found = figures(&fio(&[("j", 0, &both)]));
+    assert_eq!((found[0]["j.read.latency.p99"], found[0]["j.write.latency.p99"]), (7.0, 9.0));
+    assert_eq!(found[0].get("latency.p99"), None);
+    // Histograms of json+ can be added up: 150 operations, of which the 149th has the last time.
+    let bins = |bins: &str| format!(r#", "bins": {{{bins}}}"#);
+    let both = [
+        ("read", fio_part(1, 1, 1, &bins(r#""100": 90, "9": 8"#))),
+        ("write", fio_part(1, 1, 1, &bins(r#""700": 2, "9": 50"#))),
+    ];
+    let found = figures(&fio(&[("j", 0, &both)]));
+    assert_eq!((found[0]["latency.p50"], found[0]["latency.p99"]), (100.0, 700.0));
+    assert_eq!((found[0]["j.read.latency.p99"], found[0]["j.write.latency.p50"]), (100.0, 9.0));
+}
+
+#[test]
+fn other_outputs_of_fio_are_read() {
+    let percentiles = r#", "mean": 5.5, "percentile": {"99.000000": 7}"#;
+    // `--unified_rw_reporting=1`.
+    let found = figures(&fio(&[("j", 0, &[("mixed", fio_part(4, 20, 3, percentiles))])]));
+    assert_eq!((found[0]["ops"], found[0]["j.mixed.ops"], found[0]["latency.p99"]), (20.0, 20.0, 7.0));
+    // With `both` in place of 1 the directions are there as well.
+    let part = || fio_part(4, 20, 3, percentiles);
+    let found = figures(&fio(&[("j", 0, &[("read", part()), ("write", part()), ("mixed", fio_part(8, 40, 3, ""))])]));
+    assert_eq!((found[0]["ops"], found[0].get("j.mixed.ops")), (40.0, None));
+    // `--disable_lat=1`.
+    let off = part().replace("\"lat_ns\": {\"mean\": 3, \"N\": 4}", "\"lat_ns\": {\"mean\": 0, \"N\": 0}");
+    assert_eq!(figures(&fio(&[("j", 0, &[("read", off)])]))[0]["latency.mean"], 5.5);
+    // `--status-interval`: the last output has the whole run.
+    let interim = |iops| fio(&[("j", 0, &[("read", fio_part(4, iops, 3, ""))])]);
+    let found = figures(&format!("{}\n{}\n{}", interim(1), interim(2), interim(3)));
+    assert_eq!((found.len(), found[0]["ops"]), (1, 3.0));
+    assert!(of_text(&format!("{}\n{}", interim(1), &interim(2)[..60]), "x").is_err());
+}
+
 #[test]
 fn own_results_have_metrics_causes_and_conditions() {
     let mut document = fixture();
@@ -69,8 +145,98 @@ fn own_results_have_metrics_causes_and_conditions() {
     let metric: Metric = format!("{}/{}/{}.latency.p99", flowop.process, flowop.thread, flowop.name).parse().unwrap();
     assert_eq!(metric.of(observation), flowop.latency_ns.p99.map(|ns| ns as f64));
     assert!(observation.conditions.contains_key("kernel") && observation.causes.contains_key("syncs_per_op"));
+    let mut text = Vec::new();
+    document.runs = vec![document.runs[0].clone(); 3];
+    document.runs[2].summary.ops_per_s = 7.0;
+    crate::report::json::serialize(&document, &mut text).unwrap();
+    let all = of_text(std::str::from_utf8(&text).unwrap(), "x").unwrap();
+    assert_eq!((all.len(), all[2].source.as_str(), all[2].figures["ops"]), (3, "x, run 3", 7.0));
+    assert_eq!(all[1], Observation { source: "x, run 2".to_owned(), ..observation.clone() });
     assert!(of_text("{\"schema\": \"wmlrun.result/9\"}", "x").is_err());
     assert!(of_text("hello", "x").is_err() && of_text("", "x").is_err());
+}
+
+/// Returns the conditions of the fixture's run after a change.
+fn conditions(change: impl FnOnce(&mut crate::result::Document)) -> BTreeMap<String, String> {
+    let mut document = fixture();
+    change(&mut document);
+    own::of_run(&document, &document.runs[0], "x").conditions
+}
+
+#[test]
+fn conditions_include_the_start_of_a_run_and_the_limits_of_the_machine() {
+    let before = conditions(|_| {});
+    let changed = |change: fn(&mut crate::result::Document)| -> Vec<(String, String)> {
+        conditions(change).into_iter().filter(|(name, value)| before.get(name) != Some(value)).collect()
+    };
+    let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+    assert_eq!((before["pinned"].as_str(), before["quiesced"].as_str()), ("0, 2", "yes"));
+    assert_eq!(changed(|d| d.runs[0].quiesced = Some(false)), pair("quiesced", "no"));
+    assert_eq!(changed(|d| d.runs[0].quiesced = None), Vec::new());
+    assert_eq!(changed(|d| d.runs[0].pinned_processors = None), pair("pinned", "no"));
+    // The limit of a control group.
+    assert_eq!(changed(|d| d.environment.memory.total /= 2), pair("memory", "8.0 GiB"));
+    assert_eq!(
+        changed(|d| {
+            d.environment.limits.insert("nofile".into(), Some(64));
+        }),
+        pair("limit nofile", "64")
+    );
+    // The measured length of a warm-up is never exactly the requested one.
+    assert_eq!(before["warm-up"], "5s");
+    assert_eq!(changed(|d| d.runs[0].warmup.as_mut().unwrap().seconds = 5.004), Vec::new());
+    assert_eq!(changed(|d| d.runs[0].warmup = None), pair("warm-up", "none"));
+    assert_eq!(changed(|d| d.command_line.extend(["--warmup".into(), "90".into()])), pair("warm-up", "1m30s"));
+    assert_eq!(changed(|d| d.command_line.push("--warmup=auto".into())), pair("warm-up", "auto"));
+}
+
+#[test]
+fn percentiles_of_flowops_with_one_name_are_those_of_all_operations() {
+    let mut document = fixture();
+    let run = &mut document.runs[0];
+    let [read, write, _] = crate::result::fixture::snapshots();
+    let mut other = run.flowops[1].clone();
+    (other.process, other.name) = ("other".to_owned(), run.flowops[0].name.clone());
+    run.flowops.push(other);
+    let mut both = read.latency.clone();
+    both.merge(&write.latency);
+    let of = |document: &crate::result::Document, figure: &str| {
+        own::of_run(document, &document.runs[0], "x").figures.get(&format!("shadowread.{figure}")).copied()
+    };
+    for (figure, share) in [("latency.p50", 0.5), ("latency.p99", 0.99), ("latency.p99.9", 0.999)] {
+        // The stored histograms know the least and the greatest value only within their buckets.
+        let (merged, all) = (of(&document, figure).unwrap(), both.percentile(share).unwrap() as f64);
+        assert!((merged / all - 1.0).abs() < 0.01, "{figure}: {merged}, {all}");
+    }
+    let (p99, single) = (of(&document, "latency.p99"), document.runs[0].flowops[0].latency_ns.p99.unwrap());
+    assert!(p99.unwrap() > 2.0 * single as f64, "the writes are the slowest operations");
+    document.runs[0].flowops[3].histogram = "damaged".to_owned();
+    assert_eq!(of(&document, "latency.p99"), None);
+}
+
+#[test]
+fn sides_have_a_maximum_number_of_observations() {
+    let many = |n: usize| format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{}]}}", vec!["{}"; n].join(","));
+    assert_eq!(of_text(&many(1000), "x").unwrap().len(), 1000);
+    let lines = |n| "1\n".repeat(n);
+    assert_eq!(columns::observations(&lines(MAX_OBSERVATIONS), 1, "x").unwrap().len(), MAX_OBSERVATIONS);
+    for error in [
+        of_text(&many(MAX_OBSERVATIONS + 1), "x").unwrap_err(),
+        columns::observations(&lines(MAX_OBSERVATIONS + 1), 1, "x").unwrap_err(),
+        of_text(&"IO Summary: 1 ops/s\n".repeat(MAX_OBSERVATIONS + 1), "x").unwrap_err(),
+        load_points(&"1 1\n".repeat(MAX_OBSERVATIONS + 1)).unwrap_err(),
+    ] {
+        assert!(error.contains("more than 100,000 observations"), "{error}");
+    }
+    // A run and a job whose lists are long.
+    let flowops = vec!["{}"; 140_000].join(",");
+    for text in [
+        format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{{\"flowops\": [{flowops}]}}]}}"),
+        format!("{{\"fio version\": \"3\", \"jobs\": [{flowops}]}}"),
+    ] {
+        let error = of_text(&text, "x").unwrap_err();
+        assert!(error.contains("too many elements"), "{error}");
+    }
 }
 
 #[test]
@@ -80,7 +246,23 @@ fn columns_are_numbers_below_a_heading() {
     };
     assert_eq!(values("run,ops\n1,20.5\n\n# note\n2,1e3\n", 2), [20.5, 1000.0]);
     assert_eq!(values("  3  4\n5 6", 2), [4.0, 6.0]);
-    for (text, column) in [("", 1), ("a\n", 1), ("1,2\n3\n", 2), ("1\nx\n", 1), ("1\nnan\n", 1)] {
+    assert_eq!(values("\u{feff}5\n6\n", 1), [5.0, 6.0]);
+    // Cells in quotes, as the CSV of a comparison has them.
+    assert_eq!(values("\"a,b\",5\n\"c \"\"d\"\",\", 6\n", 2), [5.0, 6.0]);
+    assert_eq!(values("name;ops\n\"a;b\" ; \"7\"\n", 2), [7.0]);
+    assert_eq!(values("\"a b\"\t8\n9\t\"10\"\t\n", 2), [8.0, 10.0]);
+    assert_eq!(values("\"a b\"  11 12\n", 2), [11.0]);
+    for (text, column) in [
+        ("", 1),
+        ("a\n", 1),
+        ("1,2\n3\n", 2),
+        ("1\nx\n", 1),
+        ("1\nnan\n", 1),
+        // Only a word can be a heading.
+        ("nan\n100\n101\n", 1),
+        ("inf\n100\n", 1),
+        ("\"1,5\n2,6\n", 2),
+    ] {
         assert!(columns::observations(text, column, "x").is_err(), "{text:?}");
     }
     assert_eq!(columns::split(Path::new("f.csv:3")), Some((PathBuf::from("f.csv"), 3)));

@@ -77,6 +77,20 @@ pub fn is_read_only(file: &File) -> io::Result<bool> {
     Ok(rfs::fcntl_getfl(file)? & OFlags::RWMODE == OFlags::RDONLY)
 }
 
+/// Opens a regular file or a pipe for reading. Follows symbolic links. `None` for any other file type, which is not
+/// opened. A pipe is opened without waiting for a writer, and reads of it fail with [`ErrorKind::WouldBlock`] while it
+/// has no data.
+pub fn open_input(path: &Path) -> io::Result<Option<File>> {
+    let readable =
+        |stat: rfs::Stat| matches!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile | FileType::Fifo);
+    if !readable(rfs::stat(path)?) {
+        return Ok(None);
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rfs::open(path, flags, Mode::empty())?;
+    Ok(readable(rfs::fstat(&file)?).then(|| File::from(file)))
+}
+
 /// Opens a pipe or a device for writing. `None` for a pipe without a reader. Writes to the returned file block as
 /// usual.
 pub fn open_stream(path: &Path) -> io::Result<Option<File>> {

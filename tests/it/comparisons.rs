@@ -93,6 +93,12 @@ fn results_of_different_workloads_are_compared_only_with_anyway() {
     };
     let output = call(&[]).run().exits(2);
     assert!(output.stderr.contains("differ in script") && output.stderr.contains("--anyway"), "{}", output.stderr);
+    let mut other: Value = serde_json::from_str(&a).unwrap();
+    other["runs"][0]["quiesced"] = false.into();
+    other["runs"][0]["warmup"] = serde_json::json!({"seconds": 5.002});
+    let same = Wml::new().file("a.json", &a).file("b.json", &other.to_string());
+    let output = same.args(["compare", "a.json", "b.json"]).run().exits(2);
+    assert!(output.stderr.contains("differ in quiesced, warm-up"), "{}", output.stderr);
     // One run of each: there is no interval.
     let output = call(&["--anyway"]).run().exits(11);
     assert!(output.stdout.contains("(should be equal)") && output.stdout.contains("too few runs"), "{}", output.stdout);
@@ -121,6 +127,159 @@ fn a_file_that_is_not_a_result_is_an_error() {
     for path in ["nowhere", "/dev/zero", "."] {
         Wml::new().args(["compare", path, path]).run().exits(2);
     }
+    let output = Wml::new().file("x", "{\"schema\": 1}").args(["compare", "x", "x"]).run().exits(2);
+    assert!(output.stderr.starts_with("error: x is not a result: invalid type"), "{}", output.stderr);
+}
+
+/// The memory of a comparison is limited, whatever the files contain. A command with too little of it is ended by a
+/// signal.
+#[test]
+fn files_with_millions_of_elements_are_refused() {
+    let limited = ["sh", "-c", "ulimit -v 2000000 && exec \"$@\"", "sh"];
+    let many = |element: &str| vec![element; 5_000_000].join(",");
+    for (name, text, says) in [
+        ("runs.json", format!("{{\"schema\":\"wmlrun.result/1\",\"runs\":[{}]}}", many("{}")), "100,000 observations"),
+        (
+            "flowops.json",
+            format!("{{\"schema\":\"wmlrun.result/1\",\"runs\":[{{\"flowops\":[{}]}}]}}", many("{}")),
+            "too many elements",
+        ),
+        (
+            "variables.json",
+            format!("{{\"runs\":[{{\"variables\":{{\"x\":[{}]}}}}],\"schema\":\"wmlrun.result/1\"}}", many("0")),
+            "too many elements",
+        ),
+        ("fio.json", format!("{{\"fio version\":\"3\",\"jobs\":[{}]}}", many("{}")), "too many elements"),
+        ("f.csv", "1\n".repeat(5_000_000), "100,000 observations"),
+        ("wide.csv", format!("{}\n", many("")), "column 1 has no numbers"),
+    ] {
+        let path = if name.ends_with(".csv") { format!("{name}:1") } else { name.to_owned() };
+        let call = Wml::new().file(name, &text).under(limited).args(["compare", &path, &path]);
+        let output = call.run().exits(2);
+        assert!(output.stderr.contains(says), "{name}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn a_pipe_is_read_and_one_without_a_writer_is_refused() {
+    let run = |script: &str| {
+        let dir = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
+        std::fs::write(dir.path().join("b.csv"), column(110.0, 9)).unwrap();
+        std::fs::write(dir.path().join("a.csv"), column(100.0, 9)).unwrap();
+        let bin = crate::cmd::binary().canonicalize().unwrap();
+        let mut shell = std::process::Command::new("sh");
+        let output = shell.args(["-c", script, "sh"]).arg(&bin).current_dir(dir.path()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (code, text) = run("cat a.csv | \"$1\" compare /dev/stdin:2 b.csv:2");
+    assert!(code == Some(0) && text.contains("better: B is better than A"), "{text}");
+    let (code, text) = run("mkfifo f && { cat b.csv > f & } && \"$1\" compare a.csv:2 f:2");
+    assert!(code == Some(0) && text.contains("better: B is better than A"), "{text}");
+    let (code, text) = run("mkfifo f && \"$1\" compare f a.csv:2");
+    assert!(code == Some(2) && text.contains("f can't be read: no program writes to this pipe"), "{text}");
+    // In a directory a pipe is not a result.
+    let (code, text) = run("mkdir d && mkfifo d/1.json && \"$1\" compare d d");
+    assert!(code == Some(2) && text.contains("d/1.json is not a result: it is not a regular file"), "{text}");
+}
+
+/// A script whose runs make no I/O, in a directory with a results folder of it.
+fn experiment(words: &[&str]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
+    let script = "define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\nset $n=1\n\
+                  define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
+    std::fs::write(dir.path().join("x.wml"), script).unwrap();
+    let short = ["x.wml", "--engine", "null", "--no-quiesce", "--runtime", "0.1", "--results", "e"];
+    let output = wmlrun(dir.path(), &[&words[..1], &short, &words[1..]].concat());
+    assert!(matches!(output.0, 0 | 10 | 11 | 12), "{}", output.1);
+    dir
+}
+
+/// Runs the program in a directory. Returns its exit status and its output.
+fn wmlrun(dir: &std::path::Path, words: &[&str]) -> (i32, String) {
+    let output = std::process::Command::new(crate::cmd::binary()).args(words).current_dir(dir).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+#[test]
+fn the_arms_of_an_experiment_are_not_compared_as_one_sample() {
+    let dir = experiment(&["ab", "--blocks", "2", "--b", "--set n=2"]);
+    let compare = |a: &str, b: &str| wmlrun(dir.path(), &["compare", a, b, "--tolerance", "99%", "--format", "json"]);
+    let (code, text) = compare("e", "e");
+    assert!(
+        code == 2 && text.contains("e has runs of several arms: a, b") && text.contains("`e:a` or `e:b`"),
+        "{text}"
+    );
+    let (code, text) = compare("e:a", "e:b");
+    assert!(matches!(code, 0 | 10 | 11), "{text}");
+    let found: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&found["a"]["n"], &found["b"]["n"]), (&4.into(), &4.into()));
+    assert_eq!(found["differs"][0]["what"], "$n");
+    let dir = experiment(&["sweep", "--vary", "n=1,2", "--repeats", "3"]);
+    let (code, text) = wmlrun(dir.path(), &["compare", "e:n=2", "e:n=1", "--tolerance", "99%"]);
+    assert!(matches!(code, 0 | 10 | 11) && text.contains("e:n=2"), "{text}");
+    let (code, text) = wmlrun(dir.path(), &["compare", "e:n=3", "e:n=1"]);
+    assert!(code == 2 && text.contains("e has no arm `n=3`") && text.contains("its arms are n=1, n=2"), "{text}");
+}
+
+#[test]
+fn an_interrupted_run_of_an_experiment_does_not_count() {
+    let dir = experiment(&["repeat", "--runs", "3"]);
+    let result = |n: u32| dir.path().join(format!("e/runs/000{n}.json"));
+    let text = std::fs::read_to_string(result(3)).unwrap().replace("\"complete\"", "\"interrupted\"");
+    std::fs::write(result(4), text).unwrap();
+    let journal = dir.path().join("e/journal.jsonl");
+    let started = "{\"event\":\"started\",\"run\":4,\"arm\":0,\"control\":null,\"time\":\"2026-11-24T10:00:00Z\"}\n";
+    std::fs::write(&journal, std::fs::read_to_string(&journal).unwrap() + started).unwrap();
+    let (code, text) = wmlrun(dir.path(), &["compare", "e", "e", "--tolerance", "99%"]);
+    assert!(code == 0 && text.contains("e: without run 4, which did not finish"), "{text}");
+    // Alone it has no comparable figures, whatever the metric.
+    let (code, text) = wmlrun(dir.path(), &["compare", "e/runs/0004.json", "e"]);
+    assert!(code == 2 && text.contains("0004.json is not complete: interrupted"), "{text}");
+    assert!(!text.contains("metric"), "{text}");
+}
+
+/// What fio writes for groups of jobs, both directions together, and several jobs.
+#[test]
+fn groups_directions_and_instances_of_fio_are_kept_apart() {
+    let dir = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
+    let fio = |name: &str, words: &[&str]| {
+        let output = std::process::Command::new("fio")
+            .args(["--ioengine=psync", "--size=1m", "--bs=4k", "--name=j", "--rw=randrw"])
+            .args(words)
+            .arg(format!("--output={name}"))
+            .current_dir(dir.path())
+            .output();
+        match output {
+            Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+            Err(e) => {
+                crate::cmd::skip("groups_directions_and_instances_of_fio_are_kept_apart", &format!("fio: {e}"));
+                return None;
+            }
+        }
+        let text = std::fs::read_to_string(dir.path().join(name)).unwrap();
+        Some(serde_json::from_str::<Value>(&text[text.find('{').unwrap()..]).unwrap()["jobs"].clone())
+    };
+    let value = |file: &str, metric: &str| {
+        let (code, text) = wmlrun(dir.path(), &["compare", file, file, "--metric", metric, "--format", "json"]);
+        assert_eq!(code, 11, "{file} {metric}: {text}");
+        serde_json::from_str::<Value>(&text).unwrap()["a"]["values"][0].as_f64().unwrap()
+    };
+    let close = |ours: f64, theirs: f64| assert!((ours / theirs - 1.0).abs() < 1e-9, "{ours}, {theirs}");
+    let words = ["--stonewall", "--name=k", "--rw=read", "--stonewall", "--output-format=json"];
+    let Some(jobs) = fio("groups", &words) else { return };
+    close(value("groups", "group1.ops"), jobs[1]["read"]["iops"].as_f64().unwrap());
+    let (code, text) = wmlrun(dir.path(), &["compare", "groups", "groups"]);
+    assert!(code == 2 && text.contains("group0.ops"), "{text}");
+    let Some(jobs) = fio("mixed", &["--unified_rw_reporting=1", "--output-format=json"]) else { return };
+    close(value("mixed", "ops"), jobs[0]["mixed"]["iops"].as_f64().unwrap());
+    close(value("mixed", "latency.p99"), jobs[0]["mixed"]["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap());
+    // fio itself adds up the instances of a job with `--group_reporting`, and the directions with `both`.
+    let words = ["--numjobs=2", "--group_reporting", "--unified_rw_reporting=both", "--output-format=json+"];
+    let Some(jobs) = fio("both", &words) else { return };
+    close(value("both", "latency.p99"), jobs[0]["mixed"]["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap());
+    close(value("both", "latency.mean"), jobs[0]["mixed"]["lat_ns"]["mean"].as_f64().unwrap());
+    let write = &jobs[0]["write"]["clat_ns"]["percentile"];
+    close(value("both", "j.write.latency.p90"), write["90.000000"].as_f64().unwrap());
 }
 
 /// What fio itself writes, in both of its JSON forms.

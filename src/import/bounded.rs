@@ -1,0 +1,256 @@
+//! Deserialization with a limit on the number of elements. Without it a small text could fill the memory: `{},` in a
+//! list of flowops is three bytes, and a flowop some hundred.
+//!
+//! A [`Bounded`] deserializer wraps another one. It counts the elements of lists and the entries of maps against a
+//! [`Budget`], and can omit fields. Not in here: the types that are deserialized.
+
+use serde::de::value::StringDeserializer;
+use serde::de::{
+    self, DeserializeSeed, Deserializer, EnumAccess, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+};
+use serde::{Deserialize, forward_to_deserialize_any};
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The cost of an element of a list. It can be a structure with many fields, whereas an entry of a map, which costs 1,
+/// is a name with a value.
+const ELEMENT_COST: u64 = 64;
+
+/// The number of elements that can still be deserialized.
+#[derive(Debug)]
+pub(super) struct Budget {
+    rest: Cell<u64>,
+    /// The fields of structures that are omitted, as if they were missing.
+    omitted: &'static [&'static str],
+}
+
+impl Budget {
+    /// Creates a budget of `limit` map entries; an element of a list counts as [`ELEMENT_COST`] of them. The fields
+    /// `omitted` of structures are ignored.
+    pub(super) fn new(limit: u64, omitted: &'static [&'static str]) -> Self {
+        Self { rest: Cell::new(limit), omitted }
+    }
+
+    /// Takes an amount. Returns an error when the rest is smaller.
+    fn take<E: de::Error>(&self, amount: u64) -> Result<(), E> {
+        let rest = self.rest.get().checked_sub(amount);
+        self.rest.set(rest.ok_or_else(|| E::custom("it has too many elements"))?);
+        Ok(())
+    }
+}
+
+/// A seed that deserializes a type within a budget.
+pub(super) struct Within<'a, T>(&'a Budget, PhantomData<T>);
+
+impl<'a, T> Within<'a, T> {
+    /// Creates the seed.
+    pub(super) fn of(budget: &'a Budget) -> Self {
+        Self(budget, PhantomData)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Within<'_, T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        T::deserialize(Bounded { inner: deserializer, budget: self.0, is_structure: false })
+    }
+}
+
+/// A deserializer, a visitor, a seed, or an access to elements, wrapped.
+struct Bounded<'a, T> {
+    inner: T,
+    budget: &'a Budget,
+    /// Whether the value is a structure. Its fields cost nothing, because the structure has been paid for, and they may
+    /// be omitted.
+    is_structure: bool,
+}
+
+impl<'a, T> Bounded<'a, T> {
+    /// Wraps something that belongs to this value, such as its visitor.
+    fn with<U>(&self, inner: U) -> Bounded<'a, U> {
+        Bounded { inner, budget: self.budget, is_structure: self.is_structure }
+    }
+}
+
+/// Forwards methods of `Deserializer` with their arguments and a wrapped visitor.
+macro_rules! forward_deserializer {
+    ($($method:ident($($name:ident: $type:ty),*) $is_structure:literal;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, D::Error> {
+            let visitor = Bounded { inner: visitor, budget: self.budget, is_structure: $is_structure };
+            self.inner.$method($($name,)* visitor)
+        }
+    )*};
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Bounded<'_, D> {
+    type Error = D::Error;
+
+    forward_deserializer! {
+        deserialize_any() false;
+        deserialize_option() false;
+        deserialize_newtype_struct(name: &'static str) false;
+        deserialize_map() false;
+        deserialize_struct(name: &'static str, fields: &'static [&'static str]) true;
+        deserialize_enum(name: &'static str, variants: &'static [&'static str]) false;
+        deserialize_ignored_any() false;
+    }
+
+    // Text and numbers describe themselves in JSON.
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct identifier
+    }
+}
+
+/// Forwards methods of `Visitor` with a plain value.
+macro_rules! forward_visitor {
+    ($($method:ident($type:ty);)*) => {$(
+        fn $method<E: de::Error>(self, value: $type) -> Result<V::Value, E> {
+            self.inner.$method(value)
+        }
+    )*};
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Bounded<'_, V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.expecting(f)
+    }
+
+    forward_visitor! {
+        visit_bool(bool);
+        visit_i64(i64);
+        visit_u64(u64);
+        visit_f64(f64);
+        visit_str(&str);
+        visit_borrowed_str(&'de str);
+        visit_string(String);
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<V::Value, E> {
+        self.inner.visit_none()
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<V::Value, E> {
+        self.inner.visit_unit()
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
+        let deserializer = self.with(deserializer);
+        self.inner.visit_some(deserializer)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
+        let deserializer = self.with(deserializer);
+        self.inner.visit_newtype_struct(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
+        let access = self.with(access);
+        self.inner.visit_seq(access)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
+        let access = self.with(access);
+        self.inner.visit_map(access)
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
+        // The variants of results have no data.
+        self.inner.visit_enum(access)
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Bounded<'_, S> {
+    type Value = S::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
+        let deserializer = self.with(deserializer);
+        self.inner.deserialize(deserializer)
+    }
+}
+
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Bounded<'_, A> {
+    type Error = A::Error;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
+        let seed = self.with(seed);
+        let found = self.inner.next_element_seed(seed)?;
+        if found.is_some() {
+            self.budget.take(ELEMENT_COST)?;
+        }
+        Ok(found)
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Bounded<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
+        loop {
+            let Some(key) = self.inner.next_key::<String>()? else { return Ok(None) };
+            if self.is_structure && self.budget.omitted.contains(&key.as_str()) {
+                self.inner.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            if !self.is_structure {
+                self.budget.take(1)?;
+            }
+            let key: StringDeserializer<A::Error> = key.into_deserializer();
+            return seed.deserialize(key).map(Some);
+        }
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
+        let seed = self.with(seed);
+        self.inner.next_value_seed(seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::result::Run;
+    use crate::result::fixture::run;
+    use serde_json::Value;
+
+    fn read<T: for<'de> Deserialize<'de>>(text: &str, budget: &Budget) -> serde_json::Result<T> {
+        Within::of(budget).deserialize(&mut serde_json::Deserializer::from_str(text))
+    }
+
+    #[test]
+    fn values_are_the_same_as_without_a_budget() {
+        let text = serde_json::to_string(&run()).unwrap();
+        let budget = Budget::new(100_000, &[]);
+        assert_eq!(read::<Run>(&text, &budget).unwrap(), run());
+        assert_eq!(read::<Value>(&text, &budget).unwrap(), serde_json::to_value(run()).unwrap());
+    }
+
+    #[test]
+    fn omitted_fields_are_those_of_structures() {
+        let text = r#"{"intervals": [{}, {}], "ended_by": "time", "variables": {"intervals": 3}}"#;
+        let found: Run = read(text, &Budget::new(100, &["intervals"])).unwrap();
+        assert_eq!((found.intervals.len(), found.ended_by.as_str()), (0, "time"));
+        assert_eq!(found.variables["intervals"], 3);
+    }
+
+    #[test]
+    fn elements_and_entries_count_on_every_level() {
+        let flowops = format!(r#"{{"flowops": [{}]}}"#, vec!["{}"; 100].join(","));
+        assert_eq!(read::<Run>(&flowops, &Budget::new(100 * ELEMENT_COST, &[])).unwrap().flowops.len(), 100);
+        for (text, limit) in [
+            (flowops.as_str(), 100 * ELEMENT_COST - 1),
+            (r#"{"variables": {"a": 1, "b": {"c": 1}}}"#, 2),
+            (r#"{"variables": {"a": [1]}}"#, ELEMENT_COST),
+            (r#"{"filesets": [{"layout": {"a": 1}}]}"#, ELEMENT_COST),
+        ] {
+            let error = read::<Run>(text, &Budget::new(limit, &[])).unwrap_err().to_string();
+            assert!(error.contains("too many elements"), "{error}");
+            read::<Run>(text, &Budget::new(limit + 1, &[])).unwrap();
+        }
+    }
+}

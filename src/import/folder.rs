@@ -1,0 +1,322 @@
+//! Reads the runs of a results folder, or all results in a directory.
+//!
+//! The folder is read as it is: without a lock, and without a check of its conditions. Not in here: its creation and its
+//! use by a running experiment (`experiment`).
+
+use super::{ImportError, ImportedSide, MAX_OBSERVATIONS, Observation, TOO_MANY, form, input, observations};
+use crate::util::printable;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file with the description of the experiment.
+pub const EXPERIMENT: &str = "experiment.toml";
+
+/// The file with the events of the experiment, one on each line.
+pub const JOURNAL: &str = "journal.jsonl";
+
+/// The directory of the results.
+pub const RUNS: &str = "runs";
+
+/// The name and version of the description's schema.
+pub const EXPERIMENT_SCHEMA: &str = "wmlrun.experiment/1";
+
+/// Returns the name of a run's result. Runs are numbered from 1.
+pub fn result_name(run: usize) -> String {
+    format!("{run:04}.json")
+}
+
+/// The parts of an experiment's description that concern its arms.
+#[derive(Deserialize)]
+struct ArmsDescription {
+    schema: String,
+    rule: FactorDescription,
+    arms: Vec<ArmDescription>,
+    #[serde(default)]
+    hooks: BTreeMap<String, String>,
+}
+
+/// The kind of an experiment, and the factor of a load curve with its levels.
+#[derive(Deserialize)]
+struct FactorDescription {
+    kind: String,
+    #[serde(default)]
+    factor: String,
+    #[serde(default)]
+    levels: Vec<String>,
+}
+
+/// An arm.
+#[derive(Deserialize)]
+struct ArmDescription {
+    words: Vec<String>,
+}
+
+/// An event of the journal, as far as it concerns the state of a run. Other events are ignored.
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum RunEvent {
+    /// A run of an arm was started.
+    Started { run: usize, arm: usize },
+    /// A run is complete.
+    Finished { run: usize },
+    /// The results of this run and of all later ones are not used.
+    Dropped { run: usize },
+    #[serde(other)]
+    Unrelated,
+}
+
+/// Splits `DIR:ARM` into the directory and the name of the arm. Returns `None` when the path has another form, or when
+/// a file with the whole name exists.
+pub(super) fn split(path: &Path) -> Option<(PathBuf, String)> {
+    if path.exists() {
+        return None;
+    }
+    // The name of an arm may contain a colon as well.
+    let text = path.to_str()?;
+    let found = text.rmatch_indices(':').map(|(at, _)| (Path::new(&text[..at]), &text[at + 1..]));
+    found.into_iter().find(|(dir, _)| dir.is_dir()).map(|(dir, arm)| (dir.to_owned(), arm.to_owned()))
+}
+
+/// Reads the finished runs of an arm, or of all arms if they are equal. If the directory is not a results folder, reads
+/// all JSON files in it or in its directory `runs`, in the order of their names.
+pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, ImportError> {
+    let names = match std::fs::symlink_metadata(dir.join(EXPERIMENT)) {
+        Ok(_) => arm_names(dir)?,
+        Err(_) if arm.is_none() => return Ok(ImportedSide { runs: all_files(dir)?, notes: Vec::new() }),
+        Err(error) => return Err(ImportError::Io { path: dir.join(EXPERIMENT), error }),
+    };
+    let index = match (arm, names.distinct) {
+        (None, false) => None,
+        (None, true) => return Err(ImportError::SeveralArms { path: dir.to_owned(), arms: names.all }),
+        (Some(arm), _) => match names.all.iter().position(|name| name == arm) {
+            Some(index) => Some(index),
+            None => {
+                return Err(ImportError::NoArm { path: dir.to_owned(), arm: arm.to_owned(), arms: names.all });
+            }
+        },
+    };
+    finished_runs(dir, index)
+}
+
+/// The names of an experiment's arms.
+struct ArmNames {
+    /// The names in the order of the arms; none if there is only one arm.
+    all: Vec<String>,
+    /// Whether the arms differ, so that their runs are not of one sample.
+    distinct: bool,
+}
+
+/// Reads the names of the arms: `a` and `b`, or `FACTOR=LEVEL` for a load curve.
+fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
+    let file = dir.join(EXPERIMENT);
+    let text = input::read(&file)?;
+    let found: ArmsDescription = toml::from_str(&text).map_err(|e| form(&file)(e.message().to_owned()))?;
+    if found.schema != EXPERIMENT_SCHEMA {
+        let schema = printable::short(&found.schema, 40);
+        return Err(form(&file)(format!("its schema is `{schema}`, not `{EXPERIMENT_SCHEMA}`")));
+    }
+    let all = match found.rule.kind.as_str() {
+        "sweep" => found.rule.levels.iter().map(|level| format!("{}={level}", found.rule.factor)).collect(),
+        "ab" => vec!["a".to_owned(), "b".to_owned()],
+        _ => Vec::new(),
+    };
+    let hooks_differ = ["before", "after"].iter().any(|hook| {
+        let command = |arm: &str| found.hooks.get(&format!("{hook}-{arm}"));
+        command("a") != command("b")
+    });
+    let words_differ = found.arms.iter().any(|arm| arm.words != found.arms[0].words);
+    Ok(ArmNames { distinct: !all.is_empty() && (words_differ || hooks_differ), all })
+}
+
+/// Reads the results of the runs that the journal calls finished, of one arm or of all. The others give a note.
+fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportError> {
+    let journal = dir.join(JOURNAL);
+    let text = input::read(&journal)?;
+    // An interrupted write leaves a last line without an end.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let mut runs: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
+    for (n, line) in whole.lines().enumerate() {
+        let event =
+            serde_json::from_str(line).map_err(|e| form(&journal)(format!("line {} is not an event: {e}", n + 1)))?;
+        match event {
+            RunEvent::Started { run, arm } => {
+                runs.insert(run, (arm, false));
+            }
+            RunEvent::Finished { run } => runs.entry(run).or_default().1 = true,
+            RunEvent::Dropped { run } => runs.retain(|number, _| *number < run),
+            RunEvent::Unrelated => {}
+        }
+    }
+    let mut side = ImportedSide::default();
+    let mut unfinished = Vec::new();
+    for (run, (of, finished)) in runs {
+        if arm.is_some_and(|arm| arm != of) {
+            continue;
+        }
+        if !finished {
+            unfinished.push(run.to_string());
+            continue;
+        }
+        let file = dir.join(RUNS).join(result_name(run));
+        // If the script makes several runs, the experiment is about the last of them.
+        let last = of_file(&file)?.pop();
+        side.runs.push(last.ok_or_else(|| form(&file)("it has no run".to_owned()))?);
+        check_count(dir, side.runs.len())?;
+    }
+    if side.runs.is_empty() {
+        return Err(form(dir)("none of its runs has finished".to_owned()));
+    }
+    if !unfinished.is_empty() {
+        let s = if unfinished.len() == 1 { "" } else { "s" };
+        let (dir, numbers) = (dir.display().to_string(), super::shortened(&unfinished));
+        side.notes.push(format!("{}: without run{s} {numbers}, which did not finish", printable::line(&dir)));
+    }
+    Ok(side)
+}
+
+/// Reads all JSON files of a directory, or of its directory `runs`.
+fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
+    let runs = path.join(RUNS);
+    let dir = if runs.is_dir() { &runs } else { path };
+    let list = |dir: &Path| -> io::Result<Vec<PathBuf>> {
+        let mut files: Vec<PathBuf> = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
+        files.retain(|file| file.extension().is_some_and(|e| e == "json"));
+        files.sort();
+        Ok(files)
+    };
+    let files = list(dir).map_err(|error| ImportError::Io { path: dir.to_owned(), error })?;
+    if files.is_empty() {
+        return Err(form(path)("it has no JSON file".to_owned()));
+    }
+    let mut found = Vec::new();
+    for file in files {
+        found.extend(of_file(&file)?);
+        check_count(path, found.len())?;
+    }
+    Ok(found)
+}
+
+/// Reads a result in a directory. A pipe is refused: the user has not named it.
+fn of_file(file: &Path) -> Result<Vec<Observation>, ImportError> {
+    let metadata = file.metadata().map_err(|error| ImportError::Io { path: file.to_owned(), error })?;
+    if !metadata.is_file() {
+        return Err(form(file)("it is not a regular file".to_owned()));
+    }
+    observations(file)
+}
+
+/// Returns an error when a directory has too many observations.
+fn check_count(dir: &Path, count: usize) -> Result<(), ImportError> {
+    if count > MAX_OBSERVATIONS { Err(form(dir)(TOO_MANY.to_owned())) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::{Metric, side};
+    use super::*;
+    use std::fs;
+
+    /// Writes the folder of an experiment, with a run of each arm for each time that the journal starts one. The rate of
+    /// a run is its number.
+    fn folder(dir: &Path, description: &str, journal: &str) {
+        fs::create_dir_all(dir.join(RUNS)).unwrap();
+        fs::write(dir.join(EXPERIMENT), format!("schema = '{EXPERIMENT_SCHEMA}'\n{description}")).unwrap();
+        fs::write(dir.join(JOURNAL), journal).unwrap();
+        for n in 1..=journal.matches("\"started\"").count() {
+            let text = format!(
+                "{{\"schema\": \"wmlrun.result/1\", \"runs\": [{{}}, {{\"summary\": {{\"ops_per_s\": {n}}}}}]}}"
+            );
+            fs::write(dir.join(RUNS).join(result_name(n)), text).unwrap();
+        }
+    }
+
+    /// Returns the events of finished runs of these arms.
+    fn finished(arms: &[usize]) -> String {
+        let run = |(n, arm): (usize, &usize)| {
+            let n = n + 1;
+            format!(
+                "{{\"event\":\"hook\",\"run\":{n},\"name\":\"before\",\"seconds\":1}}\n\
+                 {{\"event\":\"started\",\"run\":{n},\"arm\":{arm},\"control\":null}}\n\
+                 {{\"event\":\"finished\",\"run\":{n},\"seconds\":1.5}}\n"
+            )
+        };
+        arms.iter().enumerate().map(run).collect()
+    }
+
+    fn values(path: &str) -> Vec<f64> {
+        side(Path::new(path)).unwrap().runs.iter().map(|run| Metric::ops().of(run).unwrap()).collect()
+    }
+
+    const REPEAT: &str = "arms = [{words = ['x.wml']}]\nrule = {kind = 'repeat'}\n";
+    const AB: &str = "arms = [{words = ['x.wml']}, {words = ['x.wml', '--cold']}]\nrule = {kind = 'ab'}\n";
+
+    #[test]
+    fn the_runs_of_different_arms_are_not_one_sample() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().display().to_string();
+        folder(dir.path(), AB, &finished(&[0, 1, 1, 0]));
+        let error = side(dir.path()).unwrap_err();
+        assert!(error.to_string().ends_with("has runs of several arms: a, b"), "{error}");
+        assert!(error.help().contains(&format!("`{path}:a` or `{path}:b`")), "{}", error.help());
+        assert_eq!((values(&format!("{path}:a")), values(&format!("{path}:b"))), (vec![1.0, 4.0], vec![2.0, 3.0]));
+        let error = side(Path::new(&format!("{path}:c"))).unwrap_err();
+        assert!(error.to_string().ends_with("has no arm `c`") && error.help() == "its arms are a, b", "{error}");
+        // A load curve, of which a level contains a colon.
+        let sweep = "rule = {kind = 'sweep', factor = 'n', levels = ['4', 'x:5']}\n";
+        folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", sweep), &finished(&[1, 0]));
+        assert_eq!((values(&format!("{path}:n=4")), values(&format!("{path}:n=x:5"))), (vec![2.0], vec![1.0]));
+        assert!(side(dir.path()).unwrap_err().to_string().contains("n=4, n=x:5"));
+    }
+
+    #[test]
+    fn arms_are_equal_if_neither_options_nor_commands_differ() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().display().to_string();
+        let equal = AB.replace(", '--cold'", "");
+        folder(dir.path(), &equal, &finished(&[0, 1]));
+        assert_eq!((values(&path), values(&format!("{path}:b"))), (vec![1.0, 2.0], vec![2.0]));
+        folder(dir.path(), &format!("{equal}hooks = {{before-b = 'x'}}\n"), &finished(&[0, 1]));
+        assert!(matches!(side(dir.path()), Err(ImportError::SeveralArms { .. })));
+        folder(dir.path(), REPEAT, &finished(&[0, 0]));
+        assert_eq!(values(&path), [1.0, 2.0]);
+        let error = side(Path::new(&format!("{path}:a"))).unwrap_err();
+        assert_eq!(error.help(), format!("give `{path}`: its runs are of one arm"));
+    }
+
+    #[test]
+    fn only_finished_runs_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().display().to_string();
+        let started = "{\"event\":\"started\",\"run\":4,\"arm\":0}\n{\"event\":\"stopped\",\"why\":\"x\"}\n";
+        // The last line was being written when the machine stopped.
+        let journal = format!("{}{started}{{\"event\":\"fin", finished(&[0, 0, 0]));
+        folder(dir.path(), REPEAT, &journal);
+        let found = side(dir.path()).unwrap();
+        assert_eq!((found.runs.len(), found.notes), (3, vec![format!("{path}: without run 4, which did not finish")]));
+        // A dropped run and those after it are made again.
+        let journal = format!("{}{{\"event\":\"dropped\",\"run\":2,\"why\":\"x\"}}\n", finished(&[0, 0, 0]));
+        folder(dir.path(), REPEAT, &journal);
+        assert_eq!(values(&path), [1.0]);
+        folder(dir.path(), REPEAT, started);
+        assert!(side(dir.path()).unwrap_err().to_string().ends_with("none of its runs has finished"));
+    }
+
+    #[test]
+    fn what_is_no_experiment_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for (description, journal, says) in [
+            ("arms = 5", "", "experiment.toml is not a result: "),
+            (REPEAT, "hello\n", "journal.jsonl is not a result: line 1 is not an event"),
+            (REPEAT, "{\"event\":\"started\",\"run\":1}\n", "missing field `arm`"),
+        ] {
+            folder(dir.path(), description, journal);
+            let error = side(dir.path()).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        fs::write(dir.path().join(EXPERIMENT), REPEAT.to_owned() + "schema = 'other/1'\n").unwrap();
+        assert!(side(dir.path()).unwrap_err().to_string().contains("its schema is `other/1`"));
+    }
+}

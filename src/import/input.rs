@@ -1,0 +1,100 @@
+//! Reads the text of a file or a pipe, with limits on its length and on the time to wait.
+
+use super::ImportError;
+use crate::os::{fd, handle};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The maximum length of a text, in bytes. A result with a histogram for each of thousands of flowops is shorter.
+const MAX_LENGTH: u64 = 256 << 20;
+
+/// The maximum time to wait for a program that writes to a pipe.
+const WRITER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The maximum time to wait for data while a program has the pipe open.
+const DATA_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The interval at which a pipe without a writer is read again. The kernel does not report the arrival of a writer.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Reads the text of a regular file or a pipe. Bytes that are not UTF-8 become replacement characters. Returns an error
+/// when the text is longer than [`MAX_LENGTH`], or when a pipe has no writer or no data for too long.
+pub(super) fn read(path: &Path) -> Result<String, ImportError> {
+    let io = |error| ImportError::Io { path: path.to_owned(), error };
+    let form = |why: &str| ImportError::Form { path: path.to_owned(), why: why.to_owned() };
+    let file = handle::open_input(path).map_err(io)?.ok_or_else(|| form("it is neither a regular file nor a pipe"))?;
+    let mut bytes = Vec::new();
+    if handle::is_regular(&file) {
+        file.take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(io)?;
+    } else {
+        read_pipe(&file, &mut bytes).map_err(io)?;
+    }
+    if bytes.len() as u64 > MAX_LENGTH {
+        return Err(form("it is longer than 256 MiB"));
+    }
+    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+}
+
+/// Reads a non-blocking pipe to its end, or until there are more than [`MAX_LENGTH`] bytes.
+fn read_pipe(mut pipe: &File, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let mut chunk = vec![0; 64 << 10];
+    let mut had_writer = false;
+    let mut since = Instant::now();
+    while bytes.len() as u64 <= MAX_LENGTH {
+        match pipe.read(&mut chunk) {
+            // Before the first writer has opened the pipe, a read also returns its end.
+            Ok(0) if had_writer => break,
+            Ok(0) if since.elapsed() > WRITER_TIMEOUT => {
+                return Err(io::Error::new(ErrorKind::TimedOut, "no program writes to this pipe"));
+            }
+            Ok(0) => std::thread::sleep(POLL_INTERVAL),
+            Ok(n) => {
+                bytes.extend_from_slice(&chunk[..n]);
+                (had_writer, since) = (true, Instant::now());
+            }
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                if since.elapsed() > DATA_TIMEOUT {
+                    return Err(io::Error::new(ErrorKind::TimedOut, "no data from this pipe for a minute"));
+                }
+                had_writer = true;
+                fd::wait_readable(pipe.as_raw_fd(), DATA_TIMEOUT);
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_pipe_is_read_to_the_end_of_its_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let text = "é 1\n".repeat(100_000);
+        let writer = {
+            let (path, text) = (path.clone(), text.clone());
+            // Opening the pipe waits for its reader.
+            std::thread::spawn(move || std::fs::write(path, text).unwrap())
+        };
+        assert_eq!(read(&path).unwrap(), text);
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn other_file_types_are_not_opened() {
+        for path in ["/dev/zero", "/dev", "/dev/null"] {
+            assert!(read(Path::new(path)).unwrap_err().to_string().contains("neither"), "{path}");
+        }
+        assert!(matches!(read(Path::new("/nowhere")), Err(ImportError::Io { .. })));
+    }
+}
