@@ -289,7 +289,8 @@ pub(super) enum Expected {
 /// Arguments of `wmlrun compare`.
 #[derive(Args)]
 pub(super) struct CompareArgs {
-    /// Baseline: a result file, a results folder, a directory of results, or `FILE:N` for column N of a text file
+    /// Baseline: a result file, a results folder or an arm of one (`DIR:a`), a directory of results, or `FILE:N` for
+    /// column N of a text file
     pub(super) a: PathBuf,
     /// Result to compare with A, in the same forms
     pub(super) b: PathBuf,

@@ -15,21 +15,32 @@ use std::marker::PhantomData;
 
 /// The cost of an element of a list. It can be a structure with many fields, whereas an entry of a map, which costs 1,
 /// is a name with a value.
-const ELEMENT_COST: u64 = 64;
+const ELEMENT_COST: u64 = 8;
 
 /// The number of elements that can still be deserialized.
 #[derive(Debug)]
 pub(super) struct Budget {
     rest: Cell<u64>,
-    /// The fields of structures that are omitted, as if they were missing.
-    omitted: &'static [&'static str],
+    /// The field of structures that is omitted, as if it were missing.
+    omitted: Option<&'static str>,
+    /// The field of structures whose values each have a budget of their own, and that budget.
+    separate: Option<(&'static str, u64)>,
 }
 
 impl Budget {
-    /// Creates a budget of `limit` map entries; an element of a list counts as [`ELEMENT_COST`] of them. The fields
-    /// `omitted` of structures are ignored.
-    pub(super) fn new(limit: u64, omitted: &'static [&'static str]) -> Self {
-        Self { rest: Cell::new(limit), omitted }
+    /// Creates a budget of `limit` map entries; an element of a list counts as [`ELEMENT_COST`] of them.
+    pub(super) fn new(limit: u64) -> Self {
+        Self { rest: Cell::new(limit), omitted: None, separate: None }
+    }
+
+    /// Omits the field `name` of structures.
+    pub(super) fn without(self, name: &'static str) -> Self {
+        Self { omitted: Some(name), ..self }
+    }
+
+    /// Gives each value of the field `name` of structures a budget of its own: for data that is not kept.
+    pub(super) fn with_separate(self, name: &'static str, limit: u64) -> Self {
+        Self { separate: Some((name, limit)), ..self }
     }
 
     /// Takes an amount. Returns an error when the rest is smaller.
@@ -54,7 +65,7 @@ impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Within<'_, T> {
     type Value = T;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
-        T::deserialize(Bounded { inner: deserializer, budget: self.0, is_structure: false })
+        T::deserialize(Bounded::of(deserializer, self.0, false))
     }
 }
 
@@ -65,12 +76,18 @@ struct Bounded<'a, T> {
     /// Whether the value is a structure. Its fields cost nothing, because the structure has been paid for, and they may
     /// be omitted.
     is_structure: bool,
+    /// The limit of the separate budget of a map's next value; `None` if it has none.
+    separate: Option<u64>,
 }
 
 impl<'a, T> Bounded<'a, T> {
+    fn of(inner: T, budget: &'a Budget, is_structure: bool) -> Self {
+        Self { inner, budget, is_structure, separate: None }
+    }
+
     /// Wraps something that belongs to this value, such as its visitor.
     fn with<U>(&self, inner: U) -> Bounded<'a, U> {
-        Bounded { inner, budget: self.budget, is_structure: self.is_structure }
+        Bounded::of(inner, self.budget, self.is_structure)
     }
 }
 
@@ -78,7 +95,7 @@ impl<'a, T> Bounded<'a, T> {
 macro_rules! forward_deserializer {
     ($($method:ident($($name:ident: $type:ty),*) $is_structure:literal;)*) => {$(
         fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-            let visitor = Bounded { inner: visitor, budget: self.budget, is_structure: $is_structure };
+            let visitor = Bounded::of(visitor, self.budget, $is_structure);
             self.inner.$method($($name,)* visitor)
         }
     )*};
@@ -192,12 +209,13 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Bounded<'_, A> {
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
         loop {
             let Some(key) = self.inner.next_key::<String>()? else { return Ok(None) };
-            if self.is_structure && self.budget.omitted.contains(&key.as_str()) {
-                self.inner.next_value::<IgnoredAny>()?;
-                continue;
-            }
             if !self.is_structure {
                 self.budget.take(1)?;
+            } else if self.budget.omitted == Some(key.as_str()) {
+                self.inner.next_value::<IgnoredAny>()?;
+                continue;
+            } else {
+                self.separate = self.budget.separate.filter(|(name, _)| *name == key).map(|(_, limit)| limit);
             }
             let key: StringDeserializer<A::Error> = key.into_deserializer();
             return seed.deserialize(key).map(Some);
@@ -205,8 +223,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Bounded<'_, A> {
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        let seed = self.with(seed);
-        self.inner.next_value_seed(seed)
+        let separate = self.separate.take().map(Budget::new);
+        let budget = separate.as_ref().unwrap_or(self.budget);
+        self.inner.next_value_seed(Bounded::of(seed, budget, false))
     }
 }
 
@@ -225,32 +244,36 @@ mod tests {
     #[test]
     fn values_are_the_same_as_without_a_budget() {
         let text = serde_json::to_string(&run()).unwrap();
-        let budget = Budget::new(100_000, &[]);
+        let budget = Budget::new(100_000);
         assert_eq!(read::<Run>(&text, &budget).unwrap(), run());
         assert_eq!(read::<Value>(&text, &budget).unwrap(), serde_json::to_value(run()).unwrap());
     }
 
     #[test]
-    fn omitted_fields_are_those_of_structures() {
+    fn fields_of_structures_are_omitted_or_have_a_separate_budget() {
         let text = r#"{"intervals": [{}, {}], "ended_by": "time", "variables": {"intervals": 3}}"#;
-        let found: Run = read(text, &Budget::new(100, &["intervals"])).unwrap();
+        let found: Run = read(text, &Budget::new(1).without("intervals")).unwrap();
         assert_eq!((found.intervals.len(), found.ended_by.as_str()), (0, "time"));
         assert_eq!(found.variables["intervals"], 3);
+        let separate = |limit| read::<Run>(text, &Budget::new(1).with_separate("intervals", limit));
+        assert_eq!(separate(2 * ELEMENT_COST).unwrap().intervals.len(), 2);
+        separate(2 * ELEMENT_COST - 1).unwrap_err();
+        read::<Run>(text, &Budget::new(2 * ELEMENT_COST)).unwrap_err();
     }
 
     #[test]
     fn elements_and_entries_count_on_every_level() {
         let flowops = format!(r#"{{"flowops": [{}]}}"#, vec!["{}"; 100].join(","));
-        assert_eq!(read::<Run>(&flowops, &Budget::new(100 * ELEMENT_COST, &[])).unwrap().flowops.len(), 100);
+        assert_eq!(read::<Run>(&flowops, &Budget::new(100 * ELEMENT_COST)).unwrap().flowops.len(), 100);
         for (text, limit) in [
             (flowops.as_str(), 100 * ELEMENT_COST - 1),
             (r#"{"variables": {"a": 1, "b": {"c": 1}}}"#, 2),
             (r#"{"variables": {"a": [1]}}"#, ELEMENT_COST),
             (r#"{"filesets": [{"layout": {"a": 1}}]}"#, ELEMENT_COST),
         ] {
-            let error = read::<Run>(text, &Budget::new(limit, &[])).unwrap_err().to_string();
+            let error = read::<Run>(text, &Budget::new(limit)).unwrap_err().to_string();
             assert!(error.contains("too many elements"), "{error}");
-            read::<Run>(text, &Budget::new(limit + 1, &[])).unwrap();
+            read::<Run>(text, &Budget::new(limit + 1)).unwrap();
         }
     }
 }

@@ -28,7 +28,7 @@ struct FioOutput(Value);
 
 impl<'de> Deserialize<'de> for FioOutput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Within::of(&Budget::new(MAX_ENTRIES, &[])).deserialize(deserializer).map(Self)
+        Within::of(&Budget::new(MAX_ENTRIES)).deserialize(deserializer).map(Self)
     }
 }
 

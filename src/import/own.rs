@@ -1,6 +1,6 @@
 //! Reads results of wmlrun. Each run of a document is an observation.
 //!
-//! The runs are read one after another, without their time series, because a document may have many of them.
+//! The runs are read one after another, because a document may have many of them.
 
 use super::bounded::{Budget, Within};
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
@@ -16,7 +16,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The maximum number of entries in a document, in all runs together. See [`Budget`].
-const MAX_ENTRIES: u64 = 8 << 20;
+const MAX_ENTRIES: u64 = 1 << 20;
+
+/// The maximum number of entries in the time series of a run. It is not kept, so it has a limit of its own, which the
+/// longest text does not exceed with complete intervals.
+const MAX_SERIES_ENTRIES: u64 = 16 << 20;
 
 /// The schema of a document and the number of its runs.
 #[derive(Deserialize)]
@@ -32,8 +36,8 @@ struct RunCount(usize);
 
 impl<'de> Deserialize<'de> for RunCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Counter;
-        impl<'de> Visitor<'de> for Counter {
+        struct RunCounter;
+        impl<'de> Visitor<'de> for RunCounter {
             type Value = RunCount;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +55,7 @@ impl<'de> Deserialize<'de> for RunCount {
                 Ok(RunCount(n))
             }
         }
-        deserializer.deserialize_seq(Counter)
+        deserializer.deserialize_seq(RunCounter)
     }
 }
 
@@ -69,7 +73,7 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
     if all == 0 {
         return Err("it has no run".to_owned());
     }
-    let budget = Budget::new(MAX_ENTRIES, &["runs"]);
+    let budget = Budget::new(MAX_ENTRIES).without("runs");
     let document: Document =
         Within::of(&budget).deserialize(&mut serde_json::Deserializer::from_str(text)).map_err(json)?;
     let mut found = Vec::new();
@@ -77,7 +81,8 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
         let observation = of_run(&document, run, &numbered(source, found.len(), all));
         found.push(observation);
     };
-    let runs = EachRun { budget: &Budget::new(MAX_ENTRIES, &["intervals"]), each: &mut each };
+    let budget = Budget::new(MAX_ENTRIES).with_separate("intervals", MAX_SERIES_ENTRIES);
+    let runs = EachRun { budget: &budget, each: &mut each };
     (&mut serde_json::Deserializer::from_str(text)).deserialize_map(runs).map_err(json)?;
     Ok(found)
 }

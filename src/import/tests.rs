@@ -64,10 +64,14 @@ fn fio_part(ops: u64, iops: u64, mean: u64, latency: &str) -> String {
     )
 }
 
-/// Returns fio's JSON of jobs, of which each has a name, a group, and directions.
-fn fio(jobs: &[(&str, u64, &[(&str, String)])]) -> String {
-    let job = |(name, group, parts): &(&str, u64, &[(&str, String)])| {
-        let parts: String = parts.iter().map(|(direction, part)| format!(", \"{direction}\": {part}")).collect();
+/// A job in fio's JSON: its name, its group, and its directions.
+type FioJob<'a> = (&'a str, u64, &'a [(&'a str, String)]);
+
+/// Returns fio's JSON of jobs.
+fn fio(jobs: &[FioJob<'_>]) -> String {
+    let job = |(name, group, parts): &FioJob<'_>| {
+        let parts: Vec<String> = parts.iter().map(|(direction, part)| format!(", \"{direction}\": {part}")).collect();
+        let parts = parts.concat();
         format!("{{\"jobname\": \"{name}\", \"groupid\": {group}, \"error\": 0{parts}}}")
     };
     let jobs: Vec<String> = jobs.iter().map(job).collect();
@@ -228,11 +232,11 @@ fn sides_have_a_maximum_number_of_observations() {
     ] {
         assert!(error.contains("more than 100,000 observations"), "{error}");
     }
-    // A run and a job whose lists are long.
-    let flowops = vec!["{}"; 140_000].join(",");
+    // A run and a fio output whose lists are long.
+    let list = |n| vec!["{}"; n].join(",");
     for text in [
-        format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{{\"flowops\": [{flowops}]}}]}}"),
-        format!("{{\"fio version\": \"3\", \"jobs\": [{flowops}]}}"),
+        format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{{\"flowops\": [{}]}}]}}", list(140_000)),
+        format!("{{\"fio version\": \"3\", \"jobs\": [{}]}}", list(600_000)),
     ] {
         let error = of_text(&text, "x").unwrap_err();
         assert!(error.contains("too many elements"), "{error}");
