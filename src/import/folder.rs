@@ -82,6 +82,9 @@ pub(super) fn split(path: &Path) -> Option<(PathBuf, String)> {
 /// Reads the finished runs of an arm, or of all arms if they are equal. If the directory is not a results folder, reads
 /// all JSON files in it or in its directory `runs`, in the order of their names.
 pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, ImportError> {
+    // The directory of the results also has those of all arms.
+    let parent = dir.parent().filter(|parent| dir.ends_with(RUNS) && parent.join(EXPERIMENT).exists());
+    let dir = parent.map_or(dir, |parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
     let names = match std::fs::symlink_metadata(dir.join(EXPERIMENT)) {
         Ok(_) => arm_names(dir)?,
         Err(_) if arm.is_none() => return Ok(ImportedSide { runs: all_files(dir)?, notes: Vec::new() }),
@@ -262,6 +265,9 @@ mod tests {
         assert!(error.to_string().ends_with("has runs of several arms: a, b"), "{error}");
         assert!(error.help().contains(&format!("`{path}:a` or `{path}:b`")), "{}", error.help());
         assert_eq!((values(&format!("{path}:a")), values(&format!("{path}:b"))), (vec![1.0, 4.0], vec![2.0, 3.0]));
+        assert!(
+            matches!(side(&dir.path().join(RUNS)), Err(ImportError::SeveralArms { path, .. }) if path == dir.path())
+        );
         let error = side(Path::new(&format!("{path}:c"))).unwrap_err();
         assert!(error.to_string().ends_with("has no arm `c`") && error.help() == "its arms are a, b", "{error}");
         // A load curve, of which a level contains a colon.

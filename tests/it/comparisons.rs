@@ -217,6 +217,8 @@ fn the_arms_of_an_experiment_are_not_compared_as_one_sample() {
         code == 2 && text.contains("e has runs of several arms: a, b") && text.contains("`e:a` or `e:b`"),
         "{text}"
     );
+    let (code, text) = wmlrun(&dir.path().join("e"), &["compare", "runs", "runs"]);
+    assert!(code == 2 && text.contains(". has runs of several arms") && text.contains("`.:a` or `.:b`"), "{text}");
     let (code, text) = compare("e:a", "e:b");
     assert!(matches!(code, 0 | 10 | 11), "{text}");
     let found: Value = serde_json::from_str(&text).unwrap();
