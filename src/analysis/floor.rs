@@ -25,6 +25,12 @@ impl NoiseFloor {
         share.is_finite().then_some(Self { share, sessions: sessions.len() as u64 })
     }
 
+    /// Returns the noise floor of a comparison whose sides have different ones, such as results on two file systems.
+    #[must_use]
+    pub fn wider(self, other: Self) -> Self {
+        Self { share: self.share.max(other.share), sessions: self.sessions.min(other.sessions) }
+    }
+
     /// Widens the interval of a ratio by the noise floor on both sides, for arms that were measured on different days.
     pub fn widen(self, ratio: Estimate) -> Estimate {
         Estimate { value: ratio.value, low: ratio.low / (1.0 + self.share), high: ratio.high * (1.0 + self.share) }
@@ -47,5 +53,6 @@ mod tests {
         let wide = two.widen(ratio(1.05, 1.10));
         assert!(wide.low < 1.0 && wide.high > 1.18);
         assert_eq!(NoiseFloor::of(&[(ratio(0.0, 1.01), 1000.0)]), None, "an unbounded interval gives no floor");
+        assert_eq!((two.wider(one), one.wider(two).sessions), (NoiseFloor { share: two.share, sessions: 1 }, 1));
     }
 }

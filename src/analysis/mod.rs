@@ -21,7 +21,7 @@ mod two_samples;
 mod verdict;
 
 pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, control_change};
-pub use explain::{Change, rank_changes};
+pub use explain::{Change, cause_rank, rank_changes};
 pub use floor::NoiseFloor;
 pub use power::Power;
 pub use precision::{

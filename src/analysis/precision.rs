@@ -99,8 +99,10 @@ pub struct RepeatRule {
 pub enum RepeatState {
     /// More runs are needed.
     Running,
-    /// Every metric was precise enough after two successive runs, or the requested number of runs is complete.
+    /// Every metric was precise enough after two successive runs.
     Converged,
+    /// The requested number of runs is complete, and no precision was requested.
+    Complete,
     /// The maximum number of runs is complete, and a metric is not precise enough.
     NotConverged,
     /// A metric has a significant trend over the runs that exceeds the target precision, so that its mean is not
@@ -114,6 +116,7 @@ impl RepeatState {
         match self {
             Self::Running => "running",
             Self::Converged => "converged",
+            Self::Complete => "complete",
             Self::NotConverged => "not converged",
             Self::Drifting => "drifting",
         }
@@ -121,7 +124,7 @@ impl RepeatState {
 
     /// Returns the exit status of a series that ended in this state.
     pub fn code(self) -> u8 {
-        if self == Self::Converged { 0 } else { 11 }
+        if matches!(self, Self::Converged | Self::Complete) { 0 } else { 11 }
     }
 }
 
@@ -142,42 +145,51 @@ impl RepeatRule {
     /// Evaluates the rule for the runs so far. `metrics` has one series of values for each metric, all of equal length.
     pub fn evaluate(&self, metrics: &[Vec<f64>]) -> Precision {
         let n = metrics.iter().map(Vec::len).min().unwrap_or(0);
-        let relative = |n: usize| {
-            let of =
-                |values: &Vec<f64>| mean_interval(&values[..n], self.level).map_or(f64::INFINITY, |m| m.relative());
-            let widths = metrics.iter().map(of).enumerate();
-            widths.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, f64::INFINITY))
-        };
-        let (worst, half_width) = relative(n);
+        let (worst, half_width) = self.widest(metrics, n);
         let RunRange { min, max } = self.runs;
         let (state, predicted) = match self.target {
-            None if n as u64 >= max => (RepeatState::Converged, max),
+            None if n as u64 >= max => (RepeatState::Complete, max),
             None => (RepeatState::Running, max),
             Some(target) => {
-                let tight = |n: usize| n as u64 >= min && relative(n).1 < target;
                 let needed = if half_width.is_finite() { n as f64 * (half_width / target).powi(2) } else { 0.0 };
                 let predicted = (needed.ceil() as u64).clamp(min.max(n as u64 + 1), max.max(n as u64 + 1));
-                match tight(n) && (tight(n.saturating_sub(1)) || min == max) {
+                match half_width < target && self.is_precise(metrics, n, target) {
                     true => (RepeatState::Converged, n as u64),
                     false if n as u64 >= max => (RepeatState::NotConverged, max),
                     false => (RepeatState::Running, predicted),
                 }
             }
         };
+        // Bonferroni's correction: a series with several metrics has as many chances of a false alarm.
+        let significance = TREND_SIGNIFICANCE / metrics.len().max(1) as f64;
         let drifts = |values: &Vec<f64>| {
             let limit = self.target.unwrap_or(DRIFT_LIMIT);
-            trend(&values[..n]).is_some_and(|trend| trend.p < TREND_SIGNIFICANCE && trend.change.abs() > limit)
+            trend(&values[..n]).is_some_and(|trend| trend.p < significance && trend.change.abs() > limit)
         };
         let state =
             if state != RepeatState::Running && metrics.iter().any(drifts) { RepeatState::Drifting } else { state };
         Precision { state, worst, half_width, predicted }
+    }
+
+    /// Returns whether the intervals of all metrics are narrower than `target` after the first `n` runs and after one
+    /// run fewer. The latter is not required if the number of runs is fixed.
+    pub(super) fn is_precise(&self, metrics: &[Vec<f64>], n: usize, target: f64) -> bool {
+        let is_narrow = |n: usize| n as u64 >= self.runs.min && self.widest(metrics, n).1 < target;
+        is_narrow(n) && (self.runs.min == self.runs.max || is_narrow(n.saturating_sub(1)))
+    }
+
+    /// Returns the index and the relative half-width of the widest interval after the first `n` runs.
+    fn widest(&self, metrics: &[Vec<f64>], n: usize) -> (usize, f64) {
+        let of = |values: &Vec<f64>| mean_interval(&values[..n], self.level).map_or(f64::INFINITY, |m| m.relative());
+        let widths = metrics.iter().map(of).enumerate();
+        widths.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, f64::INFINITY))
     }
 }
 
 /// The relative change over all runs above which a significant trend is a drift, when the rule has no target precision.
 const DRIFT_LIMIT: f64 = 0.05;
 
-/// The significance level of the test for a trend.
+/// The significance level of the tests for a trend of all metrics together.
 const TREND_SIGNIFICANCE: f64 = 0.01;
 
 /// A least-squares line through the values of runs in their order.
@@ -240,7 +252,24 @@ mod tests {
     #[test]
     fn without_a_target_the_number_of_runs_decides() {
         assert_eq!(rule(4, 4, None).evaluate(&[noisy(3, 0.5)]).state, RepeatState::Running);
-        assert_eq!(rule(4, 4, None).evaluate(&[noisy(4, 0.5)]).state, RepeatState::Converged);
+        let complete = rule(4, 4, None).evaluate(&[noisy(4, 0.5)]).state;
+        assert_eq!((complete, complete.name(), complete.code()), (RepeatState::Complete, "complete", 0));
+        let wide = rule(4, 4, Some(0.05)).evaluate(&[noisy(4, 0.5)]).state;
+        assert_eq!((wide, wide.code()), (RepeatState::NotConverged, 11));
+    }
+
+    /// A trend that is significant at 1 % for a single metric, but not for the least of twelve.
+    #[test]
+    fn the_test_for_drift_is_corrected_for_the_number_of_metrics() {
+        let rise = |i: usize, value: f64| value * (1.0 + 0.01 * i as f64);
+        let drift: Vec<f64> = noisy(12, 0.03).iter().enumerate().map(|(i, v)| rise(i, *v)).collect();
+        let p = trend(&drift).unwrap().p;
+        assert!(p < TREND_SIGNIFICANCE && p > TREND_SIGNIFICANCE / 12.0, "{p}");
+        let fixed = rule(12, 12, None);
+        assert_eq!(fixed.evaluate(std::slice::from_ref(&drift)).state, RepeatState::Drifting);
+        let still = || std::iter::repeat_n(noisy(12, 0.03), 11);
+        let twelve: Vec<Vec<f64>> = still().chain([drift]).collect();
+        assert_eq!(fixed.evaluate(&twelve).state, RepeatState::Complete);
     }
 
     #[test]
