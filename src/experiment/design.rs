@@ -107,7 +107,8 @@ impl<'a> Design<'a> {
     pub fn early_end(&self, runs: usize) -> Option<Next> {
         match &self.experiment.rule {
             RuleWanted::Repeat { .. } => (runs >= 3).then_some(Next::Repeated(RepeatState::NotConverged)),
-            RuleWanted::Ab { .. } => (runs >= 8 && runs.is_multiple_of(4)).then_some(Next::Compared(None)),
+            RuleWanted::Ab { blocks, .. } => (runs >= 8 && runs.is_multiple_of(4))
+                .then(|| Next::Compared((*blocks == Blocks::UntilClear).then(|| next_look(runs / 4)).flatten())),
             RuleWanted::Sweep { .. } => {
                 (runs > 0 && runs.is_multiple_of(self.experiment.arms.len())).then_some(Next::Swept)
             }
@@ -146,6 +147,11 @@ impl<'a> Design<'a> {
     fn compare(&self, runs: &[(usize, Vec<f64>)], tolerance: Tolerance, wanted: Blocks) -> Next {
         let blocks: Vec<RunBlock> = runs.chunks_exact(4).filter_map(block).collect();
         let blocks_complete = runs.len().is_multiple_of(4);
+        // No number of runs gives a ratio with a metric that is 0.
+        let is_positive = |block: &RunBlock| block.a.iter().chain(&block.b).all(|value| *value > 0.0);
+        if blocks_complete && !blocks.iter().all(is_positive) {
+            return Next::Compared(None);
+        }
         let (needed, at_most) = match wanted {
             Blocks::Exactly(n) => (n as usize, false),
             Blocks::Pilot if blocks.len() < PILOT_BLOCKS => (PILOT_BLOCKS, false),
@@ -185,6 +191,13 @@ impl<'a> Design<'a> {
         analyse(blocks, 1.0 - 2.0 * look.one_sided)
             .is_some_and(|found| classify(direction.goodness(found.ratio), tolerance) != ComparisonVerdict::Unclear)
     }
+}
+
+/// Returns the look at which a sequential comparison ends after `blocks` blocks because its budget is exhausted. The
+/// error probability of the looks before it is spent; it has that of the next one, which is not taken.
+fn next_look(blocks: usize) -> Option<InterimLook> {
+    let next = SEQUENTIAL.iter().find(|look| look.blocks > blocks)?;
+    Some(InterimLook { blocks, one_sided: next.one_sided })
 }
 
 /// Returns a block of four runs, with the values of the primary metric. Returns `None` unless each arm has two of the
@@ -272,6 +285,30 @@ mod tests {
         assert_eq!((n, end), (24, Next::Compared(Some(SEQUENTIAL[0]))));
         let (n, end) = run_to_end(&clear, |n, _| 100.0 * (1.0 + 0.6 * noise(n)));
         assert_eq!((n, end), (96, Next::Compared(Some(SEQUENTIAL[2]))));
+    }
+
+    /// With one-sided error probabilities of 0.5, 0.75 and 1.25 %, of which each is used once.
+    #[test]
+    fn a_budget_that_ends_between_looks_uses_the_error_of_the_next_one() {
+        let end = |blocks| {
+            let wanted = experiment(RuleWanted::Ab { tolerance: 0.03, blocks });
+            let design = Design::new(&wanted);
+            [7, 8, 24, 44, 60].map(|runs| design.early_end(runs))
+        };
+        let at = |blocks, one_sided| Some(Next::Compared(Some(InterimLook { blocks, one_sided })));
+        let expected = [None, at(2, 0.005), at(6, 0.0075), at(11, 0.0075), at(15, 0.0125)];
+        assert_eq!(end(Blocks::UntilClear), expected);
+        assert_eq!(end(Blocks::Pilot)[1..], [Some(Next::Compared(None)); 4]);
+    }
+
+    #[test]
+    fn a_metric_that_is_0_ends_a_comparison_after_a_block() {
+        for blocks in [Blocks::Exactly(20), Blocks::Pilot, Blocks::UntilClear] {
+            let wanted = experiment(RuleWanted::Ab { tolerance: 0.03, blocks });
+            assert_eq!(run_to_end(&wanted, |_, _| 0.0), (4, Next::Compared(None)), "{blocks:?}");
+            let later = |n: usize, _| if n == 9 { 0.0 } else { 100.0 + noise(n) };
+            assert_eq!(run_to_end(&wanted, later), (12, Next::Compared(None)), "{blocks:?}");
+        }
     }
 
     #[test]

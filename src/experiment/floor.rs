@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 /// The name and version of the schema.
 const SCHEMA: &str = "wmlrun.floors/1";
 
-/// The conditions on which a noise floor depends. It applies to results that have them in common.
+/// The conditions on which a noise floor depends, besides the variables of the script. It applies to results that have
+/// them in common.
 const PLACE: [&str; 5] = ["script", "run time", "processor", "file system", "device"];
 
 /// A session with two equal arms.
@@ -26,7 +27,7 @@ pub struct FloorSession {
     pub name: String,
     /// The name of the metric.
     pub metric: String,
-    /// The values of the conditions on which a noise floor depends, in the order of `PLACE`.
+    /// The values of the conditions on which a noise floor depends, in the order of `PLACE`, and the variables.
     pub place: Vec<String>,
     /// The ratio of the arms, with its 95 % interval.
     pub ratio: Estimate,
@@ -54,11 +55,17 @@ pub fn place<'a>(runs: impl IntoIterator<Item = &'a Observation>) -> Option<Vec<
     let value = |run: &Observation, name: &str| run.conditions.get(name).cloned().unwrap_or_default();
     let place_of = |run: &Observation| {
         let known = run.conditions.contains_key(PLACE[0]);
-        known.then(|| PLACE.iter().map(|name| value(run, name)).collect::<Vec<String>>())
+        known.then(|| PLACE.iter().map(|name| value(run, name)).chain([variables(run)]).collect::<Vec<String>>())
     };
     let mut runs = runs.into_iter().map(place_of);
     let first = runs.next()??;
     runs.all(|place| place.as_ref() == Some(&first)).then_some(first)
+}
+
+/// Returns the variables of a run as one text. The directory is not a condition: its device is.
+fn variables(run: &Observation) -> String {
+    let variables = run.conditions.iter().filter(|(name, _)| name.starts_with('$') && *name != "$dir");
+    variables.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
 impl Floors {
@@ -124,6 +131,20 @@ mod tests {
         let read = Floors::read(&path).unwrap();
         assert_eq!(read.of("ops", &["ab".into()]).unwrap().sessions, 2);
         assert_eq!((read.of("mib", &["ab".into()]), read.of("ops", &["cd".into()])), (None, None));
+    }
+
+    #[test]
+    fn a_floor_depends_on_the_variables_but_not_on_the_directory() {
+        let run = |pairs: &[(&str, &str)]| Observation {
+            conditions: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            ..Observation::default()
+        };
+        let one = run(&[("script", "ab"), ("file system", "ext4"), ("$n", "1"), ("$dir", "/x")]);
+        let same = run(&[("script", "ab"), ("file system", "ext4"), ("$n", "1"), ("$dir", "/y")]);
+        let more = run(&[("script", "ab"), ("file system", "ext4"), ("$n", "16"), ("$dir", "/x")]);
+        assert_eq!(place([&one]), place([&one, &same]));
+        assert!(place([&one]).is_some() && place([&one]) != place([&more]) && place([&one, &more]).is_none());
+        assert_eq!(place([&Observation::default()]), None);
     }
 
     #[test]
