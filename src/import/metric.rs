@@ -87,6 +87,14 @@ impl Metric {
         self.name.contains("latency.")
     }
 
+    /// Returns the number of operations of a run that are slower than this percentile. Returns `None` for other
+    /// metrics, and when the number of operations is unknown.
+    pub fn operations_beyond(&self, run: &Observation) -> Option<f64> {
+        let (before, percentile) = self.name.rsplit_once("latency.p")?;
+        let beyond = 1.0 - percentile.parse::<f64>().ok()? / 100.0;
+        Some(run.operations.get(before)? * beyond)
+    }
+
     /// Returns the value of the metric in a run, or `None` when the run has no such figure or the figure is not finite.
     pub fn of(&self, run: &Observation) -> Option<f64> {
         // A number of a column is used for any metric, because only the user knows what the column contains.

@@ -45,6 +45,11 @@ pub struct Observation {
     pub day: Option<String>,
     /// Whether other programs used the processors during the run, as the warning `processor_bound` of its result says.
     pub disturbed: bool,
+    /// Whether the rate changed during the run, as the warnings `unsteady` and `not_steady` of its result say.
+    pub unsteady: bool,
+    /// The numbers of operations on which the figures are based, by the prefix of the figures: empty for the whole run,
+    /// `NAME.` for a flowop. They are absent in results of other programs.
+    pub operations: BTreeMap<String, f64>,
     /// The reason why the run failed; `None` when it is complete.
     pub failure: Option<String>,
 }

@@ -12,7 +12,8 @@ use crate::util::{duration, printable};
 use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-use std::collections::BTreeMap;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The maximum number of entries in a document, in all runs together. See [`Budget`].
@@ -133,11 +134,14 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     let summary = &run.summary;
     add(&mut figures, "", (summary.ops_per_s, summary.mib_per_s), &summary.latency_ns);
     figures.extend(run_figures(run));
+    let mut operations = BTreeMap::from([(String::new(), summary.ops as f64)]);
     let mut names: BTreeMap<&str, Vec<&FlowopResult>> = BTreeMap::new();
     for flowop in &run.flowops {
         names.entry(&flowop.name).or_default().push(flowop);
         let whole = format!("{}/{}/{}.", flowop.process, flowop.thread, flowop.name);
         add(&mut figures, &whole, (flowop.ops_per_s, flowop.mib_per_s), &flowop.latency_ns);
+        *operations.entry(whole).or_default() += flowop.ops as f64;
+        *operations.entry(format!("{}.", flowop.name)).or_default() += flowop.ops as f64;
     }
     for (name, flowops) in names {
         let sum = |of: fn(&FlowopResult) -> f64| flowops.iter().map(|f| of(f)).sum::<f64>();
@@ -146,13 +150,16 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         let latency = Latency { mean: (ops > 0.0).then_some(mean), ..percentiles(&flowops) };
         add(&mut figures, &format!("{name}."), (sum(|f| f.ops_per_s), sum(|f| f.mib_per_s)), &latency);
     }
+    let warnings = warnings::of(document, run);
     Observation {
         source: source.to_owned(),
         figures,
         causes: causes(run),
         conditions: conditions(document, run),
         day: run.started_at.split_once('T').map(|(day, _)| day.to_owned()),
-        disturbed: warnings::of(document, run).iter().any(Warning::is_about_others),
+        disturbed: warnings.iter().any(Warning::is_about_others),
+        unsteady: warnings.iter().any(|w| matches!(w, Warning::Unsteady { .. } | Warning::NotSteady { .. })),
+        operations,
         failure: (run.state != RunState::Complete).then(|| format!("{}: {}", run.state.name(), run.ended_by)),
     }
 }
@@ -207,26 +214,49 @@ fn add(figures: &mut BTreeMap<String, f64>, before: &str, (ops, mib): (f64, f64)
 /// change.
 const MIN_OPENS_PER_OP: f64 = 0.001;
 
-/// Returns the figures of a run that may explain a change of a metric. Counts, bytes and times are per operation.
+/// Returns a number per operation, of the operations of the threads in which it is not 0. The other threads do not
+/// count, because their share of all operations changes with the speed of the file system.
+fn per_own_op(run: &Run, number: impl Fn(&FlowopResult) -> u64) -> f64 {
+    let mut threads: BTreeMap<(&str, &str), (f64, f64)> = BTreeMap::new();
+    for flowop in &run.flowops {
+        let (sum, ops) = threads.entry((&flowop.process, &flowop.thread)).or_default();
+        *sum += number(flowop) as f64;
+        *ops += if flowop.class.is_io() { flowop.ops as f64 } else { 0.0 };
+    }
+    let own = threads.into_values().filter(|(sum, ops)| *sum > 0.0 && *ops > 0.0);
+    let (sum, ops) = own.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+    if ops == 0.0 { 0.0 } else { sum / ops }
+}
+
+/// Returns the figures of a run that may explain a change of a metric. Bytes and times are per operation of the run.
 fn causes(run: &Run) -> BTreeMap<&'static str, f64> {
     let ops = run.summary.ops as f64;
     let mut found = BTreeMap::new();
     if ops == 0.0 {
         return found;
     }
-    let mut per_op = |name, total: f64| found.insert(name, total / ops);
-    let flowops = |of: fn(&FlowopResult) -> f64| run.flowops.iter().map(of).sum::<f64>();
-    per_op("syncs_per_op", flowops(|f| if f.kind.contains("sync") { f.ops as f64 } else { 0.0 }));
-    per_op("errors_per_op", run.summary.errors as f64);
-    let opens = flowops(|f| f.implicit_opens as f64);
-    per_op("implicit_opens_per_op", if opens < MIN_OPENS_PER_OP * ops { 0.0 } else { opens });
-    per_op("starved_ns_per_op", flowops(|f| f.starved_seconds * 1e9));
-    // File sets on the same device report the same bytes, so these must not be added up.
-    let device = |of: fn(&crate::result::DeviceBytes) -> u64| {
-        run.filesets.iter().filter_map(|set| set.device_bytes.as_ref()).map(of).max().map(|bytes| bytes as f64)
-    };
-    device(|bytes| bytes.read).map(|bytes| per_op("device_read_bytes_per_op", bytes));
-    device(|bytes| bytes.written).map(|bytes| per_op("device_written_bytes_per_op", bytes));
+    let starved: f64 = run.flowops.iter().map(|f| f.starved_seconds * 1e9).sum();
+    let opens = per_own_op(run, |f| f.implicit_opens);
+    found.extend([
+        ("errors_per_op", run.summary.errors as f64 / ops),
+        ("syncs_per_op", per_own_op(run, |f| if f.kind.contains("sync") { f.ops } else { 0 })),
+        ("implicit_opens_per_op", if opens < MIN_OPENS_PER_OP { 0.0 } else { opens }),
+        ("starved_ns_per_op", starved / ops),
+    ]);
+    // File sets on the same device report the same bytes, so each pair of numbers counts once.
+    let known = || run.filesets.iter().filter_map(|set| Some((set, set.device_bytes.as_ref()?)));
+    let transferred: BTreeSet<(u64, u64)> = known().map(|(_, bytes)| (bytes.read, bytes.written)).collect();
+    if !transferred.is_empty() {
+        let read: f64 = transferred.iter().map(|(read, _)| *read as f64).sum();
+        let written: f64 = transferred.iter().map(|(_, written)| *written as f64).sum();
+        let asked: f64 = known().map(|(set, _)| set.asked_bytes.read as f64).sum();
+        found.insert("device_read_bytes_per_op", read / ops);
+        found.insert("device_written_bytes_per_op", written / ops);
+        if asked > 0.0 {
+            // Devices also read ahead and read metadata, so they may read more than was asked for.
+            found.insert("hit_ratio", (1.0 - read / asked).max(0.0));
+        }
+    }
     let summary = &run.summary;
     found.extend(summary.cpu_us_per_op.map(|us| ("cpu_us_per_op", us)));
     found.extend(summary.system_cpu_us_per_op.map(|us| ("system_cpu_us_per_op", us)));

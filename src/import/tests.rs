@@ -243,6 +243,52 @@ fn sides_have_a_maximum_number_of_observations() {
     }
 }
 
+/// Each figure that may be a cause has a rank among the others.
+#[test]
+fn causes_of_a_run_are_known_to_the_analysis() {
+    let mut document = fixture();
+    let run = &mut document.runs[0];
+    run.filesets[0].device_bytes = Some(crate::result::DeviceBytes { read: 25, written: 5 });
+    run.filesets[0].asked_bytes.read = 100;
+    let mut twin = run.filesets[0].clone();
+    twin.asked_bytes.read = 150;
+    run.filesets.push(twin);
+    run.flowops[0].lateness_ns = Some(run.flowops[0].latency_ns);
+    let found = of_run(&document, &document.runs[0], "x");
+    for name in found.causes.keys() {
+        assert!(crate::analysis::cause_rank(name).is_some(), "{name}");
+    }
+    assert_eq!((found.causes["hit_ratio"], found.causes.len()), (0.9, 11), "both sets are on one device");
+}
+
+/// A thread without syncs becomes slower; the syncs of the other thread remain what they were.
+#[test]
+fn the_syncs_of_a_thread_do_not_depend_on_other_threads() {
+    let mut document = fixture();
+    let syncs = |document: &crate::result::Document| of_run(document, &document.runs[0], "x").causes["syncs_per_op"];
+    assert_eq!(syncs(&document), 0.0);
+    let mut sync = document.runs[0].flowops[1].clone();
+    (sync.kind, sync.name) = ("fsync".to_owned(), "sync".to_owned());
+    document.runs[0].flowops.push(sync);
+    assert_eq!(syncs(&document), 0.5);
+    document.runs[0].flowops[0].ops /= 10;
+    assert_eq!(syncs(&document), 0.5);
+}
+
+#[test]
+fn a_run_that_was_not_steady_and_the_numbers_of_operations_are_known() {
+    let mut document = fixture();
+    let found = of_run(&document, &document.runs[0], "x");
+    let flowop = &document.runs[0].flowops[1];
+    let beyond = |name: &str| name.parse::<Metric>().unwrap().operations_beyond(&found).map(f64::round);
+    let expected = |ops: u64| Some((ops as f64 / 100.0).round());
+    assert_eq!(beyond("latency.p99"), expected(document.runs[0].summary.ops));
+    assert_eq!(beyond(&format!("{}.latency.p99", flowop.name)), expected(flowop.ops));
+    assert_eq!((beyond("ops"), beyond("latency.mean"), beyond("nothing.latency.p99")), (None, None, None));
+    document.runs[0].intervals.iter_mut().skip(7).for_each(|interval| interval.flowops[0].ops /= 2);
+    assert!(!found.unsteady && of_run(&document, &document.runs[0], "x").unsteady);
+}
+
 #[test]
 fn columns_are_numbers_below_a_heading() {
     let values = |text: &str, column| -> Vec<f64> {
