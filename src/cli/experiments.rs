@@ -7,7 +7,9 @@ use super::experiment_args::{
 };
 use super::stdout::Stdout;
 use crate::analysis::{ComparisonVerdict, NoiseFloor, Tolerance};
-use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, Runs, percent, repeats};
+use crate::comparison::{
+    Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, Runs, differs_text, percent, repeats,
+};
 use crate::experiment::{
     self, Arm, Blocks, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, FloorSession, Floors,
     Folder, Hooks, Identity, Next, RuleWanted,
@@ -100,7 +102,7 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
             2,
         ));
     };
-    let floor = known_floor(finished.observations.iter().flatten(), metric);
+    let floor = known_floor(&finished.observations, metric);
     let comparer = Comparer { tolerance, floor, look, ..Comparer::of(&experiment.name, arm_names(experiment), metric) };
     let mut comparison = compared(&comparer, &finished)?;
     if experiment.has_equal_arms() {
@@ -190,13 +192,15 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     Ok(0)
 }
 
-/// Returns the noise floor for the conditions of these runs, or `None` if it has not been measured.
-fn known_floor<'a>(runs: impl IntoIterator<Item = &'a Observation>, metric: &Metric) -> Option<NoiseFloor> {
-    let place = experiment::place(runs)?;
+/// Returns the noise floor of a comparison of these sides, of which each has its own conditions. Returns `None` if that
+/// of a side has not been measured.
+fn known_floor<S: AsRef<[Observation]>>(sides: &[S], metric: &Metric) -> Option<NoiseFloor> {
+    let places: Vec<_> = sides.iter().map(|side| experiment::place(side.as_ref())).collect::<Option<_>>()?;
     let floors = Floors::read(&Floors::path()?)
         .inspect_err(|e| console::notice(&format!("note: can't read the noise floors: {e}")))
         .ok()?;
-    floors.of(&metric.to_string(), &place)
+    let of_sides = places.iter().map(|place| floors.of(&metric.to_string(), place)).collect::<Option<Vec<_>>>()?;
+    of_sides.into_iter().reduce(NoiseFloor::wider)
 }
 
 /// Runs `wmlrun compare`. Returns the exit status.
@@ -212,7 +216,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     let comparer = Comparer {
         tolerance: Tolerance(args.verdict.tolerance),
         method: args.method.method(),
-        floor: known_floor(a.runs.iter().chain(&b.runs), &args.verdict.metric),
+        floor: known_floor(&[&a.runs, &b.runs], &args.verdict.metric),
         ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &args.verdict.metric)
     };
     let mut comparison = comparer
@@ -226,6 +230,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         .map(|difference| difference.what.as_str())
         .collect();
     if !spoilt.is_empty() && !args.anyway {
+        console::notice(&differs_text(&comparison));
         let text = format!("A and B measured different workloads: they differ in {}", spoilt.join(", "));
         return Err(refuse(&text, "use `--anyway` to compare them nevertheless", 2));
     }

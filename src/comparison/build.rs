@@ -1,7 +1,9 @@
 //! Builds a comparison from observations.
 
 use super::advice::advice;
-use super::{ComparedSide, Comparison, ControlResult, EndingLook, NamedTest, OtherMetric, SCHEMA, Shapes, differences};
+use super::{
+    ComparedSide, Comparison, ControlResult, EndingLook, NamedTest, OtherMetric, SCHEMA, Shapes, differences, notes,
+};
 use crate::analysis::{
     self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, NoiseFloor, Power, RunBlock,
     SampleSummary, Tolerance, classify, holm, rank_changes, welch,
@@ -96,7 +98,6 @@ impl Comparer {
             Ok(ComparedSide { name: self.sides[side].clone(), sample, values: values.to_vec() })
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
-        let mut notes = Vec::new();
         let level = self.look.map_or(LEVEL, |look| 1.0 - 2.0 * look.one_sided);
         let blocks = if runs.interleaved { blocks(&a, &b) } else { Vec::new() };
         let by_blocks = analysis::analyse(&blocks, level);
@@ -106,33 +107,28 @@ impl Comparer {
         let (ratio, test) = match (&by_blocks, &by_welch) {
             (Some(found), _) => (found.ratio, named("t on blocks", found.t, found.df, found.p)),
             (None, Some(found)) if !runs.interleaved => (found.ratio, named("Welch", found.t, found.df, found.p)),
-            _ => {
-                notes.push(
-                    "too few runs for an interval: each side needs two, and interleaved runs need two blocks"
-                        .to_owned(),
-                );
-                (without_interval, named("none", f64::NAN, f64::NAN, f64::NAN))
-            }
+            _ => (without_interval, named("none", f64::NAN, f64::NAN, f64::NAN)),
         };
+        let mut notes = Vec::new();
+        let no_ratio = ratio.low.is_nan().then(|| notes::on_zero(&self.metric, &a, &b)).flatten();
+        if ratio.low.is_nan() {
+            let few = "too few runs for an interval: each side needs two, and interleaved runs need two blocks";
+            notes.push(no_ratio.clone().unwrap_or_else(|| few.to_owned()));
+        }
         if !runs.interleaved {
             notes.push("not interleaved: the ratio includes any drift of the machine between the two sides".to_owned());
         }
-        let direction = self.metric.direction();
+        notes.extend(notes::on_conditions(runs.a, runs.b));
+        notes.extend(notes::on_runs(&[runs.a, runs.b], std::slice::from_ref(&self.metric)));
         let control = control(runs, self.tolerance);
         let days_differ = !runs.interleaved && on_different_days(runs);
-        let verdict = match control {
-            Some(control) if control.moved => ComparisonVerdict::Invalid,
-            _ if days_differ => match self.floor {
-                Some(floor) => classify(direction.goodness(floor.widen(ratio)), self.tolerance),
-                None => ComparisonVerdict::Unclear,
-            },
-            _ => classify(direction.goodness(ratio), self.tolerance),
-        };
+        let verdict = self.verdict(ratio, control, days_differ);
         if days_differ && self.floor.is_none() {
             let note = "the runs of A and B are from different days, and the noise floor of the workload is unknown";
             notes.push(format!("{note}; `wmlrun floor` measures it"));
         }
         let power = self.power(runs.interleaved, by_blocks.as_ref(), blocks.len(), &side_a.sample, &side_b.sample);
+        let power = power.map(|(power, needed)| (Power { one_sided: (1.0 - level) / 2.0, ..power }, needed));
         let study = (self.method == ComparisonMethod::Study).then(|| analysis::study(&a, &b, STUDY_LEVEL)).flatten();
         let shapes = (self.method == ComparisonMethod::Study).then(|| Shapes {
             ecdf_a: analysis::ecdf(&a),
@@ -143,10 +139,11 @@ impl Comparer {
             schema: SCHEMA.to_owned(),
             name: self.name.clone(),
             metric: self.metric.to_string(),
-            higher_is_better: direction == Direction::HigherIsBetter,
+            higher_is_better: self.metric.direction() == Direction::HigherIsBetter,
             interleaved: runs.interleaved,
             a: side_a,
             b: side_b,
+            level,
             ratio,
             difference: by_welch.map_or(unknown, |test| test.difference),
             test,
@@ -160,16 +157,28 @@ impl Comparer {
             look: self.look.map(|look| EndingLook { blocks: look.blocks as u64, one_sided: look.one_sided }),
             differs: differences(runs.a, runs.b),
             causes: causes(runs),
-            others: self.others(runs),
+            others: self.others(runs, level),
             study,
             shapes,
             notes,
         };
-        let floor_is_missing = days_differ && self.floor.is_none();
-        if self.advises && verdict == ComparisonVerdict::Unclear && !floor_is_missing {
+        comparison.notes.extend(notes::on_control(&comparison));
+        // More runs help neither a missing noise floor nor a metric that is 0.
+        let runs_help = !(days_differ && self.floor.is_none()) && no_ratio.is_none();
+        if self.advises && verdict == ComparisonVerdict::Unclear && runs_help {
             comparison.notes.push(advice(&comparison, &[runs.a, runs.b]));
         }
         Ok(comparison)
+    }
+
+    /// Returns the verdict on a ratio with its interval.
+    fn verdict(&self, ratio: Estimate, control: Option<ControlResult>, days_differ: bool) -> ComparisonVerdict {
+        let goodness = |ratio| classify(self.metric.direction().goodness(ratio), self.tolerance);
+        match control {
+            Some(control) if control.moved => ComparisonVerdict::Invalid,
+            _ if days_differ => self.floor.map_or(ComparisonVerdict::Unclear, |floor| goodness(floor.widen(ratio))),
+            _ => goodness(ratio),
+        }
     }
 
     /// Returns the power of the comparison, and the total number of runs that would be enough.
@@ -196,7 +205,7 @@ impl Comparer {
     }
 
     /// Returns the comparisons of all other metrics that every run has.
-    fn others(&self, runs: &Runs<'_>) -> Vec<OtherMetric> {
+    fn others(&self, runs: &Runs<'_>, level: f64) -> Vec<OtherMetric> {
         let whole = ["ops", "mib", "latency.mean", "latency.p50", "latency.p99"];
         let default: Vec<Metric> = whole.iter().filter_map(|name| name.parse().ok()).collect();
         let wanted = if self.others.is_empty() { &default } else { &self.others };
@@ -207,8 +216,8 @@ impl Comparer {
                 let known = |runs: &[Observation]| runs.iter().all(|run| run.figures.contains_key(&metric.to_string()));
                 let (a, b) = (values(runs.a, metric).ok()?, values(runs.b, metric).ok()?);
                 let test = match runs.interleaved {
-                    true => analysis::analyse(&blocks(&a, &b), LEVEL).map(|found| (found.ratio, found.p)),
-                    false => welch(&a, &b, LEVEL).map(|found| (found.ratio, found.p)),
+                    true => analysis::analyse(&blocks(&a, &b), level).map(|found| (found.ratio, found.p)),
+                    false => welch(&a, &b, level).map(|found| (found.ratio, found.p)),
                 };
                 (known(runs.a) && known(runs.b)).then_some((metric, test?))
             })

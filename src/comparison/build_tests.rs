@@ -97,3 +97,56 @@ fn results_of_different_days_need_a_noise_floor() {
     assert_eq!(verdict(Some(0.10), &b), ComparisonVerdict::Unclear);
     assert_eq!(verdict(None, &on("2026-11-16", 92.0)), ComparisonVerdict::Worse, "the same day");
 }
+
+/// A ratio needs values above 0, and no number of runs changes that.
+#[test]
+fn a_metric_that_is_0_has_no_ratio_and_no_advice() {
+    let (mut a, b) = (runs("mib", 8, 0.0, 0.0), runs("mib", 8, 0.0, 0.0));
+    for interleaved in [true, false] {
+        let runs = Runs { a: &a, b: &b, interleaved, control_a: &[], control_b: &[] };
+        let found = comparer("mib").compare(&runs).unwrap();
+        let notes = found.notes.join("\n");
+        assert!(notes.contains("`mib` is not above 0 in a run of A: there is no ratio"), "{notes}");
+        assert!(!notes.contains("too few runs") && !notes.contains("more runs"), "{notes}");
+        assert!(found.verdict == ComparisonVerdict::Unclear && found.ratio.value.is_nan());
+    }
+    a.truncate(2);
+    a.iter_mut().for_each(|run| run.figures.insert("mib".to_owned(), 5.0).map_or((), drop));
+    let one_block = Runs { a: &a, b: &b[..2], interleaved: true, control_a: &[], control_b: &[] };
+    let notes = comparer("mib").compare(&one_block).unwrap().notes.join("\n");
+    assert!(notes.contains("not above 0 in a run of B"), "{notes}");
+}
+
+/// A machine that becomes slower, as one whose processors heat up, makes no run of B worse than one of A beside it.
+#[test]
+fn a_drift_of_the_machine_is_no_loss_of_interleaved_runs() {
+    const RUNS: usize = 48;
+    let speed = |i: usize| (1.0 - 0.2 * i as f64 / RUNS as f64) * (1.0 + 0.01 * (i as f64 * 2.3).sin());
+    let of = |arm: &dyn Fn(usize) -> bool| -> (Vec<Observation>, Vec<f64>) {
+        let of_arm = || (0..RUNS).filter(|i| arm(*i)).map(speed);
+        let figures = |speed: f64| BTreeMap::from([("ops".to_owned(), 1000.0 * speed)]);
+        let runs = of_arm().map(|speed| Observation { figures: figures(speed), ..Observation::default() });
+        (runs.collect(), of_arm().map(|speed| 50.0 * speed).collect())
+    };
+    let is_b = |i: usize| matches!(i % 4, 1 | 2) != (i / 4).is_multiple_of(3);
+    let ((a, control_a), (b, control_b)) = (of(&|i| !is_b(i)), of(&is_b));
+    let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &control_a, control_b: &control_b };
+    let found = comparer("ops").compare(&runs).unwrap();
+    assert_eq!((found.verdict, found.control.unwrap().moved), (ComparisonVerdict::Same, false), "{:?}", found.ratio);
+    let ((a, _), (b, _)) = (of(&|i| i < RUNS / 2), of(&|i| i >= RUNS / 2));
+    let runs = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+    assert_eq!(comparer("ops").compare(&runs).unwrap().verdict, ComparisonVerdict::Worse);
+}
+
+/// A look with a smaller error probability finds only greater losses.
+#[test]
+fn the_detectable_loss_is_that_of_the_level() {
+    let of = |look| {
+        let (a, b) = (runs("ops", 24, 100.0, 0.04), runs("ops", 24, 100.0, 0.04));
+        let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &[], control_b: &[] };
+        let found = Comparer { look, ..comparer("ops") }.compare(&runs).unwrap();
+        (found.level, found.could_have_seen.unwrap())
+    };
+    let (whole, look) = (of(None), of(Some(InterimLook { blocks: 12, one_sided: 0.005 })));
+    assert!(whole.0 < look.0 && whole.1 < look.1, "{whole:?} {look:?}");
+}

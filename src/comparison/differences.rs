@@ -60,7 +60,12 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
         .filter(|name| *name != "$dir")
         .filter_map(|name| {
             let (values_a, values_b) = (values(a, name), values(b, name));
-            let kind = if WORKLOAD.contains(&name) { DifferenceKind::Workload } else { DifferenceKind::Setting };
+            // Older results lack some conditions, which are then unknown.
+            let both_known = !values_a.is_empty() && !values_b.is_empty();
+            let kind = match WORKLOAD.contains(&name) && both_known {
+                true => DifferenceKind::Workload,
+                false => DifferenceKind::Setting,
+            };
             (values_a != values_b).then(|| Difference {
                 what: name.to_owned(),
                 a: joined(values_a),
@@ -77,12 +82,33 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
 mod tests {
     use super::*;
 
+    fn run(pairs: &[(&str, &str)]) -> Observation {
+        let conditions = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Observation { conditions, ..Observation::default() }
+    }
+
+    #[test]
+    fn what_was_measured_must_be_equal_and_settings_may_differ() {
+        let of = |name: &str, a: &str, b: &str| {
+            let with = |value: &str| match value {
+                "" => run(&[("tool", "1")]),
+                value => run(&[("tool", "1"), (name, value)]),
+            };
+            let found = differences(&[with(a)], &[with(b)]);
+            assert_eq!(found.len(), 1, "{name}");
+            found[0].kind
+        };
+        for name in ["quiesced", "warm-up", "memory", "limit cpu_ms_per_s", "cache"] {
+            assert_eq!(of(name, "1", "2"), DifferenceKind::Workload, "{name}");
+            assert_eq!(of(name, "", "2"), DifferenceKind::Setting, "{name}: unknown in A");
+        }
+        for name in ["pinned", "kernel", "$n"] {
+            assert_eq!(of(name, "1", "2"), DifferenceKind::Setting, "{name}");
+        }
+    }
+
     #[test]
     fn conditions_that_should_be_equal_are_first() {
-        let run = |pairs: &[(&str, &str)]| Observation {
-            conditions: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-            ..Observation::default()
-        };
         let a = run(&[("$dir", "/x"), ("$n", "1"), ("kernel", "6"), ("script", "ab")]);
         let b = run(&[("$dir", "/y"), ("$n", "1"), ("kernel", "7"), ("script", "cd")]);
         let found = differences(std::slice::from_ref(&a), std::slice::from_ref(&b));

@@ -1,10 +1,10 @@
-//! Tests of the reports for people: the words of the lines of a comparison and of repeats.
+//! Tests of the reports: the words of the lines of a comparison and of repeats, and the order of the tables.
 
 #![allow(clippy::unwrap_used)]
 use super::super::build::tests::{comparer, runs};
 use super::*;
-use crate::analysis::{MeanEstimate, RepeatState};
-use crate::comparison::{ControlResult, Runs};
+use crate::analysis::{Estimate, InterimLook, MeanEstimate, RepeatState};
+use crate::comparison::{Comparer, ComparisonMethod, ControlResult, RepeatedMetric, Runs};
 
 fn compared(metric: &str, n: usize, interleaved: bool) -> Comparison {
     let (a, mut b) = (runs(metric, n, 100.0, 0.02), runs(metric, n, 120.0, 0.02));
@@ -68,6 +68,97 @@ fn a_control_with_a_wide_interval_is_unknown() {
     says(&control(0.5, 0.9, true), &["control changed: "]);
 }
 
+/// The last line is what most people read.
+#[test]
+fn a_verdict_says_that_the_control_is_unknown() {
+    let (a, mut b) = (runs("ops", 8, 100.0, 0.02), runs("ops", 8, 80.0, 0.02));
+    b.rotate_left(4);
+    let of = |spread: f64| {
+        let control_a: Vec<f64> = (0..8).map(|i| 50.0 * (1.0 + spread * f64::from(i % 2))).collect();
+        let control_b: Vec<f64> = (0..8).map(|i| 50.0 * (1.0 + spread * f64::from(i % 3))).collect();
+        let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &control_a, control_b: &control_b };
+        comparer("ops").compare(&runs).unwrap()
+    };
+    let unknown = of(0.5);
+    assert!(unknown.verdict == ComparisonVerdict::Worse && unknown.control.unwrap().is_unknown(0.03));
+    says(&text(&unknown), &["note: the control is unknown: the machine may have changed"]);
+    assert!(text(&unknown).ends_with(", but the control is unknown\n"), "{}", text(&unknown));
+    says(&markdown(&unknown), &["but the control is unknown"]);
+    assert!(!text(&of(0.001)).contains("the control is unknown"), "{}", text(&of(0.001)));
+    let unclear = Comparison { verdict: ComparisonVerdict::Unclear, ..unknown };
+    assert!(!sentence(&unclear).contains("control"));
+}
+
+#[test]
+fn an_interval_has_the_level_of_its_look() {
+    says(&text(&compared("ops", 24, true)), &["], 95 % interval"]);
+    let (a, b) = (runs("ops", 24, 100.0, 0.02), runs("ops", 24, 120.0, 0.02));
+    let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &[], control_b: &[] };
+    for (one_sided, level) in [(0.005, "99"), (0.0075, "98.5"), (0.0125, "97.5")] {
+        let look = Some(InterimLook { blocks: 12, one_sided });
+        let found = Comparer { look, ..comparer("ops") }.compare(&runs).unwrap();
+        says(&text(&found), &[&format!("], {level} % interval"), "look after 12 blocks"]);
+        assert!((found.level - (1.0 - 2.0 * one_sided)).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn what_differs_comes_first_and_other_metrics_are_called_descriptive() {
+    let on = |script: &str, mean: f64| -> Vec<crate::import::Observation> {
+        let mut found = runs("ops", 8, mean, 0.02);
+        for run in &mut found {
+            run.figures.insert("mib".to_owned(), run.figures["ops"] * 2.0);
+            run.conditions.insert("script".to_owned(), script.to_owned());
+        }
+        found
+    };
+    let (a, b) = (on("ab", 100.0), on("c|d", 120.0));
+    let runs = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+    let found = comparer("ops").compare(&runs).unwrap();
+    for text in [text(&found), markdown(&found)] {
+        let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+        assert!(at("script (should be equal)") < at("std dev") && at("std dev") < at("other metrics, descriptive"));
+    }
+    says(&markdown(&found), &["| script (should be equal) | ab | c\\|d |", "| other metrics, descriptive | B/A |"]);
+    assert!(differs_text(&found).contains("script (should be equal)  ab  c|d"), "{}", differs_text(&found));
+}
+
+/// The digits are those of the appendix of the study, which were printed by R. `study` in tests/it has the whole text.
+#[test]
+fn the_study_has_its_printed_digits() {
+    let (a, b) = (runs("ops", 9, 100.0, 0.02), runs("ops", 8, 120.0, 0.02));
+    let runs = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+    let mut found = Comparer { method: ComparisonMethod::Study, ..comparer("ops") }.compare(&runs).unwrap();
+    let study = found.study.as_mut().unwrap();
+    (study.f.value, study.f.df1, study.f.df2, study.f.p) = (3.604_928_4, 9.0, 3.0, 0.319_233_7);
+    (study.f.low, study.f.high) = (0.082_149_75, 31.424_361_05);
+    (study.t.kind, study.t.value, study.t.df, study.t.p) = (TTestKind::Pooled, 7.386_81, 12.0, 8.423_4e-6);
+    (study.t.low, study.t.high) = (7_584.003_9, 18_278.496_1);
+    (found.a.sample.mean, found.b.sample.mean) = (103_095.0, 90_163.75);
+    let variances = "interval of the ratio of variances [0.08214975, 31.42436105]";
+    says(
+        &text(&found),
+        &[
+            "means A 103095, B 90163.75",
+            &format!("F-test F 3.6049 on 9 and 3 df, p 0.3192, 99 % {variances}"),
+            "t-test pooled: t 7.3868 on 12 df, p 8.423e-06, 99 % interval of A − B [7584.004, 18278.496]",
+        ],
+    );
+}
+
+#[test]
+fn benchstat_knows_in_which_direction_a_unit_improves() {
+    assert!(benchstat(&compared("ops", 4, true)).starts_with("Unit ops/s better=higher\nside: A\nBenchmarkVarmail 1 "));
+    assert!(benchstat(&compared("latency.p99", 4, true)).starts_with("Unit ns/op better=lower\n"));
+    let metric = |name: &str| RepeatedMetric { metric: name.to_owned(), ..repeated() };
+    let repeats =
+        Repeats { metrics: ["ops", "r|d.mib", "latency.mean", "latency.p99"].map(metric).into(), ..repeats() };
+    let text = repeats_formats::benchstat(&repeats);
+    let units = "Unit MiB/s better=higher\nUnit ns/op better=lower\nUnit ops/s better=higher\n";
+    assert!(text.starts_with(units) && text.contains("BenchmarkX/r_d.mib 1 1 MiB/s\n"), "{text}");
+    says(&repeats_formats::markdown(&repeats), &["| r\\|d.mib | 3 | "]);
+}
+
 #[test]
 fn small_percentages_keep_their_digits() {
     for (share, shown) in [
@@ -84,23 +175,33 @@ fn small_percentages_keep_their_digits() {
     }
 }
 
-#[test]
-fn an_interval_of_repeats_is_cut_at_zero() {
+fn repeated() -> RepeatedMetric {
     let estimate = MeanEstimate { n: 3, mean: 7_826.0, half_width: 8_853.0, lag1: 0.0, effective_n: 3.0 };
-    let metric = RepeatedMetric {
-        metric: "ops".to_owned(),
-        estimate,
-        relative_half_width: estimate.relative(),
-        trend: None,
-        values: vec![1.0; 3],
-    };
-    let repeats = Repeats {
+    let relative_half_width = estimate.relative();
+    RepeatedMetric { metric: "ops".to_owned(), estimate, relative_half_width, trend: None, values: vec![1.0; 3] }
+}
+
+fn repeats() -> Repeats {
+    Repeats {
         schema: String::new(),
         name: "x".to_owned(),
         state: RepeatState::NotConverged,
         target: None,
-        metrics: vec![metric],
-    };
-    says(&repeats_text(&repeats), &["effective sample size", "0 … 16,679 113.1 % 3.0 -"]);
-    assert!(repeats_bencher(&repeats).contains("\"lower_value\": 0.0"));
+        metrics: vec![repeated()],
+        notes: vec!["a <note>".to_owned()],
+    }
+}
+
+#[test]
+fn an_interval_of_repeats_is_cut_at_zero() {
+    says(&repeats_formats::text(&repeats()), &["effective sample size", "0 … 16,679 113.1 % 3.0 -"]);
+    assert!(repeats_formats::bencher(&repeats()).contains("\"lower_value\": 0.0"));
+}
+
+#[test]
+fn repeats_have_notes_and_a_state() {
+    assert!(repeats_formats::text(&repeats()).ends_with("\nnote: a <note>\n\nnot converged after 3 runs\n"));
+    says(&repeats_formats::markdown(&repeats()), &["**x** not converged after 3 runs", "a &lt;note>"]);
+    let complete = Repeats { state: RepeatState::Complete, notes: Vec::new(), ..repeats() };
+    assert!(repeats_formats::text(&complete).ends_with("\n\ncomplete after 3 runs\n"));
 }

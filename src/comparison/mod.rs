@@ -6,15 +6,21 @@
 
 mod advice;
 mod build;
+#[cfg(test)]
+mod causes_tests;
 mod differences;
 mod formats;
+mod notes;
+mod numbers;
 mod repeats;
+mod repeats_formats;
 mod sweep;
 mod sweep_formats;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, Runs};
 pub use differences::{Difference, DifferenceKind, differences};
-pub use formats::{ComparisonFormat, FORMATS, find_format, percent, repeats_text};
+pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format};
+pub use numbers::percent;
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use sweep::{Sweep, SweepPoint, sweep};
 
@@ -41,9 +47,12 @@ pub struct Comparison {
     pub a: ComparedSide,
     /// The observations of B.
     pub b: ComparedSide,
-    /// The ratio of B to A (of geometric means) as measured, also if less is better, with its 95 % interval.
+    /// The confidence level of the intervals of the ratio, the difference and the sign test. It is 0.95, or that of the
+    /// look at which a sequential comparison ended: its looks share the error of 5 %.
+    pub level: f64,
+    /// The ratio of B to A (of geometric means) as measured, also if less is better, with its interval.
     pub ratio: Estimate,
-    /// The difference of the arithmetic means, B minus A, with its 95 % interval from Welch's t-test.
+    /// The difference of the arithmetic means, B minus A, with its interval from Welch's t-test.
     pub difference: Estimate,
     /// The test that gives the interval of the ratio.
     pub test: NamedTest,
@@ -67,7 +76,7 @@ pub struct Comparison {
     pub look: Option<EndingLook>,
     /// Conditions that differ between A and B.
     pub differs: Vec<Difference>,
-    /// Figures that changed together with the metric, the greatest change first.
+    /// Figures that changed together with the metric, in the order in which they explain each other.
     pub causes: Vec<Change>,
     /// Other metrics, without a verdict. Their p-values are corrected for their number (Holm).
     pub others: Vec<OtherMetric>,
@@ -77,6 +86,14 @@ pub struct Comparison {
     pub shapes: Option<Shapes>,
     /// Notes on the validity of the comparison.
     pub notes: Vec<String>,
+}
+
+impl Comparison {
+    /// Returns whether the verdict claims a change although the control can't show that the machine did not change.
+    fn lacks_control(&self) -> bool {
+        let claims = matches!(self.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
+        claims && self.control.is_some_and(|control| control.is_unknown(self.tolerance))
+    }
 }
 
 /// One side of a comparison.
@@ -117,6 +134,14 @@ pub struct ControlResult {
     pub p: f64,
 }
 
+impl ControlResult {
+    /// Returns whether the interval is too wide to show a change of the machine by the tolerance.
+    fn is_unknown(&self, tolerance: f64) -> bool {
+        let half = (self.ratio.high - self.ratio.low) / 2.0;
+        !self.moved && (half.is_nan() || half > tolerance)
+    }
+}
+
 /// The interim look at which a sequential comparison ended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndingLook {
@@ -131,7 +156,7 @@ pub struct EndingLook {
 pub struct OtherMetric {
     /// The name of the metric.
     pub metric: String,
-    /// The ratio of B to A with its 95 % interval.
+    /// The ratio of B to A with its interval, at the same level as that of the metric of the verdict.
     pub ratio: Estimate,
     /// The two-sided p-value, corrected for the number of metrics.
     pub p: f64,

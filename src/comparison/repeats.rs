@@ -1,5 +1,6 @@
 //! The estimates from a series of repeated runs, `wmlrun.repeats/1`.
 
+use super::notes;
 use crate::analysis::{MeanEstimate, RepeatRule, RepeatState, mean_interval, trend};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ pub struct Repeats {
     pub target: Option<f64>,
     /// All metrics, the primary one first.
     pub metrics: Vec<RepeatedMetric>,
+    /// Notes on the validity of the runs.
+    pub notes: Vec<String>,
 }
 
 /// The estimates of one metric.
@@ -63,5 +66,6 @@ pub fn repeats(
         state,
         target: rule.target,
         metrics: metrics.iter().map(metric).collect::<Result<_, String>>()?,
+        notes: notes::on_runs(&[runs], metrics),
     })
 }

@@ -1,6 +1,7 @@
 //! The formats of sweeps for people and for programs.
 
-use super::formats::{csv_cell, figure, go_name, go_value, json_text, percent};
+use super::formats::{csv_cell, go_name, go_part, go_units, go_value, json_text, markdown_cell};
+use super::numbers::{figure, percent};
 use super::sweep::curve;
 use super::{Sweep, SweepPoint};
 use crate::analysis::{self, Estimate};
@@ -88,7 +89,7 @@ fn ending(sweep: &Sweep) -> String {
 }
 
 pub(super) fn markdown(sweep: &Sweep) -> String {
-    let cell = |text: &str| printable::line(text).replace('|', "\\|").replace('<', "&lt;");
+    let cell = markdown_cell;
     let mut text = format!("**{}** {}\n\n", cell(&sweep.name), cell(&ending(sweep)));
     text += &format!("| {} | runs | ops/s | ± | mean response | |\n|--:|--:|--:|--:|--:|---|\n", cell(&sweep.factor));
     for (n, point) in sweep.points.iter().enumerate() {
@@ -129,11 +130,10 @@ pub(super) fn csv(sweep: &Sweep) -> String {
 
 pub(super) fn benchstat(sweep: &Sweep) -> String {
     let line = |point: &SweepPoint| {
-        let name =
-            format!("{}/{}={}", go_name(&sweep.name), sweep.factor, point.level.replace(char::is_whitespace, "_"));
+        let name = format!("{}/{}={}", go_name(&sweep.name), go_part(&sweep.factor), go_part(&point.level));
         Some(format!("{name} {}\n", go_value("ops", point.rate?.value)))
     };
-    sweep.points.iter().filter_map(line).collect()
+    go_units(std::iter::once("ops")) + &sweep.points.iter().filter_map(line).collect::<String>()
 }
 
 pub(super) fn bencher(sweep: &Sweep) -> String {

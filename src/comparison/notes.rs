@@ -1,0 +1,107 @@
+//! Notes on the validity of runs: those that were not steady, percentiles of few operations, unknown conditions.
+
+use super::Comparison;
+use crate::import::{Metric, Observation};
+use crate::util::count::count;
+
+/// The minimum number of operations beyond a percentile. With fewer, a few slow operations determine it.
+const MIN_BEYOND: f64 = 100.0;
+
+/// Returns notes on the runs of all sides, of which these metrics are used.
+pub(super) fn on_runs(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
+    let all = sides.iter().map(|runs| runs.len() as u64).sum();
+    let number = |applies: &dyn Fn(&Observation) -> bool| {
+        let n = sides.iter().flat_map(|runs| runs.iter()).filter(|run| applies(run)).count() as u64;
+        (n > 0).then(|| format!("{n} of {}", count(all, "run")))
+    };
+    let unsteady = number(&|run| run.unsteady)
+        .map(|runs| format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"));
+    let few = metrics.iter().filter_map(|metric| {
+        let runs = number(&|run| metric.operations_beyond(run).is_some_and(|ops| ops < MIN_BEYOND))?;
+        let advice = "run longer (`--runtime`) or use a lower percentile";
+        Some(format!("`{metric}` has fewer than {MIN_BEYOND} operations beyond it in {runs}: {advice}"))
+    });
+    unsteady.into_iter().chain(few).collect()
+}
+
+/// Returns the note on sides whose results do not tell the conditions of the runs, such as those of other programs.
+pub(super) fn on_conditions(a: &[Observation], b: &[Observation]) -> Option<String> {
+    let is_unknown = |runs: &[Observation]| runs.iter().any(|run| run.conditions.is_empty());
+    let side = match (is_unknown(a), is_unknown(b)) {
+        (false, false) => return None,
+        (true, false) => "A",
+        (false, true) => "B",
+        (true, true) => "A and B",
+    };
+    Some(format!("the conditions of {side} are unknown: differences of script, caches and machine are not shown"))
+}
+
+/// Returns the note on a verdict that a change of the machine could have caused.
+pub(super) fn on_control(comparison: &Comparison) -> Option<String> {
+    let text =
+        "the control is unknown: the machine may have changed between A and B; make more runs, or use an idle machine";
+    comparison.lacks_control().then(|| text.to_owned())
+}
+
+/// Returns the note on a metric that is 0 in a run, so that there is no ratio.
+pub(super) fn on_zero(metric: &Metric, a: &[f64], b: &[f64]) -> Option<String> {
+    let side = [("A", a), ("B", b)].into_iter().find(|(_, values)| values.iter().any(|value| *value <= 0.0))?.0;
+    Some(format!("`{metric}` is not above 0 in a run of {side}: there is no ratio; use another `--metric`"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::build::tests::{comparer, runs};
+    use super::*;
+    use crate::comparison::Runs;
+    use std::collections::BTreeMap;
+
+    /// Returns runs of which the first `unsteady` were not steady, each with this number of operations.
+    fn side(n: usize, unsteady: usize, operations: f64) -> Vec<Observation> {
+        let mut found = runs("latency.p99", n, 100.0, 0.01);
+        for (i, run) in found.iter_mut().enumerate() {
+            run.unsteady = i < unsteady;
+            run.operations = BTreeMap::from([(String::new(), operations)]);
+            run.conditions = BTreeMap::from([("kernel".to_owned(), "6".to_owned())]);
+        }
+        found
+    }
+
+    fn notes(a: &[Observation], b: &[Observation]) -> String {
+        let runs = Runs { a, b, interleaved: true, control_a: &[], control_b: &[] };
+        comparer("latency.p99").compare(&runs).unwrap().notes.join("\n")
+    }
+
+    #[test]
+    fn runs_that_were_not_steady_are_counted() {
+        let text = notes(&side(8, 4, 1e6), &side(8, 3, 1e6));
+        assert!(text.contains("the rate changed during 7 of 16 runs: "), "{text}");
+        assert!(!text.contains("operations beyond"), "{text}");
+        assert!(!notes(&side(8, 0, 1e6), &side(8, 0, 1e6)).contains("the rate changed"));
+    }
+
+    /// A hundredth of 9,999 operations is beyond the 99th percentile.
+    #[test]
+    fn a_percentile_needs_a_hundred_operations_beyond_it() {
+        let text = notes(&side(8, 0, 9_999.0), &side(8, 0, 10_001.0));
+        assert!(text.contains("`latency.p99` has fewer than 100 operations beyond it in 8 of 16 runs: "), "{text}");
+        assert!(!notes(&side(8, 0, 10_001.0), &side(8, 0, 10_001.0)).contains("operations beyond"));
+        let metrics = ["ops", "latency.mean", "latency.p99.9", "r.latency.p99"].map(|name| name.parse().unwrap());
+        let found = on_runs(&[&side(8, 0, 10_001.0)], &metrics);
+        assert!(found.len() == 1 && found[0].starts_with("`latency.p99.9` has fewer"), "{found:?}");
+    }
+
+    #[test]
+    fn unknown_conditions_are_named() {
+        let (known, unknown) = (side(4, 0, 20_000.0), runs("latency.p99", 4, 100.0, 0.01));
+        for (a, b, says) in [
+            (&known, &unknown, "the conditions of B are unknown"),
+            (&unknown, &known, "the conditions of A are unknown"),
+            (&unknown, &unknown, "the conditions of A and B are unknown"),
+        ] {
+            assert!(notes(a, b).contains(says), "{says}");
+        }
+        assert!(!notes(&known, &known).contains("unknown"));
+    }
+}

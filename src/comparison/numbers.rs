@@ -1,0 +1,178 @@
+//! Numbers in the reports for people: figures with their units, ratios, and the results of tests.
+//!
+//! Results of tests have as many digits as R prints, so that they can be compared with published ones.
+
+use crate::analysis::{Direction, Estimate};
+use crate::import::Metric;
+use crate::util::count::measured;
+use crate::util::duration::latency;
+
+/// Formats a value of a metric, with a unit for times.
+pub(super) fn figure(metric: &str, value: f64) -> String {
+    let time = metric.parse::<Metric>().is_ok_and(|metric| metric.is_time());
+    match value.is_finite() {
+        false => "-".to_owned(),
+        true if time && value >= 0.0 => latency(value),
+        true if time => format!("-{}", latency(-value)),
+        true => measured_signed(value),
+    }
+}
+
+/// Formats a number that may be negative.
+pub(super) fn measured_signed(value: f64) -> String {
+    if value < 0.0 { format!("-{}", measured(-value)) } else { measured(value) }
+}
+
+/// Formats a ratio with its interval.
+pub(super) fn ratio(ratio: Estimate) -> String {
+    match (ratio.value.is_finite(), ratio.low.is_nan() || ratio.high.is_nan()) {
+        (true, false) => format!("{:.3} [{:.3}, {:.3}]", ratio.value, ratio.low, ratio.high),
+        (true, true) => format!("{:.3} [-, -]", ratio.value),
+        (false, _) => "unknown".to_owned(),
+    }
+}
+
+/// Formats a p-value with four significant digits. Very small values are `< 2.2e-16`, as in R.
+pub(super) fn probability(p: f64) -> String {
+    match p {
+        p if p.is_nan() => "-".to_owned(),
+        p if p < 2.2e-16 => "< 2.2e-16".to_owned(),
+        p => significant(p, 4),
+    }
+}
+
+/// Formats a statistic of a test, or its degrees of freedom, with five significant digits.
+pub(super) fn statistic(value: f64) -> String {
+    significant(value, 5)
+}
+
+/// Formats a number with `digits` significant digits and without trailing zeros, as R prints a single number: with an
+/// exponent if that is shorter.
+pub(super) fn significant(value: f64, digits: usize) -> String {
+    let Some((mantissa, exponent, decimals)) = decimal(value, digits) else { return "-".to_owned() };
+    let scientific = format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.unsigned_abs());
+    // The parsed text is the value rounded to so many digits.
+    let rounded = scientific.parse().unwrap_or(value);
+    let fixed = format!("{rounded:.decimals$}");
+    if fixed.len() <= scientific.len() { fixed } else { scientific }
+}
+
+/// The maximum number of decimals of an interval. More are printed with an exponent.
+const MAX_DECIMALS: usize = 15;
+
+/// Formats both ends of an interval with the same number of decimals, which gives each at least seven significant
+/// digits, as R prints an interval.
+pub(super) fn interval(low: f64, high: f64) -> String {
+    let decimals = |end: f64| decimal(end, 7).map_or(0, |(_, _, decimals)| decimals);
+    let common = decimals(low).max(decimals(high));
+    let of = |end: f64| match end.is_finite() && common <= MAX_DECIMALS {
+        true => format!("{end:.common$}"),
+        false => significant(end, 7),
+    };
+    format!("[{}, {}]", of(low), of(high))
+}
+
+/// Rounds a number to `digits` significant digits. Returns its mantissa without trailing zeros, its decimal exponent,
+/// and the number of decimals that it has without an exponent. Returns `None` when it is not finite.
+fn decimal(value: f64, digits: usize) -> Option<(String, i32, usize)> {
+    if !value.is_finite() {
+        return None;
+    }
+    let text = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = text.split_once('e')?;
+    let mantissa = if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+    let exponent: i32 = exponent.parse().ok()?;
+    let after_point = mantissa.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let decimals = usize::try_from(i64::try_from(after_point).ok()? - i64::from(exponent)).unwrap_or(0);
+    Some((mantissa.to_owned(), exponent, decimals))
+}
+
+/// Formats a confidence level: `95 %`, `98.5 %`.
+pub(super) fn confidence(level: f64) -> String {
+    format!("{} %", significant(100.0 * level, 4))
+}
+
+/// Formats a fraction as a percentage with one decimal; below 1 % with up to two significant digits.
+pub fn percent(share: f64) -> String {
+    let percentage = share * 100.0;
+    if percentage == 0.0 || percentage.abs() >= 1.0 || !percentage.is_finite() {
+        return format!("{percentage:.1} %");
+    }
+    // The first significant digit of 0.03 is the second decimal.
+    let decimals = (-percentage.abs().log10().floor()) as usize + 1;
+    let text = format!("{percentage:.decimals$}");
+    let short = text.trim_end_matches('0');
+    format!("{short}{} %", if short.ends_with('.') { "0" } else { "" })
+}
+
+/// Returns the name of a metric, with its direction if less is better.
+pub(super) fn with_direction(metric: &str) -> String {
+    match metric.parse::<Metric>().map(|metric| metric.direction()) {
+        Ok(Direction::LowerIsBetter) => format!("{metric} (lower is better)"),
+        _ => metric.to_owned(),
+    }
+}
+
+/// Formats a value of a metric with its unit.
+pub(super) fn with_unit(metric: &str, value: f64) -> String {
+    let unit = match metric.rsplit('.').next() {
+        Some("ops") if value.is_finite() => " ops/s",
+        Some("mib") if value.is_finite() => " MiB/s",
+        _ => "",
+    };
+    format!("{}{unit}", figure(metric, value))
+}
+
+/// Formats a number with three decimals if it is below 1.
+pub(super) fn small(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1.0 { format!("{value:.3}") } else { measured_signed(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_r_prints() {
+        for (value, digits, shown) in [
+            (5.984_270_685, 5, "5.9843"),
+            (463.077_9, 5, "463.08"),
+            (463_078.3, 5, "463080"),
+            (37.104_01, 5, "37.104"),
+            (28.0, 5, "28"),
+            (9.0, 5, "9"),
+            (0.319_233_8, 4, "0.3192"),
+            (8.423_456e-6, 4, "8.423e-06"),
+            (9.540_04e-6, 4, "9.54e-06"),
+            (0.000_123_45, 4, "0.0001234"),
+            (0.05, 4, "0.05"),
+            (1e-4, 4, "1e-04"),
+            (1.0, 4, "1"),
+            (0.0, 4, "0"),
+            (-2.5, 5, "-2.5"),
+            (67_383.034_48, 7, "67383.03"),
+            (6_448.275_86, 7, "6448.276"),
+            (103_095.0, 7, "103095"),
+            (f64::INFINITY, 5, "-"),
+        ] {
+            assert_eq!(significant(value, digits), shown, "{value}");
+        }
+        assert_eq!((probability(1e-17).as_str(), probability(f64::NAN).as_str()), ("< 2.2e-16", "-"));
+    }
+
+    #[test]
+    fn the_ends_of_an_interval_have_as_many_decimals_as_the_smaller_one_needs() {
+        for (low, high, shown) in [
+            (2.197_152_62, 16.299_047_79, "[2.197153, 16.299048]"),
+            (60_577.502_1, 61_292.016_3, "[60577.50, 61292.02]"),
+            (0.082_149_753_5, 31.424_360_496, "[0.08214975, 31.42436050]"),
+            (7_584.003_9, 18_278.496_1, "[7584.004, 18278.496]"),
+            (-1.5, 2.25, "[-1.50, 2.25]"),
+            (0.5, f64::INFINITY, "[0.5, -]"),
+            (1.25e-20, 1.0, "[1.25e-20, 1]"),
+        ] {
+            assert_eq!(interval(low, high), shown);
+        }
+        assert_eq!([0.95, 0.99, 0.985, 0.975, 0.999].map(confidence), ["95 %", "99 %", "98.5 %", "97.5 %", "99.9 %"]);
+    }
+}

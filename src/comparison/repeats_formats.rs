@@ -1,0 +1,101 @@
+//! The formats of repeats for people and for programs.
+
+use super::formats::{
+    csv_cell, go_name, go_part, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text,
+};
+use super::numbers::{figure, percent};
+use super::{RepeatedMetric, Repeats};
+use crate::util::count::count;
+use crate::util::printable;
+use crate::util::table::{Align, Table};
+use serde_json::json;
+
+pub(super) fn csv(repeats: &Repeats) -> String {
+    let mut text = "name,run,metric,value\n".to_owned();
+    for metric in &repeats.metrics {
+        for (n, value) in metric.values.iter().enumerate() {
+            text += &format!("{},{},{},{value}\n", csv_cell(&repeats.name), n + 1, csv_cell(&metric.metric));
+        }
+    }
+    text
+}
+
+pub(super) fn benchstat(repeats: &Repeats) -> String {
+    let line = |metric: &RepeatedMetric, value: &f64| {
+        format!("{}/{} {}\n", go_name(&repeats.name), go_part(&metric.metric), go_value(&metric.metric, *value))
+    };
+    let lines = repeats.metrics.iter().flat_map(|m| m.values.iter().map(move |v| line(m, v)));
+    go_units(repeats.metrics.iter().map(|m| m.metric.as_str())) + &lines.collect::<String>()
+}
+
+pub(super) fn bencher(repeats: &Repeats) -> String {
+    let of = |m: &RepeatedMetric| {
+        let (mean, half) = (m.estimate.mean, m.estimate.half_width);
+        let measure = match half.is_finite() {
+            true => json!({ "value": mean, "lower_value": low_end(m), "upper_value": mean + half }),
+            false => json!({ "value": mean }),
+        };
+        (m.metric.clone(), measure)
+    };
+    json_text(&json!({ repeats.name.clone(): repeats.metrics.iter().map(of).collect::<serde_json::Map<_, _>>() }))
+}
+
+/// Returns the lower end of the interval of a mean, which is at least 0: rates and latencies are not negative.
+fn low_end(metric: &RepeatedMetric) -> f64 {
+    (metric.estimate.mean - metric.estimate.half_width).max(0.0)
+}
+
+/// Returns the table of the estimates.
+fn table(repeats: &Repeats) -> Table {
+    let mut table = Table::new([
+        ("metric", Align::Left),
+        ("runs", Align::Right),
+        ("mean", Align::Right),
+        ("95 % interval", Align::Right),
+        ("±", Align::Right),
+        ("effective sample size", Align::Right),
+        ("trend", Align::Right),
+    ]);
+    for metric in &repeats.metrics {
+        let e = &metric.estimate;
+        let value = |v| figure(&metric.metric, v);
+        let interval = match e.half_width.is_finite() {
+            true => format!("{} … {}", value(low_end(metric)), value(e.mean + e.half_width)),
+            false => "-".to_owned(),
+        };
+        let half = if e.half_width.is_finite() { percent(metric.relative_half_width) } else { "-".to_owned() };
+        let trend = metric.trend.map_or("-".to_owned(), |change| format!("{:+.1} %", change * 100.0));
+        let effective = format!("{:.1}", e.effective_n);
+        table.row([metric.metric.clone(), e.n.to_string(), value(e.mean), interval, half, effective, trend]);
+    }
+    table
+}
+
+/// Returns the last line: the state in which the series ended.
+fn ending(repeats: &Repeats) -> String {
+    let n = count(repeats.metrics.first().map_or(0, |metric| metric.estimate.n), "run");
+    let state = repeats.state.name();
+    match repeats.target {
+        Some(target) => format!("{state} after {n}, for intervals of ± {}", percent(target)),
+        None => format!("{state} after {n}"),
+    }
+}
+
+/// Formats repeats as text. The last line gives the state in which the series ended.
+pub(super) fn text(repeats: &Repeats) -> String {
+    let mut text = format!("{}\n\n{}", printable::line(&repeats.name), table(repeats).render());
+    text += &notes_text(&repeats.notes);
+    text + &format!("\n{}\n", ending(repeats))
+}
+
+pub(super) fn markdown(repeats: &Repeats) -> String {
+    let cell = markdown_cell;
+    let mut text = format!("**{}** {}\n\n", cell(&repeats.name), ending(repeats));
+    text += "| metric | runs | mean | ± |\n|---|--:|--:|--:|\n";
+    for metric in &repeats.metrics {
+        let e = &metric.estimate;
+        let half = if e.half_width.is_finite() { percent(metric.relative_half_width) } else { "-".to_owned() };
+        text += &format!("| {} | {} | {} | {half} |\n", cell(&metric.metric), e.n, figure(&metric.metric, e.mean));
+    }
+    text + &notes_markdown(&repeats.notes)
+}
