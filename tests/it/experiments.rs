@@ -80,7 +80,7 @@ fn repeated_runs_are_stored_and_estimated() {
     let lab = Lab::new();
     let text = lab.run(&format!("repeat {SHORT} --runs 3 --results r --format json --quiet"), 0);
     let found: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((&found["schema"], &found["state"]), (&"wmlrun.repeats/1".into(), &"converged".into()));
+    assert_eq!((&found["schema"], &found["state"]), (&"wmlrun.repeats/1".into(), &"complete".into()));
     let values = found["metrics"][0]["values"].as_array().unwrap();
     assert_eq!((values.len(), &found["metrics"][0]["n"]), (3, &3.into()));
     for (run, value) in values.iter().enumerate() {

@@ -85,4 +85,5 @@ mod transactions;
 mod variables;
 mod vectors_14;
 mod vectors_15;
+mod verdicts;
 mod words;

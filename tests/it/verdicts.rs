@@ -1,0 +1,223 @@
+//! Tests the verdicts of comparisons as a script sees them: the exit statuses, the digits of the published study, a
+//! machine that changes between A and B, and noise floors.
+
+use crate::cmd::{binary, scratch};
+use crate::experiments::valid;
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A workload without I/O.
+const SCRIPT: &str = "define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+    set $n=1\n\
+    define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
+
+/// Options of a run of a tenth of a second without I/O.
+const SHORT: &str = "x.wml --engine null --no-quiesce --runtime 0.1 --quiet";
+
+/// A directory in which programs are started.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("verdict-").tempdir_in(scratch()).unwrap();
+        fs::write(dir.path().join("x.wml"), SCRIPT).unwrap();
+        Self(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn column(&self, name: &str, values: &[f64]) {
+        let lines: String = values.iter().map(|value| format!("{value}\n")).collect();
+        fs::write(self.path(name), lines).unwrap();
+    }
+
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.0.path()).env("NO_COLOR", "1").env("XDG_STATE_HOME", self.path("state"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program with these words and `more`.
+    fn wmlrun(&self, words: &str, more: &[&str]) -> Output {
+        self.command(binary()).args(words.split_whitespace()).args(more).output().unwrap()
+    }
+
+    /// Runs the program, which must end with `code`. Returns its output.
+    #[track_caller]
+    fn run(&self, words: &str, code: i32) -> String {
+        let output = self.wmlrun(words, &[]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{words}\n{stdout}{stderr}");
+        stdout
+    }
+}
+
+/// Returns a sample of exactly this size, mean and variance.
+fn sample(n: usize, mean: f64, variance: f64) -> Vec<f64> {
+    let raw: Vec<f64> = (0..n).map(|i| (i as f64 * 1.7).sin()).collect();
+    let centre = raw.iter().sum::<f64>() / n as f64;
+    let spread = raw.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (n - 1) as f64;
+    raw.iter().map(|v| mean + (v - centre) * (variance / spread).sqrt()).collect()
+}
+
+/// The figures of the appendix, which R printed. The last variance was printed as 2964387; the decimals are those with
+/// which the interval of the ratio has its printed digits.
+#[test]
+fn the_report_has_the_digits_of_the_study() {
+    let place = Place::new();
+    let (ratio, difference) = ("99 % interval of the ratio of variances", "99 % interval of A − B");
+    for (a, b, lines) in [
+        (
+            sample(29, 1_954_108.0 / 29.0, 430_239.5),
+            sample(29, 187_000.0 / 29.0, 71_895.06),
+            [
+                "means A 67383.03, B 6448.276".to_owned(),
+                format!("F-test F 5.9843 on 28 and 28 df, p 9.541e-06, {ratio} [2.197153, 16.299048]"),
+                format!("t-test Welch: t 463.08 on 37.104 df, p < 2.2e-16, {difference} [60577.50, 61292.02]"),
+            ],
+        ),
+        (
+            sample(10, 103_095.0, 10_686_403.0),
+            sample(4, 90_163.75, 2_964_386.948),
+            [
+                "means A 103095, B 90163.75".to_owned(),
+                format!("F-test F 3.6049 on 9 and 3 df, p 0.3192, {ratio} [0.08214975, 31.42436105]"),
+                format!("t-test pooled: t 7.3868 on 12 df, p 8.423e-06, {difference} [7584.004, 18278.496]"),
+            ],
+        ),
+    ] {
+        place.column("a", &a);
+        place.column("b", &b);
+        let text = place.run("compare a:1 b:1 --method study", 10);
+        let squeezed: Vec<String> =
+            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        for line in lines {
+            assert!(squeezed.contains(&line), "{line:?} in {text}");
+        }
+    }
+}
+
+/// The shell script of docs/compare.md, as a job of a continuous integration would run it.
+const JOB: &str = "\"$@\" > report\n\
+    case $? in\n\
+      0)  echo 'no loss' ;;\n\
+      10) echo slower ;;\n\
+      11) echo unclear ;;\n\
+      12) echo invalid ;;\n\
+      *)  echo \"failed: $?\" ;;\n\
+    esac\n";
+
+/// Sets the speeds of the negative control in the journal of a finished comparison.
+fn set_controls(place: &Place, folder: &str, speeds: [f64; 2]) {
+    let journal = place.path(folder).join("journal.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    let mut arms = std::collections::BTreeMap::new();
+    let line = |line: &str| {
+        let mut event: Value = serde_json::from_str(line).unwrap();
+        if let (Some(run), Some(arm)) = (event["run"].as_u64(), event["arm"].as_u64()) {
+            arms.insert(run, arm as usize);
+        }
+        let run = event["run"].as_u64().unwrap_or(0);
+        for (key, value) in event.as_object_mut().unwrap() {
+            if key.starts_with("control") && value.is_number() {
+                *value = (speeds[arms[&run]] * (1.0 + 0.001 * (run % 3) as f64)).into();
+            }
+        }
+        format!("{event}\n")
+    };
+    fs::write(&journal, text.lines().map(line).collect::<String>()).unwrap();
+}
+
+#[test]
+fn a_job_can_branch_on_every_verdict() {
+    let place = Place::new();
+    let job = |words: &str| {
+        let output =
+            place.command("sh").args(["-c", JOB, "sh"]).arg(binary()).args(words.split_whitespace()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let around = |mean: f64| (0..9).map(|i| mean * (1.0 + 0.002 * (i as f64 * 2.3).sin())).collect::<Vec<_>>();
+    place.column("a", &around(100.0));
+    for (mean, words, says) in [
+        (101.0, "", "no loss\n"),
+        (90.0, "", "slower\n"),
+        (101.0, "--tolerance 1%", "unclear\n"),
+        (101.0, "--tolerance 300%", "failed: 2\n"),
+    ] {
+        place.column("b", &around(mean));
+        assert_eq!(job(&format!("compare a:1 b:1 {words}")), says, "{mean} {words}");
+    }
+    let output = place.wmlrun(&format!("ab {SHORT} --blocks 2 --results r"), &[]);
+    assert!(matches!(output.status.code(), Some(0 | 10 | 11 | 12)), "{output:?}");
+    set_controls(&place, "r", [100.0, 50.0]);
+    assert_eq!(job("ab --resume r --quiet"), "invalid\n");
+    let text = fs::read_to_string(place.path("report")).unwrap();
+    assert!(text.lines().last().unwrap().starts_with("invalid: the control shows that the machine changed"), "{text}");
+    set_controls(&place, "r", [100.0, 100.0]);
+    assert_ne!(job("ab --resume r --quiet"), "invalid\n");
+}
+
+/// Processes that need all processors run only while B is measured. The workload is the same.
+#[test]
+fn a_machine_that_is_busy_only_during_b_makes_the_comparison_invalid() {
+    let place = Place::new();
+    let busy =
+        "i=0; while [ $i -lt $((4 * $(nproc))) ]; do (while :; do :; done) & echo $! >> pids; i=$((i + 1)); done";
+    let idle = "kill $(cat pids); rm pids";
+    let words = format!("ab {SHORT} --blocks 3 --format json --tolerance 20%");
+    let verdict = |more: &[&str]| {
+        let output = place.wmlrun(&words, more);
+        // Even a test that fails leaves no process.
+        let _ = place.command("sh").args(["-c", "[ ! -e pids ] || kill $(cat pids)"]).status();
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        valid(&found);
+        (output.status.code().unwrap(), found)
+    };
+    let (code, found) = verdict(&["--results", "busy", "--before-b", busy, "--after-b", idle]);
+    assert_eq!((code, &found["verdict"]), (12, &"invalid".into()), "{found:#}");
+    assert!(found["control"]["ratio"]["value"].as_f64().unwrap() < 0.8, "{}", found["control"]);
+    let (code, found) = verdict(&["--results", "idle"]);
+    assert!(code != 12 && found["control"]["moved"] == false, "{}", found["control"]);
+}
+
+#[test]
+fn a_metric_that_is_0_ends_a_comparison_at_once() {
+    let place = Place::new();
+    let script =
+        SCRIPT.replace("flowop read name=r,filesetname=data,iosize=4k", "flowop statfile name=s,filesetname=data");
+    fs::write(place.path("x.wml"), script).unwrap();
+    let text = place.run(&format!("ab {SHORT} --metric mib --results r"), 11);
+    assert!(text.contains("note: `mib` is not above 0 in a run of A: there is no ratio"), "{text}");
+    assert!(!text.contains("too few runs for") && !text.contains("more runs"), "{text}");
+    assert!(place.path("r/runs/0004.json").exists() && !place.path("r/runs/0005.json").exists());
+}
+
+/// Results of two numbers of threads: each has its own floor, and the larger one counts.
+#[test]
+fn sides_with_different_conditions_have_the_larger_of_their_floors() {
+    let place = Place::new();
+    fs::create_dir(place.path("d")).unwrap();
+    let json = |words: &str, code| serde_json::from_str::<Value>(&place.run(words, code)).unwrap();
+    let floor = |n: u32| {
+        let words = format!("floor d {SHORT} --set n={n} --blocks 2 --format json");
+        json(&format!("{words} --results f{n}"), 0)["floor"].clone()
+    };
+    let (one, two) = (floor(1), floor(2));
+    assert_eq!((&one["sessions"], &two["sessions"]), (&1.into(), &1.into()), "a floor depends on the variables");
+    let compared = |b: &str| {
+        let output = place.wmlrun(&format!("compare f1 {b} --format json"), &[]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["floor"].clone()
+    };
+    let share = |floor: &Value| floor["share"].as_f64().unwrap();
+    assert!((share(&compared("f2")) - share(&one).max(share(&two))).abs() < 1e-12);
+    let words = format!("repeat {SHORT} --set n=3 --runs 3 --results f3");
+    place.run(&words, 0);
+    assert_eq!(compared("f3"), Value::Null, "the floor of one side is unknown");
+}
