@@ -19,8 +19,11 @@ const MIN_FIRST: u64 = 18;
 /// The bytes that the operations read.
 const ASKED: u64 = 1 << 30;
 
+/// What a change of the system does to a run.
+type SystemChange = fn(&mut Run);
+
 /// Changes of the system, with the names that docs/compare.md gives them, and what they do to a run of B.
-const CHANGES: [(&str, fn(&mut Run)); 11] = [
+const CHANGES: [(&str, SystemChange); 11] = [
     ("a cold page cache (`--cold`)", |run| {
         run.filesets[0].resident_before = Some(0.0);
         device(run).read += ASKED / 40;
@@ -87,7 +90,7 @@ fn sync(like: &FlowopResult) -> FlowopResult {
 }
 
 /// Returns a run of an OLTP-like workload whose files are in memory. Its figures scatter as those of real runs.
-fn run(document: &Document, rng: &mut Xoshiro256PlusPlus, change: fn(&mut Run)) -> Observation {
+fn run(document: &Document, rng: &mut Xoshiro256PlusPlus, change: SystemChange) -> Observation {
     let mut run = document.runs[0].clone();
     let mut vary = |value: f64, share: f64| value * (1.0 + share * rng.random_range(-1.0..1.0));
     run.filesets[0].asked_bytes.read = ASKED;
@@ -106,7 +109,7 @@ fn run(document: &Document, rng: &mut Xoshiro256PlusPlus, change: fn(&mut Run)) 
 }
 
 /// Returns the first cause in each of the comparisons.
-fn first_causes(change: fn(&mut Run)) -> Vec<String> {
+fn first_causes(change: SystemChange) -> Vec<String> {
     let document = fixture();
     let first = |seed| {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);

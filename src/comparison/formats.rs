@@ -140,7 +140,11 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         line("t-test", t_test(study));
     }
     let detectable = comparison.could_have_seen.map(|loss| format!("{} (with a probability of 80 %)", percent(loss)));
-    let none = if comparison.ratio.low.is_finite() { "more than 99.9 %" } else { "no loss: too few runs" };
+    let none = match (comparison.ratio.low.is_finite(), has_ratio(comparison)) {
+        (true, _) => "more than 99.9 %",
+        (false, true) => "no loss: too few runs",
+        (false, false) => "no loss: there is no ratio",
+    };
     line("detectable loss", detectable.unwrap_or_else(|| none.to_owned()));
     if let Some(needed) = comparison.runs_needed {
         line("runs needed", format!("{needed} in total, to find equal sides not worse with a probability of 80 %"));
@@ -158,6 +162,11 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         line("control", format!("{changed}: {}, 99.9 % interval", ratio(control.ratio)));
     }
     lines
+}
+
+/// Returns whether there is a ratio of B to A, for which all values must be above 0.
+fn has_ratio(comparison: &Comparison) -> bool {
+    comparison.a.values.iter().chain(&comparison.b.values).all(|value| *value > 0.0)
 }
 
 /// Formats the F-test of the study with the digits that R prints.
@@ -279,13 +288,15 @@ fn text(comparison: &Comparison) -> String {
 
 /// Formats notes as text, one a line, after an empty line.
 pub(super) fn notes_text(notes: &[String]) -> String {
-    let lines: String = notes.iter().map(|note| format!("note: {}\n", printable::line(note))).collect();
+    let line = |note: &String| format!("note: {}\n", printable::line(note));
+    let lines: String = notes.iter().map(line).collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 /// Formats notes as Markdown, each a paragraph.
 pub(super) fn notes_markdown(notes: &[String]) -> String {
-    notes.iter().map(|note| format!("\n{}\n", markdown_cell(note))).collect()
+    let paragraph = |note: &String| format!("\n{}\n", markdown_cell(note));
+    notes.iter().map(paragraph).collect()
 }
 
 /// Escapes text for a cell or a paragraph of Markdown.
@@ -388,7 +399,8 @@ pub(super) fn go_units<'a>(metrics: impl Iterator<Item = &'a str>) -> String {
         _ => "higher",
     };
     let units: BTreeMap<&str, &str> = metrics.map(|metric| (go_unit(metric), direction(metric))).collect();
-    units.into_iter().map(|(unit, better)| format!("Unit {unit} better={better}\n")).collect()
+    let line = |(unit, better)| format!("Unit {unit} better={better}\n");
+    units.into_iter().map(line).collect()
 }
 
 fn benchstat(comparison: &Comparison) -> String {

@@ -4,7 +4,7 @@
 use super::super::build::tests::{comparer, runs};
 use super::*;
 use crate::analysis::{Estimate, InterimLook, MeanEstimate, RepeatState};
-use crate::comparison::{Comparer, ComparisonMethod, ControlResult, RepeatedMetric, Runs};
+use crate::comparison::{ComparedSide, Comparer, ComparisonMethod, ControlResult, RepeatedMetric, Runs};
 
 fn compared(metric: &str, n: usize, interleaved: bool) -> Comparison {
     let (a, mut b) = (runs(metric, n, 100.0, 0.02), runs(metric, n, 120.0, 0.02));
@@ -49,6 +49,8 @@ fn one_run_on_each_side_has_a_ratio_without_an_interval() {
     let found = compared("ops", 1, false);
     says(&text(&found), &["A 1 100.0 100.0 - A", "B/A 1.200 [-, -]", "detectable loss no loss: too few runs"]);
     says(&markdown(&found), &["| A: A | 1 | 100.0 | 100.0 | - |"]);
+    let zero = Comparison { a: ComparedSide { values: vec![0.0], ..found.a.clone() }, ..found };
+    says(&text(&zero), &["detectable loss no loss: there is no ratio"]);
     let wide = Comparison { could_have_seen: None, ..compared("ops", 8, true) };
     says(&text(&wide), &["detectable loss more than 99.9 %"]);
 }

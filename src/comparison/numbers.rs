@@ -26,10 +26,15 @@ pub(super) fn measured_signed(value: f64) -> String {
 /// Formats a ratio with its interval.
 pub(super) fn ratio(ratio: Estimate) -> String {
     match (ratio.value.is_finite(), ratio.low.is_nan() || ratio.high.is_nan()) {
-        (true, false) => format!("{:.3} [{:.3}, {:.3}]", ratio.value, ratio.low, ratio.high),
+        (true, false) => format!("{:.3} [{}, {}]", ratio.value, ratio_end(ratio.low), ratio_end(ratio.high)),
         (true, true) => format!("{:.3} [-, -]", ratio.value),
         (false, _) => "unknown".to_owned(),
     }
+}
+
+/// Formats an end of the interval of a ratio. That of few runs may have twenty digits.
+fn ratio_end(end: f64) -> String {
+    if end.abs() < 1000.0 { format!("{end:.3}") } else { significant(end, 2) }
 }
 
 /// Formats a p-value with four significant digits. Very small values are `< 2.2e-16`, as in R.
@@ -158,6 +163,17 @@ mod tests {
             assert_eq!(significant(value, digits), shown, "{value}");
         }
         assert_eq!((probability(1e-17).as_str(), probability(f64::NAN).as_str()), ("< 2.2e-16", "-"));
+    }
+
+    #[test]
+    fn the_interval_of_few_runs_has_few_digits() {
+        let shown = |low, high| ratio(Estimate { value: 1.2, low, high });
+        assert_eq!(shown(0.95, 1.5), "1.200 [0.950, 1.500]");
+        assert_eq!(shown(0.0, 1.689_436e21), "1.200 [0.000, 1.7e+21]");
+        assert_eq!(
+            (shown(f64::NAN, f64::NAN), shown(0.5, 4321.0)),
+            ("1.200 [-, -]".into(), "1.200 [0.500, 4300]".into())
+        );
     }
 
     #[test]
