@@ -53,31 +53,43 @@ pub fn in_memory(dir: &Path) -> bool {
 /// Writes back the file systems of these directories, and waits until the writeback of the machine has ended or
 /// stalled. `stop` ends the wait, but not a `syncfs` in progress.
 ///
-/// An error contains the index of the directory.
+/// An error contains the index of the directory. The other file systems are written back nevertheless, and the first
+/// error is returned.
 pub fn quiesce<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Quiesced, (usize, os::Errno)> {
     let start = Instant::now();
     let mut quiesced = Quiesced { dirty_before: dirty_bytes(), ..Quiesced::default() };
-    let mut done = Vec::new();
-    let mut on_disk = false;
-    for (at, dir) in dirs.iter().enumerate() {
-        let dir = dir.as_ref();
-        let device = fd::stat(dir).map_err(|e| (at, e))?.device;
-        if done.contains(&device) || in_memory(dir) {
-            continue;
-        }
-        done.push(device);
-        on_disk = true;
-        let fd = fd::open_path(dir, super::walk::READ_DIR, crate::os::Mode::empty()).map_err(|e| (at, e))?;
-        let synced = fd::syncfs(fd);
-        fd::close(fd);
-        synced.map_err(|e| (at, e))?;
-    }
-    if on_disk {
+    let (devices, error) = write_back_all(dirs);
+    if !devices.is_empty() {
         quiesced.ran_out = !wait_for_writeback(stop);
     }
     quiesced.dirty_after = dirty_bytes();
     quiesced.seconds = start.elapsed().as_secs_f64();
-    Ok(quiesced)
+    error.map_or(Ok(quiesced), Err)
+}
+
+/// Writes back the file systems of directories. Returns the device numbers of those that are not in memory, and the
+/// first error with the index of its directory.
+fn write_back_all<P: AsRef<Path>>(dirs: &[P]) -> (Vec<u64>, Option<(usize, os::Errno)>) {
+    let (mut done, mut error) = (Vec::new(), None);
+    for (at, dir) in dirs.iter().enumerate() {
+        if let Err(e) = write_back(dir.as_ref(), &mut done) {
+            error.get_or_insert((at, e));
+        }
+    }
+    (done, error)
+}
+
+/// Writes back the file system of a directory, unless it is one of the devices that are `done`, or is in memory.
+fn write_back(dir: &Path, done: &mut Vec<u64>) -> Result<(), os::Errno> {
+    let device = fd::stat(dir)?.device;
+    if done.contains(&device) || in_memory(dir) {
+        return Ok(());
+    }
+    done.push(device);
+    let fd = fd::open_path(dir, super::walk::READ_DIR, crate::os::Mode::empty())?;
+    let synced = fd::syncfs(fd);
+    fd::close(fd);
+    synced
 }
 
 /// Waits until few bytes are dirty, or their number no longer decreases. Returns `false` on a timeout.
@@ -99,5 +111,20 @@ fn wait_for_writeback(stop: &AtomicBool) -> bool {
             return false;
         }
         std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_missing_directory_does_not_keep_the_others_from_being_written_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let (devices, error) = write_back_all(&[dir.path().join("missing").as_path(), here]);
+        assert_eq!(error, Some((0, os::Errno::NOENT)));
+        assert_eq!(devices.len(), usize::from(!in_memory(here)));
     }
 }
