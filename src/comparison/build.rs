@@ -254,11 +254,14 @@ fn values(runs: &[Observation], metric: &Metric) -> Result<Vec<f64>, String> {
     runs.iter().map(value).collect()
 }
 
-/// Returns whether A and B have no day in common. Runs of an unknown day are ignored.
+/// Returns whether all runs of A are at least twelve hours from all runs of B. The date is no criterion: it may change
+/// within a session. Runs of an unknown time are ignored.
 fn on_different_days(runs: &Runs<'_>) -> bool {
-    let days = |runs: &[Observation]| runs.iter().filter_map(|run| run.day.clone()).collect::<BTreeSet<String>>();
-    let (a, b) = (days(runs.a), days(runs.b));
-    !a.is_empty() && !b.is_empty() && a.is_disjoint(&b)
+    const DAY: i64 = 12 * 3600;
+    let times = |runs: &[Observation]| runs.iter().filter_map(|run| run.started).collect::<BTreeSet<i64>>();
+    let (a, b) = (times(runs.a), times(runs.b));
+    let is_near = |time: &i64| b.range(time.saturating_sub(DAY - 1)..=time.saturating_add(DAY - 1)).next().is_some();
+    !a.is_empty() && !b.is_empty() && !a.iter().any(is_near)
 }
 
 /// Returns the complete blocks of two runs of each side.

@@ -79,23 +79,26 @@ fn separate_samples_are_tested_by_welch_and_have_a_note() {
 /// For results from different days, a difference must exceed the noise floor.
 #[test]
 fn results_of_different_days_need_a_noise_floor() {
-    let on = |day: &str, mean: f64| -> Vec<Observation> {
-        let day = Some(day.to_owned());
-        runs("ops", 9, mean, 0.002).into_iter().map(|run| Observation { day: day.clone(), ..run }).collect()
+    let at = |hour: i64, mean: f64| -> Vec<Observation> {
+        let started = Some(hour * 3600);
+        runs("ops", 9, mean, 0.002).into_iter().map(|run| Observation { started, ..run }).collect()
     };
-    let (a, b) = (on("2026-11-16", 100.0), on("2026-11-23", 92.0));
+    // 23 o'clock, and a week later.
+    let (a, b) = (at(23, 100.0), at(23 + 7 * 24, 92.0));
     let verdict = |floor: Option<f64>, b: &[Observation]| {
         let floor = floor.map(|share| NoiseFloor { share, sessions: 3 });
         let runs = Runs { a: &a, b, interleaved: false, control_a: &[], control_b: &[] };
         let found = Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap();
         let unknown = found.notes.iter().any(|note| note.contains("noise floor"));
-        assert_eq!(unknown, floor.is_none() && b[0].day != a[0].day, "{:?}", found.notes);
+        assert_eq!(unknown, floor.is_none() && b[0].started > Some(40 * 3600), "{:?}", found.notes);
         found.verdict
     };
     assert_eq!(verdict(None, &b), ComparisonVerdict::Unclear);
     assert_eq!(verdict(Some(0.02), &b), ComparisonVerdict::Worse);
     assert_eq!(verdict(Some(0.10), &b), ComparisonVerdict::Unclear);
-    assert_eq!(verdict(None, &on("2026-11-16", 92.0)), ComparisonVerdict::Worse, "the same day");
+    assert_eq!(verdict(None, &at(20, 92.0)), ComparisonVerdict::Worse, "the same day");
+    assert_eq!(verdict(None, &at(25, 92.0)), ComparisonVerdict::Worse, "after midnight");
+    assert_eq!(verdict(None, &at(47, 92.0)), ComparisonVerdict::Unclear, "the next day");
 }
 
 /// A ratio needs values above 0, and no number of runs changes that.

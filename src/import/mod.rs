@@ -41,8 +41,8 @@ pub struct Observation {
     pub causes: BTreeMap<&'static str, f64>,
     /// The conditions of the run: kernel, mounts, script, variables, cache state.
     pub conditions: BTreeMap<String, String>,
-    /// The day of the run, such as `2026-11-20`; `None` when it is unknown.
-    pub day: Option<String>,
+    /// The start of the run in seconds since 1970; `None` when it is unknown.
+    pub started: Option<i64>,
     /// Whether other programs used the processors during the run, as the warning `processor_bound` of its result says.
     pub disturbed: bool,
     /// Whether the rate changed during the run, as the warnings `unsteady` and `not_steady` of its result say.

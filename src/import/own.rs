@@ -4,6 +4,7 @@
 
 use super::bounded::{Budget, Within};
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
+use crate::measure::seconds_of;
 use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FlowopResult, Latency, Run, RunState, SCHEMA};
 use crate::stats::hdr::{self, Quantiles};
@@ -12,7 +13,6 @@ use crate::util::{duration, printable};
 use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -156,7 +156,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         figures,
         causes: causes(run),
         conditions: conditions(document, run),
-        day: run.started_at.split_once('T').map(|(day, _)| day.to_owned()),
+        started: seconds_of(&run.started_at),
         disturbed: warnings.iter().any(Warning::is_about_others),
         unsteady: warnings.iter().any(|w| matches!(w, Warning::Unsteady { .. } | Warning::NotSteady { .. })),
         operations,

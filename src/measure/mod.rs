@@ -44,7 +44,7 @@ pub use environment::{file_system, hostname};
 pub use front::Front;
 pub use measurement::{Description, Length, Measurement, Record};
 pub use outputs::form_of;
-pub use record::{FIGURES, day_and_time, now};
+pub use record::{FIGURES, day_and_time, now, seconds_of};
 pub use redaction::{ENVIRONMENT, redact_script, secrets, sha256};
 pub use required::Required;
 pub use runner::Runner;
