@@ -3,7 +3,7 @@
 //! Only this file and `experiment_args` use the argument parser.
 
 use super::console::Verbosity;
-use super::experiment_args::{AbArgs, CompareArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser};
+use super::experiment_args::{AbArgs, CompareArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable};
 use super::info;
 use super::stdout::Stdout;
 use crate::analysis::ResponseMethod;
@@ -14,8 +14,9 @@ use crate::spec::Dialect;
 use crate::util::version::VERSION;
 use crate::util::{duration, printable};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::aot::{Shell, generate};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -436,16 +437,24 @@ pub(super) fn manual(dir: &std::path::Path) -> std::io::Result<()> {
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
 }
 
+/// Parses a command line. With `--resume`, options that would change the experiment are errors.
+fn read<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Cli, clap::Error> {
+    let commands = ["repeat", "ab", "floor", "sweep"];
+    let command = || commands.iter().fold(Cli::command(), |all, name| all.mut_subcommand(name, resumable));
+    let mut matches = command().try_get_matches_from(words)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command()))
+}
+
 /// Parses the process's command line. `Err` holds the exit status: 2 after wrong usage was reported, 0 after help or
 /// the version was printed.
 pub(super) fn parse() -> Result<Cli, u8> {
     use std::io::{IsTerminal, Write};
-    Cli::try_parse().map_err(|e| {
+    read(std::env::args_os()).map_err(|e| {
         // The message quotes arguments. If they contain control characters, parse again with escaped arguments, so that
         // none reaches the terminal.
         let words: Vec<String> =
             std::env::args_os().map(|word| printable::line(&word.to_string_lossy()).into_owned()).collect();
-        let e = Cli::try_parse_from(words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e);
+        let e = read(words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e);
         let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let text = |terminal: bool| match terminal && !plain {
             true => e.render().ansi().to_string(),

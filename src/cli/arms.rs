@@ -1,17 +1,21 @@
-//! The check of an experiment's arms before anything is made: each arm's script is read and planned with the options of
-//! the arm, as `wmlrun plan` does.
+//! The arms of an experiment before anything is made: each arm's script is read and planned with the options of the arm,
+//! as `wmlrun plan` does. The plan has the directories of the arm's file sets and its flowops.
 //!
-//! Not in here: the conditions of the machine (directories, mounts, space), which the commands before a run may change.
+//! Not in here: whether the directories exist and have space, which the commands before a run may change.
 
 use super::args::RunArgs;
 use super::console;
 use super::experiment_args::ArmLine;
-use crate::diag::{Diagnostic, Severity};
-use crate::experiment::Arm;
+use crate::diag::{self, Diagnostic, Severity};
+use crate::experiment::{Arm, Identity};
+use crate::import::Metric;
 use crate::measure::Front;
+use crate::plan::{self, Plan};
 use crate::report;
 use crate::session::{Session, Status};
 use crate::source::SourceMap;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The receiver of the messages of a check. Warnings and notes are dropped: each run repeats them.
@@ -51,43 +55,127 @@ impl Front for Probe {
     }
 }
 
-/// Reads and plans a script with the options in `words`. Returns the text of the first error, or `None` when there is
-/// none. With `print`, prints the errors, each with this text before it.
-fn problem(words: &[String], print: Option<String>) -> Option<String> {
-    let line = match ArmLine::read(words) {
-        Ok(line) => line,
-        Err(text) => {
-            if let Some(place) = print {
-                console::error(&format!("{place}{text}"), Some("`wmlrun --help` lists the options of a run"));
-            }
-            return Some(text);
-        }
-    };
+/// What the plan of an arm says about its runs.
+struct ArmPlan {
+    /// The directories of its file sets. Empty for an engine that creates no files.
+    dirs: Vec<PathBuf>,
+    /// The names of its flowops: `NAME` and `PROCESS/THREAD/NAME`.
+    flowops: BTreeSet<String>,
+}
+
+impl ArmPlan {
+    fn of(plan: &Plan, is_on_disk: bool) -> Self {
+        let dirs = plan.filesets.iter().filter(|_| is_on_disk).map(|spec| spec.root());
+        // The fresh directory of a run is made in the current directory.
+        let dir = |dir: PathBuf| if dir.starts_with(plan::FRESH) { PathBuf::from(".") } else { dir };
+        let names = plan.flowops.iter().flat_map(|flowop| {
+            let process = &plan.processes[flowop.process];
+            let whole = format!("{}/{}/{}", process.name, process.threads[flowop.thread].name, flowop.name);
+            [flowop.name.clone(), whole]
+        });
+        let dirs: BTreeSet<PathBuf> = dirs.map(dir).collect();
+        Self { dirs: dirs.into_iter().collect(), flowops: names.collect() }
+    }
+
+    /// Returns the error that the plan has no flowop of this metric, with its help, or `None` when it has.
+    fn lacks(&self, metric: &Metric) -> Option<(String, String)> {
+        let name = metric.flowop().filter(|name| !self.flowops.contains(*name))?;
+        let simple = || self.flowops.iter().map(String::as_str).filter(|name| !name.contains('/'));
+        let help = match diag::nearest(name, simple()) {
+            Some(near) => format!("did you mean `{}`?", metric.of_flowop(near)),
+            None => format!("its flowops are `{}`", simple().collect::<Vec<_>>().join("`, `")),
+        };
+        Some((format!("no `{metric}`: the script has no flowop `{name}`"), help))
+    }
+}
+
+/// Reads and plans a script with the options in `words`, and looks for the flowops of the metrics. Returns `None` for
+/// the plan of a script that defines nothing. An error is the text of the first error; with `print`, all errors are
+/// printed, each with this text before it.
+fn inspect(words: &[String], metrics: &[Metric], print: Option<String>) -> Result<Option<ArmPlan>, String> {
     let mut probe = Probe { print, first: None };
-    let script = line.script.unwrap_or_default();
-    if let Some(found) = super::find_for(&script, &mut |text, help| probe.error(None, text, Some(help))) {
+    let line = ArmLine::read(words).inspect_err(|text| {
+        probe.error(None, text, Some("`wmlrun --help` lists the options of a run"));
+    })?;
+    let script = line.script().unwrap_or_default().to_owned();
+    let mut found = None;
+    if let Some(script) = super::find_for(&script, &mut |text, help| probe.error(None, text, Some(help))) {
         let format = report::TABLE[0];
         let workload = line.workload;
         let args = RunArgs { workload, json: None, results: None, format, quiet: true, verbose: false };
-        let mut session = Session::new(super::settings(&args), Arc::default());
-        if session.read(&found.name, &found.text, &mut probe) == Status::Done {
+        let settings = super::settings(&args);
+        let is_on_disk = settings.engine.real();
+        let mut session = Session::new(settings, Arc::default());
+        if session.read(&script.name, &script.text, &mut probe) == Status::Done {
             // A plan that is refused has printed its errors.
-            let _ = session.plan(&mut probe);
+            found = session.plan(&mut probe).map(|plan| ArmPlan::of(&plan, is_on_disk));
         }
     }
-    probe.first
+    if let Some(plan) = &found {
+        for (text, help) in metrics.iter().filter_map(|metric| plan.lacks(metric)) {
+            probe.error(None, &text, Some(&help));
+        }
+    }
+    probe.first.map_or(Ok(found), Err)
 }
 
 /// Checks the arms of an experiment. `common` is a command line with the options that all arms have, and `option` names
 /// the option that distinguishes an arm. Returns whether there is no error; else the errors of the first wrong arm have
 /// been printed, after the name of its option if the common options do not have the same error.
-pub(super) fn check(arms: &[Arm], common: &[String], option: &dyn Fn(usize) -> &'static str) -> bool {
-    let Some((n, arm, found)) = arms.iter().enumerate().find_map(|(n, arm)| Some((n, arm, problem(&arm.words, None)?)))
+pub(super) fn check(
+    arms: &[Arm],
+    common: &[String],
+    metrics: &[Metric],
+    option: &dyn Fn(usize) -> &'static str,
+) -> bool {
+    let problem = |words: &[String]| inspect(words, metrics, None).err();
+    let Some((n, arm, found)) = arms.iter().enumerate().find_map(|(n, arm)| Some((n, arm, problem(&arm.words)?)))
     else {
         return true;
     };
-    let is_common = arm.words == common || problem(common, None).as_ref() == Some(&found);
+    let is_common = arm.words == common || problem(common).as_ref() == Some(&found);
     let place = if is_common { String::new() } else { format!("in `{}`: ", option(n)) };
-    let _ = problem(&arm.words, Some(place));
+    let _ = inspect(&arm.words, metrics, Some(place));
     false
+}
+
+/// Returns the options of an arm, or `None` when its words can't be parsed.
+pub(super) fn line(arm: &Arm) -> Option<ArmLine> {
+    ArmLine::read(&arm.words).ok()
+}
+
+/// Returns the directories of an arm's file sets. If its script has no plan, it is the directory that its options give.
+pub(super) fn dirs(arm: &Arm) -> Vec<PathBuf> {
+    if let Ok(Some(plan)) = inspect(&arm.words, &[], None) {
+        return plan.dirs;
+    }
+    let Some(workload) = line(arm).map(|line| line.workload) else { return Vec::new() };
+    let set = workload.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value.clone());
+    vec![PathBuf::from(workload.dir.or(set).unwrap_or_else(|| ".".to_owned()))]
+}
+
+/// Returns the current conditions of an experiment with these arms: kernel, program, scripts, and the mounts unless
+/// commands between runs may change them. An error is the reason why a script can't be read, with its help.
+pub(super) fn identity(arms: &[Arm], has_hooks: bool) -> Result<Identity, (String, String)> {
+    let mut texts = Vec::new();
+    for arm in arms {
+        let script = line(arm).and_then(|line| line.script().map(str::to_owned)).unwrap_or_default();
+        let mut why = (String::new(), String::new());
+        let found = super::find_for(&script, &mut |text, help| why = (text.to_owned(), help.to_owned()));
+        texts.push(found.ok_or(why)?.text);
+    }
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let dirs: Vec<PathBuf> = if has_hooks { Vec::new() } else { arms.iter().flat_map(dirs).collect() };
+    Ok(Identity::now(&texts, &dirs))
+}
+
+/// Changes to the directory in which an experiment was started, since relative paths and commands depend on it. Returns
+/// the path of its folder, as seen from there.
+pub(super) fn enter(directory: &str, folder: &Path) -> std::io::Result<PathBuf> {
+    if std::env::current_dir()?.to_string_lossy() == directory {
+        return Ok(folder.to_owned());
+    }
+    let folder = std::path::absolute(folder)?;
+    std::env::set_current_dir(directory)?;
+    Ok(folder)
 }

@@ -91,7 +91,7 @@ pub(super) struct ExperimentArgs {
     /// Results folder, new or empty [default: wmlrun-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(super) results: Option<PathBuf>,
-    /// Continue the interrupted experiment in this results folder
+    /// Continue the interrupted experiment in this results folder, with the options that it was started with
     #[arg(long, value_name = "DIR")]
     pub(super) resume: Option<PathBuf>,
     /// Continue even if the kernel, this program, a script, a mount or a hook command has changed
@@ -101,9 +101,9 @@ pub(super) struct ExperimentArgs {
     #[arg(long, value_name = "COMMAND", default_value = "", hide_default_value = true)]
     pub(super) launch: String,
     /// Abort the experiment if a `--before` or `--after` command takes longer than TIME (seconds, or with a unit as
-    /// in `10m`)
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
-    pub(super) command_timeout: Duration,
+    /// in `10m`) [default: 10m; with `--resume`: as before]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) command_timeout: Option<Duration>,
     /// Start no runs that would end after TIME (seconds, or with a unit as in `10m`), except for the minimum: two blocks
     /// of a comparison, three repeated runs, one run of each value of a sweep. The result then covers the runs so far
     /// [default: no limit]
@@ -115,6 +115,15 @@ pub(super) struct ExperimentArgs {
     /// Print only the result and errors: no progress, no notes
     #[arg(long)]
     pub(super) quiet: bool,
+}
+
+/// The options that do not change the runs of an experiment, and may be given with `--resume`.
+const WITH_RESUME: [&str; 8] = ["resume", "anyway", "command_timeout", "budget", "format", "quiet", "expect", "method"];
+
+/// Makes the other options of an experiment's command conflict with `--resume`, which would ignore them.
+pub(super) fn resumable(command: Command) -> Command {
+    command
+        .mut_args(|arg| if WITH_RESUME.contains(&arg.get_id().as_str()) { arg } else { arg.conflicts_with("resume") })
 }
 
 /// A format of [`FORMATS`].
@@ -331,12 +340,20 @@ impl MethodName {
 #[command(no_binary_name = true, disable_help_flag = true, args_override_self = true)]
 pub(super) struct ArmLine {
     /// Script of this arm, instead of the common one
-    pub(super) script: Option<String>,
+    script: Option<String>,
+    /// Script of this arm (Filebench's spelling of SCRIPT)
+    #[arg(short = 'f', value_name = "FILE", conflicts_with = "script")]
+    file: Option<String>,
     #[command(flatten)]
     pub(super) workload: WorkloadArgs,
 }
 
 impl ArmLine {
+    /// Returns the script of this arm, or `None` when it is the common one.
+    pub(super) fn script(&self) -> Option<&str> {
+        self.script.as_deref().or(self.file.as_deref())
+    }
+
     /// Parses the words of an arm. The error is a message of one line.
     pub(super) fn read(words: &[String]) -> Result<Self, String> {
         Self::try_parse_from(words).map_err(|e| {

@@ -12,13 +12,13 @@ use crate::comparison::{
 };
 use crate::experiment::{
     self, Arm, Blocks, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, FloorSession, Floors,
-    Folder, Hooks, Identity, Next, RuleWanted,
+    Folder, FolderError, Hooks, Next, RuleWanted,
 };
 use crate::import::{self, Metric, Observation};
 use crate::measure::now;
 use crate::os::signals;
 use crate::util::count::count;
-use crate::util::size;
+use crate::util::{printable, size};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -152,6 +152,10 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let (folder, finished) = perform(common, ExperimentKind::Ab, wanted)?;
     let experiment = &folder.experiment;
     let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused(2)) };
+    if !experiment.has_equal_arms() {
+        let text = format!("the arms of the experiment in {} are not equal", folder.path().display());
+        return Err(refuse(&text, "`wmlrun ab --resume` continues a comparison", 2));
+    }
     // The result is the noise floor, not the verdict.
     let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, arm_names(experiment), metric) };
     let comparison = compared(&comparer, &finished)?;
@@ -169,15 +173,14 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let values: Vec<f64> = comparison.a.values.iter().chain(&comparison.b.values).copied().collect();
     let session = FloorSession {
         time: now(),
+        experiment: format!("{} {}", experiment.created, experiment.seed),
         name: experiment.name.clone(),
         metric: comparison.metric.clone(),
         place: place.clone(),
         ratio: comparison.ratio,
         mean: values.iter().sum::<f64>() / values.len() as f64,
     };
-    // Read it again: another session may have changed it during the runs.
-    let mut floors = Floors::read(&path).map_err(refuse_file)?;
-    floors.add(session, &path).map_err(refuse_file)?;
+    let floors = Floors::add(session, &path).map_err(refuse_file)?;
     let floor = floors.of(&comparison.metric, &place);
     print_text(&(common.format.comparison)(&Comparison { floor, ..comparison }));
     if let Some(floor) = floor {
@@ -185,8 +188,8 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         let text = format!("noise floor ± {share} in {sessions}, stored in {}", path.display());
         if common.format.name == "text" {
             console::print_lines(&text);
-        } else {
-            CliHost::of(common, &[]).note(&text);
+        } else if !common.quiet {
+            console::notice(&text);
         }
     }
     Ok(0)
@@ -266,6 +269,9 @@ pub(super) fn prune(dir: &Path) -> u8 {
     }
 }
 
+/// The default of `--command-timeout`.
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
+
 /// Builds the description of a new experiment. `arms` holds the options of each arm.
 pub(super) fn wanted(
     args: &ExperimentArgs,
@@ -302,7 +308,7 @@ pub(super) fn wanted(
         })?;
         let mut words = args.words.0.clone();
         words.extend(own);
-        if line.script.is_none() {
+        if line.script().is_none() {
             words.push(script.to_owned());
         }
         let name = if arms.len() == 1 { script.to_owned() } else { options.to_owned() };
@@ -313,46 +319,27 @@ pub(super) fn wanted(
     let mut common = args.words.0.clone();
     common.push(script.to_owned());
     let common = if arms.iter().all(|arm| arm.words == arms[0].words) { arms[0].words.clone() } else { common };
-    if !arms::check(&arms, &common, &option) {
+    if !arms::check(&arms, &common, metrics, &option) {
         return Err(Refused(2));
     }
-    let seed = arm_line(&arms[0]).and_then(|line| line.workload.seed).unwrap_or_else(super::fresh_seed);
+    let seed = arms::line(&arms[0]).and_then(|line| line.workload.seed).unwrap_or_else(super::fresh_seed);
+    let refuse_conditions = |(text, help): (String, String)| refuse(&text, &help, 2);
+    let directory = std::env::current_dir()
+        .map_err(|e| refuse(&format!("the working directory: {e}"), "change to an existing directory", 3))?;
     Ok(Experiment {
         schema: "wmlrun.experiment/1".to_owned(),
         name: script.to_owned(),
         created: now(),
+        directory: directory.to_string_lossy().into_owned(),
+        command_timeout: args.command_timeout.unwrap_or(COMMAND_TIMEOUT).as_secs_f64(),
         seed,
         launch,
         metrics: metrics.iter().map(Metric::to_string).collect(),
         rule,
-        identity: identity(&arms)?,
+        identity: arms::identity(&arms, !hooks.0.is_empty()).map_err(refuse_conditions)?,
         arms,
         hooks,
     })
-}
-
-fn arm_line(arm: &Arm) -> Option<ArmLine> {
-    ArmLine::read(&arm.words).ok()
-}
-
-/// Returns the directories of the arms' file sets, as far as the command line gives them; else `.`.
-fn dirs(arms: &[Arm]) -> Vec<PathBuf> {
-    let dir = |line: ArmLine| {
-        let set = line.workload.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value.clone());
-        PathBuf::from(line.workload.dir.or(set).unwrap_or_else(|| ".".to_owned()))
-    };
-    arms.iter().filter_map(arm_line).map(dir).collect()
-}
-
-/// Returns the current conditions of an experiment with these arms: kernel, program, scripts, mounts.
-fn identity(arms: &[Arm]) -> Result<Identity, Refused> {
-    let mut texts = Vec::new();
-    for arm in arms {
-        let script = arm_line(arm).and_then(|line| line.script).unwrap_or_default();
-        texts.push(super::find(&script).ok_or(Refused(2))?.text);
-    }
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    Ok(Identity::now(&texts, &dirs(arms)))
 }
 
 /// Starts or resumes an experiment and performs all its runs.
@@ -361,19 +348,9 @@ pub(super) fn perform(
     kind: ExperimentKind,
     wanted: impl FnOnce() -> Result<Experiment, Refused>,
 ) -> Result<(Folder, Finished), Refused> {
-    let refuse_folder = |e: experiment::FolderError| refuse(&e.to_string(), e.help(), 3);
     let (interrupt, _) = signals::install_handlers();
     let mut folder = match &args.resume {
-        Some(path) => {
-            let now = |experiment: &Experiment| identity(&experiment.arms).unwrap_or_default();
-            let folder = Folder::resume(path, &now, args.anyway).map_err(refuse_folder)?;
-            if folder.experiment.kind() != kind {
-                let other = folder.experiment.kind().command();
-                let text = format!("{} holds another kind of experiment", path.display());
-                return Err(refuse(&text, &format!("`wmlrun {other} --resume` continues it"), 2));
-            }
-            folder
-        }
+        Some(path) => resume(path, kind, args.anyway)?,
         None => {
             let experiment = wanted()?;
             match &args.results {
@@ -384,17 +361,15 @@ pub(super) fn perform(
         }
     };
     let path = folder.path().display().to_string();
-    let hooks = &folder.experiment.hooks.0;
-    let mut host = CliHost { interrupt, ..CliHost::of(args, &folder.experiment.arms) };
-    for (name, command) in hooks {
-        host.note(&format!("`--{name}` runs `{command}`"));
-    }
+    let mut host = CliHost::of(args, &folder.experiment, interrupt);
+    announce(&folder, &mut host);
     host.note(&format!("writing results to {path}"));
     match experiment::run(&mut folder, &mut host) {
         Ok(finished) => {
-            host.note(&format!("results are in {path} ({})", size::format(bytes_below(folder.path()))));
+            host.note(&format!("results are in {path} ({})", size::format(experiment::bytes_below(folder.path()))));
             Ok((folder, finished))
         }
+        Err(ExperimentError::Folder(e @ FolderError::Changed { .. })) => Err(refuse_folder(e)),
         Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "the results up to here are kept", 3)),
         Err(ExperimentError::Interrupted(signal)) => {
             let word = kind.command();
@@ -410,6 +385,56 @@ pub(super) fn perform(
     }
 }
 
+/// Prints the error of a results folder. Returns the exit status.
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
+fn refuse_folder(e: FolderError) -> Refused {
+    refuse(&e.to_string(), e.help(), 3)
+}
+
+/// Opens the folder of an interrupted experiment of this kind, in the working directory in which it was started.
+fn resume(path: &Path, kind: ExperimentKind, anyway: bool) -> Result<Folder, Refused> {
+    let experiment = Folder::description(path).map_err(refuse_folder)?;
+    if experiment.kind() != kind {
+        let other = experiment.kind().command();
+        let text = format!("{} holds another kind of experiment", path.display());
+        return Err(refuse(&text, &format!("`wmlrun {other} --resume` continues it"), 2));
+    }
+    let path = match arms::enter(&experiment.directory, path) {
+        Ok(path) => path,
+        // The user has moved the directory, and is in it.
+        Err(_) if anyway => path.to_owned(),
+        Err(e) => {
+            let directory = printable::line(&experiment.directory).into_owned();
+            let text = format!("the experiment was started in {directory}, which can't be entered: {e}");
+            return Err(refuse(&text, "to continue it in the current directory, give `--anyway`", 3));
+        }
+    };
+    let has_hooks = !experiment.hooks.0.is_empty();
+    let current = arms::identity(&experiment.arms, has_hooks).map_err(|(text, help)| refuse(&text, &help, 3))?;
+    Folder::resume(&path, &current, anyway).map_err(refuse_folder)
+}
+
+/// Displays what happens beside the runs: the commands around them, the command that starts them, and eviction.
+fn announce(folder: &Folder, host: &mut dyn ExperimentHost) {
+    let experiment = &folder.experiment;
+    for (name, command) in &experiment.hooks.0 {
+        host.note(&format!("`--{name}` runs `{command}`"));
+    }
+    if !experiment.launch.is_empty() {
+        host.note(&format!("`--launch` starts each run with `{}`", shell_words::join(&experiment.launch)));
+    }
+    let is_cold = |arm: &Arm| arms::line(arm).is_some_and(|line| line.workload.cold);
+    let cold: Vec<&str> = experiment.arms.iter().filter(|arm| is_cold(arm)).map(|arm| arm.name.as_str()).collect();
+    if !cold.is_empty() {
+        let all = cold.len() == experiment.arms.len();
+        let runs = if all { "each run".to_owned() } else { format!("runs with `{}`", cold.join("`, `")) };
+        host.note(&format!("`--cold` evicts the file sets from the page cache before {runs}"));
+    }
+    if let Some(dropped) = folder.dropped() {
+        host.note(dropped);
+    }
+}
+
 /// Returns the default results folder, `wmlrun-results/NAME-TIME`. It may exist.
 fn default_results(script: &str) -> PathBuf {
     let stem = Path::new(script).file_stem().map_or_else(|| "script".into(), |stem| stem.to_string_lossy());
@@ -419,30 +444,22 @@ fn default_results(script: &str) -> PathBuf {
     Path::new("wmlrun-results").join(format!("{name}-{time}"))
 }
 
-/// Returns the total size of the files below a directory, in bytes.
-fn bytes_below(dir: &Path) -> u64 {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let size = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(meta) if meta.is_dir() => bytes_below(&entry.path()),
-        Ok(meta) => meta.len(),
-        Err(_) => 0,
-    };
-    entries.map(size).sum()
-}
-
 /// The command line's implementation of [`ExperimentHost`].
 struct CliHost {
     quiet: bool,
     interrupt: Arc<AtomicUsize>,
     hook_limit: Duration,
     budget: Option<Duration>,
-    dirs: Vec<PathBuf>,
+    /// For each arm, the directories of its file sets.
+    dirs: Vec<Vec<PathBuf>>,
 }
 
 impl CliHost {
-    fn of(args: &ExperimentArgs, arms: &[Arm]) -> Self {
-        let (quiet, hook_limit, budget) = (args.quiet, args.command_timeout, args.budget);
-        Self { quiet, interrupt: Arc::default(), hook_limit, budget, dirs: dirs(arms) }
+    fn of(args: &ExperimentArgs, experiment: &Experiment, interrupt: Arc<AtomicUsize>) -> Self {
+        let recorded = Duration::try_from_secs_f64(experiment.command_timeout).unwrap_or(COMMAND_TIMEOUT);
+        let hook_limit = args.command_timeout.unwrap_or(recorded);
+        let dirs = experiment.arms.iter().map(arms::dirs).collect();
+        Self { quiet: args.quiet, interrupt, hook_limit, budget: args.budget, dirs }
     }
 }
 
@@ -472,7 +489,7 @@ impl ExperimentHost for CliHost {
         self.budget
     }
 
-    fn dirs(&self) -> Vec<PathBuf> {
-        self.dirs.clone()
+    fn dirs(&self, arm: usize) -> Vec<PathBuf> {
+        self.dirs.get(arm).cloned().unwrap_or_default()
     }
 }

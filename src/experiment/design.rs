@@ -51,8 +51,9 @@ pub struct Prediction {
     pub widest: Option<(usize, f64)>,
     /// Whether the experiment may end earlier.
     pub at_most: bool,
-    /// After the last run of a pilot, the number of blocks that it asks for, and whether this is the maximum.
-    pub pilot: Option<(u64, bool)>,
+    /// After the last run of a pilot, the number of blocks that are made, and the number that the pilot asks for, of
+    /// which `None` means more than 1000.
+    pub pilot: Option<(u64, Option<u64>)>,
 }
 
 impl<'a> Design<'a> {
@@ -155,7 +156,7 @@ impl<'a> Design<'a> {
         let (needed, at_most) = match wanted {
             Blocks::Exactly(n) => (n as usize, false),
             Blocks::Pilot if blocks.len() < PILOT_BLOCKS => (PILOT_BLOCKS, false),
-            Blocks::Pilot => (Self::needed(&blocks, tolerance), false),
+            Blocks::Pilot => (Self::needed(&blocks, tolerance).unwrap_or(MAX_BLOCKS).min(MAX_BLOCKS), false),
             Blocks::UntilClear => {
                 let look = SEQUENTIAL.iter().find(|look| look.blocks == blocks.len()).filter(|_| blocks_complete);
                 let last = SEQUENTIAL[SEQUENTIAL.len() - 1];
@@ -171,18 +172,16 @@ impl<'a> Design<'a> {
             return Next::Compared(None);
         }
         let ends_pilot = wanted == Blocks::Pilot && runs.len() == 4 * PILOT_BLOCKS;
-        let pilot = ends_pilot.then_some((needed as u64, needed == MAX_BLOCKS));
+        let pilot = ends_pilot.then(|| (needed as u64, Self::needed(&blocks, tolerance).map(|blocks| blocks as u64)));
         let progress = Prediction { predicted_runs: 4 * needed as u64, widest: None, at_most, pilot };
         Next::Run { arm: self.arm(runs.len()), progress }
     }
 
-    /// Returns the number of blocks that the pilot predicts. Only the first four blocks are used, so that later runs do
-    /// not change it.
-    fn needed(blocks: &[RunBlock], tolerance: Tolerance) -> usize {
+    /// Returns the number of blocks that the pilot predicts, or `None` when it is more than 1000. Only the first four
+    /// blocks are used, so that later runs do not change it.
+    fn needed(blocks: &[RunBlock], tolerance: Tolerance) -> Option<usize> {
         let between_runs = analyse(&blocks[..PILOT_BLOCKS], 0.95).map_or(f64::INFINITY, |found| found.between_runs);
-        let needed =
-            between_runs.is_finite().then(|| Power::needed_blocks(between_runs, tolerance, PILOT_BLOCKS)).flatten();
-        needed.unwrap_or(MAX_BLOCKS).min(MAX_BLOCKS)
+        between_runs.is_finite().then(|| Power::needed_blocks(between_runs, tolerance, PILOT_BLOCKS)).flatten()
     }
 
     /// Returns whether the verdict at an interim look is not *unclear*.
@@ -221,6 +220,8 @@ mod tests {
             schema: super::super::wanted::SCHEMA.to_owned(),
             name: "x".to_owned(),
             created: String::new(),
+            directory: String::new(),
+            command_timeout: 600.0,
             seed: 7,
             launch: Vec::new(),
             metrics: vec!["ops".to_owned()],
@@ -335,8 +336,12 @@ mod tests {
                 _ => None,
             }
         };
-        assert_eq!((after(15, 0.9), after(16, 0.9), after(17, 0.9)), (None, Some((MAX_BLOCKS as u64, true)), None));
-        assert!(after(16, 0.06).is_some_and(|(blocks, at_maximum)| blocks > 6 && !at_maximum));
+        assert_eq!((after(15, 0.9), after(17, 0.9)), (None, None));
+        // The variation decides how many blocks are needed, the maximum how many are made.
+        let (made, needed) = after(16, 0.9).unwrap();
+        assert!(made == MAX_BLOCKS as u64 && needed.is_none_or(|needed| needed > made), "{needed:?}");
+        let (made, needed) = after(16, 0.06).unwrap();
+        assert!(made > 6 && needed == Some(made), "{made} {needed:?}");
     }
 
     #[test]

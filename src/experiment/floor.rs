@@ -8,6 +8,7 @@ use crate::analysis::{Estimate, NoiseFloor};
 use crate::import::Observation;
 use crate::output;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,9 @@ const PLACE: [&str; 5] = ["script", "run time", "processor", "file system", "dev
 pub struct FloorSession {
     /// The time of its end, RFC 3339.
     pub time: String,
+    /// The start and the seed of its experiment, which identify it. Empty in files of earlier versions.
+    #[serde(default)]
+    pub experiment: String,
     /// The name of the workload.
     pub name: String,
     /// The name of the metric.
@@ -90,11 +94,18 @@ impl Floors {
         Ok(found)
     }
 
-    /// Adds a session and writes the file.
-    pub fn add(&mut self, session: FloorSession, path: &Path) -> io::Result<()> {
-        self.sessions.push(session);
+    /// Adds a session to the file, in place of an earlier one of the same experiment. Returns all sessions. Another
+    /// process that adds a session waits.
+    pub fn add(session: FloorSession, path: &Path) -> io::Result<Self> {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        output::replace(path, &mut |out| serde_json::to_writer_pretty(out, self).map_err(io::Error::from))
+        // The file itself is replaced, so that its lock would be that of the old file.
+        let lock = File::create(path.with_extension("lock"))?;
+        lock.lock()?;
+        let mut floors = Self::read(path)?;
+        floors.sessions.retain(|known| known.experiment.is_empty() || known.experiment != session.experiment);
+        floors.sessions.push(session);
+        output::replace(path, &mut |out| serde_json::to_writer_pretty(out, &floors).map_err(io::Error::from))?;
+        Ok(floors)
     }
 
     /// Returns the noise floor of a metric under the conditions `place`, or `None` when it has not been measured.
@@ -109,9 +120,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn session(mean: f64, low: f64, high: f64) -> FloorSession {
+    fn session(experiment: &str, mean: f64, low: f64, high: f64) -> FloorSession {
         FloorSession {
             time: "2026-11-20T10:00:00Z".into(),
+            experiment: experiment.into(),
             name: "varmail".into(),
             metric: "ops".into(),
             place: vec!["ab".into()],
@@ -124,10 +136,9 @@ mod tests {
     fn sessions_are_kept_and_apply_to_their_conditions() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state/floors.json");
-        let mut floors = Floors::read(&path).unwrap();
-        assert_eq!(floors.of("ops", &["ab".into()]), None);
-        floors.add(session(1000.0, 0.98, 1.01), &path).unwrap();
-        floors.add(session(1080.0, 0.99, 1.01), &path).unwrap();
+        assert_eq!(Floors::read(&path).unwrap().of("ops", &["ab".into()]), None);
+        Floors::add(session("monday", 1000.0, 0.98, 1.01), &path).unwrap();
+        Floors::add(session("tuesday", 1080.0, 0.99, 1.01), &path).unwrap();
         let read = Floors::read(&path).unwrap();
         assert_eq!(read.of("ops", &["ab".into()]).unwrap().sessions, 2);
         assert_eq!((read.of("mib", &["ab".into()]), read.of("ops", &["cd".into()])), (None, None));
@@ -145,6 +156,34 @@ mod tests {
         assert_eq!(place([&one]), place([&one, &same]));
         assert!(place([&one]).is_some() && place([&one]) != place([&more]) && place([&one, &more]).is_none());
         assert_eq!(place([&Observation::default()]), None);
+    }
+
+    #[test]
+    fn a_session_replaces_that_of_the_same_experiment() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("floors.json");
+        for mean in [1000.0, 1010.0] {
+            Floors::add(session("monday", mean, 0.98, 1.01), &path).unwrap();
+        }
+        assert_eq!(Floors::read(&path).unwrap().sessions, [session("monday", 1010.0, 0.98, 1.01)]);
+        // Sessions of earlier versions do not say which experiment they are of.
+        for _ in 0..2 {
+            Floors::add(session("", 1000.0, 0.98, 1.01), &path).unwrap();
+        }
+        assert_eq!(Floors::read(&path).unwrap().sessions.len(), 3);
+    }
+
+    #[test]
+    fn sessions_that_are_added_at_once_are_all_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("floors.json");
+        std::thread::scope(|scope| {
+            for n in 0..16 {
+                let path = &path;
+                scope.spawn(move || Floors::add(session(&n.to_string(), 1000.0, 0.98, 1.01), path).unwrap());
+            }
+        });
+        assert_eq!(Floors::read(&path).unwrap().sessions.len(), 16);
     }
 
     #[test]

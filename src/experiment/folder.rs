@@ -1,23 +1,23 @@
 //! The results folder of an experiment: `experiment.toml`, `journal.jsonl`, `runs/0001.json`, and the output of runs
 //! and commands.
 
-use super::design::Design;
 use super::identity::{Identity, digest, owner};
 use super::journal::{Event, Journal};
+use super::replay::{EndedRun, Replayed, UnderWay, mean};
 use super::wanted::{Experiment, SCHEMA};
-use crate::import::{self, Observation};
+use crate::import::{self, ImportError, Observation};
 use crate::measure::now;
 use crate::output;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const EXPERIMENT: &str = "experiment.toml";
-const JOURNAL: &str = "journal.jsonl";
-const RUNS: &str = "runs";
-const HOOK_LOGS: &str = "hooks";
+pub(super) const EXPERIMENT: &str = "experiment.toml";
+pub(super) const JOURNAL: &str = "journal.jsonl";
+pub(super) const RUNS: &str = "runs";
+pub(super) const HOOK_LOGS: &str = "hooks";
 
 /// An open and locked results folder.
 #[derive(Debug)]
@@ -30,6 +30,12 @@ pub struct Folder {
     pub(super) runs: Vec<KeptRun>,
     /// The run that was in progress when the experiment was interrupted.
     pub(super) under_way: Option<UnderWay>,
+    /// For each arm, the mounts of its file sets before the interruption. Its first run after it takes them.
+    mounts: Vec<BTreeSet<Vec<String>>>,
+    /// Whether the experiment continues under changed conditions.
+    anyway: bool,
+    /// Why results of the experiment are not used, in one line; `None` when all are.
+    dropped: Option<String>,
     /// Whether the parent was created together with the folder.
     parent_is_new: bool,
 }
@@ -39,7 +45,7 @@ pub struct Folder {
 pub(super) struct KeptRun {
     /// The index of its arm.
     pub(super) arm: usize,
-    /// The speed of the negative control before the run, in units per second.
+    /// The mean speed of the negative control before and after the run, in units per second.
     pub(super) control: Option<f64>,
     /// The duration in seconds, including commands; `None` when it is unknown.
     pub(super) seconds: Option<f64>,
@@ -48,21 +54,10 @@ pub(super) struct KeptRun {
 
 impl KeptRun {
     /// Creates a failed run without figures.
-    fn failed(run: u64, arm: usize, why: String) -> Self {
+    fn failed(run: usize, arm: usize, why: String) -> Self {
         let observation = Observation { source: format!("run {run}"), failure: Some(why), ..Observation::default() };
         Self { arm, control: None, seconds: None, observation }
     }
-}
-
-/// A run that was started and has not ended.
-#[derive(Clone, Debug)]
-pub(super) struct UnderWay {
-    /// The index of its arm.
-    pub(super) arm: usize,
-    /// The speed of the negative control before the run.
-    pub(super) control: Option<f64>,
-    /// The names of the hooks that have been run for it.
-    pub(super) hooks: BTreeSet<String>,
 }
 
 /// The reason why a folder can't be used.
@@ -106,33 +101,91 @@ impl FolderError {
 }
 
 /// Makes an error of a path from the error of a system call.
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
+pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
     let path = path.to_owned();
     move |error| FolderError::Io { path, error }
 }
 
+/// Flushes a directory to the device: the names of the files in it. File systems that can't do so are ignored.
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    match File::open(dir)?.sync_all() {
+        Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Returns whether a folder has no file besides those that an experiment leaves which was killed before its description
+/// was written.
+fn is_unused(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let (entry, is_empty_dir) = (entry?, |dir: &Path| Ok::<_, io::Error>(fs::read_dir(dir)?.next().is_none()));
+        let (name, meta) = (entry.file_name(), entry.metadata()?);
+        let is_left_over = match name.to_str() {
+            Some(RUNS | HOOK_LOGS) => meta.is_dir() && is_empty_dir(&entry.path())?,
+            Some(JOURNAL) => meta.is_file() && meta.len() == 0,
+            Some(name) => meta.is_file() && is_temporary(name, EXPERIMENT),
+            None => false,
+        };
+        if !is_left_over {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns whether a file has the name of a temporary file that becomes the file `of`.
+pub(super) fn is_temporary(name: &str, of: &str) -> bool {
+    let process =
+        name.strip_prefix('.').and_then(|name| name.strip_prefix(of)?.strip_prefix('.')?.strip_suffix(".tmp"));
+    process.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 impl Folder {
     /// Creates the folder of a new experiment, with its parents. An existing folder must be empty, else an error is
-    /// returned.
+    /// returned. One in which an experiment was killed before it began counts as empty.
     pub fn create(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
         fs::create_dir_all(path).map_err(io_error(path))?;
-        let mut entries = fs::read_dir(path).map_err(io_error(path))?;
-        if entries.next().is_some() {
+        let not_empty = || {
             let why = "it is not empty; to continue an experiment, give `--resume`".to_owned();
-            return Err(FolderError::Content { path: path.to_owned(), why });
+            FolderError::Content { path: path.to_owned(), why }
+        };
+        if !is_unused(path).map_err(io_error(path))? {
+            return Err(not_empty());
         }
         for dir in [RUNS, HOOK_LOGS] {
             let dir = path.join(dir);
-            fs::create_dir(&dir).map_err(io_error(&dir))?;
+            fs::create_dir_all(&dir).map_err(io_error(&dir))?;
+        }
+        // The lock comes before the description: of two processes with the same folder, only one may write it.
+        let (mut journal, _) = Journal::open(&path.join(JOURNAL)).map_err(io_error(path))?;
+        if !is_unused(path).map_err(io_error(path))? {
+            return Err(not_empty());
         }
         let file = path.join(EXPERIMENT);
         let text = toml::to_string(&experiment)
             .map_err(|e| FolderError::Content { path: file.clone(), why: e.to_string() })?;
         output::replace(&file, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
-        let (mut journal, _) = Journal::open(&path.join(JOURNAL)).map_err(io_error(path))?;
         let begun = Event::Begun { experiment: digest(text.as_bytes()), time: now() };
         journal.write(&begun).map_err(io_error(path))?;
-        Ok(Self { path: path.to_owned(), experiment, journal, runs: Vec::new(), under_way: None, parent_is_new: false })
+        // The names of the files, and that of the folder.
+        for dir in [Some(path), path.parent().filter(|dir| !dir.as_os_str().is_empty())].into_iter().flatten() {
+            sync_dir(dir).map_err(io_error(dir))?;
+        }
+        Ok(Self::of(path, experiment, journal))
+    }
+
+    fn of(path: &Path, experiment: Experiment, journal: Journal) -> Self {
+        Self {
+            path: path.to_owned(),
+            experiment,
+            journal,
+            runs: Vec::new(),
+            under_way: None,
+            mounts: Vec::new(),
+            anyway: false,
+            dropped: None,
+            parent_is_new: false,
+        }
     }
 
     /// Creates the folder of a new experiment, with its parents. If a folder of this name exists, `-2`, `-3` and so on
@@ -178,13 +231,8 @@ impl Folder {
         Ok(is_removed)
     }
 
-    /// Opens the folder of an interrupted experiment. `conditions` returns the current conditions. Unless `anyway` is
-    /// set, an error is returned if they or the description of the experiment have changed since its start.
-    pub fn resume(
-        path: &Path,
-        conditions: &dyn Fn(&Experiment) -> Identity,
-        anyway: bool,
-    ) -> Result<Self, FolderError> {
+    /// Reads the description of the experiment in a folder, and its text. Returns an error when it is not complete.
+    fn described(path: &Path) -> Result<(Experiment, String), FolderError> {
         let file = path.join(EXPERIMENT);
         let content = |why: String| FolderError::Content { path: file.clone(), why };
         let text = fs::read_to_string(&file).map_err(io_error(&file))?;
@@ -195,10 +243,21 @@ impl Folder {
         if experiment.metrics().is_empty() || experiment.arms.is_empty() {
             return Err(content("it has no metric or no arm".to_owned()));
         }
-        let log = path.join(JOURNAL);
+        Ok((experiment, text))
+    }
+
+    /// Returns the description of the experiment in a folder.
+    pub fn description(path: &Path) -> Result<Experiment, FolderError> {
+        Self::described(path).map(|(experiment, _)| experiment)
+    }
+
+    /// Opens the folder of an interrupted experiment. `current` has the current conditions. Unless `anyway` is set, an
+    /// error is returned if they or the description of the experiment have changed since its start.
+    pub fn resume(path: &Path, current: &Identity, anyway: bool) -> Result<Self, FolderError> {
+        let (experiment, text) = Self::described(path)?;
+        let (file, log) = (path.join(EXPERIMENT), path.join(JOURNAL));
         let (mut journal, events) = Journal::open(&log).map_err(io_error(&log))?;
-        let current = conditions(&experiment);
-        let mut changed: Vec<String> = experiment.identity.changes(&current).into_iter().map(str::to_owned).collect();
+        let mut changed: Vec<String> = experiment.identity.changes(current).into_iter().map(str::to_owned).collect();
         let owner = owner(&file).map_err(io_error(&file))?;
         if owner != current.user && !changed.iter().any(|what| what == "the user") {
             changed.push("the folder's owner".to_owned());
@@ -218,19 +277,64 @@ impl Folder {
         if !changed.is_empty() && !anyway {
             return Err(FolderError::Changed { path: path.to_owned(), changed });
         }
-        let mut folder = Self {
-            path: path.to_owned(),
-            experiment,
-            journal,
-            runs: Vec::new(),
-            under_way: None,
-            parent_is_new: false,
-        };
-        folder.replay(&events)?;
+        let state = Replayed::of(&events, experiment.arms.len())
+            .map_err(|why| FolderError::Content { path: log.clone(), why })?;
+        // After a power failure an empty directory may be missing.
+        for dir in [RUNS, HOOK_LOGS].map(|name| path.join(name)) {
+            fs::create_dir_all(&dir).map_err(io_error(&dir))?;
+        }
+        let mut folder = Self { anyway, ..Self::of(path, experiment, journal) };
+        folder.restore(state)?;
         if !events.is_empty() {
             folder.write(&Event::Resumed { time: now(), changed })?;
         }
         Ok(folder)
+    }
+
+    /// Takes the state of the journal, with the results of the runs. If a result is missing or damaged, it and all
+    /// later ones are dropped, because the order of the runs has no gaps.
+    fn restore(&mut self, mut state: Replayed) -> Result<(), FolderError> {
+        for (run, EndedRun { arm, control, seconds, failure }) in (1..).zip(state.runs.clone()) {
+            let kept = match (failure, import::observations(&self.result(run))) {
+                (Some(why), _) => KeptRun::failed(run, arm, why),
+                (None, Ok(found)) if !found.is_empty() => {
+                    let observation = found.into_iter().next_back().unwrap_or_default();
+                    KeptRun { arm, control, seconds, observation }
+                }
+                // An error of the device or the permissions does not mean that the result is lost.
+                (None, Err(ImportError::Io { path, error })) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(FolderError::Io { path, error });
+                }
+                (None, found) => {
+                    let why = found.err().map_or_else(|| "it has no runs".to_owned(), |e| e.to_string());
+                    let last = state.runs.len();
+                    let runs = if run == last { format!("run {run} is") } else { format!("runs {run} to {last} are") };
+                    self.dropped = Some(format!("{runs} made again: {why}"));
+                    self.write(&Event::Dropped { run: run as u64, why })?;
+                    state.drop_from(run);
+                    break;
+                }
+            };
+            self.runs.push(kept);
+        }
+        (self.under_way, self.mounts) = (state.under_way, state.mounts);
+        Ok(())
+    }
+
+    /// Returns why results of the experiment are not used, in one line, or `None` when all are.
+    pub fn dropped(&self) -> Option<&str> {
+        self.dropped.as_deref()
+    }
+
+    /// Checks that the first run of an arm after an interruption has the same mounts as the arm had before. Returns an
+    /// error if they differ, unless the experiment continues under changed conditions.
+    pub(super) fn check_mounts(&mut self, arm: usize, mounts: &[String]) -> Result<(), FolderError> {
+        let before = self.mounts.get_mut(arm).map(std::mem::take).unwrap_or_default();
+        if before.is_empty() || before.contains(mounts) || self.anyway {
+            return Ok(());
+        }
+        let changed = vec![format!("a mount of {}", self.experiment.arms[arm].name)];
+        Err(FolderError::Changed { path: self.path.clone(), changed })
     }
 
     /// Returns the path of the folder.
@@ -277,85 +381,44 @@ impl Folder {
         found.into_iter().next_back().ok_or_else(|| content("it has no runs".to_owned()))
     }
 
-    /// Records a complete run.
-    pub(super) fn keep(&mut self, run: KeptRun) -> Result<(), FolderError> {
-        self.write(&Event::Finished { run: self.runs.len() as u64 + 1, seconds: run.seconds })?;
-        self.runs.push(run);
-        self.under_way = None;
+    /// Removes the files of an earlier attempt of a run, which must not be taken for those of the next attempt.
+    pub(super) fn clear(&self, run: usize) -> Result<(), FolderError> {
+        let mut is_cleared = true;
+        for file in [self.result(run), self.log(run), self.files(run)] {
+            let removed = match fs::symlink_metadata(&file) {
+                Ok(meta) if meta.is_dir() => fs::remove_dir_all(&file),
+                Ok(_) => fs::remove_file(&file),
+                Err(_) => continue,
+            };
+            removed.map_err(io_error(&file))?;
+            is_cleared = false;
+        }
+        // Otherwise the result would be there again after a power failure.
+        let runs = self.path.join(RUNS);
+        if is_cleared { Ok(()) } else { sync_dir(&runs).map_err(io_error(&runs)) }
+    }
+
+    /// Records a complete run. `control` is the speed of the negative control after it.
+    pub(super) fn keep(&mut self, run: KeptRun, control: Option<f64>) -> Result<(), FolderError> {
+        let number = self.runs.len() + 1;
+        // The result must be on the disk before the event that says so. The run does not flush it.
+        let (result, runs) = (self.result(number), self.path.join(RUNS));
+        File::open(&result).and_then(|file| file.sync_all()).map_err(io_error(&result))?;
+        sync_dir(&runs).map_err(io_error(&runs))?;
+        self.write(&Event::Finished { run: number as u64, seconds: run.seconds, control })?;
+        self.runs.push(KeptRun { control: mean(run.control, control), ..run });
         Ok(())
     }
 
     /// Records a failed run.
     pub(super) fn keep_failed(&mut self, arm: usize, why: String) -> Result<(), FolderError> {
-        let run = self.runs.len() as u64 + 1;
-        self.write(&Event::Failed { run, why: why.clone() })?;
+        let run = self.runs.len() + 1;
+        self.write(&Event::Failed { run: run as u64, why: why.clone() })?;
         self.runs.push(KeptRun::failed(run, arm, why));
-        self.under_way = None;
-        Ok(())
-    }
-
-    /// Restores the state of the runs from the events of the journal.
-    fn replay(&mut self, events: &[Event]) -> Result<(), FolderError> {
-        for event in events {
-            match event {
-                Event::Started { arm, control, .. } => {
-                    let hooks = self.under_way.take().map(|under_way| under_way.hooks).unwrap_or_default();
-                    self.under_way = Some(UnderWay { arm: *arm as usize, control: *control, hooks });
-                }
-                Event::Hook { run, name, .. } if *run == self.runs.len() as u64 + 1 => {
-                    let arm = Design::new(&self.experiment).arm(self.runs.len());
-                    let begun = UnderWay { arm, control: None, hooks: BTreeSet::new() };
-                    self.under_way.get_or_insert(begun).hooks.insert(name.clone());
-                }
-                Event::Failed { run, why } => {
-                    let arm = self.under_way.take().map_or(0, |under_way| under_way.arm);
-                    self.runs.push(KeptRun::failed(*run, arm, why.clone()));
-                }
-                Event::Finished { run, seconds } => {
-                    let Some(UnderWay { arm, control, .. }) = self.under_way.take() else {
-                        let why = format!("run {run} has finished, but was never started");
-                        return Err(FolderError::Content { path: self.path.join(JOURNAL), why });
-                    };
-                    let observation = self.observation(self.runs.len() + 1)?;
-                    self.runs.push(KeptRun { arm, control, seconds: *seconds, observation });
-                }
-                _ => {}
-            }
-        }
         Ok(())
     }
 }
 
-/// Removes the output of runs and commands from a results folder, and keeps the results. Returns the number of bytes
-/// removed.
-pub fn prune(path: &Path) -> Result<u64, FolderError> {
-    let file = path.join(EXPERIMENT);
-    let text = fs::read_to_string(&file).map_err(io_error(&file))?;
-    if !text.contains(SCHEMA) {
-        let why = "it is not the results folder of an experiment".to_owned();
-        return Err(FolderError::Content { path: path.to_owned(), why });
-    }
-    let mut bytes = 0;
-    for dir in [RUNS, HOOK_LOGS] {
-        let dir = path.join(dir);
-        let meta = fs::symlink_metadata(&dir).map_err(io_error(&dir))?;
-        if !meta.is_dir() {
-            continue;
-        }
-        for entry in fs::read_dir(&dir).map_err(io_error(&dir))? {
-            let entry = entry.map_err(io_error(&dir))?;
-            let (path, meta) = (entry.path(), entry.metadata().map_err(io_error(&dir))?);
-            // Only names that this program creates are removed.
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let numbered = name.len() > 4 && name.as_bytes()[..4].iter().all(u8::is_ascii_digit);
-            match path.extension().and_then(|e| e.to_str()) {
-                Some("log") if meta.is_file() && numbered => {
-                    bytes += meta.len();
-                    fs::remove_file(&path).map_err(io_error(&path))?;
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok(bytes)
-}
+#[cfg(test)]
+#[path = "folder_tests.rs"]
+mod tests;

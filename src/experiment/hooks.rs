@@ -65,6 +65,11 @@ impl Hooks {
     }
 }
 
+/// Returns whether the hook of this name runs before a run.
+pub(super) fn is_before(name: &str) -> bool {
+    HOOKS.iter().any(|hook| hook.name == name && hook.before)
+}
+
 /// The result of a command.
 #[derive(Debug)]
 pub(super) enum HookEnd {

@@ -14,7 +14,8 @@ pub struct Identity {
     pub tool: String,
     /// The digests of the scripts, one for each arm.
     pub scripts: Vec<String>,
-    /// The file systems of the arms' directories.
+    /// The mounts of the arms' file sets. Empty for an experiment with commands between runs, which may mount file
+    /// systems: then the journal has the mounts of each run.
     pub mounts: Vec<String>,
     /// The user who started the experiment.
     pub user: u32,
@@ -25,15 +26,11 @@ impl Identity {
     pub fn now(scripts: &[&str], dirs: &[PathBuf]) -> Self {
         let uname = measure::environment().uname;
         let program = std::env::current_exe().and_then(std::fs::read).map(|bytes| digest(&bytes)).unwrap_or_default();
-        let mount = |dir: &PathBuf| {
-            measure::mount(dir)
-                .map_or_else(String::new, |m| format!("{}: {} {} {}", m.path, m.source, m.kind, m.options))
-        };
         Self {
             kernel: format!("{} {}", uname.release, uname.version),
             tool: format!("{} {program}", env!("CARGO_PKG_VERSION")),
             scripts: scripts.iter().map(|text| digest(text.as_bytes())).collect(),
-            mounts: dirs.iter().map(mount).collect(),
+            mounts: mounts(dirs),
             user: crate::os::proc::user(),
         }
     }
@@ -49,6 +46,20 @@ impl Identity {
         ];
         parts.into_iter().filter_map(|(changed, what)| changed.then_some(what)).collect()
     }
+}
+
+/// Returns the mounts of directories, which need not exist, in the form `PATH: DEVICE TYPE OPTIONS`.
+pub(super) fn mounts(dirs: &[PathBuf]) -> Vec<String> {
+    // The number of a loop device may change whenever an image is mounted.
+    let device =
+        |source: &str| if source.starts_with("/dev/loop") { "loop device".to_owned() } else { source.to_owned() };
+    let mount = |dir: &PathBuf| {
+        measure::mount(dir)
+            .map_or_else(String::new, |m| format!("{}: {} {} {}", m.path, device(&m.source), m.kind, m.options))
+    };
+    let mut found: Vec<String> = dirs.iter().map(mount).collect();
+    found.dedup();
+    found
 }
 
 /// Returns the first 16 hexadecimal digits of the SHA-256 digest of `bytes`.

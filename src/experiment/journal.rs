@@ -4,7 +4,7 @@
 use crate::os::fd;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
@@ -26,6 +26,13 @@ pub(super) enum Event {
         /// The changed conditions that were accepted with `--anyway`.
         changed: Vec<String>,
     },
+    /// A command before or after a run was started.
+    HookStarted {
+        /// The number of the run, from 1.
+        run: u64,
+        /// The name of the hook.
+        name: String,
+    },
     /// A command before or after a run succeeded.
     Hook {
         /// The number of the run, from 1.
@@ -35,6 +42,15 @@ pub(super) enum Event {
         /// The duration of the command.
         seconds: f64,
     },
+    /// A command before or after a run failed.
+    HookFailed {
+        /// The number of the run, from 1.
+        run: u64,
+        /// The name of the hook.
+        name: String,
+        /// The reason.
+        why: String,
+    },
     /// A run was started.
     Started {
         /// The number of the run, from 1.
@@ -43,6 +59,9 @@ pub(super) enum Event {
         arm: u64,
         /// The speed of the negative control before the run; `None` unless two arms are compared.
         control: Option<f64>,
+        /// The mounts of the arm's file sets, after the commands before the run.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mounts: Vec<String>,
         /// The time, RFC 3339.
         time: String,
     },
@@ -53,9 +72,21 @@ pub(super) enum Event {
         /// The duration, including commands; `None` when the experiment was interrupted before the end of the run was
         /// recorded.
         seconds: Option<f64>,
+        /// The speed of the negative control after the run; `None` without a control, and when the experiment was
+        /// interrupted after the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        control: Option<f64>,
     },
     /// A run of a load curve failed. The failure is a result of its level.
     Failed {
+        /// The number of the run.
+        run: u64,
+        /// The reason.
+        why: String,
+    },
+    /// The results of this run and of all later runs are not used, because the result of this run can't be read. These
+    /// runs are made again.
+    Dropped {
         /// The number of the run.
         run: u64,
         /// The reason.
@@ -79,6 +110,8 @@ pub(super) enum Event {
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
+    /// The length of the complete lines, in bytes.
+    len: u64,
 }
 
 impl Journal {
@@ -86,33 +119,57 @@ impl Journal {
     /// is removed. Returns an error when another process has locked the journal, or when a line is not an event.
     pub(super) fn open(path: &Path) -> io::Result<(Self, Vec<Event>)> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        fd::lock(file.as_raw_fd()).map_err(|_| io::Error::other("another process is using it"))?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        let whole = text.rfind('\n').map_or(0, |at| at + 1);
-        if whole < text.len() {
-            file.set_len(whole as u64)?;
-            file.seek(SeekFrom::End(0))?;
+        lock(&file)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let len = complete(&bytes).len();
+        if len < bytes.len() {
+            file.set_len(len as u64)?;
         }
-        let event = |(n, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|e| {
-                io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    format!("line {} of the journal is not an event: {e}", n + 1),
-                )
-            })
+        let invalid = |n: usize, why: String| {
+            let text = format!("line {} of the journal is not an event: {why}", n + 1);
+            io::Error::new(io::ErrorKind::InvalidData, text)
         };
-        let events = text[..whole].lines().enumerate().map(event).collect::<io::Result<_>>()?;
-        Ok((Self { file }, events))
+        // The incomplete line was removed before: it may end inside a character.
+        let lines = bytes[..len].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate();
+        let event = |(n, line): (usize, &[u8])| serde_json::from_slice(line).map_err(|e| invalid(n, e.to_string()));
+        let events = lines.map(event).collect::<io::Result<_>>()?;
+        Ok((Self { file, len: len as u64 }, events))
     }
 
-    /// Appends an event and returns when it is on the disk.
+    /// Appends an event and returns when it is on the disk. On an error the incomplete line is removed.
     pub(super) fn write(&mut self, event: &Event) -> io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
-        self.file.write_all(&line)?;
-        self.file.sync_data()
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        match written {
+            Ok(()) => self.len += line.len() as u64,
+            Err(_) => self.file.set_len(self.len)?,
+        }
+        written
     }
+}
+
+/// Locks a journal. Returns an error when another process has locked it.
+fn lock(file: &File) -> io::Result<()> {
+    fd::lock(file.as_raw_fd()).map_err(|_| io::Error::other("another process is using it"))
+}
+
+/// Locks the journal of an experiment as long as the returned file is open, and leaves it unchanged. Returns an error
+/// when another process has locked it.
+pub(super) fn locked(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    lock(&file)?;
+    Ok(file)
+}
+
+/// Returns the complete lines of a journal. The last line is incomplete if it does not end, or has a null byte: after a
+/// power failure the end of a file may consist of null bytes, which no event contains.
+fn complete(bytes: &[u8]) -> &[u8] {
+    let lines = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let whole = &bytes[..lines(bytes)];
+    let last = whole.len().checked_sub(1).map_or(0, |end| lines(&whole[..end]));
+    if whole[last..].contains(&0) { &whole[..last] } else { whole }
 }
 
 #[cfg(test)]
@@ -126,19 +183,26 @@ mod tests {
         let path = dir.path().join("journal.jsonl");
         let (mut journal, events) = Journal::open(&path).unwrap();
         assert!(events.is_empty() && Journal::open(&path).is_err(), "the journal is locked");
-        let finished = |run| Event::Finished { run, seconds: Some(1.5) };
-        journal.write(&finished(1)).unwrap();
-        journal.write(&finished(2)).unwrap();
+        let failed = |run| Event::Failed { run, why: "can't open `é🦀`".to_owned() };
+        journal.write(&failed(1)).unwrap();
+        journal.write(&failed(2)).unwrap();
         drop(journal);
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
             let (mut journal, events) = Journal::open(&path).unwrap();
             let lines = whole[..cut].split(|byte| *byte == b'\n').count() - 1;
-            assert_eq!(events, [finished(1), finished(2)][..lines]);
-            journal.write(&finished(9)).unwrap();
+            assert_eq!(events, [failed(1), failed(2)][..lines]);
+            journal.write(&failed(9)).unwrap();
             drop(journal);
+            let after = std::fs::read(&path).unwrap();
             assert_eq!(Journal::open(&path).unwrap().1.len(), lines + 1);
+            // A block that was never written has null bytes.
+            std::fs::write(&path, [&after[..], &[0; 40]].concat()).unwrap();
+            assert_eq!(Journal::open(&path).unwrap().1.len(), lines + 1);
+            std::fs::write(&path, [&after[..], &[0; 40], b"\"}\n"].concat()).unwrap();
+            assert_eq!(Journal::open(&path).unwrap().1.len(), lines + 1);
+            assert_eq!(std::fs::read(&path).unwrap(), after);
         }
         std::fs::write(&path, "hello\n").unwrap();
         assert!(Journal::open(&path).unwrap_err().to_string().contains("line 1"));

@@ -12,13 +12,16 @@ mod folder;
 mod hooks;
 mod identity;
 mod journal;
+mod prune;
+mod replay;
 mod runner;
 mod wanted;
 
 pub use design::{Design, Next, Prediction};
 pub use floor::{FloorSession, Floors, place};
-pub use folder::{Folder, FolderError, prune};
+pub use folder::{Folder, FolderError};
 pub use hooks::{HOOKS, Hook, Hooks};
 pub use identity::Identity;
+pub use prune::{bytes_below, prune};
 pub use runner::{ExperimentError, ExperimentHost, Finished, run};
 pub use wanted::{Arm, Blocks, Experiment, ExperimentKind, RuleWanted};

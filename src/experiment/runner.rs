@@ -2,15 +2,18 @@
 
 use super::control;
 use super::design::{Design, Next, Prediction};
-use super::folder::{Folder, FolderError, KeptRun, UnderWay};
+use super::folder::{Folder, FolderError, KeptRun, io_error};
 use super::hooks::{self, HookEnd};
+use super::identity;
 use super::journal::Event;
+use super::replay::UnderWay;
 use super::wanted::ExperimentKind;
 use crate::disk::quiesce;
 use crate::import::Observation;
 use crate::measure::now;
 use crate::os::child::Group;
 use crate::util::{duration, printable};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,8 +37,8 @@ pub trait ExperimentHost {
     /// Returns the maximum duration of all runs of this call; `None` when it is unlimited.
     fn budget(&self) -> Option<Duration>;
 
-    /// Returns the directories whose file systems must be idle before a run.
-    fn dirs(&self) -> Vec<PathBuf>;
+    /// Returns the directories of an arm's file sets. They need not exist.
+    fn dirs(&self, arm: usize) -> Vec<PathBuf>;
 }
 
 /// A complete experiment.
@@ -43,7 +46,8 @@ pub trait ExperimentHost {
 pub struct Finished {
     /// The observations of each arm, in the order of time.
     pub observations: Vec<Vec<Observation>>,
-    /// The speeds of the negative control before the runs of each arm; empty unless two arms are compared.
+    /// The speeds of the negative control of each arm, for each run the mean of those before and after it; empty unless
+    /// two arms are compared.
     pub controls: Vec<Vec<f64>>,
     /// The last step of the design.
     pub end: Next,
@@ -92,9 +96,10 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
 /// Executes the remaining runs without the last event of the journal.
 fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
     let began = Instant::now();
-    if let Some(under_way) = folder.under_way.take() {
-        recover(folder, &under_way, host)?;
-    }
+    let mut set_up = match folder.under_way.take() {
+        Some(under_way) => recover(folder, under_way, host)?,
+        None => BTreeSet::new(),
+    };
     loop {
         // The signal may have been received between two runs.
         if let Some(signal) = host.interrupted() {
@@ -116,12 +121,12 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                     host.note(&format!("the budget is spent after {done} of {wanted} runs"));
                     return Ok(finished(folder, end));
                 }
-                if let Some((blocks, at_maximum)) = progress.pilot {
-                    let limit = if at_maximum { ", the maximum" } else { "" };
-                    host.note(&format!("the pilot asks for {blocks} blocks{limit}: {} runs", progress.predicted_runs));
+                if let Some(pilot) = progress.pilot {
+                    let left = time_left(folder, progress.predicted_runs);
+                    host.note(&format!("{}: {} runs{left}", pilot_text(pilot), progress.predicted_runs));
                 }
                 report(folder, &progress, fits, host);
-                make_run(folder, arm, design.seed(values.len()), host)?;
+                make_run(folder, arm, design.seed(values.len()), &std::mem::take(&mut set_up), host)?;
             }
             end => return Ok(finished(folder, end)),
         }
@@ -165,7 +170,6 @@ fn finished(folder: &Folder, end: Next) -> Finished {
 /// of runs that end within the budget.
 fn report(folder: &Folder, progress: &Prediction, fits: Option<usize>, host: &mut dyn ExperimentHost) {
     let done = folder.runs.len();
-    let seconds: Vec<f64> = folder.runs.iter().filter_map(|run| run.seconds).collect();
     let fits = fits.map(|fits| fits as u64).filter(|fits| *fits < progress.predicted_runs);
     let mut text = match fits {
         Some(fits) => format!("run {}, about {fits} fit into the budget", done + 1),
@@ -176,65 +180,155 @@ fn report(folder: &Folder, progress: &Prediction, fits: Option<usize>, host: &mu
         let metrics = &folder.experiment.metrics;
         text += &format!(", {} ± {:.1} %", metrics[metric.min(metrics.len() - 1)], half * 100.0);
     }
-    if !seconds.is_empty() {
-        let each = seconds.iter().sum::<f64>() / seconds.len() as f64;
-        let rest = fits.unwrap_or(progress.predicted_runs).saturating_sub(done as u64) as f64 * each;
-        text += &format!(", {} left", duration::format(Duration::from_secs(rest.ceil() as u64)));
-    }
+    text += &time_left(folder, fits.unwrap_or(progress.predicted_runs));
     host.note(&text);
 }
 
-/// Handles a run that was in progress when the experiment was interrupted: executes the commands after it that have not
-/// been executed, and records the run if its result is complete. Otherwise the run is made again.
-fn recover(folder: &mut Folder, under_way: &UnderWay, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
-    let number = folder.runs.len() + 1;
-    run_after_hooks(folder, number, under_way.arm, &|name| under_way.hooks.contains(name), host)?;
-    if let Ok(observation) = folder.observation(number)
-        && observation.failure.is_none()
-    {
-        let (arm, control) = (under_way.arm, under_way.control);
-        folder.keep(KeptRun { arm, control, seconds: None, observation })?;
+/// Returns the number of blocks that a pilot asks for. See [`Prediction::pilot`].
+fn pilot_text((blocks, needed): (u64, Option<u64>)) -> String {
+    match needed {
+        Some(needed) if needed <= blocks => format!("the pilot asks for {blocks} blocks"),
+        Some(needed) => format!("the pilot asks for {needed} blocks, of which the first {blocks} are made"),
+        None => format!("the pilot asks for more than 1000 blocks, of which the first {blocks} are made"),
     }
-    Ok(())
 }
 
-/// Makes one run: commands before it, control, measurement, commands after it, record.
-fn make_run(folder: &mut Folder, arm: usize, seed: u64, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
-    let number = folder.runs.len() + 1;
-    let began = Instant::now();
-    // Files of an interrupted run with this number must not be taken for those of the new run.
-    for file in [folder.result(number), folder.log(number)] {
-        if file.exists() {
-            std::fs::remove_file(&file).map_err(|error| FolderError::Io { path: file, error })?;
+/// Returns the time that the runs up to number `runs` will take, in the form `, 11 min left`. Returns an empty text as
+/// long as the duration of a run is unknown.
+fn time_left(folder: &Folder, runs: u64) -> String {
+    let seconds: Vec<f64> = folder.runs.iter().filter_map(|run| run.seconds).collect();
+    if seconds.is_empty() {
+        return String::new();
+    }
+    let each = seconds.iter().sum::<f64>() / seconds.len() as f64;
+    let rest = runs.saturating_sub(folder.runs.len() as u64) as f64 * each;
+    format!(", {} left", duration::format(Duration::from_secs(rest.ceil() as u64)))
+}
+
+/// Handles a run that was in progress when the experiment was interrupted: executes the commands after it that have not
+/// been executed, and records the run if its result is complete. Otherwise the run is made again; then the names of the
+/// hooks before it whose commands have succeeded are returned.
+fn recover(
+    folder: &mut Folder,
+    under_way: UnderWay,
+    host: &mut dyn ExperimentHost,
+) -> Result<BTreeSet<String>, ExperimentError> {
+    let UnderWay { run, arm, control, started, set_up, torn_down } = under_way;
+    let arm = arm.unwrap_or_else(|| Design::new(&folder.experiment).arm(run - 1));
+    for (name, text) in commands(folder, false, arm) {
+        if torn_down.contains(name) {
+            continue;
+        }
+        match run_hook(folder, run, name, &text, host) {
+            // The command before the run that it undoes may not have had its effect, or it was itself interrupted after
+            // it had its own.
+            Err(ExperimentError::Failed { why, .. }) => host.note(&tolerated(&why)),
+            ended => ended?,
         }
     }
-    for (name, text) in commands(folder, true, arm) {
-        run_hook(folder, number, name, &text, host)?;
+    if started
+        && run == folder.runs.len() + 1
+        && let Ok(observation) = folder.observation(run)
+        && observation.failure.is_none()
+    {
+        folder.keep(KeptRun { arm, control, seconds: None, observation }, None)?;
+        return Ok(BTreeSet::new());
     }
-    quiesce_disks(host);
-    let control = (folder.experiment.kind() == ExperimentKind::Ab).then(control::speed);
-    folder.write(&Event::Started { run: number as u64, arm: arm as u64, control, time: now() })?;
-    let ended = measure(folder, number, arm, seed, host);
-    // The commands after a run are executed even if the run failed, because they undo the commands before it.
-    let teardown = run_after_hooks(folder, number, arm, &|_| false, host);
+    Ok(set_up)
+}
+
+/// Returns the note on a failed command that does not end the experiment.
+fn tolerated(why: &str) -> String {
+    format!("{why}; the experiment continues, because it was interrupted in this run")
+}
+
+/// The end of a measurement.
+struct Measured {
+    /// The speed of the negative control before it.
+    before: Option<f64>,
+    /// The speed of the negative control after it.
+    after: Option<f64>,
+}
+
+/// Makes one run: commands before it, control, measurement, control, commands after it, record. `set_up` has the names
+/// of the hooks before it whose commands succeeded in an attempt that was interrupted.
+fn make_run(
+    folder: &mut Folder,
+    arm: usize,
+    seed: u64,
+    set_up: &BTreeSet<String>,
+    host: &mut dyn ExperimentHost,
+) -> Result<(), ExperimentError> {
+    let number = folder.runs.len() + 1;
+    let began = Instant::now();
+    folder.clear(number)?;
+    let prepared = prepare(folder, number, arm, set_up, host);
+    let is_prepared = prepared.is_ok();
+    let ended = prepared.and_then(|mounts| measure(folder, number, arm, seed, mounts, host));
+    // The commands after a run are executed even if the run or a command before it failed, because they undo the
+    // commands before it.
+    let teardown = run_after_hooks(folder, number, arm, host);
     // A level at which the run fails is a point of the curve. An error in the script (status 2) would fail at every
     // level and ends the experiment.
-    let is_point = folder.experiment.kind() == ExperimentKind::Sweep;
-    match ended {
+    let is_point = is_prepared && folder.experiment.kind() == ExperimentKind::Sweep;
+    let controls = match ended {
         Err(ExperimentError::Failed { why, status: 1 | 3, .. }) if is_point => {
             teardown?;
             let why = reason(folder, number).unwrap_or(why);
             return Ok(folder.keep_failed(arm, why)?);
         }
         ended => ended?,
-    }
+    };
     teardown?;
     let observation = folder.observation(number)?;
     if let Some(failure) = &observation.failure {
         return Err(failed(folder, number, failure.clone(), 1));
     }
     let seconds = Some(began.elapsed().as_secs_f64());
-    Ok(folder.keep(KeptRun { arm, control, seconds, observation })?)
+    Ok(folder.keep(KeptRun { arm, control: controls.before, seconds, observation }, controls.after)?)
+}
+
+/// Executes the commands before a run. Returns the mounts of its file sets, which are checked against those before an
+/// interruption.
+fn prepare(
+    folder: &mut Folder,
+    number: usize,
+    arm: usize,
+    set_up: &BTreeSet<String>,
+    host: &mut dyn ExperimentHost,
+) -> Result<Vec<String>, ExperimentError> {
+    for (name, text) in commands(folder, true, arm) {
+        match run_hook(folder, number, name, &text, host) {
+            // Its effect may still be in place, such as that of `umount`, so that it can't succeed again.
+            Err(ExperimentError::Failed { why, .. }) if set_up.contains(name) => host.note(&tolerated(&why)),
+            ended => ended?,
+        }
+    }
+    let mounts = identity::mounts(&host.dirs(arm));
+    folder.check_mounts(arm, &mounts)?;
+    Ok(mounts)
+}
+
+/// Measures between two negative controls, each after writeback is done: background work of the measured file system is
+/// a cause of a difference, not a change of the machine.
+fn measure(
+    folder: &mut Folder,
+    number: usize,
+    arm: usize,
+    seed: u64,
+    mounts: Vec<String>,
+    host: &mut dyn ExperimentHost,
+) -> Result<Measured, ExperimentError> {
+    let is_controlled = folder.experiment.kind() == ExperimentKind::Ab;
+    quiesce_disks(folder, host);
+    let before = is_controlled.then(control::speed);
+    folder.write(&Event::Started { run: number as u64, arm: arm as u64, control: before, mounts, time: now() })?;
+    start_program(folder, number, arm, seed, host)?;
+    if !is_controlled {
+        return Ok(Measured { before, after: None });
+    }
+    quiesce_disks(folder, host);
+    Ok(Measured { before, after: Some(control::speed()) })
 }
 
 /// Returns the commands before or after a run of an arm, with the names of their hooks.
@@ -243,18 +337,15 @@ fn commands(folder: &Folder, before: bool, arm: usize) -> Vec<(&'static str, Str
     found.into_iter().map(|(name, text)| (name, text.to_owned())).collect()
 }
 
-/// Executes the commands after a run, except those that are `done`.
+/// Executes the commands after a run.
 fn run_after_hooks(
     folder: &mut Folder,
     number: usize,
     arm: usize,
-    done: &dyn Fn(&str) -> bool,
     host: &mut dyn ExperimentHost,
 ) -> Result<(), ExperimentError> {
     for (name, text) in commands(folder, false, arm) {
-        if !done(name) {
-            run_hook(folder, number, name, &text, host)?;
-        }
+        run_hook(folder, number, name, &text, host)?;
     }
     Ok(())
 }
@@ -268,37 +359,46 @@ fn run_hook(
     host: &mut dyn ExperimentHost,
 ) -> Result<(), ExperimentError> {
     let log = folder.hook_log(number, name);
+    let (run, hook) = (number as u64, name.to_owned());
     let interrupted_before = host.interrupted();
     // A signal that was received earlier does not interrupt the command: commands after a run undo the commands before
     // it, so they are executed also when the user ends the experiment.
     let interrupted = || host.interrupted() != interrupted_before;
-    let io = |error| FolderError::Io { path: log.clone(), error };
-    match hooks::run(text, &log, host.hook_limit(), &interrupted).map_err(io)? {
+    let recorded = folder.write(&Event::HookStarted { run, name: hook.clone() });
+    // A command after a run is executed also when the disk of the folder is full.
+    if hooks::is_before(name) && recorded.is_err() {
+        return Ok(recorded?);
+    }
+    match hooks::run(text, &log, host.hook_limit(), &interrupted).map_err(io_error(&log))? {
         HookEnd::Done(took) => {
-            let (run, name) = (number as u64, name.to_owned());
-            folder.write(&Event::Hook { run, name, seconds: took.as_secs_f64() })?;
-            Ok(())
+            recorded?;
+            Ok(folder.write(&Event::Hook { run, name: hook, seconds: took.as_secs_f64() })?)
         }
         HookEnd::Interrupted => Err(ExperimentError::Interrupted(host.interrupted().unwrap_or(2))),
         HookEnd::Failed(why) => {
             let said = last_line(&log).map_or_else(String::new, |line| format!(": {}", printable::short(&line, 200)));
-            Err(ExperimentError::Failed {
-                why: format!("`--{name}` of run {number} failed: {why}{said}"),
-                help: format!("see {}", log.display()),
-                status: 1,
-            })
+            let why = format!("`--{name}` of run {number} failed: {why}{said}");
+            folder.write(&Event::HookFailed { run, name: hook, why: why.clone() })?;
+            Err(ExperimentError::Failed { why, help: format!("see {}", log.display()), status: 1 })
         }
     }
 }
 
-/// Waits until the disks are idle, so that the writeback of one arm affects neither the control nor the next arm.
-fn quiesce_disks(host: &dyn ExperimentHost) {
+/// Waits until the disks of all arms are idle, so that the writeback of one arm affects neither the control nor the
+/// next arm.
+fn quiesce_disks(folder: &Folder, host: &dyn ExperimentHost) {
+    let existing = |dir: PathBuf| {
+        let found = dir.ancestors().find(|dir| dir.is_dir());
+        found.map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    };
+    let arms = 0..folder.experiment.arms.len();
+    let dirs: BTreeSet<PathBuf> = arms.flat_map(|arm| host.dirs(arm)).map(existing).collect();
     // The run itself reports a file system that can't be written back.
-    let _ = quiesce::quiesce(&host.dirs(), &AtomicBool::new(false));
+    let _ = quiesce::quiesce(&dirs.into_iter().collect::<Vec<_>>(), &AtomicBool::new(false));
 }
 
 /// Executes the program for a run of an arm. Returns an error when it fails or the experiment is interrupted.
-fn measure(
+fn start_program(
     folder: &Folder,
     number: usize,
     arm: usize,
@@ -368,3 +468,7 @@ fn reason(folder: &Folder, number: usize) -> Option<String> {
     let line = text.lines().rev().find(|line| line.starts_with("error"))?;
     Some(line.strip_prefix("error: ").unwrap_or(line).to_owned())
 }
+
+#[cfg(test)]
+#[path = "runner_tests.rs"]
+pub(super) mod tests;

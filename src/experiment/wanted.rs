@@ -18,6 +18,10 @@ pub struct Experiment {
     pub name: String,
     /// The time of its start, RFC 3339.
     pub created: String,
+    /// The working directory: relative paths and the commands depend on it.
+    pub directory: String,
+    /// The maximum duration of a command before or after a run, in seconds.
+    pub command_timeout: f64,
     /// The seed from which the order of the runs and the seed of each run are derived.
     pub seed: u64,
     /// Words that are put before the program's command line, such as `mpirun -n 8`.

@@ -82,6 +82,18 @@ impl Metric {
         ending(&self.name).map_or(Direction::HigherIsBetter, |(_, direction)| direction)
     }
 
+    /// Returns the name of the flowop whose metric it is, or `None` for a metric of the whole run.
+    pub fn flowop(&self) -> Option<&str> {
+        ending(&self.name).and_then(|(before, _)| before.strip_suffix('.'))
+    }
+
+    /// Returns the metric of the same kind of another flowop.
+    #[must_use]
+    pub fn of_flowop(&self, name: &str) -> Self {
+        let ending = self.flowop().map_or(self.name.as_str(), |flowop| &self.name[flowop.len() + 1..]);
+        Self { name: format!("{name}.{ending}") }
+    }
+
     /// Returns whether the metric is a time in nanoseconds.
     pub fn is_time(&self) -> bool {
         self.name.contains("latency.")

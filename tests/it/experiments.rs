@@ -1,5 +1,6 @@
-//! Tests `wmlrun repeat` and `wmlrun ab`: the order of runs, the results folder, resuming after any end, hooks, and
-//! refused input.
+//! Tests `wmlrun repeat` and `wmlrun ab`: the order of runs, the results folder, hooks, and refused input.
+//!
+//! Not in here: experiments that are killed and resumed (`resume`).
 
 use crate::cmd::{binary, scratch, tool};
 use crate::mounts::{self, Fs, Mount};
@@ -16,20 +17,20 @@ const SCRIPT: &str = "define fileset name=data,path=$dir,entries=10,dirwidth=10,
     set $n=1\n\
     define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
 
-struct Lab(TempDir);
+pub(crate) struct Lab(pub(crate) TempDir);
 
 impl Lab {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("lab-").tempdir_in(scratch()).unwrap();
         fs::write(dir.path().join("x.wml"), SCRIPT).unwrap();
         Self(dir)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn command(&self, words: &str) -> Command {
+    pub(crate) fn command(&self, words: &str) -> Command {
         let mut command = Command::new(binary());
         command.args(words.split_whitespace()).current_dir(self.0.path()).env("NO_COLOR", "1");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -37,11 +38,11 @@ impl Lab {
     }
 
     #[track_caller]
-    fn run(&self, words: &str, code: i32) -> String {
+    pub(crate) fn run(&self, words: &str, code: i32) -> String {
         exits(&self.command(words).output().unwrap(), code, words)
     }
 
-    fn events(&self, folder: &str) -> Vec<Value> {
+    pub(crate) fn events(&self, folder: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.path(folder).join("journal.jsonl")).unwrap_or_default();
         text.split_inclusive('\n')
             .filter(|line| line.ends_with('\n'))
@@ -50,14 +51,14 @@ impl Lab {
     }
 
     /// The numbers of one kind of event's runs.
-    fn runs(&self, folder: &str, event: &str) -> Vec<u64> {
+    pub(crate) fn runs(&self, folder: &str, event: &str) -> Vec<u64> {
         let events = self.events(folder);
         events.iter().filter(|e| e["event"] == event).map(|e| e["run"].as_u64().unwrap()).collect()
     }
 }
 
 #[track_caller]
-fn exits(output: &Output, code: i32, words: &str) -> String {
+pub(crate) fn exits(output: &Output, code: i32, words: &str) -> String {
     let shown = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{words}\n{shown}");
     shown
@@ -66,14 +67,14 @@ fn exits(output: &Output, code: i32, words: &str) -> String {
 /// Checks that a comparison ended with a verdict, and returns its texts. Which verdict depends on the machine: runs of a
 /// tenth of a second differ by any factor while other programs are busy.
 #[track_caller]
-fn any_verdict(output: &Output) -> String {
+pub(crate) fn any_verdict(output: &Output) -> String {
     let shown = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(matches!(output.status.code(), Some(0 | 10 | 11 | 12)), "{}\n{shown}", output.status);
     shown
 }
 
 /// Options of a run of a tenth of a second without I/O.
-const SHORT: &str = "x.wml --engine null --no-quiesce --runtime 0.1";
+pub(crate) const SHORT: &str = "x.wml --engine null --no-quiesce --runtime 0.1";
 
 #[test]
 fn repeated_runs_are_stored_and_estimated() {
@@ -129,10 +130,16 @@ fn runs_are_interleaved_until_there_is_a_verdict() {
         .filter(|e| e["event"] == "started")
         .map(|e| {
             assert!(e["control"].as_f64().unwrap() > 0.0);
+            assert!(e.get("mounts").is_none(), "the null engine uses no file system: {e}");
             e["arm"].as_u64().unwrap()
         })
         .collect();
     assert!(arms.chunks(4).all(|four| four == [0, 1, 1, 0] || four == [1, 0, 0, 1]), "{arms:?}");
+    // A second control follows each run.
+    let events = lab.events("r");
+    let after: Vec<f64> =
+        events.iter().filter(|e| e["event"] == "finished").map(|e| e["control"].as_f64().unwrap()).collect();
+    assert!(after.len() == 8 && after.iter().all(|speed| *speed > 0.0), "{after:?}");
 }
 
 /// A comparison is a document of the published schema.
@@ -144,39 +151,6 @@ pub(crate) fn valid(comparison: &Value) {
     let errors: Vec<String> =
         validator.iter_errors(comparison).map(|e| format!("{}: {e}", e.instance_path())).collect();
     assert!(errors.is_empty(), "{errors:#?}\n{comparison:#}");
-}
-
-/// Killed when the journal has this many events, and resumed.
-fn kill_after(events: usize) {
-    let lab = Lab::new();
-    let mut child = lab
-        .command(&format!("repeat {SHORT} --runs 3 --results r"))
-        .args(["--before", "echo before >> log", "--after", "echo after >> log"])
-        .spawn()
-        .unwrap();
-    while child.try_wait().unwrap().is_none() && lab.events("r").len() < events {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    let _ = child.kill();
-    let _ = child.wait();
-    if !lab.path("r/experiment.toml").exists() {
-        return;
-    }
-    lab.run("repeat --resume r --quiet", 0);
-    assert_eq!(lab.runs("r", "finished"), [1, 2, 3], "{:#?}", lab.events("r"));
-    for run in 1..=3 {
-        let text = fs::read_to_string(lab.path(&format!("r/runs/{run:04}.json"))).unwrap();
-        serde_json::from_str::<Value>(&text).unwrap();
-    }
-    assert_eq!(lab.events("r").last().unwrap()["event"], "ended");
-}
-
-#[test]
-fn a_killed_experiment_resumes_with_the_interrupted_run() {
-    // Begun; before, started, after, finished of each of three runs; ended.
-    for events in 1..=14 {
-        kill_after(events);
-    }
 }
 
 #[test]
@@ -275,8 +249,24 @@ fn errors_are_found_before_the_first_run() {
     // A mistake that only a run finds.
     let shown = lab.run("repeat x.wml --no-quiesce --runtime 0.1 --dir none/d --results r", 3);
     assert!(shown.contains("run 1 failed") && shown.contains("r/runs/0001.log"), "{shown}");
-    let shown = lab.run(&format!("repeat {SHORT} --metric w.ops --results s"), 2);
-    assert!(shown.contains("no `w.ops`") && shown.contains("r.ops"), "{shown}");
+    // A flowop that the script does not have.
+    fs::write(lab.path("w.wml"), SCRIPT.replace("name=r,", "name=write-log,")).unwrap();
+    for (words, says, help) in [
+        (
+            "repeat x.wml --metric ops,write.ops",
+            "error: no `write.ops`: the script has no flowop",
+            "its flowops are `r`",
+        ),
+        ("repeat w.wml --metric writelog.latency.p99", "no flowop `writelog`", "did you mean `write-log.latency.p99`?"),
+        ("ab x.wml --metric r.ops --b w.wml", "in `--b`: no `r.ops`", "its flowops are `write-log`"),
+        ("floor . x.wml --metric p/t/s.mib", "no `p/t/s.mib`", "its flowops are `r`"),
+    ] {
+        let hook = ["--before", "touch hook", "--results", "s"];
+        let shown = exits(&lab.command(words).args(hook).output().unwrap(), 2, words);
+        assert!(shown.contains(says) && shown.contains(help), "{words}: {shown}");
+        assert!(!lab.path("s").exists() && !lab.path("hook").exists(), "{words}");
+    }
+    lab.run(&format!("repeat {SHORT} --metric p/t/r.latency.mean,r.mib --runs 1 --results t --quiet"), 0);
 }
 
 /// The options of each arm are checked before the first command and before anything is made.
@@ -300,6 +290,27 @@ fn a_mistake_in_an_arm_names_its_option() {
         let shown = exits(&output, 2, value);
         assert!(shown.contains(says), "{command} {option} {value}: {shown}");
         assert_eq!(fs::read_dir(lab.0.path()).unwrap().count(), before, "{command} {option} {value}: {shown}");
+    }
+}
+
+/// What the user has asked for beside the workload is said before the first run.
+#[test]
+fn the_launcher_and_eviction_are_announced() {
+    let lab = Lab::new();
+    fs::write(lab.path("y.wml"), SCRIPT.replace("name=r,", "name=other,")).unwrap();
+    let words = format!("ab {SHORT} --blocks 2 --results r --tolerance 90%");
+    let options = ["--launch", "env 'X=1 2'", "--a", "--cold", "--b", "-f y.wml"];
+    let output = lab.command(&words).args(options).output().unwrap();
+    let shown = any_verdict(&output);
+    let before = shown.split_once("run 1 of 8").unwrap().0;
+    assert!(before.contains("`--launch` starts each run with `env 'X=1 2'`"), "{shown}");
+    assert!(before.contains("`--cold` evicts the file sets from the page cache before runs with `--cold`"), "{shown}");
+    // `-f FILE` is the script of B.
+    let result = |run: u64| fs::read_to_string(lab.path(&format!("r/runs/{run:04}.json"))).unwrap();
+    for event in lab.events("r").iter().filter(|event| event["event"] == "started") {
+        let result: Value = serde_json::from_str(&result(event["run"].as_u64().unwrap())).unwrap();
+        let flowop = if event["arm"] == 0 { "r" } else { "other" };
+        assert_eq!(result["runs"][0]["flowops"][0]["name"], flowop, "{event}");
     }
 }
 
@@ -413,6 +424,12 @@ fn a_noise_floor_is_stored_and_reported() {
     }
     let kept: Value = serde_json::from_str(&fs::read_to_string(state.join("wmlrun/floors.json")).unwrap()).unwrap();
     assert_eq!(kept["sessions"].as_array().unwrap().len(), 2);
+    // A session that is repeated replaces itself; a comparison of different arms is no session.
+    let found: Value = serde_json::from_str(&call("floor --resume f1 --format json --quiet", 0)).unwrap();
+    assert_eq!(found["floor"]["sessions"], 2);
+    let words = format!("ab {short} x.wml --blocks 2 --results g --tolerance 90%");
+    any_verdict(&lab.command(&words).args(["--b", "--set n=2"]).output().unwrap());
+    call("floor --resume g --quiet", 2);
     let compare =
         lab.command("compare f1 f2 --tolerance 90% --format json").env("XDG_STATE_HOME", &state).output().unwrap();
     any_verdict(&compare);
@@ -423,6 +440,40 @@ fn a_noise_floor_is_stored_and_reported() {
     fs::write(state.join("wmlrun/floors.json"), "{").unwrap();
     call(&format!("floor d x.wml {short} --blocks 2 --results f3"), 3);
     assert!(!lab.path("f3").exists(), "a damaged file is found before the runs");
+}
+
+/// The script alone names the directory, which does not exist before the first run.
+#[test]
+fn the_mounts_of_the_file_sets_are_recorded_and_compared() {
+    if !mounts::available("the_mounts_of_the_file_sets_are_recorded_and_compared", &[Fs::Tmpfs]) {
+        return;
+    }
+    let (lab, mount) = (Lab::new(), Mount::new(Fs::Tmpfs, 64 << 20));
+    let dir = mount.dir().display().to_string();
+    fs::write(lab.path("own.wml"), format!("set $dir={dir}/sub/deep\n{SCRIPT}")).unwrap();
+    let words = "repeat own.wml --mkdir --no-quiesce --runtime 0.1 --runs 2 --quiet";
+    for (folder, after) in [("r", "test -e go"), ("s", "")] {
+        let _ = fs::remove_file(lab.path("go"));
+        let mut command = lab.command(&format!("{words} --results {folder}"));
+        match after {
+            // Without commands between runs, its launcher ends the second run.
+            "" => command.args(["--launch", "sh -c 'test -e one && exit 1; touch one; exec \"$@\"' sh"]),
+            _ => command.args(["--after", after]),
+        };
+        exits(&command.output().unwrap(), 1, folder);
+        let events = lab.events(folder);
+        let started = events.iter().find(|event| event["event"] == "started").unwrap();
+        let mounts = started["mounts"].as_array().unwrap();
+        assert!(mounts.len() == 1 && mounts[0].as_str().unwrap().starts_with(&format!("{dir}: ")), "{started}");
+        fs::write(lab.path("go"), "").unwrap();
+        let _ = fs::remove_file(lab.path("one"));
+        tool("mount", &["-o", "remount,size=48m", &dir]);
+        let shown = lab.run(&format!("repeat --resume {folder} --quiet"), 3);
+        assert!(shown.contains("changed since the experiment was started: a mount"), "{shown}");
+        tool("mount", &["-o", "remount,size=64m", &dir]);
+        lab.run(&format!("repeat --resume {folder} --quiet"), 0);
+        assert_eq!(lab.runs(folder, "finished"), [1, 2]);
+    }
 }
 
 #[test]
@@ -439,10 +490,15 @@ fn a_mount_option_is_compared() {
     );
     let output = lab
         .command(&words)
-        .args(["--before", &format!("umount {dir}")])
+        .args(["--before", &format!("umount {dir} || true")])
         .args(["--before-a", &mount_with("relatime"), "--before-b", &mount_with("noatime")])
+        .args(["--after-b", "test -e go"])
         .output()
         .unwrap();
+    // The experiment is resumed although its own commands have changed the mount.
+    exits(&output, 1, "the command after the first run of B fails");
+    fs::write(lab.path("go"), "").unwrap();
+    let output = lab.command("ab --resume r --format json").output().unwrap();
     // Two blocks of so short runs are enough for no verdict in particular.
     let code = output.status.code().unwrap();
     assert!([0, 10, 11, 12].contains(&code), "{code}: {}", String::from_utf8_lossy(&output.stderr));

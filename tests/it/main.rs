@@ -63,6 +63,7 @@ mod programs;
 mod promises;
 mod rates;
 mod repl;
+mod resume;
 mod safety;
 mod shapes;
 mod shipped;

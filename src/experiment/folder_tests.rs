@@ -1,0 +1,195 @@
+//! Tests of the results folder: every state that a kill or a power failure leaves while it is created, and results that
+//! are lost.
+
+#![allow(clippy::unwrap_used)]
+use super::super::journal;
+use super::super::prune::prune;
+use super::*;
+use crate::experiment::runner::tests::{experiment, identity, result_text};
+
+/// Writes a folder as `create` does, up to a number of its steps.
+fn created_up_to(steps: usize, path: &Path, toml: &str) {
+    let write = |name: &str, text: &str| fs::write(path.join(name), text).unwrap();
+    let all: [&dyn Fn(); 7] = [
+        &|| fs::create_dir(path).unwrap(),
+        &|| fs::create_dir(path.join(RUNS)).unwrap(),
+        &|| fs::create_dir(path.join(HOOK_LOGS)).unwrap(),
+        &|| write(JOURNAL, ""),
+        &|| write(".experiment.toml.4711.tmp", &toml[..toml.len() / 2]),
+        &|| write(".experiment.toml.4711.tmp", toml),
+        &|| fs::rename(path.join(".experiment.toml.4711.tmp"), path.join(EXPERIMENT)).unwrap(),
+    ];
+    all.iter().take(steps).for_each(|step| step());
+}
+
+#[test]
+fn a_folder_is_usable_after_a_kill_at_each_step_of_its_creation() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    drop(Folder::create(&path, experiment(3, &[])).unwrap());
+    let toml = fs::read_to_string(path.join(EXPERIMENT)).unwrap();
+    let begun = fs::read(path.join(JOURNAL)).unwrap();
+    let again = || {
+        fs::remove_dir_all(&path).unwrap();
+    };
+    for steps in 0..=7 {
+        again();
+        if steps == 0 {
+            fs::create_dir(&path).unwrap();
+        }
+        created_up_to(steps, &path, &toml);
+        match steps {
+            7 => assert!(Folder::create(&path, experiment(3, &[])).unwrap_err().to_string().contains("--resume")),
+            _ => {
+                Folder::create(&path, experiment(3, &[])).unwrap();
+            }
+        }
+        let folder = Folder::resume(&path, &identity(), false).unwrap();
+        assert!(folder.runs.is_empty() && folder.under_way.is_none(), "{steps}");
+        assert_eq!(fs::read_to_string(path.join(EXPERIMENT)).unwrap(), toml);
+    }
+    for cut in 0..=begun.len() {
+        again();
+        created_up_to(7, &path, &toml);
+        fs::write(path.join(JOURNAL), &begun[..cut]).unwrap();
+        Folder::resume(&path, &identity(), false).unwrap();
+        let (_, events) = Journal::open(&path.join(JOURNAL)).unwrap();
+        assert!(matches!(events[0], Event::Begun { .. }), "{cut}: {events:?}");
+    }
+}
+
+#[test]
+fn a_folder_with_files_of_others_is_not_empty() {
+    let dir = tempfile::tempdir().unwrap();
+    for file in
+        ["notes", "runs/0001.json", "hooks/x", "journal.jsonl", ".experiment.toml.tmp", ".experiment.toml.x.tmp"]
+    {
+        let path = dir.path().join("r");
+        created_up_to(3, &path, "");
+        fs::write(path.join(file), "x").unwrap();
+        let error = Folder::create(&path, experiment(3, &[])).unwrap_err();
+        assert!(error.to_string().contains("not empty"), "{file}: {error}");
+        fs::remove_dir_all(&path).unwrap();
+    }
+}
+
+#[test]
+fn two_experiments_do_not_share_a_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    let created: Vec<bool> = std::thread::scope(|scope| {
+        let start = || scope.spawn(|| Folder::create(&path, experiment(3, &[])).is_ok());
+        [start(), start(), start(), start()].map(|thread| thread.join().unwrap()).to_vec()
+    });
+    assert_eq!(created.iter().filter(|created| **created).count(), 1, "{created:?}");
+    Folder::resume(&path, &identity(), false).unwrap();
+}
+
+/// Creates an experiment of five runs of which four are complete.
+fn four_runs(path: &Path) {
+    let mut folder = Folder::create(path, experiment(5, &[])).unwrap();
+    for run in 1..=4 {
+        let (arm, control, mounts) = (0, Some(100.0), vec!["/x: ext4".to_owned()]);
+        folder.write(&Event::Started { run, arm, control, mounts, time: now() }).unwrap();
+        fs::write(folder.result(run as usize), result_text()).unwrap();
+        let observation = folder.observation(run as usize).unwrap();
+        folder.keep(KeptRun { arm: 0, control, seconds: Some(1.0), observation }, Some(110.0)).unwrap();
+    }
+    assert!(folder.runs.iter().all(|run| run.control == Some(105.0)));
+}
+
+#[test]
+fn results_after_a_lost_one_are_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    let text = result_text();
+    for lost in 1..=4 {
+        for damage in
+            [None, Some(""), Some(&text[..text.len() / 2]), Some("{\"schema\": \"wmlrun.result/1\", \"runs\": []}")]
+        {
+            four_runs(&path);
+            let file = path.join(format!("runs/{lost:04}.json"));
+            match damage {
+                Some(text) => fs::write(&file, text).unwrap(),
+                None => fs::remove_file(&file).unwrap(),
+            }
+            let folder = Folder::resume(&path, &identity(), false).unwrap();
+            assert_eq!(folder.runs.len(), lost - 1);
+            assert!(folder.runs.iter().all(|run| run.control == Some(105.0)));
+            let said = folder.dropped().unwrap().to_owned();
+            let which = if lost == 4 { "run 4 is".to_owned() } else { format!("runs {lost} to 4 are") };
+            assert!(said.starts_with(&format!("{which} made again: ")), "{said}");
+            drop(folder);
+            // The journal says so, so that a result that is there again is not used.
+            fs::write(&file, &text).unwrap();
+            let folder = Folder::resume(&path, &identity(), false).unwrap();
+            assert_eq!((folder.runs.len(), folder.dropped()), (lost - 1, None));
+            drop(folder);
+            fs::remove_dir_all(&path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_first_run_of_an_arm_after_an_interruption_has_the_mounts_of_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    four_runs(&path);
+    let (same, other) = (["/x: ext4".to_owned()], ["/x: xfs".to_owned()]);
+    let mut folder = Folder::resume(&path, &identity(), false).unwrap();
+    let error = folder.check_mounts(0, &other).unwrap_err();
+    assert!(error.to_string().ends_with("changed since the experiment was started: a mount of x.wml"), "{error}");
+    drop(folder);
+    let mut folder = Folder::resume(&path, &identity(), false).unwrap();
+    folder.check_mounts(0, &same).unwrap();
+    folder.check_mounts(0, &other).unwrap();
+    drop(folder);
+    Folder::resume(&path, &identity(), true).unwrap().check_mounts(0, &other).unwrap();
+}
+
+#[test]
+fn a_journal_that_contradicts_itself_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    let started = |run, arm| Event::Started { run, arm, control: None, mounts: Vec::new(), time: now() };
+    let finished = |run| Event::Finished { run, seconds: None, control: None };
+    for events in
+        [vec![finished(1)], vec![started(1, 7)], vec![started(2, 0), finished(2)], vec![started(1, 0), finished(2)]]
+    {
+        let mut folder = Folder::create(&path, experiment(3, &[])).unwrap();
+        events.iter().for_each(|event| folder.write(event).unwrap());
+        drop(folder);
+        let error = Folder::resume(&path, &identity(), true).unwrap_err();
+        assert!(error.to_string().contains("journal.jsonl"), "{events:?}: {error}");
+        fs::remove_dir_all(&path).unwrap();
+    }
+}
+
+#[test]
+fn pruning_removes_all_but_the_results() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    four_runs(&path);
+    fs::create_dir_all(path.join("runs/0002.files/deep")).unwrap();
+    for (file, is_kept) in [
+        ("runs/0002.files/deep/dump", false),
+        ("runs/0001.log", false),
+        ("runs/0001.notes", true),
+        ("runs/.0003.json.77.tmp", false),
+        ("runs/.0003.json.tmp", true),
+        ("runs/mine.log", true),
+        ("hooks/0001-before.log", false),
+        (".experiment.toml.12.tmp", false),
+        (".mine.tmp", true),
+    ] {
+        fs::write(path.join(file), "12345").unwrap();
+        let lock = journal::locked(&path.join(JOURNAL)).unwrap();
+        let error = prune(&path).unwrap_err();
+        assert!(error.to_string().contains("another process"), "{error}");
+        drop(lock);
+        assert_eq!(prune(&path).unwrap(), if is_kept { 0 } else { 5 }, "{file}");
+        assert_eq!(path.join(file).exists(), is_kept, "{file}");
+    }
+    assert!(!path.join("runs/0002.files").exists());
+    assert_eq!(Folder::resume(&path, &identity(), false).unwrap().runs.len(), 4);
+}

@@ -1,0 +1,137 @@
+//! The state of an experiment according to the events of its journal.
+//!
+//! Input: the events. Output: the runs that have ended, and the run that was in progress. Not in here: the results of
+//! the runs (`folder`), and what is done about an interrupted run (`runner`).
+
+use super::hooks::is_before;
+use super::journal::Event;
+use std::collections::BTreeSet;
+
+/// A run that has ended according to the journal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct EndedRun {
+    /// The index of its arm.
+    pub(super) arm: usize,
+    /// The mean speed of the negative control before and after the run, in units per second; `None` without a control.
+    pub(super) control: Option<f64>,
+    /// The duration in seconds, including commands; `None` when it is unknown.
+    pub(super) seconds: Option<f64>,
+    /// The reason why it failed; `None` when it is complete.
+    pub(super) failure: Option<String>,
+}
+
+/// A run of which a command or the run itself was started, and which has not ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct UnderWay {
+    /// The number of the run, from 1.
+    pub(super) run: usize,
+    /// The index of its arm; `None` when it is that of the order of the experiment.
+    pub(super) arm: Option<usize>,
+    /// The speed of the negative control before the run.
+    pub(super) control: Option<f64>,
+    /// Whether the run itself was started.
+    pub(super) started: bool,
+    /// The names of the hooks before the run whose commands succeeded in this attempt or in an earlier one.
+    pub(super) set_up: BTreeSet<String>,
+    /// The names of the hooks after the run whose commands have ended in this attempt.
+    pub(super) torn_down: BTreeSet<String>,
+}
+
+/// The state of an experiment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Replayed {
+    /// The runs that have ended, in their order.
+    pub(super) runs: Vec<EndedRun>,
+    /// The run that was in progress.
+    pub(super) under_way: Option<UnderWay>,
+    /// For each arm, the mounts of its file sets that were found before its runs.
+    pub(super) mounts: Vec<BTreeSet<Vec<String>>>,
+}
+
+impl Replayed {
+    /// Determines the state of an experiment with this number of arms. Returns an error when the events contradict each
+    /// other.
+    pub(super) fn of(events: &[Event], arms: usize) -> Result<Self, String> {
+        let mut state = Self { mounts: vec![BTreeSet::new(); arms], ..Self::default() };
+        for event in events {
+            state.apply(event)?;
+        }
+        Ok(state)
+    }
+
+    fn apply(&mut self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::HookStarted { run, name } => {
+                let under_way = self.of_run(*run);
+                if is_before(name) {
+                    // A new attempt begins: the commands after the run have to be executed again.
+                    (under_way.started, under_way.torn_down) = (false, BTreeSet::new());
+                }
+            }
+            Event::Hook { run, name, .. } => {
+                let under_way = self.of_run(*run);
+                let ended = if is_before(name) { &mut under_way.set_up } else { &mut under_way.torn_down };
+                ended.insert(name.clone());
+            }
+            Event::HookFailed { run, name, .. } => {
+                if !is_before(name) {
+                    self.of_run(*run).torn_down.insert(name.clone());
+                }
+            }
+            Event::Started { run, arm, control, mounts, .. } => {
+                let arm = *arm as usize;
+                let seen = self.mounts.get_mut(arm).ok_or_else(|| format!("run {run} is of an unknown arm"))?;
+                seen.insert(mounts.clone());
+                let under_way = self.of_run(*run);
+                (under_way.arm, under_way.control, under_way.started) = (Some(arm), *control, true);
+                under_way.torn_down.clear();
+            }
+            Event::Finished { run, seconds, control } => {
+                let UnderWay { arm, control: before, .. } = self.end(*run)?;
+                let arm = arm.unwrap_or_default();
+                self.runs.push(EndedRun { arm, control: mean(before, *control), seconds: *seconds, failure: None });
+            }
+            Event::Failed { run, why } => {
+                let arm = self.end(*run)?.arm.unwrap_or_default();
+                self.runs.push(EndedRun { arm, failure: Some(why.clone()), ..EndedRun::default() });
+            }
+            Event::Dropped { run, .. } => self.drop_from(*run as usize),
+            Event::Begun { .. } | Event::Resumed { .. } | Event::Stopped { .. } | Event::Ended { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the state of a run in progress. A run with another number replaces it.
+    fn of_run(&mut self, run: u64) -> &mut UnderWay {
+        let run = run as usize;
+        let under_way = self.under_way.take().filter(|under_way| under_way.run == run);
+        self.under_way.insert(under_way.unwrap_or_else(|| UnderWay { run, ..UnderWay::default() }))
+    }
+
+    /// Ends the run in progress, which must have been started and be the next in the order.
+    fn end(&mut self, run: u64) -> Result<UnderWay, String> {
+        if run as usize != self.runs.len() + 1 {
+            return Err(format!("run {run} has ended, but it is not the next run"));
+        }
+        let is_it = |under_way: &UnderWay| under_way.run == run as usize && under_way.started;
+        self.under_way.take().filter(is_it).ok_or_else(|| format!("run {run} has ended, but was never started"))
+    }
+
+    /// Forgets the results of a run and of all later ones. The commands after the run in progress have to be executed
+    /// nevertheless.
+    pub(super) fn drop_from(&mut self, run: usize) {
+        self.runs.truncate(run.saturating_sub(1));
+        if let Some(under_way) = &mut self.under_way {
+            under_way.started = false;
+        }
+    }
+}
+
+/// Returns the mean of the speeds of the negative control before and after a run. Where one is unknown, it is the
+/// other.
+pub(super) fn mean(before: Option<f64>, after: Option<f64>) -> Option<f64> {
+    match (before, after) {
+        (Some(before), Some(after)) => Some(f64::midpoint(before, after)),
+        (one, other) => one.or(other),
+    }
+}
