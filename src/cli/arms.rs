@@ -8,6 +8,7 @@ use super::console;
 use super::experiment_args::ArmLine;
 use crate::diag::{self, Diagnostic, Severity};
 use crate::experiment::{Arm, Identity};
+use crate::fileset::FilesetSpec;
 use crate::import::Metric;
 use crate::measure::Front;
 use crate::plan::{self, Plan};
@@ -65,7 +66,7 @@ struct ArmPlan {
 
 impl ArmPlan {
     fn of(plan: &Plan, is_on_disk: bool) -> Self {
-        let dirs = plan.filesets.iter().filter(|_| is_on_disk).map(|spec| spec.root());
+        let dirs = plan.filesets.iter().filter(|_| is_on_disk).map(FilesetSpec::root);
         // The fresh directory of a run is made in the current directory.
         let dir = |dir: PathBuf| if dir.starts_with(plan::FRESH) { PathBuf::from(".") } else { dir };
         let names = plan.flowops.iter().flat_map(|flowop| {

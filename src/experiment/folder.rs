@@ -167,9 +167,15 @@ impl Folder {
         output::replace(&file, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
         let begun = Event::Begun { experiment: digest(text.as_bytes()), time: now() };
         journal.write(&begun).map_err(io_error(path))?;
-        // The names of the files, and that of the folder.
-        for dir in [Some(path), path.parent().filter(|dir| !dir.as_os_str().is_empty())].into_iter().flatten() {
-            sync_dir(dir).map_err(io_error(dir))?;
+        // The names of the files, that of the folder, and those of its parents, which may be new as well.
+        for (level, dir) in path.ancestors().enumerate() {
+            let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+            match sync_dir(dir) {
+                Err(e) if level == 0 => return Err(io_error(dir)(e)),
+                // A directory that this user may not read can't be flushed.
+                Err(_) => break,
+                Ok(()) => {}
+            }
         }
         Ok(Self::of(path, experiment, journal))
     }

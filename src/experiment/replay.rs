@@ -33,7 +33,7 @@ pub(super) struct UnderWay {
     pub(super) started: bool,
     /// The names of the hooks before the run whose commands succeeded in this attempt or in an earlier one.
     pub(super) set_up: BTreeSet<String>,
-    /// The names of the hooks after the run whose commands have ended in this attempt.
+    /// The names of the hooks after the run whose commands succeeded in this attempt.
     pub(super) torn_down: BTreeSet<String>,
 }
 
@@ -73,11 +73,6 @@ impl Replayed {
                 let ended = if is_before(name) { &mut under_way.set_up } else { &mut under_way.torn_down };
                 ended.insert(name.clone());
             }
-            Event::HookFailed { run, name, .. } => {
-                if !is_before(name) {
-                    self.of_run(*run).torn_down.insert(name.clone());
-                }
-            }
             Event::Started { run, arm, control, mounts, .. } => {
                 let arm = *arm as usize;
                 let seen = self.mounts.get_mut(arm).ok_or_else(|| format!("run {run} is of an unknown arm"))?;
@@ -96,7 +91,12 @@ impl Replayed {
                 self.runs.push(EndedRun { arm, failure: Some(why.clone()), ..EndedRun::default() });
             }
             Event::Dropped { run, .. } => self.drop_from(*run as usize),
-            Event::Begun { .. } | Event::Resumed { .. } | Event::Stopped { .. } | Event::Ended { .. } => {}
+            // A command after a run that failed has to be executed again.
+            Event::HookFailed { .. }
+            | Event::Begun { .. }
+            | Event::Resumed { .. }
+            | Event::Stopped { .. }
+            | Event::Ended { .. } => {}
         }
         Ok(())
     }

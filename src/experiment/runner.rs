@@ -267,7 +267,8 @@ fn make_run(
     let ended = prepared.and_then(|mounts| measure(folder, number, arm, seed, mounts, host));
     // The commands after a run are executed even if the run or a command before it failed, because they undo the
     // commands before it.
-    let teardown = run_after_hooks(folder, number, arm, host);
+    let has_begun = is_prepared || !commands(folder, true, arm).is_empty();
+    let teardown = if has_begun { run_after_hooks(folder, number, arm, host) } else { Ok(()) };
     // A level at which the run fails is a point of the curve. An error in the script (status 2) would fail at every
     // level and ends the experiment.
     let is_point = is_prepared && folder.experiment.kind() == ExperimentKind::Sweep;

@@ -149,7 +149,7 @@ fn complete_after_each_event(hooks: &[(&str, &str)], at_start: bool, up: &dyn Fn
                 for run in 1..=done {
                     fs::copy(host.path("result"), folder.join(format!("runs/{run:04}.json"))).unwrap();
                 }
-                let file = |form: &str| folder.join("runs").join(form.replace("N", &format!("{:04}", done + 1)));
+                let file = |form: &str| folder.join("runs").join(form.replace('N', &format!("{:04}", done + 1)));
                 match *result {
                     "temporary" => fs::write(file(".N.json.1234.tmp"), "{").unwrap(),
                     "empty" => fs::write(file("N.json"), "").unwrap(),
@@ -215,7 +215,7 @@ fn every_prefix_of_a_journal_has_the_state_of_its_complete_events() {
     let whole = fs::read(&path).unwrap();
     for cut in 0..=whole.len() {
         fs::write(&path, &whole[..cut]).unwrap();
-        let n = whole[..cut].iter().filter(|byte| **byte == b'\n').count();
+        let n = whole[..cut].split(|byte| *byte == b'\n').count() - 1;
         let found = events(&folder);
         assert_eq!(found, all[..n], "{cut}");
         let state = Replayed::of(&found, 1).unwrap();
@@ -263,6 +263,18 @@ fn the_command_after_a_run_belongs_to_each_attempt() {
     run(&mut Folder::resume(&folder, &identity(), false).unwrap(), &mut host).unwrap();
     // Once for the killed attempt, once for the run.
     assert_eq!(fs::read_to_string(host.path("log")).unwrap(), "after\nafter\n");
+}
+
+#[test]
+fn a_command_after_a_run_that_failed_is_executed_again() {
+    let mut host = ScriptHost::new();
+    let hooks = [("after", host.command("echo after >> DIR/log; test -e DIR/go"))];
+    let folder = host.path("r");
+    run(&mut Folder::create(&folder, experiment(1, &hooks)).unwrap(), &mut host).unwrap_err();
+    fs::write(host.path("go"), "").unwrap();
+    run(&mut Folder::resume(&folder, &identity(), false).unwrap(), &mut host).unwrap();
+    assert_eq!(fs::read_to_string(host.path("log")).unwrap(), "after\nafter\n");
+    assert_eq!((host.made(), finished_runs(&events(&folder))), (1, vec![1]), "the run itself was complete");
 }
 
 #[test]
