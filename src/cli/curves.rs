@@ -59,7 +59,7 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
     let rule = RuleWanted::Sweep { factor: factor.clone(), levels, repeats: args.repeats, in_order: args.in_order };
     let metric = "ops".parse().map_err(|e: String| refuse(&e, "", 2))?;
     let wanted = || wanted(common, script, &arms, &[metric], rule, args.hooks.0.clone());
-    let (folder, finished) = perform(common, ExperimentKind::Sweep, wanted)?;
+    let (folder, finished) = perform(common, ExperimentKind::Sweep, "sweep", wanted)?;
     let experiment = &folder.experiment;
     let RuleWanted::Sweep { factor, levels, .. } = &experiment.rule else {
         return Err(refuse("the experiment is not a sweep", "start a new one in another folder", 2));

@@ -60,7 +60,7 @@ fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
     let common = &args.experiment;
     let script = args.script.as_deref().unwrap_or_default();
     let wanted = || wanted(common, script, &[""], &args.metrics(), rule, args.hooks.0.clone());
-    let (folder, finished) = perform(common, ExperimentKind::Repeat, wanted)?;
+    let (folder, finished) = perform(common, ExperimentKind::Repeat, "repeat", wanted)?;
     let (experiment, runs) = (&folder.experiment, &finished.observations[0]);
     let (Next::Repeated(state), Some(rule)) = (finished.end, experiment.repeat_rule()) else {
         return Err(refuse(
@@ -91,7 +91,7 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     let metric = std::slice::from_ref(&args.verdict.metric);
     let script = args.script.as_deref().unwrap_or_default();
     let wanted = || wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone());
-    let (folder, finished) = perform(common, ExperimentKind::Ab, wanted)?;
+    let (folder, finished) = perform(common, ExperimentKind::Ab, "ab", wanted)?;
     let experiment = &folder.experiment;
     let (Next::Compared(look), Some(tolerance), [metric, ..]) =
         (finished.end, experiment.tolerance(), &experiment.metrics()[..])
@@ -149,7 +149,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let common = &args.experiment;
     let metrics = std::slice::from_ref(&args.metric);
     let wanted = || wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
-    let (folder, finished) = perform(common, ExperimentKind::Ab, wanted)?;
+    let (folder, finished) = perform(common, ExperimentKind::Ab, "floor", wanted)?;
     let experiment = &folder.experiment;
     let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused(2)) };
     if !experiment.has_equal_arms() {
@@ -342,10 +342,11 @@ pub(super) fn wanted(
     })
 }
 
-/// Starts or resumes an experiment and performs all its runs.
+/// Starts or resumes an experiment and performs all its runs. `command` is the command that resumes it.
 pub(super) fn perform(
     args: &ExperimentArgs,
     kind: ExperimentKind,
+    command: &str,
     wanted: impl FnOnce() -> Result<Experiment, Refused>,
 ) -> Result<(Folder, Finished), Refused> {
     let (interrupt, _) = signals::install_handlers();
@@ -372,8 +373,7 @@ pub(super) fn perform(
         Err(ExperimentError::Folder(e @ FolderError::Changed { .. })) => Err(refuse_folder(e)),
         Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "the results up to here are kept", 3)),
         Err(ExperimentError::Interrupted(signal)) => {
-            let word = kind.command();
-            host.note(&format!("interrupted; `wmlrun {word} --resume {path}` continues"));
+            host.note(&format!("interrupted; `wmlrun {command} --resume {path}` continues"));
             Err(Refused(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
         }
         Err(ExperimentError::Failed { why, help, status }) => {

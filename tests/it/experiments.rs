@@ -170,6 +170,16 @@ fn a_signal_keeps_the_results_and_runs_the_teardown_hooks() {
 }
 
 #[test]
+fn an_interrupted_noise_floor_is_continued_by_its_own_command() {
+    let lab = Lab::new();
+    let child = lab.command("floor . x.wml --engine null --runtime 60 --results r").spawn().unwrap();
+    wait_for("the first run", || !lab.runs("r", "started").is_empty());
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    let shown = exits(&child.wait_with_output().unwrap(), 130, "^C");
+    assert!(shown.contains("wmlrun floor --resume r"), "{shown}");
+}
+
+#[test]
 fn hooks_run_around_runs_and_a_failed_hook_ends_the_experiment() {
     let lab = Lab::new();
     let hooks = ["--before", "echo before $$ >> log; echo said", "--after", "echo after >> log"];
