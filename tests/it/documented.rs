@@ -12,8 +12,7 @@
 //! - `<!-- test: file=NAME -->`: the block shows a script, which is written to a file of this name in the directory of the next
 //!   block with commands;
 //! - `<!-- test: with=NAME,NAME -->`: the directory also gets these files, which the page has shown before;
-//! - `<!-- test: needs=COMMAND -->`: without the program that this command calls, the block is not run. It is the reader's
-//!   program, not one that the tests need, so that its absence is reported and is no failure.
+//! - `<!-- test: needs=COMMAND -->`: without the program that this command calls, the block is reported as skipped.
 
 use crate::undisturbed::undisturbed;
 use std::collections::BTreeMap;
@@ -21,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::cmd::{binary, memory};
+use crate::cmd::{binary, memory, skip};
 
 /// A block of a document.
 #[derive(Debug, Default)]
@@ -190,8 +189,7 @@ fn every_command_in_the_documents_works() {
                 })
                 .collect();
             if let Some(command) = block.needs.as_deref().filter(|command| !succeeds(command)) {
-                let text = format!("\nSKIPPED {}: `{command}` fails\n", block.place);
-                let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+                skip(&block.place, &format!("`{command}` fails"));
                 continue;
             }
             commands += block.commands().len();
