@@ -31,6 +31,7 @@ pub mod measure;
 pub mod import;
 pub mod comparison;
 pub mod experiment;
+pub mod page;
 pub mod session;
 pub mod batch;
 pub mod prompt;

@@ -13,6 +13,7 @@ use crate::flowop;
 use crate::measure::WarmupLength;
 use crate::model::{self, Known};
 use crate::output::{self, FileIdentity, Results, file_id};
+use crate::page::{self, ResultSource};
 use crate::report::{index, json};
 use crate::result::{Document, Run};
 use crate::session::{Front, LONGEST_TIME, Session, Settings, Status, library, typed_value};
@@ -28,6 +29,9 @@ use workload::{ProfileWorkload, Setting, dump_name};
 
 /// Measured time of a workload whose profile gives none: Filebench's default.
 const DEFAULT_TIME: Duration = Duration::from_mins(1);
+
+/// The page of a workload, in its directory of results.
+const PAGE: &str = "report.html";
 
 /// A profile that is run.
 struct Batch<'a> {
@@ -151,7 +155,7 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
         let stop = matches!(done.status, Status::Interrupted(_));
         all.push(done);
         let index = results_dir.join("index.html");
-        let written = page(&results_dir, &batch, &all)
+        let written = index_page(&results_dir, &batch, &all)
             .and_then(|page| output::replace(&index, &mut |out| out.write_all(page.as_bytes())));
         if let Err(e) = written {
             front.error(None, &format!("the page of the batch can't be written: {e}"), None);
@@ -408,6 +412,10 @@ fn run_one<'a>(
         front.end(&session.runner.document);
     }
     let document = session.runner.document.clone();
+    if !document.runs.is_empty() {
+        let source = ResultSource::Runs { name: "result.json".to_owned(), document: Box::new(document.clone()) };
+        std::fs::write(dir.join(PAGE), page::html(&[source]).map_err(std::io::Error::other)?)?;
+    }
     session.runner.note_status(status);
     status = session.finish(front).max(status);
     Ok(Done { config: workload.config, personality: personality.to_owned(), document, status })
@@ -419,7 +427,7 @@ fn measured<'a>(done: &'a Done<'_>) -> Option<&'a Run> {
 }
 
 /// The page over all workloads.
-fn page(results_dir: &Path, batch: &Batch<'_>, all: &[Done<'_>]) -> std::io::Result<String> {
+fn index_page(results_dir: &Path, batch: &Batch<'_>, all: &[Done<'_>]) -> std::io::Result<String> {
     let title = results_dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let description = all.first().and_then(|d| batch.value(d.config, "description")).unwrap_or_default();
     let mounts = all.iter().filter_map(measured).flat_map(|run| &run.environment.mounts);
@@ -433,6 +441,7 @@ fn page(results_dir: &Path, batch: &Batch<'_>, all: &[Done<'_>]) -> std::io::Res
         .map(|d| {
             let name = d.config.name.node.as_str();
             let names = [
+                ("page", PAGE.to_owned()),
                 ("script", "thisrun.f".to_owned()),
                 ("profile", "thisrun.prof".to_owned()),
                 ("statistics", dump_name(name, "out")),

@@ -288,6 +288,20 @@ pub(super) enum CliCommand {
         #[arg(long, value_enum, default_value_t = CurveFormat::Text, value_name = "FORMAT")]
         format: CurveFormat,
     },
+    /// Write results as one HTML page with pictures and tables, which needs no network
+    #[command(after_help = "Examples:\n  \
+                  wmlrun report result.json -o page.html\n  \
+                  wmlrun report wmlrun-results/varmail-20261124T093000Z -o page.html\n  \
+                  wmlrun report ext4.json xfs.json > page.html")]
+    Report {
+        /// Results: files of `--json`, results folders of `repeat`, `ab` or `sweep`, or directories of result files; each
+        /// becomes a section of the page
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Write the page to FILE; an existing file is replaced only if it is such a page [default: standard output]
+        #[arg(long, short = 'o', value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// List personalities, flowops, attributes, codes and so on
     List {
         /// What to list

@@ -11,8 +11,8 @@ use crate::comparison::{
     Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, Runs, differs_text, percent, repeats,
 };
 use crate::experiment::{
-    self, Arm, Blocks, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, FloorSession, Floors,
-    Folder, FolderError, Hooks, Next, RuleWanted,
+    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, FloorSession,
+    Floors, Folder, FolderError, Hooks, Next, RuleWanted,
 };
 use crate::import::{self, Metric, Observation};
 use crate::measure::now;
@@ -103,21 +103,13 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
         ));
     };
     let floor = known_floor(&finished.observations, metric);
-    let comparer = Comparer { tolerance, floor, look, ..Comparer::of(&experiment.name, arm_names(experiment), metric) };
+    let comparer =
+        Comparer { tolerance, floor, look, ..Comparer::of(&experiment.name, experiment.arm_names(), metric) };
     let mut comparison = compared(&comparer, &finished)?;
     if experiment.has_equal_arms() {
         comparison.notes.insert(0, EQUAL_ARMS.to_owned());
     }
     Ok(conclude(&comparison, common.format, args.verdict.expect))
-}
-
-/// The note of a comparison of equal arms.
-const EQUAL_ARMS: &str = "A and B have the same options: this is a comparison of equal arms (see `wmlrun floor`)";
-
-/// Returns the display names of both arms.
-fn arm_names(experiment: &Experiment) -> [&str; 2] {
-    let name = |n: usize| experiment.arms.get(n).map_or("", |arm| arm.name.as_str());
-    [name(0), name(1)].map(|name| if name.is_empty() { "no options of its own" } else { name })
 }
 
 /// Compares the arms of an experiment.
@@ -157,7 +149,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         return Err(refuse(&text, "`wmlrun ab --resume` continues a comparison", 2));
     }
     // The result is the noise floor, not the verdict.
-    let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, arm_names(experiment), metric) };
+    let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, experiment.arm_names(), metric) };
     let comparison = compared(&comparer, &finished)?;
     if comparison.verdict == ComparisonVerdict::Invalid {
         return Ok(conclude(&comparison, common.format, None));
@@ -197,7 +189,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
 
 /// Returns the noise floor of a comparison of these sides, of which each has its own conditions. Returns `None` if that
 /// of a side has not been measured.
-fn known_floor<S: AsRef<[Observation]>>(sides: &[S], metric: &Metric) -> Option<NoiseFloor> {
+pub(super) fn known_floor<S: AsRef<[Observation]>>(sides: &[S], metric: &Metric) -> Option<NoiseFloor> {
     let places: Vec<_> = sides.iter().map(|side| experiment::place(side.as_ref())).collect::<Option<_>>()?;
     let floors = Floors::read(&Floors::path()?)
         .inspect_err(|e| console::notice(&format!("note: can't read the noise floors: {e}")))

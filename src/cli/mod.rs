@@ -12,6 +12,7 @@ mod experiment_args;
 mod experiments;
 mod info;
 mod live;
+mod pages;
 mod stages;
 mod stdout;
 mod watchdog;
@@ -64,6 +65,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Prune { dirs } => dirs.iter().map(|dir| experiments::prune(dir)).max().unwrap_or_default(),
             CliCommand::Sweep(args) => curves::sweep(&args),
             CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
+            CliCommand::Report { paths, output } => pages::report(&paths, output.as_deref()),
             CliCommand::List { what } => info::list(&what),
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Explain { code } => info::explain(&code),

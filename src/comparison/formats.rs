@@ -89,7 +89,7 @@ fn deviation(metric: &str, sample: &SampleSummary) -> String {
 }
 
 /// Returns the verdict as a sentence without a full stop.
-fn sentence(comparison: &Comparison) -> String {
+pub fn sentence(comparison: &Comparison) -> String {
     let tolerance = percent(comparison.tolerance);
     let limit = match comparison.verdict {
         ComparisonVerdict::Better => format!("B is better than A by more than {tolerance}"),
@@ -106,7 +106,7 @@ fn sentence(comparison: &Comparison) -> String {
 }
 
 /// Returns the lines of a comparison, each with its label.
-fn lines(comparison: &Comparison) -> Vec<(String, String)> {
+pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
     let better = if comparison.higher_is_better { "higher is better" } else { "lower is better" };

@@ -19,10 +19,11 @@ mod sweep_formats;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, Runs};
 pub use differences::{Difference, DifferenceKind, differences};
-pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format};
-pub use numbers::percent;
+pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format, lines, sentence};
+pub use numbers::{figure, percent, probability, ratio, small, with_direction};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use sweep::{Sweep, SweepPoint, sweep};
+pub use sweep_formats::ending as sweep_ending;
 
 use crate::analysis::{Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest};
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use crate::util::count::measured;
 use crate::util::duration::latency;
 
 /// Formats a value of a metric, with a unit for times.
-pub(super) fn figure(metric: &str, value: f64) -> String {
+pub fn figure(metric: &str, value: f64) -> String {
     let time = metric.parse::<Metric>().is_ok_and(|metric| metric.is_time());
     match value.is_finite() {
         false => "-".to_owned(),
@@ -24,7 +24,7 @@ pub(super) fn measured_signed(value: f64) -> String {
 }
 
 /// Formats a ratio with its interval.
-pub(super) fn ratio(ratio: Estimate) -> String {
+pub fn ratio(ratio: Estimate) -> String {
     match (ratio.value.is_finite(), ratio.low.is_nan() || ratio.high.is_nan()) {
         (true, false) => format!("{:.3} [{}, {}]", ratio.value, ratio_end(ratio.low), ratio_end(ratio.high)),
         (true, true) => format!("{:.3} [-, -]", ratio.value),
@@ -38,7 +38,7 @@ fn ratio_end(end: f64) -> String {
 }
 
 /// Formats a p-value with four significant digits. Very small values are `< 2.2e-16`, as in R.
-pub(super) fn probability(p: f64) -> String {
+pub fn probability(p: f64) -> String {
     match p {
         p if p.is_nan() => "-".to_owned(),
         p if p < 2.2e-16 => "< 2.2e-16".to_owned(),
@@ -111,7 +111,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// Returns the name of a metric, with its direction if less is better.
-pub(super) fn with_direction(metric: &str) -> String {
+pub fn with_direction(metric: &str) -> String {
     match metric.parse::<Metric>().map(|metric| metric.direction()) {
         Ok(Direction::LowerIsBetter) => format!("{metric} (lower is better)"),
         _ => metric.to_owned(),
@@ -129,7 +129,7 @@ pub(super) fn with_unit(metric: &str, value: f64) -> String {
 }
 
 /// Formats a number with three decimals if it is below 1.
-pub(super) fn small(value: f64) -> String {
+pub fn small(value: f64) -> String {
     if value != 0.0 && value.abs() < 1.0 { format!("{value:.3}") } else { measured_signed(value) }
 }
 

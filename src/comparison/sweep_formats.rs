@@ -73,7 +73,7 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
 }
 
 /// Returns the last line: peak, knee and overall response time.
-fn ending(sweep: &Sweep) -> String {
+pub fn ending(sweep: &Sweep) -> String {
     let Some(overall) = sweep.overall else { return "no point has results".to_owned() };
     let knee = match (sweep.knee.and_then(|n| sweep.points.get(n)), analysis::knee(&curve(&sweep.points))) {
         (Some(point), _) => format!("knee at {}={}", sweep.factor, point.level),

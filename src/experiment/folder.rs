@@ -5,6 +5,7 @@ use super::identity::{Identity, digest, owner};
 use super::journal::{Event, Journal};
 use super::replay::{EndedRun, Replayed, UnderWay, mean};
 use super::wanted::{Experiment, SCHEMA};
+use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name};
 use crate::import::{self, ImportError, Observation};
 use crate::measure::now;
 use crate::output;
@@ -14,9 +15,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(super) const EXPERIMENT: &str = "experiment.toml";
-pub(super) const JOURNAL: &str = "journal.jsonl";
-pub(super) const RUNS: &str = "runs";
 pub(super) const HOOK_LOGS: &str = "hooks";
 
 /// An open and locked results folder.
@@ -140,6 +138,11 @@ pub(super) fn is_temporary(name: &str, of: &str) -> bool {
     process.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Parses the description of an experiment.
+pub(super) fn parse(text: &str) -> Result<Experiment, String> {
+    toml::from_str(text).map_err(|e| e.to_string())
+}
+
 impl Folder {
     /// Creates the folder of a new experiment, with its parents. An existing folder must be empty, else an error is
     /// returned. One in which an experiment was killed before it began counts as empty.
@@ -242,7 +245,7 @@ impl Folder {
         let file = path.join(EXPERIMENT);
         let content = |why: String| FolderError::Content { path: file.clone(), why };
         let text = fs::read_to_string(&file).map_err(io_error(&file))?;
-        let experiment: Experiment = toml::from_str(&text).map_err(|e| content(e.to_string()))?;
+        let experiment = parse(&text).map_err(content)?;
         if experiment.schema != SCHEMA {
             return Err(content(format!("its schema is `{}`, not `{SCHEMA}`", experiment.schema)));
         }
@@ -350,7 +353,7 @@ impl Folder {
 
     /// Returns the path of a run's result. Runs are numbered from 1.
     pub(super) fn result(&self, run: usize) -> PathBuf {
-        self.path.join(RUNS).join(format!("{run:04}.json"))
+        self.path.join(RUNS).join(result_name(run))
     }
 
     /// Returns the path of a run's output.

@@ -1,9 +1,10 @@
 //! Removes what an experiment can do without: the output of runs and commands, the files that scripts wrote, and
 //! temporary files of killed runs. The results are kept.
 
-use super::folder::{EXPERIMENT, FolderError, HOOK_LOGS, JOURNAL, RUNS, io_error, is_temporary};
+use super::folder::{FolderError, HOOK_LOGS, io_error, is_temporary};
 use super::journal;
 use super::wanted::SCHEMA;
+use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS};
 use std::fs;
 use std::io;
 use std::path::Path;

@@ -6,8 +6,10 @@ use crate::analysis::{RepeatRule, RunRange, Tolerance};
 use crate::import::Metric;
 use serde::{Deserialize, Serialize};
 
-/// The name and version of the schema.
-pub(super) const SCHEMA: &str = "wmlrun.experiment/1";
+pub(super) use crate::import::folder::EXPERIMENT_SCHEMA as SCHEMA;
+
+/// The note on a comparison of equal arms.
+pub const EQUAL_ARMS: &str = "A and B have the same options: this is a comparison of equal arms (see `wmlrun floor`)";
 
 /// The description of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,6 +125,12 @@ impl Experiment {
             RuleWanted::Ab { .. } => ExperimentKind::Ab,
             RuleWanted::Sweep { .. } => ExperimentKind::Sweep,
         }
+    }
+
+    /// Returns the names of the first two arms for people.
+    pub fn arm_names(&self) -> [&str; 2] {
+        let name = |n: usize| self.arms.get(n).map_or("", |arm| arm.name.as_str());
+        [name(0), name(1)].map(|name| if name.is_empty() { "no options of its own" } else { name })
     }
 
     /// Returns whether there are two arms that differ neither in their options nor in their commands.

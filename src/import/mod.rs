@@ -169,6 +169,11 @@ pub fn load_curve(path: &Path) -> Result<Vec<LoadPoint>, ImportError> {
     load_points(&input::read(path)?).map_err(form(path))
 }
 
+/// Reads the text of a result file, with the limits of [`observations`].
+pub fn text(path: &Path) -> Result<String, ImportError> {
+    input::read(path)
+}
+
 /// Makes an error of a file's form from the reason.
 fn form(path: &Path) -> impl FnOnce(String) -> ImportError {
     let path = path.to_owned();

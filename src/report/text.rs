@@ -67,7 +67,7 @@ impl Report for Text {
 }
 
 /// Returns the name of the script for headings.
-pub(super) fn script(document: &Document) -> &str {
+pub(crate) fn script(document: &Document) -> &str {
     match document.script.path.as_str() {
         "" => "run",
         "-" => "standard input",
@@ -87,8 +87,8 @@ fn body(document: &Document, run: &Run, heading: &str, out: &mut dyn Write) -> i
     details(run, out)
 }
 
-/// Writes the size and the conditions of the workload, and a line for each file set.
-fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+/// Returns the size and the conditions of the workload.
+pub(crate) fn conditions(document: &Document, run: &Run) -> Vec<String> {
     let mut load = vec![count(run.processes, "process"), count(run.threads, "thread")];
     load.push(if run.open_loop.is_some() { "open loop" } else { "closed loop" }.to_owned());
     if !run.engine.is_empty() {
@@ -100,7 +100,12 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     }
     load.push(format!("cache {}", run.cache_state.name()));
     load.push(format!("seed {}", document.seed));
-    writeln!(out, "  {}", load.join(", "))?;
+    load
+}
+
+/// Writes the size and the conditions of the workload, and a line for each file set.
+fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "  {}", conditions(document, run).join(", "))?;
     for set in &run.filesets {
         writeln!(out, "  {}", set_line(document, run, set))?;
     }
@@ -158,7 +163,7 @@ fn table(run: &Run) -> String {
 }
 
 /// Labels that distinguish the flowops of a run, as short as possible.
-struct FlowopLabels {
+pub(crate) struct FlowopLabels {
     /// Names that several flowops share.
     shared: BTreeSet<String>,
     /// Whether labels need the process, since thread and name are ambiguous.
@@ -166,7 +171,7 @@ struct FlowopLabels {
 }
 
 impl FlowopLabels {
-    fn of(run: &Run) -> Self {
+    pub(crate) fn of(run: &Run) -> Self {
         let (mut names, mut pairs) = (BTreeSet::new(), BTreeSet::new());
         let shared = run.flowops.iter().filter(|f| !names.insert(&f.name)).map(|f| f.name.clone()).collect();
         let distinct = run.flowops.iter().all(|f| pairs.insert((&f.thread, &f.name)));
@@ -182,7 +187,7 @@ impl FlowopLabels {
     }
 
     /// Returns the label for use outside the table: the name, or `thread.name` if the name is ambiguous.
-    fn label(&self, flowop: &FlowopResult) -> String {
+    pub(crate) fn label(&self, flowop: &FlowopResult) -> String {
         if self.shared.contains(&flowop.name) {
             format!("{}.{}", self.thread(flowop), flowop.name)
         } else {
@@ -192,7 +197,7 @@ impl FlowopLabels {
 }
 
 /// Returns the cells of a row: operations, rate, MiB/s and latencies.
-pub(super) fn figures(ops: u64, rate: f64, mb: f64, l: &Latency) -> Vec<String> {
+pub(crate) fn figures(ops: u64, rate: f64, mb: f64, l: &Latency) -> Vec<String> {
     let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
     let mean = l.mean.map_or_else(|| "-".to_owned(), latency);
     let mb = if mb > 0.0 { measured(mb) } else { "-".to_owned() };
@@ -260,8 +265,8 @@ fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     if table.is_empty() { Ok(()) } else { write!(out, "{}", table.render()) }
 }
 
-/// Writes a labelled line for each further figure that is not empty.
-fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+/// Returns a labelled line for each further figure that is not empty.
+pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
     let mut lines: Vec<(&str, String)> = Vec::new();
     let names = FlowopLabels::of(run);
     let of_each = |line: &dyn Fn(&FlowopResult) -> Option<String>| {
@@ -370,7 +375,12 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             .as_ref()
             .map(|warmup| format!("{}, {} not counted", seconds(warmup.seconds), count(warmup.ops, "operation"))),
     );
+    lines
+}
 
+/// Writes the lines of [`detail_lines`].
+fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let lines = detail_lines(run);
     if !lines.is_empty() {
         writeln!(out)?;
     }

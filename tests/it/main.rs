@@ -55,6 +55,7 @@ mod mutants;
 mod notes;
 mod outputs;
 mod ownership;
+mod page;
 mod pages;
 mod panics;
 mod paths;

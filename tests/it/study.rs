@@ -161,8 +161,15 @@ fn a_profile_leaves_a_tree_of_results() {
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
-    let expect =
-        ["oltp_sync.f", "result.json", "stats.oltp_sync.out", "stats.oltp_sync.xml", "thisrun.f", "thisrun.prof"];
+    let expect = [
+        "oltp_sync.f",
+        "report.html",
+        "result.json",
+        "stats.oltp_sync.out",
+        "stats.oltp_sync.xml",
+        "thisrun.f",
+        "thisrun.prof",
+    ];
     assert_eq!(names, expect);
     let file = |name: &str| fs::read_to_string(home.join("oltp_sync").join(name)).unwrap();
     assert!(file("thisrun.prof").starts_with("# \"OLTP with synchronous writes\"\n"));

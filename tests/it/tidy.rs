@@ -26,6 +26,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("flate2", &["stats/hdr.rs"]),
     ("jiff", &["measure/record.rs"]),
     ("shell_words", &["cli/experiments.rs"]),
+    ("svg", &["page/chart.rs", "page/tests.rs"]),
 ];
 
 fn root() -> &'static Path {

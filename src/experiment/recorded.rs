@@ -1,0 +1,126 @@
+//! Reads a results folder without changing or locking it: the description of the experiment and the runs so far. The
+//! experiment may be complete, interrupted or in progress.
+
+use super::design::{Design, Next};
+use super::folder::{FolderError, io_error};
+use super::journal::Event;
+use super::replay::{EndedRun, Replayed};
+use super::wanted::{Experiment, SCHEMA};
+use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name};
+use crate::import::{self, Observation};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A run of a recorded experiment.
+#[derive(Clone, Debug)]
+pub struct RecordedRun {
+    /// The number of the run, from 1.
+    pub number: u64,
+    /// The index of its arm.
+    pub arm: usize,
+    /// The mean speed of the negative control before and after the run.
+    pub control: Option<f64>,
+    /// Its figures. A failed run has the reason and no figures.
+    pub observation: Observation,
+}
+
+/// An experiment as its results folder records it.
+#[derive(Clone, Debug)]
+pub struct RecordedExperiment {
+    /// The folder.
+    pub path: PathBuf,
+    /// The description.
+    pub experiment: Experiment,
+    /// The complete and the failed runs, in their order.
+    pub runs: Vec<RecordedRun>,
+    /// Whether the experiment has ended.
+    pub is_complete: bool,
+    /// The numbers of runs that were recorded as complete, but whose results can't be read.
+    pub unreadable: Vec<u64>,
+}
+
+/// Returns whether a directory is the results folder of an experiment.
+pub fn is_folder(path: &Path) -> bool {
+    path.join(EXPERIMENT).is_file()
+}
+
+impl RecordedExperiment {
+    /// Reads a results folder. Lines of the journal that are not events are ignored, such as the last line of an
+    /// experiment that is in progress.
+    pub fn read(path: &Path) -> Result<Self, FolderError> {
+        let file = path.join(EXPERIMENT);
+        let content = |why: String| FolderError::Content { path: file.clone(), why };
+        let text = fs::read_to_string(&file).map_err(io_error(&file))?;
+        let experiment: Experiment = super::folder::parse(&text).map_err(content)?;
+        if experiment.schema != SCHEMA {
+            return Err(content(format!("its schema is `{}`, not `{SCHEMA}`", experiment.schema)));
+        }
+        if experiment.metrics().is_empty() || experiment.arms.is_empty() {
+            return Err(content("it has no metric or no arm".to_owned()));
+        }
+        let journal = path.join(JOURNAL);
+        let lines = fs::read(&journal).map_err(io_error(&journal))?;
+        let lines = lines.split(|byte| *byte == b'\n');
+        let events: Vec<Event> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let replayed = Replayed::of(&events, experiment.arms.len())
+            .map_err(|why| FolderError::Content { path: journal.clone(), why })?;
+        let mut recorded = Self {
+            path: path.to_owned(),
+            experiment,
+            runs: Vec::new(),
+            is_complete: matches!(events.last(), Some(Event::Ended { .. })),
+            unreadable: Vec::new(),
+        };
+        recorded.add_runs(replayed.runs);
+        Ok(recorded)
+    }
+
+    /// Adds the runs that have ended, in their order.
+    fn add_runs(&mut self, ended: Vec<EndedRun>) {
+        for (number, EndedRun { arm, control, failure, .. }) in (1..).zip(ended) {
+            let observation = match failure {
+                Some(_) => Observation { source: format!("run {number}"), failure, ..Observation::default() },
+                None => match import::observations(&self.result(number)).ok().and_then(|mut all| all.pop()) {
+                    Some(observation) => observation,
+                    None => {
+                        self.unreadable.push(number);
+                        continue;
+                    }
+                },
+            };
+            self.runs.push(RecordedRun { number, arm, control, observation });
+        }
+    }
+
+    /// Returns the path of a run's result.
+    pub fn result(&self, number: u64) -> PathBuf {
+        self.path.join(RUNS).join(result_name(number as usize))
+    }
+
+    /// Returns the runs of each arm.
+    pub fn by_arm(&self) -> Vec<Vec<&RecordedRun>> {
+        let mut arms = vec![Vec::new(); self.experiment.arms.len()];
+        self.runs.iter().for_each(|run| arms[run.arm].push(run));
+        arms
+    }
+
+    /// Returns the last step of the design: the end if it is reached, or else the result with which the experiment could
+    /// end now. `None` if there are too few runs for a result, or a run lacks a metric.
+    pub fn end(&self) -> Option<Next> {
+        let design = Design::new(&self.experiment);
+        let metrics = self.experiment.metrics();
+        let values = |run: &RecordedRun| -> Option<(usize, Vec<f64>)> {
+            let values: Option<Vec<f64>> = metrics.iter().map(|metric| metric.of(&run.observation)).collect();
+            Some((run.arm, values?))
+        };
+        let sweeps = self.experiment.kind() == super::ExperimentKind::Sweep;
+        let values: Vec<(usize, Vec<f64>)> = match sweeps {
+            true => self.runs.iter().map(|run| (run.arm, Vec::new())).collect(),
+            false => self.runs.iter().map(values).collect::<Option<_>>()?,
+        };
+        match design.next(&values) {
+            Next::Run { .. } => design.early_end(values.len()),
+            end => Some(end),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The parts of a page about a comparison of two arms: the verdict and how it came about.
+
+use super::axis::{AxisUnit, ChartAxis};
+use super::blocks::{PageBlock, PageTable, Picture};
+use super::chart::{Chart, ChartPoint, Symbol};
+use super::experiment::{distributions, metric_title, run_points, unit};
+use crate::analysis::{self, ComparisonVerdict, Estimate, NoiseFloor, Tolerance};
+use crate::comparison::{
+    Comparer, Comparison, DifferenceKind, Runs, figure, lines, percent, probability, ratio, sentence, small,
+    with_direction,
+};
+use crate::experiment::{EQUAL_ARMS, Next, RecordedExperiment};
+use crate::import::Observation;
+use crate::util::count::measured;
+
+/// Returns the parts about a comparison.
+pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<PageBlock> {
+    let comparison = match compare(recorded, floor) {
+        Ok(comparison) => comparison,
+        Err(e) => return vec![PageBlock::Banner { tone: "bad", text: format!("no verdict: {e}") }],
+    };
+    let tone = match comparison.verdict {
+        ComparisonVerdict::Better | ComparisonVerdict::Same | ComparisonVerdict::NotWorse => "good",
+        ComparisonVerdict::Worse | ComparisonVerdict::Invalid => "bad",
+        ComparisonVerdict::Unclear => "neutral",
+    };
+    let mut blocks = vec![PageBlock::Banner { tone, text: sentence(&comparison) }];
+    let notes = comparison.notes.iter().map(|note| (note.clone(), String::new()));
+    let items: Vec<(String, String)> = notes.collect();
+    if !items.is_empty() {
+        blocks.push(PageBlock::Warnings { items });
+    }
+    blocks.extend(samples(&comparison).block());
+    blocks.push(PageBlock::Picture(ratios(&comparison)));
+    blocks.push(PageBlock::Facts { pairs: lines(&comparison) });
+    blocks.extend(differing(&comparison).block());
+    blocks.extend(changed(&comparison).block());
+    let names = [("A", &comparison.a), ("B", &comparison.b)].map(|(side, of)| format!("{side}: {}", of.name));
+    let mean = |side: &[f64]| analysis::independent_mean(side, 0.95).map(|found| (found.value, found.low, found.high));
+    let sides = [&comparison.a.values, &comparison.b.values];
+    let means: Vec<(f64, f64, f64)> = sides.iter().filter_map(|side| mean(side)).collect();
+    if let Some(metric) = recorded.experiment.metrics().first() {
+        blocks.extend(run_points(recorded, metric, &names, &means).map(PageBlock::Picture));
+    }
+    let samples = [(names[0].clone(), sides[0].clone()), (names[1].clone(), sides[1].clone())];
+    blocks.extend(distributions(&comparison.metric, &samples).map(PageBlock::Picture));
+    blocks.extend(quantiles(&comparison).map(PageBlock::Picture));
+    blocks
+}
+
+/// Compares the arms. Of an experiment that is not complete, the runs so far.
+fn compare(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Result<Comparison, String> {
+    let experiment = &recorded.experiment;
+    let metrics = experiment.metrics();
+    let (Some(metric), Tolerance(tolerance)) = (metrics.first(), experiment.tolerance().unwrap_or(Tolerance(0.03)))
+    else {
+        return Err("the experiment has no metric".to_owned());
+    };
+    let look = match recorded.end() {
+        Some(Next::Compared(look)) => look,
+        _ => None,
+    };
+    let comparer = Comparer {
+        tolerance: Tolerance(tolerance),
+        floor,
+        look,
+        ..Comparer::of(&experiment.name, experiment.arm_names(), metric)
+    };
+    let arms = recorded.by_arm();
+    let runs = |n: usize| -> Vec<Observation> {
+        arms.get(n).into_iter().flatten().map(|run| run.observation.clone()).collect()
+    };
+    let controls = |n: usize| -> Vec<f64> { arms.get(n).into_iter().flatten().filter_map(|run| run.control).collect() };
+    let (a, b, control_a, control_b) = (runs(0), runs(1), controls(0), controls(1));
+    let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &control_a, control_b: &control_b };
+    let mut comparison = comparer.compare(&runs)?;
+    if experiment.has_equal_arms() {
+        comparison.notes.insert(0, EQUAL_ARMS.to_owned());
+    }
+    Ok(comparison)
+}
+
+fn samples(comparison: &Comparison) -> PageTable {
+    let name = comparison.metric.as_str();
+    let title = format!("Samples: {}", with_direction(name));
+    let mut table = PageTable::new(&title, ["side", "runs", "mean", "median", "standard deviation"]);
+    for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
+        let sample = &of.sample;
+        let deviation = if sample.n < 2 { "-".to_owned() } else { figure(name, sample.variance.sqrt()) };
+        table.row([
+            format!("{side}: {}", of.name),
+            sample.n.to_string(),
+            figure(name, sample.mean),
+            figure(name, sample.median),
+            deviation,
+        ]);
+    }
+    table
+}
+
+/// Draws the ratios with their intervals, and the tolerance: the figures on which the verdict is based, then those of
+/// other metrics.
+fn ratios(comparison: &Comparison) -> Picture {
+    let mut rows: Vec<(String, &str, Estimate, String)> = Vec::new();
+    let test = &comparison.test;
+    let main = format!("{}: the verdict", comparison.metric);
+    rows.push((main, "a", comparison.ratio, probability(test.p)));
+    rows.extend(comparison.sign.map(|sign| ("sign test".to_owned(), "a", sign, "-".to_owned())));
+    let control = comparison.control;
+    rows.extend(control.map(|control| {
+        let name = "control, 99.9 % interval".to_owned();
+        (name, "c", control.ratio, probability(control.p))
+    }));
+    let others = comparison.others.iter();
+    rows.extend(others.map(|other| (with_direction(&other.metric), "f", other.ratio, probability(other.p))));
+    let (low, high) = (1.0 - comparison.tolerance, 1.0 + comparison.tolerance);
+    // An interval far beyond the others would make them points.
+    let limit = |end: f64| end.clamp(0.25, 4.0);
+    let ends = rows.iter().flat_map(|(_, _, found, _)| [found.value, found.low, found.high]);
+    let ends = ends.filter(|end| end.is_finite()).map(limit);
+    let x = ChartAxis::linear("B/A", AxisUnit::Number, ends.chain([low, high]));
+    let mut chart = Chart::new(x, ChartAxis::categories("", rows.iter().map(|(name, ..)| name.clone())));
+    let tolerance = format!("tolerance of {}", percent(comparison.tolerance));
+    chart.vertical_band((low, high), "band", &tolerance);
+    chart.vertical_line(1.0, "rule", "equal");
+    let mut table = PageTable::new("Ratios", ["figure", "B/A", "95 % interval", "p"]);
+    for (row, (name, class, found, p)) in rows.into_iter().enumerate() {
+        let title = format!("{name}: {}", ratio(found));
+        chart.horizontal_interval(row as f64, (found.low, found.high), class);
+        let value = found.value.to_string();
+        chart.plot_as(Symbol::Circle, &ChartPoint { x: found.value, y: row as f64, class, title }, value);
+        let ends = [found.low, found.high].map(|end| if end.is_nan() { "-".to_owned() } else { format!("{end:.4}") });
+        table.row([name, format!("{:.4}", found.value), ends.join(" to "), p]);
+    }
+    let better = if comparison.higher_is_better { "above" } else { "below" };
+    Picture {
+        title: "How the verdict came about".to_owned(),
+        note: format!(
+            "A point is a ratio of B to A, the line its interval. B is better if the whole first interval lies {better} \
+             the tolerance, the same if it lies within, worse if it lies on the other side; else the result is between \
+             these, or unclear. The verdict depends on the first line only; the other metrics are descriptive."
+        ),
+        legend: vec![("box", tolerance)],
+        svg: chart.svg("Ratios of B to A with their intervals"),
+        table,
+    }
+}
+
+fn differing(comparison: &Comparison) -> PageTable {
+    let mut table = PageTable::new("What differs between A and B", ["condition", "A", "B"]).of_text();
+    for difference in &comparison.differs {
+        let note = if difference.kind == DifferenceKind::Workload { " (should be equal)" } else { "" };
+        table.row([format!("{}{note}", difference.what), difference.a.clone(), difference.b.clone()]);
+    }
+    table
+}
+
+fn changed(comparison: &Comparison) -> PageTable {
+    let mut table = PageTable::new("What changed together with the metric", ["figure", "A", "B", "p"]);
+    for change in &comparison.causes {
+        table.row([change.name.clone(), small(change.a), small(change.b), probability(change.p)]);
+    }
+    table
+}
+
+/// Draws the quantiles of B against those of A.
+fn quantiles(comparison: &Comparison) -> Option<Picture> {
+    let pairs = analysis::quantile_pairs(&comparison.a.values, &comparison.b.values);
+    let name = comparison.metric.as_str();
+    let unit = unit(name);
+    let both = || pairs.iter().flat_map(|pair| [pair.x, pair.y]);
+    let axis = |side: &str| ChartAxis::linear(&format!("{side}, {}", metric_title(name)), unit, both());
+    let mut chart = Chart::new(axis("A"), axis("B"));
+    let (low, high) = both().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    chart.join([(low, low), (high, high)], "rule dashed");
+    let mut table = PageTable::new("Quantiles of the runs", ["pair", "A", "B", "B/A"]);
+    for (n, pair) in pairs.iter().enumerate() {
+        let title = format!("A {}, B {}", figure(name, pair.x), figure(name, pair.y));
+        chart.plot(Symbol::Circle, &ChartPoint { x: pair.x, y: pair.y, class: "d", title });
+        let of = |value: f64| figure(name, value);
+        table.row([(n + 1).to_string(), of(pair.x), of(pair.y), measured(pair.y / pair.x)]);
+    }
+    (pairs.len() > 1).then(|| Picture {
+        title: "QQ plot".to_owned(),
+        note:
+            "Each point is a quantile of B against the same quantile of A. On the dashed line both are equal; a line \
+               beside it is a shift, another slope a different spread."
+                .to_owned(),
+        legend: Vec::new(),
+        svg: chart.svg("Quantiles of B against quantiles of A"),
+        table,
+    })
+}

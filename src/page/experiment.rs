@@ -1,0 +1,288 @@
+//! The parts of a page about an experiment: its result, each run as a point, and the figures of its flowops. The parts
+//! of a comparison of two arms are in `ab`, those of a load curve in `sweep`.
+
+use super::axis::{AxisUnit, ChartAxis};
+use super::blocks::{PageBlock, PageTable, Picture};
+use super::chart::{Chart, ChartPoint, Symbol};
+use super::{ab, sweep};
+use crate::analysis::{self, NoiseFloor, RepeatState};
+use crate::comparison::{RepeatedMetric, figure, percent, repeats, with_direction};
+use crate::experiment::{ExperimentKind, Next, RecordedExperiment, RecordedRun};
+use crate::import::{Metric, Observation};
+use crate::util::count::count;
+use std::collections::BTreeSet;
+
+/// The classes of the first arms.
+pub(super) const ARM_CLASSES: [&str; 2] = ["a", "b"];
+/// The shapes of the first arms.
+const ARM_SYMBOLS: [Symbol; 2] = [Symbol::Circle, Symbol::Square];
+/// The largest number of flowops in the table of flowops.
+const MAX_FLOWOPS: usize = 200;
+
+/// Returns all parts about an experiment. `floor` is the noise floor of its workload.
+pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<PageBlock> {
+    let mut blocks = vec![PageBlock::Text { text: about(recorded) }];
+    if !recorded.unreadable.is_empty() {
+        let numbers: Vec<String> = recorded.unreadable.iter().map(u64::to_string).collect();
+        let text = format!("The results of these runs can't be read, and are missing: {}.", numbers.join(", "));
+        blocks.push(PageBlock::Warnings { items: vec![(text, String::new())] });
+    }
+    match recorded.experiment.kind() {
+        ExperimentKind::Repeat => blocks.extend(repeat_blocks(recorded)),
+        ExperimentKind::Ab => blocks.extend(ab::blocks(recorded, floor)),
+        ExperimentKind::Sweep => blocks.extend(sweep::blocks(recorded)),
+    }
+    blocks.extend(flowops(recorded).block());
+    blocks.extend(run_table(recorded).folded().block());
+    blocks.extend(conditions(recorded).folded().block());
+    blocks
+}
+
+/// Returns a sentence on the experiment.
+fn about(recorded: &RecordedExperiment) -> String {
+    let experiment = &recorded.experiment;
+    let (command, runs) = (experiment.kind().command(), count(recorded.runs.len() as u64, "run"));
+    let state = if recorded.is_complete { "" } else { " The experiment is not complete." };
+    format!("wmlrun {command}, {runs}, started at {}, seed {}.{state}", experiment.created, experiment.seed)
+}
+
+/// Returns the unit of a metric.
+pub(super) fn unit(metric: &str) -> AxisUnit {
+    let is_time = metric.parse::<Metric>().is_ok_and(|metric| metric.is_time());
+    if is_time { AxisUnit::Nanoseconds } else { AxisUnit::Number }
+}
+
+/// Returns the title of an axis with the values of a metric.
+pub(super) fn metric_title(metric: &str) -> String {
+    match metric.rsplit('.').next() {
+        Some("ops") => format!("{metric}: operations per second"),
+        Some("mib") => format!("{metric}: MiB/s"),
+        _ => with_direction(metric),
+    }
+}
+
+/// Returns the value of a metric in each run of an arm that has one.
+pub(super) fn values<'a>(runs: &[&'a RecordedRun], metric: &Metric) -> Vec<(&'a RecordedRun, f64)> {
+    runs.iter().filter_map(|run| Some((*run, metric.of(&run.observation)?))).collect()
+}
+
+/// Draws each run of the arms as a point. `means` has the mean of each arm with its interval, as far as it is known.
+pub(super) fn run_points(
+    recorded: &RecordedExperiment,
+    metric: &Metric,
+    names: &[String],
+    means: &[(f64, f64, f64)],
+) -> Option<Picture> {
+    let arms: Vec<Vec<(&RecordedRun, f64)>> = recorded.by_arm().iter().map(|runs| values(runs, metric)).collect();
+    let name = metric.to_string();
+    let unit = unit(&name);
+    let all = arms.iter().flatten().map(|(_, value)| *value);
+    let ends = means.iter().flat_map(|(mean, low, high)| [*mean, *low, *high]);
+    let last = recorded.runs.iter().map(|run| run.number).max().unwrap_or(1).max(2);
+    let x = ChartAxis::fitted("run, in the order of time", AxisUnit::Number, [1.0, last as f64]);
+    let mut chart = Chart::new(x, ChartAxis::linear(&metric_title(&name), unit, all.chain(ends)));
+    for ((mean, low, high), class) in means.iter().zip(ARM_CLASSES) {
+        if low.is_finite() && high.is_finite() {
+            let label = format!("{} to {}", unit.format(*low), unit.format(*high));
+            chart.horizontal_band((*low, *high), &format!("{class} interval-band"), &label);
+        }
+        chart.horizontal_line(*mean, &format!("mean {class}"));
+    }
+    let mut table = PageTable::new(&format!("Runs: {name}"), ["run", "arm", name.as_str()]);
+    let mut rows = Vec::new();
+    for (n, arm) in arms.iter().enumerate() {
+        let (class, symbol) = (ARM_CLASSES[n.min(1)], ARM_SYMBOLS[n.min(1)]);
+        let label = names.get(n).map_or("", String::as_str);
+        for (run, value) in arm {
+            let title = format!("run {}, {label}: {}", run.number, figure(&name, *value));
+            chart.plot(symbol, &ChartPoint { x: run.number as f64, y: *value, class, title });
+            rows.push((run.number, [run.number.to_string(), label.to_owned(), figure(&name, *value)]));
+        }
+    }
+    rows.sort_by_key(|(number, _)| *number);
+    rows.into_iter().for_each(|(_, cells)| table.row(cells));
+    let legend = match &names {
+        [_, _, ..] => names.iter().zip(ARM_CLASSES).map(|(name, class)| (class, name.clone())).collect(),
+        _ => Vec::new(),
+    };
+    (!table.rows.is_empty()).then(|| Picture {
+        title: format!("Runs: {name}"),
+        note: "Each point is a run. A line is a mean, the area around it its 95 % interval.".to_owned(),
+        legend,
+        svg: chart.svg(&format!("{name} of each run")),
+        table,
+    })
+}
+
+/// Draws the empirical distribution functions of a metric in the arms.
+pub(super) fn distributions(metric: &str, samples: &[(String, Vec<f64>)]) -> Option<Picture> {
+    let unit = unit(metric);
+    let all = samples.iter().flat_map(|(_, values)| values.iter().copied());
+    let x = ChartAxis::linear(&metric_title(metric), unit, all);
+    let mut chart = Chart::new(x, ChartAxis::linear("share of the runs", AxisUnit::Share, [0.0, 1.0]));
+    let mut table = PageTable::new("Empirical distribution functions", ["arm", metric, "share of the runs up to it"]);
+    for (n, (name, values)) in samples.iter().enumerate() {
+        let (class, symbol) = (ARM_CLASSES[n.min(1)], ARM_SYMBOLS[n.min(1)]);
+        let points = analysis::ecdf(values);
+        let start = points.first().map(|first| (first.x, 0.0));
+        chart.steps(start.into_iter().chain(points.iter().map(|point| (point.x, point.y))), class);
+        for point in &points {
+            let share = AxisUnit::Share.format(point.y);
+            let title = format!("{name}: {share} up to {}", figure(metric, point.x));
+            chart.plot(symbol, &ChartPoint { x: point.x, y: point.y, class, title });
+            table.row([name.clone(), figure(metric, point.x), share]);
+        }
+    }
+    let legend = match samples {
+        [_, _, ..] => samples.iter().zip(ARM_CLASSES).map(|((name, _), class)| (class, name.clone())).collect(),
+        _ => Vec::new(),
+    };
+    (table.rows.len() > 1).then(|| Picture {
+        title: format!("Distribution of the runs: {metric}"),
+        note: "The share of the runs whose value is at most that on the horizontal axis.".to_owned(),
+        legend,
+        svg: chart.svg("Empirical distribution functions"),
+        table,
+    })
+}
+
+/// Returns the parts about repeats: the estimates, and the runs of each metric.
+fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
+    let experiment = &recorded.experiment;
+    let state = match recorded.end() {
+        Some(Next::Repeated(state)) => state,
+        _ => RepeatState::Running,
+    };
+    let runs: Vec<Observation> = recorded.runs.iter().map(|run| run.observation.clone()).collect();
+    let Some(rule) = experiment.repeat_rule() else { return Vec::new() };
+    let found = match repeats(&experiment.name, &experiment.metrics(), &runs, &rule, state) {
+        Ok(found) => found,
+        Err(e) => return vec![PageBlock::Banner { tone: "bad", text: e }],
+    };
+    let interval = |metric: &RepeatedMetric| {
+        let name = &metric.metric;
+        format!("{} ± {}", figure(name, metric.estimate.mean), percent(metric.relative_half_width))
+    };
+    let first = found.metrics.first();
+    let target = found.target.map(|target| format!(", requested ± {}", percent(target))).unwrap_or_default();
+    let estimate = first.map(|metric| format!(": {} {}", metric.metric, interval(metric))).unwrap_or_default();
+    let text = format!("{} after {}{estimate}{target}", state.name(), count(runs.len() as u64, "run"));
+    let tone = match state {
+        RepeatState::Converged => "good",
+        RepeatState::Running | RepeatState::Complete => "neutral",
+        RepeatState::NotConverged | RepeatState::Drifting => "bad",
+    };
+    let mut blocks = vec![PageBlock::Banner { tone, text }];
+    let columns = ["metric", "runs", "mean", "95 % interval", "±", "lag-1", "effective runs", "drift"];
+    let mut table = PageTable::new("Estimates", columns);
+    for metric in &found.metrics {
+        let (name, estimate) = (metric.metric.as_str(), &metric.estimate);
+        // A metric can't be negative.
+        let low = figure(name, (estimate.mean - estimate.half_width).max(0.0));
+        table.row([
+            name.to_owned(),
+            estimate.n.to_string(),
+            figure(name, estimate.mean),
+            format!("{low} to {}", figure(name, estimate.mean + estimate.half_width)),
+            percent(metric.relative_half_width),
+            format!("{:.2}", estimate.lag1),
+            format!("{:.1}", estimate.effective_n),
+            metric.trend.map_or_else(|| "-".to_owned(), percent),
+        ]);
+    }
+    blocks.extend(table.block());
+    for (metric, found) in experiment.metrics().iter().zip(&found.metrics) {
+        let (mean, half) = (found.estimate.mean, found.estimate.half_width);
+        let means = [(mean, mean - half, mean + half)];
+        let picture = run_points(recorded, metric, std::slice::from_ref(&experiment.name), &means);
+        blocks.extend(picture.map(PageBlock::Picture));
+    }
+    if let Some(metric) = first {
+        let sample = [(experiment.name.clone(), metric.values.clone())];
+        blocks.extend(distributions(&metric.metric, &sample).map(PageBlock::Picture));
+    }
+    blocks
+}
+
+/// Returns the mean figures of each flowop in each arm.
+fn flowops(recorded: &RecordedExperiment) -> PageTable {
+    let arms = recorded.by_arm();
+    let names: BTreeSet<&str> = recorded
+        .runs
+        .iter()
+        .flat_map(|run| run.observation.figures.keys())
+        // The whole name of a flowop, `process/thread/name`, in contrast to the sum over all of its name.
+        .filter_map(|name| name.strip_suffix(".ops").filter(|name| name.contains('/')))
+        .collect();
+    let label = |n: usize, figure: &str| match arms.len() {
+        1 => figure.to_owned(),
+        2 => format!("{} {figure}", ["A", "B"][n]),
+        _ => format!("{} {figure}", sweep::level(recorded, n)),
+    };
+    // A load curve with many levels has the rates only, so that the table stays readable.
+    let figures: &[(&str, &str)] = match arms.len() {
+        1 | 2 => &[("ops", "ops/s"), ("latency.mean", "mean latency"), ("latency.p99", "p99")],
+        _ => &[("ops", "ops/s")],
+    };
+    let mut table = PageTable::new("Flowops: means over the runs", ["flowop"]);
+    for (_, title) in figures {
+        table.columns.extend((0..arms.len()).map(|n| label(n, title)));
+    }
+    for name in names.into_iter().take(MAX_FLOWOPS) {
+        let mean = |runs: &[&RecordedRun], figure: &str| {
+            let key = format!("{name}.{figure}");
+            let values: Vec<f64> = runs.iter().filter_map(|run| run.observation.figures.get(&key).copied()).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let cell = |figure_name: &str, value: Option<f64>| {
+            value.map_or_else(|| "-".to_owned(), |value| figure(figure_name, value))
+        };
+        let cells = figures.iter().flat_map(|(figure, _)| arms.iter().map(|runs| cell(figure, mean(runs, figure))));
+        let cells: Vec<String> = cells.collect();
+        table.row(std::iter::once(name.to_owned()).chain(cells));
+    }
+    table
+}
+
+/// Returns the table of all runs.
+fn run_table(recorded: &RecordedExperiment) -> PageTable {
+    let experiment = &recorded.experiment;
+    let metrics = experiment.metrics();
+    let mut table = PageTable::new("All runs", ["run", "arm"]);
+    table.columns.extend(metrics.iter().map(Metric::to_string));
+    table.columns.extend(["control", "state"].map(str::to_owned));
+    for run in &recorded.runs {
+        let mut cells = vec![run.number.to_string(), experiment.arms[run.arm].name.clone()];
+        let value = |metric: &Metric| {
+            let value = metric.of(&run.observation);
+            value.map_or_else(|| "-".to_owned(), |value| figure(&metric.to_string(), value))
+        };
+        cells.extend(metrics.iter().map(value));
+        cells.push(run.control.map_or_else(|| "-".to_owned(), |speed| figure("ops", speed)));
+        cells.push(run.observation.failure.clone().unwrap_or_else(|| "complete".to_owned()));
+        table.row(cells);
+    }
+    table
+}
+
+/// Returns the conditions of the runs: where they differ between runs, all values.
+fn conditions(recorded: &RecordedExperiment) -> PageTable {
+    let mut table = PageTable::new("Conditions", ["condition", "value"]).of_text();
+    let names: BTreeSet<&String> = recorded.runs.iter().flat_map(|run| run.observation.conditions.keys()).collect();
+    for name in names {
+        let of_runs = recorded.runs.iter().filter_map(|run| run.observation.conditions.get(name).map(String::as_str));
+        let values: BTreeSet<&str> = of_runs.collect();
+        table.row([name.clone(), values.into_iter().collect::<Vec<_>>().join(" | ")]);
+    }
+    let experiment = &recorded.experiment;
+    for (name, command) in &experiment.hooks.0 {
+        table.row([format!("--{name}"), command.clone()]);
+    }
+    if !experiment.launch.is_empty() {
+        table.row(["--launch".to_owned(), experiment.launch.join(" ")]);
+    }
+    for arm in &experiment.arms {
+        table.row(["arguments".to_owned(), arm.words.join(" ")]);
+    }
+    table
+}

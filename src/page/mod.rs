@@ -1,0 +1,145 @@
+//! `wmlrun report`: results as one HTML page.
+//!
+//! The page is a single file without scripts, which requests nothing. Every picture is typed SVG with the values in
+//! attributes, and has a table with the same values. Input: results as data. Output: HTML, the same for the same input.
+//! Not in here: measuring, and the statistics of several runs (`comparison`).
+
+mod ab;
+mod axis;
+mod blocks;
+mod chart;
+mod experiment;
+mod run;
+mod source;
+mod sweep;
+mod timeline;
+
+pub use source::{PageError, ResultSource, is_page, read};
+
+use crate::report::text::script;
+use crate::result::{Document, Run};
+use crate::util::count::{count, measured};
+use crate::util::duration::latency;
+use crate::util::printable;
+use axis::{AxisUnit, ChartAxis};
+use blocks::{PageBlock, PageTable, Picture};
+use chart::{Chart, ChartPoint, Symbol};
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, context};
+use serde::Serialize;
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("style.css");
+
+/// The largest number of runs of a page that have pictures of their own. It bounds the size of the page.
+const MAX_RUNS_WITH_PICTURES: usize = 6;
+
+/// A section of the page.
+#[derive(Serialize)]
+struct PageSection {
+    title: String,
+    /// The source; may be empty.
+    about: String,
+    blocks: Vec<PageBlock>,
+}
+
+/// Returns the page of these results, a section for each.
+pub fn html(sources: &[ResultSource]) -> Result<String, String> {
+    let mut runs_with_pictures = 0;
+    let sections: Vec<PageSection> = sources.iter().map(|source| section(source, &mut runs_with_pictures)).collect();
+    let title = match &sections[..] {
+        [only] => only.title.clone(),
+        all => count(all.len() as u64, "result"),
+    };
+    render(&title, &sections).map_err(|e| e.to_string())
+}
+
+fn render(title: &str, sections: &[PageSection]) -> Result<String, minijinja::Error> {
+    let mut environment = Environment::new();
+    // The name ends in `.html`, which enables the escaping of markup. Control characters are escaped in addition, since
+    // a browser may drop or obey them.
+    environment.set_formatter(|out, state, value| match value.as_str().filter(|_| !value.is_safe()) {
+        Some(text) => minijinja::escape_formatter(out, state, &Value::from(printable::line(text).into_owned())),
+        None => minijinja::escape_formatter(out, state, value),
+    });
+    environment.add_template("page.html", TEMPLATE)?;
+    let version = env!("CARGO_PKG_VERSION");
+    let values = context! { title, sections => Value::from(Serde(sections)), style => STYLE, version };
+    environment.get_template("page.html")?.render(values).map(|text| text + "\n")
+}
+
+fn section(source: &ResultSource, runs_with_pictures: &mut usize) -> PageSection {
+    match source {
+        ResultSource::Runs { name, document } => {
+            let title = script(document).to_owned();
+            PageSection { title, about: name.clone(), blocks: runs(document, runs_with_pictures) }
+        }
+        ResultSource::Experiment { name, recorded, floor } => {
+            let experiment = &recorded.experiment;
+            let title = format!("{}: {}", experiment.kind().command(), experiment.name);
+            PageSection { title, about: name.clone(), blocks: experiment::blocks(recorded, *floor) }
+        }
+    }
+}
+
+/// Returns the parts about all runs of a document.
+fn runs(document: &Document, runs_with_pictures: &mut usize) -> Vec<PageBlock> {
+    let mut blocks = Vec::new();
+    if document.runs.is_empty() {
+        blocks.push(PageBlock::Text { text: "The result has no run.".to_owned() });
+    }
+    if document.runs.len() > 1 {
+        blocks.push(PageBlock::Picture(overview(&document.runs)));
+    }
+    for (n, run) in document.runs.iter().enumerate() {
+        if document.runs.len() > 1 {
+            blocks.push(PageBlock::Heading { text: format!("Run {} of {}", n + 1, document.runs.len()) });
+        }
+        let pictures = *runs_with_pictures < MAX_RUNS_WITH_PICTURES;
+        *runs_with_pictures += 1;
+        blocks.extend(run::blocks(document, run, pictures));
+        if *runs_with_pictures == MAX_RUNS_WITH_PICTURES + 1 {
+            let text = format!(
+                "The page has pictures of its first {MAX_RUNS_WITH_PICTURES} runs only. To see those of another run, \
+                 make a page of its result."
+            );
+            blocks.push(PageBlock::Text { text });
+        }
+    }
+    blocks.extend(run::document_blocks(document));
+    blocks
+}
+
+/// Draws the rate of each run.
+fn overview(runs: &[Run]) -> Picture {
+    let rates = runs.iter().map(|run| run.summary.ops_per_s);
+    let numbers = [1.0, runs.len() as f64];
+    let mut chart = Chart::new(
+        ChartAxis::fitted("run", AxisUnit::Number, numbers),
+        ChartAxis::linear("I/O operations per second", AxisUnit::Number, std::iter::once(0.0).chain(rates)),
+    );
+    let mut table = PageTable::new("Runs", ["run", "started", "state", "ops/s", "MiB/s", "mean latency"]);
+    for (n, run) in (1..).zip(runs) {
+        let rate = run.summary.ops_per_s;
+        let title = format!("run {n}: {} ops/s", measured(rate));
+        chart.plot(Symbol::Circle, &ChartPoint { x: f64::from(n), y: rate, class: "a", title });
+        table.row([
+            n.to_string(),
+            run.started_at.clone(),
+            run.state.name().replace('_', " "),
+            measured(rate),
+            measured(run.summary.mib_per_s),
+            run.summary.latency_ms.map_or_else(|| "-".to_owned(), |ms| latency(ms * 1e6)),
+        ]);
+    }
+    Picture {
+        title: "Runs".to_owned(),
+        note: "The rate of each run.".to_owned(),
+        legend: Vec::new(),
+        svg: chart.svg("The rate of each run"),
+        table,
+    }
+}
+
+#[cfg(test)]
+mod tests;

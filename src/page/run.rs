@@ -1,0 +1,284 @@
+//! The parts of a page about one run: state, warnings, flowops, latencies, file sets, devices and environment. The
+//! pictures over time are in `timeline`.
+
+use super::axis::{AxisUnit, ChartAxis};
+use super::blocks::{PageBlock, PageTable, Picture};
+use super::chart::{Chart, ChartPoint, Symbol};
+use super::timeline;
+use crate::report::text::{FlowopLabels, conditions, detail_lines, figures};
+use crate::result::{Document, FilesetResult, FlowopResult, Latency, Run, RunState, warnings};
+use crate::util::count::{count, grouped, measured};
+use crate::util::duration::{latency, seconds};
+use crate::util::size;
+use serde_json::Value;
+
+/// A percentile of the picture: its name, its class and its value.
+type DrawnPercentile = (&'static str, &'static str, fn(&Latency) -> Option<u64>);
+
+/// The percentiles of the picture and of its table.
+const PERCENTILES: [DrawnPercentile; 6] = [
+    ("p50", "a", |l| l.p50),
+    ("p90", "c", |l| l.p90),
+    ("p99", "d", |l| l.p99),
+    ("p99.9", "b", |l| l.p99_9),
+    ("p99.99", "e", |l| l.p99_99),
+    ("max", "f", |l| l.max),
+];
+
+/// The largest number of flowops in the picture of latencies: those with the most operations.
+const MAX_ROWS: usize = 40;
+
+/// Returns all parts about a run. Without `pictures`, its tables only.
+pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<PageBlock> {
+    let mut blocks = vec![state(run), PageBlock::Text { text: conditions(document, run).join(", ") + "." }];
+    blocks.extend(warning_list(document, run));
+    blocks.extend(flowops(run).block());
+    if pictures {
+        blocks.extend(percentiles(run).map(PageBlock::Picture));
+        blocks.extend(timeline::rate(run).map(PageBlock::Picture));
+        blocks.extend(timeline::latency_map(run).map(PageBlock::Picture));
+    }
+    blocks.extend(responses(run).block());
+    blocks.extend(filesets(run).block());
+    blocks.extend(devices(run).block());
+    let pair = |(name, line): (&str, String)| (name.to_owned(), line);
+    let details: Vec<(String, String)> = detail_lines(run).into_iter().map(pair).collect();
+    if !details.is_empty() {
+        blocks.push(PageBlock::Facts { pairs: details });
+    }
+    blocks.extend(variables(run).block());
+    blocks
+}
+
+/// Returns the parts about the script and the machine, which are the same for all runs of a document.
+pub(super) fn document_blocks(document: &Document) -> Vec<PageBlock> {
+    let mut blocks = Vec::new();
+    blocks.extend(environment(document).block());
+    if !document.script.text.is_empty() {
+        let lines = document.script.text.lines().map(str::to_owned).collect();
+        blocks.push(PageBlock::Source { title: "Script".to_owned(), lines });
+    }
+    blocks
+}
+
+/// Returns the sentence on how the run ended.
+fn state(run: &Run) -> PageBlock {
+    let state = run.state.name().replace('_', " ");
+    let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
+    let rate = measured(run.summary.ops_per_s);
+    let mean = run.summary.latency_ms.map(|ms| format!(", mean latency {}", latency(ms * 1e6))).unwrap_or_default();
+    let throughput = format!("{rate} ops/s, {} MiB/s{mean}", measured(run.summary.mib_per_s));
+    let tone = if run.state == RunState::Complete { "good" } else { "bad" };
+    let text = format!("{state} after {}{by}: {throughput}", seconds(run.measured_seconds));
+    PageBlock::Banner { tone, text }
+}
+
+fn warning_list(document: &Document, run: &Run) -> Option<PageBlock> {
+    let derived = warnings::of(document, run).into_iter();
+    let mut items: Vec<(String, String)> = derived.map(|w| (w.message(), w.advice().to_owned())).collect();
+    let others = run.warnings.iter().filter(|note| !warnings::is_derived(note));
+    items.extend(others.map(|note| (note.message.clone(), String::new())));
+    if let Some(failure) = &run.failure {
+        let path = failure.path.as_ref().map(|path| format!(" ({path})")).unwrap_or_default();
+        items.push((format!("{}{path}", failure.what), failure.help.clone()));
+    }
+    (!items.is_empty()).then_some(PageBlock::Warnings { items })
+}
+
+/// Returns the table of flowops: those of I/O, their sum, and the others.
+fn flowops(run: &Run) -> PageTable {
+    let mut table = PageTable::new(
+        "Flowops",
+        ["flowop", "kind", "ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max", "errors"],
+    );
+    let labels = FlowopLabels::of(run);
+    let row = |flowop: &FlowopResult| {
+        let errors: u64 = flowop.errors.values().sum();
+        let mut cells = vec![labels.label(flowop), flowop.kind.clone()];
+        cells.extend(figures(flowop.ops, flowop.ops_per_s, flowop.mib_per_s, &flowop.latency_ns));
+        cells.push(if errors == 0 { "-".to_owned() } else { grouped(errors) });
+        cells
+    };
+    let (io, others): (Vec<_>, Vec<_>) = run.flowops.iter().partition(|flowop| flowop.class.is_io());
+    io.into_iter().for_each(|flowop| table.row(row(flowop)));
+    if !run.flowops.is_empty() {
+        let summary = &run.summary;
+        let mut sum = vec!["all I/O".to_owned(), String::new()];
+        sum.extend(figures(summary.ops, summary.ops_per_s, summary.mib_per_s, &summary.latency_ns));
+        sum.push(if summary.errors == 0 { "-".to_owned() } else { grouped(summary.errors) });
+        table.sum(sum);
+    }
+    others.into_iter().for_each(|flowop| table.row(row(flowop)));
+    table
+}
+
+/// Returns the I/O flowops with operations, in order of definition: at most `most`, those with the most operations.
+pub(super) fn busiest(run: &Run, most: usize) -> Vec<(usize, &FlowopResult)> {
+    let mut found: Vec<(usize, &FlowopResult)> =
+        run.flowops.iter().enumerate().filter(|(_, flowop)| flowop.class.is_io() && flowop.ops > 0).collect();
+    found.sort_by_key(|(_, flowop)| std::cmp::Reverse(flowop.ops));
+    found.truncate(most);
+    found.sort_by_key(|(n, _)| *n);
+    found
+}
+
+/// Draws the percentiles of each I/O flowop on a common logarithmic axis.
+fn percentiles(run: &Run) -> Option<Picture> {
+    let flowops = busiest(run, MAX_ROWS);
+    let labels = FlowopLabels::of(run);
+    let names: Vec<String> = flowops.iter().map(|(_, flowop)| labels.label(flowop)).collect();
+    let values = |latency: &Latency| PERCENTILES.map(|(_, _, of)| of(latency).map(|ns| ns as f64));
+    let all = flowops.iter().flat_map(|(_, flowop)| values(&flowop.latency_ns)).flatten();
+    let x = ChartAxis::logarithmic("latency (logarithmic)", AxisUnit::Nanoseconds, all.filter(|ns| *ns > 0.0));
+    let columns = std::iter::once("flowop").chain(PERCENTILES.iter().map(|(name, _, _)| *name));
+    let mut table = PageTable::new("Percentiles of the latency", columns);
+    let mut chart = Chart::new(x, ChartAxis::categories("", names.clone()));
+    for (row, ((_, flowop), name)) in flowops.iter().zip(&names).enumerate() {
+        let found = values(&flowop.latency_ns);
+        let known: Vec<f64> = found.iter().copied().flatten().collect();
+        if let [first, .., last] = known[..] {
+            chart.join([(first, row as f64), (last, row as f64)], "rule");
+        }
+        for ((percentile, class, _), ns) in PERCENTILES.iter().zip(found) {
+            let Some(ns) = ns else { continue };
+            let title = format!("{name}: {percentile} {}", latency(ns));
+            let point = ChartPoint { x: ns, y: row as f64, class, title };
+            let symbol = match *percentile {
+                "max" => Symbol::Stroke,
+                "p99.9" => Symbol::Square,
+                _ => Symbol::Circle,
+            };
+            chart.plot_as(symbol, &point, (*percentile).to_owned());
+        }
+        let cell = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), latency);
+        table.row(std::iter::once(name.clone()).chain(found.map(cell)));
+    }
+    let more = run.flowops.iter().filter(|flowop| flowop.class.is_io() && flowop.ops > 0).count() - names.len();
+    let hidden = match more {
+        0 => String::new(),
+        n => format!(" {} with fewer operations are in the table of flowops only.", count(n as u64, "flowop")),
+    };
+    (!names.is_empty()).then(|| Picture {
+        title: "Latency percentiles".to_owned(),
+        note: format!("Each line is an I/O flowop, from its median to its maximum.{hidden}"),
+        legend: PERCENTILES.map(|(name, class, _)| (class, name.to_owned())).to_vec(),
+        svg: chart.svg("Latency percentiles of the I/O flowops"),
+        table,
+    })
+}
+
+/// Returns the table of response times of an open loop.
+fn responses(run: &Run) -> PageTable {
+    let columns = ["flowop", "mean", "p50", "p99", "max", "late start p50", "late start p99"];
+    let mut table = PageTable::new("Response times of the open loop", columns);
+    let labels = FlowopLabels::of(run);
+    let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
+    for flowop in &run.flowops {
+        if let (Some(response), Some(lateness)) = (&flowop.response_ns, &flowop.lateness_ns) {
+            let mean = response.mean.map_or_else(|| "-".to_owned(), latency);
+            let others = [response.p50, response.p99, response.max, lateness.p50, lateness.p99].map(ns);
+            table.row([labels.label(flowop), mean].into_iter().chain(others));
+        }
+    }
+    table
+}
+
+fn filesets(run: &Run) -> PageTable {
+    let columns =
+        ["file set", "path", "files", "directories", "size", "in memory before", "in memory after", "served by"];
+    let mut table = PageTable::new("File sets", columns).of_text();
+    let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0));
+    let cells = |set: &FilesetResult| {
+        [
+            set.name.clone(),
+            set.path.clone(),
+            grouped(set.files),
+            grouped(set.directories),
+            size::format(set.bytes),
+            share(set.resident_before),
+            share(set.resident_after),
+            set.verdict.map_or("-", crate::result::Verdict::name).to_owned(),
+        ]
+    };
+    run.filesets.iter().for_each(|set| table.row(cells(set)));
+    table
+}
+
+/// Returns the table of file systems, with the devices below each.
+fn devices(run: &Run) -> PageTable {
+    let columns = ["mount point", "type", "source", "options", "size", "free", "devices"];
+    let mut table = PageTable::new("File systems and devices", columns).of_text();
+    for mount in &run.environment.mounts {
+        let device = |device: &crate::result::environment::Device| {
+            let mut words = vec![device.name.clone()];
+            words.extend(Some(device.model.clone()).filter(|model| !model.is_empty()));
+            words.extend((device.size > 0).then(|| size::format(device.size)));
+            words.extend(device.rotational.map(|it| if it { "rotational" } else { "not rotational" }.to_owned()));
+            words.extend((!device.scheduler.is_empty()).then(|| format!("scheduler {}", device.scheduler)));
+            words
+                .extend(device.direct_io.map(|it| if it { "direct I/O" } else { "through the page cache" }.to_owned()));
+            words.join(", ")
+        };
+        let devices: Vec<String> = mount.devices.iter().map(device).collect();
+        table.row([
+            mount.path.clone(),
+            mount.kind.clone(),
+            mount.source.clone(),
+            // Spaces, so that a long list can be wrapped.
+            mount.options.replace(',', ", "),
+            size::format(mount.total),
+            size::format(mount.free),
+            devices.join(" on "),
+        ]);
+    }
+    table
+}
+
+fn variables(run: &Run) -> PageTable {
+    let mut table = PageTable::new("Variables", ["variable", "value"]).of_text().folded();
+    run.variables.iter().for_each(|(name, value)| table.row([format!("${name}"), word(value)]));
+    table
+}
+
+/// Formats a value of the result: a text without quotation marks.
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn environment(document: &Document) -> PageTable {
+    let mut table = PageTable::new("Environment", ["condition", "value"]).of_text().folded();
+    let machine = &document.environment;
+    let uname = &machine.uname;
+    let mut put = |name: &str, value: String| {
+        if !value.trim().is_empty() {
+            table.row([name.to_owned(), value]);
+        }
+    };
+    put("program", format!("{} {}", document.tool.name, document.tool.version));
+    put("command line", document.command_line.join(" "));
+    put("started", document.runs.first().map_or_else(String::new, |run| run.started_at.clone()));
+    put("host", uname.nodename.clone());
+    put("kernel", format!("{} {} {} {}", uname.sysname, uname.release, uname.version, uname.machine));
+    if machine.cpu.count > 0 {
+        put("processors", format!("{} × {}", machine.cpu.count, machine.cpu.model));
+    }
+    if machine.memory.total > 0 {
+        let (total, available) = (size::format(machine.memory.total), size::format(machine.memory.available));
+        put("memory", format!("{total}, {available} available"));
+    }
+    if !machine.clock.name.is_empty() {
+        put("clock", format!("{}, {} per reading", machine.clock.name, latency(machine.clock.cost_ns)));
+    }
+    for (name, limit) in &machine.limits {
+        put(&format!("limit {name}"), limit.map_or_else(|| "unlimited".to_owned(), grouped));
+    }
+    let settings = document.runs.first().map(|run| &run.environment.other);
+    for (name, value) in machine.other.iter().chain(settings.into_iter().flatten()) {
+        put(name, word(value));
+    }
+    put("seed", document.seed.to_string());
+    put("layout seed", document.layout_seed.to_string());
+    put("script", format!("{} (SHA-256 {})", document.script.path, document.script.sha256));
+    put("dialect", format!("{} ({})", document.script.dialect, document.script.dialect_reason));
+    table
+}

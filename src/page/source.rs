@@ -1,0 +1,90 @@
+//! Reads the results of a page: result files, directories of them, and results folders of experiments.
+
+use crate::analysis::NoiseFloor;
+use crate::experiment::{self, RecordedExperiment};
+use crate::import;
+use crate::report::json;
+use crate::result::Document;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A result that becomes a section of the page.
+#[derive(Debug)]
+pub enum ResultSource {
+    /// The runs of a result file.
+    Runs {
+        /// The path.
+        name: String,
+        /// The result.
+        document: Box<Document>,
+    },
+    /// The experiment of a results folder.
+    Experiment {
+        /// The path.
+        name: String,
+        /// The experiment.
+        recorded: Box<RecordedExperiment>,
+        /// The noise floor of its workload, if it has been measured.
+        floor: Option<NoiseFloor>,
+    },
+}
+
+/// The reason why a path can't become a section.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The file or directory can't be read.
+    #[error("{} can't be read: {error}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The error of the system call.
+        error: io::Error,
+    },
+    /// The file can't be read as text.
+    #[error(transparent)]
+    Import(#[from] import::ImportError),
+    /// The results folder can't be read.
+    #[error(transparent)]
+    Folder(#[from] experiment::FolderError),
+    /// The file has another content.
+    #[error("{}: {why}", path.display())]
+    Content {
+        /// The file or directory.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+}
+
+/// Reads the sections of a path: a result file, the results folder of an experiment, or a directory of result files.
+pub fn read(path: &Path) -> Result<Vec<ResultSource>, PageError> {
+    if !path.is_dir() {
+        return Ok(vec![read_file(path)?]);
+    }
+    if experiment::is_folder(path) {
+        let recorded = Box::new(RecordedExperiment::read(path)?);
+        return Ok(vec![ResultSource::Experiment { name: path.display().to_string(), recorded, floor: None }]);
+    }
+    let io = |error| PageError::Io { path: path.to_owned(), error };
+    let entries = std::fs::read_dir(path).map_err(io)?;
+    let mut files: Vec<PathBuf> = entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(io)?;
+    files.retain(|file| file.extension().is_some_and(|e| e == "json"));
+    files.sort();
+    if files.is_empty() {
+        return Err(PageError::Content { path: path.to_owned(), why: "it has no JSON file".to_owned() });
+    }
+    files.iter().map(|file| read_file(file)).collect()
+}
+
+fn read_file(path: &Path) -> Result<ResultSource, PageError> {
+    let text = import::text(path)?;
+    let content = |why: json::ReadError| PageError::Content { path: path.to_owned(), why: why.to_string() };
+    let document = Box::new(json::read(&text).map_err(content)?);
+    Ok(ResultSource::Runs { name: path.display().to_string(), document })
+}
+
+/// Returns whether a file's first bytes match a page that this program wrote.
+pub fn is_page(head: &[u8]) -> bool {
+    const BEGINS: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"wmlrun\">";
+    head.starts_with(BEGINS.as_bytes())
+}

@@ -1,0 +1,172 @@
+//! The parts of a page about a load curve: throughput and response time over the load, and the knee.
+
+use super::axis::{AxisUnit, ChartAxis};
+use super::blocks::{PageBlock, PageTable, Picture};
+use super::chart::{Chart, ChartPoint, Symbol};
+use crate::analysis::{Estimate, ResponseMethod};
+use crate::comparison::{Sweep, SweepPoint, figure, sweep, sweep_ending};
+use crate::experiment::{RecordedExperiment, RuleWanted};
+use crate::import::Observation;
+
+/// Returns the value of the factor in an arm.
+pub(super) fn level(recorded: &RecordedExperiment, arm: usize) -> String {
+    match &recorded.experiment.rule {
+        RuleWanted::Sweep { factor, levels, .. } => {
+            format!("{factor}={}", levels.get(arm).map_or("", String::as_str))
+        }
+        RuleWanted::Repeat { .. } | RuleWanted::Ab { .. } => String::new(),
+    }
+}
+
+/// Returns the parts about a load curve.
+pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
+    let RuleWanted::Sweep { factor, levels, .. } = &recorded.experiment.rule else { return Vec::new() };
+    let arms = recorded.by_arm();
+    let of_arm = |runs: &Vec<&crate::experiment::RecordedRun>| -> Vec<Observation> {
+        runs.iter().map(|run| run.observation.clone()).collect()
+    };
+    let runs: Vec<Vec<Observation>> = arms.iter().map(of_arm).collect();
+    let found = sweep(&recorded.experiment.name, factor, levels, &runs, ResponseMethod::Sfs3);
+    let tone = if found.overall.is_some() { "neutral" } else { "bad" };
+    let mut blocks = vec![PageBlock::Banner { tone, text: sweep_ending(&found) }];
+    let failed = found.points.iter().filter_map(|point| {
+        let why = point.failure.as_ref()?;
+        Some((format!("{factor}={}: {} failed: {why}", point.level, point.failed), String::new()))
+    });
+    let items: Vec<(String, String)> = failed.collect();
+    if !items.is_empty() {
+        blocks.push(PageBlock::Warnings { items });
+    }
+    blocks.extend(points(&found).block());
+    let rate = |point: &SweepPoint| point.rate;
+    let rate_title = "operations per second";
+    blocks.push(PageBlock::Picture(over_load(&found, ("Throughput over load", rate_title), AxisUnit::Number, rate)));
+    let response = |point: &SweepPoint| point.response;
+    let title = "mean response time";
+    blocks.push(PageBlock::Picture(over_load(
+        &found,
+        ("Response time over load", title),
+        AxisUnit::Nanoseconds,
+        response,
+    )));
+    blocks.extend(load_curve(&found).map(PageBlock::Picture));
+    blocks
+}
+
+/// Returns the table of all points.
+fn points(sweep: &Sweep) -> PageTable {
+    let factor = sweep.factor.as_str();
+    let columns = [factor, "runs", "failed", "offered/s", "ops/s", "95 % interval", "mean response", "CPU", ""];
+    let mut table = PageTable::new("Points of the curve", columns);
+    let dash = || "-".to_owned();
+    for (n, point) in sweep.points.iter().enumerate() {
+        let ops = |value: f64| figure("ops", value);
+        let notes = [(is_peak(sweep, point), "peak"), (sweep.knee == Some(n), "knee")];
+        let notes: Vec<&str> = notes.iter().filter(|(holds, _)| *holds).map(|(_, note)| *note).collect();
+        table.row([
+            point.level.clone(),
+            point.runs.to_string(),
+            point.failed.to_string(),
+            point.offered.map_or_else(dash, ops),
+            point.rate.map_or_else(dash, |rate| ops(rate.value)),
+            point.rate.map_or_else(dash, |rate| interval("ops", rate)),
+            point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
+            point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
+            notes.join(", "),
+        ]);
+    }
+    table
+}
+
+fn is_peak(sweep: &Sweep, point: &SweepPoint) -> bool {
+    sweep.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak))
+}
+
+/// Formats an interval; `-` if there is none, as for a single run.
+fn interval(metric: &str, estimate: Estimate) -> String {
+    match estimate.low.is_finite() && estimate.high.is_finite() {
+        true => format!("{} to {}", figure(metric, estimate.low.max(0.0)), figure(metric, estimate.high)),
+        false => "-".to_owned(),
+    }
+}
+
+/// Draws a figure of each level with its interval.
+fn over_load(
+    sweep: &Sweep,
+    (title, y_title): (&str, &str),
+    unit: AxisUnit,
+    of: impl Fn(&SweepPoint) -> Option<Estimate>,
+) -> Picture {
+    let metric = if unit == AxisUnit::Nanoseconds { "latency.mean" } else { "ops" };
+    let ends = |found: Estimate| [found.value, found.low, found.high].into_iter().filter(|end| end.is_finite());
+    let values = sweep.points.iter().filter_map(&of).flat_map(ends);
+    let offered = sweep.points.iter().filter_map(|point| point.offered).filter(|_| unit == AxisUnit::Number);
+    let y = ChartAxis::linear(y_title, unit, values.chain(offered).chain([0.0]));
+    let x = ChartAxis::categories(&sweep.factor, sweep.points.iter().map(|point| point.level.clone()));
+    let mut chart = Chart::new(x, y);
+    if let Some(knee) = sweep.knee {
+        chart.vertical_line(knee as f64, "rule", "knee");
+    }
+    let found = || sweep.points.iter().enumerate().filter_map(|(n, point)| Some((n as f64, point, of(point)?)));
+    chart.join(found().map(|(n, _, found)| (n, found.value)), "a");
+    let mut table = PageTable::new(title, [sweep.factor.as_str(), y_title, "95 % interval"]);
+    let mut has_offered = false;
+    for (n, point, found) in found() {
+        if found.low.is_finite() {
+            chart.vertical_interval(n, (found.low, found.high), "a");
+        }
+        let level = format!("{}={}", sweep.factor, point.level);
+        let label = format!("{level}: {}", figure(metric, found.value));
+        chart.plot(Symbol::Circle, &ChartPoint { x: n, y: found.value, class: "a", title: label });
+        if let Some(offered) = point.offered.filter(|_| unit == AxisUnit::Number) {
+            has_offered = true;
+            let label = format!("{level}: {} offered", figure("ops", offered));
+            chart.plot(Symbol::Square, &ChartPoint { x: n, y: offered, class: "b", title: label });
+        }
+        table.row([point.level.clone(), figure(metric, found.value), interval(metric, found)]);
+    }
+    let legend = if has_offered { vec![("a", "achieved".to_owned()), ("b", "offered".to_owned())] } else { Vec::new() };
+    Picture {
+        title: title.to_owned(),
+        note: "Each point is the mean of the runs at a load, with its 95 % interval. The loads have equal distances."
+            .to_owned(),
+        legend,
+        svg: chart.svg(title),
+        table,
+    }
+}
+
+/// Draws the response time over the achieved rate.
+fn load_curve(sweep: &Sweep) -> Option<Picture> {
+    let found: Vec<(usize, &SweepPoint, f64, f64)> = sweep
+        .points
+        .iter()
+        .enumerate()
+        .filter_map(|(n, point)| Some((n, point, point.rate?.value, point.response?.value)))
+        .collect();
+    let rates = found.iter().map(|(_, _, rate, _)| *rate);
+    let x = ChartAxis::linear("achieved operations per second", AxisUnit::Number, rates.chain([0.0]));
+    let responses = found.iter().map(|(_, _, _, response)| *response);
+    let y = ChartAxis::linear("mean response time", AxisUnit::Nanoseconds, responses.chain([0.0]));
+    let mut chart = Chart::new(x, y);
+    chart.join(found.iter().map(|(_, _, rate, response)| (*rate, *response)), "a");
+    let mut table =
+        PageTable::new("Load curve", [sweep.factor.as_str(), "achieved operations per second", "mean response time"]);
+    for (n, point, rate, response) in &found {
+        let is_knee = sweep.knee == Some(*n);
+        let (symbol, class) = if is_knee { (Symbol::Square, "b") } else { (Symbol::Circle, "a") };
+        let (ops, time) = (figure("ops", *rate), figure("latency.mean", *response));
+        let title = format!("{}={}: {time} at {ops} ops/s", sweep.factor, point.level);
+        chart.plot(symbol, &ChartPoint { x: *rate, y: *response, class, title });
+        table.row([point.level.clone(), ops, time]);
+    }
+    let knee = sweep.knee.and_then(|knee| sweep.points.get(knee));
+    let legend = knee.map(|point| ("b", format!("knee, at {}={}", sweep.factor, point.level))).into_iter().collect();
+    (found.len() > 1).then(|| Picture {
+        title: "Load curve".to_owned(),
+        note: "The response time at each achieved rate; the line joins the loads in their order.".to_owned(),
+        legend,
+        svg: chart.svg("Response time over the achieved rate"),
+        table,
+    })
+}

@@ -1,0 +1,306 @@
+//! Tests that pages show the values of the results, that names stay text, and that a page requests nothing.
+
+#![allow(clippy::unwrap_used)]
+
+use super::blocks::{PageBlock, Picture};
+use super::{ResultSource, experiment, html, run};
+use crate::analysis::ecdf;
+use crate::experiment::{Arm, Blocks, Experiment, Hooks, Identity, RecordedExperiment, RecordedRun, RuleWanted};
+use crate::import::Observation;
+use crate::result::fixture::fixture;
+use crate::result::{Document, Run};
+use std::collections::BTreeMap;
+use svg::parser::Event;
+
+/// The attributes of all elements that have both `data-x` and `data-y`.
+fn symbols(picture: &Picture) -> Vec<BTreeMap<String, String>> {
+    let mut found = Vec::new();
+    for event in svg::read(&picture.svg).unwrap() {
+        match event {
+            Event::Error(e) => panic!("{e}: {}", picture.svg),
+            Event::Tag(_, _, attributes) if attributes.contains_key("data-x") => {
+                found.push(attributes.into_iter().map(|(name, value)| (name, value.to_string())).collect());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The values of all elements, in the order of drawing.
+fn points(picture: &Picture) -> Vec<(f64, f64)> {
+    let number = |attributes: &BTreeMap<String, String>, name: &str| attributes[name].parse().unwrap();
+    symbols(picture).iter().map(|symbol| (number(symbol, "data-x"), number(symbol, "data-y"))).collect()
+}
+
+fn pictures(blocks: Vec<PageBlock>) -> BTreeMap<String, Picture> {
+    let picture = |block| match block {
+        PageBlock::Picture(picture) => Some((picture.title.clone(), picture)),
+        _ => None,
+    };
+    blocks.into_iter().filter_map(picture).collect()
+}
+
+fn page(documents: Vec<Document>) -> String {
+    let source = |(n, document): (usize, Document)| ResultSource::Runs {
+        name: format!("results/{n}.json"),
+        document: Box::new(document),
+    };
+    html(&documents.into_iter().enumerate().map(source).collect::<Vec<_>>()).unwrap()
+}
+
+#[test]
+fn the_pictures_of_a_run_have_the_values_of_the_result() {
+    let document = fixture();
+    let only = &document.runs[0];
+    let pictures = pictures(run::blocks(&document, only, true));
+    let mut expected = Vec::new();
+    // The third flowop of the fixture is not of I/O.
+    for flowop in &only.flowops[..2] {
+        let l = &flowop.latency_ns;
+        let all =
+            [("p50", l.p50), ("p90", l.p90), ("p99", l.p99), ("p99.9", l.p99_9), ("p99.99", l.p99_99), ("max", l.max)];
+        expected.extend(all.map(|(name, ns)| (ns.unwrap().to_string(), name.to_owned())));
+    }
+    let percentiles = &pictures["Latency percentiles"];
+    let drawn: Vec<(String, String)> =
+        symbols(percentiles).iter().map(|symbol| (symbol["data-x"].clone(), symbol["data-y"].clone())).collect();
+    assert_eq!(drawn, expected);
+    assert_eq!(percentiles.table.rows.len(), 2);
+
+    let rate = &pictures["Rate over time"];
+    let warmup = only.warmup.as_ref().unwrap();
+    let per_second = |interval: &crate::result::Interval| only.io_ops(interval) as f64 / interval.seconds;
+    let mut expected: Vec<f64> = warmup.intervals.iter().map(per_second).collect();
+    expected.extend(only.intervals.iter().map(per_second));
+    let drawn = points(rate);
+    assert_eq!(drawn.len(), expected.len());
+    for ((x, y), expected) in drawn.iter().zip(&expected) {
+        assert!((y / expected - 1.0).abs() < 1e-9, "{y} at {x} instead of {expected}");
+    }
+    assert!(drawn[0].0 < 0.0 && drawn[1].0 > 0.0, "the warm-up is before the start: {drawn:?}");
+    assert_eq!((rate.table.rows[0][2].as_str(), rate.table.rows[1][2].as_str()), ("warm-up", "measured"));
+
+    let map = &pictures["Latency over time"];
+    let all = || warmup.intervals.iter().chain(&only.intervals);
+    let expected: Vec<f64> =
+        (0..2).flat_map(|n| all().map(move |interval| interval.flowops[n].p99_ns.unwrap() as f64)).collect();
+    assert_eq!(points(map).into_iter().map(|(_, ns)| ns).collect::<Vec<_>>(), expected);
+    assert_eq!((map.table.rows.len(), map.table.columns.len()), (expected.len() / 2, 3));
+}
+
+#[test]
+fn long_runs_are_merged_without_loss_of_operations() {
+    let mut document = fixture();
+    let interval = document.runs[0].intervals[0].clone();
+    let at = |n: u32| crate::result::Interval { t: f64::from(n), seconds: 1.0, ..interval.clone() };
+    document.runs[0].intervals = (1..=1000).map(at).collect();
+    let pictures = pictures(run::blocks(&document, &document.runs[0], true));
+    let rows = &pictures["Rate over time"].table.rows;
+    assert!((100..=121).contains(&rows.len()), "{}", rows.len());
+    let number = |row: &Vec<String>| row[3].replace(',', "").parse::<u64>().unwrap();
+    let measured = rows.iter().filter(|row| row[2] == "measured");
+    assert_eq!(measured.map(number).sum::<u64>(), 1000 * document.runs[0].io_ops(&interval));
+    assert!(pictures["Rate over time"].note.contains("stands for 9 intervals"));
+}
+
+/// An experiment with these values of the metric `ops`, each with its arm.
+fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -> RecordedExperiment {
+    let arm = |name: &&str| Arm { name: (*name).to_owned(), words: vec!["x.wml".to_owned()] };
+    let run = |(n, (arm, ops)): (usize, &(usize, f64))| RecordedRun {
+        number: n as u64 + 1,
+        arm: *arm,
+        control: Some(1e6),
+        observation: Observation {
+            figures: [("ops", *ops), ("latency.mean", 1e9 / ops), ("p/t/r.ops", *ops)]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+            ..Observation::default()
+        },
+    };
+    RecordedExperiment {
+        path: "results".into(),
+        experiment: Experiment {
+            schema: "wmlrun.experiment/1".to_owned(),
+            name: "x.wml".to_owned(),
+            created: "2026-11-24T09:30:00Z".to_owned(),
+            seed: 7,
+            launch: Vec::new(),
+            metrics: vec!["ops".to_owned()],
+            rule,
+            arms: arms.iter().map(arm).collect(),
+            hooks: Hooks::default(),
+            identity: Identity::default(),
+        },
+        runs: runs.iter().enumerate().map(run).collect(),
+        is_complete: true,
+        unreadable: Vec::new(),
+    }
+}
+
+/// Sixteen runs in blocks, of which those of B are faster by `gain`.
+fn ab(gain: f64) -> RecordedExperiment {
+    let runs: Vec<(usize, f64)> = (0..16_usize)
+        .map(|n| {
+            let arm = usize::from(matches!(n % 4, 1 | 2));
+            (arm, (1000.0 + (n as f64 * 2.3).sin()) * if arm == 1 { 1.0 + gain } else { 1.0 })
+        })
+        .collect();
+    recorded(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Exactly(4) }, &["--set n=1", "--set n=2"], &runs)
+}
+
+#[test]
+fn the_pictures_of_a_comparison_have_each_run_and_the_verdict() {
+    let recorded = ab(0.1);
+    let blocks = experiment::blocks(&recorded, None);
+    let banner = blocks.iter().find_map(|block| match block {
+        PageBlock::Banner { text, .. } => Some(text.clone()),
+        _ => None,
+    });
+    assert!(banner.unwrap().starts_with("better: B is better than A by more than 3.0 %"));
+    let pictures = pictures(blocks);
+    let mut drawn = points(&pictures["Runs: ops"]);
+    drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let expected: Vec<(f64, f64)> =
+        recorded.runs.iter().map(|run| (run.number as f64, run.observation.figures["ops"])).collect();
+    assert_eq!(drawn, expected);
+    let of = |arm: usize| -> Vec<f64> {
+        let runs = recorded.runs.iter().filter(|run| run.arm == arm);
+        runs.map(|run| run.observation.figures["ops"]).collect()
+    };
+    let both = [of(0), of(1)].map(|values| ecdf(&values)).concat();
+    let expected: Vec<(f64, f64)> = both.iter().map(|point| (point.x, point.y)).collect();
+    assert_eq!(points(&pictures["Distribution of the runs: ops"]), expected);
+    assert_eq!(points(&pictures["QQ plot"]).len(), 8);
+    let (ratio, also) = points(&pictures["How the verdict came about"])[0];
+    assert!((ratio - 1.1).abs() < 0.01 && ratio.to_bits() == also.to_bits(), "{ratio} {also}");
+}
+
+#[test]
+fn the_verdict_decides_on_the_tone() {
+    let tone = |recorded: &RecordedExperiment| {
+        experiment::blocks(recorded, None).into_iter().find_map(|block| match block {
+            PageBlock::Banner { tone, .. } => Some(tone),
+            _ => None,
+        })
+    };
+    assert_eq!([tone(&ab(0.1)), tone(&ab(0.0)), tone(&ab(-0.1))], [Some("good"), Some("good"), Some("bad")]);
+    let few = recorded(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Pilot }, &["", ""], &[(0, 1.0)]);
+    assert_eq!(tone(&few), Some("bad"), "B has no run");
+}
+
+#[test]
+fn the_pictures_of_repeats_have_each_run() {
+    let runs: Vec<(usize, f64)> = (0..12).map(|n| (0, 500.0 + f64::from(n % 3))).collect();
+    let rule = RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: Some(0.05) };
+    let recorded = recorded(rule, &["x.wml"], &runs);
+    let blocks = experiment::blocks(&recorded, None);
+    assert!(
+        matches!(&blocks[1], PageBlock::Banner { text, .. } if text.starts_with("converged after 12 runs: ops 501.0"))
+    );
+    let pictures = pictures(blocks);
+    let drawn: Vec<f64> = points(&pictures["Runs: ops"]).into_iter().map(|(_, value)| value).collect();
+    assert_eq!(drawn, runs.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
+    let levels = ["1", "2", "4", "8"].map(str::to_owned).to_vec();
+    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 2, in_order: true };
+    let runs = [(0, 100.0), (1, 190.0), (2, 300.0), (0, 102.0), (1, 192.0), (2, 302.0)];
+    let mut recorded = recorded(rule, &["n=1", "n=2", "n=4", "n=8"], &runs);
+    let failed = Observation { failure: Some("no space".to_owned()), ..Observation::default() };
+    recorded.runs.push(RecordedRun { number: 7, arm: 3, control: None, observation: failed });
+    let blocks = experiment::blocks(&recorded, None);
+    let warns = blocks
+        .iter()
+        .any(|block| matches!(block, PageBlock::Warnings { items } if items[0].0 == "n=8: 1 failed: no space"));
+    assert!(warns, "{blocks:?}");
+    let pictures = pictures(blocks);
+    assert_eq!(points(&pictures["Throughput over load"]), [(0.0, 101.0), (1.0, 191.0), (2.0, 301.0)]);
+    let curve: Vec<f64> = points(&pictures["Load curve"]).into_iter().map(|(rate, _)| rate).collect();
+    assert_eq!(curve, [101.0, 191.0, 301.0]);
+    assert_eq!(points(&pictures["Response time over load"]).len(), 3);
+}
+
+/// Characters that would end an attribute, an element, a style or a comment.
+const HOSTILE: &str =
+    "</title></style></svg><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;--><!--\u{202e}\n\0";
+
+/// The tags of a page that are allowed, and its attributes.
+const TAGS: &str = " html head meta title style body a header h1 nav ul li main section h2 h3 p dl div dt dd strong br span \
+    details summary pre table caption thead tr th tbody td figure figcaption svg g line text rect path circle footer ";
+const ATTRIBUTES: &str = " lang charset name content http-equiv class href aria-label aria-labelledby aria-hidden id scope \
+    tabindex role width height x y x1 x2 y1 y2 cx cy r d style viewBox preserveAspectRatio overflow transform text-anchor dx \
+    data-x data-y data-low data-high xmlns ";
+
+#[test]
+fn hostile_names_stay_text_and_a_page_requests_nothing() {
+    let mut document = fixture();
+    document.texts_mut(&mut |_, text| *text = HOSTILE.to_owned());
+    document.runs[0].name_intervals();
+    document.runs.push(document.runs[0].clone());
+    let mut experiment = ab(0.1);
+    experiment.experiment.name = HOSTILE.to_owned();
+    experiment.experiment.arms.iter_mut().for_each(|arm| arm.name = HOSTILE.to_owned());
+    for run in &mut experiment.runs {
+        run.observation.conditions.insert(HOSTILE.to_owned(), HOSTILE.to_owned());
+        run.observation.figures.insert(format!("p/t/{HOSTILE}.ops"), 1.0);
+    }
+    let sources = [
+        ResultSource::Runs { name: HOSTILE.to_owned(), document: Box::new(document) },
+        ResultSource::Experiment { name: HOSTILE.to_owned(), recorded: Box::new(experiment), floor: None },
+    ];
+    let text = html(&sources).unwrap();
+    assert!(text.contains("&lt;script&gt;alert(1)"), "the names are shown");
+    assert!(text.chars().all(|c| c == '\n' || !crate::util::printable::is_control(c)), "control characters");
+    let mut tags = 0;
+    for event in svg::read(&text).unwrap() {
+        let Event::Tag(name, _, attributes) = event else { continue };
+        tags += 1;
+        assert!(TAGS.contains(&format!(" {name} ")), "<{name}>");
+        for (attribute, value) in &attributes {
+            assert!(ATTRIBUTES.contains(&format!(" {attribute} ")), "{attribute}={value}");
+            assert!(attribute != "href" || value.starts_with('#'), "{value}");
+        }
+    }
+    assert!(tags > 500, "{tags} tags");
+    for request in ["url(", "@import", "src=x onerror=alert(2)>"] {
+        assert!(!text.contains(request), "{request}");
+    }
+}
+
+#[test]
+fn a_page_is_the_same_each_time() {
+    let documents = || vec![fixture(), fixture()];
+    assert_eq!(page(documents()), page(documents()));
+    assert!(super::is_page(page(documents()).as_bytes()));
+    assert!(!super::is_page(b"<!DOCTYPE html>\n<html>") && !super::is_page(b"{}"));
+}
+
+#[test]
+fn results_without_runs_or_operations_have_a_page() {
+    for runs in [vec![], vec![Run::default()], vec![Run::default(), Run::default()]] {
+        let text = page(vec![Document { runs, ..Document::default() }]);
+        assert!(!text.contains("NaN") && !text.contains("\"inf"), "{text}");
+    }
+    let rule = RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: None };
+    let none = recorded(rule, &["x.wml"], &[]);
+    assert!(matches!(&experiment::blocks(&none, None)[1], PageBlock::Banner { tone: "bad", .. }));
+}
+
+#[test]
+fn a_page_of_many_runs_is_not_large() {
+    let mut document = fixture();
+    let run = &mut document.runs[0];
+    run.flowops = (0..30).map(|n| run.flowops[n % 2].clone()).collect();
+    let interval = run.intervals[0].clone();
+    let flowops: Vec<_> = (0..30).map(|n| interval.flowops[n % 2].clone()).collect();
+    run.intervals =
+        (1..=60).map(|t| crate::result::Interval { t: f64::from(t), seconds: 1.0, flowops: flowops.clone() }).collect();
+    document.runs = vec![document.runs[0].clone(); 200];
+    let text = page(vec![document]);
+    assert!(text.len() < 5_000_000, "{} bytes", text.len());
+    assert_eq!(text.matches(">Latency percentiles<").count(), super::MAX_RUNS_WITH_PICTURES);
+    assert_eq!(text.matches("<caption>Flowops</caption>").count(), 200);
+}

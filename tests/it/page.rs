@@ -1,0 +1,251 @@
+//! Tests `wmlrun report`: pages of runs, experiments and load curves, and the file that they are written to.
+//!
+//! With `WMLRUN_LONG=1` a headless browser opens the pages, if one is installed.
+
+use crate::cmd::{Output, Wml, binary, long, skip};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SCRIPT: &str = "set $n=1\n\
+    define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+    define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
+
+/// Markup in every kind of name that a script can give.
+const HOSTILE: &str = "define fileset name=\"</title><script>alert(1)</script>&'\",path=$dir,entries=5,dirwidth=5,size=4k,prealloc\n\
+    define process name=\"<img src=x onerror=alert(2)>\" {\n\
+      thread name=\"'><svg onload=alert(3)>\" {\n\
+        flowop read name=\"</svg></style><b>&amp;\",filesetname=\"</title><script>alert(1)</script>&'\",iosize=4k\n\
+    } }\n";
+
+const SHORT: &str = "--engine null --no-quiesce --runtime 0.1 --quiet";
+
+/// A directory with results, made by one command after another.
+struct Results(tempfile::TempDir);
+
+impl Results {
+    fn new() -> Self {
+        let dir = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
+        fs::write(dir.path().join("x.wml"), SCRIPT).unwrap();
+        fs::write(dir.path().join("hostile.wml"), HOSTILE).unwrap();
+        Self(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs the program with these words. Returns what it printed.
+    #[track_caller]
+    fn run(&self, words: &str, code: i32) -> String {
+        let bin = binary().canonicalize().unwrap();
+        let output = Command::new(bin).args(words.split(' ')).current_dir(self.0.path()).output().unwrap();
+        let shown = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "wmlrun {words}\n{shown}");
+        shown
+    }
+
+    /// Makes a result of a script.
+    fn result(&self, script: &str, name: &str) {
+        self.run(&format!("{script} {SHORT} --format none --json {name}"), 0);
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+}
+
+/// Fails if a page has an element or an attribute that could load or run something.
+#[track_caller]
+fn is_harmless(page: &str) {
+    for tag in page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag) {
+        let name = tag.trim_start_matches('/').split([' ', '/', '\n']).next().unwrap();
+        assert!(
+            !["script", "img", "link", "iframe", "object", "embed", "b", "base", "form"].contains(&name),
+            "<{tag}>"
+        );
+        // The quotes of a value are escaped, so an attribute begins outside of an even number of them.
+        let outside: String = tag.split('"').step_by(2).collect();
+        assert!(!outside.contains(" on") && !outside.contains(" src"), "<{tag}>");
+        assert!(!outside.contains(" href=") || tag.contains("href=\"#"), "<{tag}>");
+    }
+}
+
+#[test]
+fn a_page_has_a_section_for_each_result() {
+    let results = Results::new();
+    results.result("x.wml", "one.json");
+    results.run(&format!("repeat x.wml {SHORT} --runs 3 --results rep"), 0);
+    results.run(&format!("sweep x.wml {SHORT} --vary n=1,2,3 --repeats 2 --results curve"), 0);
+    results.run("report one.json rep curve -o page.html", 0);
+    let page = results.text("page.html");
+    assert_eq!(page.matches("<section").count(), 3);
+    for part in ["Flowops", "repeat: x.wml", "Runs: ops", "sweep: x.wml", "Throughput over load", "Load curve", "peak "]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    // Each picture has a table with the same values, and each mark its values.
+    assert_eq!(page.matches("<figure>").count(), page.matches("The values as a table").count());
+    assert!(page.matches("data-x=").count() >= 3 + 3 * 3, "{}", page.matches("data-x=").count());
+    is_harmless(&page);
+    // The directory of the runs is a directory of results, with a section for each.
+    results.run("report rep/runs -o runs.html", 0);
+    assert_eq!(results.text("runs.html").matches("<section").count(), 3);
+}
+
+#[test]
+fn a_page_of_a_comparison_has_its_verdict() {
+    let results = Results::new();
+    let words = format!("ab x.wml {SHORT} --blocks 2 --tolerance 90% --results r");
+    let bin = binary().canonicalize().unwrap();
+    let output = Command::new(bin).args(words.split(' ')).current_dir(results.0.path()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let verdict = text.lines().last().unwrap();
+    results.run("report r -o page.html", 0);
+    let page = results.text("page.html");
+    assert!(page.contains(&verdict.replace('/', "&#x2f;")) || page.contains(verdict), "{verdict}\n{page}");
+    for part in
+        ["How the verdict came about", "QQ plot", "Distribution of the runs: ops", "A and B have the same options"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    is_harmless(&page);
+}
+
+#[test]
+fn an_interrupted_experiment_has_a_page_of_its_runs() {
+    let results = Results::new();
+    results.run(&format!("repeat x.wml {SHORT} --runs 3 --results rep"), 0);
+    let journal = results.text("rep/journal.jsonl");
+    let (third, _) = journal.match_indices("{\"event\":\"started\"").nth(2).unwrap();
+    // A line that was not written completely, as of an experiment in progress.
+    fs::write(results.path("rep/journal.jsonl"), &journal[..third + 20]).unwrap();
+    results.run("report rep -o page.html", 0);
+    let page = results.text("page.html");
+    assert!(page.contains("2 runs") && page.contains("The experiment is not complete."), "{page}");
+    assert_eq!(results.text("rep/journal.jsonl"), journal[..third + 20], "the folder is unchanged");
+    // A result that was lost.
+    fs::write(results.path("rep/runs/0002.json"), "").unwrap();
+    results.run("report rep -o page.html", 0);
+    let page = results.text("page.html");
+    assert!(page.contains("can&#x27;t be read, and are missing: 2.") && page.contains("1 run,"), "{page}");
+}
+
+#[test]
+fn markup_in_names_stays_text() {
+    let results = Results::new();
+    results.result("hostile.wml", "hostile.json");
+    results.run("report hostile.json -o page.html", 0);
+    let page = results.text("page.html");
+    assert!(page.contains("&lt;script&gt;") && page.contains("&lt;img src=x onerror=alert(2)&gt;"), "{page}");
+    is_harmless(&page);
+}
+
+#[test]
+fn a_page_goes_to_standard_output_or_to_a_file_that_is_a_page() {
+    let results = Results::new();
+    results.result("x.wml", "one.json");
+    let page = results.run("report one.json", 0);
+    results.run("report one.json -o page.html", 0);
+    assert_eq!(results.text("page.html"), page);
+    assert_eq!(results.run("report one.json -o -", 0), page);
+    // A page is replaced, and so is an empty file.
+    results.run("report one.json one.json -o page.html", 0);
+    assert_eq!(results.text("page.html").matches("<section").count(), 2);
+    fs::write(results.path("empty"), "").unwrap();
+    results.run("report one.json -o empty", 0);
+
+    let before = results.text("one.json");
+    for output in ["one.json", "x.wml"] {
+        let shown = results.run(&format!("report one.json -o {output}"), 3);
+        assert!(shown.contains(&format!("{output} exists, and is not a page of wmlrun")), "{shown}");
+    }
+    assert_eq!((results.text("one.json"), results.text("x.wml")), (before, SCRIPT.to_owned()));
+    let shown = results.run("report one.json -o none/page.html", 3);
+    assert!(shown.contains("none/page.html can't be written") && shown.contains("help"), "{shown}");
+}
+
+#[test]
+fn a_path_that_is_no_result_is_an_error_and_writes_nothing() {
+    let results = Results::new();
+    results.result("x.wml", "one.json");
+    fs::create_dir(results.path("empty")).unwrap();
+    fs::write(results.path("other.json"), "{\"schema\": \"fio/3\"}").unwrap();
+    for (path, says) in [
+        ("absent.json", "absent.json can't be read"),
+        ("empty", "it has no JSON file"),
+        ("x.wml", "x.wml: not a result of wmlrun"),
+        ("other.json", "other.json: its schema is `fio/3`"),
+    ] {
+        let shown = results.run(&format!("report one.json {path} -o page.html"), 2);
+        assert!(shown.contains(says) && shown.contains("help"), "{path}: {shown}");
+        assert!(!results.path("page.html").exists(), "{path}");
+    }
+    let help: Output = Wml::new().args(["report", "--help"]).run().exits(0);
+    assert!(help.stdout.contains("Examples:\n  wmlrun report result.json -o page.html"), "{}", help.stdout);
+}
+
+/// A headless browser, if one is installed.
+fn browser() -> Option<&'static str> {
+    let is_there = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
+    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(is_there)
+}
+
+/// Opens a page in a frame of this width. Returns the width of its content, the number of marks, the background colour
+/// and the text of an alert, separated by spaces; and what the browser logged.
+fn opened(browser: &str, page: &Path, width: u32, is_dark: bool) -> (String, String) {
+    // The page itself has no script, and forbids them. A copy without the rule measures itself.
+    let text = fs::read_to_string(page).unwrap();
+    let text = text.replacen("default-src 'none'; style-src 'unsafe-inline'", "default-src 'unsafe-inline'", 1);
+    let probe = "<script>window.alert = text => { window.found = text }; addEventListener('load', () => {\
+        const background = getComputedStyle(document.body).backgroundColor.replaceAll(' ', '');\
+        parent.postMessage([document.documentElement.scrollWidth, document.querySelectorAll('[data-x]').length,\
+            background, window.found || 'none'].join(' '), '*') })</script></head>";
+    fs::write(page.with_file_name("probe.html"), text.replacen("</head>", probe, 1)).unwrap();
+    // A window of a browser has a smallest width, a frame has none.
+    let frame = page.with_file_name("frame.html");
+    let listen = "<script>addEventListener('message', event => { document.title = event.data })</script>";
+    let body = format!("<iframe src=\"probe.html\" width=\"{width}\" height=\"900\" style=\"border: 0\"></iframe>");
+    fs::write(&frame, format!("<!DOCTYPE html><title>none</title>{listen}{body}")).unwrap();
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"])
+        .args(["--virtual-time-budget=5000", "--window-size=1700,1000"])
+        .arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!is_dark)))
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}", frame.display()))
+        .output()
+        .unwrap();
+    let document = String::from_utf8_lossy(&output.stdout);
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let title = document.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+    (title.unwrap_or_else(|| panic!("{document}\n{log}")).0.to_owned(), log)
+}
+
+#[test]
+fn a_browser_shows_pages_without_errors_and_overflow() {
+    if !long() {
+        return;
+    }
+    let Some(browser) = browser() else {
+        return skip("page::a_browser_shows_pages_without_errors_and_overflow", "no headless browser is installed");
+    };
+    let results = Results::new();
+    results.result("hostile.wml", "hostile.json");
+    results.run(&format!("repeat x.wml {SHORT} --runs 3 --results rep"), 0);
+    results.run(&format!("sweep x.wml {SHORT} --vary n=1,2,3 --repeats 2 --results curve"), 0);
+    results.run("report hostile.json rep curve -o page.html", 0);
+    let page = results.path("page.html");
+    let marks = results.text("page.html").matches("data-x=").count();
+    for (width, is_dark) in [(360, false), (360, true), (800, false), (1600, false), (1600, true)] {
+        let (title, log) = opened(browser, &page, width, is_dark);
+        let mut words = title.split(' ');
+        let mut next = || words.next().unwrap();
+        let content: u32 = next().parse().unwrap();
+        assert!(content <= width, "the content is {content} pixels wide in a window of {width}");
+        assert_eq!(next().parse(), Ok(marks), "marks in the document");
+        assert_eq!(next(), if is_dark { "rgb(20,23,27)" } else { "rgb(255,255,255)" }, "{width}");
+        assert_eq!(next(), "none", "a name was executed");
+        assert!(!log.contains("CONSOLE"), "{log}");
+    }
+}
