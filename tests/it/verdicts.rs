@@ -145,7 +145,7 @@ fn a_job_can_branch_on_every_verdict() {
             place.command("sh").args(["-c", JOB, "sh"]).arg(binary()).args(words.split_whitespace()).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    let around = |mean: f64| (0..9).map(|i| mean * (1.0 + 0.002 * (i as f64 * 2.3).sin())).collect::<Vec<_>>();
+    let around = |mean: f64| (0..9).map(|i| mean * (1.0 + 0.002 * (f64::from(i) * 2.3).sin())).collect::<Vec<_>>();
     place.column("a", &around(100.0));
     for (mean, words, says) in [
         (101.0, "", "no loss\n"),
