@@ -242,7 +242,9 @@ impl Chart {
         let (fraction, at) = (self.x.fraction(x), self.width_of(x));
         let (anchor, shift) = if fraction > 0.6 { ("end", "-5") } else { ("start", "5") };
         self.under.append(line((&at, 0.0), (&at, self.height)).set("class", class));
-        let label = text(label).set("x", at).set("dx", shift).set("y", -6).set("text-anchor", anchor);
+        // The first category has its label at the top, a numeric axis its title above.
+        let y = if self.y.count().is_some() { -6 } else { 12 };
+        let label = text(label).set("x", at).set("dx", shift).set("y", y).set("text-anchor", anchor);
         self.labels.append(label.set("class", "note"));
     }
 

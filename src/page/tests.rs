@@ -124,6 +124,8 @@ fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -> RecordedE
             schema: "wmlrun.experiment/1".to_owned(),
             name: "x.wml".to_owned(),
             created: "2026-11-24T09:30:00Z".to_owned(),
+            directory: "/".to_owned(),
+            command_timeout: 60.0,
             seed: 7,
             launch: Vec::new(),
             metrics: vec!["ops".to_owned()],

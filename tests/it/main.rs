@@ -7,6 +7,7 @@
 
 mod cmd;
 mod fuse;
+mod html;
 mod mounts;
 mod scripts;
 mod strace;
@@ -55,7 +56,6 @@ mod mutants;
 mod notes;
 mod outputs;
 mod ownership;
-mod page;
 mod pages;
 mod panics;
 mod paths;

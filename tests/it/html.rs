@@ -228,7 +228,7 @@ fn a_browser_shows_pages_without_errors_and_overflow() {
         return;
     }
     let Some(browser) = browser() else {
-        return skip("page::a_browser_shows_pages_without_errors_and_overflow", "no headless browser is installed");
+        return skip("html::a_browser_shows_pages_without_errors_and_overflow", "no headless browser is installed");
     };
     let results = Results::new();
     results.result("hostile.wml", "hostile.json");
