@@ -193,11 +193,14 @@ impl Wml {
         Running { child, started, texts: Some((stdout, stderr)), call: Some(self), _hold: hold }
     }
 
-    /// Runs it to its end. A run of a fraction of a second in which a busy machine gave its threads no time is repeated.
+    /// Runs it to its end. A run of a fraction of a second in which a busy machine gave its threads no time is repeated,
+    /// but not one whose operations failed.
     pub(crate) fn run(self) -> Output {
         let machine = Machine::now();
         let output = self.start().wait();
-        let idle = output.code() == 1 && output.shown().contains("no operation of any flowop completed within");
+        let idle = output.code() == 1
+            && output.shown().contains("no operation of any flowop completed within")
+            && !output.stdout.lines().any(|line| line.starts_with("errors "));
         if idle && machine.is_disturbed() { output.call.start().wait() } else { output }
     }
 }
