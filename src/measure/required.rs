@@ -65,6 +65,7 @@ impl Required {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn required(types: &[&str], mount: Option<&str>) -> Required {
