@@ -62,7 +62,7 @@ const HIT_RATIO: &str = "hit_ratio";
 /// The share of the pages of the file sets that were resident in memory before the run, 0 to 1.
 const RESIDENT_BEFORE: &str = "resident_before";
 
-/// Returns the position of a figure in [`FIGURES`], or `None` when it is unknown.
+/// Returns the position of a figure in `FIGURES`, or `None` when it is unknown.
 pub fn cause_rank(name: &str) -> Option<usize> {
     FIGURES.iter().position(|(figure, _)| *figure == name)
 }

@@ -109,7 +109,7 @@ fn shown(cell: &str) -> Cow<'_, str> {
 
 /// Reads the points of a load curve, one on each line in the order of their load: the rate, and the mean response time,
 /// which is `-` if it is unknown. Further columns are ignored, and so is a heading in the first line. Returns an error
-/// when a line is malformed, or when there are no points or more than [`MAX_OBSERVATIONS`].
+/// when a line is malformed, or when there are no points or more than 100,000.
 pub fn load_points(text: &str) -> Result<Vec<LoadPoint>, String> {
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
     let mut found = Vec::new();
