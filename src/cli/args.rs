@@ -453,8 +453,12 @@ pub(super) fn manual(dir: &std::path::Path) -> std::io::Result<()> {
 
 /// Parses a command line. With `--resume`, options that would change the experiment are errors.
 fn read<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Cli, clap::Error> {
-    let commands = ["repeat", "ab", "floor", "sweep"];
-    let command = || commands.iter().fold(Cli::command(), |all, name| all.mut_subcommand(name, resumable));
+    let command = || {
+        let all = Cli::command();
+        let resumes = |command: &&clap::Command| command.get_arguments().any(|arg| arg.get_id() == "resume");
+        let names: Vec<String> = all.get_subcommands().filter(resumes).map(|c| c.get_name().to_owned()).collect();
+        names.iter().fold(all, |all, name| all.mut_subcommand(name, resumable))
+    };
     let mut matches = command().try_get_matches_from(words)?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command()))
 }

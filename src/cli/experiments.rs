@@ -319,7 +319,7 @@ pub(super) fn wanted(
     let directory = std::env::current_dir()
         .map_err(|e| refuse(&format!("the working directory: {e}"), "change to an existing directory", 3))?;
     Ok(Experiment {
-        schema: "wmlrun.experiment/1".to_owned(),
+        schema: import::folder::EXPERIMENT_SCHEMA.to_owned(),
         name: script.to_owned(),
         created: now(),
         directory: directory.to_string_lossy().into_owned(),

@@ -276,7 +276,9 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut put = |name: &str, value: String| found.insert(name.to_owned(), value);
     put("script", document.script.sha256.chars().take(12).collect());
-    put("tool", format!("{} {}", document.tool.name, document.tool.version));
+    let tool = &document.tool;
+    let commit = tool.commit.as_ref().map(|commit| format!(" ({commit})")).unwrap_or_default();
+    put("tool", format!("{} {}{commit}", tool.name, tool.version));
     put("kernel", format!("{} {}", environment.uname.release, environment.uname.version));
     put("processor", format!("{} × {}", environment.cpu.count, environment.cpu.model));
     put("memory", crate::util::size::format(environment.memory.total));

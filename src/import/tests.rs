@@ -178,6 +178,7 @@ fn conditions_include_the_start_of_a_run_and_the_limits_of_the_machine() {
     assert_eq!(changed(|d| d.runs[0].quiesced = Some(false)), pair("quiesced", "no"));
     assert_eq!(changed(|d| d.runs[0].quiesced = None), Vec::new());
     assert_eq!(changed(|d| d.runs[0].pinned_processors = None), pair("pinned", "no"));
+    assert_eq!(changed(|d| d.tool.commit = None), pair("tool", "wmlrun 0.1.0"));
     // The limit of a control group.
     assert_eq!(changed(|d| d.environment.memory.total /= 2), pair("memory", "8.0 GiB"));
     assert_eq!(
