@@ -8,24 +8,30 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// The duration of the control before a run, and again after it. Both together have some thousand units of work, so that
-/// their number is exact to a fraction of a per cent.
-const SPAN: Duration = Duration::from_millis(100);
+/// The shortest and the longest duration of the control before a run, and again after it. The two shortest together have
+/// some thousand units of work, so that their number is exact to a fraction of a per cent.
+const SPAN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(100));
 
 /// The number of arithmetic steps in a unit of work, about 20 µs.
 const STEPS: u64 = 20_000;
 /// The number of system calls in a unit of work, about 20 µs.
 const CALLS: u64 = 100;
 
-/// Measures the speed of all processors together, in units of work per second.
-pub(super) fn speed() -> f64 {
+/// Returns the duration of the control before or after a run: a tenth of that of a run, within the limits. Without a run
+/// so far it is the longest.
+pub(super) fn span(run: Option<Duration>) -> Duration {
+    run.map_or(SPAN.1, |run| (run / 10).clamp(SPAN.0, SPAN.1))
+}
+
+/// Measures for `span` the speed of all processors together, in units of work per second.
+pub(super) fn speed(span: Duration) -> f64 {
     let threads = limits::processors().max(1);
     let barrier = Barrier::new(threads);
     let work = || {
         barrier.wait();
         let began = Instant::now();
         let mut units = 0_u64;
-        while began.elapsed() < SPAN {
+        while began.elapsed() < span {
             let mut state = units | 1;
             for _ in 0..STEPS {
                 state = black_box(state ^ (state << 13)).rotate_left(7);

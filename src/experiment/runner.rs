@@ -322,14 +322,16 @@ fn measure(
 ) -> Result<Measured, ExperimentError> {
     let is_controlled = folder.experiment.kind() == ExperimentKind::Ab;
     quiesce_disks(folder, host);
-    let before = is_controlled.then(control::speed);
+    // Both controls of a run have the same duration.
+    let span = control::span(Some(folder.longest_run()).filter(|run| !run.is_zero()));
+    let before = is_controlled.then(|| control::speed(span));
     folder.write(&Event::Started { run: number as u64, arm: arm as u64, control: before, mounts, time: now() })?;
     start_program(folder, number, arm, seed, host)?;
     if !is_controlled {
         return Ok(Measured { before, after: None });
     }
     quiesce_disks(folder, host);
-    Ok(Measured { before, after: Some(control::speed()) })
+    Ok(Measured { before, after: Some(control::speed(span)) })
 }
 
 /// Returns the commands before or after a run of an arm, with the names of their hooks.

@@ -242,7 +242,7 @@ fn interim_reports_have_their_own_heading() {
 fn a_run_without_operations_has_a_warning_in_every_format() {
     const NOTHING: &str = "no operation of any flowop completed";
     let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\
-        define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k,iters=0 } }\nrun 1\n";
+        define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k,iters=0 } }\nrun 0.1\n";
     for format in ["text", "none", "filebench", "filebench-1.4", "csv", "markdown", "openmetrics"] {
         let call = Wml::new().file("x.wml", text).args(["x.wml", "--no-quiesce", "--quiet", "--format", format]);
         let output = call.result().run().exits(0);
@@ -254,7 +254,7 @@ fn a_run_without_operations_has_a_warning_in_every_format() {
     let busy = Wml::new().file("x.wml", &text.replace("iters=0", "iters=1")).args(["x.wml", "--format", "none"]).run();
     assert!(!busy.exits(0).shown().contains("no operation of any flowop"));
     // Processes that nobody measured.
-    let unmeasured = text.replace("iters=0", "iters=1").replace("run 1", "create processes\nshutdown processes");
+    let unmeasured = text.replace("iters=0", "iters=1").replace("run 0.1", "create processes\nshutdown processes");
     let output = Wml::new().file("x.wml", &unmeasured).args(["x.wml", "--no-quiesce"]).run().exits(0);
     assert!(output.stderr.contains("note: nothing was measured"), "{}", output.stderr);
 }

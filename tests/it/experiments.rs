@@ -397,7 +397,7 @@ fn a_folder_that_vanishes_is_an_error() {
 #[test]
 fn a_budget_ends_an_experiment_with_the_results_so_far() {
     let lab = Lab::new();
-    let shown = lab.run(&format!("repeat {SHORT} --runs 100000 --budget 2 --results r"), 11);
+    let shown = lab.run(&format!("repeat {SHORT} --runs 100000 --budget 1 --results r"), 11);
     let done = lab.runs("r", "finished").len();
     assert!(shown.contains(&format!("the budget is spent after {done} of 100000 runs")) && done >= 3, "{shown}");
     assert_eq!(lab.events("r").last().unwrap()["event"], "ended");
@@ -405,7 +405,7 @@ fn a_budget_ends_an_experiment_with_the_results_so_far() {
     let words = format!("ab {SHORT} --blocks 1000 --budget 1 --results s --quiet --format json");
     let output = lab.command(&words).output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let words = format!("ab {SHORT} --blocks 1000 --budget 5 --results t --tolerance 90%");
+    let words = format!("ab {SHORT} --blocks 1000 --budget 3 --results t --tolerance 90%");
     let shown = any_verdict(&lab.command(&words).output().unwrap());
     assert!(shown.contains("fit into the budget, ") && shown.contains("run 1 of 4000\n"), "{shown}");
     assert!(shown.contains("note: A and B have the same options: this is a comparison of equal arms"), "{shown}");

@@ -97,7 +97,7 @@ fn script(flowops: &str) -> String {
          define fileset name=spare,path=$dir,entries=20,size=0,dirwidth=10\n\
          define fileset name=other,path=$dir,entries=4,size=8k,dirwidth=10,prealloc\n\
          define process name=p {{\n\
-         thread name=hangs {{\n{flowops}\nflowop delay name=slow,value=0\n}}\n\
+         thread name=hangs {{\n{flowops}\nflowop eventlimit name=slow\n}}\n\
          thread name=reads {{\nflowop read name=rd,filesetname=other,iosize=4k,random\nflowop eventlimit name=rate\n}}\n\
          }}\neventgen rate=200\nrun {SECONDS}\n"
     )

@@ -12,25 +12,22 @@ const POSTS_A_DB_ROUND: f64 = 1000.0;
 const POSTS_A_LOG_ROUND: f64 = 3200.0;
 const WRITES_A_ROUND: f64 = 100.0;
 
-fn seconds() -> u64 {
-    short_or_long(2, 10)
-}
-
-fn oltp_sync(call: Wml, filesize: &str) -> Wml {
-    let call = call.args(["oltp_sync", "--runtime", &seconds().to_string()]).result().timeout(Duration::from_mins(10));
+fn oltp_sync(call: Wml, filesize: &str, seconds: u64) -> Wml {
+    let call = call.args(["oltp_sync", "--runtime", &seconds.to_string()]).result().timeout(Duration::from_mins(10));
     if filesize.is_empty() { call } else { call.sets(&[("filesize", filesize)]) }
 }
 
 #[test]
 fn it_runs_by_name_and_leaves_no_files() {
-    let output = oltp_sync(Wml::new(), short_or_long("4m", "")).alone().run().exits(0);
+    let seconds = short_or_long(2, 10);
+    let output = oltp_sync(Wml::new(), short_or_long("4m", ""), seconds).alone().run().exits(0);
     let run = output.only_run();
     assert_eq!(run["state"], "complete");
     assert_eq!(run["engine"], "posix");
     assert_eq!(count(&run, "processes"), 211);
     assert_eq!(count(&run, "threads"), 211);
     let measured = number(&run, &["measured_seconds"]);
-    let asked = seconds() as f64;
+    let asked = seconds as f64;
     assert!((measured - asked).abs() <= 0.01, "{measured} s measured of {asked}");
     for name in ["lg-write", "dbwrite-a", "shadowread", "shadow-post-lg", "shadow-post-dbwr", "dbwr-block"] {
         let flowop = flowop(&run, name);
@@ -63,9 +60,10 @@ fn assert_coupled(run: &serde_json::Value) {
 
 #[test]
 fn its_processes_wait_for_each_other() {
-    let on_disk = oltp_sync(Wml::new(), "4m").run().exits(0).only_run();
+    let seconds = short_or_long(1, 10);
+    let on_disk = oltp_sync(Wml::new(), "4m", seconds).run().exits(0).only_run();
     assert_coupled(&on_disk);
-    let in_memory = oltp_sync(Wml::below(&memory()), short_or_long("4m", "30m")).run().exits(0).only_run();
+    let in_memory = oltp_sync(Wml::below(&memory()), short_or_long("4m", "30m"), seconds).run().exits(0).only_run();
     assert_coupled(&in_memory);
     if long() {
         // What the clients' stores leave room for on a machine like that of the first measurements.

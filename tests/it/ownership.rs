@@ -286,7 +286,8 @@ fn a_block_device_is_refused_with_and_without_permission() {
 #[test]
 fn two_programs_cannot_use_one_root() {
     let dir = place();
-    let long = Wml::new().file("w.wml", &script("")).args(["w.wml", "--runtime", "60", "--dir"]).args([dir.path()]);
+    let rated = script("").replace("} }", "flowop eventlimit name=rate } }") + "eventgen rate=50\n";
+    let long = Wml::new().idle().file("w.wml", &rated).args(["w.wml", "--runtime", "60", "--dir"]).args([dir.path()]);
     let first = long.start();
     wait_until(|| fs::read_to_string(dir.path().join("data/.wmlrun")).is_ok_and(|marker| marker.contains("\"ready\"")));
     for extra in ["", ",reuse"] {

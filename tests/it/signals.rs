@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::cmd::{Running, Wml, binary, has, memory, number, short_or_long, tool};
+use crate::cmd::{Running, Wml, binary, has, long, memory, number, short_or_long, tool};
 use crate::mounts::{self, Fs, Mount};
 use crate::undisturbed::undisturbed;
 
@@ -202,9 +202,9 @@ fn working_in(dir: &Path) -> usize {
 fn a_kill_at_any_moment_changes_nothing_foreign_and_the_next_run_works() {
     const SIGNALS: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::KILL, Signal::XFSZ, Signal::XCPU];
     let mut dice = Dice(7);
-    for round in 0..short_or_long(10, 200_usize) {
+    for round in 0..short_or_long(6, 200_usize) {
         let name = PERSONALITIES[round % PERSONALITIES.len()];
-        let signal = SIGNALS[dice.below(6) as usize];
+        let signal = SIGNALS[if long() { dice.below(6) as usize } else { round }];
         let place = tempfile::Builder::new().prefix("wmlrun-").tempdir_in(memory()).unwrap();
         let (foreign, dir) = (place.path().join("foreign"), place.path().join("dir"));
         fs::create_dir_all(foreign.join("deep")).unwrap();
@@ -225,8 +225,8 @@ fn a_kill_at_any_moment_changes_nothing_foreign_and_the_next_run_works() {
             command
         };
         // The run is long enough that most signals arrive before its end.
-        let child = call("1").args(["--json", "result.json"]).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(dice.below(1500)));
+        let child = call("0.6").args(["--json", "result.json"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(dice.below(900)));
         let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
         // It may have ended by itself.
         let _ = rustix::process::kill_process(pid, signal);

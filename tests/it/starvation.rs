@@ -21,7 +21,7 @@ fn files(dir: &Path) -> u64 {
 /// Each thread has at most one file removed and not yet made again.
 fn varmail(nfiles: &str, sets: &[(&str, &str)]) {
     const THREADS: u64 = 16;
-    let seconds = short_or_long("3", "60");
+    let seconds = short_or_long("1", "60");
     let call = Wml::below(&memory()).args(["varmail", "--runtime", seconds, "--dir", "."]);
     let output = call.sets(&[("nfiles", nfiles)]).sets(sets).result().run().exits(0);
     let run = output.only_run();

@@ -53,7 +53,7 @@ fn assert_only(call: Wml, names: &[&str]) {
     let mut running = call.args(["--runtime", "60"]).alone().start();
     running.wait_until_reading();
     // Every thread has by then opened what it works on.
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(Duration::from_millis(500));
     let calls = calls(running.pid(), SECONDS);
     running.signal(Signal::INT);
     running.wait().exits(130);
