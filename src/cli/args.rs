@@ -39,6 +39,7 @@ use std::time::Duration;
                     10   of a comparison: B is worse\n  \
                     11   of a comparison: unclear; of repeated runs: not converged\n  \
                     12   of a comparison: invalid\n  \
+                    129  ended by SIGHUP\n  \
                     130  interrupted by SIGINT\n  \
                     143  terminated by SIGTERM"
 )]
@@ -111,8 +112,8 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "TIME|auto", value_parser = warmup)]
     pub(super) warmup: Option<WarmupLength>,
     /// Record a hash of the first N operations of each thread (flowop, file, offset, size) in the result [default N:
-    /// 1000]. Runs with equal operations have equal digests; threads that share files must also pick them in the same
-    /// order
+    /// 1000]. Runs with equal operations have equal digests, if threads that share files also pick them in the
+    /// same order
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
     pub(super) digest: Option<u64>,
     /// Write the first N operations of each thread to FILE, one per line: process, its instance, thread, its instance,
@@ -151,7 +152,7 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub(super) require_fs: Vec<String>,
     /// Refuse to run, with status 3, unless every file set is on the file system that is mounted at PATH; without PATH:
-    /// on another one than that of `/`
+    /// on a file system other than that of `/`
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "",
         value_parser = mount_point)]
     pub(super) require_mount: Option<PathBuf>,

@@ -94,7 +94,7 @@ pub(super) struct ExperimentArgs {
     /// Continue the interrupted experiment in this results folder, with the options that it was started with
     #[arg(long, value_name = "DIR")]
     pub(super) resume: Option<PathBuf>,
-    /// Continue even if the kernel, this program, a script, a mount or a hook command has changed
+    /// Continue even if the kernel, this program, a script, a mount, or a command of `--before` or `--after` has changed
     #[arg(long, requires = "resume")]
     pub(super) anyway: bool,
     /// Start each run with this command, such as `taskset -c 0`; wmlrun's own command line is appended
@@ -245,8 +245,8 @@ pub(super) struct SweepArgs {
     /// Number of runs for each value
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(super) repeats: u64,
-    /// Run the values in the given order, for workloads that age the file system; otherwise the order of each round is
-    /// random
+    /// Run the values in the given order, for workloads that age the file system; otherwise each repetition has its own
+    /// random order
     #[arg(long)]
     pub(super) in_order: bool,
     /// Method for the overall response time

@@ -357,14 +357,14 @@ pub const CODES: &[CodeRow] = &[
     ),
     ("E0515", "stopped", "Creating or removing a file set was stopped. The next run removes or completes the tree."),
     (
-        "E0517",
-        "a copied marker",
-        "The file `.wmlrun` records its own inode number and birth time, so that it is valid in one directory only. This one is in another directory: the tree was copied or restored together with it. It therefore does not prove that wmlrun created the files, and nothing was changed. Remove `.wmlrun` and adopt the tree with `--adopt`, or remove the copy manually.",
-    ),
-    (
         "E0516",
         "overlapping file sets",
         "Each file set needs a separate directory that is not inside the directory of another file set.",
+    ),
+    (
+        "E0517",
+        "a copied marker",
+        "The file `.wmlrun` records its own inode number and birth time, so that it is valid in one directory only. This one is in another directory: the tree was copied or restored together with it. It therefore does not prove that wmlrun created the files, and nothing was changed. Remove `.wmlrun` and adopt the tree with `--adopt`, or remove the copy manually.",
     ),
 ];
 

@@ -36,8 +36,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["value", "target", "blocking"],
             roles: &[],
             origin: Origin::Both,
-            doc: "adds `value` posts to every instance of the `semblock` `target`; with `blocking` waits while one is \
-                  `highwater` posts behind",
+            doc: "adds `value` posts to every instance of the `semblock` `target`; with `blocking` waits while one of \
+                  them is `highwater` posts behind",
             example: "flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1",
         },
         build: Post::build,

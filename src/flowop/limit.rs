@@ -35,8 +35,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["target"],
             roles: &[Role::TakesEvents],
             origin: Origin::Both,
-            doc: "claims one event for each operation of `target`, default each read and write of the process, since \
-                  its last execution; waits until they are due",
+            doc: "claims one event for each operation of `target` (default: each read and write of the process) since \
+                  the limiter's last execution; waits until the events are due",
             example: EXAMPLE,
         },
         build: |args| Limit::build(args, LimitUnit::Io),
@@ -49,8 +49,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["target"],
             roles: &[Role::TakesEvents],
             origin: Origin::Both,
-            doc: "claims one event for each operation of `target`, default the whole process, since its last \
-                  execution; waits until they are due",
+            doc: "claims one event for each operation of `target` (default: the whole process) since the limiter's \
+                  last execution; waits until the events are due",
             example: "flowop statfile name=st,filesetname=data\nflowop opslimit name=limit",
         },
         build: |args| Limit::build(args, LimitUnit::Op),
@@ -63,8 +63,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["target"],
             roles: &[Role::TakesEvents],
             origin: Origin::Both,
-            doc: "claims one event for each MiB transferred by `target`, default the whole process, since its last \
-                  execution; waits until they are due",
+            doc: "claims one event for each MiB that `target` (default: the whole process) transferred since the \
+                  limiter's last execution; waits until the events are due",
             example: "flowop read name=rd,filename=data,iosize=4k,random\nflowop bwlimit name=limit,target=rd",
         },
         build: |args| Limit::build(args, LimitUnit::MiB),

@@ -44,8 +44,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             ],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
-            doc: "writes the size of the file in slot `srcfd`, default `workingset` or the size of the file itself, \
-                  from the current position on, in calls of `iosize` bytes, default all; one operation",
+            doc: "writes as many bytes as the file in slot `srcfd` has (default: `workingset`, else the size of the \
+                  file itself) from the current position, in calls of `iosize` bytes (default: all); one operation",
             example: "flowop writewholefile name=wr,filesetname=data,iosize=1m",
         },
         build: WriteWhole::build,

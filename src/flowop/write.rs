@@ -76,7 +76,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "writes a random number of bytes, 0 to `iosize` − 1, at the end of the file in the slot; with \
-                  `maxsize`, a random part of the bytes left to that size, in writes of `iosize`",
+                  `maxsize`, a random part of the bytes between the end and `maxsize`, in writes of `iosize`",
             example: "flowop appendfilerand name=ap,filename=data,iosize=16k,wrap=1m",
         },
         build: |args| Write::build(args, AppendMode::Random),

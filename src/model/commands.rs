@@ -156,8 +156,8 @@ pub const COMMANDS: &[CommandEntry] = &[
         [
             "psrun",
             "psrun [[-]PERIOD [SECONDS]] [as-is]",
-            "as `run`, with a report every PERIOD seconds, default 10, on the run so far, with a minus on that \
-             period only",
+            "as `run`, with a report every PERIOD seconds (default: 10): on the run so far, or with a minus sign \
+             on the last period only",
             "psrun -10 60",
         ],
         Fsl,

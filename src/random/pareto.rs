@@ -20,7 +20,7 @@ pub(super) const PARETO: Distribution = Distribution {
         Parameter::new("items", Some(1000.0), "with `h`: number of items"),
         Parameter::new("unit", Some(1.0), "with `h`: distance between items"),
     ],
-    doc: "`scale / u^(1/shape)` for sizes; with `h`, `unit · ⌊items · u^(ln h / ln(1 − h))⌋` for files and offsets (u uniform)",
+    doc: "`scale / u^(1/shape)` for sizes; with `h`, `unit · ⌊items · u^(ln h / ln(1 − h))⌋` for files (u uniform)",
     example: "set $filesize = randvar(type=pareto,shape=1.3,scale=4k,max=1g)",
     build: SamplerBuilder::Named(build),
 };

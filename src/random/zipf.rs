@@ -16,7 +16,7 @@ pub(super) const ZIPF: Distribution = Distribution {
             Some(0.99),
             "skew: 0 is uniform, 1 is the classical distribution, larger values are steeper",
         ),
-        Parameter::new("unit", Some(1.0), "distance between items: the I/O size for offsets, 1 for `indexed`"),
+        Parameter::new("unit", Some(1.0), "distance between the values of two items; 1 for `indexed`"),
         Parameter::new("lower", Some(0.0), "value of the first item"),
         Parameter::new(
             "scramble",

@@ -162,8 +162,8 @@ pub const PROCESS: &[Attr] = &[
     ),
 ];
 
-const SHUFFLED_MIX: &str = "with `mix`: draws without replacement. In as many draws as the weights, whole numbers, add up to, \
-                            each flowop is drawn exactly as often as its weight says";
+const SHUFFLED_MIX: &str = "with `mix`: draws without replacement. The weights are whole numbers; if they add up to N, N draws \
+                            select each flowop exactly as often as its weight says";
 
 /// Attributes of `thread`.
 pub const THREAD: &[Attr] = &[
@@ -370,8 +370,8 @@ pub const FLOWOP: &[Attr] = &[
         Size,
         "0",
         Wmlrun,
-        "`appendfilerand` writes a random part of the bytes that its file lacks of this size, in writes of `iosize`; \
-         0: off",
+        "`appendfilerand` writes a random part of the bytes between the end of the file and this size, in writes of \
+         `iosize`; 0: off",
     ),
     attr(
         "fsyncevery",

@@ -73,7 +73,7 @@ fn flowops() -> String {
 
 fn distributions() -> String {
     table(
-        &["Distribution", "Law", "Parameters", "Written"],
+        &["Distribution", "Values", "Parameters", "Example"],
         DISTRIBUTIONS.iter().map(|d| {
             let name = match d.usable_in {
                 UsableIn::Both => format!("`{0}`, `cvar-{0}`", d.name),
