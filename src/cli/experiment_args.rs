@@ -94,7 +94,7 @@ pub(super) struct ExperimentArgs {
     /// Continue the interrupted experiment in this results folder, with the options that it was started with
     #[arg(long, value_name = "DIR")]
     pub(super) resume: Option<PathBuf>,
-    /// Continue even if the kernel, this program, a script, a mount, or a command of `--before` or `--after` has changed
+    /// Continue even if the kernel, this program, a script, a mount, or a `--before` or `--after` command has changed
     #[arg(long, requires = "resume")]
     pub(super) anyway: bool,
     /// Start each run with this command, such as `taskset -c 0`; wmlrun's own command line is appended
