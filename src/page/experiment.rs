@@ -77,6 +77,9 @@ pub(super) fn run_points(
     let name = metric.to_string();
     let unit = unit(&name);
     let all = arms.iter().flatten().map(|(_, value)| *value);
+    // A metric can't be negative.
+    let limited = |low: f64| if low < 0.0 { 0.0 } else { low };
+    let means: Vec<_> = means.iter().map(|(mean, low, high)| (*mean, limited(*low), *high)).collect();
     let ends = means.iter().flat_map(|(mean, low, high)| [*mean, *low, *high]);
     let last = recorded.runs.iter().map(|run| run.number).max().unwrap_or(1).max(2);
     let x = ChartAxis::fitted("run, in the order of time", AxisUnit::Number, [1.0, last as f64]);

@@ -69,7 +69,7 @@ fn points(sweep: &Sweep) -> PageTable {
             point.failed.to_string(),
             point.offered.map_or_else(dash, ops),
             point.rate.map_or_else(dash, |rate| ops(rate.value)),
-            point.rate.map_or_else(dash, |rate| interval("ops", rate)),
+            point.rate.map_or_else(dash, |rate| interval("ops", limited(rate))),
             point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
             point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
             notes.join(", "),
@@ -85,9 +85,14 @@ fn is_peak(sweep: &Sweep, point: &SweepPoint) -> bool {
 /// Formats an interval; `-` if there is none, as for a single run.
 fn interval(metric: &str, estimate: Estimate) -> String {
     match estimate.low.is_finite() && estimate.high.is_finite() {
-        true => format!("{} to {}", figure(metric, estimate.low.max(0.0)), figure(metric, estimate.high)),
+        true => format!("{} to {}", figure(metric, estimate.low), figure(metric, estimate.high)),
         false => "-".to_owned(),
     }
+}
+
+/// Limits an interval to what a metric can be: it is never negative.
+fn limited(estimate: Estimate) -> Estimate {
+    Estimate { low: if estimate.low < 0.0 { 0.0 } else { estimate.low }, ..estimate }
 }
 
 /// Draws a figure of each level with its interval.
@@ -98,8 +103,9 @@ fn over_load(
     of: impl Fn(&SweepPoint) -> Option<Estimate>,
 ) -> Picture {
     let metric = if unit == AxisUnit::Nanoseconds { "latency.mean" } else { "ops" };
+    let of = |point: &SweepPoint| of(point).map(limited);
     let ends = |found: Estimate| [found.value, found.low, found.high].into_iter().filter(|end| end.is_finite());
-    let values = sweep.points.iter().filter_map(&of).flat_map(ends);
+    let values = sweep.points.iter().filter_map(of).flat_map(ends);
     let offered = sweep.points.iter().filter_map(|point| point.offered).filter(|_| unit == AxisUnit::Number);
     let y = ChartAxis::linear(y_title, unit, values.chain(offered).chain([0.0]));
     let x = ChartAxis::categories(&sweep.factor, sweep.points.iter().map(|point| point.level.clone()));

@@ -14,6 +14,7 @@ use crate::mounts::{self, Fs, Mount};
 use crate::repl::says;
 use crate::scripts::{Script, for_each, personality, shipped_or_fifth, side_by_side};
 use crate::strace;
+use crate::undisturbed::undisturbed;
 
 /// Runs of each personality in a session.
 const RUNS: usize = 3;
@@ -310,40 +311,49 @@ fn agers_work_on_the_files_that_are_measured() {
     if !mounts::available(TEST, &kinds) {
         return;
     }
-    for fs in kinds {
-        let mount = Mount::new(fs, 512 << 20);
-        let dir = mount.dir().join("bench");
-        fs::create_dir(&dir).unwrap();
-        let home = tempfile::tempdir_in(scratch()).unwrap();
-        let look = |n: u32| {
-            format!(
-                "system \"cd {} && find . -type f -name '0*' -printf '%p %i %s\\n' | sort > {}/{n}\"\n",
-                dir.display(),
-                home.path().display()
-            )
-        };
-        let oltp = "load oltp_sync\nset $filesize=4m\nset $logfilesize=2m\nset $nshadows=4\nset $ndbwriters=1\nset $usermode=100\nrun 0.5\n";
-        let text =
-            [oltp, &look(1), "clear\nload randomwrite_oltp_ager\nrun 0.5 as-is\n", &look(2), "clear\n", oltp, &look(3)]
-                .concat();
-        let options = ["--allow-system", "--no-quiesce", "--json", "result.json", "--dir", dir.to_str().unwrap()];
-        let (_, err, code) = says(home.path(), &options, &text);
-        assert_eq!(code, Some(0), "{err}");
-        let listed = |n: u32| fs::read_to_string(home.path().join(n.to_string())).unwrap();
-        assert_eq!(listed(1).lines().count(), 11, "{err}");
-        // The ager's files may be larger by its own definition; those of the first and the third run are the same.
-        let files = |n: u32| -> Vec<String> {
-            listed(n).lines().map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
-        };
-        assert!(files(1) == files(2) && listed(1) == listed(3), "{}\n{}\n{}", listed(1), listed(2), listed(3));
-        let text = fs::read_to_string(home.path().join("result.json")).unwrap();
-        let runs = runs(&serde_json::from_str(&text).unwrap());
-        assert_eq!(
-            runs.iter().map(|r| r["as_is"].clone()).collect::<Vec<_>>(),
-            [json!(false), json!(true), json!(false)]
-        );
-        assert!(runs.iter().all(|run| number(run, &["summary", "ops"]) > 0.0), "{err}");
-    }
+    undisturbed(|| {
+        for fs in kinds {
+            let mount = Mount::new(fs, 512 << 20);
+            let dir = mount.dir().join("bench");
+            fs::create_dir(&dir).unwrap();
+            let home = tempfile::tempdir_in(scratch()).unwrap();
+            let look = |n: u32| {
+                format!(
+                    "system \"cd {} && find . -type f -name '0*' -printf '%p %i %s\\n' | sort > {}/{n}\"\n",
+                    dir.display(),
+                    home.path().display()
+                )
+            };
+            let oltp = "load oltp_sync\nset $filesize=4m\nset $logfilesize=2m\nset $nshadows=4\nset $ndbwriters=1\nset $usermode=100\nrun 0.5\n";
+            let text = [
+                oltp,
+                &look(1),
+                "clear\nload randomwrite_oltp_ager\nrun 0.5 as-is\n",
+                &look(2),
+                "clear\n",
+                oltp,
+                &look(3),
+            ]
+            .concat();
+            let options = ["--allow-system", "--no-quiesce", "--json", "result.json", "--dir", dir.to_str().unwrap()];
+            let (_, err, code) = says(home.path(), &options, &text);
+            assert_eq!(code, Some(0), "{err}");
+            let listed = |n: u32| fs::read_to_string(home.path().join(n.to_string())).unwrap();
+            assert_eq!(listed(1).lines().count(), 11, "{err}");
+            // The ager's files may be larger by its own definition; those of the first and the third run are the same.
+            let files = |n: u32| -> Vec<String> {
+                listed(n).lines().map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+            };
+            assert!(files(1) == files(2) && listed(1) == listed(3), "{}\n{}\n{}", listed(1), listed(2), listed(3));
+            let text = fs::read_to_string(home.path().join("result.json")).unwrap();
+            let runs = runs(&serde_json::from_str(&text).unwrap());
+            assert_eq!(
+                runs.iter().map(|r| r["as_is"].clone()).collect::<Vec<_>>(),
+                [json!(false), json!(true), json!(false)]
+            );
+            assert!(runs.iter().all(|run| number(run, &["summary", "ops"]) > 0.0), "{err}");
+        }
+    });
 }
 
 /// A script that makes and mounts each file system with each option, and measures it.

@@ -8,6 +8,7 @@ use crate::cmd::{Wml, count, flowop, has, skip};
 use crate::fuse::{self, Act, Kind, Slow};
 use crate::mounts::{self, Fs, Mount};
 use crate::strace;
+use crate::undisturbed::undisturbed;
 
 /// The engines that can run here. Where all must be there, a kernel without `io_uring` fails the test.
 fn engines(test: &str) -> &'static [&'static str] {
@@ -185,27 +186,30 @@ fn no_more_than_iodepth_operations_are_in_flight() {
     if !fuse::available(TEST) {
         return;
     }
-    for engine in engines(TEST) {
-        for also in ["", "flowop hog name=h,value=1\n"] {
-            for depth in [1, 4, 32] {
-                let slow =
-                    Slow::new(|kind, _, _| Act::After(Duration::from_millis(if kind == Kind::Read { 2 } else { 0 })));
-                let script = format!(
-                    "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
+    undisturbed(|| {
+        for engine in engines(TEST) {
+            for also in ["", "flowop hog name=h,value=1\n"] {
+                for depth in [1, 4, 32] {
+                    let slow = Slow::new(|kind, _, _| {
+                        Act::After(Duration::from_millis(if kind == Kind::Read { 2 } else { 0 }))
+                    });
+                    let script = format!(
+                        "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
                      define process name=p {{ thread name=t {{\n\
                      flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth={depth}\n{also}}} }}\n"
-                );
-                let call = Wml::below(slow.dir()).idle().file("x.wml", &script);
-                let args = ["x.wml", "--runtime", "0.2", "--no-quiesce", "--engine", engine];
-                let run = call.args(args).result().run().exits(0).only_run();
-                let most = slow.tally(Kind::Read).most;
-                assert!(count(flowop(&run, "rd"), "ops") > 0);
-                assert!(most <= depth, "{most} at a time with iodepth={depth}, {engine}");
-                // The pool has eight workers, and so has the kernel on a small machine.
-                assert!(most >= depth.min(4), "only {most} at a time with iodepth={depth}, {engine}");
+                    );
+                    let call = Wml::below(slow.dir()).idle().file("x.wml", &script);
+                    let args = ["x.wml", "--runtime", "0.2", "--no-quiesce", "--engine", engine];
+                    let run = call.args(args).result().run().exits(0).only_run();
+                    let most = slow.tally(Kind::Read).most;
+                    assert!(count(flowop(&run, "rd"), "ops") > 0);
+                    assert!(most <= depth, "{most} at a time with iodepth={depth}, {engine}");
+                    // The pool has eight workers, and so has the kernel on a small machine.
+                    assert!(most >= depth.min(4), "only {most} at a time with iodepth={depth}, {engine}");
+                }
             }
         }
-    }
+    });
 }
 
 /// What a file system would refuse in the run is refused before it, by flowop, value and what is wanted instead.

@@ -186,10 +186,8 @@ fn a_pipe_is_read_and_one_without_a_writer_is_refused() {
 /// A script whose runs make no I/O, in a directory with a results folder of it.
 fn experiment(words: &[&str]) -> tempfile::TempDir {
     let dir = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
-    let script = "define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\nset $n=1\n\
-                  define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
-    std::fs::write(dir.path().join("x.wml"), script).unwrap();
-    let short = ["x.wml", "--engine", "null", "--no-quiesce", "--runtime", "0.1", "--results", "e"];
+    std::fs::write(dir.path().join("x.wml"), crate::experiments::SCRIPT).unwrap();
+    let short: Vec<&str> = crate::experiments::SHORT.split(' ').chain(["--results", "e"]).collect();
     let output = wmlrun(dir.path(), &[&words[..1], &short, &words[1..]].concat());
     assert!(matches!(output.0, 0 | 10 | 11 | 12), "{}", output.1);
     dir

@@ -1,11 +1,8 @@
 //! Tests `wmlrun sweep` and `wmlrun ort`: load curves, with their peak, knee and overall response time.
 
 use crate::cmd::Wml;
+use crate::experiments::SCRIPT;
 use serde_json::Value;
-
-const SCRIPT: &str = "set $n=1\n\
-    define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
-    define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
 
 /// The curve of a published report (SFS 2.0), with its overall response time of 5.4 ms.
 const CURVE: &str = "# ops/s ms\n484 2.2\n982 2.7\n1979 3.1\n3011 3.7\n4000 4.0\n4997 4.6\n5987 5.0\n6955 5.4\n7934 6.1\n8500 6.8\n\
@@ -39,7 +36,7 @@ fn a_file_that_is_not_a_curve_is_an_error() {
 /// What a sweep prints.
 fn sweep(words: &str, code: i32) -> String {
     let call = Wml::new().file("x.wml", SCRIPT);
-    let common = "--engine null --no-quiesce --runtime 0.1 --results r --quiet";
+    let common = "--engine null --no-quiesce --runtime 60 --set reads=200000 --results r --quiet";
     let output = call.args(["sweep", "x.wml"]).args(words.split_whitespace()).args(common.split(' ')).run().exits(code);
     format!("{}{}", output.stdout, output.stderr)
 }

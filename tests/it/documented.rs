@@ -146,6 +146,8 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
             .args(["120", "sh", "-c", &command])
             .current_dir(dir)
             .env("PATH", &path)
+            // Noise floors are stored there.
+            .env("XDG_STATE_HOME", dir.join(".state"))
             .stdin(Stdio::null())
             .output()
             .unwrap();

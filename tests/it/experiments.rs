@@ -12,16 +12,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A workload without I/O.
-const SCRIPT: &str = "define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
-    set $n=1\n\
-    define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
+/// A workload without I/O. With `$reads` it ends after as many reads.
+pub(crate) const SCRIPT: &str = "set $n=1\n\
+    set $reads=1000000000\n\
+    define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+    define process name=p { thread name=t,instances=$n {\n\
+      flowop read name=r,filesetname=data,iosize=4k\n\
+      flowop finishoncount name=end,value=$reads,target=r\n\
+    } }\n";
 
 pub(crate) struct Lab(pub(crate) TempDir);
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        let dir = tempfile::Builder::new().prefix("lab-").tempdir_in(scratch()).unwrap();
+        Self::below(&scratch())
+    }
+
+    /// In a fresh directory below `place`.
+    pub(crate) fn below(place: &Path) -> Self {
+        let dir = tempfile::Builder::new().prefix("lab-").tempdir_in(place).unwrap();
         fs::write(dir.path().join("x.wml"), SCRIPT).unwrap();
         Self(dir)
     }
@@ -73,8 +82,8 @@ pub(crate) fn any_verdict(output: &Output) -> String {
     shown
 }
 
-/// Options of a run of a tenth of a second without I/O.
-pub(crate) const SHORT: &str = "x.wml --engine null --no-quiesce --runtime 0.1";
+/// A short run without I/O. A number of reads ends it, not a time in which a busy machine may give it no processor.
+pub(crate) const SHORT: &str = "x.wml --engine null --no-quiesce --runtime 60 --set reads=200000";
 
 #[test]
 fn repeated_runs_are_stored_and_estimated() {
@@ -423,7 +432,7 @@ fn a_noise_floor_is_stored_and_reported() {
         exits(&output, code, words);
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    let short = "--engine null --no-quiesce --runtime 0.1 --quiet";
+    let short = "--engine null --no-quiesce --runtime 60 --set reads=200000 --quiet";
     fs::create_dir(lab.path("d")).unwrap();
     // So short runs of a busy machine may differ: what is kept and quoted counts here.
     for sessions in 1..=2 {
@@ -461,7 +470,7 @@ fn the_mounts_of_the_file_sets_are_recorded_and_compared() {
     let (lab, mount) = (Lab::new(), Mount::new(Fs::Tmpfs, 64 << 20));
     let dir = mount.dir().display().to_string();
     fs::write(lab.path("own.wml"), format!("set $dir={dir}/sub/deep\n{SCRIPT}")).unwrap();
-    let words = "repeat own.wml --mkdir --no-quiesce --runtime 0.1 --runs 2 --quiet";
+    let words = "repeat own.wml --mkdir --no-quiesce --runtime 60 --set reads=2000 --runs 2 --quiet";
     for (folder, after) in [("r", "test -e go"), ("s", "")] {
         let _ = fs::remove_file(lab.path("go"));
         let mut command = lab.command(&format!("{words} --results {folder}"));

@@ -3,13 +3,10 @@
 //! With `WMLRUN_LONG=1` a headless browser opens the pages, if one is installed.
 
 use crate::cmd::{Output, Wml, binary, long, skip};
+use crate::experiments::SCRIPT;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-const SCRIPT: &str = "set $n=1\n\
-    define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
-    define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
 
 /// Markup in every kind of name that a script can give.
 const HOSTILE: &str = "define fileset name=\"</title><script>alert(1)</script>&'\",path=$dir,entries=5,dirwidth=5,size=4k,prealloc\n\
@@ -18,7 +15,11 @@ const HOSTILE: &str = "define fileset name=\"</title><script>alert(1)</script>&'
         flowop read name=\"</svg></style><b>&amp;\",filesetname=\"</title><script>alert(1)</script>&'\",iosize=4k\n\
     } }\n";
 
+/// Options of a short run of any script.
 const SHORT: &str = "--engine null --no-quiesce --runtime 0.1 --quiet";
+
+/// Options of a run that ends after a number of reads.
+const READS: &str = "--engine null --no-quiesce --runtime 60 --set reads=200000 --quiet";
 
 /// A directory with results, made by one command after another.
 struct Results(tempfile::TempDir);
@@ -75,8 +76,8 @@ fn is_harmless(page: &str) {
 fn a_page_has_a_section_for_each_result() {
     let results = Results::new();
     results.result("x.wml", "one.json");
-    results.run(&format!("repeat x.wml {SHORT} --runs 3 --results rep"), 0);
-    results.run(&format!("sweep x.wml {SHORT} --vary n=1,2,3 --repeats 2 --results curve"), 0);
+    results.run(&format!("repeat x.wml {READS} --runs 3 --results rep"), 0);
+    results.run(&format!("sweep x.wml {READS} --vary n=1,2,3 --repeats 2 --results curve"), 0);
     results.run("report one.json rep curve -o page.html", 0);
     let page = results.text("page.html");
     assert_eq!(page.matches("<section").count(), 3);
@@ -96,7 +97,7 @@ fn a_page_has_a_section_for_each_result() {
 #[test]
 fn a_page_of_a_comparison_has_its_verdict() {
     let results = Results::new();
-    let words = format!("ab x.wml {SHORT} --blocks 2 --tolerance 90% --results r");
+    let words = format!("ab x.wml {READS} --blocks 2 --tolerance 90% --results r");
     let bin = binary().canonicalize().unwrap();
     let output = Command::new(bin).args(words.split(' ')).current_dir(results.0.path()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -115,7 +116,7 @@ fn a_page_of_a_comparison_has_its_verdict() {
 #[test]
 fn an_interrupted_experiment_has_a_page_of_its_runs() {
     let results = Results::new();
-    results.run(&format!("repeat x.wml {SHORT} --runs 3 --results rep"), 0);
+    results.run(&format!("repeat x.wml {READS} --runs 3 --results rep"), 0);
     let journal = results.text("rep/journal.jsonl");
     let (third, _) = journal.match_indices("{\"event\":\"started\"").nth(2).unwrap();
     // A line that was not written completely, as of an experiment in progress.
@@ -232,8 +233,8 @@ fn a_browser_shows_pages_without_errors_and_overflow() {
     };
     let results = Results::new();
     results.result("hostile.wml", "hostile.json");
-    results.run(&format!("repeat x.wml {SHORT} --runs 3 --results rep"), 0);
-    results.run(&format!("sweep x.wml {SHORT} --vary n=1,2,3 --repeats 2 --results curve"), 0);
+    results.run(&format!("repeat x.wml {READS} --runs 3 --results rep"), 0);
+    results.run(&format!("sweep x.wml {READS} --vary n=1,2,3 --repeats 2 --results curve"), 0);
     results.run("report hostile.json rep curve -o page.html", 0);
     let page = results.path("page.html");
     let marks = results.text("page.html").matches("data-x=").count();

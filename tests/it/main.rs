@@ -66,6 +66,7 @@ mod rates;
 mod repl;
 mod resume;
 mod safety;
+mod series;
 mod shapes;
 mod shipped;
 mod short_transfers;

@@ -2,21 +2,13 @@
 //! machine that changes between A and B, and noise floors.
 
 use crate::cmd::{binary, scratch};
-use crate::experiments::valid;
+use crate::experiments::{SCRIPT, SHORT, valid};
 use crate::hold::{Hold, Share};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
-
-/// A workload without I/O.
-const SCRIPT: &str = "define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
-    set $n=1\n\
-    define process name=p { thread name=t,instances=$n { flowop read name=r,filesetname=data,iosize=4k } }\n";
-
-/// Options of a run of a tenth of a second without I/O.
-const SHORT: &str = "x.wml --engine null --no-quiesce --runtime 0.1 --quiet";
 
 /// A directory in which programs are started.
 struct Place(TempDir);
@@ -156,7 +148,7 @@ fn a_job_can_branch_on_every_verdict() {
         place.column("b", &around(mean));
         assert_eq!(job(&format!("compare a:1 b:1 {words}")), says, "{mean} {words}");
     }
-    let output = place.wmlrun(&format!("ab {SHORT} --blocks 2 --results r"), &[]);
+    let output = place.wmlrun(&format!("ab {SHORT} --quiet --blocks 2 --results r"), &[]);
     assert!(matches!(output.status.code(), Some(0 | 10 | 11 | 12)), "{output:?}");
     set_controls(&place, "r", [100.0, 50.0]);
     assert_eq!(job("ab --resume r --quiet"), "invalid\n");
@@ -176,7 +168,7 @@ fn a_machine_that_is_busy_only_during_b_makes_the_comparison_invalid() {
         "i=0; while [ $i -lt $((8 * $(nproc))) ]; do (while :; do :; done) & echo $! >> pids; i=$((i + 1)); done";
     let idle = "kill $(cat pids); rm pids";
     let verdict = |blocks: u32, more: &[&str]| {
-        let words = format!("ab {SHORT} --blocks {blocks} --format json --tolerance 20%");
+        let words = format!("ab {SHORT} --quiet --blocks {blocks} --format json --tolerance 20%");
         let output = place.wmlrun(&words, more);
         // Even a test that fails leaves no process.
         let _ = place.command("sh").args(["-c", "[ ! -e pids ] || kill $(cat pids)"]).status();
@@ -195,9 +187,9 @@ fn a_machine_that_is_busy_only_during_b_makes_the_comparison_invalid() {
 fn a_metric_that_is_0_ends_a_comparison_at_once() {
     let place = Place::new();
     let script =
-        SCRIPT.replace("flowop read name=r,filesetname=data,iosize=4k", "flowop statfile name=s,filesetname=data");
+        SCRIPT.replace("flowop read name=r,filesetname=data,iosize=4k", "flowop statfile name=r,filesetname=data");
     fs::write(place.path("x.wml"), script).unwrap();
-    let text = place.run(&format!("ab {SHORT} --metric mib --results r"), 11);
+    let text = place.run(&format!("ab {SHORT} --quiet --metric mib --results r"), 11);
     assert!(text.contains("note: `mib` is not above 0 in a run of A: there is no ratio"), "{text}");
     assert!(!text.contains("too few runs for an interval") && !text.contains("more runs"), "{text}");
     assert!(place.path("r/runs/0004.json").exists() && !place.path("r/runs/0005.json").exists());
@@ -210,7 +202,7 @@ fn sides_with_different_conditions_have_the_larger_of_their_floors() {
     fs::create_dir(place.path("d")).unwrap();
     let json = |words: &str, code| serde_json::from_str::<Value>(&place.run(words, code)).unwrap();
     let floor = |n: u32| {
-        let words = format!("floor d {SHORT} --set n={n} --blocks 2 --format json");
+        let words = format!("floor d {SHORT} --quiet --set n={n} --blocks 2 --format json");
         json(&format!("{words} --results f{n}"), 0)["floor"].clone()
     };
     let (one, two) = (floor(1), floor(2));
@@ -221,7 +213,7 @@ fn sides_with_different_conditions_have_the_larger_of_their_floors() {
     };
     let share = |floor: &Value| floor["share"].as_f64().unwrap();
     assert!((share(&compared("f2")) - share(&one).max(share(&two))).abs() < 1e-12);
-    let words = format!("repeat {SHORT} --set n=3 --runs 3 --results f3");
+    let words = format!("repeat {SHORT} --quiet --set n=3 --runs 3 --results f3");
     place.run(&words, 0);
     assert_eq!(compared("f3"), Value::Null, "the floor of one side is unknown");
 }
