@@ -9,6 +9,7 @@ use super::{
 };
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::{Span, Spanned};
+use crate::spec::words::flowop_called;
 use crate::spec::{self, Attr, Dialect, SpecTable, attrs};
 use crate::syntax::Node;
 use crate::syntax::ast::{Arg, ArgKind, StatementKind, Value, VariableForm};
@@ -253,8 +254,11 @@ impl ModelBuilder<'_> {
                 composites.sort_unstable();
                 names.extend(composites);
             }
-            let d = Diagnostic::error(Code::UnknownFlowop, kind.span, format!("no flowop is called `{}`", kind.node))
-                .near_miss(&kind.node, names);
+            let d = Diagnostic::error(Code::UnknownFlowop, kind.span, format!("no flowop is called `{}`", kind.node));
+            let d = match flowop_called(&kind.node) {
+                Some(flowop) => d.help(format!("did you mean `{flowop}`?")),
+                None => d.near_miss(&kind.node, names),
+            };
             self.error(d.or_help("`wmlrun list flowops` shows them all"));
         }
         let (locals, plain) = self.split_locals(&args[1..]);

@@ -5,6 +5,7 @@ use super::value::switch;
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::{Attr, Kind};
+use crate::syntax::ast::Operator;
 use crate::util::printable;
 
 /// Returns the error for a character that is not allowed: a control character in a name, a NUL anywhere.
@@ -33,7 +34,7 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
     }
     let number = matches!(attr.kind, Kind::Int | Kind::Size | Kind::Real);
     match &value.node {
-        Expr::Var(_) | Expr::Binary(_) => None,
+        Expr::Var(_) => None,
         Expr::Random(_) if attr.random || attr.kind == Kind::Random => None,
         Expr::Random(_) => wrong("a random variable", "give a plain value".to_owned()),
         Expr::Table(_) if attr.name == "randtable" => None,
@@ -66,7 +67,13 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
             }
         }
         Expr::Bool(_) if number && attr.kind != Kind::Int => wrong("a switch", "give a number".to_owned()),
-        Expr::Float(x) if matches!(attr.kind, Kind::Int | Kind::Size) => {
+        Expr::Binary(parts) if attr.kind == Kind::Size && is_range(parts) => wrong(
+            "a negative number",
+            "`-` subtracts; for random sizes between two bounds, use a random variable: \
+             `set $size = randvar(type=uniform,min=4k,mean=6k)` is 4k to 8k"
+                .to_owned(),
+        ),
+        Expr::Float(x) if matches!(attr.kind, Kind::Int | Kind::Size | Kind::Percent) => {
             let help = if attr.name.ends_with("gamma") {
                 format!("it counts thousandths: {x} is {:.0}", x * 1000.0)
             } else {
@@ -82,6 +89,14 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
                 .help("it takes 0 to 100"),
         ),
         _ => None,
+    }
+}
+
+/// Returns whether two numbers with a minus between them are probably meant as a range: the difference is negative.
+fn is_range(parts: &(Spanned<Expr>, Operator, Spanned<Expr>)) -> bool {
+    match parts {
+        (Spanned { node: Expr::Int(low), .. }, Operator::Subtract, Spanned { node: Expr::Int(high), .. }) => low < high,
+        _ => false,
     }
 }
 

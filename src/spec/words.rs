@@ -68,6 +68,39 @@ pub fn statement_word(name: &str) -> Option<&'static StatementWord> {
     STATEMENT_WORDS.iter().find(|word| word.name == name)
 }
 
+/// Names that other tools, system calls and commands have for flowops, with the flowop.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("append", "appendfile"),
+    ("close", "closefile"),
+    ("copy", "copyrange"),
+    ("create", "createfile"),
+    ("delete", "deletefile"),
+    ("fstat", "statfile"),
+    ("ls", "listdir"),
+    ("mkdir", "makedir"),
+    ("mmap", "mmapread"),
+    ("move", "rename"),
+    ("mv", "rename"),
+    ("open", "openfile"),
+    ("pread", "read"),
+    ("pwrite", "write"),
+    ("readdir", "listdir"),
+    ("remove", "deletefile"),
+    ("rm", "deletefile"),
+    ("rmdir", "removedir"),
+    ("sleep", "delay"),
+    ("stat", "statfile"),
+    ("think", "delay"),
+    ("thinktime", "delay"),
+    ("unlink", "deletefile"),
+];
+
+/// Returns the flowop that other tools call `name`.
+pub fn flowop_called(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, flowop)| *flowop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -164,7 +164,11 @@ impl<'a> Builder<'a> {
             let left = self.slice(before.span);
             let second_value = matches!(&before.kind, ArgKind::Named { .. } | ArgKind::Assign { .. })
                 && matches!(&arg.kind, ArgKind::Bare(Value::Number(_) | Value::Text(_) | Value::Binary { .. }));
-            report = Some(if second_value {
+            report = Some(if let Some(unit) = self.unit_apart(left, arg) {
+                Diagnostic::error(Code::BadNumber, arg.span, format!("`{unit}` is separated from its number"))
+                    .label("the unit")
+                    .help(format!("write `{left}{unit}`, without the blank"))
+            } else if second_value {
                 Diagnostic::error(Code::UnexpectedToken, arg.span, format!("a second value after `{left}`"))
                     .label("not expected")
                     .help("an attribute has one value; attributes have commas between")
@@ -181,6 +185,13 @@ impl<'a> Builder<'a> {
         if let Some(report) = report {
             self.push(report);
         }
+    }
+
+    /// Returns the unit that an argument consists of, if what precedes it ends with a number.
+    fn unit_apart(&self, left: &str, arg: &Arg) -> Option<&str> {
+        let unit = self.slice(arg.span);
+        let is_unit = matches!(&arg.kind, ArgKind::Bare(Value::Word(_))) && unit.len() == 1 && number::is_unit(unit);
+        (is_unit && left.len() <= SHOWN && left.ends_with(|c: char| c.is_ascii_digit())).then_some(unit)
     }
 
     /// Quotes two attributes with the comma between them, if they are short enough.

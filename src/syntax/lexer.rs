@@ -252,6 +252,10 @@ impl Lexer<'_> {
                         unit if unit.len() == 2 && matches!(unit.as_bytes()[1], b'b' | b'B') => {
                             diagnostic.label("not a unit").help(format!("write `{}`", &written[..written.len() - 1]))
                         }
+                        unit if unit.len() == 3 && number::is_unit(unit) && unit[1..].eq_ignore_ascii_case("ib") => {
+                            let help = format!("write `{}`: units are powers of 1024", &written[..written.len() - 2]);
+                            diagnostic.label("not a unit").help(help)
+                        }
                         unit => {
                             let diagnostic = diagnostic.label("not a unit");
                             let diagnostic = if unit.starts_with('.') { diagnostic } else { diagnostic.help(units) };

@@ -48,6 +48,11 @@ pub(super) fn read(text: &str) -> (Number, Option<NumberFault>) {
     }
 }
 
+/// Returns whether a text begins with the letter of a unit.
+pub(super) fn is_unit(text: &str) -> bool {
+    text.starts_with(['k', 'K', 'm', 'M', 'g', 'G', 't', 'T'])
+}
+
 fn digits(text: &str, from: usize) -> usize {
     text[from..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |at| from + at)
 }
