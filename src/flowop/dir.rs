@@ -178,7 +178,11 @@ impl Step for ListStep {
         match result {
             Ok((bytes, calls)) => {
                 cx.cell().add_calls(calls.saturating_sub(1));
-                cx.end(bytes)
+                let ended = cx.end(0);
+                if ended.is_ok() {
+                    cx.cell().add_listed(bytes);
+                }
+                ended
             }
             Err(errno) => Err(cx.failed("reading a directory failed", errno, None)),
         }

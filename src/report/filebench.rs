@@ -10,6 +10,7 @@ use super::Report;
 use crate::result::{Document, FlowopResult, Run};
 use crate::stats::hdr;
 use crate::stats::layout;
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// `--format filebench`: the output of Filebench 1.5.
@@ -41,10 +42,29 @@ impl Report for Filebench15 {
     }
 }
 
+/// Adds the bytes of directory listings to the rates of data, as Filebench does.
+fn with_listings(run: Cow<'_, Run>) -> Cow<'_, Run> {
+    if run.summary.listed_bytes == 0 {
+        return run;
+    }
+    // The time of a flowop's phase follows from its number and rate of operations.
+    let rate = |bytes: u64, ops: u64, ops_per_s: f64| match ops {
+        0 => 0.0,
+        _ => bytes as f64 * ops_per_s / ops as f64 / f64::from(1 << 20),
+    };
+    let mut run = run.into_owned();
+    for f in &mut run.flowops {
+        f.mib_per_s += rate(f.listed_bytes, f.ops, f.ops_per_s);
+    }
+    let s = &mut run.summary;
+    s.mib_per_s += rate(s.listed_bytes, s.ops, s.ops_per_s);
+    Cow::Owned(run)
+}
+
 /// Writes the breakdown and summary of 1.5, also as an interim report of `psrun`. Log lines begin with
 /// `finished_seconds`.
 pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*super::visible_run(run);
+    let run = &*with_listings(super::visible_run(run));
     let at = run.finished_seconds;
     writeln!(out, "{at:.3}: Per-Operation Breakdown")?;
     for flowop in run.flowops.iter().rev() {
@@ -118,7 +138,7 @@ impl Report for Filebench14 {
 
 /// Writes the breakdown and summary of 1.4, also for `stats snap`.
 pub fn breakdown_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*super::visible_run(run);
+    let run = &*with_listings(super::visible_run(run));
     writeln!(out, "Per-Operation Breakdown")?;
     lines_14(run, out)?;
     let s = &run.summary;
@@ -196,7 +216,7 @@ fn totals(head: &[u8]) -> Option<bool> {
 
 /// Writes the file of `stats dump`.
 pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*super::visible_run(run);
+    let run = &*with_listings(super::visible_run(run));
     writeln!(out, "Flowop totals:")?;
     lines_14(run, out)?;
     let s = &run.summary;
@@ -214,7 +234,7 @@ pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes the file of `stats multidump`: the same figures, separated by tabs.
 pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*super::visible_run(run);
+    let run = &*with_listings(super::visible_run(run));
     writeln!(out, "Flowop totals:")?;
     for flowop in run.flowops.iter().rev() {
         let (rate, mb, ms) = (flowop.ops_per_s, flowop.mib_per_s, mean_ms(flowop));
@@ -237,7 +257,7 @@ pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 /// Writes the file of `stats xmldump`: two groups of cells with the names of their rows and columns, one element per
 /// line.
 pub fn xmldump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*super::visible_run(run);
+    let run = &*with_listings(super::visible_run(run));
     let s = &run.summary;
     writeln!(out, "<stat_doc name=\"Filebench Workload\">")?;
     let rows: Vec<(&str, Vec<String>)> = run

@@ -295,6 +295,10 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
         }),
     );
     add(
+        "directory listings",
+        of_each(&|f| (f.listed_bytes > 0).then(|| format!("{} of names and entries", size::format(f.listed_bytes)))),
+    );
+    add(
         "errors",
         of_each(&|f| {
             let kinds: Vec<String> = f.errors.iter().map(|(errno, n)| format!("{} {errno}", grouped(*n))).collect();

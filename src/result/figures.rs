@@ -18,6 +18,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Throughput in MiB (2²⁰ bytes) per second.
     pub mib_per_s: f64,
+    /// Bytes of directory entries that listings read; not part of `bytes`.
+    pub listed_bytes: u64,
     /// Mean latency in milliseconds; null without operations.
     pub latency_ms: Option<f64>,
     /// Latency distribution of all operations, from merged histograms.

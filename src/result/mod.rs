@@ -422,6 +422,9 @@ pub struct FlowopResult {
     pub late_ops: u64,
     /// Bytes that late operations read and wrote.
     pub late_bytes: u64,
+    /// Bytes of the directory entries that listings read, as Filebench counts them: 279 and the length of the name for
+    /// each entry. They are no file data, and in no other count.
+    pub listed_bytes: u64,
     /// Time spent waiting for a usable file, summed over all instances.
     pub starved_seconds: f64,
     /// The tool's own time per operation in nanoseconds (picking a file, building a path); null without operations.

@@ -114,6 +114,7 @@ pub struct Cell {
     open_ns: AtomicU64,
     late_ops: AtomicU64,
     late_bytes: AtomicU64,
+    listed_bytes: AtomicU64,
     user_ns: AtomicU64,
     system_ns: AtomicU64,
     open_loop: OnceLock<Box<OpenLoopCells>>,
@@ -173,6 +174,7 @@ impl Cell {
             open_ns: AtomicU64::new(0),
             late_ops: AtomicU64::new(0),
             late_bytes: AtomicU64::new(0),
+            listed_bytes: AtomicU64::new(0),
             user_ns: AtomicU64::new(0),
             system_ns: AtomicU64::new(0),
             open_loop: OnceLock::new(),
@@ -219,6 +221,11 @@ impl Cell {
     pub fn add_command(&self, user_ns: u64, system_ns: u64) {
         bump(&self.user_ns, user_ns);
         bump(&self.system_ns, system_ns);
+    }
+
+    /// Adds the bytes of the entries of a directory that was listed. They are no file data, and in no other count.
+    pub fn add_listed(&self, bytes: u64) {
+        bump(&self.listed_bytes, bytes);
     }
 
     /// Adds system calls of an operation beyond its first.
@@ -279,6 +286,7 @@ impl Cell {
         add(&mut into.system_ns, &self.system_ns);
         add(&mut into.late_ops, &self.late_ops);
         add(&mut into.late_bytes, &self.late_bytes);
+        add(&mut into.listed_bytes, &self.listed_bytes);
         self.latency.add_to(&mut into.latency);
         if let Some(open_loop) = self.open_loop.get() {
             open_loop.response.add_to(into.response.get_or_insert_default());

@@ -169,6 +169,8 @@ pub struct Snapshot {
     pub late_ops: u64,
     /// Bytes that these operations moved.
     pub late_bytes: u64,
+    /// Bytes of directory entries that listings read; not part of `bytes`.
+    pub listed_bytes: u64,
     /// System calls beyond one per operation.
     pub calls: u64,
     /// Time that the program itself took, in nanoseconds.
@@ -193,8 +195,8 @@ pub struct Snapshot {
 macro_rules! plain {
     ($snapshot:expr) => {{
         let Snapshot { ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, .. } = $snapshot;
-        let Snapshot { user_ns, system_ns, .. } = $snapshot;
-        [ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, user_ns, system_ns]
+        let Snapshot { listed_bytes, user_ns, system_ns, .. } = $snapshot;
+        [ops, bytes, opens, open_ns, late_ops, late_bytes, listed_bytes, calls, tool_ns, starved_ns, user_ns, system_ns]
     }};
 }
 
@@ -251,11 +253,11 @@ impl Snapshot {
         self.errors.values().sum()
     }
 
-    fn plain(&self) -> [u64; 11] {
+    fn plain(&self) -> [u64; 12] {
         plain!(*self)
     }
 
-    fn plain_mut(&mut self) -> [&mut u64; 11] {
+    fn plain_mut(&mut self) -> [&mut u64; 12] {
         plain!(self)
     }
 }
