@@ -282,7 +282,7 @@ mod tests {
     fn snapshots() -> impl Strategy<Value = Snapshot> {
         let open_loop = prop::option::of(values().prop_map(|v| dist(&v)));
         let errors = prop::collection::btree_map(1_i32..40, 1_u64..9, 0..4);
-        (values(), prop::array::uniform10(0_u64..1 << 40), errors, open_loop).prop_map(
+        (values(), prop::array::uniform11(0_u64..1 << 40), errors, open_loop).prop_map(
             |(latency, n, errors, response)| Snapshot {
                 ops: latency.len() as u64,
                 bytes: n[0],
@@ -295,6 +295,7 @@ mod tests {
                 starved_ns: n[7],
                 user_ns: n[8],
                 system_ns: n[9],
+                listed_bytes: n[10],
                 errors,
                 latency: dist(&latency),
                 lateness: response.clone(),
