@@ -66,6 +66,8 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn truncate(&self, file: &mut Handle, size: u64) -> Result<()>;
     /// Flushes data and metadata of a file to the device.
     fn fsync(&self, file: &mut Handle) -> Result<()>;
+    /// Flushes a directory to the device: opens it for reading, flushes and closes it.
+    fn fsync_dir(&self, dir: Fd) -> Result<()>;
     /// Flushes the data of a file to the device.
     fn fdatasync(&self, file: &mut Handle) -> Result<()>;
     /// Returns the attributes of an open file.

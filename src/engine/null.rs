@@ -85,6 +85,10 @@ impl Engine for Null {
         Ok(())
     }
 
+    fn fsync_dir(&self, _dir: Fd) -> Result<()> {
+        Ok(())
+    }
+
     fn fdatasync(&self, _file: &mut Handle) -> Result<()> {
         Ok(())
     }

@@ -88,6 +88,14 @@ impl Engine for Posix {
         retry_interrupted(|| fd::fsync(file.fd))
     }
 
+    fn fsync_dir(&self, dir: Fd) -> Result<()> {
+        // The descriptors for `*at` calls allow nothing else.
+        let opened = fd::open_at(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        let done = retry_interrupted(|| fd::fsync(opened));
+        fd::close(opened);
+        done
+    }
+
     fn fdatasync(&self, file: &mut Handle) -> Result<()> {
         retry_interrupted(|| fd::fdatasync(file.fd))
     }

@@ -12,6 +12,7 @@ pub mod short;
 pub mod slots;
 pub mod trace;
 
+mod moves;
 mod ownership;
 mod pick;
 mod sink;
@@ -19,6 +20,7 @@ mod starvation;
 
 pub use aio::{Aio, AioMode, AioPool, Outstanding};
 pub use cx::{Account, OpCx, RunEnv, ThreadFiles, ThreadIo};
+pub use moves::MoveSource;
 pub use pick::PickBy;
 pub use sink::Sink;
 pub use starvation::{Makers, Starvation, View, maker};

@@ -31,6 +31,8 @@ pub enum PickBy {
     Index(u64),
     /// Any of them, with equal probability. The number is 64 random bits.
     Uniform(u64),
+    /// The one at this distance behind the file that was created last.
+    Recent(u64),
 }
 
 /// Maximum time between two attempts of a starving thread, even if nothing changes.
@@ -44,10 +46,10 @@ const STUCK_AFTER: Duration = Duration::from_millis(200);
 
 /// The parts of a set in a cyclic order that starts with one of them. A set in one directory is its only part.
 #[derive(Clone, Copy)]
-struct PartRotation {
-    first: usize,
-    parts: usize,
-    from: usize,
+pub(super) struct PartRotation {
+    pub(super) first: usize,
+    pub(super) parts: usize,
+    pub(super) from: usize,
 }
 
 impl PartRotation {
@@ -60,7 +62,7 @@ impl PartRotation {
 }
 
 /// The result of one attempt in one part of a set.
-enum PickAttempt<T> {
+pub(super) enum PickAttempt<T> {
     Found(T),
     /// There are candidates, and each is held by a step.
     Busy,
@@ -179,7 +181,7 @@ impl OpCx<'_> {
 
     /// Returns the order of the parts to try, and the rule for the pick there.
     #[inline]
-    fn rotation(&mut self, set: usize, by: PickBy) -> (PartRotation, PickBy) {
+    pub(super) fn rotation(&mut self, set: usize, by: PickBy) -> (PartRotation, PickBy) {
         let parts = self.files.views[set].parts;
         if parts == 1 {
             return (PartRotation { first: set, parts, from: 0 }, by);
@@ -189,6 +191,11 @@ impl OpCx<'_> {
             PickBy::Index(n) => {
                 (PartRotation { first: set, parts, from: n as usize % parts }, PickBy::Index(n / parts as u64))
             }
+            // Each part has its share of the newest files.
+            PickBy::Recent(n) => {
+                let from = self.any_part(set) - set;
+                (PartRotation { first: set, parts, from }, PickBy::Recent(n / parts as u64))
+            }
             _ => (PartRotation { first: set, parts, from: self.any_part(set) - set }, by),
         }
     }
@@ -196,12 +203,13 @@ impl OpCx<'_> {
     /// Makes one attempt in one part.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "called with constants")]
-    fn try_part(&mut self, part: usize, want: Want, by: PickBy, hold: bool) -> PickAttempt<FileRef> {
+    pub(super) fn try_part(&mut self, part: usize, want: Want, by: PickBy, hold: bool) -> PickAttempt<FileRef> {
         let how = match by {
             PickBy::Rotate => How::Rotate(&mut self.files.rotors[part]),
             PickBy::Own => How::Own(&mut self.files.own[part]),
             PickBy::Index(n) => How::Index(n),
             PickBy::Uniform(bits) => How::Uniform(bits),
+            PickBy::Recent(distance) => How::Behind(distance),
         };
         PickAttempt::of(part, want, self.files.views[part].set.state.pick(want, how, hold))
     }
@@ -211,7 +219,7 @@ impl OpCx<'_> {
     /// Split for speed: the first round of attempts is inlined with its closure; the wait is in `OpCx::seek_slow`,
     /// which is `#[cold]`.
     #[inline]
-    fn seek<T>(
+    pub(super) fn seek<T>(
         &mut self,
         rotation: PartRotation,
         kind: UnitKind,

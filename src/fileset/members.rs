@@ -69,6 +69,9 @@ pub enum How<'a> {
     Index(u64),
     /// A candidate chosen uniformly by these 64 random bits.
     Uniform(u64),
+    /// The candidate at this distance behind the member that was created last, otherwise the next one farther behind.
+    /// As names are given in rotation, a member farther behind was created earlier. See [`Members::keep_order`].
+    Behind(u64),
 }
 
 /// A thread's claimed positions in the shared rotations of one set: one rotation over existing and one over absent
@@ -246,6 +249,7 @@ impl Members {
             }
             How::Index(i) => i % self.n,
             How::Uniform(bits) => below(bits, self.n),
+            How::Behind(distance) => self.behind(distance),
         }
     }
 
@@ -304,6 +308,7 @@ impl Members {
             }
             How::Index(i) => self.seek(want, i % self.n, hold),
             How::Uniform(bits) => self.pick_uniform(want, bits, hold),
+            How::Behind(distance) => self.pick_behind(want, distance, hold),
         }
     }
 
@@ -586,6 +591,9 @@ fn matching(word: u64, want: Want) -> u32 {
 fn below(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }
+
+#[path = "members_by_age.rs"]
+mod by_age;
 
 #[cfg(test)]
 #[path = "members_tests.rs"]

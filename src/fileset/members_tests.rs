@@ -228,3 +228,57 @@ fn a_waiter_is_woken_by_a_change_and_by_a_stop() {
         assert_eq!(waiter.join().unwrap(), 2000);
     });
 }
+
+/// Creates the next absent member, as a flowop does.
+fn create(members: &Members, rotor: &mut Rotor) -> u64 {
+    let Picked::File(i) = members.pick(Want::Absent, How::Rotate(rotor), true) else { panic!("no absent member") };
+    members.set_exists(i, true);
+    i
+}
+
+#[test]
+fn picks_by_age_count_back_from_the_newest_member() {
+    let members = Members::new(10_000);
+    members.set_threads(1);
+    members.keep_order();
+    let mut rotor = Rotor::default();
+    let behind = |distance| members.pick(Want::Existing, How::Behind(distance), false);
+    assert_eq!(behind(3), Picked::None);
+    for i in 0..100 {
+        assert_eq!(create(&members, &mut rotor), i);
+        assert_eq!(behind(0), Picked::File(i));
+    }
+    assert_eq!(behind(40), Picked::File(59));
+    // A distance to a member that does not exist yet: the next one farther behind is, around the end, the newest.
+    assert_eq!(behind(100), Picked::File(99));
+    // A member that is gone, or busy, gives way to the next older one.
+    assert_eq!(members.pick(Want::Existing, How::Index(99), true), Picked::File(99));
+    assert_eq!(behind(0), Picked::File(98));
+    members.set_exists(99, false);
+    assert_eq!((behind(0), behind(1)), (Picked::File(98), Picked::File(98)));
+    // The only member, on the other side of the set.
+    (0..99).filter(|i| *i != 7).for_each(|i| {
+        assert_eq!(members.pick(Want::Existing, How::Index(i), true), Picked::File(i));
+        members.set_exists(i, false);
+    });
+    for distance in [0, 91, 92, 93, 9_000] {
+        assert_eq!(behind(distance), Picked::File(7), "{distance}");
+    }
+    assert_eq!(members.pick(Want::Existing, How::Behind(0), true), Picked::File(7));
+    assert_eq!(behind(0), Picked::AllBusy);
+}
+
+#[test]
+fn picks_by_age_in_a_complete_set_begin_at_its_end() {
+    let members = Members::new(70);
+    members.load(|_| true);
+    for frozen in [false, true] {
+        if frozen {
+            members.freeze();
+        }
+        for distance in [0, 1, 69] {
+            assert_eq!(members.pick(Want::Existing, How::Behind(distance), false), Picked::File(69 - distance));
+        }
+        assert_eq!(members.pick(Want::Existing, How::Behind(70), false), Picked::File(69));
+    }
+}

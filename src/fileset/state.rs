@@ -72,6 +72,11 @@ impl State {
         self.leafdirs.set_threads(threads);
     }
 
+    /// Declares that files are picked by their age. See [`Members::keep_order`].
+    pub fn keep_order(&self) {
+        self.files.keep_order();
+    }
+
     /// Returns the next directory in a rotation that all threads share. It includes the root.
     #[inline]
     pub fn next_dir(&self) -> u64 {

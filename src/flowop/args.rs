@@ -16,6 +16,8 @@ pub struct SetInfo {
     pub name: String,
     /// Number of its files.
     pub entries: u64,
+    /// Number of directories that it is spread over.
+    pub parts: usize,
     /// Whether its files are opened read-only.
     pub readonly: bool,
     /// Whether its files are opened write-only.
@@ -112,8 +114,12 @@ impl Args<'_> {
     /// Returns the file set. `None` when `filesetname=` is not given; `Err` when the set is not defined.
     pub fn fileset(&self) -> Result<Option<SetInfo>, Diagnostic> {
         let Some((v, span)) = self.value("filesetname") else { return Ok(None) };
-        let name = v.print();
-        self.resolver.fileset(&name).map(Some).ok_or_else(|| {
+        self.fileset_called(&v.print(), span).map(Some)
+    }
+
+    /// Returns the file set of that name. `Err` when it is not defined.
+    pub fn fileset_called(&self, name: &str, span: Span) -> Result<SetInfo, Diagnostic> {
+        self.resolver.fileset(name).ok_or_else(|| {
             Diagnostic::error(Code::UnknownFileset, span, format!("no file set or file is called `{name}`"))
                 .help("define it with `define fileset name=…`")
         })

@@ -15,9 +15,9 @@ use crate::spec::Role;
 use std::ffi::CStr;
 use std::sync::Arc;
 
-const NAMED: &[&str] = &["filesetname", "indexed", "uniform", "shuffle", "missing", "expect"];
-const NAMED_OR_OPEN: &[&str] = &["filesetname", "fd", "indexed", "uniform", "shuffle"];
-const SLOT: &[&str] = &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform"];
+const NAMED: &[&str] = &["filesetname", "indexed", "uniform", "recent", "shuffle", "missing", "expect"];
+const NAMED_OR_OPEN: &[&str] = &["filesetname", "fd", "indexed", "uniform", "recent", "shuffle"];
+const SLOT: &[&str] = &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "recent"];
 
 /// Name of the extended attribute that is set and read.
 const XATTR: &CStr = c"user.wmlrun";
@@ -62,7 +62,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "chmod",
         &[Role::NeedsFile],
         |args| SetAttr::build(args, "chmod failed", InodeChange::Mode(mode(args)?)),
-        &["filesetname", "fd", "indexed", "uniform", "shuffle", "mode"],
+        &["filesetname", "fd", "indexed", "uniform", "recent", "shuffle", "mode"],
         "sets the permission bits to `mode`, of the open file in the slot, else of a file of the set",
         "flowop chmod name=cm,filesetname=data,mode=600",
     ),

@@ -21,7 +21,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "deletefile",
             class: Class::Io,
             direction: IoDirection::None,
-            uses: &["filesetname", "fd", "indexed", "uniform", "shuffle", "expect"],
+            uses: &["filesetname", "fd", "indexed", "uniform", "recent", "shuffle", "expect"],
             roles: &[Role::RemovesFile, Role::FreesSlot],
             origin: Origin::Both,
             doc: "removes the file that is or was open in the slot, else a file of the set; slots that have it open \
@@ -35,7 +35,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "statfile",
             class: Class::Io,
             direction: IoDirection::None,
-            uses: &["filesetname", "fd", "indexed", "uniform", "shuffle", "missing", "expect"],
+            uses: &["filesetname", "fd", "indexed", "uniform", "recent", "shuffle", "missing", "expect"],
             roles: &[Role::NeedsFile],
             origin: Origin::Both,
             doc: "reads the attributes of the open file in the slot (`fstat`), else of a file of the set (`stat`)",

@@ -16,7 +16,7 @@ pub mod args;
 /// The attributes that select a file and an offset in it, followed by those that only this flowop has.
 macro_rules! placed {
     ($($own:literal),*) => {
-        &["filesetname", "fd", "iosize", "random", "shuffle", "workingset", "opennext", "indexed", "uniform" $(, $own)*]
+        &["filesetname", "fd", "iosize", "random", "shuffle", "workingset", "opennext", "indexed", "uniform", "recent" $(, $own)*]
     };
 }
 
@@ -32,6 +32,7 @@ mod ipc;
 mod limit;
 mod mapped;
 mod meta;
+mod moves;
 mod names;
 mod open;
 mod range;
@@ -265,6 +266,12 @@ pub struct Effects {
     pub sets: Vec<usize>,
     /// The file sets whose files it renames: which files exist changes, their number does not.
     pub moves: Vec<usize>,
+    /// The pairs of file sets of which it moves files from the first to the second.
+    pub moved: Vec<(usize, usize)>,
+    /// The file set of the file that is in its slot afterwards, if it is not one that the flowop works on at first.
+    pub left_in_slot: Vec<usize>,
+    /// The file sets whose files it picks by their age.
+    pub by_age: Vec<usize>,
     /// The file sets whose files it gives further names.
     pub links: Vec<usize>,
     /// Largest buffer in bytes that it may need; for an unbounded random size an estimate.

@@ -1,7 +1,8 @@
 //! Names and links: `rename`, `link`, `symlink`, `readlink`.
 //!
 //! The names of a file set are fixed; only which of them exist changes. `rename` gives a file a name that does not
-//! exist, or with `over` one that does. `link` and `symlink` use a name that does not exist.
+//! exist, or with `over` one that does; a rename of a certain file, or to another set, is in `moves`. `link` and
+//! `symlink` use a name that does not exist.
 //!
 //! The state of a file set does not record which names are links. Symbolic links therefore need a separate file set,
 //! whose entries only `symlink` creates; `deletefile` removes links as it removes files. The target of a symbolic link
@@ -11,6 +12,7 @@
 use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
 use super::meta::call_by_name;
+use super::moves::Move;
 use super::transfer::FileUse;
 use super::{BuiltOp, Effects, FlowopEntry, Stateless, file_entry};
 use crate::exec::PickBy;
@@ -25,8 +27,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     file_entry(
         "rename",
-        &[Role::NeedsFile],
+        &[Role::NeedsFile, Role::MovesFile],
         |args| {
+            if let Some(op) = Move::from_args(args)? {
+                return Ok(op);
+            }
             let (over, recycle) = (args.flag("over")?, args.flag("recycle")?);
             NameChange::build(
                 args,
@@ -39,8 +44,9 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
                 },
             )
         },
-        &["filesetname", "over", "recycle"],
-        "renames an existing file of the set to a name of the set that does not exist",
+        &["filesetname", "fd", "toset", "indexed", "uniform", "recent", "shuffle", "over", "recycle"],
+        "renames the file that is or was open in the slot, else a file of the set, to a name of the set, or of \
+         `toset`, that does not exist; the slot keeps the file",
         "flowop rename name=mv,filesetname=spare",
     ),
     file_entry(
@@ -63,7 +69,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "readlink",
         &[Role::NeedsFile],
         ReadLink::build,
-        &["filesetname", "indexed", "uniform", "shuffle", "missing", "expect"],
+        &["filesetname", "indexed", "uniform", "recent", "shuffle", "missing", "expect"],
         "reads the target of a symbolic link of the set; EINVAL, the result for a regular file, is not an error",
         "flowop symlink name=ln,filesetname=links\nflowop readlink name=rl,filesetname=links\nflowop deletefile \
          name=rm,filesetname=links",

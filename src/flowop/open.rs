@@ -23,7 +23,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "openfile",
             class: Class::Io,
             direction: IoDirection::None,
-            uses: uses!("missing", "expect"),
+            uses: uses!("recent", "missing", "expect"),
             roles: &[Role::OpensSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "opens an existing file of the set in the slot",

@@ -29,7 +29,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         &[Role::UsesSlot, Role::NeedsFile],
         Truncate::build,
         IoDirection::None,
-        &["filesetname", "fd", "value", "opennext", "indexed", "uniform"],
+        &["filesetname", "fd", "value", "opennext", "indexed", "uniform", "recent"],
         "sets the size of the file in the slot to `value` bytes, default 0 (`ftruncate`)",
         "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
     ),

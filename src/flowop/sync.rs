@@ -1,6 +1,7 @@
-//! Flushes to the device: `fsync`, `fdatasync`, `fsyncset`, `syncfs`.
+//! Flushes to the device: `fsync`, `fdatasync`, `fsyncset`, `syncfs`, `fsyncdir`.
 
 use super::args::Args;
+use super::meta::named_file;
 use super::transfer::FileUse;
 use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::engine::{Engine, Handle};
@@ -63,7 +64,29 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         },
         build: SyncFs::build,
     },
+    FlowopEntry {
+        spec: Flowop {
+            name: "fsyncdir",
+            class: Class::Io,
+            direction: IoDirection::None,
+            uses: &["filesetname", "fd"],
+            roles: &[],
+            origin: Origin::Wmlrun,
+            doc: "flushes a directory to the device (open, `fsync`, close), so that a name created or renamed in it \
+                  outlives a crash: the directory of the file that is or was open in the slot, else the next directory \
+                  of the set",
+            example: "flowop createfile name=cr,filesetname=spare,fd=1\nflowop closefile name=cl,fd=1\nflowop \
+                      fsyncdir name=fd,fd=1\nflowop deletefile name=rm,fd=1",
+        },
+        build: SyncDir::build,
+    },
 ];
+
+impl SyncDir {
+    fn build(args: &Args<'_>) -> BuiltOp {
+        Ok(Arc::new(Self { file: named_file(args)? }))
+    }
+}
 
 impl Sync {
     fn build(args: &Args<'_>, kind: SyncKind) -> BuiltOp {
@@ -155,6 +178,54 @@ impl Stateless for SyncFs {
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let slot = self.file.ensure_open(cx)?;
         on_handle(cx, slot, "syncfs failed", |engine, handle| engine.syncfs(handle).map(|()| 0))
+    }
+}
+
+#[derive(Debug)]
+struct SyncDir {
+    file: FileUse,
+}
+
+impl Stateless for SyncDir {
+    fn describe(&self) -> String {
+        self.file.describe()
+    }
+
+    fn preserves(&self) -> bool {
+        true
+    }
+
+    fn effects(&self) -> Effects {
+        self.file.effects()
+    }
+
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        cx.restamp();
+        let fd = self.file.slot.fd;
+        let held = if fd > 0 { cx.io.slots.get(fd).file } else { None };
+        let (set, dir) = match (held, &self.file.set) {
+            (Some(file), _) => (file.set, cx.files.views[file.set].set.tree.dir_of(file.index)),
+            (None, Some(set)) => {
+                let set = cx.any_part(set.id);
+                (set, cx.files.views[set].set.state.next_dir())
+            }
+            (None, None) => {
+                let what = format!("slot {fd} has no file whose directory could be flushed");
+                return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
+            }
+        };
+        let done = cx.dir(set, dir).and_then(|fd| {
+            cx.begin();
+            cx.env.engine.fsync_dir(fd)
+        });
+        match done {
+            Ok(()) => {
+                // Open and close.
+                cx.cell().add_calls(2);
+                cx.end(0)
+            }
+            Err(errno) => Err(cx.failed("fsync of a directory failed", errno, held)),
+        }
     }
 }
 

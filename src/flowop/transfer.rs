@@ -11,7 +11,7 @@ use crate::exec::{OpCx, Stop};
 use crate::fileset::Want;
 use crate::os::OFlags;
 use crate::os::fd::DATA_SYNC;
-use crate::random::{self, Permutation, Quantity, Rng, Shuffle};
+use crate::random::{self, Permutation, Quantity, Rng, Shuffle, ZipfRanks};
 use rand::RngExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +34,13 @@ pub(super) enum PickRule {
     },
     /// `uniform`: a random file in the state needed, each with equal probability.
     Uniform,
+    /// `recent=`: the file of a Zipf-distributed rank of age.
+    Recent {
+        /// The ranks, of as many as the set has files.
+        ranks: Arc<ZipfRanks>,
+        /// The exponent, as it was written.
+        theta: f64,
+    },
     /// `indexed=`: the file of a given number.
     Index {
         /// The number, before it is taken modulo `entries`.
@@ -61,6 +68,18 @@ impl PickRule {
         if args.flag("uniform")? {
             return Ok(Self::Uniform);
         }
+        // Flowops that create a file accept the attribute without effect, as any other that they do not use.
+        if let (Some((value, span)), Some(set), true) = (args.value("recent"), set, args.spec.uses.contains(&"recent"))
+        {
+            let wrong = |message| {
+                Diagnostic::error(Code::OutOfRange, span, message)
+                    .help("give the exponent of a Zipf distribution, above 0 up to 100, such as `recent=0.99`")
+            };
+            let theta = value.as_f64().ok_or_else(|| wrong(format!("`recent` is {}", value.kind())))?;
+            let ranks = (theta > 0.0).then(|| ZipfRanks::new(set.entries.max(1), theta).ok()).flatten();
+            let ranks = ranks.ok_or_else(|| wrong(format!("`recent` can't be {}", value.print())))?;
+            return Ok(Self::Recent { ranks: Arc::new(ranks), theta });
+        }
         Ok(if opennext && args.flag("opennext")? { Self::Own } else { Self::Rotate })
     }
 
@@ -77,6 +96,7 @@ impl PickRule {
             Self::Rotate => PickBy::Rotate,
             Self::Own => PickBy::Own,
             Self::Uniform => PickBy::Uniform(rng.random()),
+            Self::Recent { ranks, .. } => PickBy::Recent(ranks.draw(rng)),
             Self::Shuffle { drawn, entries, seed } => {
                 let n = drawn.fetch_add(1, Ordering::Relaxed);
                 PickBy::Index(Permutation::new(*entries, random::mix(*seed, n / entries)).at(n % entries))
@@ -92,6 +112,7 @@ impl PickRule {
             Self::Own => " opennext".to_owned(),
             Self::Shuffle { .. } => " shuffle".to_owned(),
             Self::Uniform => " uniform".to_owned(),
+            Self::Recent { theta, .. } => format!(" recent={theta}"),
             Self::Index { value, .. } => format!(" indexed={value}"),
         }
     }
@@ -177,7 +198,7 @@ impl FileUse {
     }
 
     #[cold]
-    fn conflict(&self, cx: &mut OpCx<'_>, slot: usize) -> Stop {
+    pub(super) fn conflict(&self, cx: &mut OpCx<'_>, slot: usize) -> Stop {
         let held = cx.io.slots.get(slot).file.map_or(String::new(), |f| cx.files.views[f.set].set.spec.name.clone());
         let wanted = self.set.as_ref().map_or("", |s| s.name.as_str());
         cx.misuse(
@@ -215,6 +236,10 @@ impl FileUse {
             max_fd: self.slot.rotate.max(self.slot.fd),
             opennext: self.slot.rotate > 0,
             direct: self.flags.contains(OFlags::DIRECT),
+            by_age: match self.pick {
+                PickRule::Recent { .. } => self.set.iter().map(|s| s.id).collect(),
+                _ => Vec::new(),
+            },
             ..Effects::default()
         }
     }

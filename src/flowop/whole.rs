@@ -15,7 +15,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "readwholefile",
             class: Class::Io,
             direction: IoDirection::Read,
-            uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio"],
+            uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "recent", "directio"],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
             doc: "reads the file in the slot from start to end, in calls of `iosize` bytes, default the whole file; \
@@ -38,6 +38,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
                 "opennext",
                 "indexed",
                 "uniform",
+                "recent",
                 "directio",
                 "dsync",
                 "exact",
@@ -55,7 +56,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "sendfile",
             class: Class::Io,
             direction: IoDirection::Read,
-            uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio"],
+            uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "recent", "directio"],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Wmlrun,
             doc: "sends the file in the slot from start to end to /dev/null, in calls of `iosize` bytes, default the \

@@ -13,8 +13,19 @@ use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
 
-const APPEND: &[&str] =
-    &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "directio", "dsync", "wrap", "fsyncevery"];
+const APPEND: &[&str] = &[
+    "filesetname",
+    "fd",
+    "iosize",
+    "opennext",
+    "indexed",
+    "uniform",
+    "recent",
+    "directio",
+    "dsync",
+    "wrap",
+    "fsyncevery",
+];
 const APPEND_RANDOM: &[&str] = &[
     "filesetname",
     "fd",
@@ -22,6 +33,7 @@ const APPEND_RANDOM: &[&str] = &[
     "opennext",
     "indexed",
     "uniform",
+    "recent",
     "directio",
     "dsync",
     "wrap",

@@ -16,7 +16,6 @@ use crate::os::limits;
 use crate::plan::Plan;
 use crate::util::count::{count, grouped};
 use crate::util::duration;
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -132,7 +131,7 @@ impl Runner {
             machine::check(plan, &sets, front)?;
         }
         // Before any file is created, because the marker records whether files of a set may have several names.
-        let linked: HashSet<usize> = plan.threads().flat_map(|(_, thread)| thread.effects.links.clone()).collect();
+        let linked = plan.linked_sets();
         let has_links = |set: &usize| linked.contains(&plan.named(*set));
         (0..sets.len()).filter(has_links).for_each(|set| sets[set].allow_links());
         self.trees.parent_dirs.extend(sets.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));

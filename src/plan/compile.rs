@@ -162,7 +162,9 @@ fn sets_of_instances(
     }
     let mut instances = HashMap::<String, u32>::new();
     for (head, own) in heads.iter().zip(threads) {
-        let named = own.iter().flat_map(|thread| &thread.pending).filter_map(|p| p.values.text("filesetname"));
+        let pending = || own.iter().flat_map(|thread| &thread.pending);
+        let named = ["filesetname", "toset"];
+        let named = named.into_iter().flat_map(|attr| pending().filter_map(move |p| p.values.text(attr)));
         for name in named {
             let most = instances.entry(name).or_default();
             *most = head.instances.max(*most);

@@ -77,6 +77,7 @@ impl Resolver for LoweredNames<'_> {
             id,
             name: spec.name.clone(),
             entries: parts.iter().map(|part| part.entries).sum(),
+            parts: parts.len(),
             readonly: spec.readonly,
             writeonly: spec.writeonly,
         })
@@ -198,14 +199,14 @@ fn lower_thread(
                     let report = Diagnostic::error(Code::OutOfRange, pending.span, message);
                     diag::push(found, report.help(format!("one call moves at most {LARGEST_IO} bytes")));
                 }
-                own.push((one.sets.clone(), one.max_fd));
+                own.push(SlotSets { named: one.sets.clone(), slot: one.max_fd, after: one.left_in_slot.clone() });
                 in_slots.extend(one.makes_in_slot.map(|made| (local, made)));
                 together.join(one);
                 ops.push(Some(op));
             }
             Err(d) => {
                 diag::push(found, d);
-                own.push((Vec::new(), 0));
+                own.push(SlotSets::default());
                 ops.push(None);
             }
         }
@@ -274,25 +275,40 @@ fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
     let parts = |first: usize| filesets::parts_of(filesets, first);
     one.sets = one.sets.into_iter().flat_map(parts).collect();
     one.moves = one.moves.into_iter().flat_map(parts).collect();
+    one.by_age = one.by_age.into_iter().flat_map(parts).collect();
     one.links = one.links.into_iter().flat_map(parts).collect();
+    one.left_in_slot = one.left_in_slot.into_iter().flat_map(parts).collect();
+    one.moved = one.moved.into_iter().flat_map(|(from, to)| parts(from).zip(parts(to))).collect();
     one.makes =
         one.makes.into_iter().flat_map(|(set, want, kind)| parts(set).map(move |part| (part, want, kind))).collect();
     one
 }
 
+/// The slot of a flowop and the file sets that it has to do with.
+#[derive(Default)]
+struct SlotSets {
+    /// The sets that it names.
+    named: Vec<usize>,
+    /// Its slot; 0: none named.
+    slot: usize,
+    /// The set of the file that it leaves in the slot, if not those that it names.
+    after: Vec<usize>,
+}
+
 /// Returns the file sets that each flowop of a thread works on, given the sets that it names and its slot. A flowop
 /// that names none uses the sets of the nearest flowop before it in the loop with that slot.
-fn worked_on(own: &[(Vec<usize>, usize)]) -> Vec<Vec<usize>> {
+fn worked_on(own: &[SlotSets]) -> Vec<Vec<usize>> {
     // Two iterations of the loop: a later flowop precedes an earlier one in the next iteration.
     let mut openers: HashMap<usize, usize> = HashMap::new();
     let mut worked = vec![Vec::new(); own.len()];
     for at in (0..own.len()).chain(0..own.len()) {
-        let (sets, slot) = &own[at];
-        if !sets.is_empty() {
-            worked[at].clone_from(sets);
+        let SlotSets { named, slot, .. } = &own[at];
+        if !named.is_empty() {
+            worked[at].clone_from(named);
             openers.insert(*slot, at);
         } else if let Some(opener) = openers.get(slot).filter(|_| *slot > 0) {
-            worked[at].clone_from(&own[*opener].0);
+            let opener = &own[*opener];
+            worked[at].clone_from(if opener.after.is_empty() { &opener.named } else { &opener.after });
         }
     }
     worked
@@ -333,6 +349,8 @@ struct Together {
     makes: HashSet<(usize, Want, UnitKind)>,
     sets: HashSet<usize>,
     moves: HashSet<usize>,
+    moved: HashSet<(usize, usize)>,
+    by_age: HashSet<usize>,
     links: HashSet<usize>,
 }
 
@@ -342,6 +360,8 @@ impl Together {
         all.makes.extend(one.makes.into_iter().filter(|made| self.makes.insert(*made)));
         all.sets.extend(one.sets.into_iter().filter(|set| self.sets.insert(*set)));
         all.moves.extend(one.moves.into_iter().filter(|set| self.moves.insert(*set)));
+        all.moved.extend(one.moved.into_iter().filter(|pair| self.moved.insert(*pair)));
+        all.by_age.extend(one.by_age.into_iter().filter(|set| self.by_age.insert(*set)));
         all.links.extend(one.links.into_iter().filter(|set| self.links.insert(*set)));
         all.exact_buffer = all.exact_buffer.max(one.exact_buffer);
         all.buffer = all.buffer.max(one.buffer);

@@ -23,6 +23,7 @@ use crate::model::QuitMode;
 use crate::random::Quantity;
 use crate::source::Span;
 use crate::spec::{Class, Dialect, IoDirection};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Placeholder of the session's temporary directory, the default of `$dir`, until that is created.
@@ -254,6 +255,21 @@ impl Plan {
             thread.effects.moves.iter().for_each(|set| changed[*set] = true);
         }
         (0..changed.len()).map(|set| changed[self.named(set)]).collect()
+    }
+
+    /// The file sets whose files may have several names: those that flowops link, and those that such files are moved
+    /// to.
+    pub fn linked_sets(&self) -> HashSet<usize> {
+        let mut linked: HashSet<usize> = self.threads().flat_map(|(_, thread)| thread.effects.links.clone()).collect();
+        loop {
+            let moved = self.threads().flat_map(|(_, thread)| &thread.effects.moved);
+            let further: Vec<usize> =
+                moved.filter(|(from, to)| linked.contains(from) && !linked.contains(to)).map(|(_, to)| *to).collect();
+            if further.is_empty() {
+                return linked;
+            }
+            linked.extend(further);
+        }
     }
 
     /// The file set of a process instance, given the one that its flowops name.

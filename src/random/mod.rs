@@ -45,6 +45,7 @@ pub use quantity::Quantity;
 pub use randvar::{RandvarKind, RandvarParams, randvar};
 pub use stream::{Rng, below, gamma, mix, stream, unit};
 pub use variable::{RandomVar, VariableNote};
+pub use zipf::ZipfRanks;
 
 use sampler::SamplerBuilder;
 

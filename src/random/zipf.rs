@@ -2,7 +2,7 @@
 
 use super::permutation::Permutation;
 use super::sampler::{BuiltSampler, ParameterValues, Sampler, SamplerBuilder, ShortNumber, check, same};
-use super::{Distribution, Parameter, Rng, UsableIn};
+use super::{BadDistribution, Distribution, Parameter, Rng, UsableIn};
 use rand_distr::Distribution as _;
 use std::fmt;
 
@@ -29,6 +29,32 @@ pub(super) const ZIPF: Distribution = Distribution {
     build: SamplerBuilder::Named(build),
 };
 
+/// Ranks of a Zipf distribution: rank k, from 0, has a probability proportional to `1/(k + 1)^theta`.
+#[derive(Debug)]
+pub struct ZipfRanks {
+    items: u64,
+    ranks: rand_distr::Zipf<f64>,
+}
+
+impl ZipfRanks {
+    /// Makes the distribution of ranks below `items`, 1 to 2^53, with `theta` from 0 to 100. `Err` when `theta` is out
+    /// of range.
+    pub fn new(items: u64, theta: f64) -> Result<Self, BadDistribution> {
+        let wrong = |_| BadDistribution::OutOfRange { parameter: "theta", value: theta, range: THETA };
+        check("theta", theta, |t| (0.0..=100.0).contains(&t), THETA)?;
+        Ok(Self { items, ranks: rand_distr::Zipf::new(items as f64, theta).map_err(wrong)? })
+    }
+
+    /// Draws a rank.
+    pub fn draw(&self, rng: &mut Rng) -> u64 {
+        // The rank of `rand_distr` is 1 … `items`. The bound guards against rounding at the upper end.
+        (self.ranks.sample(rng) as u64).clamp(1, self.items) - 1
+    }
+}
+
+/// The range of `theta`.
+const THETA: &str = "from 0 to 100";
+
 #[derive(Debug)]
 struct Zipf {
     items: u64,
@@ -36,26 +62,24 @@ struct Zipf {
     unit: f64,
     lower: f64,
     scramble: Option<Permutation>,
-    ranks: rand_distr::Zipf<f64>,
+    ranks: ZipfRanks,
 }
 
 fn build(values: &ParameterValues<'_>) -> BuiltSampler {
     // Ranks are drawn as floating-point numbers, which would skip items beyond 2^53.
     let range = "from 1 to 2^53";
     let items = check("items", values.get("items").trunc(), |n| (1.0..=9_007_199_254_740_992.0).contains(&n), range)?;
-    let theta = check("theta", values.get("theta"), |t| (0.0..=100.0).contains(&t), "from 0 to 100")?;
+    let theta = check("theta", values.get("theta"), |t| (0.0..=100.0).contains(&t), THETA)?;
     let (unit, lower) = (values.not_negative("unit")?, values.not_negative("lower")?);
-    let wrong = |_| super::BadDistribution::OutOfRange { parameter: "theta", value: theta, range: "from 0 to 100" };
-    let ranks = rand_distr::Zipf::new(items, theta).map_err(wrong)?;
     let items = items as u64;
+    let ranks = ZipfRanks::new(items, theta)?;
     let scramble = (values.get("scramble") != 0.0).then(|| Permutation::new(items, 0));
     Ok((Box::new(Zipf { items, theta, unit, lower, scramble, ranks }), Vec::new()))
 }
 
 impl Sampler for Zipf {
     fn draw(&self, rng: &mut Rng) -> f64 {
-        // The rank of `rand_distr` is 1 … `items`. The bound guards against rounding at the upper end.
-        let rank = (self.ranks.sample(rng) as u64).clamp(1, self.items) - 1;
+        let rank = self.ranks.draw(rng);
         let item = self.scramble.as_ref().map_or(rank, |scramble| scramble.at(rank));
         self.lower + self.unit * item as f64
     }

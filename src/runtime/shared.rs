@@ -339,6 +339,7 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
     let makers: Vec<Makers> = sets.iter().map(|_| Makers::default()).collect();
     let mut users = vec![0_u64; sets.len()];
     let mut changed = vec![false; sets.len()];
+    let mut by_age = vec![false; sets.len()];
     for (process, thread) in plan.threads() {
         for set in &thread.effects.sets {
             for (set, threads) in on_sets(plan, *set, process, thread) {
@@ -351,6 +352,9 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
                 changed[set] = true;
             }
         }
+        for set in &thread.effects.by_age {
+            on_sets(plan, *set, process, thread).for_each(|(set, _)| by_age[set] = true);
+        }
         for set in &thread.effects.moves {
             on_sets(plan, *set, process, thread).for_each(|(set, _)| changed[set] = true);
         }
@@ -360,6 +364,9 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
         .enumerate()
         .map(|(i, (set, makers))| {
             set.state.set_threads(users[i].max(1));
+            if by_age[i] {
+                set.state.keep_order();
+            }
             // An earlier run may have used the set in another way.
             if changed[i] {
                 set.state.thaw();

@@ -301,6 +301,14 @@ pub const FLOWOP: &[Attr] = &[
          rotation",
     ),
     attr(
+        "recent",
+        Real,
+        "",
+        Wmlrun,
+        "picks files by age: the k-th newest with a probability proportional to 1/k to the power of this number, a Zipf \
+         distribution as that of YCSB's workload `latest`, which has 0.99",
+    ),
+    attr(
         "partial",
         Bool,
         "false",
@@ -328,6 +336,13 @@ pub const FLOWOP: &[Attr] = &[
         "",
         Wmlrun,
         "error that the call must return: ENOENT for a name that does not exist now, EEXIST for one that exists",
+    ),
+    attr(
+        "toset",
+        Fileset,
+        "",
+        Wmlrun,
+        "file set that `rename` moves the file to, on the same file system; without it, the file stays in its set",
     ),
     attr("over", Bool, "false", Wmlrun, "`rename` replaces another existing file"),
     attr(

@@ -138,6 +138,8 @@ pub enum Role {
     RemovesFile,
     /// Works on an existing file of its set.
     NeedsFile,
+    /// Gives a file another name; with `toset`, in another set.
+    MovesFile,
     /// Creates an empty directory of its set.
     MakesDirectory,
     /// Removes an empty directory of its set.

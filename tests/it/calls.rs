@@ -42,6 +42,7 @@ const ROWS: &[Row] = &[
     ("utimens filesetname=s", 5, "utimensat", None, ""),
     ("rename filesetname=s,over", 4, "renameat", None, ""),
     ("rename filesetname=s,recycle", 3, "renameat", None, ""),
+    ("fsyncdir filesetname=s", 3, "fsync", None, ""),
 ];
 
 fn script() -> String {

@@ -20,9 +20,9 @@ struct Turnover {
 }
 
 impl Turnover {
-    /// Whether the flowop makes or removes one.
-    fn is_of(&self, used: &Use<'_>) -> bool {
-        used.is(self.makes) || used.is(self.removes)
+    /// Whether the flowop makes or removes one of a set.
+    fn is_of(&self, used: &Use<'_>, set: &str) -> bool {
+        used.is_for(set, self.makes) || used.is_for(set, self.removes)
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn exhausted(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let bodies: Vec<(bool, Vec<Use<'_>>)> =
         subject.threads().map(|(_, t)| (t.attrs.get("mix").is_some(), subject.body(t))).collect();
     // An unknown set may be any set.
-    let unknown = |u: &Use<'_>| u.has("filesetname") && u.text("filesetname").is_none();
+    let unknown = |u: &Use<'_>| ["filesetname", "toset"].iter().any(|attr| u.has(attr) && u.text(attr).is_none());
     if bodies.iter().any(|(_, body)| body.iter().any(unknown)) {
         return;
     }
@@ -76,6 +76,9 @@ impl<'b> SetIndex<'b> {
         let (mut of, mut by_slot) = (HashMap::<String, Vec<_>>::new(), BTreeMap::new());
         for (b, (_, body)) in bodies.iter().enumerate() {
             for used in body {
+                if let Some((_, to)) = used.moved() {
+                    of.entry(to).or_default().push((b, used));
+                }
                 match used.text("filesetname") {
                     Some(set) => of.entry(set).or_default().push((b, used)),
                     None if used.is(Role::RemovesFile) => drop(by_slot.entry(b).or_insert(used)),
@@ -96,7 +99,7 @@ fn one(
     found: &mut Vec<Diagnostic>,
 ) {
     let works = index.of.get(name).map_or(&[][..], Vec::as_slice);
-    let of = |role: Role| works.iter().map(|(_, u)| *u).find(move |u| u.is(role));
+    let of = |role: Role| works.iter().map(|(_, u)| *u).find(move |u| u.is_for(name, role));
     // It is unknown from which set a `deletefile` by slot removes files.
     let by_slot = if turnover.removes == Role::RemovesFile { index.by_slot.first_key_value() } else { None };
     let by_slot = by_slot.map(|(_, used)| *used);
@@ -124,7 +127,7 @@ fn one(
         return;
     }
     // A thread without files ends, and the run goes on as long as other threads do.
-    let mut at_work: BTreeSet<usize> = works.iter().filter(|(_, u)| turnover.is_of(u)).map(|(b, _)| *b).collect();
+    let mut at_work: BTreeSet<usize> = works.iter().filter(|(_, u)| turnover.is_of(u, name)).map(|(b, _)| *b).collect();
     let slots = if by_slot.is_some() { index.by_slot.len() } else { 0 };
     let apart = at_work.iter().filter(|b| slots == 0 || !index.by_slot.contains_key(b)).count();
     let others = apart + slots < index.bodies.len();
@@ -158,9 +161,10 @@ fn uneven(name: &str, turnover: &Turnover, (mix, body): &(bool, Vec<Use<'_>>), f
     if *mix {
         return;
     }
-    let of_set = |u: &&Use<'_>| turnover.is_of(u) && u.text("filesetname").as_deref() == Some(name);
+    let names = |u: &Use<'_>| ["filesetname", "toset"].iter().any(|attr| u.text(attr).as_deref() == Some(name));
+    let of_set = |u: &&Use<'_>| names(u) && turnover.is_of(u, name);
     let count = |role: Role| {
-        let times = body.iter().filter(of_set).filter(|u| u.is(role)).map(|u| u.times);
+        let times = body.iter().filter(of_set).filter(|u| u.is_for(name, role)).map(|u| u.times);
         times.into_iter().try_fold(0_u64, |sum, one| sum.checked_add(one?))
     };
     let (Some(made), Some(removed)) = (count(turnover.makes), count(turnover.removes)) else { return };
@@ -168,7 +172,7 @@ fn uneven(name: &str, turnover: &Turnover, (mix, body): &(bool, Vec<Use<'_>>), f
         return;
     }
     let (more, role) = if made > removed { ("makes", turnover.makes) } else { ("removes", turnover.removes) };
-    if let Some(used) = body.iter().filter(of_set).find(|u| u.is(role)) {
+    if let Some(used) = body.iter().filter(of_set).find(|u| u.is_for(name, role)) {
         found.push(
             Diagnostic::warning(
                 Code::ExhaustedFileset,

@@ -270,6 +270,23 @@ impl<'a> Use<'a> {
         !asks && self.flowop.spec.is_some_and(|spec| spec.is(role))
     }
 
+    /// The sets that a flowop moves a file between, if they are two: from the first to the second.
+    fn moved(&self) -> Option<(String, String)> {
+        let (from, to) = (self.text("filesetname")?, self.text("toset")?);
+        (self.is(Role::MovesFile) && from != to).then_some((from, to))
+    }
+
+    /// Whether its flowop has that role for the files of a set. One that moves a file to another set removes it from
+    /// the first and makes it in the second, where with `over` it replaces one.
+    fn is_for(&self, set: &str, role: Role) -> bool {
+        match self.moved() {
+            None => self.is(role),
+            Some((from, _)) if from == set => matches!(role, Role::RemovesFile | Role::NeedsFile),
+            Some(_) if self.flag("over") => role == Role::NeedsFile,
+            Some(_) => role == Role::MakesFile,
+        }
+    }
+
     fn has(&self, attr: &str) -> bool {
         self.flowop.attrs.get(attr).is_some()
     }

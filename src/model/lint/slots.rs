@@ -111,6 +111,8 @@ fn step(used: &Use<'_>, slots: &mut HashMap<u64, SlotUse>, iteration: u32) -> Op
             let message = format!("`{}` works on slot {fd}, which is not open", used.label());
             return Some(warn(message).help("open or write the file first"));
         }
+        SlotUse::Open(_, since) if used.moved().is_some() => *slot = SlotUse::Open(used.text("toset"), since),
+        SlotUse::Closed(_) if used.moved().is_some() => *slot = SlotUse::Closed(used.text("toset")),
         SlotUse::Closed(_) if used.is(Role::FreesSlot) => *slot = SlotUse::Closed(None),
         SlotUse::Open(_, since) if used.is(Role::FreesSlot) => *slot = SlotUse::Open(None, since),
         SlotUse::Open(..) | SlotUse::Closed(_) => {}

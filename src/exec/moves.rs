@@ -1,0 +1,102 @@
+//! Picking for a move: the file to rename, and the name that it gets, possibly in another file set.
+//!
+//! A move needs two files in two states at once. A thread that waits for one of them never holds the other, so that two
+//! threads cannot wait for each other: it waits for one, tries to take the other, and if that is not possible at once,
+//! releases the first and waits for the other. Each wait is for a single state of a single set and follows the rules of
+//! all picks, so a thread that can only wait is found to be done or stuck as for any other flowop.
+//!
+//! No file is lost or counted twice: both files are held, which no other thread can do, from here to the end of the
+//! call, and after it each set's state changes by one file.
+
+use super::pick::{PartRotation, PickAttempt, PickBy};
+use super::slots::FileRef;
+use super::{OpCx, Stop, UnitKind};
+use crate::fileset::{How, Picked, Want};
+use crate::os::Fd;
+
+/// The file to move.
+#[derive(Clone, Copy, Debug)]
+pub enum MoveSource {
+    /// A file of this set, picked by this rule.
+    Any(usize, PickBy),
+    /// This file.
+    File(FileRef),
+}
+
+impl OpCx<'_> {
+    /// Picks and holds the file to move and the target in the set `to`: a name that does not exist, or with
+    /// `Want::Existing` a file to replace. Returns the file and the target; `None` when the file to move was a certain
+    /// one that another thread has moved or removed.
+    ///
+    /// A set that is spread over several directories may be on several file systems: the target is in the directory of
+    /// the same position in the list. Both sets must have the same number of directories.
+    pub fn pick_move(&mut self, source: MoveSource, to: usize, want: Want) -> Result<Option<(FileRef, FileRef)>, Stop> {
+        self.restamp();
+        loop {
+            let from = match source {
+                MoveSource::Any(set, by) => self.pick(set, Want::Existing, by, true)?,
+                MoveSource::File(file) if self.hold_existing(file)? => file,
+                MoveSource::File(_) => return Ok(None),
+            };
+            let target = to + (from.set - self.files.views[from.set].first);
+            if let PickAttempt::Found(target) = self.try_part(target, want, PickBy::Rotate, true) {
+                return Ok(Some((from, target)));
+            }
+            self.files.views[from.set].set.state.release(from.index);
+            let alone = PartRotation { first: target, parts: 1, from: 0 };
+            let target = self.seek(alone, UnitKind::File, |cx, part| cx.try_part(part, want, PickBy::Rotate, true))?;
+            if let Some(from) = self.try_source(source, from.set) {
+                return Ok(Some((from, target)));
+            }
+            self.files.views[target.set].set.state.release(target.index);
+            if self.env.gate.is_stopped() || self.expired() {
+                return Err(Stop::over());
+            }
+        }
+    }
+
+    /// Holds the file to move if that is possible without waiting; of a picked one, any in this part of its set.
+    fn try_source(&mut self, source: MoveSource, part: usize) -> Option<FileRef> {
+        match source {
+            MoveSource::Any(set, by) => {
+                let (_, by) = self.rotation(set, by);
+                match self.try_part(part, Want::Existing, by, true) {
+                    PickAttempt::Found(file) => Some(file),
+                    PickAttempt::Busy | PickAttempt::Missing(_) => None,
+                }
+            }
+            MoveSource::File(file) => {
+                let state = &self.files.views[file.set].set.state;
+                match state.pick(Want::Existing, How::Index(file.index), true) {
+                    Picked::File(index) if index == file.index => Some(file),
+                    Picked::File(other) => {
+                        state.release(other);
+                        None
+                    }
+                    Picked::AllBusy | Picked::None => None,
+                }
+            }
+        }
+    }
+
+    /// Returns the descriptors of the directories of two files, both valid at the same time. To be released with
+    /// [`OpCx::close_dirs_of`].
+    pub fn dirs_of(&mut self, one: FileRef, other: FileRef) -> Result<(Fd, Fd), Stop> {
+        let dir = |cx: &Self, file: FileRef| cx.files.views[file.set].set.tree.dir_of(file.index);
+        let (first, second) = (dir(self, one), dir(self, other));
+        let dirs = if one.set == other.set {
+            self.dir_pair(one.set, first, second)
+        } else {
+            // Each set has its own open directories, so that opening the second does not close the first.
+            self.dir(one.set, first).and_then(|first| Ok((first, self.dir(other.set, second)?)))
+        };
+        dirs.map_err(|errno| self.failed("opening the directory", errno, Some(one)))
+    }
+
+    /// Releases the directories of two files after the calls on them.
+    pub fn close_dirs_of(&self, one: FileRef, other: FileRef, dirs: (Fd, Fd)) {
+        if one.set == other.set {
+            self.close_pair(one.set, dirs);
+        }
+    }
+}
