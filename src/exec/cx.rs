@@ -107,12 +107,15 @@ pub struct ThreadIo {
     pub sink: Sink,
     /// The offset of the last transfer, for `reoffset`.
     pub last_offset: u64,
+    /// The starts of what `measure=` measures, in ticks, by the number of the row in the thread. Empty if nothing is
+    /// measured.
+    pub starts: Box<[u64]>,
 }
 
 impl ThreadIo {
     /// Returns the state before the first operation.
     pub fn new(slots: Slots, buffer: IoBuffer, aio: Option<Outstanding>, sink: Sink) -> Self {
-        Self { slots, buffer, aio, sink, last_offset: 0 }
+        Self { slots, buffer, aio, sink, last_offset: 0, starts: Box::default() }
     }
 }
 

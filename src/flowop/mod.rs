@@ -31,6 +31,7 @@ mod finish;
 mod ipc;
 mod limit;
 mod mapped;
+mod measure;
 mod meta;
 mod moves;
 mod names;
@@ -45,6 +46,7 @@ mod whole;
 mod write;
 
 pub use args::{Args, Resolver, SetInfo, TargetInfo};
+pub use measure::{MEASURE, measure_start};
 pub use transaction::TRANSACTION;
 
 use crate::diag::{Code, Diagnostic};
@@ -129,9 +131,9 @@ pub fn spec_table() -> SpecTable {
 }
 
 /// Makes the operation of a flowop with these attributes. Returns an error if an attribute is missing or out of range.
-/// `args.spec` must be a descriptor of [`spec_table`].
+/// `args.spec` must be a descriptor of [`spec_table`], or [`MEASURE`].
 pub fn build(args: &Args<'_>) -> BuiltOp {
-    match entries().find(|entry| entry.spec.name == args.spec.name) {
+    match entries().chain([&measure::ENTRY]).find(|entry| entry.spec.name == args.spec.name) {
         Some(entry) => (entry.build)(args),
         None => {
             let message = format!("flowop type `{}` has no constructor", args.spec.name);
@@ -290,6 +292,8 @@ pub struct Effects {
     pub aio: Option<Aio>,
     /// Whether it sends data to `/dev/null`, which the thread then opens.
     pub sends: bool,
+    /// Whether it measures the time of several steps, whose starts the thread keeps.
+    pub measures: bool,
     /// Whether it reads the totals of the process.
     pub totals: bool,
     /// The number of posts that can be ahead of it, if it is a `semblock`.

@@ -126,12 +126,27 @@ impl DefinedNames {
                     None => self.open_filesets = true,
                 },
                 CommandKind::DefineProcess(def) => {
-                    def.threads.iter().for_each(|thread| self.flowops(&thread.flowops));
+                    for thread in &def.threads {
+                        self.measured(&thread.attrs);
+                        self.flowops(&thread.flowops);
+                    }
                 }
-                CommandKind::DefineFlowop(def) => self.flowops(&def.flowops),
+                CommandKind::DefineFlowop(def) => {
+                    self.measured(&def.attrs);
+                    self.flowops(&def.flowops);
+                }
                 CommandKind::Load(_) => self.loads = true,
                 _ => {}
             }
+        }
+    }
+
+    /// Adds the name of the row that `measure=` makes.
+    fn measured(&mut self, attrs: &Attrs) {
+        match (attrs.get("measure"), attrs.constant_text("measure")) {
+            (_, Some(name)) => _ = self.targets.insert(name.node),
+            (Some(_), None) => self.open_targets = true,
+            (None, None) => {}
         }
     }
 

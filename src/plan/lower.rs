@@ -217,6 +217,9 @@ fn lower_thread(
         .filter_map(|step| {
             Some(match step {
                 Draft::Op { local, iters } => PlanStep::Op { local, iters, op: ops[local].clone()? },
+                Draft::Start { local } => {
+                    PlanStep::Op { local, iters: Quantity::Const(1), op: flowop::measure_start() }
+                }
                 Draft::Enter { iters, leave } => PlanStep::Enter { iters, leave },
                 Draft::Leave { enter } => PlanStep::Leave { enter },
                 Draft::Choose { upto, starts, end, shuffled } => PlanStep::Choose { upto, starts, end, shuffled },
@@ -373,6 +376,7 @@ impl Together {
             (a, b) => a.or(b),
         };
         all.sends |= one.sends;
+        all.measures |= one.measures;
         all.totals |= one.totals;
         all.latch |= one.latch;
         all.highwater = all.highwater.or(one.highwater);

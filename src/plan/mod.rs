@@ -18,7 +18,7 @@ pub use filesets::{parts_of, spec as fileset_spec};
 pub use values::evaluate;
 
 use crate::fileset::FilesetSpec;
-use crate::flowop::{Effects, Op};
+use crate::flowop::{Effects, MEASURE, Op};
 use crate::model::QuitMode;
 use crate::random::Quantity;
 use crate::source::Span;
@@ -77,6 +77,13 @@ pub struct FlowopInfo {
     pub runs_command: bool,
     /// The place of its definition.
     pub span: Span,
+}
+
+impl FlowopInfo {
+    /// Returns whether its operations have a response time in an open loop.
+    pub fn has_response(&self) -> bool {
+        self.class.is_io() || self.kind == MEASURE.name
+    }
 }
 
 /// A process definition.

@@ -3,7 +3,7 @@
 
 use super::values::evaluate;
 use crate::diag::{self, Code, Diagnostic};
-use crate::flowop::TRANSACTION;
+use crate::flowop::{MEASURE, TRANSACTION};
 use crate::model::composites::{self, Composites, Unrolled};
 use crate::model::scope::LookupDebug;
 use crate::model::{CompositeDef, Evaluated, FlowopDef, eval};
@@ -26,10 +26,27 @@ pub(super) struct Pending {
 /// A step whose flowop is still pending.
 #[derive(Debug)]
 pub(super) enum Draft {
-    Op { local: usize, iters: Quantity },
-    Enter { iters: Quantity, leave: usize },
-    Leave { enter: usize },
-    Choose { upto: Vec<f64>, starts: Vec<usize>, end: usize, shuffled: bool },
+    Op {
+        local: usize,
+        iters: Quantity,
+    },
+    /// The start of what a `measure=` measures; `local` is its row.
+    Start {
+        local: usize,
+    },
+    Enter {
+        iters: Quantity,
+        leave: usize,
+    },
+    Leave {
+        enter: usize,
+    },
+    Choose {
+        upto: Vec<f64>,
+        starts: Vec<usize>,
+        end: usize,
+        shuffled: bool,
+    },
     Jump(usize),
 }
 
@@ -100,10 +117,12 @@ impl<'a> Unroller<'a> {
         scope: &dyn LookupDebug,
         found: &mut Vec<Diagnostic>,
     ) -> (Vec<Draft>, Vec<Pending>) {
-        let mut level = Level { mix: self.begin_mix(values), ..Level::default() };
+        let measure = self.begin_measure(values, None, found);
+        let mut level = Level { mix: self.begin_mix(values), measure, ..Level::default() };
         let composites = self.composites.clone();
         composites::unroll(&mut ThreadBody { own: self, found }, &composites, flowops, &mut level, scope);
         self.end_mix(level.mix);
+        self.end_measure(level.measure);
         (std::mem::take(&mut self.drafts), std::mem::take(&mut self.pending))
     }
 
@@ -123,6 +142,36 @@ impl<'a> Unroller<'a> {
             self.drafts[jump] = Draft::Jump(end);
         }
         self.drafts[choose] = Draft::Choose { upto, starts, end, shuffled: how == Mix::Shuffled };
+    }
+
+    /// Begins what `measure=` measures, if these attributes have it: an iteration of a thread, or the use of a
+    /// composite of this name. Returns the number of its row.
+    fn begin_measure(
+        &mut self,
+        values: &Evaluated,
+        used_as: Option<&str>,
+        found: &mut Vec<Diagnostic>,
+    ) -> Option<usize> {
+        let (_, span) = values.get("measure")?;
+        let own = values.text("measure").filter(|name| !name.is_empty())?;
+        // Within a composite, names of rows begin with that of its use.
+        let outer = used_as.and_then(|name| name.rsplit_once('.'));
+        let name = outer.map_or_else(|| own.clone(), |(outer, _)| format!("{outer}.{own}"));
+        if name.len() > LONGEST_NAME {
+            let report = Diagnostic::error(Code::OutOfRange, span, format!("a name of {} bytes", name.len()));
+            diag::push(found, report.help(format!("at most {LONGEST_NAME} are possible")));
+            return None;
+        }
+        let local = self.pending.len();
+        let transaction = self.transaction.as_ref() == Some(&name);
+        self.pending.push(Pending { name, spec: &MEASURE, values: Evaluated::default(), transaction, span });
+        self.drafts.push(Draft::Start { local });
+        Some(local)
+    }
+
+    /// Ends what `measure=` measures.
+    fn end_measure(&mut self, row: Option<usize>) {
+        self.drafts.extend(row.map(|local| Draft::Op { local, iters: Quantity::Const(1) }));
     }
 
     fn operation(&mut self, pending: Pending, iters: Quantity) {
@@ -152,6 +201,8 @@ struct Level {
     /// Indices of the steps that begin the use and, if the composite repeats its body, the body.
     enter: usize,
     nested: Option<usize>,
+    /// The row of its `measure=`.
+    measure: Option<usize>,
     mix: Option<MixDraft>,
 }
 
@@ -271,12 +322,13 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
             None => None,
         };
         let enter = self.own.open(used.iters);
+        let measure = self.own.begin_measure(&own, Some(&used.name), self.found);
         let nested = body_iters.map(|iters| self.own.open(iters));
-        Level { name: Some(used.name), enter, nested, mix: self.own.begin_mix(&own) }
+        Level { name: Some(used.name), enter, nested, measure, mix: self.own.begin_mix(&own) }
     }
 
     fn leave(&mut self, flowop: &'a FlowopDef, level: Level) {
-        let Level { name, enter, nested, mix } = level;
+        let Level { name, enter, nested, measure, mix } = level;
         self.own.end_mix(mix);
         nested.into_iter().for_each(|nested| self.own.close(nested));
         if let Some(name) = name.filter(|name| self.own.transaction.as_ref() == Some(name)) {
@@ -284,6 +336,7 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
             let ends = Pending { name, spec: &TRANSACTION, values, transaction: true, span: flowop.span };
             self.own.operation(ends, Quantity::Const(1));
         }
+        self.own.end_measure(measure);
         self.own.close(enter);
     }
 

@@ -54,7 +54,7 @@ enum ThreadStep<'r> {
     Jump(usize),
 }
 
-/// A flowop of a thread: its index in the thread, its counters, and whether it is I/O.
+/// A flowop of a thread: its index in the thread, its counters, and whether it has a response time in an open loop.
 struct ThreadFlowop<'r> {
     local: u32,
     cell: &'r Cell,
@@ -264,7 +264,7 @@ fn prepare<'a>(
         peers: context.peers,
         seed,
     };
-    let is_io = |local: usize| shared.plan.flowops[thread.first + local].class.is_io();
+    let is_io = |local: usize| shared.plan.flowops[thread.first + local].has_response();
     let steps = thread.steps.iter().map(|step| instantiate(step, &init, stats, &is_io)).collect();
     let aio = effects.aio.map(|aio| outstanding(context, thread_slot, aio, index, !seed)).transpose()?;
     let sink = if effects.sends && shared.options.engine.real() { open_sink(thread)? } else { Sink::none() };
@@ -278,7 +278,11 @@ fn prepare<'a>(
     let files = ThreadFiles::new(context.views, context.dirs, starvation);
     let slots = Slots::new(effects.max_fd, context.views.len()).with_parts(firsts(context.views));
     let stream = shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread))));
-    let cx = OpCx::new(env, files, ThreadIo::new(slots, buffer, aio, sink), rng, Account::new(stats, stream));
+    let mut io = ThreadIo::new(slots, buffer, aio, sink);
+    if effects.measures {
+        io.starts = vec![0; thread.count].into_boxed_slice();
+    }
+    let cx = OpCx::new(env, files, io, rng, Account::new(stats, stream));
     Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, shared.spare_cpus))))
 }
 

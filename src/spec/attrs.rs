@@ -201,6 +201,7 @@ pub const THREAD: &[Attr] = &[
         Wmlrun,
         "start times in an open loop: evenly spaced, or a Poisson process",
     ),
+    attr("measure", Name, "", Wmlrun, "name of a further row of the results: the time of each iteration of the thread"),
 ];
 
 /// Attributes of `flowop`, in threads and in `define flowop`. As in Filebench every flowop accepts all of them;
@@ -419,6 +420,13 @@ pub const COMPOSITE: &[Attr] = &[
         "each execution runs one flowop of the body, drawn by `weight=`, instead of all in order",
     ),
     attr("shuffle", Bool, "false", Wmlrun, SHUFFLED_MIX),
+    attr(
+        "measure",
+        Name,
+        "",
+        Wmlrun,
+        "name of a further row of the results: the time of each execution of the whole composite flowop",
+    ),
 ];
 
 /// Attributes of `define randvar` and `randvar(…)`, and the names for `$rv.field`.

@@ -52,6 +52,7 @@ mod lints;
 mod main_job;
 mod manual;
 mod model;
+mod moves;
 mod mutants;
 mod notes;
 mod outputs;
