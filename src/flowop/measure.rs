@@ -3,7 +3,7 @@
 //! The plan puts a start in front of the measured steps and an end behind them. The end has the counters; the start
 //! only notes the time in the thread, under the number of the same row. Neither makes a system call.
 
-use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless};
+use super::{Effects, FlowopEntry, Op, Stateless};
 use crate::exec::{OpCx, Stop};
 use crate::spec::{Class, Flowop, IoDirection, Origin};
 use std::sync::Arc;
@@ -20,15 +20,11 @@ pub const MEASURE: Flowop = Flowop {
     example: "",
 };
 
-pub(super) const ENTRY: FlowopEntry = FlowopEntry { spec: MEASURE, build: end };
+pub(super) const ENTRY: FlowopEntry = FlowopEntry { spec: MEASURE, build: |_| Ok(Arc::new(MeasureEnd)) };
 
 /// Returns the step in front of the measured ones. It belongs to the same row as the end.
 pub fn measure_start() -> Arc<dyn Op> {
     Arc::new(MeasureStart)
-}
-
-fn end(_: &super::Args<'_>) -> BuiltOp {
-    Ok(Arc::new(MeasureEnd))
 }
 
 #[derive(Debug)]
