@@ -42,7 +42,10 @@ const WORKLOAD: [&str; 10] = [
     "memory",
 ];
 
-/// Returns the conditions that differ, with those that should be equal first. The result is empty when a side has no
+/// What the user says about a result.
+const ANNOTATIONS: [&str; 2] = ["label", "note"];
+
+/// Returns the conditions that differ: first those that should be equal, then label and note. The result is empty when a side has no
 /// conditions.
 pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
     let names: BTreeSet<&str> = a.iter().chain(b).flat_map(|run| run.conditions.keys()).map(String::as_str).collect();
@@ -74,7 +77,9 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
             })
         })
         .collect();
-    found.sort_by_key(|difference| difference.kind != DifferenceKind::Workload);
+    found.sort_by_key(|difference| {
+        (difference.kind != DifferenceKind::Workload, !ANNOTATIONS.contains(&difference.what.as_str()))
+    });
     found
 }
 
@@ -109,13 +114,17 @@ mod tests {
 
     #[test]
     fn conditions_that_should_be_equal_are_first() {
-        let a = run(&[("$dir", "/x"), ("$n", "1"), ("kernel", "6"), ("script", "ab")]);
-        let b = run(&[("$dir", "/y"), ("$n", "1"), ("kernel", "7"), ("script", "cd")]);
+        let a = run(&[("$dir", "/x"), ("$n", "1"), ("kernel", "6"), ("label", "old"), ("script", "ab")]);
+        let b = run(&[("$dir", "/y"), ("$n", "1"), ("kernel", "7"), ("label", "new"), ("script", "cd")]);
         let found = differences(std::slice::from_ref(&a), std::slice::from_ref(&b));
         let short: Vec<_> = found.iter().map(|d| (d.what.as_str(), d.a.as_str(), d.b.as_str(), d.kind)).collect();
         assert_eq!(
             short,
-            [("script", "ab", "cd", DifferenceKind::Workload), ("kernel", "6", "7", DifferenceKind::Setting)]
+            [
+                ("script", "ab", "cd", DifferenceKind::Workload),
+                ("label", "old", "new", DifferenceKind::Setting),
+                ("kernel", "6", "7", DifferenceKind::Setting)
+            ]
         );
         assert!(differences(std::slice::from_ref(&a), std::slice::from_ref(&a)).is_empty());
         assert!(

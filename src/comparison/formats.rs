@@ -7,6 +7,7 @@ use super::{Comparison, Difference, DifferenceKind, Repeats, Sweep, repeats_form
 use crate::analysis::{ComparisonVerdict, Direction, SampleSummary, StudyTest, TTestKind};
 use crate::import::Metric;
 use crate::util::count::count;
+use crate::util::go_bench;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde_json::{Value, json};
@@ -355,27 +356,6 @@ fn csv(comparison: &Comparison) -> String {
     text
 }
 
-/// Converts a name to the form of Go's benchmarks, which must not contain spaces.
-pub(super) fn go_name(name: &str) -> String {
-    let mut text = String::from("Benchmark");
-    let mut upper = true;
-    for c in name.chars() {
-        match c.is_alphanumeric() {
-            true if upper => text.extend(c.to_uppercase()),
-            true => text.push(c),
-            false if c == '_' || c == '-' => text.push(c),
-            false => text.push('_'),
-        }
-        upper = false;
-    }
-    text
-}
-
-/// Converts a text to a part of the name of a Go benchmark, after a slash or an equals sign.
-pub(super) fn go_part(text: &str) -> String {
-    text.chars().map(|c| if c.is_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' }).collect()
-}
-
 /// Returns the unit of a metric in Go's benchmarks.
 fn go_unit(metric: &str) -> &'static str {
     match metric.rsplit('.').next().unwrap_or_default() {
@@ -408,7 +388,7 @@ fn benchstat(comparison: &Comparison) -> String {
     for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
         text += &format!("side: {side}\n");
         for value in &of.values {
-            text += &format!("{} {}\n", go_name(&comparison.name), go_value(&comparison.metric, *value));
+            text += &format!("{} {}\n", go_bench::name(&comparison.name), go_value(&comparison.metric, *value));
         }
     }
     text

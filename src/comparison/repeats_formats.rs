@@ -1,11 +1,10 @@
 //! The formats of repeats for people and for programs.
 
-use super::formats::{
-    csv_cell, go_name, go_part, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text,
-};
+use super::formats::{csv_cell, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text};
 use super::numbers::{figure, percent};
 use super::{RepeatedMetric, Repeats};
 use crate::util::count::count;
+use crate::util::go_bench;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde_json::json;
@@ -22,7 +21,12 @@ pub(super) fn csv(repeats: &Repeats) -> String {
 
 pub(super) fn benchstat(repeats: &Repeats) -> String {
     let line = |metric: &RepeatedMetric, value: &f64| {
-        format!("{}/{} {}\n", go_name(&repeats.name), go_part(&metric.metric), go_value(&metric.metric, *value))
+        format!(
+            "{}/{} {}\n",
+            go_bench::name(&repeats.name),
+            go_bench::part(&metric.metric),
+            go_value(&metric.metric, *value)
+        )
     };
     let lines = repeats.metrics.iter().flat_map(|m| m.values.iter().map(move |v| line(m, v)));
     go_units(repeats.metrics.iter().map(|m| m.metric.as_str())) + &lines.collect::<String>()

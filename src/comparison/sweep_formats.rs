@@ -1,10 +1,11 @@
 //! The formats of sweeps for people and for programs.
 
-use super::formats::{csv_cell, go_name, go_part, go_units, go_value, json_text, markdown_cell};
+use super::formats::{csv_cell, go_units, go_value, json_text, markdown_cell};
 use super::numbers::{figure, percent};
 use super::sweep::curve;
 use super::{Sweep, SweepPoint};
 use crate::analysis::{self, Estimate};
+use crate::util::go_bench;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde_json::json;
@@ -130,7 +131,12 @@ pub(super) fn csv(sweep: &Sweep) -> String {
 
 pub(super) fn benchstat(sweep: &Sweep) -> String {
     let line = |point: &SweepPoint| {
-        let name = format!("{}/{}={}", go_name(&sweep.name), go_part(&sweep.factor), go_part(&point.level));
+        let name = format!(
+            "{}/{}={}",
+            go_bench::name(&sweep.name),
+            go_bench::part(&sweep.factor),
+            go_bench::part(&point.level)
+        );
         Some(format!("{name} {}\n", go_value("ops", point.rate?.value)))
     };
     go_units(std::iter::once("ops")) + &sweep.points.iter().filter_map(line).collect::<String>()

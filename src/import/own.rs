@@ -297,6 +297,9 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
         put(&format!("mount options{n}"), mount.options.clone());
         put(&format!("device{n}"), mount.source.clone());
     }
+    for (name, text) in document.annotations() {
+        put(name, text.to_owned());
+    }
     // Results of earlier versions lack some limits, as do results without a limit.
     for (name, limit) in environment.limits.iter().filter_map(|(name, limit)| Some((name, (*limit)?))) {
         put(&format!("limit {name}"), limit.to_string());

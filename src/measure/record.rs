@@ -16,26 +16,11 @@ use crate::result::{
 };
 use crate::runtime::{Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
 use crate::spec::IoDirection;
-use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Returns the current time as RFC 3339 in UTC.
-pub fn now() -> String {
-    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// Returns the seconds since 1970 of a time in the format of [`now`], or `None` when it has another format.
-pub fn seconds_of(time: &str) -> Option<i64> {
-    time.parse::<Timestamp>().ok().map(Timestamp::as_second)
-}
-
-/// Returns the current time in the format of the directory names of Filebench's batch mode, but in UTC:
-/// `Nov_20_2026-11h_05m_09s`.
-pub fn day_and_time() -> String {
-    Timestamp::now().strftime("%b_%-d_%Y-%Hh_%Mm_%Ss").to_string()
-}
+pub use crate::util::timestamp::{day_and_time, now, seconds_of};
 
 /// The names of the figures of the last measurement that a script can read as `${stats.NAME}`. All are integers: the
 /// number of operations; operations, reads and writes per second; MiB/s; and the rest in microseconds per operation.

@@ -30,7 +30,13 @@ const MAX_ROWS: usize = 40;
 
 /// Returns all parts about a run. Without `pictures`, its tables only.
 pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<PageBlock> {
-    let mut blocks = vec![state(run), PageBlock::Text { text: conditions(document, run).join(", ") + "." }];
+    let mut blocks = vec![state(run)];
+    let remark = |(name, text): (&str, &str)| (name.to_owned(), text.to_owned());
+    let annotations: Vec<(String, String)> = document.annotations().map(remark).collect();
+    if !annotations.is_empty() {
+        blocks.push(PageBlock::Facts { pairs: annotations });
+    }
+    blocks.push(PageBlock::Text { text: conditions(document, run).join(", ") + "." });
     blocks.extend(warning_list(document, run));
     blocks.extend(flowops(run).block());
     if pictures {

@@ -15,7 +15,7 @@ pub struct Csv;
 type Column = (&'static str, fn(&CsvRow) -> String);
 
 /// Headings of the columns with text cells. All other cells are numbers.
-const TEXTS: [&str; 8] = ["script", "state", "started_at", "process", "thread", "name", "kind", "class"];
+const TEXTS: [&str; 9] = ["script", "state", "started_at", "process", "thread", "name", "kind", "class", "label"];
 
 /// The data of a row.
 struct CsvRow<'a> {
@@ -58,6 +58,7 @@ const COLUMNS: &[Column] = &[
     ("late_ops", |r| r.flowop.late_ops.to_string()),
     ("starved_seconds", |r| r.flowop.starved_seconds.to_string()),
     ("tool_ns_mean", |r| optional(r.flowop.tool_ns_mean)),
+    ("label", |r| r.document.label.clone().unwrap_or_default()),
 ];
 
 impl Report for Csv {
@@ -74,25 +75,30 @@ impl Report for Csv {
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
-        line(out, COLUMNS.iter().map(|(heading, _)| (*heading).to_owned()))
+        header(out, COLUMNS.iter().map(|(heading, _)| *heading))
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         for flowop in &run.flowops {
             let row = CsvRow { document, number: index + 1, run, flowop };
-            line(
-                out,
-                COLUMNS
-                    .iter()
-                    .map(|(heading, cell)| if TEXTS.contains(heading) { text(&cell(&row)) } else { cell(&row) }),
-            )?;
+            self::row(out, COLUMNS.iter().map(|(heading, cell)| (TEXTS.contains(heading), cell(&row))))?;
         }
         Ok(())
     }
 }
 
-/// Writes a row.
+/// Writes the headings of the columns.
+pub(super) fn header<'a>(out: &mut dyn Write, headings: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    line(out, headings.map(str::to_owned))
+}
+
+/// Writes a row of cells, each with whether it is text.
+pub(super) fn row(out: &mut dyn Write, cells: impl Iterator<Item = (bool, String)>) -> io::Result<()> {
+    line(out, cells.map(|(is_text, cell)| if is_text { text(&cell) } else { cell }))
+}
+
+/// Writes a line of cells.
 fn line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
     let cells: Vec<String> = cells.map(|cell| quoted(&cell)).collect();
     write!(out, "{}\r\n", cells.join(","))
@@ -109,7 +115,7 @@ fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\r', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
 
-fn optional<T: ToString>(x: Option<T>) -> String {
+pub(super) fn optional<T: ToString>(x: Option<T>) -> String {
     x.map(|x| x.to_string()).unwrap_or_default()
 }
 

@@ -38,6 +38,9 @@ impl Report for Markdown {
         let state = run.state.name().replace('_', " ");
         let of = if document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
         writeln!(out, "### {}{of}: {state} after {}\n", escaped(script(document)), seconds(run.measured_seconds))?;
+        for (name, text) in document.annotations() {
+            writeln!(out, "- {name}: {}", escaped(text))?;
+        }
         for set in &run.filesets {
             let place = warnings::mount_of(run, &set.path).map_or(set.path.as_str(), |mount| &mount.kind);
             writeln!(out, "- {} on {}", escaped(&set.name), escaped(place))?;

@@ -1,14 +1,21 @@
-//! Report formats: text, JSON, CSV, Markdown, `OpenMetrics`, and the output formats of Filebench.
+//! Report formats: text, JSON, CSV, Markdown, `OpenMetrics`, histograms for `HdrHistogram`, and the output formats of
+//! Filebench.
 //!
 //! A report is written from a [`Document`] only, so it can also be generated from a JSON file on another machine:
 //! `report::write(report::find("csv")?, &report::json::read(&text)?, &mut out)`.
 //! A new format is one file in this module and one line in [`TABLE`]. Not here: measuring, and terminal control.
 
+pub mod benchstat;
 pub mod csv;
+pub mod csv_intervals;
+pub mod csv_runs;
 pub mod filebench;
+pub mod hgrm;
 pub mod histogram;
+pub mod hlog;
 pub mod index;
 pub mod json;
+pub mod live;
 pub mod markdown;
 pub mod none;
 pub mod openmetrics;
@@ -17,6 +24,8 @@ mod visible_json;
 
 use crate::result::texts::TextField;
 use crate::result::{Document, Run};
+use crate::stats::hdr;
+use crate::stats::snapshot::Dist;
 use crate::util::printable;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -38,6 +47,11 @@ pub trait Report: Sync {
     /// Returns whether the report is meant for programs. If so, nothing else is printed to its output.
     fn for_programs(&self) -> bool {
         false
+    }
+
+    /// Returns whether the reports of several documents, written one after another with one beginning, are a valid text.
+    fn can_be_joined(&self) -> bool {
+        true
     }
 
     /// Writes the part before all runs.
@@ -96,13 +110,29 @@ fn escape(_: TextField, text: &mut String) {
     }
 }
 
+/// Returns the distribution of the latencies of all I/O of a run. Flowops whose histogram can't be read are missing.
+fn io_latency(run: &Run) -> Dist {
+    if let Ok(all) = hdr::decode(&run.summary.histogram) {
+        return all;
+    }
+    let mut all = Dist::default();
+    let of_io = run.flowops.iter().filter(|flowop| flowop.class.is_io());
+    of_io.filter_map(|flowop| hdr::decode(&flowop.histogram).ok()).for_each(|dist| all.merge(&dist));
+    all
+}
+
 /// All report formats.
 pub static TABLE: &[&dyn Report] = &[
     &text::Text,
     &json::Json,
     &csv::Csv,
+    &csv_runs::CsvRuns,
+    &csv_intervals::CsvIntervals,
     &markdown::Markdown,
     &openmetrics::OpenMetrics,
+    &benchstat::Benchstat,
+    &hgrm::Hgrm,
+    &hlog::Hlog,
     &filebench::Filebench15,
     &filebench::Filebench14,
     &none::NoReport,
@@ -113,13 +143,23 @@ pub fn find(name: &str) -> Option<&'static dyn Report> {
     TABLE.iter().copied().find(|report| report.name() == name)
 }
 
+/// Writes several documents as one text; see [`Report::can_be_joined`].
+pub fn write_all(report: &dyn Report, documents: &[&Document], out: &mut dyn Write) -> io::Result<()> {
+    for (n, document) in documents.iter().enumerate() {
+        if n == 0 {
+            report.begin(document, out)?;
+        }
+        for index in 0..document.runs.len() {
+            report.run(document, index, out)?;
+        }
+        report.end(document, out)?;
+    }
+    Ok(())
+}
+
 /// Writes a whole document.
 pub fn write(report: &dyn Report, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-    report.begin(document, out)?;
-    for index in 0..document.runs.len() {
-        report.run(document, index, out)?;
-    }
-    report.end(document, out)
+    write_all(report, &[document], out)
 }
 
 #[cfg(test)]
@@ -160,7 +200,9 @@ mod tests {
     #[test]
     fn goldens() {
         let document = fixture();
-        for report in TABLE.iter().filter(|report| report.name() != "json") {
+        // These have tests beside them.
+        let others = ["json", "csv-runs", "csv-intervals", "benchstat", "hgrm", "hlog"];
+        for report in TABLE.iter().filter(|report| !others.contains(&report.name())) {
             insta::assert_snapshot!(report.name(), to_string(*report, &document));
         }
     }

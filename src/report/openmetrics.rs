@@ -38,6 +38,10 @@ impl Report for OpenMetrics {
         true
     }
 
+    fn can_be_joined(&self) -> bool {
+        false
+    }
+
     fn end(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         for (name, unit, help, value) in COUNTERS {
             writeln!(out, "# TYPE {name} counter")?;
@@ -61,13 +65,14 @@ impl Report for OpenMetrics {
 /// Returns the flowops of all runs, each with its labels.
 fn flowops(document: &Document) -> Vec<(String, &FlowopResult)> {
     let script = escaped(&document.script.path);
+    let label = document.label.as_ref().map_or_else(String::new, |text| format!(",label=\"{}\"", escaped(text)));
     let labels_of = |(index, run): (usize, &'_ Run)| -> Vec<String> {
         let mut seen = HashSet::new();
         let labels = run.flowops.iter().enumerate().map(|(position, flowop)| {
             let [process, thread, name] = [&flowop.process, &flowop.thread, &flowop.name].map(|name| escaped(name));
             let number = index + 1;
             let mut labels = format!(
-                "script=\"{script}\",process=\"{process}\",thread=\"{thread}\",flowop=\"{name}\",run=\"{number}\""
+                "script=\"{script}\",process=\"{process}\",thread=\"{thread}\",flowop=\"{name}\",run=\"{number}\"{label}"
             );
             // The labels of two samples must differ. Names need not.
             if !seen.insert(labels.clone()) {

@@ -103,8 +103,12 @@ pub(crate) fn conditions(document: &Document, run: &Run) -> Vec<String> {
     load
 }
 
-/// Writes the size and the conditions of the workload, and a line for each file set.
+/// Writes the label and the note of the result, the size and the conditions of the workload, and a line for each file
+/// set.
 fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    for (name, text) in document.annotations() {
+        writeln!(out, "{}", wrapped(&format!("  {name}: {text}"), "    "))?;
+    }
     writeln!(out, "  {}", conditions(document, run).join(", "))?;
     for set in &run.filesets {
         writeln!(out, "  {}", set_line(document, run, set))?;

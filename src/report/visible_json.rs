@@ -1,11 +1,11 @@
-//! Indented JSON without control characters that affect a terminal.
+//! JSON, indented or as a line, without control characters that affect a terminal.
 //!
 //! Characters that JSON does not require to be escaped (DEL, C1, direction marks) are also written as `\uXXXX`, so that
 //! a parser reads the same text.
 
 use crate::util::printable;
 use serde::Serialize;
-use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 use std::io::{self, Write};
 
 /// Writes a value as indented JSON.
@@ -15,8 +15,16 @@ pub(super) fn write(value: &impl Serialize, out: &mut dyn Write) -> io::Result<(
     out.flush()
 }
 
-/// A formatter that escapes control characters and delegates the layout to [`PrettyFormatter`].
-struct Visible(PrettyFormatter<'static>);
+/// Returns a value as a line of JSON, with its end.
+pub(super) fn line(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut bytes, Visible(CompactFormatter)))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// A formatter that escapes control characters and delegates the layout to another one.
+struct Visible<F>(F);
 
 /// Defines methods that delegate to the inner formatter.
 macro_rules! laid_out {
@@ -27,7 +35,7 @@ macro_rules! laid_out {
     };
 }
 
-impl Formatter for Visible {
+impl<F: Formatter> Formatter for Visible<F> {
     laid_out! {
         begin_array();
         end_array();

@@ -98,6 +98,7 @@ pub fn summary<'a>(
         listed_bytes: all.listed_bytes,
         latency_ms: all.mean().map(|ns| ns / 1e6),
         latency_ns: latency(&all.latency),
+        histogram: hdr::encode(&all.latency),
         cpu_us_per_op: cpu.own_seconds.map(|own| own + commands_ns as f64 / 1e9).and_then(us_per_op),
         system_cpu_us_per_op: cpu.system_seconds.and_then(us_per_op),
         cpu_busy: cpu.system_seconds.filter(|_| available > 0.0).map(|s| (s / available).min(1.0)),

@@ -24,6 +24,10 @@ pub struct Summary {
     pub latency_ms: Option<f64>,
     /// Latency distribution of all operations, from merged histograms.
     pub latency_ns: Latency,
+    /// Histogram of all operations, merged: `HdrHistogram` V2, deflated, in base64. Absent in results of earlier
+    /// versions.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub histogram: String,
     /// Processor time (user and system) of the program per operation; null without operations.
     pub cpu_us_per_op: Option<f64>,
     /// Busy time per operation of all processors that the program may use, including other programs; null if unknown or

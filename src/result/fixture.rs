@@ -17,6 +17,8 @@ pub(crate) fn fixture() -> Document {
     Document {
         tool: super::Tool { name: "wmlrun".into(), version: "0.1.0".into(), commit: Some("a1b2c3d4e".into()) },
         command_line: ["wmlrun", "--json", "out.json", "oltp_sync.wml"].map(Into::into).to_vec(),
+        label: Some("before the upgrade".into()),
+        note: Some("kernel 6.1, write cache of the disk on".into()),
         process_id: 10253,
         script: Script {
             path: "oltp_sync.wml".into(),

@@ -42,6 +42,12 @@ pub struct Document {
     pub tool: Tool,
     /// The command line, including the program's name.
     pub command_line: Vec<String>,
+    /// The name that the user gave the result (`--label`); absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The user's remark on the result (`--note`); absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The program's process ID.
     pub process_id: u32,
     /// The script that was run.
@@ -62,6 +68,8 @@ impl Default for Document {
             schema: SCHEMA.to_owned(),
             tool: Tool::default(),
             command_line: Vec::new(),
+            label: None,
+            note: None,
             process_id: 0,
             script: Script::default(),
             seed: 0,
@@ -69,6 +77,15 @@ impl Default for Document {
             environment: Environment::default(),
             runs: Vec::new(),
         }
+    }
+}
+
+impl Document {
+    /// Returns the label and the note that the user gave the result, each with its name.
+    pub fn annotations(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        [("label", &self.label), ("note", &self.note)]
+            .into_iter()
+            .filter_map(|(name, text)| Some((name, text.as_deref()?)))
     }
 }
 

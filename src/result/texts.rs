@@ -78,6 +78,7 @@ macro_rules! visitors {
                     each(TextField::Value, text);
                 }
             }
+            each(TextField::Fixed, &$($change)? run.summary.histogram);
             for flowop in run.flowops.$iter() {
                 each(TextField::Name, &$($change)? flowop.process);
                 each(TextField::Name, &$($change)? flowop.thread);
@@ -140,6 +141,11 @@ macro_rules! visitors {
             }
             for word in document.command_line.$iter() {
                 each(TextField::CommandLine, word);
+            }
+            for remark in [&$($change)? document.label, &$($change)? document.note] {
+                if let Some(text) = remark.$as_ref() {
+                    each(TextField::Words, text);
+                }
             }
             let script = &$($change)? document.script;
             each(TextField::ScriptPath, &$($change)? script.path);

@@ -1,5 +1,4 @@
-//! The only file that uses the `hdrhistogram` crate: percentiles, standard deviation, and the stored form of a
-//! distribution.
+//! Percentiles, standard deviation, and the stored form of a distribution, by the `hdrhistogram` crate.
 //!
 //! The stored form is `HdrHistogram`'s V2 format, deflated, in base64. The HDR libraries of other languages can read
 //! it.
@@ -53,7 +52,8 @@ impl Quantiles {
     }
 }
 
-fn histogram(dist: &Dist) -> Histogram<u64> {
+/// Returns a distribution as a histogram of the crate. Every operation has the lowest value of its bucket.
+pub(super) fn histogram(dist: &Dist) -> Histogram<u64> {
     let mut histogram = empty();
     for (index, n) in dist.recorded() {
         histogram.saturating_record_n(layout::lowest(index), n);

@@ -6,6 +6,7 @@
 
 mod sharded;
 pub mod hdr;
+pub mod hdr_export;
 pub mod layout;
 pub mod recorder;
 pub mod snapshot;

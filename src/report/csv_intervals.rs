@@ -1,0 +1,80 @@
+//! Comma-separated values (RFC 4180) with one row per interval and flowop: the time series of the runs as a tidy table.
+
+use super::Report;
+use super::csv::{header, optional, row};
+use crate::result::{Document, Interval, IntervalFlowop};
+use std::io::{self, Write};
+
+/// `--format csv-intervals`.
+pub struct CsvIntervals;
+
+/// The data of a row.
+struct IntervalRow<'a> {
+    document: &'a Document,
+    number: usize,
+    interval: &'a Interval,
+    flowop: &'a IntervalFlowop,
+}
+
+/// A column: its heading, whether its cells are text, and a function that returns its cell for a row.
+type IntervalColumn = (&'static str, bool, fn(&IntervalRow) -> String);
+
+const COLUMNS: &[IntervalColumn] = &[
+    ("script", true, |r| r.document.script.path.clone()),
+    ("label", true, |r| r.document.label.clone().unwrap_or_default()),
+    ("run", false, |r| r.number.to_string()),
+    ("t", false, |r| r.interval.t.to_string()),
+    ("seconds", false, |r| r.interval.seconds.to_string()),
+    ("flowop", true, |r| r.flowop.name.clone()),
+    ("ops", false, |r| r.flowop.ops.to_string()),
+    ("bytes", false, |r| r.flowop.bytes.to_string()),
+    ("mean_ns", false, |r| optional(r.flowop.mean_ns)),
+    ("p50_ns", false, |r| optional(r.flowop.p50_ns)),
+    ("p99_ns", false, |r| optional(r.flowop.p99_ns)),
+];
+
+impl Report for CsvIntervals {
+    fn for_programs(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &'static str {
+        "csv-intervals"
+    }
+
+    fn about(&self) -> &'static str {
+        "comma-separated values, one row per interval of the time series and flowop"
+    }
+
+    fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
+        header(out, COLUMNS.iter().map(|(heading, ..)| *heading))
+    }
+
+    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = document.runs.get(index) else { return Ok(()) };
+        for interval in &run.intervals {
+            for flowop in &interval.flowops {
+                let of = IntervalRow { document, number: index + 1, interval, flowop };
+                row(out, COLUMNS.iter().map(|(_, is_text, cell)| (*is_text, cell(&of))))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COLUMNS, CsvIntervals};
+    use crate::report::to_string;
+    use crate::result::fixture::fixture;
+
+    #[test]
+    fn one_row_per_interval_and_flowop() {
+        let document = fixture();
+        let text = to_string(&CsvIntervals, &document);
+        let rows: Vec<&str> = text.split_terminator("\r\n").collect();
+        let expect: usize = document.runs[0].intervals.iter().map(|interval| interval.flowops.len()).sum();
+        assert!(expect > 0 && rows.len() == 1 + expect, "{text}");
+        assert!(rows.iter().all(|row| row.split(',').count() == COLUMNS.len()), "{text}");
+    }
+}

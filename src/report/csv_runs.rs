@@ -1,0 +1,118 @@
+//! Comma-separated values (RFC 4180) with one row per run: the format of histories. `--append` adds such rows to a file.
+
+use super::Report;
+use super::csv::{header, optional, row};
+use crate::result::{Document, Run};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+/// `--format csv-runs`.
+pub struct CsvRuns;
+
+/// The data of a row.
+struct RunRow<'a> {
+    document: &'a Document,
+    number: usize,
+    run: &'a Run,
+}
+
+/// A column: its heading, whether its cells are text, and a function that returns its cell for a row.
+type RunColumn = (&'static str, bool, fn(&RunRow) -> String);
+
+const COLUMNS: &[RunColumn] = &[
+    ("started_at", true, |r| r.run.started_at.clone()),
+    ("label", true, |r| r.document.label.clone().unwrap_or_default()),
+    ("note", true, |r| r.document.note.clone().unwrap_or_default()),
+    ("script", true, |r| r.document.script.path.clone()),
+    ("script_sha256", true, |r| r.document.script.sha256.clone()),
+    ("run", false, |r| r.number.to_string()),
+    ("state", true, |r| r.run.state.name().to_owned()),
+    ("seconds", false, |r| r.run.measured_seconds.to_string()),
+    ("processes", false, |r| r.run.processes.to_string()),
+    ("threads", false, |r| r.run.threads.to_string()),
+    ("engine", true, |r| r.run.engine.clone()),
+    ("cache_state", true, |r| r.run.cache_state.name().to_owned()),
+    ("file_systems", true, |r| file_systems(r.run)),
+    ("ops", false, |r| r.run.summary.ops.to_string()),
+    ("ops_per_s", false, |r| r.run.summary.ops_per_s.to_string()),
+    ("reads_per_s", false, |r| r.run.summary.reads_per_s.to_string()),
+    ("writes_per_s", false, |r| r.run.summary.writes_per_s.to_string()),
+    ("bytes", false, |r| r.run.summary.bytes.to_string()),
+    ("mib_per_s", false, |r| r.run.summary.mib_per_s.to_string()),
+    ("mean_ns", false, |r| optional(r.run.summary.latency_ns.mean)),
+    ("p50_ns", false, |r| optional(r.run.summary.latency_ns.p50)),
+    ("p90_ns", false, |r| optional(r.run.summary.latency_ns.p90)),
+    ("p99_ns", false, |r| optional(r.run.summary.latency_ns.p99)),
+    ("p99.9_ns", false, |r| optional(r.run.summary.latency_ns.p99_9)),
+    ("max_ns", false, |r| optional(r.run.summary.latency_ns.max)),
+    ("errors", false, |r| r.run.summary.errors.to_string()),
+    ("cpu_us_per_op", false, |r| optional(r.run.summary.cpu_us_per_op)),
+    ("seed", false, |r| r.document.seed.to_string()),
+    ("host", true, |r| r.document.environment.uname.nodename.clone()),
+    ("kernel", true, |r| r.document.environment.uname.release.clone()),
+    ("version", true, |r| version(r.document)),
+    ("warnings", true, |r| r.run.warnings.iter().map(|note| note.code.as_str()).collect::<Vec<_>>().join(" ")),
+];
+
+impl Report for CsvRuns {
+    fn for_programs(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &'static str {
+        "csv-runs"
+    }
+
+    fn about(&self) -> &'static str {
+        "comma-separated values, one row per run, as `--append` writes them"
+    }
+
+    fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
+        header(out, COLUMNS.iter().map(|(heading, ..)| *heading))
+    }
+
+    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = document.runs.get(index) else { return Ok(()) };
+        let of = RunRow { document, number: index + 1, run };
+        row(out, COLUMNS.iter().map(|(_, is_text, cell)| (*is_text, cell(&of))))
+    }
+}
+
+/// Returns the header line, with its end.
+pub fn header_line() -> String {
+    let mut line = COLUMNS.iter().map(|(heading, ..)| *heading).collect::<Vec<_>>().join(",");
+    line.push_str("\r\n");
+    line
+}
+
+/// Returns the types of the file systems of a run.
+fn file_systems(run: &Run) -> String {
+    let types: BTreeSet<&str> = run.environment.mounts.iter().map(|mount| mount.kind.as_str()).collect();
+    types.into_iter().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the version of the program, and its commit if it is known.
+fn version(document: &Document) -> String {
+    let commit = document.tool.commit.as_ref().map(|commit| format!(" {commit}"));
+    format!("{}{}", document.tool.version, commit.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COLUMNS, CsvRuns};
+    use crate::report::to_string;
+    use crate::result::fixture::fixture;
+
+    #[test]
+    fn one_row_per_run_with_all_columns() {
+        let mut document = fixture();
+        document.note = Some("=1+1\nof \"two\"".to_owned());
+        document.runs.push(document.runs[0].clone());
+        let text = to_string(&CsvRuns, &document);
+        let rows: Vec<&str> = text.split_terminator("\r\n").collect();
+        assert_eq!(text.lines().next(), super::header_line().lines().next());
+        assert_eq!((rows.len(), rows[0].split(',').count()), (3, COLUMNS.len()));
+        assert!(rows[1].contains(",\"'=1+1\\nof \"\"two\"\"\",oltp_sync.wml,"), "{}", rows[1]);
+        assert!(rows[1].contains(",1,complete,60,") && rows[2].contains(",2,complete,60,"), "{text}");
+    }
+}
