@@ -177,6 +177,7 @@ impl Runner {
         crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
         self.write_json(is_stuck, front);
+        self.append_run(is_stuck, front);
         Record { status, figures }
     }
 

@@ -318,6 +318,7 @@ impl Runner {
         crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
         self.write_json(held, front);
+        self.append_run(held, front);
         self.write_trace(ready, streams, secrets, held, front);
         self.note_status(status);
         let status = status.max(self.join_or_abandon(running, &ready.plan, front));

@@ -51,5 +51,6 @@ pub use runner::Runner;
 pub use series::Periodic;
 pub use settings::{Settings, WarmupLength};
 pub use status::Status;
+pub(crate) use time_limit::with_timeout;
 pub use trees::trees;
 pub use watch::{Stage, Waiting, Watch};

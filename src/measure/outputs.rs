@@ -1,14 +1,16 @@
-//! The outputs of a session in addition to its report: the result file, the trace, and the files that scripts name.
+//! The outputs of a session in addition to its report: the result file, the trace, the table of runs, and the files that scripts name.
 
 use super::Settings;
 use crate::model::Stats;
-use crate::output::{Appender, ResultPlace, Results};
+use crate::output::{Appender, ResultPlace, Results, TableFile};
 use crate::report::{filebench, json};
 
 /// The outputs in addition to the report.
 pub(crate) struct Outputs {
     pub(crate) json: Option<json::Writer>,
     pub(crate) trace: Option<Appender>,
+    /// The table of all runs.
+    pub(crate) table: Option<TableFile>,
     /// The directory for files that scripts write.
     pub(crate) results: Results,
     /// The directory of the last `stats directory`.
@@ -28,6 +30,7 @@ impl Outputs {
         Self {
             json: None,
             trace: None,
+            table: None,
             results,
             stats_dir: None,
             max_traced: usize::MAX,

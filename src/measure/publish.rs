@@ -75,6 +75,9 @@ impl Runner {
         if self.settings.redact {
             self.redaction.host = super::hostname();
             self.redaction.script(&mut self.document.script);
+            for remark in [&mut self.document.label, &mut self.document.note].into_iter().flatten() {
+                *remark = self.redaction.redacted(remark);
+            }
         }
     }
 }

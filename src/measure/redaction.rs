@@ -141,7 +141,7 @@ impl Redaction {
     }
 
     /// Returns a text with everything about the machine redacted.
-    fn redacted(&self, text: &str) -> String {
+    pub(crate) fn redacted(&self, text: &str) -> String {
         let mut out = text.to_owned();
         let mut known: Vec<(&String, String)> = Vec::new();
         known.extend(self.paths.iter().enumerate().map(|(n, path)| (path, format!("(path {})", n + 1))));

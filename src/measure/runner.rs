@@ -37,6 +37,8 @@ impl Runner {
     pub fn new(settings: Settings, interrupt: Arc<AtomicUsize>) -> Self {
         let document = Document {
             command_line: redaction::command_line(&settings),
+            label: settings.label.clone(),
+            note: settings.note.clone(),
             process_id: std::process::id(),
             seed: settings.seed,
             layout_seed: settings.layout_seed,

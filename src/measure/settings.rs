@@ -88,6 +88,14 @@ pub struct Settings {
     pub trace: Option<(PathBuf, usize)>,
     /// The result file.
     pub json: Option<PathBuf>,
+    /// The table to which each run is appended.
+    pub append: Option<PathBuf>,
+    /// Replace files of the result and the trace that this program has not written.
+    pub force: bool,
+    /// The label of the result.
+    pub label: Option<String>,
+    /// The remark on the result.
+    pub note: Option<String>,
     /// Include values of environment variables that a script reads in the result.
     pub record_env: bool,
     /// Redact the result: host name, mounts, paths, the command line.
@@ -130,6 +138,10 @@ impl Default for Settings {
             digest: None,
             trace: None,
             json: None,
+            append: None,
+            force: false,
+            label: None,
+            note: None,
             record_env: false,
             redact: false,
             results: PathBuf::from("."),

@@ -1,4 +1,4 @@
-//! The files that a session writes: the result, the trace, and the files that scripts name.
+//! The files that a session writes: the result, the trace, the table of runs, and the files that scripts name.
 //!
 //! Not here: how files are opened and replaced (`output`), and their formats (`report`).
 
@@ -7,57 +7,100 @@ use super::time_limit::with_timeout;
 use super::watch::Stage;
 use super::{Front, Runner, Status};
 use crate::diag::{Code, Diagnostic};
-use crate::output::{Appender, FileIdentity, Placed, ResultPlace, Target, file_id};
-use crate::report::{filebench, json};
+use crate::output::{Appender, FileIdentity, Placed, ResultPlace, TableFile, Target, check_replaceable, file_id};
+use crate::report::{Report, csv_runs, filebench, json};
 use crate::source::{SourceMap, Spanned};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 impl Runner {
-    /// Closes the files of `--json` and `--trace` without writing to them.
+    /// Closes the files of `--json`, `--trace` and `--append` without writing to them.
     pub fn give_up_outputs(&mut self) {
-        (self.outputs.json, self.outputs.trace) = (None, None);
+        (self.outputs.json, self.outputs.trace, self.outputs.table) = (None, None, None);
     }
 
     /// Opens the outputs that the command line names. Called before any file is created, so that a wrong path costs no
     /// time. `scripts` are files that are read.
     pub fn open_outputs(&mut self, scripts: &[PathBuf], front: &mut dyn Front) -> Status {
-        let named = self.settings.json.iter().chain(self.settings.trace.iter().map(|(path, _)| path));
+        let trace = self.settings.trace.as_ref().map(|(path, _)| path);
+        let named = [&self.settings.json, &self.settings.append].into_iter().flatten().chain(trace);
         let places = named.chain([&self.settings.results]).filter_map(|path| std::path::absolute(path).ok()).collect();
         let _watch = self.begin(Stage::Prepare, "checking the outputs", places);
         let read: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
         let refused = |front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str| {
-            let help = format!("give `{option}` another path");
+            let help = match e.kind() {
+                ErrorKind::AlreadyExists if option != "--append" => {
+                    format!("give `{option}` another path, or replace the file with `--force`")
+                }
+                _ => format!("give `{option}` another path"),
+            };
             front.error(None, &format!("can't write the {what} {}: {e}", path.display()), Some(&help));
             Status::Refused
         };
         if let Err(e) = self.outputs.results.check() {
             return refused(front, "results directory", &self.settings.results.clone(), &e, "--results");
         }
-        if let (Some(json), Some((trace, _))) = (&self.settings.json, &self.settings.trace)
-            && (json == trace || file_id(json).is_some_and(|id| Some(id) == file_id(trace)))
-            && (json.is_file() || !json.exists())
-        {
-            front.error(
-                None,
-                &format!("`--json` and `--trace` both name {}", json.display()),
-                Some("give each a different path"),
-            );
+        if let Some(message) = self.conflict() {
+            front.error(None, &message, Some("give each a different path"));
             return Status::Script;
         }
         if let Some(path) = self.settings.json.clone() {
-            match json::Writer::create(&path, &read) {
+            let free = self.check_replaceable(&path, &json::is_result);
+            match free.and_then(|()| json::Writer::create(&path, &read)) {
                 Ok(writer) => self.outputs.json = Some(writer),
                 Err(e) => return refused(front, "result file", &path, &e, "--json"),
             }
         }
         if let Some((path, _)) = self.settings.trace.clone() {
-            match Target::open(&path, &read) {
+            let free = self.check_replaceable(&path, &is_trace);
+            match free.and_then(|()| Target::open(&path, &read)) {
                 Ok(target) => self.outputs.trace = Some(Appender::new(target)),
                 Err(e) => return refused(front, "trace", &path, &e, "--trace"),
             }
         }
+        if let Some(path) = self.settings.append.clone() {
+            match TableFile::open(&path, &csv_runs::header_line(), &read) {
+                Ok(table) => self.outputs.table = Some(table),
+                Err(e) => return refused(front, "table", &path, &e, "--append"),
+            }
+        }
         Status::Done
+    }
+
+    /// Returns an error if a file would be replaced that this program has not written, unless `--force` is given.
+    fn check_replaceable(&self, path: &Path, is_own: &dyn Fn(&[u8]) -> bool) -> io::Result<()> {
+        if self.settings.force { Ok(()) } else { check_replaceable(path, is_own) }
+    }
+
+    /// Returns an error message if two outputs have the same file.
+    fn conflict(&self) -> Option<String> {
+        let trace = self.settings.trace.as_ref().map(|(path, _)| path);
+        let outputs =
+            [("--json", self.settings.json.as_ref()), ("--trace", trace), ("--append", self.settings.append.as_ref())];
+        let named: Vec<(&str, &PathBuf)> = outputs.iter().filter_map(|(name, path)| Some((*name, (*path)?))).collect();
+        let is_same = |a: &PathBuf, b: &PathBuf| {
+            let same = a == b || file_id(a).is_some_and(|id| Some(id) == file_id(b));
+            same && (a.is_file() || !a.exists())
+        };
+        let mut pairs = named.iter().enumerate().flat_map(|(n, a)| named[n + 1..].iter().map(move |b| (a, b)));
+        let found = pairs.find(|((_, a), (_, b))| is_same(a, b));
+        found.map(|((a, path), (b, _))| format!("`{a}` and `{b}` both name {}", path.display()))
+    }
+
+    /// Appends the last run of the document to the table of runs. A failure does not end the session. `held`: threads are
+    /// still in their calls.
+    pub(crate) fn append_run(&mut self, held: bool, front: &mut dyn Front) {
+        let Some(table) = self.outputs.table.clone() else { return };
+        let document = self.document.clone();
+        let written = with_timeout(answer_timeout(held), move || {
+            let last = document.runs.len().saturating_sub(1);
+            table.append(&mut |out| csv_runs::CsvRuns.run(&document, last, out)).map_err(|e| e.to_string())
+        });
+        if let Err(e) = written.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
+            self.outputs.write_failed = true;
+            let path = self.settings.append.as_ref().map_or(String::new(), |path| path.display().to_string());
+            front.error(None, &format!("can't append the run to {path}: {e}"), Some("give `--append` another path"));
+        }
     }
 
     /// Returns whether a file is one that this session replaces.
@@ -182,6 +225,14 @@ impl Runner {
             }
         }
     }
+}
+
+/// Returns whether a file's first bytes are those of a trace: eight columns, three of them numbers.
+fn is_trace(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let columns: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
+    let is_number = |column: &[u8]| !column.is_empty() && column.iter().all(u8::is_ascii_digit);
+    columns.len() == 8 && [1, 3, 7].into_iter().all(|n| is_number(columns[n]))
 }
 
 /// Warns that a file is not written where the script names it, but in the results directory.

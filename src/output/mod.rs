@@ -7,13 +7,18 @@
 
 mod replace;
 mod results;
+mod table_file;
 mod target;
 
 pub use replace::replace;
 pub use results::{Placed, ResultPlace, Results};
-pub use target::{Appender, FileIdentity, Target, file_id};
+pub use table_file::TableFile;
+pub use target::{Appender, FileIdentity, Target, check_replaceable, file_id};
 
 use std::io::{self, Write};
+
+/// The number of bytes at the beginning of a file that tell what it is.
+const HEAD_LENGTH: u64 = 1024;
 
 /// Writes the contents of an output to the given writer. Called once per attempt.
 pub type WriteTo<'a> = &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>;

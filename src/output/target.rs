@@ -1,10 +1,10 @@
 //! Outputs named on the command line: a file, a pipe, a device, or standard output.
 
-use super::WriteTo;
 use super::replace::{probe, replace_unsynced, write_all};
+use super::{HEAD_LENGTH, WriteTo};
 use crate::os::{handle, proc};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,6 +21,20 @@ pub type FileIdentity = (u64, u64);
 /// Returns the identity of the file at `path`. `None` when it can't be examined, such as when it does not exist.
 pub fn file_id(path: &Path) -> Option<FileIdentity> {
     fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+/// Returns an error if an output would replace another file: an existing regular file that is not empty, and whose first
+/// bytes `is_own` does not accept.
+pub fn check_replaceable(path: &Path, is_own: &dyn Fn(&[u8]) -> bool) -> io::Result<()> {
+    if descriptor_of(path).is_some() || !fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
+        return Ok(());
+    }
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD_LENGTH).read_to_end(&mut head)?;
+    if is_own(&head) {
+        return Ok(());
+    }
+    Err(io::Error::new(ErrorKind::AlreadyExists, "it exists, and has other content"))
 }
 
 /// A checked output: it can be opened or created, and may replace the existing file.
@@ -126,7 +140,7 @@ fn descriptor_of(path: &Path) -> Option<i32> {
 /// file.
 ///
 /// Returns an error for a loop, and for a link that another user created in a shared directory.
-fn resolve_links(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         match fs::read_link(&path) {
