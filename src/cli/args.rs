@@ -1,21 +1,23 @@
 //! Definition of the command line: commands, options and their help texts.
 //!
-//! Only this file and `experiment_args` use the argument parser.
+//! Only this file, `experiment_args` and `completion` use the argument parser.
 
+use super::completion::{self, SHELLS};
 use super::console::Verbosity;
+use super::examples::with_examples;
 use super::experiment_args::{AbArgs, CompareArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable};
 use super::info;
 use super::stdout::Stdout;
 use crate::analysis::ResponseMethod;
 use crate::engine::{self, Engine};
 use crate::measure::WarmupLength;
+use crate::report::live::{LIVE_FORMATS, LiveFormat, find_live};
 use crate::report::{self, Report};
 use crate::spec::Dialect;
 use crate::util::version::VERSION;
 use crate::util::{duration, printable};
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use clap_complete::aot::{Shell, generate};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,23 +49,40 @@ pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Option<CliCommand>,
     /// The script to run
-    #[arg(value_name = "SCRIPT")]
+    #[arg(value_name = "SCRIPT", add = completion::scripts())]
     pub(super) script: Option<String>,
     /// The script to run (Filebench's spelling of SCRIPT)
-    #[arg(short = 'f', value_name = "FILE", conflicts_with = "script")]
+    #[arg(short = 'f', value_name = "FILE", conflicts_with = "script", add = completion::scripts())]
     pub(super) file: Option<String>,
     #[command(flatten)]
     pub(super) run: RunArgs,
 }
 
-/// Options of every command that runs a script.
+/// Options of the commands that run a script in this process.
 #[derive(Args, Clone)]
 pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) workload: WorkloadArgs,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    /// While a run is in progress, write a line for each interval of the time series, to FILE or else to standard output,
+    /// for dashboards; `--interval` sets the length of the intervals
+    #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats())]
+    pub(super) live: Option<LiveOutput>,
+}
+
+/// Options on the output of results.
+#[derive(Args, Clone)]
+pub(super) struct OutputArgs {
     /// Write the result as JSON to FILE; with `-`, to standard output, and the report to standard error
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
+    /// Append a row for each run to FILE, a table in CSV that is created if it does not exist
+    #[arg(long, value_name = "FILE")]
+    pub(super) append: Option<PathBuf>,
+    /// Replace a file of `--json`, `--trace` or `--live` even if wmlrun has not written it
+    #[arg(long)]
+    pub(super) force: bool,
     /// Directory for the files that a script writes, such as statistics dumps [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub(super) results: Option<PathBuf>,
@@ -78,7 +97,7 @@ pub(super) struct RunArgs {
     pub(super) verbose: bool,
 }
 
-impl RunArgs {
+impl OutputArgs {
     /// Returns the amount of output that `--quiet` and `--verbose` ask for.
     pub(super) fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
@@ -95,18 +114,8 @@ pub(super) struct WorkloadArgs {
     /// Measured time of each run (seconds, or with a unit as in `10m`) [default: as in the script, else 60 s]
     #[arg(long, value_name = "TIME", value_parser = run_time)]
     pub(super) runtime: Option<Duration>,
-    /// Set a variable; overrides every `set` of it in the script. May be repeated
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
-    pub(super) set: Vec<(String, String)>,
-    /// Directory for the file sets, the same as `--set dir=DIR` [default: as in the script, else temporary]
-    #[arg(long, value_name = "DIR")]
-    pub(super) dir: Option<String>,
-    /// Seed of the run's random streams [default: a new one for each invocation, recorded in the result]
-    #[arg(long)]
-    pub(super) seed: Option<u64>,
-    /// Seed of directory trees and file sizes
-    #[arg(long, default_value_t = 1)]
-    pub(super) layout_seed: u64,
+    #[command(flatten)]
+    pub(super) script: ScriptArgs,
     /// Run the workload for TIME (seconds, or with a unit as in `10m`) before measuring; `auto`: until the rate is steady,
     /// at most the run time [default: 0]
     #[arg(long, value_name = "TIME|auto", value_parser = warmup)]
@@ -126,9 +135,6 @@ pub(super) struct WorkloadArgs {
     /// Length of the intervals of the time series (seconds, or with a unit as in `10m`), at least 10ms [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub(super) interval: Option<Duration>,
-    /// WML dialect of the script [default: detected from the script]
-    #[arg(long, value_name = "DIALECT", value_parser = dialect_parser())]
-    pub(super) dialect: Option<Dialect>,
     /// I/O engine [default: uring if the kernel allows it, else posix]
     #[arg(long, value_name = "ENGINE", value_parser = engine_parser())]
     pub(super) engine: Option<EngineChoice>,
@@ -175,12 +181,15 @@ pub(super) struct WorkloadArgs {
     /// What to do when an operation fails
     #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "ACTION")]
     pub(super) on_error: OnError,
-    /// Allow the script to run shell commands
-    #[arg(long)]
-    pub(super) allow_system: bool,
     /// Allow the script to overwrite the block device PATH (not yet supported). May be repeated
     #[arg(long, value_name = "PATH")]
     pub(super) allow_device: Vec<PathBuf>,
+    /// Name the result, such as `before the upgrade`; shown in reports and comparisons
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) label: Option<String>,
+    /// Add a remark to the result, which reports and comparisons show
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) note: Option<String>,
     /// Record the values of environment variables that the script reads with `$(NAME)`; otherwise they are masked
     #[arg(long)]
     pub(super) record_env: bool,
@@ -192,12 +201,36 @@ pub(super) struct WorkloadArgs {
     pub(super) allow_drop_caches: bool,
 }
 
+/// Options that give a script its values, for all commands that plan or run it.
+#[derive(Args, Clone)]
+pub(super) struct ScriptArgs {
+    /// Set a variable; overrides every `set` of it in the script. May be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment, add = completion::variables())]
+    pub(super) set: Vec<(String, String)>,
+    /// Directory for the file sets, the same as `--set dir=DIR` [default: as in the script, else temporary]
+    #[arg(long, value_name = "DIR")]
+    pub(super) dir: Option<String>,
+    /// Seed of the run's random streams [default: a new one for each invocation, recorded in the result]
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
+    /// Seed of directory trees and file sizes
+    #[arg(long, default_value_t = 1)]
+    pub(super) layout_seed: u64,
+    /// WML dialect of the script [default: detected from the script]
+    #[arg(long, value_name = "DIALECT", value_parser = dialect_parser())]
+    pub(super) dialect: Option<Dialect>,
+    /// Allow the script to run shell commands
+    #[arg(long)]
+    pub(super) allow_system: bool,
+}
+
 /// The commands other than running a script.
 #[derive(Subcommand)]
 pub(super) enum CliCommand {
     /// Run a script; the same as `wmlrun SCRIPT`
     Run {
         /// The script to run
+        #[arg(add = completion::scripts())]
         script: String,
         #[command(flatten)]
         run: Box<RunArgs>,
@@ -205,6 +238,7 @@ pub(super) enum CliCommand {
     /// Start the interactive shell
     Repl {
         /// A script to load first
+        #[arg(add = completion::scripts())]
         script: Option<String>,
         #[command(flatten)]
         run: Box<RunArgs>,
@@ -212,7 +246,7 @@ pub(super) enum CliCommand {
     /// Report the errors and warnings of scripts without running them
     Check {
         /// Files or names of personalities
-        #[arg(required = true, value_name = "SCRIPT")]
+        #[arg(required = true, value_name = "SCRIPT", add = completion::scripts())]
         scripts: Vec<String>,
         /// Print the output of a parsing stage instead
         #[arg(long, value_enum, value_name = "STAGE")]
@@ -221,13 +255,13 @@ pub(super) enum CliCommand {
         #[arg(long, value_parser = dialect_parser())]
         dialect: Option<Dialect>,
         /// Check with this value of a variable; overrides every `set` of it in the scripts. May be repeated
-        #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+        #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment, add = completion::variables())]
         set: Vec<(String, String)>,
     },
     /// Format scripts, to standard output or in place
     Fmt {
         /// Files or names of personalities
-        #[arg(required = true, value_name = "SCRIPT")]
+        #[arg(required = true, value_name = "SCRIPT", add = completion::scripts())]
         scripts: Vec<String>,
         /// Rewrite the files in place
         #[arg(long, short = 'w')]
@@ -239,12 +273,16 @@ pub(super) enum CliCommand {
     /// Show what a script would run, without running it: processes, threads, flowops, files, memory
     Plan {
         /// File or name of a personality
+        #[arg(add = completion::scripts())]
         script: String,
         /// Print every file's path and size
         #[arg(long)]
         list: bool,
         #[command(flatten)]
-        run: Box<RunArgs>,
+        values: ScriptArgs,
+        /// Print only the plan and errors: no notes
+        #[arg(long)]
+        quiet: bool,
     },
     /// Run every workload of a Filebench profile, each with its own results directory
     Batch {
@@ -252,7 +290,9 @@ pub(super) enum CliCommand {
         #[arg(value_name = "PROFILE")]
         profile: PathBuf,
         #[command(flatten)]
-        run: Box<RunArgs>,
+        workload: Box<WorkloadArgs>,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Repeat a workload until its mean is known with the requested precision
     #[command(override_usage = "wmlrun repeat [OPTIONS] <SCRIPT>\n       wmlrun repeat [OPTIONS] --resume <DIR>")]
@@ -289,19 +329,21 @@ pub(super) enum CliCommand {
         #[arg(long, value_enum, default_value_t = CurveFormat::Text, value_name = "FORMAT")]
         format: CurveFormat,
     },
-    /// Write results as one HTML page with pictures and tables, which needs no network
-    #[command(after_help = "Examples:\n  \
-                  wmlrun report result.json -o page.html\n  \
-                  wmlrun report wmlrun-results/varmail-20261124T093000Z -o page.html\n  \
-                  wmlrun report ext4.json xfs.json > page.html")]
+    /// Write results as one HTML page with pictures and tables, which needs no network, or in another format
     Report {
         /// Results: files of `--json`, results folders of `repeat`, `ab` or `sweep`, or directories of result files; each
         /// becomes a section of the page
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
-        /// Write the page to FILE; an existing file is replaced only if it is such a page [default: standard output]
+        /// Write to FILE; an existing file is replaced only if it is such a page [default: standard output]
         #[arg(long, short = 'o', value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Format: a page, or for results of runs a format of their reports
+        #[arg(long, default_value = PAGE_FORMAT.0, value_name = "FORMAT", value_parser = export_parser())]
+        format: ExportFormat,
+        /// Replace the file of `-o` whatever it contains
+        #[arg(long)]
+        force: bool,
     },
     /// List personalities, flowops, attributes, codes and so on
     List {
@@ -312,11 +354,13 @@ pub(super) enum CliCommand {
     /// Print the script of a shipped personality
     Show {
         /// Name of the personality
+        #[arg(add = completion::personalities())]
         name: String,
     },
     /// Explain an error or warning code
     Explain {
         /// The code, such as E0202
+        #[arg(add = completion::codes())]
         code: String,
     },
     /// Remove the file sets that wmlrun created in directories
@@ -328,7 +372,7 @@ pub(super) enum CliCommand {
     /// Print the completion script for a shell
     Completions {
         /// The shell
-        #[arg(value_parser = PossibleValuesParser::new(SHELLS.map(|(name, _)| name)))]
+        #[arg(value_parser = PossibleValuesParser::new(SHELLS.map(|shell| shell.name())))]
         shell: String,
     },
     /// Write the manual pages: one for wmlrun and one for each command
@@ -367,6 +411,29 @@ pub(super) enum DumpStage {
 
 /// A format of [`report::TABLE`].
 pub(super) type Format = &'static dyn Report;
+
+/// The format of `wmlrun report`: one of [`report::TABLE`], or `None` for a page.
+#[derive(Clone, Copy)]
+pub(super) struct ExportFormat(pub(super) Option<Format>);
+
+/// The name and the description of the format of pages.
+const PAGE_FORMAT: (&str, &str) = ("html", "a page with pictures and tables");
+
+fn export_parser() -> impl TypedValueParser<Value = ExportFormat> {
+    let reports = report::TABLE.iter().map(|report| (report.name(), report.about()));
+    choice(std::iter::once(PAGE_FORMAT).chain(reports), |name| match report::find(name) {
+        None if name != PAGE_FORMAT.0 => None,
+        found => Some(ExportFormat(found)),
+    })
+}
+
+/// The format and the path of a live stream.
+#[derive(Clone)]
+pub(super) struct LiveOutput {
+    pub(super) format: &'static LiveFormat,
+    /// The file; `-` is standard output.
+    pub(super) path: PathBuf,
+}
 
 /// An engine of [`engine::TABLE`].
 pub(super) type EngineChoice = &'static dyn Engine;
@@ -428,34 +495,46 @@ fn mount_point(text: &str) -> Result<PathBuf, String> {
     Ok(PathBuf::from(text))
 }
 
+/// Parses `FORMAT[:FILE]`.
+fn live_output(text: &str) -> Result<LiveOutput, String> {
+    let (name, path) = text.split_once(':').unwrap_or((text, "-"));
+    let format = find_live(name).ok_or_else(|| {
+        let known: Vec<String> =
+            LIVE_FORMATS.iter().map(|format| format!("`{}` ({})", format.name, format.about)).collect();
+        format!(
+            "unknown format `{name}`; expected {}, or with a file, `{}:FILE`",
+            known.join(" or "),
+            LIVE_FORMATS[0].name
+        )
+    })?;
+    if path.is_empty() {
+        Err("expected a file after the colon".to_owned())
+    } else {
+        Ok(LiveOutput { format, path: path.into() })
+    }
+}
+
 fn file_and_count(text: &str) -> Result<(PathBuf, usize), String> {
     let parts = text.rsplit_once(':').and_then(|(file, n)| Some((file.into(), n.parse().ok()?)));
     parts.ok_or_else(|| "expected a file and a number, `FILE:N`, such as `ops.txt:1000`".to_owned())
 }
 
-/// The shells for which completion scripts can be generated.
-const SHELLS: [(&str, Shell); 3] = [("bash", Shell::Bash), ("zsh", Shell::Zsh), ("fish", Shell::Fish)];
-
-/// Returns the completion script for a shell; empty if the shell is not in [`SHELLS`].
-pub(super) fn completions(shell: &str) -> Vec<u8> {
-    let mut text = Vec::new();
-    if let Some((_, shell)) = SHELLS.iter().find(|(name, _)| *name == shell) {
-        generate(*shell, &mut Cli::command(), "wmlrun", &mut text);
-    }
-    text
+/// Returns the definition of the command line with its examples.
+pub(super) fn full_command() -> clap::Command {
+    with_examples(Cli::command())
 }
 
 /// Writes `wmlrun.1`, `wmlrun-plan.1` and so on into a directory.
 pub(super) fn manual(dir: &std::path::Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)?;
     // A page for clap's own `help` command would have no content.
-    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
+    clap_mangen::generate_to(full_command().disable_help_subcommand(true), dir)
 }
 
 /// Parses a command line. With `--resume`, options that would change the experiment are errors.
 fn read<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Cli, clap::Error> {
     let command = || {
-        let all = Cli::command();
+        let all = full_command();
         let resumes = |command: &&clap::Command| command.get_arguments().any(|arg| arg.get_id() == "resume");
         let names: Vec<String> = all.get_subcommands().filter(resumes).map(|c| c.get_name().to_owned()).collect();
         names.iter().fold(all, |all, name| all.mut_subcommand(name, resumable))

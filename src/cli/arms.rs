@@ -3,7 +3,6 @@
 //!
 //! Not in here: whether the directories exist and have space, which the commands before a run may change.
 
-use super::args::RunArgs;
 use super::console;
 use super::experiment_args::ArmLine;
 use crate::diag::{self, Diagnostic, Severity};
@@ -12,7 +11,6 @@ use crate::fileset::FilesetSpec;
 use crate::import::Metric;
 use crate::measure::Front;
 use crate::plan::{self, Plan};
-use crate::report;
 use crate::session::{Session, Status};
 use crate::source::SourceMap;
 use std::collections::BTreeSet;
@@ -101,10 +99,7 @@ fn inspect(words: &[String], metrics: &[Metric], print: Option<String>) -> Resul
     let script = line.script().unwrap_or_default().to_owned();
     let mut found = None;
     if let Some(script) = super::find_for(&script, &mut |text, help| probe.error(None, text, Some(help))) {
-        let format = report::TABLE[0];
-        let workload = line.workload;
-        let args = RunArgs { workload, json: None, results: None, format, quiet: true, verbose: false };
-        let settings = super::settings(&args);
+        let settings = super::workload_settings(&line.workload);
         let is_on_disk = settings.engine.real();
         let mut session = Session::new(settings, Arc::default());
         if session.read(&script.name, &script.text, &mut probe) == Status::Done {
@@ -151,8 +146,8 @@ pub(super) fn dirs(arm: &Arm) -> Vec<PathBuf> {
         return plan.dirs;
     }
     let Some(workload) = line(arm).map(|line| line.workload) else { return Vec::new() };
-    let set = workload.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value.clone());
-    vec![PathBuf::from(workload.dir.or(set).unwrap_or_else(|| ".".to_owned()))]
+    let set = workload.script.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value.clone());
+    vec![PathBuf::from(workload.script.dir.or(set).unwrap_or_else(|| ".".to_owned()))]
 }
 
 /// Returns the current conditions of an experiment with these arms: kernel, program, scripts, and the mounts unless

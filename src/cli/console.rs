@@ -2,9 +2,11 @@
 
 use super::bars::Bars;
 use super::live::LiveScreen;
+use super::live_stream::LiveStream;
 use super::stdout::Stdout;
 use crate::diag::{self, Diagnostic};
 use crate::disk::prepare::Progress;
+use crate::report::live::LiveEvent;
 use crate::report::{Report, json};
 use crate::result::environment::MountInfo;
 use crate::result::warnings;
@@ -12,6 +14,7 @@ use crate::result::{Document, Run};
 use crate::runtime::Tick;
 use crate::session::Front;
 use crate::source::SourceMap;
+use crate::stats::snapshot::Snapshot;
 use crate::util::{count, printable, size};
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -96,16 +99,38 @@ fn describe_mounts(mounts: &[MountInfo]) -> String {
 pub(super) struct Console {
     report: &'static dyn Report,
     quiet: bool,
-    /// Whether `--json -` or `--trace -` uses standard output; the report then goes to standard error.
+    /// Whether an output such as `--json -` uses standard output; the report then goes to standard error.
     stdout_taken: bool,
     progress: Bars,
     live: LiveScreen,
+    /// The live stream of `--live`.
+    stream: Option<LiveStream>,
 }
 
 impl Console {
     pub(super) fn new(report: &'static dyn Report, verbosity: Verbosity) -> Self {
         let quiet = verbosity == Verbosity::Quiet;
-        Self { report, quiet, stdout_taken: false, progress: Bars::new(verbosity), live: LiveScreen::new(quiet) }
+        let live = LiveScreen::new(quiet);
+        Self { report, quiet, stdout_taken: false, progress: Bars::new(verbosity), live, stream: None }
+    }
+
+    /// Writes a live stream of each run.
+    pub(super) fn with_stream(self, stream: Option<LiveStream>) -> Self {
+        Self { stream, ..self }
+    }
+
+    /// Ends the live stream, and reports lines that are missing. Returns the exit status: 1 if it could not be written.
+    pub(super) fn end_stream(&mut self) -> u8 {
+        let Some(stream) = self.stream.take() else { return 0 };
+        let (dropped, written) = stream.finish();
+        if dropped > 0 {
+            let lines = count::count(dropped, "line");
+            notice(&format!("note: the live stream lacks {lines}: its reader did not take them in time"));
+        }
+        if let Err(e) = &written {
+            error(&format!("can't write the live stream: {e}"), Some("give `--live` another path"));
+        }
+        u8::from(written.is_err())
     }
 
     /// Sends the report to standard error instead of standard output, if `taken`.
@@ -172,6 +197,10 @@ impl Front for Console {
 
     fn run_started(&mut self, document: &Document, run: &Run, length: Option<Duration>) {
         self.progress.finish();
+        if let Some(stream) = &mut self.stream {
+            stream.start_run(document.runs.len() + 1);
+            stream.write(&LiveEvent::Started { document, run, seconds: length.map(|length| length.as_secs_f64()) });
+        }
         if self.quiet {
             return;
         }
@@ -190,11 +219,18 @@ impl Front for Console {
     }
 
     fn run_ticks(&mut self, run: &Run, tick: &Tick<'_>) {
+        if let Some(stream) = &mut self.stream {
+            let errors = tick.running.measured().flowops.iter().map(Snapshot::failed).sum();
+            stream.write(&LiveEvent::Interval { number: stream.number(), run, errors });
+        }
         self.live.tick(run, tick);
     }
 
     fn run_ended(&mut self, document: &Document) {
         self.live.clear();
+        if let Some(stream) = &mut self.stream {
+            stream.write(&LiveEvent::Ended { document });
+        }
         let index = document.runs.len().saturating_sub(1);
         self.report(&mut |report, out| report.run(document, index, out));
         let Some(run) = document.runs.last() else { return };

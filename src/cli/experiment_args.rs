@@ -1,6 +1,7 @@
 //! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`) and of `compare`.
 
 use super::args::{WorkloadArgs, choice, time};
+use super::completion;
 use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
 use crate::experiment::{HOOKS, Hook, Hooks};
@@ -137,7 +138,8 @@ fn format_parser() -> impl TypedValueParser<Value = ResultFormat> {
 #[derive(Args)]
 pub(super) struct RepeatArgs {
     /// Script file, or name of a personality; required unless `--resume` is given
-    #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume",
+        add = completion::scripts())]
     pub(super) script: Option<String>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
@@ -185,7 +187,8 @@ pub(super) enum Preset {
 #[derive(Args)]
 pub(super) struct AbArgs {
     /// Script file, or name of a personality; required unless `--resume` is given
-    #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume",
+        add = completion::scripts())]
     pub(super) script: Option<String>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
@@ -214,7 +217,7 @@ pub(super) struct FloorArgs {
     #[arg(value_name = "DIR", required_unless_present = "resume", conflicts_with = "resume")]
     pub(super) directory: Option<String>,
     /// Script file, or name of a personality
-    #[arg(value_name = "SCRIPT", default_value = "varmail")]
+    #[arg(value_name = "SCRIPT", default_value = "varmail", add = completion::scripts())]
     pub(super) script: String,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
@@ -233,7 +236,8 @@ pub(super) struct FloorArgs {
 #[derive(Args)]
 pub(super) struct SweepArgs {
     /// Script file, or name of a personality; required unless `--resume` is given
-    #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume",
+        add = completion::scripts())]
     pub(super) script: Option<String>,
     /// Variable to vary and its values, such as `nthreads=1,2,4,8`; required unless `--resume` is given
     #[arg(long, value_name = "NAME=VALUES", required_unless_present = "resume", value_parser = factor)]

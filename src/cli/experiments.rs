@@ -314,7 +314,7 @@ pub(super) fn wanted(
     if !arms::check(&arms, &common, metrics, &option) {
         return Err(Refused(2));
     }
-    let seed = arms::line(&arms[0]).and_then(|line| line.workload.seed).unwrap_or_else(super::fresh_seed);
+    let seed = arms::line(&arms[0]).and_then(|line| line.workload.script.seed).unwrap_or_else(super::fresh_seed);
     let refuse_conditions = |(text, help): (String, String)| refuse(&text, &help, 2);
     let directory = std::env::current_dir()
         .map_err(|e| refuse(&format!("the working directory: {e}"), "change to an existing directory", 3))?;

@@ -1,6 +1,7 @@
 //! `wmlrun list`, `show`, `explain`, `clean`, `completions` and `man`.
 
 use super::args;
+use super::completion;
 use super::console::{self, print_lines};
 use super::stdout::Stdout;
 use crate::diag::{self, Code};
@@ -135,7 +136,7 @@ pub(super) fn show(name: &str) -> u8 {
 }
 
 /// Returns the number, title and text of every code: first those of scripts, then those of file sets.
-fn codes() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+pub(super) fn codes() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     Code::ALL.iter().map(|c| (c.number(), c.title(), c.text())).chain(disk::CODES.iter().copied())
 }
 
@@ -235,7 +236,7 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
 
 /// Prints the completion script for a shell.
 pub(super) fn completions(shell: &str) -> u8 {
-    let _ = Stdout.write_all(&args::completions(shell));
+    let _ = Stdout.write_all(&completion::script(shell));
     0
 }
 

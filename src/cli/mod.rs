@@ -6,12 +6,15 @@
 mod args;
 mod arms;
 mod bars;
+mod completion;
 mod console;
 mod curves;
+mod examples;
 mod experiment_args;
 mod experiments;
 mod info;
 mod live;
+mod live_stream;
 mod pages;
 mod stages;
 mod stdout;
@@ -21,11 +24,13 @@ use crate::batch;
 use crate::engine;
 use crate::measure::{Required, WarmupLength};
 use crate::os::signals;
+use crate::output::{FileIdentity, file_id};
 use crate::report;
 use crate::session::{Front, Session, Settings, Status, library};
-use args::{CliCommand, OnError, RunArgs};
+use args::{CliCommand, LiveOutput, OnError, OutputArgs, RunArgs, ScriptArgs, WorkloadArgs};
 use console::{Console, Verbosity};
-use std::io::IsTerminal;
+use live_stream::LiveStream;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,6 +38,9 @@ use std::sync::atomic::AtomicUsize;
 
 /// Runs the command line that the process was started with. Returns the exit status.
 pub fn main() -> ExitCode {
+    if let Some(status) = completion::answer() {
+        return ExitCode::from(stdout::finish(status));
+    }
     crate::os::limits::save_address_space();
     match args::parse() {
         Ok(cli) => ExitCode::from(stdout::finish(dispatch(cli))),
@@ -56,8 +64,8 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Repl { script, run } => repl(script.as_deref(), &run),
             CliCommand::Check { scripts, dump, dialect, set } => stages::check(&scripts, dump, dialect, &set),
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
-            CliCommand::Plan { script, list, run } => plan(&script, list, &run),
-            CliCommand::Batch { profile, run } => run_batch(&profile, &run),
+            CliCommand::Plan { script, list, values, quiet } => plan(&script, list, &values, quiet),
+            CliCommand::Batch { profile, workload, output } => run_batch(&profile, &workload, &output),
             CliCommand::Repeat(args) => experiments::repeat(&args),
             CliCommand::Ab(args) => experiments::ab(&args),
             CliCommand::Floor(args) => experiments::floor(&args),
@@ -65,7 +73,9 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Prune { dirs } => dirs.iter().map(|dir| experiments::prune(dir)).max().unwrap_or_default(),
             CliCommand::Sweep(args) => curves::sweep(&args),
             CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
-            CliCommand::Report { paths, output } => pages::report(&paths, output.as_deref()),
+            CliCommand::Report { paths, output, format, force } => {
+                pages::report(&paths, output.as_deref(), format, force)
+            }
             CliCommand::List { what } => info::list(&what),
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Explain { code } => info::explain(&code),
@@ -109,11 +119,14 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
 }
 
 fn run(found: &library::FoundScript, args: &RunArgs) -> u8 {
-    let settings = settings(args);
+    let settings = run_settings(args);
     let (interrupt, _) = signals::install_handlers();
-    let Some(mut console) = console_for(&settings, args.format, args.verbosity()) else { return 2 };
-    let mut session = watched(settings, &interrupt, args.quiet);
     let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
+    let mut console = match console_of(args, &settings, &scripts) {
+        Ok(console) => console,
+        Err(status) => return status,
+    };
+    let mut session = watched(settings, &interrupt, args.output.quiet);
     let mut status = session.runner.open_outputs(&scripts, &mut console);
     if status == Status::Done {
         console.begin(&session.runner.document);
@@ -123,7 +136,7 @@ fn run(found: &library::FoundScript, args: &RunArgs) -> u8 {
     session.runner.note_status(status);
     let watch = session.watch();
     let status = session.finish(&mut console).max(status).code();
-    watchdog::end(&watch, status)
+    watchdog::end(&watch, status.max(console.end_stream()))
 }
 
 /// Creates a session and starts its watchdog thread.
@@ -134,15 +147,15 @@ fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Ses
     session
 }
 
-fn run_batch(profile: &std::path::Path, args: &RunArgs) -> u8 {
-    let settings = settings(args);
-    if stdout_taken(&settings).is_none() {
+fn run_batch(profile: &std::path::Path, workload: &WorkloadArgs, output: &OutputArgs) -> u8 {
+    let settings = settings(workload, output);
+    if stdout_taken(&settings, None).is_none() {
         return 2;
     }
     let mut host = TerminalHost {
         settings: &settings,
-        format: args.format,
-        verbosity: args.verbosity(),
+        format: output.format,
+        verbosity: output.verbosity(),
         interrupt: signals::install_handlers().0,
     };
     batch::run(profile, &settings, &mut host)
@@ -158,8 +171,8 @@ struct TerminalHost<'a> {
 
 impl batch::BatchHost for TerminalHost<'_> {
     fn front(&mut self) -> Box<dyn Front> {
-        let console = console_for(self.settings, self.format, self.verbosity);
-        Box::new(console.unwrap_or_else(|| Console::new(self.format, self.verbosity)))
+        let taken = stdout_taken(self.settings, None).unwrap_or_default();
+        Box::new(console_for(taken, self.format, self.verbosity))
     }
 
     fn session(&mut self, settings: Settings) -> Session {
@@ -171,33 +184,54 @@ impl batch::BatchHost for TerminalHost<'_> {
     }
 }
 
-/// Returns whether `--json` or `--trace` writes to standard output, so that the report must not. If both do, prints an
-/// error and returns `None`.
-fn stdout_taken(settings: &Settings) -> Option<bool> {
+/// Returns whether an output, such as that of `--json`, is standard output, so that the report must not be. If several
+/// outputs are, prints an error and returns `None`.
+fn stdout_taken(settings: &Settings, live: Option<&Path>) -> Option<bool> {
     let is_stdout =
         |path: &Path| ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|p| path == Path::new(p));
-    let outputs = settings.json.iter().chain(settings.trace.iter().map(|(path, _)| path));
-    match outputs.filter(|path| is_stdout(path)).count() {
-        2 => {
-            console::error("`--json` and `--trace` both go to standard output", Some("give one of them a file"));
-            None
-        }
-        n => Some(n > 0),
+    let trace = settings.trace.as_ref().map(|(path, _)| path.as_path());
+    let outputs = [("--json", settings.json.as_deref()), ("--trace", trace), ("--live", live)];
+    let names: Vec<&str> =
+        outputs.iter().filter(|(_, path)| path.is_some_and(is_stdout)).map(|(name, _)| *name).collect();
+    if let [first, second, ..] = names[..] {
+        let text = format!("`{first}` and `{second}` both go to standard output");
+        console::error(&text, Some("give one of them a file"));
+        return None;
     }
+    Some(!names.is_empty())
 }
 
-/// Creates the console for the report and the messages. With `--json -` a report in JSON is suppressed, since it would
-/// repeat the same text. Returns `None` after it has printed an error.
-fn console_for(settings: &Settings, format: &'static dyn report::Report, verbosity: Verbosity) -> Option<Console> {
-    let taken = stdout_taken(settings)?;
+/// Creates the console of a command with its live stream. `Err` holds the exit status after an error was printed.
+fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Result<Console, u8> {
+    let live = args.live.as_ref();
+    let taken = stdout_taken(settings, live.map(|live| live.path.as_path())).ok_or(2)?;
+    let console = console_for(taken, args.output.format, args.output.verbosity());
+    let scripts: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
+    let open = |live: &LiveOutput| {
+        LiveStream::open(live.format, &live.path, args.output.force, &scripts).map_err(|e| {
+            let help = match e.kind() {
+                ErrorKind::AlreadyExists => "give `--live` another path, or replace the file with `--force`",
+                _ => "give `--live` another path",
+            };
+            console::error(&format!("can't write the live stream {}: {e}", live.path.display()), Some(help));
+            3
+        })
+    };
+    Ok(console.with_stream(live.map(open).transpose()?))
+}
+
+/// Creates the console for the report and the messages. If standard output is `taken`, a report in JSON is suppressed,
+/// since with `--json -` it would repeat the same text.
+fn console_for(taken: bool, format: &'static dyn report::Report, verbosity: Verbosity) -> Console {
     let none = report::find("none").filter(|_| taken && format.name() == "json");
-    Some(Console::new(none.unwrap_or(format), verbosity).without_stdout(taken))
+    Console::new(none.unwrap_or(format), verbosity).without_stdout(taken)
 }
 
-fn plan(script: &str, list: bool, args: &RunArgs) -> u8 {
-    let settings = settings(args);
+fn plan(script: &str, list: bool, values: &ScriptArgs, quiet: bool) -> u8 {
+    let settings = script_settings(values);
     let Some(found) = find(script) else { return 2 };
-    let mut console = Console::new(report::TABLE[0], args.verbosity());
+    let verbosity = if quiet { Verbosity::Quiet } else { Verbosity::Normal };
+    let mut console = Console::new(report::TABLE[0], verbosity);
     let mut session = Session::new(settings, signals::install_handlers().0);
     stages::plan(&mut session, &found, list, &mut console)
 }
@@ -212,17 +246,20 @@ fn nothing_to_run() -> u8 {
 }
 
 fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
-    let settings = settings(args);
+    let settings = run_settings(args);
     let found = match script.map(find) {
         Some(None) => return 2,
         Some(found) => found,
         None => None,
     };
-    let Some(mut console) = console_for(&settings, args.format, args.verbosity()) else { return 2 };
-    let (number, first) = signals::install_handlers();
-    let mut session = watched(settings, &number, args.quiet);
-    let watch = session.watch();
     let scripts: Vec<PathBuf> = found.iter().filter_map(|f| f.path.clone()).collect();
+    let mut console = match console_of(args, &settings, &scripts) {
+        Ok(console) => console,
+        Err(status) => return status,
+    };
+    let (number, first) = signals::install_handlers();
+    let mut session = watched(settings, &number, args.output.quiet);
+    let watch = session.watch();
     let status = session.runner.open_outputs(&scripts, &mut console);
     if status != Status::Done {
         return status.code();
@@ -230,25 +267,50 @@ fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let script = found.as_ref().map(|f| (f.name.as_str(), f.text.as_str()));
     let status = crate::prompt::run(session, script, terminal, crate::prompt::Signals { first }, &mut console);
-    watchdog::end(&watch, status.code())
+    watchdog::end(&watch, status.code().max(console.end_stream()))
+}
+
+/// Converts the options that give a script its values to settings.
+fn script_settings(script: &ScriptArgs) -> Settings {
+    let mut sets = script.set.clone();
+    if let Some(dir) = &script.dir {
+        sets.push(("dir".to_owned(), dir.clone()));
+    }
+    Settings {
+        sets,
+        seed: script.seed.unwrap_or_else(fresh_seed),
+        layout_seed: script.layout_seed,
+        dialect: script.dialect,
+        allow_system: script.allow_system,
+        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        ..Settings::default()
+    }
+}
+
+/// Converts the options of a command that runs scripts in this process to settings.
+fn run_settings(args: &RunArgs) -> Settings {
+    settings(&args.workload, &args.output)
 }
 
 /// Converts the options to settings, with defaults for those that were not given.
-fn settings(args: &RunArgs) -> Settings {
-    let RunArgs { workload, .. } = args;
-    let mut sets = workload.set.clone();
-    if let Some(dir) = &workload.dir {
-        sets.push(("dir".to_owned(), dir.clone()));
+fn settings(workload: &WorkloadArgs, output: &OutputArgs) -> Settings {
+    let defaults = workload_settings(workload);
+    Settings {
+        json: output.json.clone(),
+        append: output.append.clone(),
+        force: output.force,
+        results: output.results.clone().unwrap_or(defaults.results),
+        ..defaults
     }
-    let defaults = Settings::default();
+}
+
+/// Converts the options of a workload to settings.
+fn workload_settings(workload: &WorkloadArgs) -> Settings {
+    let defaults = script_settings(&workload.script);
     Settings {
         runtime: workload.runtime,
-        sets,
-        seed: workload.seed.unwrap_or_else(fresh_seed),
-        layout_seed: workload.layout_seed,
         warmup: workload.warmup.unwrap_or(WarmupLength::NONE),
         interval: workload.interval.unwrap_or(defaults.interval),
-        dialect: workload.dialect,
         engine: workload.engine.unwrap_or(engine::DEFAULT),
         populate_threads: workload.populate_threads.map_or(defaults.populate_threads, usize::from),
         pin: workload.pin,
@@ -264,17 +326,16 @@ fn settings(args: &RunArgs) -> Settings {
         clean: workload.clean,
         adopt: workload.adopt,
         count_errors: workload.on_error == OnError::Count,
-        allow_system: workload.allow_system,
         allow_device: workload.allow_device.clone(),
         digest: workload.digest,
         trace: workload.trace.clone(),
-        json: args.json.clone(),
+        label: workload.label.clone(),
+        note: workload.note.clone(),
         record_env: workload.record_env,
         redact: workload.redact,
-        results: args.results.clone().unwrap_or(defaults.results),
         allow_write: workload.allow_write.clone(),
         allow_drop_caches: workload.allow_drop_caches,
-        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        ..defaults
     }
 }
 

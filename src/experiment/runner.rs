@@ -417,6 +417,8 @@ fn start_program(
         words.push(format!("--seed={seed}"));
     }
     words.push(format!("--json={}", folder.result(number).display()));
+    // The file of a run that is repeated may have any content.
+    words.push("--force".to_owned());
     words.push(format!("--results={}", folder.files(number).display()));
     words.push("--format=none".to_owned());
     let log = folder.log(number);

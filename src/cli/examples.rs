@@ -1,0 +1,112 @@
+//! The examples in the helps of the commands.
+
+use clap::Command;
+
+/// The examples of each command. The empty name is the program without a command.
+const EXAMPLES: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "wmlrun varmail --dir /mnt/test --runtime 60",
+            "wmlrun mail.wml --set nfiles=10k --json result.json --label 'before the upgrade'",
+            "wmlrun randomread --append history.csv --live jsonl:/run/user/1000/live",
+        ],
+    ),
+    ("run", &["wmlrun run varmail --dir /mnt/test --cold", "wmlrun run mail.wml --require-fs xfs --json -"]),
+    ("repl", &["wmlrun repl", "wmlrun repl mail.wml --dir /mnt/test"]),
+    ("check", &["wmlrun check mail.wml", "wmlrun check *.wml --set nfiles=1m", "wmlrun check mail.wml --dump ast"]),
+    ("fmt", &["wmlrun fmt mail.wml", "wmlrun fmt -w *.wml", "wmlrun fmt --check *.wml"]),
+    ("plan", &["wmlrun plan varmail --set nfiles=1m", "wmlrun plan varmail --list"]),
+    ("batch", &["wmlrun batch nightly.prof --dir /mnt/test --results results"]),
+    (
+        "repeat",
+        &[
+            "wmlrun repeat varmail --dir /mnt/test --runtime 60",
+            "wmlrun repeat varmail --runs 10 --metric ops,latency.p99 --format csv",
+            "wmlrun repeat --resume wmlrun-results/varmail-20261124T093000Z",
+        ],
+    ),
+    (
+        "ab",
+        &[
+            "wmlrun ab varmail --a '--dir /mnt/ext4' --b '--dir /mnt/xfs' --runtime 30",
+            "wmlrun ab varmail --dir /mnt/test --b '--set nthreads=32' --until-clear --expect better",
+        ],
+    ),
+    (
+        "compare",
+        &[
+            "wmlrun compare old.json new.json --tolerance 5%",
+            "wmlrun compare wmlrun-results/old wmlrun-results/new --metric latency.p99 --format markdown",
+            "wmlrun compare old.txt:2 new.txt:2",
+        ],
+    ),
+    ("floor", &["wmlrun floor /mnt/test", "wmlrun floor /mnt/test randomread --blocks 8 --runtime 30"]),
+    (
+        "sweep",
+        &[
+            "wmlrun sweep randomread --vary nthreads=1,2,4,8 --dir /mnt/test",
+            "wmlrun sweep randomread --vary nthreads=1,2,4,8 --repeats 5 --format csv",
+        ],
+    ),
+    ("prune", &["wmlrun prune wmlrun-results/varmail-20261124T093000Z"]),
+    ("ort", &["wmlrun ort curve.txt", "wmlrun ort curve.txt --format json"]),
+    (
+        "report",
+        &[
+            "wmlrun report result.json -o page.html",
+            "wmlrun report wmlrun-results/varmail-20261124T093000Z -o page.html",
+            "wmlrun report ext4.json xfs.json > page.html",
+            "wmlrun report result.json --format hgrm -o result.hgrm",
+        ],
+    ),
+    ("list", &["wmlrun list", "wmlrun list flowops", "wmlrun list codes"]),
+    ("show", &["wmlrun show varmail > mail.wml"]),
+    ("explain", &["wmlrun explain E0202"]),
+    ("clean", &["wmlrun clean /mnt/test"]),
+    (
+        "completions",
+        &[
+            "wmlrun completions bash > ~/.local/share/bash-completion/completions/wmlrun",
+            "source <(wmlrun completions zsh)",
+        ],
+    ),
+    ("man", &["wmlrun man ~/.local/share/man/man1"]),
+];
+
+/// Adds the examples to the helps of all commands.
+pub(super) fn with_examples(command: Command) -> Command {
+    EXAMPLES.iter().fold(command, |command, (name, lines)| match *name {
+        "" => with_help(command, lines),
+        name => command.mut_subcommand(name, |command| with_help(command, lines)),
+    })
+}
+
+/// Puts examples before the other text at the end of a help.
+fn with_help(command: Command, lines: &[&str]) -> Command {
+    let more = command.get_after_help().map_or_else(String::new, |more| format!("\n\n{more}"));
+    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    command.after_help(format!("Examples:{lines}{more}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::EXAMPLES;
+    use crate::cli::args;
+
+    #[test]
+    fn every_command_has_examples_that_it_accepts() {
+        let command = args::full_command();
+        let names = command.get_subcommands().map(clap::Command::get_name);
+        let without: Vec<&str> = names.filter(|name| EXAMPLES.iter().all(|(other, _)| other != name)).collect();
+        assert!(without.is_empty(), "no examples of {without:?}");
+        for line in EXAMPLES.iter().flat_map(|(_, lines)| *lines) {
+            let line = line.trim_start_matches("source <(").trim_end_matches(')');
+            let words = shell_words::split(line.split(" > ").next().unwrap()).unwrap();
+            let parsed = args::full_command().try_get_matches_from(words);
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+}
