@@ -200,7 +200,7 @@ fn outputs_are_checked_before_anything_is_created() {
 #[test]
 fn a_loaded_script_cannot_be_an_output() {
     let call = Wml::new().file("lib.f", DEFINED).file("s.f", "load lib\nrun 0.1\n");
-    let output = call.args(["s.f", "--engine", "null", "--json", "lib.f"]).run().exits(2);
+    let output = call.args(["s.f", "--engine", "null", "--json", "lib.f", "--force"]).run().exits(2);
     assert_eq!(text(&output.dir().join("lib.f")), DEFINED);
 }
 
@@ -465,7 +465,7 @@ fn a_link_of_another_user_in_a_shared_directory_is_not_followed() {
             symlink("../precious", shared.join("out")).unwrap();
             std::os::unix::fs::lchown(shared.join("out"), Some(owner), None).unwrap();
             let call = call.args(["s.wml", "--engine", "null", "--runtime", "0.1"]).args(option);
-            let output = call.run().exits(code);
+            let output = call.args(["--force"]).run().exits(code);
             assert_eq!(text(&output.dir().join("precious")) == "mine", code == 3, "{option:?}\n{}", output.shown());
         }
     }
