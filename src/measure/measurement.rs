@@ -12,20 +12,17 @@ use crate::disk::quiesce;
 use crate::engine::Asynchronous;
 use crate::exec::messages::{self, MessageReader};
 use crate::fileset::FilesetSpec;
+use crate::os::signals;
 use crate::plan::Plan;
 use crate::result::Run;
 use crate::result::build::CpuTime;
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::SourceMap;
-use crossbeam::channel::RecvTimeoutError;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-/// The stack size in bytes of the thread that forwards signals.
-const SIGNAL_STACK: usize = 64 << 10;
 
 /// The time that threads in a system call have to return before the report is written.
 const GRACE: Duration = Duration::from_millis(300);
@@ -182,22 +179,7 @@ impl Runner {
 
     /// Runs long work on files so that a signal stops it, by setting the flag that is passed to `work`.
     pub(crate) fn interruptible<T>(&self, work: impl FnOnce(&AtomicBool) -> T) -> T {
-        let stop = AtomicBool::new(false);
-        let (done, finished) = crossbeam::channel::bounded::<()>(0);
-        std::thread::scope(|scope| {
-            let (interrupt, flag) = (&self.interrupt, &stop);
-            // If the thread can't be started, the work proceeds, and only a second signal ends it early.
-            let _ = std::thread::Builder::new().stack_size(SIGNAL_STACK).spawn_scoped(scope, move || {
-                while finished.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
-                    if interrupt.load(SeqCst) != 0 {
-                        flag.store(true, SeqCst);
-                    }
-                }
-            });
-            let result = work(&stop);
-            drop(done);
-            result
-        })
+        signals::interruptible(&self.interrupt, work)
     }
 
     /// Starts the threads. Returns the handle of the run and the receiver of `print` messages.

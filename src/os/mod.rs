@@ -13,6 +13,7 @@ pub mod cgroup;
 pub mod child;
 pub mod clock;
 pub mod device;
+pub mod extents;
 pub mod fd;
 pub mod futex;
 pub mod handle;
@@ -77,6 +78,7 @@ pub fn errno_name(errno: i32) -> String {
         (libc::EINVAL, "EINVAL"),
         (libc::ENFILE, "ENFILE"),
         (libc::EMFILE, "EMFILE"),
+        (libc::ENOTTY, "ENOTTY"),
         (libc::ETXTBSY, "ETXTBSY"),
         (libc::EFBIG, "EFBIG"),
         (libc::ENOSPC, "ENOSPC"),

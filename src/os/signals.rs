@@ -4,10 +4,12 @@
 //! call that exceeds the limit on file size returns an error.
 
 use super::child;
+use crossbeam::channel::RecvTimeoutError;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::low_level;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 
 /// The message of the second signal, after which nothing is cleaned up.
 const IMMEDIATE_EXIT_NOTE: &[u8] =
@@ -16,6 +18,9 @@ const IMMEDIATE_EXIT_NOTE: &[u8] =
 /// The same signal within this many milliseconds counts as the first one: `timeout` signals its child and then the
 /// group.
 const SAME_SIGNAL_MS: u64 = 300;
+
+/// The stack size in bytes of the thread that forwards signals.
+const SIGNAL_STACK: usize = 64 << 10;
 
 /// The first signal and its time; 0 before any signal.
 #[derive(Default, Debug)]
@@ -111,6 +116,27 @@ fn is_ignored(signal: i32) -> bool {
     // SAFETY: the pointer is to a live value. A null pointer for the new action only queries the current one.
     let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+/// Does long work so that a signal stops it: sets the flag that is passed to `work` when `interrupt`, the number of
+/// [`install_handlers`], is set.
+pub fn interruptible<T>(interrupt: &AtomicUsize, work: impl FnOnce(&AtomicBool) -> T) -> T {
+    let stop = AtomicBool::new(false);
+    let (done, finished) = crossbeam::channel::bounded::<()>(0);
+    std::thread::scope(|scope| {
+        let flag = &stop;
+        // If the thread can't be started, the work proceeds, and only a second signal ends it early.
+        let _ = std::thread::Builder::new().stack_size(SIGNAL_STACK).spawn_scoped(scope, move || {
+            while finished.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
+                if interrupt.load(SeqCst) != 0 {
+                    flag.store(true, SeqCst);
+                }
+            }
+        });
+        let result = work(&stop);
+        drop(done);
+        result
+    })
 }
 
 /// Installs the signal handlers. Returns a number that is set to the first signal, and the record of the first signal.
