@@ -76,6 +76,12 @@ impl Stamper {
         self
     }
 
+    /// Continues as if this many blocks had been stamped before.
+    #[must_use]
+    pub fn after(self, blocks: u64) -> Self {
+        Self { count: blocks, ..self }
+    }
+
     /// Stamps the data that is about to be written. Must be called before each write of the buffer.
     #[inline]
     pub fn stamp(&mut self, buf: &mut [u8]) {
@@ -156,6 +162,18 @@ mod tests {
             assert_ne!(buf, again);
             assert!(seen.insert(buf) && seen.insert(again));
         }
+    }
+
+    #[test]
+    fn a_stamper_continues_at_any_block() {
+        let stamped = |mut stamper: Stamper, blocks: usize| {
+            let mut buf = vec![7; blocks * BLOCK];
+            stamper.stamp(&mut buf);
+            buf
+        };
+        let whole = stamped(Stamper::new(5, 0), 4);
+        assert_eq!(whole[3 * BLOCK..], stamped(Stamper::new(5, 0).after(3), 1));
+        assert_ne!(whole[3 * BLOCK..], stamped(Stamper::new(5, 0), 1));
     }
 
     #[test]

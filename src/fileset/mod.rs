@@ -8,6 +8,7 @@
 //! define fileset name=data,path=/mnt/x,entries=1000,dirwidth=20,size=16k,prealloc=80
 //! ```
 
+pub mod aging;
 pub mod content;
 pub mod members;
 pub mod shape;
