@@ -157,8 +157,14 @@ impl Dirs {
                 0 => self.open_shared(d, table),
                 fd => Ok(fd - 1),
             },
-            None => self.cached_dir(d, own),
+            None => self.cached_dir(d, own, self.set.spec.late_dirs),
         }
+    }
+
+    /// Returns a descriptor of directory `d` as [`Self::dir`] does, from the cache of the thread. Never creates the
+    /// directory.
+    pub(super) fn existing_dir(&self, d: u64, own: &mut ThreadDirs) -> Result<Fd, Errno> {
+        if d == 0 { Ok(self.root) } else { self.cached_dir(d, own, false) }
     }
 
     /// Opens a directory into the shared table. If another thread opens it first, closes this descriptor and returns
@@ -167,7 +173,7 @@ impl Dirs {
     fn open_shared(&self, d: u64, table: &Map) -> Result<Fd, Errno> {
         let parent = self.set.tree.parent(d);
         let parent_fd = if parent == 0 { self.root } else { table.ints()[parent as usize].load(Ordering::Acquire) - 1 };
-        let opened = self.open_or_create(d, parent_fd)?;
+        let opened = self.open_or_create(d, parent_fd, self.set.spec.late_dirs)?;
         match table.ints()[d as usize].compare_exchange(0, opened + 1, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(opened),
             Err(other) => {
@@ -177,23 +183,24 @@ impl Dirs {
         }
     }
 
-    /// Returns a directory from the cache of the thread; opens it first if needed.
-    fn cached_dir(&self, d: u64, own: &mut ThreadDirs) -> Result<Fd, Errno> {
+    /// Returns a directory from the cache of the thread; opens it first if needed. With `create`, creates it if it does
+    /// not exist.
+    fn cached_dir(&self, d: u64, own: &mut ThreadDirs, create: bool) -> Result<Fd, Errno> {
         let at = own.slot(d);
         if let Some(fd) = own.get(at, d) {
             return Ok(fd);
         }
         let parent = self.set.tree.parent(d);
         let parent_fd = if parent == 0 { self.root } else { own.get(own.slot(parent), parent).unwrap_or(NONE) };
-        let opened = self.open_or_create(d, parent_fd)?;
+        let opened = self.open_or_create(d, parent_fd, create)?;
         own.put(at, d, opened);
         Ok(opened)
     }
 
-    /// Opens directory `d`. Creates it first if it does not exist and the set has `latedirs`.
-    fn open_or_create(&self, d: u64, parent_fd: Fd) -> Result<Fd, Errno> {
+    /// Opens directory `d`. Creates it first if it does not exist and `create` is set.
+    fn open_or_create(&self, d: u64, parent_fd: Fd, create: bool) -> Result<Fd, Errno> {
         match self.open_existing(d, parent_fd) {
-            Err(Errno::NOENT) if self.set.spec.late_dirs => self.create(d),
+            Err(Errno::NOENT) if create => self.create(d),
             other => other,
         }
     }

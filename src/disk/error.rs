@@ -3,6 +3,7 @@
 //! All of them are failures of the environment (exit status 3), not mistakes that a check of the script could find.
 //! Deliberately absent: how an error is displayed.
 
+use crate::fileset::aging::AgingError;
 use crate::fileset::shape::ShapeError;
 use crate::os::FileType;
 use crate::os::fd::{self, FileInfo};
@@ -145,6 +146,15 @@ pub enum Error {
         set: String,
         /// Why.
         why: ShapeError,
+    },
+    /// A directory can't be aged as requested, or a run can't use it because it was aged.
+    Aging {
+        /// The file set.
+        set: String,
+        /// Its root.
+        path: PathBuf,
+        /// Why.
+        why: AgingError,
     },
     /// A system call failed.
     Call {
@@ -366,6 +376,11 @@ pub const CODES: &[CodeRow] = &[
         "a copied marker",
         "The file `.wmlrun` records its own inode number and birth time, so that it is valid in one directory only. This one is in another directory: the tree was copied or restored together with it. It therefore does not prove that wmlrun created the files, and nothing was changed. Remove `.wmlrun` and adopt the tree with `--adopt`, or remove the copy manually.",
     ),
+    (
+        "E0518",
+        "a directory that can't be aged",
+        "`wmlrun age DIR` creates its files in `DIR/aged`, and continues there after an interruption if fullness, rounds and seed are the same. The directory was aged with others, or it contains the file set of a script; or a script has a file set with the name and path of an aged directory, which a run does not change.",
+    ),
 ];
 
 impl Error {
@@ -395,6 +410,7 @@ impl Error {
             Self::Memory { .. } => "E0511",
             Self::Name { .. } => "E0512",
             Self::Shape { .. } => "E0513",
+            Self::Aging { .. } => "E0518",
             Self::Call { .. } => "E0514",
             Self::Stopped { .. } => "E0515",
             Self::Overlap { .. } => "E0516",
@@ -439,6 +455,7 @@ impl Error {
                 "`lsattr` and `findmnt` show what prevents the removal; files before this one have been removed".into()
             }
             Self::Memory { .. } => "make the file sets smaller".into(),
+            Self::Aging { why, .. } => return why.help().map(str::to_owned),
             Self::Overlap { .. } => "give each file set a separate name or path".into(),
             Self::Name { .. } | Self::Shape { .. } | Self::Call { .. } | Self::Stopped { .. } => return None,
         })
@@ -509,6 +526,7 @@ impl fmt::Display for Error {
                 }
                 ShapeError::Levels => write!(f, "file set `{set}` would be deeper than the maximum path length allows"),
             },
+            Self::Aging { set, path, why } => write!(f, "file set `{set}`: `{}` can't be used: {why}", path.display()),
             Self::Call { set, path, call, errno, free } => {
                 if !set.is_empty() {
                     write!(f, "file set `{set}`: ")?;

@@ -7,6 +7,7 @@
 //! marker therefore has either its previous or its new contents. Which directories may be marked is decided in
 //! [`super::root`].
 
+use super::aging::AgingRecord;
 use super::known::DirNames;
 use crate::os::{Errno, Fd, fd};
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,9 @@ pub(super) struct Marker {
     pub(super) names: Option<DirNames>,
     /// Whether flowops of a run may have created hard links within the set (`link`).
     pub(super) links: bool,
+    /// The parameters and the progress of `wmlrun age`. `None` in the root of a file set of a script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) aging: Option<AgingRecord>,
     /// Identity of the marker's own file.
     at: MarkerIdentity,
 }
@@ -113,6 +117,7 @@ impl Marker {
             layout: None,
             names: None,
             links: false,
+            aging: None,
             at: MarkerIdentity::of(file, root)?,
         })
     }

@@ -5,6 +5,7 @@
 //! Threads open the directories of a set through [`dirs::Dirs`]. Deliberately absent: the language, what an operation
 //! does with a file, statistics, and the display of progress.
 
+pub mod aging;
 pub mod cache;
 mod thread_pool;
 pub mod dirs;

@@ -21,7 +21,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Mode of files, as in Filebench.
-const FILE_MODE: crate::os::Mode = crate::os::Mode::from_raw_mode(0o644);
+pub(super) const FILE_MODE: crate::os::Mode = crate::os::Mode::from_raw_mode(0o644);
 /// Bytes per write.
 const CHUNK: usize = 1 << 20;
 /// Target size of a work item in bytes. A larger directory is divided.

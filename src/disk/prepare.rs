@@ -13,6 +13,7 @@ use super::root::{self, Root, Taken};
 use super::scan::{self, Scan};
 use super::space::{self, Demand};
 use super::{Existing, Fileset, remove};
+use crate::fileset::aging::AgingError;
 use crate::os::{fd, limits};
 use crate::random::Quantity;
 use crate::util::count::count;
@@ -56,6 +57,10 @@ pub enum Phase {
     Compare,
     /// Files are created.
     Populate,
+    /// Files are created, updated and removed in the sequence of an aging.
+    Age,
+    /// The positions of files on the device are read.
+    Locate,
     /// Dirty pages are written back (for all sets together).
     Quiesce,
     /// Files are read into the page cache.
@@ -65,6 +70,11 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Returns whether the phase writes so much that its progress is always shown.
+    pub fn is_long(self) -> bool {
+        matches!(self, Self::Populate | Self::Age)
+    }
+
     /// Returns a description of the phase for the user, such as `creating data`.
     pub fn doing(self, set: &str) -> String {
         match self {
@@ -72,6 +82,8 @@ impl Phase {
             Self::Remove => format!("removing the old {set}"),
             Self::Compare => format!("comparing {set}"),
             Self::Populate => format!("creating {set}"),
+            Self::Age => "aging".to_owned(),
+            Self::Locate => format!("reading the positions of {set}"),
             Self::Warm => format!("reading {set} into memory"),
             Self::Evict => format!("evicting {set} from memory"),
             Self::Quiesce => "waiting until the disks are idle".to_owned(),
@@ -284,7 +296,7 @@ fn prepare_taken(
 }
 
 /// Returns an error when the sets do not fit on their file systems or into memory.
-fn check_space(demands: &[Demand], options: &PrepareOptions) -> Result<(), Error> {
+pub(super) fn check_space(demands: &[Demand], options: &PrepareOptions) -> Result<(), Error> {
     space::check(demands, options.keep_free)?;
     check_memory(demands)
 }
@@ -353,6 +365,10 @@ impl PrepareTask<'_> {
     fn decide(&mut self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
         let spec = &self.set.spec;
         let marker = &self.root.marker;
+        if marker.aging.is_some() {
+            let why = AgingError::Aged;
+            return Err(Error::Aging { set: spec.name.clone(), path: self.root.path.clone(), why });
+        }
         if self.root.fresh && !marker.adopted {
             return Ok(());
         }
