@@ -61,13 +61,10 @@ impl Progress for Bars {
         let set = &*printable::line(set);
         let mut state = self.state.lock();
         let what = phase.doing(set);
-        let amount = if phase == Phase::Populate {
-            format!(": {}, {}", files_of(files), size::format(bytes))
-        } else {
-            String::new()
-        };
+        let amount =
+            if phase.is_long() { format!(": {}, {}", files_of(files), size::format(bytes)) } else { String::new() };
         *state = Bar { what, files, bytes, since: Some(Instant::now()), ..Bar::default() };
-        if self.verbosity == Verbosity::Verbose || (phase == Phase::Populate && !self.terminal) {
+        if self.verbosity == Verbosity::Verbose || (phase.is_long() && !self.terminal) {
             notice(&format!("{}{amount}", state.what));
         }
         if self.terminal {
@@ -75,7 +72,7 @@ impl Progress for Bars {
             bar.set_style(style("{bar:30} {msg} {eta} left", "{spinner} {msg}", files > 0 || bytes > 0));
             bar.set_message(format!("{}{amount}", state.what));
             state.drawn = Some(bar);
-        } else if phase == Phase::Populate {
+        } else if phase.is_long() {
             state.last = Some(Instant::now());
         }
     }

@@ -3,6 +3,7 @@
 //! Exit status: 0 success, 1 failed or stuck run, 2 wrong usage or script, 3 refused by the environment, 130/143
 //! interrupted. Not here: the implementation of WML commands (`session`) and report formats (`report`).
 
+mod age;
 mod args;
 mod arms;
 mod bars;
@@ -76,6 +77,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Report { paths, output, format, force } => {
                 pages::report(&paths, output.as_deref(), format, force)
             }
+            CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => info::list(&what),
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Explain { code } => info::explain(&code),
