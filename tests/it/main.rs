@@ -19,6 +19,7 @@ mod undisturbed;
 mod watchdog;
 
 mod again;
+mod aging;
 mod aio;
 mod calls;
 mod cold;

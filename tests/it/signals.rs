@@ -144,7 +144,7 @@ fn of_simultaneous_starts_exactly_one_succeeds() {
 }
 
 /// Names, links and bytes of a tree, which must be equal before and after.
-fn picture(dir: &Path) -> BTreeMap<String, (u32, u64, Vec<u8>)> {
+pub(crate) fn picture(dir: &Path) -> BTreeMap<String, (u32, u64, Vec<u8>)> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
