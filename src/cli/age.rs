@@ -4,7 +4,7 @@ use super::args::AgeArgs;
 use super::bars::Bars;
 use super::console::{self, Verbosity, notice, print_lines};
 use crate::disk::Error;
-use crate::disk::aging::{self, AgingOptions, AgingReport, FileScore, FreeSpaceScore, Figure};
+use crate::disk::aging::{self, AgingOptions, AgingReport, Figure, FileScore, FreeSpaceScore};
 use crate::os::{Errno, signals};
 use crate::output::Target;
 use crate::util::table::{Align, Table};

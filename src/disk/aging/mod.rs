@@ -20,7 +20,7 @@ use crate::fileset::aging::{AgingError, AgingParameters, AgingSequence, AgingWor
 use crate::fileset::content::BLOCK;
 use crate::os::{FileType, fd};
 use crate::random::Quantity;
-pub use score::{FileScore, FreeSpaceClass, FreeSpaceScore, Figure};
+pub use score::{Figure, FileScore, FreeSpaceClass, FreeSpaceScore};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
