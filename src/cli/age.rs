@@ -90,7 +90,7 @@ fn help(error: &Error, dir: &Path) -> Option<String> {
             "nothing was changed; use another directory".to_owned()
         }
         Error::Space { .. } | Error::Inodes { .. } | Error::Memory { .. } => {
-            "nothing was created; give a smaller `--to`".to_owned()
+            "free some space, or give a smaller `--to`".to_owned()
         }
         Error::InUse { .. } => "wait until the other wmlrun ends, or use another directory".to_owned(),
         Error::Call { errno: Errno::NOSPC | Errno::DQUOT, .. } => format!(
