@@ -146,7 +146,7 @@ fn text(report: &AgingReport) -> String {
 
 /// Returns the reasons why figures are unknown, each once.
 fn unknown(report: &AgingReport) -> Vec<&str> {
-    fn reason<T>(found: &Option<Figure<T>>) -> Option<&str> {
+    fn reason<T>(found: Option<&Figure<T>>) -> Option<&str> {
         match found {
             Some(Figure::Unknown(reason)) => Some(reason),
             _ => None,
@@ -154,7 +154,7 @@ fn unknown(report: &AgingReport) -> Vec<&str> {
     }
     let mut reasons: Vec<&str> = [&report.first_trees, &report.aged, &report.at_start]
         .into_iter()
-        .flat_map(|score| [reason(&score.files), reason(&score.free_space)])
+        .flat_map(|score| [reason(score.files.as_ref()), reason(score.free_space.as_ref())])
         .flatten()
         .collect();
     reasons.sort_unstable();

@@ -59,9 +59,9 @@ fn the_changes_of_all_steps_lead_to_the_final_files() {
 
 #[test]
 fn every_round_checks_out_updates_and_removes() {
+    use AgingAction::{CheckOut, Fill, Remove, Update};
     let sequence = sequence(1, 5, 8 * MIB);
     let count = |action| sequence.steps().iter().filter(|step| step.action == action).count();
-    use AgingAction::{CheckOut, Fill, Remove, Update};
     assert_eq!([CheckOut, Update, Remove, Fill].map(count), [5, 5, 4, 1]);
     assert!(sequence.steps().iter().filter(|s| s.action == CheckOut).all(|s| s.trees.len() == PARALLEL as usize));
     let removed: Vec<u32> =
