@@ -1,25 +1,34 @@
-//! Generates, in `OUT_DIR`, the parser from `grammar/*.lalrpop` and the list of shipped personalities from
-//! `personalities/*.wml`. Determines the commit for the version.
+//! Generates, in `OUT_DIR`, the parser from `grammar/*.lalrpop`, the list of shipped personalities from
+//! `personalities/*.wml`, and that of shipped experiment files from `experiments/*.toml`. Determines the commit for the
+//! version.
 
 use std::fmt::Write as _;
 use std::{env, error::Error, fs, path::Path, process::Command};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=grammar");
-    println!("cargo:rerun-if-changed=personalities");
     lalrpop::Configuration::new().set_in_dir("grammar").process()?;
+    embed("personalities", "wml")?;
+    embed("experiments", "toml")?;
+    version()
+}
+
+/// Generates the list of the files in a directory with this extension: the name and the text of each.
+fn embed(dir: &str, extension: &str) -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed={dir}");
     let root = env::var("CARGO_MANIFEST_DIR")?;
-    let mut names: Vec<String> = fs::read_dir(Path::new(&root).join("personalities"))?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok()?.strip_suffix(".wml").map(str::to_owned))
+    let ending = format!(".{extension}");
+    let mut names: Vec<String> = fs::read_dir(Path::new(&root).join(dir))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok()?.strip_suffix(&ending).map(str::to_owned))
         .collect();
     names.sort();
     let mut list = String::from("&[\n");
     for name in names {
-        writeln!(list, "    ({name:?}, include_str!({:?})),", format!("{root}/personalities/{name}.wml"))?;
+        writeln!(list, "    ({name:?}, include_str!({:?})),", format!("{root}/{dir}/{name}{ending}"))?;
     }
     list.push(']');
-    fs::write(Path::new(&env::var("OUT_DIR")?).join("personalities.rs"), list)?;
-    version()
+    fs::write(Path::new(&env::var("OUT_DIR")?).join(format!("{dir}.rs")), list)?;
+    Ok(())
 }
 
 /// Sets `WMLRUN_VERSION` and, in a release build, `WMLRUN_COMMIT`. A debug build has no commit, since every commit would

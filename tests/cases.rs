@@ -18,17 +18,22 @@ use wml::session::{Session, Settings};
 use wml::source::{FileId, SourceMap};
 use wml::syntax;
 
+/// Compares a text with the snapshot beside a case.
+fn snapshot(path: &Path, shown: &str) {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(path.parent().unwrap());
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(path.file_stem().unwrap().to_string_lossy().into_owned(), shown));
+}
+
 /// Compares what a stage makes of a case with the snapshot beside it.
 fn golden(path: &Path, stage: impl Fn(&SourceMap, FileId) -> String) -> datatest_stable::Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let mut map = SourceMap::new();
     let file = map.add(path.file_name().unwrap().to_string_lossy(), std::fs::read_to_string(&path)?);
     let shown = stage(&map, file);
-    let mut settings = insta::Settings::new();
-    settings.set_snapshot_path(path.parent().unwrap());
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(path.file_stem().unwrap().to_string_lossy().into_owned(), shown));
+    snapshot(&path, &shown);
     Ok(())
 }
 
@@ -101,11 +106,50 @@ fn repl(path: &Path) -> datatest_stable::Result<()> {
     let left: Vec<_> = std::fs::read_dir(dir.path())?.map(|e| e.unwrap()).filter(|e| e.path().is_dir()).collect();
     assert!(left.is_empty(), "directories stay behind: {left:?}");
     let shown = format!("{shown}\nexit {}\n", status.code().unwrap_or(-1));
-    let mut settings = insta::Settings::new();
-    settings.set_snapshot_path(path.parent().unwrap());
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(path.file_stem().unwrap().to_string_lossy().into_owned(), shown));
+    snapshot(&path, &shown);
+    Ok(())
+}
+
+/// The script of the cases of experiments, which ends after some operations.
+const EXPERIMENT_SCRIPT: &str = "define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+    set $n=1\n\
+    define process name=p { thread name=t,instances=$n {\n\
+      flowop read name=rd,filesetname=data,iosize=4k\n\
+      flowop finishoncount name=end,value=1000\n\
+    } }\n";
+
+/// An experiment file with a mistake: what `wmlrun experiment` says, its exit status, and what it leaves. The first line may
+/// give options (`# options: --allow-system`).
+fn experiment(path: &Path) -> datatest_stable::Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let text = std::fs::read_to_string(&path)?;
+    let options = text.lines().next().and_then(|l| l.strip_prefix("# options: ")).unwrap_or("");
+    let own = if options.contains("--results") { "" } else { "--results results" };
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    std::fs::write(dir.path().join("x.toml"), &text)?;
+    std::fs::write(dir.path().join("x.wml"), EXPERIMENT_SCRIPT)?;
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_wmlrun"))
+        .args(["experiment", "x.toml", "--engine", "null", "--no-quiesce", "--runtime", "60", "--quiet"])
+        .args(own.split_whitespace())
+        .args(options.split_whitespace())
+        .current_dir(dir.path())
+        .env("NO_COLOR", "1")
+        .stdin(std::process::Stdio::null())
+        .output()?;
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "a mistake has no result");
+    let said = String::from_utf8_lossy(&output.stderr).replace(&dir.path().display().to_string(), "DIR");
+    assert!(said.contains("help"), "{said}");
+    let mut stays: Vec<String> = std::fs::read_dir(dir.path())?
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| !["x.toml", "x.wml"].contains(&name.as_str()))
+        .collect();
+    stays.sort();
+    let made = std::fs::read_dir(dir.path().join("results/runs")).map_or(0, |runs| {
+        runs.filter(|run| run.as_ref().is_ok_and(|run| run.path().extension().is_some_and(|e| e == "json"))).count()
+    });
+    let code = output.status.code().unwrap_or(-1);
+    let shown = format!("{said}\nexit {code}, {made} runs, stays: {}\n", stays.join(" "));
+    snapshot(&path, &shown);
     Ok(())
 }
 
@@ -288,5 +332,6 @@ datatest_stable::harness! {
     { test = mended, root = "tests/cases/mended", pattern = r"\.wml$" },
     { test = run, root = "tests/cases/run", pattern = r"\.wml$" },
     { test = fmt, root = "tests/cases/fmt", pattern = r"\.wml$" },
+    { test = experiment, root = "tests/cases/experiment", pattern = r"\.toml$" },
     { test = repl, root = "tests/cases/repl", pattern = r"\.txt$" },
 }

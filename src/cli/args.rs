@@ -5,7 +5,9 @@
 use super::completion::{self, SHELLS};
 use super::console::Verbosity;
 use super::examples::with_examples;
-use super::experiment_args::{AbArgs, CompareArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable};
+use super::experiment_args::{
+    AbArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable,
+};
 use super::info;
 use super::stdout::Stdout;
 use crate::analysis::ResponseMethod;
@@ -220,7 +222,7 @@ pub(super) struct ScriptArgs {
     /// WML dialect of the script [default: detected from the script]
     #[arg(long, value_name = "DIALECT", value_parser = dialect_parser())]
     pub(super) dialect: Option<Dialect>,
-    /// Allow the script to run shell commands
+    /// Allow the script or the experiment file to run shell commands
     #[arg(long)]
     pub(super) allow_system: bool,
 }
@@ -311,6 +313,15 @@ pub(super) enum CliCommand {
         override_usage = "wmlrun sweep [OPTIONS] --vary <NAME=VALUES> <SCRIPT>\n       wmlrun sweep [OPTIONS] --resume <DIR>"
     )]
     Sweep(Box<SweepArgs>),
+    /// Make the runs of an experiment file: factors with their levels, repeated, with commands around them
+    #[command(
+        override_usage = "wmlrun experiment [OPTIONS] <FILE>\n       wmlrun experiment [OPTIONS] --resume <DIR>",
+        after_help = "Examples:\n  \
+                  wmlrun experiment quick --dir /mnt/test\n  \
+                  wmlrun experiment study.toml --plan\n  \
+                  wmlrun experiment study.toml --allow-system --results study"
+    )]
+    Experiment(Box<FileArgs>),
     /// Remove the logs of runs and commands from results folders; keep the results
     Prune {
         /// The results folders
@@ -332,8 +343,8 @@ pub(super) enum CliCommand {
     },
     /// Write results as one HTML page with pictures and tables, which needs no network, or in another format
     Report {
-        /// Results: files of `--json`, results folders of `repeat`, `ab` or `sweep`, or directories of result files; each
-        /// becomes a section of the page
+        /// Results: files of `--json`, results folders of experiments (`repeat`, `ab`, `sweep`, `experiment`), or directories
+        /// of result files; each becomes a section of the page
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
         /// Write to FILE; an existing file is replaced only if it is such a page [default: standard output]
@@ -353,15 +364,15 @@ pub(super) enum CliCommand {
                   wmlrun age /mnt/test --to 47%\n  \
                   wmlrun age /mnt/test --to 20g --rounds 40 --seed 7 --json aging.json")]
     Age(AgeArgs),
-    /// List personalities, flowops, attributes, codes and so on
+    /// List personalities, experiments, flowops, attributes, codes and so on
     List {
         /// What to list
         #[arg(default_value = info::LISTS[0].name, value_parser = list_parser())]
         what: String,
     },
-    /// Print the script of a shipped personality
+    /// Print the script of a shipped personality, or a shipped experiment file
     Show {
-        /// Name of the personality
+        /// Name of the personality or experiment
         #[arg(add = completion::personalities())]
         name: String,
     },

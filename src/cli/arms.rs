@@ -9,25 +9,37 @@ use crate::diag::{self, Diagnostic, Severity};
 use crate::experiment::{Arm, Identity};
 use crate::fileset::FilesetSpec;
 use crate::import::Metric;
-use crate::measure::Front;
+use crate::measure::{Front, WarmupLength};
 use crate::plan::{self, Plan};
 use crate::session::{Session, Status};
 use crate::source::SourceMap;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The first error of an arm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ArmError {
+    /// The text.
+    pub(super) text: String,
+    /// The help.
+    pub(super) help: String,
+    /// Whether its position is in the script, so that it is printed with the script's text.
+    pub(super) in_script: bool,
+}
 
 /// The receiver of the messages of a check. Warnings and notes are dropped: each run repeats them.
 struct Probe {
     /// The text before each error, such as ``in `--b`: ``. If `None`, errors are not printed.
     print: Option<String>,
-    /// The text of the first error.
-    first: Option<String>,
+    /// The first error.
+    first: Option<ArmError>,
 }
 
 impl Probe {
-    fn found(&mut self, text: &str) {
-        self.first.get_or_insert_with(|| text.to_owned());
+    fn found(&mut self, text: &str, help: &str, in_script: bool) {
+        self.first.get_or_insert_with(|| ArmError { text: text.to_owned(), help: help.to_owned(), in_script });
     }
 }
 
@@ -39,7 +51,8 @@ impl Front for Probe {
     fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
         let mut errors: Vec<Diagnostic> = found.iter().filter(|d| d.severity == Severity::Error).cloned().collect();
         let Some(first) = errors.first_mut() else { return };
-        self.found(&first.message);
+        let help = first.help.first().cloned().unwrap_or_default();
+        self.found(&first.message, &help, true);
         if let Some(place) = &self.print {
             first.message.insert_str(0, place);
             console::diagnostics(map, &errors);
@@ -47,7 +60,7 @@ impl Front for Probe {
     }
 
     fn error(&mut self, _code: Option<&str>, text: &str, help: Option<&str>) {
-        self.found(text);
+        self.found(text, help.unwrap_or_default(), false);
         if let Some(place) = &self.print {
             console::error(&format!("{place}{text}"), help);
         }
@@ -55,9 +68,11 @@ impl Front for Probe {
 }
 
 /// What the plan of an arm says about its runs.
-struct ArmPlan {
+pub(super) struct ArmPlan {
     /// The directories of its file sets. Empty for an engine that creates no files.
     dirs: Vec<PathBuf>,
+    /// The lengths of its runs with their warm-ups; `None` for a run without a limit.
+    pub(super) lengths: Vec<Option<Duration>>,
     /// The names of its flowops: `NAME` and `PROCESS/THREAD/NAME`.
     flowops: BTreeSet<String>,
 }
@@ -73,7 +88,7 @@ impl ArmPlan {
             [flowop.name.clone(), whole]
         });
         let dirs: BTreeSet<PathBuf> = dirs.map(dir).collect();
-        Self { dirs: dirs.into_iter().collect(), flowops: names.collect() }
+        Self { dirs: dirs.into_iter().collect(), lengths: Vec::new(), flowops: names.collect() }
     }
 
     /// Returns the error that the plan has no flowop of this metric, with its help, or `None` when it has.
@@ -89,22 +104,39 @@ impl ArmPlan {
 }
 
 /// Reads and plans a script with the options in `words`, and looks for the flowops of the metrics. Returns `None` for
-/// the plan of a script that defines nothing. An error is the text of the first error; with `print`, all errors are
-/// printed, each with this text before it.
-fn inspect(words: &[String], metrics: &[Metric], print: Option<String>) -> Result<Option<ArmPlan>, String> {
+/// the plan of a script that defines nothing. An error is the first one; with `print`, all errors are printed, each with
+/// this text before it.
+pub(super) fn inspect(
+    words: &[String],
+    metrics: &[Metric],
+    print: Option<String>,
+) -> Result<Option<ArmPlan>, ArmError> {
     let mut probe = Probe { print, first: None };
-    let line = ArmLine::read(words).inspect_err(|text| {
-        probe.error(None, text, Some("`wmlrun --help` lists the options of a run"));
-    })?;
+    let line = match ArmLine::read(words) {
+        Ok(line) => line,
+        Err(text) => {
+            let help = "`wmlrun --help` lists the options of a run";
+            probe.error(None, &text, Some(help));
+            return Err(ArmError { text, help: help.to_owned(), in_script: false });
+        }
+    };
     let script = line.script().unwrap_or_default().to_owned();
     let mut found = None;
     if let Some(script) = super::find_for(&script, &mut |text, help| probe.error(None, text, Some(help))) {
         let settings = super::workload_settings(&line.workload);
         let is_on_disk = settings.engine.real();
+        let warmup = match settings.warmup {
+            WarmupLength::Fixed(length) => length,
+            WarmupLength::UntilSteady => Duration::ZERO,
+        };
         let mut session = Session::new(settings, Arc::default());
         if session.read(&script.name, &script.text, &mut probe) == Status::Done {
             // A plan that is refused has printed its errors.
             found = session.plan(&mut probe).map(|plan| ArmPlan::of(&plan, is_on_disk));
+            if let Some(plan) = &mut found {
+                let lengths = session.run_lengths(&script.name, &script.text, &mut probe);
+                plan.lengths = lengths.into_iter().map(|length| length.map(|length| length + warmup)).collect();
+            }
         }
     }
     if let Some(plan) = &found {

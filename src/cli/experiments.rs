@@ -28,6 +28,13 @@ use std::time::Duration;
 /// The exit status of a command whose error has been printed.
 pub(super) struct Refused(u8);
 
+impl Refused {
+    /// Makes the exit status of an error that has been printed.
+    pub(super) fn printed(status: u8) -> Self {
+        Self(status)
+    }
+}
+
 /// Prints an error with its help. Returns the exit status as an error.
 pub(super) fn refuse(text: &str, help: &str, status: u8) -> Refused {
     console::error(text, Some(help));
@@ -280,9 +287,6 @@ pub(super) fn wanted(
             2,
         ));
     }
-    let launch = shell_words::split(&args.launch).map_err(|e| {
-        refuse(&format!("can't split `--launch` into words: {e}"), "use the quoting rules of a shell", 2)
-    })?;
     let is_sweep = matches!(rule, RuleWanted::Sweep { .. });
     let option = |n: usize| match n {
         _ if is_sweep => "--vary",
@@ -291,9 +295,7 @@ pub(super) fn wanted(
     };
     let arm = |(n, options): (usize, &str)| -> Result<Arm, Refused> {
         let option = option(n);
-        let own = shell_words::split(options).map_err(|e| {
-            refuse(&format!("can't split `{option}` into words: {e}"), "use the quoting rules of a shell", 2)
-        })?;
+        let own = words_of(option, options)?;
         let line = ArmLine::read(&own).map_err(|e| {
             let help = "it accepts a script and the options that define the workload (see `wmlrun ab --help`)";
             refuse(&format!("in `{option}`: {e}"), help, 2)
@@ -314,23 +316,49 @@ pub(super) fn wanted(
     if !arms::check(&arms, &common, metrics, &option) {
         return Err(Refused(2));
     }
+    describe(args, script, arms, metrics, rule, hooks)
+}
+
+/// Splits a text into words by the rules of a shell. The error is a message of one line.
+pub(super) fn split(text: &str) -> Result<Vec<String>, String> {
+    shell_words::split(text).map_err(|e| format!("can't be split into words: {e}"))
+}
+
+/// Splits the value of an option into words.
+fn words_of(option: &str, text: &str) -> Result<Vec<String>, Refused> {
+    split(text).map_err(|e| refuse(&format!("`{option}` {e}"), "use the quoting rules of a shell", 2))
+}
+
+/// Builds the description of a new experiment from its arms, under the current conditions.
+pub(super) fn describe(
+    args: &ExperimentArgs,
+    name: &str,
+    arms: Vec<Arm>,
+    metrics: &[Metric],
+    rule: RuleWanted,
+    hooks: Hooks,
+) -> Result<Experiment, Refused> {
+    let launch = words_of("--launch", &args.launch)?;
     let seed = arms::line(&arms[0]).and_then(|line| line.workload.script.seed).unwrap_or_else(super::fresh_seed);
     let refuse_conditions = |(text, help): (String, String)| refuse(&text, &help, 2);
     let directory = std::env::current_dir()
         .map_err(|e| refuse(&format!("the working directory: {e}"), "change to an existing directory", 3))?;
     Ok(Experiment {
         schema: import::folder::EXPERIMENT_SCHEMA.to_owned(),
-        name: script.to_owned(),
+        name: name.to_owned(),
         created: now(),
         directory: directory.to_string_lossy().into_owned(),
         command_timeout: args.command_timeout.unwrap_or(COMMAND_TIMEOUT).as_secs_f64(),
         seed,
         launch,
         metrics: metrics.iter().map(Metric::to_string).collect(),
+        records: Vec::new(),
+        record_space: false,
         rule,
         identity: arms::identity(&arms, !hooks.0.is_empty()).map_err(refuse_conditions)?,
         arms,
         hooks,
+        scopes: Vec::new(),
     })
 }
 
@@ -401,8 +429,8 @@ fn resume(path: &Path, kind: ExperimentKind, anyway: bool) -> Result<Folder, Ref
             return Err(refuse(&text, "to continue it in the current directory, give `--anyway`", 3));
         }
     };
-    let has_hooks = !experiment.hooks.0.is_empty();
-    let current = arms::identity(&experiment.arms, has_hooks).map_err(|(text, help)| refuse(&text, &help, 3))?;
+    let current =
+        arms::identity(&experiment.arms, experiment.has_commands()).map_err(|(text, help)| refuse(&text, &help, 3))?;
     Folder::resume(&path, &current, anyway).map_err(refuse_folder)
 }
 
@@ -411,6 +439,16 @@ fn announce(folder: &Folder, host: &mut dyn ExperimentHost) {
     let experiment = &folder.experiment;
     for (name, command) in &experiment.hooks.0 {
         host.note(&format!("`--{name}` runs `{command}`"));
+    }
+    for hook in &experiment.scopes {
+        for (word, command) in [("before", &hook.before), ("after", &hook.after)] {
+            if let Some(command) = command {
+                host.note(&format!("{}: `{word}` runs `{command}`", hook.origin));
+            }
+        }
+    }
+    for command in &experiment.records {
+        host.note(&format!("`record` runs `{command}` after each run"));
     }
     if !experiment.launch.is_empty() {
         host.note(&format!("`--launch` starts each run with `{}`", shell_words::join(&experiment.launch)));

@@ -6,6 +6,7 @@ use super::console::{self, print_lines};
 use super::stdout::Stdout;
 use crate::diag::{self, Code};
 use crate::disk::{self, prepare};
+use crate::experiment::{SUITES, suite};
 use crate::model::commands;
 use crate::session::library;
 use crate::spec::attrs;
@@ -27,6 +28,7 @@ pub(super) struct Listing {
 /// All lists. The first is the default of `wmlrun list`.
 pub(super) const LISTS: &[Listing] = &[
     Listing { name: "personalities", rows: personalities },
+    Listing { name: "experiments", rows: experiments },
     Listing { name: "flowops", rows: flowops },
     Listing { name: "distributions", rows: distributions },
     Listing { name: "commands", rows: commands },
@@ -42,6 +44,10 @@ fn personalities() -> Vec<[String; 3]> {
         .iter()
         .map(|(name, text)| [(*name).to_owned(), String::new(), library::about(text).to_owned()])
         .collect()
+}
+
+fn experiments() -> Vec<[String; 3]> {
+    SUITES.iter().map(|(name, text)| [(*name).to_owned(), String::new(), library::about(text).to_owned()]).collect()
 }
 
 fn flowops() -> Vec<[String; 3]> {
@@ -123,13 +129,13 @@ pub(super) fn list(what: &str) -> u8 {
     0
 }
 
-/// Prints the script of a shipped personality.
+/// Prints the script of a shipped personality, or a shipped experiment file.
 pub(super) fn show(name: &str) -> u8 {
-    if let Some((_, text)) = library::personality(name) {
+    if let Some((_, text)) = library::personality(name).or_else(|| suite(name)) {
         print_lines(text.trim_end());
         return 0;
     }
-    let near = diag::nearest(name, library::PERSONALITIES.iter().map(|(n, _)| *n));
+    let near = diag::nearest(name, library::PERSONALITIES.iter().chain(SUITES).map(|(n, _)| *n));
     let help = near.map_or("`wmlrun list` lists all of them".to_owned(), |n| format!("did you mean `{n}`?"));
     console::error(&format!("no personality is named `{name}`"), Some(&help));
     2

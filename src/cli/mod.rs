@@ -12,6 +12,7 @@ mod console;
 mod curves;
 mod examples;
 mod experiment_args;
+mod experiment_file;
 mod experiments;
 mod info;
 mod live;
@@ -72,6 +73,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Floor(args) => experiments::floor(&args),
             CliCommand::Compare(args) => experiments::compare(&args),
             CliCommand::Prune { dirs } => dirs.iter().map(|dir| experiments::prune(dir)).max().unwrap_or_default(),
+            CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),
             CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
             CliCommand::Report { paths, output, format, force } => {

@@ -32,7 +32,7 @@ pub(super) fn report(paths: &[PathBuf], output: Option<&Path>, format: ExportFor
             Err(e) => {
                 let help = match e {
                     PageError::Io { .. } => "give a result file or a results folder",
-                    _ => "give a file that `--json` wrote, or the results folder of `repeat`, `ab` or `sweep`",
+                    _ => "give a file that `--json` wrote, or the results folder of an experiment",
                 };
                 console::error(&e.to_string(), Some(help));
                 return 2;

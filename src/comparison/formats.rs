@@ -3,7 +3,10 @@
 use super::numbers::{
     confidence, figure, interval, percent, probability, ratio, significant, small, statistic, with_direction, with_unit,
 };
-use super::{Comparison, Difference, DifferenceKind, Repeats, Sweep, repeats_formats, sweep_formats};
+use super::{
+    Comparison, Difference, DifferenceKind, Factorial, Repeats, Sweep, factorial_formats, repeats_formats,
+    sweep_formats,
+};
 use crate::analysis::{ComparisonVerdict, Direction, SampleSummary, StudyTest, TTestKind};
 use crate::import::Metric;
 use crate::util::count::count;
@@ -13,7 +16,7 @@ use crate::util::table::{Align, Table};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// A format of the three documents.
+/// A format of the four documents.
 pub struct ComparisonFormat {
     /// The name for `--format`.
     pub name: &'static str,
@@ -25,6 +28,8 @@ pub struct ComparisonFormat {
     pub repeats: fn(&Repeats) -> String,
     /// Formats a sweep.
     pub sweep: fn(&Sweep) -> String,
+    /// Formats the result of a factorial experiment.
+    pub factorial: fn(&Factorial) -> String,
 }
 
 /// All formats.
@@ -35,6 +40,7 @@ pub static FORMATS: &[ComparisonFormat] = &[
         comparison: text,
         repeats: repeats_formats::text,
         sweep: sweep_formats::text,
+        factorial: factorial_formats::text,
     },
     ComparisonFormat {
         name: "markdown",
@@ -42,6 +48,7 @@ pub static FORMATS: &[ComparisonFormat] = &[
         comparison: markdown,
         repeats: repeats_formats::markdown,
         sweep: sweep_formats::markdown,
+        factorial: factorial_formats::markdown,
     },
     ComparisonFormat {
         name: "json",
@@ -49,6 +56,7 @@ pub static FORMATS: &[ComparisonFormat] = &[
         comparison: |comparison| json_text(comparison),
         repeats: |repeats| json_text(repeats),
         sweep: |sweep| json_text(sweep),
+        factorial: |factorial| json_text(factorial),
     },
     ComparisonFormat {
         name: "csv",
@@ -56,6 +64,7 @@ pub static FORMATS: &[ComparisonFormat] = &[
         comparison: csv,
         repeats: repeats_formats::csv,
         sweep: sweep_formats::csv,
+        factorial: factorial_formats::csv,
     },
     ComparisonFormat {
         name: "benchstat",
@@ -63,6 +72,7 @@ pub static FORMATS: &[ComparisonFormat] = &[
         comparison: benchstat,
         repeats: repeats_formats::benchstat,
         sweep: sweep_formats::benchstat,
+        factorial: factorial_formats::benchstat,
     },
     ComparisonFormat {
         name: "bencher",
@@ -70,6 +80,7 @@ pub static FORMATS: &[ComparisonFormat] = &[
         comparison: bencher,
         repeats: repeats_formats::bencher,
         sweep: sweep_formats::bencher,
+        factorial: factorial_formats::bencher,
     },
 ];
 

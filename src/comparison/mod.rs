@@ -1,5 +1,5 @@
 //! The documents of experiments and their formats: a comparison of B with A (`wmlrun.comparison/1`), repeats
-//! (`wmlrun.repeats/1`) and a sweep (`wmlrun.sweep/1`).
+//! (`wmlrun.repeats/1`), a sweep (`wmlrun.sweep/1`) and a factorial experiment (`wmlrun.factorial/1`).
 //!
 //! Input: observations in the order of time. Output: plain data, and its formats for people and programs. Not in here:
 //! the execution of the runs (`experiment`), and the statistics (`analysis`).
@@ -9,6 +9,8 @@ mod build;
 #[cfg(test)]
 mod causes_tests;
 mod differences;
+mod factorial;
+mod factorial_formats;
 mod formats;
 mod notes;
 mod numbers;
@@ -19,6 +21,8 @@ mod sweep_formats;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, Runs};
 pub use differences::{Difference, DifferenceKind, differences};
+pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign};
+pub use factorial_formats::factorial_ending;
 pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format, lines, sentence};
 pub use numbers::{figure, percent, probability, ratio, small, with_direction};
 pub use repeats::{RepeatedMetric, Repeats, repeats};

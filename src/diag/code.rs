@@ -218,6 +218,35 @@ codes! {
          Example: `flowop read name=r,filesetname=data,directio,iosize=1000`.\n\n\
          What to do: make the size a multiple of the number of bytes that the message\n\
          names (for random sizes with `round=`), or remove `directio`.";
+    BadToml = "E0501", "an experiment file that is not TOML",
+        "An experiment file is written in TOML: a line is `KEY = VALUE`, texts are in\n\
+         quotes, and `[[factor]]` or `[[hook]]` begins a table. A key occurs once in its\n\
+         table.\n\n\
+         Example: `script = varmail`.\n\n\
+         What to do: correct the text at the marked position: `script = \"varmail\"`.";
+    UnknownKey = "E0502", "an unknown key in an experiment file",
+        "Each table of an experiment file has its own keys. A key of another table is\n\
+         unknown as well: after `[[factor]]` or `[[hook]]` all lines belong to that\n\
+         table.\n\n\
+         Example: `repeat = 3`.\n\n\
+         What to do: check the spelling, or move the line before the first `[[…]]`.\n\
+         docs/experiments.md lists the keys of all tables.";
+    WrongValue = "E0503", "a value that a key of an experiment file does not accept",
+        "The value has another type or form than the key accepts, or contradicts\n\
+         another key.\n\n\
+         Example: `repeats = \"many\"`, or two levels of a factor with the same name.\n\n\
+         What to do: write the value as the message says. docs/experiments.md has the\n\
+         form of each value.";
+    MissingKey = "E0504", "a key that an experiment file lacks",
+        "The table cannot be used without this key.\n\n\
+         Example: `[[factor]]` without `levels`.\n\n\
+         What to do: add the key that the message names.";
+    BadCell = "E0505", "a cell of an experiment that cannot run",
+        "Before the first run wmlrun reads the script of each cell with the options of\n\
+         the cell. The marked level, option or variable causes an error there.\n\n\
+         Example: the factor `nthread`, whose script has the variable `$nthreads`.\n\n\
+         What to do: correct the marked text. `wmlrun plan SCRIPT` with the same options\n\
+         shows the same error.";
     MixedDialect = "W0401", "an ambiguous or unknown dialect",
         "Filebench 1.1 to 1.4 (`sun`) and 1.5 (`fsl`) give some words different\n\
          meanings: default sizes, gamma distributed sizes, directory widths, `indexed`,\n\

@@ -1,5 +1,6 @@
 //! Decides which run is next: a pure function of the description of the experiment and the observations so far.
 
+use super::factorial;
 use super::wanted::{Blocks, Experiment, RuleWanted};
 use crate::analysis::{
     ComparisonVerdict, InterimLook, Power, RepeatState, RunBlock, SEQUENTIAL, Tolerance, analyse, classify,
@@ -39,6 +40,8 @@ pub enum Next {
     Compared(Option<InterimLook>),
     /// The end of a load curve: every level has all of its runs.
     Swept,
+    /// The end of a factorial experiment, of which the least certain cell is in this state.
+    Measured(RepeatState),
 }
 
 /// The prediction of the end of an experiment.
@@ -63,21 +66,19 @@ impl<'a> Design<'a> {
     }
 
     /// Returns the arm of a run, which depends on the seed of the experiment. `run` counts from 0. With two arms, each
-    /// block of four runs is A B B A or B A A B at random. With the levels of a factor, each block has every level
-    /// once, in a random order unless the rule requests the given order.
+    /// block of four runs is A B B A or B A A B at random. With the levels of one or more factors, each block has every
+    /// level once, in a random order unless the rule requests the given order. In a factorial experiment in order, a
+    /// cell may have fewer runs than this function assumes, the maximum; the journal then has the arm.
     pub fn arm(&self, run: usize) -> usize {
-        let rng = |block: usize| Xoshiro256PlusPlus::seed_from_u64(self.experiment.seed.wrapping_add(block as u64));
+        let n = self.experiment.arms.len();
         match &self.experiment.rule {
             RuleWanted::Repeat { .. } => 0,
-            RuleWanted::Ab { .. } => usize::from(matches!(run % 4, 1 | 2) != rng(run / 4).random::<bool>()),
-            RuleWanted::Sweep { in_order, .. } => {
-                let n = self.experiment.arms.len();
-                let mut order: Vec<usize> = (0..n).collect();
-                if !in_order {
-                    order.shuffle(&mut rng(run / n));
-                }
-                order[run % n]
+            RuleWanted::Ab { .. } => {
+                usize::from(matches!(run % 4, 1 | 2) != self.experiment.block_rng(run / 4).random::<bool>())
             }
+            RuleWanted::Sweep { in_order: true, .. } => run % n,
+            RuleWanted::Factorial { in_order: true, max_runs, .. } => (run / (*max_runs).max(1) as usize).min(n - 1),
+            RuleWanted::Sweep { .. } | RuleWanted::Factorial { .. } => self.experiment.block_arm(run),
         }
     }
 
@@ -100,12 +101,14 @@ impl<'a> Design<'a> {
                 let progress = Prediction { predicted_runs, widest: None, at_most: false, pilot: None };
                 Next::Run { arm: self.arm(runs.len()), progress }
             }
+            RuleWanted::Factorial { in_order, .. } => factorial::next(self.experiment, &self.metrics, *in_order, runs),
         }
     }
 
-    /// Returns the result with which an experiment can end after `runs` runs, when its budget is exhausted. Returns
+    /// Returns the result with which an experiment can end after these runs, when its budget is exhausted. Returns
     /// `None` when the runs are too few for a result, or not balanced between the arms.
-    pub fn early_end(&self, runs: usize) -> Option<Next> {
+    pub fn early_end(&self, made: &[(usize, Vec<f64>)]) -> Option<Next> {
+        let runs = made.len();
         match &self.experiment.rule {
             RuleWanted::Repeat { .. } => (runs >= 3).then_some(Next::Repeated(RepeatState::NotConverged)),
             RuleWanted::Ab { blocks, .. } => (runs >= 8 && runs.is_multiple_of(4))
@@ -113,6 +116,7 @@ impl<'a> Design<'a> {
             RuleWanted::Sweep { .. } => {
                 (runs > 0 && runs.is_multiple_of(self.experiment.arms.len())).then_some(Next::Swept)
             }
+            RuleWanted::Factorial { in_order, .. } => factorial::early_end(self.experiment, *in_order, made),
         }
     }
 
@@ -123,7 +127,9 @@ impl<'a> Design<'a> {
         let (block, least) = match &self.experiment.rule {
             RuleWanted::Repeat { .. } => (1, 3),
             RuleWanted::Ab { .. } => (4, 8),
-            RuleWanted::Sweep { .. } => (self.experiment.arms.len(), self.experiment.arms.len()),
+            RuleWanted::Sweep { .. } | RuleWanted::Factorial { .. } => {
+                (self.experiment.arms.len(), self.experiment.arms.len())
+            }
         };
         let more = left.as_nanos().checked_div(longest.as_nanos())?;
         let runs = done.saturating_add(usize::try_from(more).unwrap_or(usize::MAX));
@@ -192,6 +198,21 @@ impl<'a> Design<'a> {
     }
 }
 
+impl Experiment {
+    /// Returns the generator from which the order of the runs of a block is drawn.
+    fn block_rng(&self, block: usize) -> Xoshiro256PlusPlus {
+        Xoshiro256PlusPlus::seed_from_u64(self.seed.wrapping_add(block as u64))
+    }
+
+    /// Returns the arm of a run, counted from 0, in blocks that have every arm once in a random order.
+    pub(super) fn block_arm(&self, run: usize) -> usize {
+        let n = self.arms.len();
+        let mut order: Vec<usize> = (0..n).collect();
+        order.shuffle(&mut self.block_rng(run / n));
+        order[run % n]
+    }
+}
+
 /// Returns the look at which a sequential comparison ends after `blocks` blocks because its budget is exhausted. The
 /// error probability of the looks before it is spent; it has that of the next one, which is not taken.
 fn next_look(blocks: usize) -> Option<InterimLook> {
@@ -225,9 +246,12 @@ mod tests {
             seed: 7,
             launch: Vec::new(),
             metrics: vec!["ops".to_owned()],
+            records: Vec::new(),
+            record_space: false,
             rule,
             arms: ["A", "B"].map(|name| Arm { name: name.to_owned(), words: Vec::new() }).into(),
             hooks: Hooks::default(),
+            scopes: Vec::new(),
             identity: Identity::default(),
         }
     }
@@ -294,7 +318,7 @@ mod tests {
         let end = |blocks| {
             let wanted = experiment(RuleWanted::Ab { tolerance: 0.03, blocks });
             let design = Design::new(&wanted);
-            [7, 8, 24, 44, 60].map(|runs| design.early_end(runs))
+            [7, 8, 24, 44, 60].map(|runs| design.early_end(&vec![(0, Vec::new()); runs]))
         };
         let at = |blocks, one_sided| Some(Next::Compared(Some(InterimLook { blocks, one_sided })));
         let expected = [None, at(2, 0.005), at(6, 0.0075), at(11, 0.0075), at(15, 0.0125)];

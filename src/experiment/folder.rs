@@ -3,7 +3,8 @@
 
 use super::identity::{Identity, digest, owner};
 use super::journal::{Event, Journal};
-use super::replay::{EndedRun, Replayed, UnderWay, mean};
+use super::replay::{EndedRun, Replayed, ReplayedScopes, UnderWay, mean};
+use super::scopes::ScopePosition;
 use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name};
 use crate::import::{self, ImportError, Observation};
@@ -17,6 +18,9 @@ use std::time::Duration;
 
 pub(super) const HOOK_LOGS: &str = "hooks";
 
+/// The directory of the output of commands that is recorded beside the runs.
+pub(super) const RECORDS: &str = "records";
+
 /// An open and locked results folder.
 #[derive(Debug)]
 pub struct Folder {
@@ -28,6 +32,10 @@ pub struct Folder {
     pub(super) runs: Vec<KeptRun>,
     /// The run that was in progress when the experiment was interrupted.
     pub(super) under_way: Option<UnderWay>,
+    /// The scopes that were begun.
+    pub(super) scopes: ReplayedScopes,
+    /// The run whose scopes have been begun; `None` when none is.
+    pub(super) position: Option<ScopePosition>,
     /// For each arm, the mounts of its file sets before the interruption. Its first run after it takes them.
     mounts: Vec<BTreeSet<Vec<String>>>,
     /// Whether the experiment continues under changed conditions.
@@ -52,7 +60,7 @@ pub(super) struct KeptRun {
 
 impl KeptRun {
     /// Creates a failed run without figures.
-    fn failed(run: usize, arm: usize, why: String) -> Self {
+    pub(super) fn failed(run: usize, arm: usize, why: String) -> Self {
         let observation = Observation { source: format!("run {run}"), failure: Some(why), ..Observation::default() };
         Self { arm, control: None, seconds: None, observation }
     }
@@ -190,6 +198,8 @@ impl Folder {
             journal,
             runs: Vec::new(),
             under_way: None,
+            scopes: ReplayedScopes::default(),
+            position: None,
             mounts: Vec::new(),
             anyway: false,
             dropped: None,
@@ -225,8 +235,8 @@ impl Folder {
         if !self.runs.is_empty() {
             return Ok(false);
         }
-        for dir in [RUNS, HOOK_LOGS].map(|name| self.path.join(name)) {
-            fs::remove_dir_all(&dir).map_err(io_error(&dir))?;
+        for dir in [RUNS, HOOK_LOGS, RECORDS].map(|name| self.path.join(name)).iter().filter(|dir| dir.exists()) {
+            fs::remove_dir_all(dir).map_err(io_error(dir))?;
         }
         for file in [EXPERIMENT, JOURNAL].map(|name| self.path.join(name)) {
             fs::remove_file(&file).map_err(io_error(&file))?;
@@ -303,8 +313,8 @@ impl Folder {
     /// Takes the state of the journal, with the results of the runs. If a result is missing or damaged, it and all
     /// later ones are dropped, because the order of the runs has no gaps.
     fn restore(&mut self, mut state: Replayed) -> Result<(), FolderError> {
-        for (run, EndedRun { arm, control, seconds, failure }) in (1..).zip(state.runs.clone()) {
-            let kept = match (failure, import::observations(&self.result(run))) {
+        for (run, EndedRun { arm, control, seconds, failure, space }) in (1..).zip(state.runs.clone()) {
+            let mut kept = match (failure, import::observations(&self.result(run))) {
                 (Some(why), _) => KeptRun::failed(run, arm, why),
                 (None, Ok(found)) if !found.is_empty() => {
                     let observation = found.into_iter().next_back().unwrap_or_default();
@@ -324,9 +334,10 @@ impl Folder {
                     break;
                 }
             };
+            space.add_to(&mut kept.observation);
             self.runs.push(kept);
         }
-        (self.under_way, self.mounts) = (state.under_way, state.mounts);
+        (self.under_way, self.mounts, self.scopes) = (state.under_way, state.mounts, state.scopes);
         Ok(())
     }
 
@@ -364,6 +375,11 @@ impl Folder {
     /// Returns the directory for files that a run's script writes.
     pub(super) fn files(&self, run: usize) -> PathBuf {
         self.path.join(RUNS).join(format!("{run:04}.files"))
+    }
+
+    /// Returns the path of the output of a command that is recorded after a run.
+    pub(super) fn record(&self, run: usize, command: usize) -> PathBuf {
+        self.path.join(RECORDS).join(format!("{run:04}-{}.txt", command + 1))
     }
 
     /// Returns the path of the output of a command before or after a run.
@@ -405,6 +421,14 @@ impl Folder {
         // Otherwise the result would be there again after a power failure.
         let runs = self.path.join(RUNS);
         if is_cleared { Ok(()) } else { sync_dir(&runs).map_err(io_error(&runs)) }
+    }
+
+    /// Records the used space of a run's file systems.
+    pub(super) fn keep_space(&mut self, run: usize, before: bool, used: Option<u64>) -> Result<(), FolderError> {
+        match used {
+            Some(used) => self.write(&Event::Space { run: run as u64, before, used }),
+            None => Ok(()),
+        }
     }
 
     /// Records a complete run. `control` is the speed of the negative control after it.

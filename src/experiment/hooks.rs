@@ -67,8 +67,11 @@ impl Hooks {
 
 /// Returns whether the hook of this name runs before a run.
 pub(super) fn is_before(name: &str) -> bool {
-    HOOKS.iter().any(|hook| hook.name == name && hook.before)
+    name.split('-').next() == Some("before")
 }
+
+/// The maximum length of a command's output, in bytes. A command that prints more fails.
+const MAX_OUTPUT: u64 = 16 << 20;
 
 /// The result of a command.
 #[derive(Debug)]
@@ -81,16 +84,32 @@ pub(super) enum HookEnd {
     Interrupted,
 }
 
-/// Runs a command with the shell and writes its output to `log`. A command that runs longer than `limit` is ended, with
-/// all processes that it has started. A command that succeeds may leave processes running.
-pub(super) fn run(text: &str, log: &Path, limit: Duration, interrupted: &dyn Fn() -> bool) -> io::Result<HookEnd> {
+/// Runs a command with the shell and these environment variables, and writes its output to `log`. A command that runs
+/// longer than `limit` or prints more than 16 MiB is ended, with all processes that it has started. A command that
+/// succeeds may leave processes running.
+pub(super) fn run(
+    text: &str,
+    variables: &[(String, String)],
+    log: &Path,
+    limit: Duration,
+    interrupted: &dyn Fn() -> bool,
+) -> io::Result<HookEnd> {
     let file = File::create(log)?;
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(text).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    shell.arg("-c").arg(text).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file.try_clone()?);
+    shell.envs(variables.iter().map(|(name, value)| (name, value)));
+    let prints_too_much = || file.metadata().is_ok_and(|meta| meta.len() > MAX_OUTPUT);
+    let too_much = || -> io::Result<HookEnd> {
+        file.set_len(MAX_OUTPUT)?;
+        Ok(HookEnd::Failed(format!("it printed more than {} MiB", MAX_OUTPUT >> 20)))
+    };
     let began = Instant::now();
     let mut group = Group::spawn(shell)?;
     loop {
         if let Some(status) = group.wait(Duration::from_millis(50))? {
+            if prints_too_much() {
+                return too_much();
+            }
             return Ok(match status.success() {
                 true => HookEnd::Done(began.elapsed()),
                 false => HookEnd::Failed(status.to_string()),
@@ -100,9 +119,13 @@ pub(super) fn run(text: &str, log: &Path, limit: Duration, interrupted: &dyn Fn(
             group.end(Duration::from_secs(5));
             return Ok(HookEnd::Interrupted);
         }
+        if prints_too_much() {
+            group.end(Duration::ZERO);
+            return too_much();
+        }
         if began.elapsed() > limit {
             group.end(Duration::from_secs(5));
-            return Ok(HookEnd::Failed(format!("it ran for more than {} s", limit.as_secs())));
+            return Ok(HookEnd::Failed(format!("it ran for more than {} s", limit.as_secs_f64())));
         }
     }
 }
@@ -118,5 +141,6 @@ mod tests {
         assert_eq!(names(true, 1), ["before", "before-b"]);
         assert_eq!(names(false, 0), ["after-a", "after"]);
         assert!(Hooks::default().of(true, 0).is_empty());
+        assert!(HOOKS.iter().all(|hook| is_before(hook.name) == hook.before));
     }
 }

@@ -32,6 +32,9 @@ pub(super) enum Event {
         run: u64,
         /// The name of the hook.
         name: String,
+        /// The index of the run's arm; absent if the order of the runs gives it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arm: Option<u64>,
     },
     /// A command before or after a run succeeded.
     Hook {
@@ -50,6 +53,15 @@ pub(super) enum Event {
         name: String,
         /// The reason.
         why: String,
+    },
+    /// The used space of the file systems of a run was recorded.
+    Space {
+        /// The number of the run, from 1.
+        run: u64,
+        /// Whether it was before the run instead of after it.
+        before: bool,
+        /// The used space in bytes.
+        used: u64,
     },
     /// A run was started.
     Started {
@@ -77,7 +89,7 @@ pub(super) enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         control: Option<f64>,
     },
-    /// A run of a load curve failed. The failure is a result of its level.
+    /// A run of a load curve or of a factorial experiment failed. The failure is a result of its arm.
     Failed {
         /// The number of the run.
         run: u64,

@@ -5,8 +5,13 @@
 //! records the runs, and `runner` executes them. Not in here: the statistics (`analysis`) and the formats of results
 //! (`comparison`).
 
+mod commands;
 mod control;
 mod design;
+mod factorial;
+mod file;
+mod file_keys;
+mod file_reader;
 mod floor;
 mod folder;
 mod hooks;
@@ -15,15 +20,25 @@ mod journal;
 mod prune;
 mod recorded;
 mod replay;
+#[cfg(test)]
+mod resume_tests;
+mod rule_text;
 mod runner;
+mod scopes;
+mod suites;
 mod wanted;
 
 pub use design::{Design, Next, Prediction};
+pub use file::{Assignment, ExperimentFile, FileFactor, FileLevel, read as read_file};
+pub use file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, FileKey, HOOK_KEYS, LEVEL_KEYS};
 pub use floor::{FloorSession, Floors, place};
 pub use folder::{Folder, FolderError};
 pub use hooks::{HOOKS, Hook, Hooks};
 pub use identity::Identity;
 pub use prune::{bytes_below, prune};
 pub use recorded::{RecordedExperiment, RecordedRun, is_folder};
+pub use rule_text::{run_range, share};
 pub use runner::{ExperimentError, ExperimentHost, Finished, run};
-pub use wanted::{Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, RuleWanted};
+pub use scopes::{HookScope, ScopeHook};
+pub use suites::{SUITES, suite};
+pub use wanted::{Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, RuleWanted, WantedFactor};

@@ -77,8 +77,8 @@ impl RecordedExperiment {
 
     /// Adds the runs that have ended, in their order.
     fn add_runs(&mut self, ended: Vec<EndedRun>) {
-        for (number, EndedRun { arm, control, failure, .. }) in (1..).zip(ended) {
-            let observation = match failure {
+        for (number, EndedRun { arm, control, failure, space, .. }) in (1..).zip(ended) {
+            let mut observation = match failure {
                 Some(_) => Observation { source: format!("run {number}"), failure, ..Observation::default() },
                 None => match import::observations(&self.result(number)).ok().and_then(|mut all| all.pop()) {
                     Some(observation) => observation,
@@ -88,6 +88,7 @@ impl RecordedExperiment {
                     }
                 },
             };
+            space.add_to(&mut observation);
             self.runs.push(RecordedRun { number, arm, control, observation });
         }
     }
@@ -113,13 +114,12 @@ impl RecordedExperiment {
             let values: Option<Vec<f64>> = metrics.iter().map(|metric| metric.of(&run.observation)).collect();
             Some((run.arm, values?))
         };
-        let sweeps = self.experiment.kind() == super::ExperimentKind::Sweep;
-        let values: Vec<(usize, Vec<f64>)> = match sweeps {
-            true => self.runs.iter().map(|run| (run.arm, Vec::new())).collect(),
+        let values: Vec<(usize, Vec<f64>)> = match self.experiment.keeps_failures() {
+            true => self.runs.iter().map(|run| values(run).unwrap_or((run.arm, Vec::new()))).collect(),
             false => self.runs.iter().map(values).collect::<Option<_>>()?,
         };
         match design.next(&values) {
-            Next::Run { .. } => design.early_end(values.len()),
+            Next::Run { .. } => design.early_end(&values),
             end => Some(end),
         }
     }

@@ -5,7 +5,29 @@
 
 use super::hooks::is_before;
 use super::journal::Event;
-use std::collections::BTreeSet;
+use super::scopes::base_name;
+use crate::import::Observation;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The used space of the file systems of a run, in bytes; `None` where it was not recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RunSpace {
+    /// The used space before the run.
+    pub(super) before: Option<u64>,
+    /// The used space after the run.
+    pub(super) after: Option<u64>,
+}
+
+impl RunSpace {
+    /// Adds the recorded figures to those of a run.
+    pub(super) fn add_to(self, observation: &mut Observation) {
+        for (name, bytes) in [("space.before", self.before), ("space.after", self.after)] {
+            if let Some(bytes) = bytes {
+                observation.figures.insert(name.to_owned(), bytes as f64);
+            }
+        }
+    }
+}
 
 /// A run that has ended according to the journal.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +40,8 @@ pub(super) struct EndedRun {
     pub(super) seconds: Option<f64>,
     /// The reason why it failed; `None` when it is complete.
     pub(super) failure: Option<String>,
+    /// The used space of its file systems.
+    pub(super) space: RunSpace,
 }
 
 /// A run of which a command or the run itself was started, and which has not ended.
@@ -35,6 +59,19 @@ pub(super) struct UnderWay {
     pub(super) set_up: BTreeSet<String>,
     /// The names of the hooks after the run whose commands succeeded in this attempt.
     pub(super) torn_down: BTreeSet<String>,
+    /// The used space of its file systems.
+    pub(super) space: RunSpace,
+}
+
+/// The commands of scopes according to the journal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ReplayedScopes {
+    /// The number of the last run that was begun, from 1, and its arm if the journal has it.
+    pub(super) last: Option<(usize, Option<usize>)>,
+    /// The names of the hooks whose scope was begun and not ended.
+    pub(super) begun: BTreeSet<String>,
+    /// For each hook whose command at the begin of a scope succeeded, the number of the last run before which it did.
+    pub(super) succeeded: BTreeMap<String, usize>,
 }
 
 /// The state of an experiment.
@@ -46,6 +83,8 @@ pub(super) struct Replayed {
     pub(super) under_way: Option<UnderWay>,
     /// For each arm, the mounts of its file sets that were found before its runs.
     pub(super) mounts: Vec<BTreeSet<Vec<String>>>,
+    /// The commands of scopes.
+    pub(super) scopes: ReplayedScopes,
 }
 
 impl Replayed {
@@ -61,34 +100,56 @@ impl Replayed {
 
     fn apply(&mut self, event: &Event) -> Result<(), String> {
         match event {
-            Event::HookStarted { run, name } => {
-                let under_way = self.of_run(*run);
+            Event::HookStarted { run, name, arm } => {
+                let arm = arm.map(|arm| arm as usize);
                 if is_before(name) {
                     // A new attempt begins: the commands after the run have to be executed again.
+                    let under_way = self.of_run(*run);
                     (under_way.started, under_way.torn_down) = (false, BTreeSet::new());
+                    under_way.arm = arm.or(under_way.arm);
+                    self.scopes.begun.insert(base_name(name).to_owned());
+                    self.scopes.last = Some((*run as usize, arm));
+                } else if !self.has_ended(*run) {
+                    self.of_run(*run);
                 }
             }
             Event::Hook { run, name, .. } => {
-                let under_way = self.of_run(*run);
-                let ended = if is_before(name) { &mut under_way.set_up } else { &mut under_way.torn_down };
-                ended.insert(name.clone());
+                let run_has_ended = self.has_ended(*run);
+                match is_before(name) {
+                    true => {
+                        self.of_run(*run).set_up.insert(name.clone());
+                        self.scopes.succeeded.insert(base_name(name).to_owned(), *run as usize);
+                    }
+                    false => {
+                        self.scopes.begun.remove(base_name(name));
+                        // Scopes may end after their last run has ended.
+                        if !run_has_ended {
+                            self.of_run(*run).torn_down.insert(name.clone());
+                        }
+                    }
+                }
             }
+            Event::Space { run, before: true, used } => self.of_run(*run).space.before = Some(*used),
+            Event::Space { run, before: false, used } => self.of_run(*run).space.after = Some(*used),
             Event::Started { run, arm, control, mounts, .. } => {
                 let arm = *arm as usize;
                 let seen = self.mounts.get_mut(arm).ok_or_else(|| format!("run {run} is of an unknown arm"))?;
                 seen.insert(mounts.clone());
+                self.scopes.last = Some((*run as usize, Some(arm)));
                 let under_way = self.of_run(*run);
                 (under_way.arm, under_way.control, under_way.started) = (Some(arm), *control, true);
                 under_way.torn_down.clear();
             }
             Event::Finished { run, seconds, control } => {
-                let UnderWay { arm, control: before, .. } = self.end(*run)?;
+                let UnderWay { arm, control: before, space, .. } = self.end(*run)?;
                 let arm = arm.unwrap_or_default();
-                self.runs.push(EndedRun { arm, control: mean(before, *control), seconds: *seconds, failure: None });
+                let control = mean(before, *control);
+                self.runs.push(EndedRun { arm, control, seconds: *seconds, failure: None, space });
             }
             Event::Failed { run, why } => {
-                let arm = self.end(*run)?.arm.unwrap_or_default();
-                self.runs.push(EndedRun { arm, failure: Some(why.clone()), ..EndedRun::default() });
+                let UnderWay { arm, space, .. } = self.end(*run)?;
+                let arm = arm.unwrap_or_default();
+                self.runs.push(EndedRun { arm, failure: Some(why.clone()), space, ..EndedRun::default() });
             }
             Event::Dropped { run, .. } => self.drop_from(*run as usize),
             // A command after a run that failed has to be executed again.
@@ -99,6 +160,11 @@ impl Replayed {
             | Event::Ended { .. } => {}
         }
         Ok(())
+    }
+
+    /// Returns whether a run has ended.
+    fn has_ended(&self, run: u64) -> bool {
+        run as usize <= self.runs.len()
     }
 
     /// Returns the state of a run in progress. A run with another number replaces it.

@@ -1,21 +1,22 @@
 //! Executes the runs of an experiment, one after another, and records each.
 
+use super::commands::{self, run_hook};
 use super::control;
 use super::design::{Design, Next, Prediction};
-use super::folder::{Folder, FolderError, KeptRun, io_error};
-use super::hooks::{self, HookEnd};
+use super::folder::{Folder, FolderError, KeptRun};
 use super::identity;
 use super::journal::Event;
-use super::replay::UnderWay;
+use super::replay::{RunSpace, UnderWay};
+use super::scopes::ScopePosition;
 use super::wanted::ExperimentKind;
 use crate::disk::quiesce;
 use crate::import::Observation;
 use crate::measure::now;
 use crate::os::child::Group;
-use crate::util::{duration, printable};
+use crate::util::duration;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -77,13 +78,14 @@ pub enum ExperimentError {
 /// The time that a run has to end after it was signalled.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The number of bytes of a command's output in which its last line is looked for.
-const LAST_BYTES: usize = 4096;
-
 /// Executes all remaining runs of an experiment. Returns an error when it is interrupted, or when a run or a command
 /// fails.
 pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
     let result = run_all(folder, host);
+    // However the runs ended, the commands at the end of their scopes undo those at the begin. After an error, that error
+    // is the result.
+    let left = commands::end_scopes(folder, None, commands::Failing::Error, host);
+    let result = result.and_then(|found| left.map(|()| found));
     let event = match &result {
         Ok(_) => Event::Ended { time: now() },
         Err(ExperimentError::Folder(_)) => return result,
@@ -96,10 +98,7 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
 /// Executes the remaining runs without the last event of the journal.
 fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
     let began = Instant::now();
-    let mut set_up = match folder.under_way.take() {
-        Some(under_way) => recover(folder, under_way, host)?,
-        None => BTreeSet::new(),
-    };
+    let mut set_up = recover(folder, host)?;
     loop {
         // The signal may have been received between two runs.
         if let Some(signal) = host.interrupted() {
@@ -115,7 +114,7 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                     design.runs_within(values.len(), left, folder.longest_run())
                 });
                 if fits.is_some_and(|fits| fits <= values.len())
-                    && let Some(end) = design.early_end(values.len())
+                    && let Some(end) = design.early_end(&values)
                 {
                     let (done, wanted) = (values.len(), progress.predicted_runs);
                     host.note(&format!("the budget is spent after {done} of {wanted} runs"));
@@ -135,11 +134,12 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
 
 /// Returns the arm and the values of the experiment's metrics for each run so far.
 fn values(folder: &Folder) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
-    if folder.experiment.kind() == ExperimentKind::Sweep {
-        // The design of a load curve depends only on the number of runs, and failed runs have no values.
-        return Ok(folder.runs.iter().map(|run| (run.arm, Vec::new())).collect());
-    }
     let metrics = folder.experiment.metrics();
+    if folder.experiment.keeps_failures() {
+        // A run that failed has no values.
+        let of_run = |run: &KeptRun| metrics.iter().map(|metric| metric.of(&run.observation)).collect::<Option<_>>();
+        return Ok(folder.runs.iter().map(|run| (run.arm, of_run(run).unwrap_or_default())).collect());
+    }
     let of_run = |run: &KeptRun| {
         let values = metrics.iter().map(|metric| metric.of(&run.observation).ok_or(metric)).collect::<Result<_, _>>();
         values.map(|values| (run.arm, values)).map_err(|metric| {
@@ -205,41 +205,41 @@ fn time_left(folder: &Folder, runs: u64) -> String {
     format!(", {} left", duration::format(Duration::from_secs(rest.ceil() as u64)))
 }
 
-/// Handles a run that was in progress when the experiment was interrupted: executes the commands after it that have not
-/// been executed, and records the run if its result is complete. Otherwise the run is made again; then the names of the
-/// hooks before it whose commands have succeeded are returned.
-fn recover(
-    folder: &mut Folder,
-    under_way: UnderWay,
-    host: &mut dyn ExperimentHost,
-) -> Result<BTreeSet<String>, ExperimentError> {
-    let UnderWay { run, arm, control, started, set_up, torn_down } = under_way;
+/// Handles an interruption: ends the scopes that were begun, and handles the run that was in progress. Its commands
+/// after the run that have not been executed are executed, and it is recorded if its result is complete. Otherwise the
+/// run is made again; then the names of the hooks before it whose commands have succeeded are returned.
+fn recover(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<BTreeSet<String>, ExperimentError> {
+    let under_way = folder.under_way.take();
+    if let Some((run, arm)) = folder.scopes.last {
+        let arm = arm.unwrap_or_else(|| Design::new(&folder.experiment).arm(run - 1));
+        folder.position = Some(ScopePosition { run, arm });
+        commands::end_scopes(folder, None, commands::Failing::Note, host)?;
+    }
+    let Some(UnderWay { run, arm, control, started, set_up, torn_down, space }) = under_way else {
+        return Ok(BTreeSet::new());
+    };
     let arm = arm.unwrap_or_else(|| Design::new(&folder.experiment).arm(run - 1));
     for (name, text) in commands(folder, false, arm) {
         if torn_down.contains(name) {
             continue;
         }
-        match run_hook(folder, run, name, &text, host) {
+        match run_hook(folder, &commands::option(run, name, &text, host), host) {
             // The command before the run that it undoes may not have had its effect, or it was itself interrupted after
             // it had its own.
-            Err(ExperimentError::Failed { why, .. }) => host.note(&tolerated(&why)),
+            Err(ExperimentError::Failed { why, .. }) => host.note(&commands::tolerated(&why)),
             ended => ended?,
         }
     }
     if started
         && run == folder.runs.len() + 1
-        && let Ok(observation) = folder.observation(run)
+        && let Ok(mut observation) = folder.observation(run)
         && observation.failure.is_none()
     {
+        space.add_to(&mut observation);
         folder.keep(KeptRun { arm, control, seconds: None, observation }, None)?;
         return Ok(BTreeSet::new());
     }
     Ok(set_up)
-}
-
-/// Returns the note on a failed command that does not end the experiment.
-fn tolerated(why: &str) -> String {
-    format!("{why}; the experiment continues, because it was interrupted in this run")
 }
 
 /// The end of a measurement.
@@ -262,31 +262,61 @@ fn make_run(
     let number = folder.runs.len() + 1;
     let began = Instant::now();
     folder.clear(number)?;
+    commands::begin_scopes(folder, ScopePosition { run: number, arm }, host)?;
+    let mut space = RunSpace { before: commands::used_space(folder, arm, host), after: None };
     let prepared = prepare(folder, number, arm, set_up, host);
     let is_prepared = prepared.is_ok();
+    folder.keep_space(number, true, space.before)?;
     let ended = prepared.and_then(|mounts| measure(folder, number, arm, seed, mounts, host));
+    space.after = ended.is_ok().then(|| commands::used_space(folder, arm, host)).flatten();
+    folder.keep_space(number, false, space.after)?;
+    let recorded = if ended.is_ok() { commands::record(folder, number, arm, host) } else { Ok(()) };
     // The commands after a run are executed even if the run or a command before it failed, because they undo the
     // commands before it.
     let has_begun = is_prepared || !commands(folder, true, arm).is_empty();
     let teardown = if has_begun { run_after_hooks(folder, number, arm, host) } else { Ok(()) };
     // A level at which the run fails is a point of the curve. An error in the script (status 2) would fail at every
     // level and ends the experiment.
-    let is_point = is_prepared && folder.experiment.kind() == ExperimentKind::Sweep;
+    let is_point = is_prepared && folder.experiment.keeps_failures();
     let controls = match ended {
         Err(ExperimentError::Failed { why, status: 1 | 3, .. }) if is_point => {
             teardown?;
             let why = reason(folder, number).unwrap_or(why);
+            folder.runs.push(KeptRun::failed(number, arm, why.clone()));
+            let ended = end_run(folder, host);
+            folder.runs.pop();
+            ended?;
             return Ok(folder.keep_failed(arm, why)?);
         }
         ended => ended?,
     };
     teardown?;
-    let observation = folder.observation(number)?;
+    recorded?;
+    let mut observation = folder.observation(number)?;
     if let Some(failure) = &observation.failure {
         return Err(failed(folder, number, failure.clone(), 1));
     }
+    space.add_to(&mut observation);
     let seconds = Some(began.elapsed().as_secs_f64());
-    Ok(folder.keep(KeptRun { arm, control: controls.before, seconds, observation }, controls.after)?)
+    let run = KeptRun { arm, control: controls.before, seconds, observation };
+    folder.runs.push(run.clone());
+    let ended = end_run(folder, host);
+    folder.runs.pop();
+    ended?;
+    Ok(folder.keep(run, controls.after)?)
+}
+
+/// Ends the scopes that do not continue after the last run, which is not recorded yet.
+fn end_run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
+    if folder.experiment.scopes.is_empty() {
+        return Ok(());
+    }
+    let design = Design::new(&folder.experiment);
+    let following = match design.next(&values(folder)?) {
+        Next::Run { arm, .. } => Some(ScopePosition { run: folder.runs.len() + 1, arm }),
+        _ => None,
+    };
+    commands::end_scopes(folder, following, commands::Failing::Error, host)
 }
 
 /// Executes the commands before a run. Returns the mounts of its file sets, which are checked against those before an
@@ -299,9 +329,9 @@ fn prepare(
     host: &mut dyn ExperimentHost,
 ) -> Result<Vec<String>, ExperimentError> {
     for (name, text) in commands(folder, true, arm) {
-        match run_hook(folder, number, name, &text, host) {
+        match run_hook(folder, &commands::option(number, name, &text, host), host) {
             // Its effect may still be in place, such as that of `umount`, so that it can't succeed again.
-            Err(ExperimentError::Failed { why, .. }) if set_up.contains(name) => host.note(&tolerated(&why)),
+            Err(ExperimentError::Failed { why, .. }) if set_up.contains(name) => host.note(&commands::tolerated(&why)),
             ended => ended?,
         }
     }
@@ -321,7 +351,10 @@ fn measure(
     host: &mut dyn ExperimentHost,
 ) -> Result<Measured, ExperimentError> {
     let is_controlled = folder.experiment.kind() == ExperimentKind::Ab;
-    quiesce_disks(folder, host);
+    // The control must not be disturbed, whatever the options of the runs are.
+    if is_controlled || !folder.experiment.arms[arm].words.iter().any(|word| word == "--no-quiesce") {
+        quiesce_disks(folder, host);
+    }
     // Both controls of a run have the same duration.
     let span = control::span(Some(folder.longest_run()).filter(|run| !run.is_zero()));
     let before = is_controlled.then(|| control::speed(span));
@@ -348,54 +381,16 @@ fn run_after_hooks(
     host: &mut dyn ExperimentHost,
 ) -> Result<(), ExperimentError> {
     for (name, text) in commands(folder, false, arm) {
-        run_hook(folder, number, name, &text, host)?;
+        run_hook(folder, &commands::option(number, name, &text, host), host)?;
     }
     Ok(())
-}
-
-/// Executes one command and records it in the journal.
-fn run_hook(
-    folder: &mut Folder,
-    number: usize,
-    name: &str,
-    text: &str,
-    host: &mut dyn ExperimentHost,
-) -> Result<(), ExperimentError> {
-    let log = folder.hook_log(number, name);
-    let (run, hook) = (number as u64, name.to_owned());
-    let interrupted_before = host.interrupted();
-    // A signal that was received earlier does not interrupt the command: commands after a run undo the commands before
-    // it, so they are executed also when the user ends the experiment.
-    let interrupted = || host.interrupted() != interrupted_before;
-    let recorded = folder.write(&Event::HookStarted { run, name: hook.clone() });
-    // A command after a run is executed also when the disk of the folder is full.
-    if hooks::is_before(name) && recorded.is_err() {
-        return Ok(recorded?);
-    }
-    match hooks::run(text, &log, host.hook_limit(), &interrupted).map_err(io_error(&log))? {
-        HookEnd::Done(took) => {
-            recorded?;
-            Ok(folder.write(&Event::Hook { run, name: hook, seconds: took.as_secs_f64() })?)
-        }
-        HookEnd::Interrupted => Err(ExperimentError::Interrupted(host.interrupted().unwrap_or(2))),
-        HookEnd::Failed(why) => {
-            let said = last_line(&log).map_or_else(String::new, |line| format!(": {}", printable::short(&line, 200)));
-            let why = format!("`--{name}` of run {number} failed: {why}{said}");
-            folder.write(&Event::HookFailed { run, name: hook, why: why.clone() })?;
-            Err(ExperimentError::Failed { why, help: format!("see {}", log.display()), status: 1 })
-        }
-    }
 }
 
 /// Waits until the disks of all arms are idle, so that the writeback of one arm affects neither the control nor the
 /// next arm.
 fn quiesce_disks(folder: &Folder, host: &dyn ExperimentHost) {
-    let existing = |dir: PathBuf| {
-        let found = dir.ancestors().find(|dir| dir.is_dir());
-        found.map_or_else(|| PathBuf::from("."), Path::to_path_buf)
-    };
     let arms = 0..folder.experiment.arms.len();
-    let dirs: BTreeSet<PathBuf> = arms.flat_map(|arm| host.dirs(arm)).map(existing).collect();
+    let dirs: BTreeSet<PathBuf> = arms.flat_map(|arm| host.dirs(arm)).map(|dir| commands::existing(&dir)).collect();
     // The run itself reports a file system that can't be written back.
     let _ = quiesce::quiesce(&dirs.into_iter().collect::<Vec<_>>(), &AtomicBool::new(false));
 }
@@ -457,14 +452,6 @@ fn failed(folder: &Folder, number: usize, why: String, status: u8) -> Experiment
         help: format!("see {}", folder.log(number).display()),
         status,
     }
-}
-
-/// Returns the last line of a command's output that is not empty, or `None` when there is none.
-fn last_line(log: &Path) -> Option<String> {
-    let bytes = std::fs::read(log).ok()?;
-    // The output may be long, or not text.
-    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(LAST_BYTES)..]);
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// Returns the last error message in a run's output, or `None` when there is none.

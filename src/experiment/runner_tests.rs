@@ -10,6 +10,7 @@ use crate::experiment::replay::Replayed;
 use crate::experiment::{Arm, Experiment, Hooks, Identity, RuleWanted};
 use crate::result::fixture::fixture;
 use std::fs;
+use std::path::Path;
 
 /// Returns the text of a result with one complete run.
 pub(in crate::experiment) fn result_text() -> String {
@@ -34,21 +35,24 @@ pub(in crate::experiment) fn experiment(runs: u64, hooks: &[(&str, String)]) -> 
         seed: 7,
         launch: vec!["/bin/sh".to_owned()],
         metrics: vec!["ops".to_owned()],
+        records: Vec::new(),
+        record_space: false,
         rule: RuleWanted::Repeat { min_runs: runs, max_runs: runs, until_ci: None },
         arms: vec![Arm { name: "x.wml".to_owned(), words: vec!["x.wml".to_owned()] }],
         hooks: Hooks(hooks.iter().map(|(name, text)| ((*name).to_owned(), text.clone())).collect()),
+        scopes: Vec::new(),
         identity: identity(),
     }
 }
 
 /// A host whose program copies a result and counts its runs.
-struct ScriptHost {
+pub(in crate::experiment) struct ScriptHost {
     dir: tempfile::TempDir,
     notes: Vec<String>,
 }
 
 impl ScriptHost {
-    fn new() -> Self {
+    pub(in crate::experiment) fn new() -> Self {
         let host = Self { dir: tempfile::tempdir().unwrap(), notes: Vec::new() };
         fs::write(host.path("result"), result_text()).unwrap();
         let dir = host.dir.path().display();
@@ -60,17 +64,17 @@ impl ScriptHost {
         host
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(in crate::experiment) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// The number of runs that the program has made.
-    fn made(&self) -> usize {
+    pub(in crate::experiment) fn made(&self) -> usize {
         fs::read_to_string(self.path("made")).unwrap_or_default().lines().count()
     }
 
     /// A command with `DIR` replaced by the directory of the host.
-    fn command(&self, text: &str) -> String {
+    pub(in crate::experiment) fn command(&self, text: &str) -> String {
         text.replace("DIR", &self.dir.path().display().to_string())
     }
 }
@@ -101,11 +105,11 @@ impl ExperimentHost for ScriptHost {
     }
 }
 
-fn events(folder: &Path) -> Vec<Event> {
+pub(in crate::experiment) fn events(folder: &Path) -> Vec<Event> {
     Journal::open(&folder.join("journal.jsonl")).unwrap().1
 }
 
-fn finished_runs(events: &[Event]) -> Vec<u64> {
+pub(in crate::experiment) fn finished_runs(events: &[Event]) -> Vec<u64> {
     events.iter().filter_map(|event| if let Event::Finished { run, .. } = event { Some(*run) } else { None }).collect()
 }
 
@@ -252,7 +256,7 @@ fn the_command_after_a_run_belongs_to_each_attempt() {
     let mut created = Folder::create(&folder, experiment(1, &hooks)).unwrap();
     // The first attempt failed, and its commands were executed; the second was killed.
     let hook = |name: &str| Event::Hook { run: 1, name: name.to_owned(), seconds: 0.1 };
-    let begun = |name: &str| Event::HookStarted { run: 1, name: name.to_owned() };
+    let begun = |name: &str| Event::HookStarted { run: 1, name: name.to_owned(), arm: None };
     let started = || Event::Started { run: 1, arm: 0, control: None, mounts: Vec::new(), time: now() };
     for event in
         [begun("before"), hook("before"), started(), begun("after"), hook("after"), begun("before"), hook("before")]

@@ -2,6 +2,7 @@
 
 use super::hooks::Hooks;
 use super::identity::Identity;
+use super::scopes::ScopeHook;
 use crate::analysis::{RepeatRule, RunRange, Tolerance};
 use crate::import::Metric;
 use serde::{Deserialize, Serialize};
@@ -30,12 +31,22 @@ pub struct Experiment {
     pub launch: Vec<String>,
     /// The metrics. The verdict of a comparison is based on the first.
     pub metrics: Vec<String>,
+    /// The commands of which the output is kept after each run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub records: Vec<String>,
+    /// Whether the used space of the file systems is recorded before and after each run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub record_space: bool,
     /// The rule that decides on the number of runs.
     pub rule: RuleWanted,
-    /// The arms: one, or A and B, or one for each level of a factor.
+    /// The arms: one, or A and B, or one for each level of a factor, or one for each combination of the levels of
+    /// several factors.
     pub arms: Vec<Arm>,
     /// The commands between runs.
     pub hooks: Hooks,
+    /// The commands of an experiment file, from the outer scopes to the inner ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<ScopeHook>,
     /// The conditions at its start, which must be the same when it is resumed.
     pub identity: Identity,
 }
@@ -58,6 +69,8 @@ pub enum ExperimentKind {
     Ab,
     /// A load curve, with an arm for each level of a factor.
     Sweep,
+    /// A factorial experiment, with an arm for each combination of the levels of its factors.
+    Factorial,
 }
 
 impl ExperimentKind {
@@ -67,6 +80,7 @@ impl ExperimentKind {
             Self::Repeat => "repeat",
             Self::Ab => "ab",
             Self::Sweep => "sweep",
+            Self::Factorial => "experiment",
         }
     }
 }
@@ -103,6 +117,29 @@ pub enum RuleWanted {
         /// Whether the runs are in the order of the levels instead of a random one.
         in_order: bool,
     },
+    /// The rule for a factorial experiment. Its arms are the cells, of which the level of the last factor changes first.
+    Factorial {
+        /// The factors.
+        factors: Vec<WantedFactor>,
+        /// The minimum number of runs of each cell.
+        min_runs: u64,
+        /// The maximum number of runs of each cell.
+        max_runs: u64,
+        /// The relative half-width of the interval that is precise enough; absent if the number of runs is fixed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until_ci: Option<f64>,
+        /// Whether all runs of a cell are made before those of the next, instead of in random blocks.
+        in_order: bool,
+    },
+}
+
+/// A factor of a factorial experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedFactor {
+    /// The name.
+    pub name: String,
+    /// The names of its levels.
+    pub levels: Vec<String>,
 }
 
 /// The rule for the number of blocks of a comparison.
@@ -124,6 +161,7 @@ impl Experiment {
             RuleWanted::Repeat { .. } => ExperimentKind::Repeat,
             RuleWanted::Ab { .. } => ExperimentKind::Ab,
             RuleWanted::Sweep { .. } => ExperimentKind::Sweep,
+            RuleWanted::Factorial { .. } => ExperimentKind::Factorial,
         }
     }
 
@@ -145,10 +183,39 @@ impl Experiment {
         self.metrics.iter().filter_map(|name| name.parse().ok()).collect()
     }
 
-    /// Returns the stopping rule of repeats, or `None` for other kinds.
+    /// Returns whether commands are executed between runs, which may mount file systems.
+    pub fn has_commands(&self) -> bool {
+        !self.hooks.0.is_empty() || !self.scopes.is_empty()
+    }
+
+    /// Returns whether a failed run is a result of its arm, and the experiment continues.
+    pub(super) fn keeps_failures(&self) -> bool {
+        matches!(self.kind(), ExperimentKind::Sweep | ExperimentKind::Factorial)
+    }
+
+    /// Returns the index of an arm's level of each factor. Empty unless the experiment is factorial.
+    pub fn levels_of(&self, arm: usize) -> Vec<usize> {
+        let RuleWanted::Factorial { factors, .. } = &self.rule else { return Vec::new() };
+        let mut rest = arm;
+        let mut levels: Vec<usize> = factors
+            .iter()
+            .rev()
+            .map(|factor| {
+                let count = factor.levels.len().max(1);
+                let level = rest % count;
+                rest /= count;
+                level
+            })
+            .collect();
+        levels.reverse();
+        levels
+    }
+
+    /// Returns the stopping rule of repeats, or of each cell of a factorial experiment; `None` for other kinds.
     pub fn repeat_rule(&self) -> Option<RepeatRule> {
         match self.rule {
-            RuleWanted::Repeat { min_runs, max_runs, until_ci } => {
+            RuleWanted::Repeat { min_runs, max_runs, until_ci }
+            | RuleWanted::Factorial { min_runs, max_runs, until_ci, .. } => {
                 Some(RepeatRule { runs: RunRange { min: min_runs, max: max_runs }, target: until_ci, level: 0.95 })
             }
             RuleWanted::Ab { .. } | RuleWanted::Sweep { .. } => None,
@@ -159,7 +226,7 @@ impl Experiment {
     pub fn tolerance(&self) -> Option<Tolerance> {
         match self.rule {
             RuleWanted::Ab { tolerance, .. } => Some(Tolerance(tolerance)),
-            RuleWanted::Repeat { .. } | RuleWanted::Sweep { .. } => None,
+            RuleWanted::Repeat { .. } | RuleWanted::Sweep { .. } | RuleWanted::Factorial { .. } => None,
         }
     }
 }

@@ -35,6 +35,8 @@ struct ArmsDescription {
     arms: Vec<ArmDescription>,
     #[serde(default)]
     hooks: BTreeMap<String, String>,
+    #[serde(default)]
+    scopes: Vec<serde::de::IgnoredAny>,
 }
 
 /// The kind of an experiment, and the factor of a load curve with its levels.
@@ -50,6 +52,8 @@ struct FactorDescription {
 /// An arm.
 #[derive(Deserialize)]
 struct ArmDescription {
+    #[serde(default)]
+    name: String,
     words: Vec<String>,
 }
 
@@ -111,7 +115,8 @@ struct ArmNames {
     distinct: bool,
 }
 
-/// Reads the names of the arms: `a` and `b`, or `FACTOR=LEVEL` for a load curve.
+/// Reads the names of the arms: `a` and `b`, `FACTOR=LEVEL` for a load curve, or the names of the cells of a factorial
+/// experiment.
 fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let file = dir.join(EXPERIMENT);
     let text = input::read(&file)?;
@@ -123,14 +128,17 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let all = match found.rule.kind.as_str() {
         "sweep" => found.rule.levels.iter().map(|level| format!("{}={level}", found.rule.factor)).collect(),
         "ab" => vec!["a".to_owned(), "b".to_owned()],
+        "factorial" if found.arms.len() > 1 => found.arms.iter().map(|arm| arm.name.clone()).collect(),
         _ => Vec::new(),
     };
+    // The commands of a cell may be those of its levels.
+    let scopes_differ = !found.scopes.is_empty();
     let hooks_differ = ["before", "after"].iter().any(|hook| {
         let command = |arm: &str| found.hooks.get(&format!("{hook}-{arm}"));
         command("a") != command("b")
     });
     let words_differ = found.arms.iter().any(|arm| arm.words != found.arms[0].words);
-    Ok(ArmNames { distinct: !all.is_empty() && (words_differ || hooks_differ), all })
+    Ok(ArmNames { distinct: !all.is_empty() && (words_differ || hooks_differ || scopes_differ), all })
 }
 
 /// Reads the results of the runs that the journal calls finished, of one arm or of all. The others give a note.

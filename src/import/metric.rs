@@ -13,7 +13,7 @@ pub struct Metric {
 }
 
 /// The endings of metric names, each with the direction in which the metric improves.
-const ENDINGS: [(&str, Direction); 8] = [
+const ENDINGS: [(&str, Direction); 9] = [
     ("ops", Direction::HigherIsBetter),
     ("mib", Direction::HigherIsBetter),
     ("latency.mean", Direction::LowerIsBetter),
@@ -21,6 +21,7 @@ const ENDINGS: [(&str, Direction); 8] = [
     ("latency.p90", Direction::LowerIsBetter),
     ("latency.p99", Direction::LowerIsBetter),
     ("latency.p99.9", Direction::LowerIsBetter),
+    ("response.mean", Direction::LowerIsBetter),
     ("value", Direction::HigherIsBetter),
 ];
 
@@ -96,7 +97,7 @@ impl Metric {
 
     /// Returns whether the metric is a time in nanoseconds.
     pub fn is_time(&self) -> bool {
-        self.name.contains("latency.")
+        self.name.contains("latency.") || self.name.ends_with("response.mean")
     }
 
     /// Returns the number of operations of a run that are slower than this percentile. Returns `None` for other

@@ -4,7 +4,7 @@
 use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
-use super::{ab, sweep};
+use super::{ab, factorial, sweep};
 use crate::analysis::{self, NoiseFloor, RepeatState};
 use crate::comparison::{RepeatedMetric, figure, percent, repeats, with_direction};
 use crate::experiment::{ExperimentKind, Next, RecordedExperiment, RecordedRun};
@@ -31,6 +31,7 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
         ExperimentKind::Repeat => blocks.extend(repeat_blocks(recorded)),
         ExperimentKind::Ab => blocks.extend(ab::blocks(recorded, floor)),
         ExperimentKind::Sweep => blocks.extend(sweep::blocks(recorded)),
+        ExperimentKind::Factorial => blocks.extend(factorial::blocks(recorded)),
     }
     blocks.extend(flowops(recorded).block());
     blocks.extend(run_table(recorded).folded().block());
@@ -280,6 +281,11 @@ fn conditions(recorded: &RecordedExperiment) -> PageTable {
     let experiment = &recorded.experiment;
     for (name, command) in &experiment.hooks.0 {
         table.row([format!("--{name}"), command.clone()]);
+    }
+    for hook in &experiment.scopes {
+        for (word, command) in [("before", &hook.before), ("after", &hook.after)] {
+            table.row([format!("{word} ({})", hook.name), command.clone().unwrap_or_default()]);
+        }
     }
     if !experiment.launch.is_empty() {
         table.row(["--launch".to_owned(), experiment.launch.join(" ")]);

@@ -9,6 +9,7 @@ mod axis;
 mod blocks;
 mod chart;
 mod experiment;
+mod factorial;
 mod run;
 mod source;
 mod sweep;

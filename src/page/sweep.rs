@@ -14,6 +14,9 @@ pub(super) fn level(recorded: &RecordedExperiment, arm: usize) -> String {
         RuleWanted::Sweep { factor, levels, .. } => {
             format!("{factor}={}", levels.get(arm).map_or("", String::as_str))
         }
+        RuleWanted::Factorial { .. } => {
+            recorded.experiment.arms.get(arm).map_or_else(String::new, |arm| arm.name.clone())
+        }
         RuleWanted::Repeat { .. } | RuleWanted::Ab { .. } => String::new(),
     }
 }

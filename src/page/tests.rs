@@ -129,15 +129,47 @@ fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -> RecordedE
             seed: 7,
             launch: Vec::new(),
             metrics: vec!["ops".to_owned()],
+            records: Vec::new(),
+            record_space: false,
             rule,
             arms: arms.iter().map(arm).collect(),
             hooks: Hooks::default(),
+            scopes: Vec::new(),
             identity: Identity::default(),
         },
         runs: runs.iter().enumerate().map(run).collect(),
         is_complete: true,
         unreadable: Vec::new(),
     }
+}
+
+#[test]
+fn each_run_of_a_cell_is_a_point_and_each_cell_a_row() {
+    let levels = |name: &str, levels: [&str; 2]| crate::experiment::WantedFactor {
+        name: name.to_owned(),
+        levels: levels.map(str::to_owned).to_vec(),
+    };
+    let factors = vec![levels("fs", ["ext4", "<xfs>"]), levels("n", ["1", "8"])];
+    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, in_order: false };
+    let runs: Vec<(usize, f64)> = (0..8).map(|run| (run % 4, 100.0 + run as f64)).collect();
+    let arms = ["fs=ext4,n=1", "fs=ext4,n=8", "fs=<xfs>,n=1", "fs=<xfs>,n=8"];
+    let recorded = recorded(rule, &arms, &runs);
+    let blocks = experiment::blocks(&recorded, None);
+    let table = blocks.iter().find_map(|block| match block {
+        PageBlock::Table(table) if table.caption == "Cells" => Some(table),
+        _ => None,
+    });
+    let rows = &table.unwrap().rows;
+    assert_eq!((rows.len(), &rows[2][..4]), (4, &["<xfs>", "1", "2", "0"].map(str::to_owned)[..]));
+    let pictures = pictures(blocks);
+    let drawn = points(&pictures["Cells: ops"]);
+    let mut expected = Vec::new();
+    for cell in 0..4 {
+        let of_cell: Vec<f64> = runs.iter().filter(|(arm, _)| *arm == cell).map(|(_, ops)| *ops).collect();
+        expected.extend(of_cell.iter().map(|ops| (cell as f64, *ops)));
+        expected.push((cell as f64, of_cell.iter().sum::<f64>() / 2.0));
+    }
+    assert_eq!(drawn, expected);
 }
 
 /// Sixteen runs in blocks, of which those of B are faster by `gain`.

@@ -5,7 +5,7 @@
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
 use crate::measure::{Description, ENVIRONMENT, Length, Measurement, Periodic, Record, WarmupLength, secrets};
-use crate::model::{Expr, ModelValue, QuitMode, SetBy};
+use crate::model::{CommandKind, Expr, ModelValue, Object, QuitMode, SetBy};
 use crate::plan::{self, Plan};
 use crate::source::{Span, Spanned};
 use std::collections::BTreeMap;
@@ -51,6 +51,29 @@ impl Session {
             None if self.options.mode == QuitMode::Timeout => Length::Default(DEFAULT),
             None => Length::Unlimited,
         }
+    }
+
+    /// Returns the lengths of the runs that a script makes, after [`Session::read`] has executed its definitions. `None`
+    /// is a run without a limit. A script without a run makes one.
+    pub fn run_lengths(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Vec<Option<Duration>> {
+        let file = self.map.add(name, text);
+        let Some(model) = self.check(file, false, front) else { return Vec::new() };
+        let is_live = model.commands.iter().any(|c| matches!(c.kind, CommandKind::Create(Object::Processes)));
+        let length = |seconds: Option<&Spanned<Expr>>| match self.limit(self.length(seconds).ok().flatten()) {
+            Length::Given(length) | Length::Default(length) => Some(length),
+            Length::Unlimited => None,
+        };
+        let lengths: Vec<Option<Duration>> = model
+            .commands
+            .iter()
+            .filter_map(|command| match &command.kind {
+                CommandKind::Run { seconds, .. } | CommandKind::PsRun { seconds, .. } => Some(length(seconds.as_ref())),
+                // What `create processes` started is measured while the script sleeps.
+                CommandKind::Sleep(seconds) if is_live => Some(length(Some(seconds))),
+                _ => None,
+            })
+            .collect();
+        if lengths.is_empty() { vec![length(None)] } else { lengths }
     }
 
     /// Makes a run.

@@ -36,6 +36,7 @@ mod delays;
 mod documented;
 mod escape;
 mod examples;
+mod experiment_files;
 mod experiments;
 mod exports;
 mod filesystems;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wml::diag::Code;
+use wml::experiment::{EXPERIMENT_KEYS, FACTOR_KEYS, HOOK_KEYS, LEVEL_KEYS, SUITES};
 use wml::flowop;
 use wml::model::commands;
 use wml::model::lint;
@@ -164,6 +165,30 @@ pub(crate) fn agrees(page: &str, count: usize, generated: impl Fn(&str) -> Strin
 #[test]
 fn the_tables_of_the_manual_agree_with_the_program() {
     agrees("docs/language.md", 12, generated);
+}
+
+/// The tables of the manual of experiment files.
+fn experiments(part: &str) -> String {
+    let keys = match part {
+        "experiment" => EXPERIMENT_KEYS,
+        "factor" => FACTOR_KEYS,
+        "level" => LEVEL_KEYS,
+        "hook" => HOOK_KEYS,
+        "suites" => {
+            let rows = SUITES.iter().map(|(name, text)| vec![code(name), about(text).to_owned()]);
+            return table(&["Experiment", "What it measures"], rows);
+        }
+        other => panic!("the manual has a generated part `{other}`, which no table provides"),
+    };
+    table(
+        &["Key", "Value", "What it says"],
+        keys.iter().map(|key| vec![code(key.name), key.form.to_owned(), key.about.to_owned()]),
+    )
+}
+
+#[test]
+fn the_keys_of_experiment_files_agree_with_the_program() {
+    agrees("docs/experiments.md", 5, experiments);
 }
 
 /// The `wml` blocks of a document, with their lines.

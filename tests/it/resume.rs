@@ -21,7 +21,7 @@ fn killed_at(call: &str, n: usize, follow: bool) -> Vec<String> {
 }
 
 /// Runs a command under `strace`, which kills it at the `n`th call. Returns whether it was killed.
-fn run_killed(command: &Command, call: &str, n: usize) -> bool {
+pub(crate) fn run_killed(command: &Command, call: &str, n: usize) -> bool {
     let mut traced = Command::new("strace");
     traced.args(killed_at(call, n, false)).arg(command.get_program()).args(command.get_args());
     traced.current_dir(command.get_current_dir().unwrap()).env("NO_COLOR", "1");
@@ -45,7 +45,7 @@ fn results_are_whole(folder: &Path, place: &str) {
 
 /// The experiment is complete: each of its runs has finished once, and has a result.
 #[track_caller]
-fn is_complete(lab: &Lab, folder: &str, runs: u64, place: &str) {
+pub(crate) fn is_complete(lab: &Lab, folder: &str, runs: u64, place: &str) {
     let events = lab.events(folder);
     assert_eq!(lab.runs(folder, "finished"), (1..=runs).collect::<Vec<_>>(), "{place}: {events:#?}");
     assert_eq!(events.last().unwrap()["event"], "ended", "{place}");
@@ -56,7 +56,7 @@ fn is_complete(lab: &Lab, folder: &str, runs: u64, place: &str) {
 }
 
 /// Calls `test` with each number, with two threads.
-fn in_parallel(numbers: &[usize], test: impl Fn(usize) + Sync) {
+pub(crate) fn in_parallel(numbers: &[usize], test: impl Fn(usize) + Sync) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..2 {

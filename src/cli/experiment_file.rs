@@ -1,0 +1,371 @@
+//! `wmlrun experiment`: makes the runs of an experiment file.
+//!
+//! Not in here: reading the file and deciding on the runs (`experiment`), and the result (`comparison`).
+
+use super::arms::{self, ArmError, inspect};
+use super::console;
+use super::experiment_args::FileArgs;
+use super::experiments::{Refused, describe, perform, print_text, refuse, set_option, split, status};
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::experiment::{
+    Arm, Assignment, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
+    WantedFactor, read_file, suite,
+};
+use crate::import::Metric;
+use crate::session::library;
+use crate::source::{SourceMap, Spanned};
+use crate::util::count::count;
+use crate::util::duration;
+use crate::util::table::{Align, Table};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Runs `wmlrun experiment`. Returns the exit status.
+pub(super) fn experiment(args: &FileArgs) -> u8 {
+    status(try_experiment(args))
+}
+
+fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
+    let common = &args.experiment;
+    if args.plan {
+        let planned = Planned::read(args)?;
+        print_text(&planned.text());
+        return Ok(0);
+    }
+    let wanted = || {
+        let planned = Planned::read(args)?;
+        planned.check_commands()?;
+        planned.description(args)
+    };
+    let (folder, finished) = perform(common, ExperimentKind::Factorial, "experiment", wanted)?;
+    let Next::Measured(state) = finished.end else {
+        return Err(refuse("the experiment is not that of a file", "start a new one in another folder", 2));
+    };
+    let found = folder.experiment.factorial(&finished.observations, state);
+    let found = found.ok_or_else(|| refuse("the experiment has no factors", "start a new one in another folder", 2))?;
+    print_text(&(common.format.factorial)(&found));
+    // An experiment without complete runs has no result.
+    let has_result = found.cells.iter().any(|cell| cell.runs > 0);
+    Ok(if has_result { state.code() } else { 1 })
+}
+
+/// A text of an experiment file: a file, or a shipped one.
+struct FoundFile {
+    /// The name in messages.
+    name: String,
+    /// The default name of the experiment.
+    stem: String,
+    text: String,
+    /// The directory in which scripts are looked for first.
+    beside: Option<PathBuf>,
+}
+
+impl FoundFile {
+    fn find(name: &str) -> Result<Self, Refused> {
+        let path = Path::new(name);
+        let stem = path.file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let is_path = name.contains('/') || path.exists() || path.extension().is_some();
+        let shipped = suite(name).filter(|_| !path.exists());
+        if let Some((name, text)) = shipped {
+            let (shown, text) = (format!("{name} (shipped)"), text.to_owned());
+            return Ok(Self { name: shown, stem: name.to_owned(), text, beside: None });
+        }
+        if !is_path {
+            let help = match nearest(name, SUITES.iter().map(|(name, _)| *name)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`wmlrun list experiments` lists the shipped experiments".to_owned(),
+            };
+            return Err(refuse(&format!("no file or experiment is named `{name}`"), &help, 2));
+        }
+        let text = std::fs::File::open(path).and_then(library::read).map_err(|e| {
+            refuse(&format!("{name} can't be read: {e}"), "give an experiment file, or the name of a shipped one", 2)
+        })?;
+        let beside = path.parent().map(Path::to_path_buf);
+        Ok(Self { name: name.to_owned(), stem, text, beside })
+    }
+}
+
+/// Words of a command line, each group with the text in the file that it comes from.
+type PlacedWords = Vec<Spanned<Vec<String>>>;
+
+/// A cell: an arm, with the levels that it has.
+struct FileCell<'a> {
+    arm: Arm,
+    levels: Vec<&'a FileLevel>,
+}
+
+/// An experiment file that has been read and checked, with all its cells.
+struct Planned {
+    map: SourceMap,
+    file: ExperimentFile,
+    name: String,
+    arms: Vec<Arm>,
+    /// The lengths of the runs of each arm; `None` for a run without a limit.
+    lengths: Vec<Vec<Option<Duration>>>,
+    is_allowed: bool,
+}
+
+/// The options that an experiment file can't give, because they permit something or write files.
+const NOT_IN_FILE: [&str; 2] = ["--allow-", "--trace"];
+
+/// Prints diagnostics. Returns the exit status.
+fn refuse_diagnostics(map: &SourceMap, found: &[Diagnostic], status: u8) -> Refused {
+    console::diagnostics(map, found);
+    Refused::printed(status)
+}
+
+impl Planned {
+    /// Reads the file, and reads and plans the script of each cell with its options.
+    fn read(args: &FileArgs) -> Result<Self, Refused> {
+        let found = FoundFile::find(args.file.as_deref().unwrap_or_default())?;
+        let mut map = SourceMap::new();
+        let id = map.add(&found.name, &found.text);
+        let file = read_file(&map, id).map_err(|errors| refuse_diagnostics(&map, &errors, 2))?;
+        let reader = CellReader { beside: found.beside, file: &file, given: &args.experiment.words.0 };
+        let cells = reader.cells().map_err(|error| refuse_diagnostics(&map, &[*error], 2))?;
+        let metrics: Vec<Metric> = file.metrics.iter().map(|metric| metric.node.clone()).collect();
+        let mut lengths = Vec::new();
+        for cell in &cells {
+            match inspect(&cell.arm.words, &metrics, None) {
+                Ok(plan) => lengths.push(plan.map_or_else(Vec::new, |plan| plan.lengths)),
+                Err(error) => {
+                    if error.in_script {
+                        let place = format!("in cell `{}`: ", cell.arm.name);
+                        let _ = inspect(&cell.arm.words, &metrics, Some(place));
+                        return Err(Refused::printed(2));
+                    }
+                    return Err(refuse_diagnostics(&map, &[reader.diagnose(cell, &error)], 2));
+                }
+            }
+        }
+        let arms: Vec<Arm> = cells.into_iter().map(|cell| cell.arm).collect();
+        let is_allowed = args.experiment.words.0.iter().any(|word| word == "--allow-system");
+        let name = file.name.clone().unwrap_or(found.stem);
+        Ok(Self { map, name, arms, lengths, is_allowed, file })
+    }
+
+    /// Returns an error with all commands of the file unless they are permitted.
+    fn check_commands(&self) -> Result<(), Refused> {
+        let hooks = self.file.hooks.iter().map(|hook| hook.span);
+        let commands: Vec<_> = hooks.chain(self.file.records.iter().map(|record| record.span)).collect();
+        let (Some((first, rest)), false) = (commands.split_first(), self.is_allowed) else { return Ok(()) };
+        let n = count(commands.len() as u64, "command");
+        let message = format!("the experiment executes {n}, which are not permitted");
+        let help = "if you trust the file, permit them with `--allow-system`";
+        let error = Diagnostic::error(Code::Refused, *first, message).help(help);
+        let error = rest.iter().fold(error, |error, span| error.also(*span, ""));
+        Err(refuse_diagnostics(&self.map, &[error], 3))
+    }
+
+    /// Builds the description of the experiment.
+    fn description(self, args: &FileArgs) -> Result<Experiment, Refused> {
+        let (min_runs, max_runs) = self.file.repeats;
+        let factor = |factor: &crate::experiment::FileFactor| WantedFactor {
+            name: factor.name.node.clone(),
+            levels: factor.levels.iter().map(|level| level.name.node.clone()).collect(),
+        };
+        let rule = RuleWanted::Factorial {
+            factors: self.file.factors.iter().map(factor).collect(),
+            min_runs,
+            max_runs,
+            until_ci: self.file.until_ci,
+            in_order: self.file.in_order,
+        };
+        let metrics: Vec<Metric> = self.file.metrics.iter().map(|metric| metric.node.clone()).collect();
+        let scopes: Vec<ScopeHook> = self.file.hooks.into_iter().map(|hook| hook.node).collect();
+        let mut common = args.experiment.clone();
+        common.command_timeout = common.command_timeout.or(self.file.time_limit);
+        let described = describe(&common, &self.name, self.arms, &metrics, rule, Hooks::default())?;
+        let records = self.file.records.into_iter().map(|record| record.node).collect();
+        let described = Experiment { records, record_space: self.file.record_space, scopes, ..described };
+        // Commands may mount file systems.
+        if described.has_commands() {
+            let identity = arms::identity(&described.arms, true).map_err(|(text, help)| refuse(&text, &help, 2))?;
+            return Ok(Experiment { identity, ..described });
+        }
+        Ok(described)
+    }
+
+    /// Formats the plan: the cells with their runs and measured times, the commands, and the whole time.
+    fn text(&self) -> String {
+        let (min, max) = self.file.repeats;
+        let runs = if min == max { min.to_string() } else { format!("{min} to {max}") };
+        let total = |lengths: &Vec<Option<Duration>>| lengths.iter().copied().sum::<Option<Duration>>();
+        let time = |length: Option<Duration>| length.map_or_else(|| "no limit".to_owned(), duration::format);
+        let mut table = Table::new([
+            ("cell", Align::Left),
+            ("runs", Align::Right),
+            ("each", Align::Right),
+            ("arguments", Align::Left),
+        ]);
+        for (arm, lengths) in self.arms.iter().zip(&self.lengths) {
+            table.row([arm.name.clone(), runs.clone(), time(total(lengths)), arm.words.join(" ")]);
+        }
+        let mut text = format!("{}\n\n{}", self.name, table.render());
+        for hook in &self.file.hooks {
+            for (word, command) in [("before", &hook.node.before), ("after", &hook.node.after)] {
+                if let Some(command) = command {
+                    text += &format!("\n{}: `{word}` runs `{}`", hook.node.origin, command);
+                }
+            }
+        }
+        for record in &self.file.records {
+            text += &format!("\n`record` runs `{}` after each run", record.node);
+        }
+        let cells = self.arms.len() as u64;
+        let order = match self.file.in_order {
+            true => "all runs of a cell before those of the next",
+            false => "in random blocks of one run of each cell",
+        };
+        let each = self.lengths.iter().map(total).sum::<Option<Duration>>();
+        let whole = |n: u64| each.and_then(|each| each.checked_mul(u32::try_from(n).ok()?));
+        let measured = match (min == max, whole(min), whole(max)) {
+            (true, _, Some(time)) => format!("measured for {} in all", duration::format(time)),
+            (false, Some(least), Some(most)) => {
+                format!("measured for {} to {} in all", duration::format(least), duration::format(most))
+            }
+            _ => "which end by themselves".to_owned(),
+        };
+        let all =
+            if min == max { count(cells * min, "run") } else { format!("{} to {} runs", cells * min, cells * max) };
+        let printed = crate::util::printable::lines(&text).into_owned();
+        format!(
+            "{}\n\n{all}, {order}, {measured};\npreparation, writeback and commands take additional time\n",
+            printed.trim_end()
+        )
+    }
+}
+
+/// Makes the cells of an experiment file.
+struct CellReader<'a> {
+    beside: Option<PathBuf>,
+    file: &'a ExperimentFile,
+    /// The options of the command line.
+    given: &'a [String],
+}
+
+impl<'a> CellReader<'a> {
+    /// Returns all combinations of the levels, of which the level of the last factor changes first.
+    fn cells(&self) -> Result<Vec<FileCell<'a>>, Box<Diagnostic>> {
+        let mut all: Vec<Vec<&FileLevel>> = vec![Vec::new()];
+        for factor in &self.file.factors {
+            let with = |levels: Vec<&'a FileLevel>| {
+                factor.levels.iter().map(move |level| {
+                    let mut levels = levels.clone();
+                    levels.push(level);
+                    levels
+                })
+            };
+            all = all.into_iter().flat_map(with).collect();
+        }
+        all.into_iter().map(|levels| self.cell(levels)).collect()
+    }
+
+    fn cell(&self, levels: Vec<&'a FileLevel>) -> Result<FileCell<'a>, Box<Diagnostic>> {
+        let mut words = flat(self.common()?);
+        words.extend(self.given.iter().cloned());
+        for level in &levels {
+            words.extend(flat(placed(&level.options, &level.set)?));
+        }
+        words.extend(self.script(&levels).map(|script| self.script_word(script)));
+        let named = self.file.factors.iter().zip(&levels);
+        let name: Vec<String> =
+            named.map(|(factor, level)| format!("{}={}", factor.name.node, level.name.node)).collect();
+        let name = if name.is_empty() { "all".to_owned() } else { name.join(",") };
+        Ok(FileCell { arm: Arm { name, words }, levels })
+    }
+
+    /// Returns the options and variables of all cells.
+    fn common(&self) -> Result<PlacedWords, Box<Diagnostic>> {
+        placed(&self.file.options, &self.file.set)
+    }
+
+    /// Returns the script of a cell.
+    fn script<'b>(&'b self, levels: &[&'b FileLevel]) -> Option<&'b Spanned<String>> {
+        levels.iter().rev().find_map(|level| level.script.as_ref()).or(self.file.script.as_ref())
+    }
+
+    /// Returns the script as an argument: a file beside the experiment file, or the name as it is.
+    fn script_word(&self, script: &Spanned<String>) -> String {
+        let found = self.beside.as_deref().and_then(|dir| library::find(&script.node, Some(dir)).ok());
+        let path = found.and_then(|found| found.path).map(|path| path.to_string_lossy().into_owned());
+        path.unwrap_or_else(|| script.node.clone())
+    }
+
+    /// Finds the text of the file that causes the error of a cell.
+    fn diagnose(&self, cell: &FileCell<'_>, error: &ArmError) -> Diagnostic {
+        let span = self.cause(cell, error);
+        let place = match self.file.factors.is_empty() {
+            true => String::new(),
+            false => format!("in cell `{}`: ", cell.arm.name),
+        };
+        Diagnostic::error(Code::BadCell, span, format!("{place}{}", error.text)).help(error.help.clone())
+    }
+
+    fn cause(&self, cell: &FileCell<'_>, error: &ArmError) -> crate::source::Span {
+        let has_error =
+            |words: &[String], metrics: &[Metric]| inspect(words, metrics, None).as_ref().err() == Some(error);
+        let script = self.script(&cell.levels);
+        let with_script = |words: &[String]| {
+            let mut words = words.to_vec();
+            words.extend(script.map(|script| self.script_word(script)));
+            words
+        };
+        // A metric that the script does not have.
+        if inspect(&cell.arm.words, &[], None).is_ok() {
+            let is_cause = |metric: &&Spanned<Metric>| has_error(&cell.arm.words, std::slice::from_ref(&metric.node));
+            if let Some(metric) = self.file.metrics.iter().find(is_cause) {
+                return metric.span;
+            }
+        }
+        // The script alone, or an option or a variable alone.
+        if let Some(script) = script.filter(|_| has_error(&with_script(&[]), &[])) {
+            return script.span;
+        }
+        let own = cell.levels.iter().flat_map(|level| placed(&level.options, &level.set).unwrap_or_default());
+        let parts = self.common().unwrap_or_default().into_iter().chain(own);
+        for part in parts {
+            if has_error(&with_script(&part.node), &[]) {
+                return part.span;
+            }
+        }
+        // Several together: a level with the common ones, else all levels.
+        let common = flat(self.common().unwrap_or_default());
+        for level in &cell.levels {
+            let own = flat(placed(&level.options, &level.set).unwrap_or_default());
+            if has_error(&with_script(&[common.clone(), own].concat()), &[]) {
+                return level.name.span;
+            }
+        }
+        let last = cell.levels.last().map(|level| level.name.span);
+        last.or(script.map(|script| script.span)).unwrap_or_default()
+    }
+}
+
+/// Returns the words of options and variables, each with its position. An error is a text that can't be split into
+/// words, or an option that a file can't give.
+fn placed(options: &[Spanned<String>], set: &[Assignment]) -> Result<PlacedWords, Box<Diagnostic>> {
+    let mut placed = Vec::new();
+    for text in options {
+        let words = split(&text.node).map_err(|e| {
+            let error = Diagnostic::error(Code::WrongValue, text.span, format!("`options` {e}"));
+            Box::new(error.help("use the quoting rules of a shell"))
+        })?;
+        if let Some(word) = words.iter().find(|word| NOT_IN_FILE.iter().any(|start| word.starts_with(start))) {
+            let message = format!("an experiment file can't give the option `{word}`");
+            let help = "give it on the command line, after the name of the file";
+            return Err(Box::new(Diagnostic::error(Code::Refused, text.span, message).help(help)));
+        }
+        placed.push(Spanned::new(words, text.span));
+    }
+    for (name, value) in set {
+        let words = split(&set_option(&format!("{}={value}", name.node))).unwrap_or_default();
+        placed.push(Spanned::new(words, name.span));
+    }
+    Ok(placed)
+}
+
+/// Returns all words.
+fn flat(words: PlacedWords) -> Vec<String> {
+    words.into_iter().flat_map(|words| words.node).collect()
+}

@@ -1,0 +1,148 @@
+//! The result of a factorial experiment: the metrics of each cell with their intervals (`wmlrun.factorial/1`).
+
+use super::notes;
+use crate::analysis::{Estimate, RepeatState, independent_mean, mean_interval};
+use crate::import::{Metric, Observation};
+use serde::{Deserialize, Serialize};
+
+/// The confidence level of intervals.
+const LEVEL: f64 = 0.95;
+
+/// The result of a factorial experiment. Latencies are in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Factorial {
+    /// `wmlrun.factorial/1`.
+    pub schema: String,
+    /// The name of the experiment.
+    pub name: String,
+    /// The state in which it ended.
+    pub state: RepeatState,
+    /// The requested relative half-width of the intervals; null if the number of runs was fixed.
+    pub target: Option<f64>,
+    /// The factors.
+    pub factors: Vec<FactorLevels>,
+    /// The names of the metrics, the primary one first.
+    pub metrics: Vec<String>,
+    /// The cells: all combinations of the levels, of which the level of the last factor changes first.
+    pub cells: Vec<FactorialCell>,
+    /// Notes on the validity of the runs.
+    pub notes: Vec<String>,
+}
+
+/// A factor with its levels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactorLevels {
+    /// The name.
+    pub name: String,
+    /// The names of the levels.
+    pub levels: Vec<String>,
+}
+
+/// The results of one cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FactorialCell {
+    /// The name: `fs=ext4,nthreads=8`.
+    pub name: String,
+    /// The level of each factor.
+    pub levels: Vec<String>,
+    /// The number of complete runs.
+    pub runs: u64,
+    /// The number of failed runs.
+    pub failed: u64,
+    /// The reason why the last of the failed runs failed.
+    pub failure: Option<String>,
+    /// The metrics, in the order of [`Factorial::metrics`].
+    pub metrics: Vec<CellMetric>,
+    /// The mean busy fraction of all processors, 0 to 1.
+    pub cpu_busy: Option<f64>,
+    /// The mean used space of the file systems before the runs, in bytes; null if it was not recorded.
+    pub space_before: Option<f64>,
+    /// The same after the runs.
+    pub space_after: Option<f64>,
+}
+
+/// A metric of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellMetric {
+    /// The name of the metric.
+    pub metric: String,
+    /// The mean with its 95 % interval, whose ends are null if the runs are too few; null if no run has the metric.
+    pub estimate: Option<Estimate>,
+    /// The values of the complete runs that have the metric, in their order.
+    pub values: Vec<f64>,
+}
+
+/// The description of a factorial experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct FactorialDesign<'a> {
+    /// The name of the experiment.
+    pub name: &'a str,
+    /// The factors.
+    pub factors: &'a [FactorLevels],
+    /// The metrics.
+    pub metrics: &'a [Metric],
+    /// The requested relative half-width of the intervals.
+    pub target: Option<f64>,
+    /// Whether all runs of a cell were made before those of the next, so that they may be autocorrelated.
+    pub in_order: bool,
+}
+
+impl FactorialDesign<'_> {
+    /// Computes the result from the runs of each cell, with the name of the cell.
+    pub fn result(&self, state: RepeatState, cells: &[(String, Vec<Observation>)]) -> Factorial {
+        let sides: Vec<&[Observation]> = cells.iter().map(|(_, runs)| runs.as_slice()).collect();
+        Factorial {
+            schema: "wmlrun.factorial/1".to_owned(),
+            name: self.name.to_owned(),
+            state,
+            target: self.target,
+            factors: self.factors.to_vec(),
+            metrics: self.metrics.iter().map(Metric::to_string).collect(),
+            cells: cells.iter().enumerate().map(|(n, (name, runs))| self.cell(n, name, runs)).collect(),
+            notes: notes::on_runs(&sides, self.metrics),
+        }
+    }
+
+    /// Computes the results of a cell.
+    fn cell(&self, index: usize, name: &str, runs: &[Observation]) -> FactorialCell {
+        let (failed, complete): (Vec<&Observation>, Vec<&Observation>) =
+            runs.iter().partition(|run| run.failure.is_some());
+        let metric = |metric: &Metric| {
+            let values: Vec<f64> = complete.iter().filter_map(|run| metric.of(run)).collect();
+            let estimate = match self.in_order {
+                true => mean_interval(&values, LEVEL).map(|found| Estimate::around(found.mean, found.half_width)),
+                false => independent_mean(&values, LEVEL),
+            };
+            CellMetric { metric: metric.to_string(), estimate, values }
+        };
+        let mean = |figure: &str| {
+            let values: Vec<f64> = complete.iter().filter_map(|run| run.figures.get(figure).copied()).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        FactorialCell {
+            name: name.to_owned(),
+            levels: self.levels(index),
+            runs: complete.len() as u64,
+            failed: failed.len() as u64,
+            failure: failed.last().and_then(|run| run.failure.clone()),
+            metrics: self.metrics.iter().map(metric).collect(),
+            cpu_busy: mean("cpu_busy"),
+            space_before: mean("space.before"),
+            space_after: mean("space.after"),
+        }
+    }
+
+    /// Returns the levels of a cell.
+    fn levels(&self, index: usize) -> Vec<String> {
+        let mut rest = index;
+        let level = |factor: &FactorLevels| {
+            let count = factor.levels.len().max(1);
+            let level = factor.levels.get(rest % count).cloned().unwrap_or_default();
+            rest /= count;
+            level
+        };
+        let mut levels: Vec<String> = self.factors.iter().rev().map(level).collect();
+        levels.reverse();
+        levels
+    }
+}

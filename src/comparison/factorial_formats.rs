@@ -1,0 +1,221 @@
+//! The formats of factorial experiments for people and for programs.
+
+use super::formats::{
+    csv_cell, go_name, go_part, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text,
+};
+use super::numbers::{figure, percent};
+use super::{CellMetric, Factorial, FactorialCell};
+use crate::analysis::{Estimate, RepeatState};
+use crate::util::count::count;
+use crate::util::table::{Align, Table};
+use crate::util::{printable, size};
+use serde_json::json;
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+/// Returns the headings of the cells of [`row`], with their alignment.
+fn columns(result: &Factorial) -> Vec<(String, Align)> {
+    let mut columns: Vec<(String, Align)> =
+        result.factors.iter().map(|factor| (factor.name.clone(), Align::Left)).collect();
+    columns.push(("runs".to_owned(), Align::Right));
+    for metric in &result.metrics {
+        columns.push((metric.clone(), Align::Right));
+        if has_intervals(result) {
+            columns.push(("±".to_owned(), Align::Right));
+        }
+    }
+    if has_space(result) {
+        columns.extend(["used before", "used after"].map(|name| (name.to_owned(), Align::Right)));
+    }
+    columns.extend([("CPU".to_owned(), Align::Right), (String::new(), Align::Left)]);
+    columns
+}
+
+/// Returns whether any cell has an interval, for which it needs at least two runs.
+fn has_intervals(result: &Factorial) -> bool {
+    let is_known = |metric: &CellMetric| metric.estimate.is_some_and(|found| (found.high - found.low).is_finite());
+    result.cells.iter().any(|cell| cell.metrics.iter().any(is_known))
+}
+
+fn has_space(result: &Factorial) -> bool {
+    result.cells.iter().any(|cell| cell.space_before.is_some() || cell.space_after.is_some())
+}
+
+/// Returns the line of a cell.
+fn row(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
+    let mut cells = cell.levels.clone();
+    cells.push(cell.runs.to_string());
+    for metric in &cell.metrics {
+        cells.push(metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value)));
+        if has_intervals(result) {
+            cells.push(metric.estimate.map_or_else(dash, half_width));
+        }
+    }
+    if has_space(result) {
+        let space = |bytes: Option<f64>| bytes.map_or_else(dash, |bytes| size::format(bytes as u64));
+        cells.extend([space(cell.space_before), space(cell.space_after)]);
+    }
+    cells.push(cell.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)));
+    let failure = cell.failure.as_ref();
+    cells
+        .push(failure.map_or_else(String::new, |why| format!("{} failed: {}", cell.failed, printable::short(why, 40))));
+    cells
+}
+
+/// Formats the half-width of an interval relative to its value, in per cent.
+fn half_width(estimate: Estimate) -> String {
+    let half = (estimate.high - estimate.low) / 2.0 / estimate.value.abs();
+    if half.is_finite() { percent(half) } else { dash() }
+}
+
+/// Returns the last line: the number of runs and the state.
+pub fn factorial_ending(result: &Factorial) -> String {
+    let runs: u64 = result.cells.iter().map(|cell| cell.runs + cell.failed).sum();
+    let failed: u64 = result.cells.iter().map(|cell| cell.failed).sum();
+    let failed = if failed > 0 { format!(", of which {failed} failed") } else { String::new() };
+    let state = match (result.state, result.target) {
+        (RepeatState::Complete, _) | (_, None) => result.state.name().to_owned(),
+        (state, Some(target)) => format!("{}, for intervals of ± {}", state.name(), percent(target)),
+    };
+    let cells = count(result.cells.len() as u64, "cell");
+    format!("{state}: {} in {cells}{failed}", count(runs, "run"))
+}
+
+/// Formats the result as a table of its cells.
+pub(super) fn text(result: &Factorial) -> String {
+    let columns = columns(result);
+    let mut table = Table::new(columns.iter().map(|(name, align)| (name.as_str(), *align)));
+    for cell in &result.cells {
+        table.row(row(result, cell));
+    }
+    let mut text = format!("{}\n\n{}", printable::line(&result.name), table.render());
+    text += &notes_text(&result.notes);
+    text + &format!("\n{}\n", factorial_ending(result))
+}
+
+pub(super) fn markdown(result: &Factorial) -> String {
+    let columns = columns(result);
+    let line = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| markdown_cell(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+    let rule: String = columns.iter().map(|(_, align)| if *align == Align::Right { "--:|" } else { "---|" }).collect();
+    let rows: String = result.cells.iter().map(|cell| line(&row(result, cell))).collect();
+    let title = format!("**{}** {}", markdown_cell(&result.name), factorial_ending(result));
+    format!("{title}\n\n{}|{rule}\n{rows}{}", line(&names), notes_markdown(&result.notes))
+}
+
+/// Returns all values with their cells.
+fn values(result: &Factorial) -> impl Iterator<Item = (&FactorialCell, &CellMetric)> {
+    result.cells.iter().flat_map(|cell| cell.metrics.iter().map(move |metric| (cell, metric)))
+}
+
+pub(super) fn csv(result: &Factorial) -> String {
+    let factors: String = result.factors.iter().map(|factor| csv_cell(&factor.name) + ",").collect();
+    let mut text = format!("name,{factors}run,metric,value\n");
+    for (cell, metric) in values(result) {
+        let levels: String = cell.levels.iter().map(|level| csv_cell(level) + ",").collect();
+        for (n, value) in metric.values.iter().enumerate() {
+            let (name, metric) = (csv_cell(&result.name), csv_cell(&metric.metric));
+            text += &format!("{name},{levels}{},{metric},{value}\n", n + 1);
+        }
+    }
+    text
+}
+
+pub(super) fn benchstat(result: &Factorial) -> String {
+    let mut text = go_units(result.metrics.iter().map(String::as_str));
+    for (cell, metric) in values(result) {
+        let levels = result.factors.iter().zip(&cell.levels);
+        let parts: String =
+            levels.map(|(factor, level)| format!("/{}={}", go_part(&factor.name), go_part(level))).collect();
+        for value in &metric.values {
+            let name = format!("{}{parts}/{}", go_name(&result.name), go_part(&metric.metric));
+            text += &format!("{name} {}\n", go_value(&metric.metric, *value));
+        }
+    }
+    text
+}
+
+pub(super) fn bencher(result: &Factorial) -> String {
+    let of = |metric: &CellMetric| {
+        let estimate = metric.estimate?;
+        let measure = match estimate.low.is_finite() && estimate.high.is_finite() {
+            true => json!({ "value": estimate.value, "lower_value": estimate.low, "upper_value": estimate.high }),
+            false => json!({ "value": estimate.value }),
+        };
+        Some((metric.metric.clone(), measure))
+    };
+    let cell = |cell: &FactorialCell| {
+        let measures: serde_json::Map<_, _> = cell.metrics.iter().filter_map(of).collect();
+        (format!("{} {}", result.name, cell.name), measures.into())
+    };
+    json_text(&result.cells.iter().map(cell).collect::<serde_json::Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::{FactorLevels, FactorialDesign};
+    use super::*;
+    use crate::import::Observation;
+    use std::collections::BTreeMap;
+
+    fn run(ops: f64) -> Observation {
+        let figures = [("ops", ops), ("latency.mean", 1e9 / ops), ("space.before", 4096.0), ("space.after", 8192.0)];
+        let figures = figures.map(|(name, value)| (name.to_owned(), value));
+        Observation { figures: BTreeMap::from(figures), ..Observation::default() }
+    }
+
+    /// Two factors of two levels, of which the last cell failed.
+    fn result() -> Factorial {
+        let factor = |name: &str, levels: [&str; 2]| FactorLevels {
+            name: name.to_owned(),
+            levels: levels.map(str::to_owned).to_vec(),
+        };
+        let factors = [factor("fs", ["ext4", "x|fs"]), factor("n", ["1", "8"])];
+        let metrics = ["ops", "latency.mean"].map(|name| name.parse().unwrap());
+        let design =
+            FactorialDesign { name: "fs\nstudy", factors: &factors, metrics: &metrics, target: None, in_order: false };
+        let broken = Observation { failure: Some("no space left".to_owned()), ..Observation::default() };
+        let cells = [
+            ("fs=ext4,n=1", vec![run(100.0), run(102.0), run(98.0)]),
+            ("fs=ext4,n=8", vec![run(400.0), run(400.0)]),
+            ("fs=x|fs,n=1", vec![run(50.0)]),
+            ("fs=x|fs,n=8", vec![broken.clone(), broken]),
+        ]
+        .map(|(name, runs)| (name.to_owned(), runs));
+        design.result(RepeatState::Complete, &cells)
+    }
+
+    #[test]
+    fn each_cell_is_a_line_with_means_and_intervals() {
+        let text = text(&result());
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0], ["fs\\nstudy"], "{text}");
+        let heads = ["fs", "n", "runs", "ops", "±", "latency.mean", "±", "used", "before", "used", "after", "CPU"];
+        assert_eq!(lines[2], heads, "{text}");
+        assert_eq!(lines[3][..6], ["ext4", "1", "3", "100.0", "5.0", "%"], "{text}");
+        assert_eq!(lines[5][..5], ["x|fs", "1", "1", "50.0", "-"], "{text}");
+        assert!(text.contains("2 failed: no space left"), "{text}");
+        assert!(text.ends_with("\ncomplete: 8 runs in 4 cells, of which 2 failed\n"), "{text}");
+    }
+
+    #[test]
+    fn programs_get_every_value() {
+        let result = result();
+        let csv = csv(&result);
+        assert!(csv.starts_with("name,fs,n,run,metric,value\nfs\\nstudy,ext4,1,1,ops,100\n"), "{csv}");
+        assert_eq!(csv.lines().count(), 1 + 2 * 6, "{csv}");
+        assert!(markdown(&result).contains("| x\\|fs | 1 | 1 | 50.0 | - |"), "{}", markdown(&result));
+        let lines = benchstat(&result);
+        assert!(lines.contains("BenchmarkFs_study/fs=ext4/n=8/ops 1 400 ops/s\n"), "{lines}");
+        let found: serde_json::Value = serde_json::from_str(&bencher(&result)).unwrap();
+        assert_eq!(found["fs\nstudy fs=ext4,n=8"]["ops"]["value"], 400.0);
+        let read: Factorial = serde_json::from_str(&json_text(&result)).unwrap();
+        assert_eq!((read.cells[0].levels.join(","), read.cells[3].failed), ("ext4,1".to_owned(), 2));
+    }
+}

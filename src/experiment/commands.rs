@@ -1,0 +1,249 @@
+//! Executes the commands of an experiment: those before and after a run, those at the begin and at the end of a scope,
+//! and those whose output is recorded. Each is an event of the journal.
+//!
+//! Not in here: which commands are due (`hooks`, `scopes`), and the execution of the runs (`runner`).
+
+use super::folder::{Folder, RECORDS, io_error};
+use super::hooks::{self, HookEnd};
+use super::journal::Event;
+use super::runner::{ExperimentError, ExperimentHost};
+use super::scopes::{ScopeHook, ScopePosition};
+use super::wanted::RuleWanted;
+use crate::os::fd;
+use crate::util::printable;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The number of bytes of a command's output in which its last line is looked for.
+const LAST_BYTES: usize = 4096;
+
+/// A command that is due.
+pub(super) struct DueCommand<'a> {
+    /// The number of the run, from 1.
+    run: usize,
+    /// The index of its arm, if the journal is to have it.
+    arm: Option<usize>,
+    /// The name of its hook.
+    name: String,
+    /// What messages call it.
+    label: String,
+    text: &'a str,
+    /// Its environment variables.
+    variables: Vec<(String, String)>,
+    /// Its maximum duration.
+    limit: Duration,
+}
+
+/// Makes the command of an option of the command line.
+pub(super) fn option<'a>(run: usize, name: &str, text: &'a str, host: &dyn ExperimentHost) -> DueCommand<'a> {
+    let (label, limit) = (format!("`--{name}` of run {run}"), host.hook_limit());
+    DueCommand { run, arm: None, name: name.to_owned(), label, text, variables: Vec::new(), limit }
+}
+
+/// What a failed command does to the experiment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failing {
+    /// It ends the experiment.
+    Error,
+    /// It is a note. The experiment was interrupted, and the command that it undoes may not have had its effect.
+    Note,
+}
+
+/// Returns the note on a failed command that does not end the experiment.
+pub(super) fn tolerated(why: &str) -> String {
+    format!("{why}; the experiment continues, because it was interrupted in this run")
+}
+
+/// Executes one command and records it in the journal.
+pub(super) fn run_hook(
+    folder: &mut Folder,
+    due: &DueCommand<'_>,
+    host: &mut dyn ExperimentHost,
+) -> Result<(), ExperimentError> {
+    let log = folder.hook_log(due.run, &due.name);
+    let (run, name) = (due.run as u64, due.name.clone());
+    let interrupted_before = host.interrupted();
+    // A signal that was received earlier does not interrupt the command: commands after a run undo the commands before
+    // it, so they are executed also when the user ends the experiment.
+    let interrupted = || host.interrupted() != interrupted_before;
+    let started = Event::HookStarted { run, name: name.clone(), arm: due.arm.map(|arm| arm as u64) };
+    let recorded = folder.write(&started);
+    // A command after a run is executed also when the disk of the folder is full.
+    if hooks::is_before(&name) && recorded.is_err() {
+        return Ok(recorded?);
+    }
+    match hooks::run(due.text, &due.variables, &log, due.limit, &interrupted).map_err(io_error(&log))? {
+        HookEnd::Done(took) => {
+            recorded?;
+            Ok(folder.write(&Event::Hook { run, name, seconds: took.as_secs_f64() })?)
+        }
+        HookEnd::Interrupted => Err(ExperimentError::Interrupted(host.interrupted().unwrap_or(2))),
+        HookEnd::Failed(why) => {
+            let said = last_line(&log).map_or_else(String::new, |line| format!(": {}", printable::short(&line, 200)));
+            let why = format!("{} failed: {why}{said}", due.label);
+            folder.write(&Event::HookFailed { run, name, why: why.clone() })?;
+            Err(ExperimentError::Failed { why, help: format!("see {}", log.display()), status: 1 })
+        }
+    }
+}
+
+/// Returns the last line of a command's output that is not empty, or `None` when there is none or it is not text.
+fn last_line(log: &Path) -> Option<String> {
+    let bytes = std::fs::read(log).ok()?;
+    // The output may be long, or not text.
+    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(LAST_BYTES)..]);
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    (!line.contains('\0')).then(|| line.to_owned())
+}
+
+/// Makes the command at the begin or at the end of a scope; `None` if there is none.
+fn scope_command<'a>(
+    folder: &Folder,
+    hook: &'a ScopeHook,
+    before: bool,
+    at: ScopePosition,
+    host: &dyn ExperimentHost,
+) -> Option<DueCommand<'a>> {
+    let word = if before { "before" } else { "after" };
+    let limit = hook.time_limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    Some(DueCommand {
+        run: at.run,
+        arm: Some(at.arm),
+        name: hook.command_name(before),
+        label: format!("{}: `{word}` of run {}", hook.origin, at.run),
+        text: hook.command(before)?,
+        variables: variables(folder, at),
+        limit: limit.unwrap_or_else(|| host.hook_limit()),
+    })
+}
+
+/// Returns the environment variables of a command: the number of the run, its cell, and its level of each factor.
+fn variables(folder: &Folder, at: ScopePosition) -> Vec<(String, String)> {
+    let experiment = &folder.experiment;
+    let cell = experiment.arms.get(at.arm).map_or("", |arm| arm.name.as_str());
+    let mut variables =
+        vec![("WMLRUN_RUN".to_owned(), at.run.to_string()), ("WMLRUN_CELL".to_owned(), cell.to_owned())];
+    if let RuleWanted::Factorial { factors, .. } = &experiment.rule {
+        for (factor, level) in factors.iter().zip(experiment.levels_of(at.arm)) {
+            let level = factor.levels.get(level).cloned().unwrap_or_default();
+            variables.push((format!("WMLRUN_LEVEL_{}", factor.name.replace(['-', '.'], "_")), level));
+        }
+    }
+    variables
+}
+
+/// Begins the scopes of a run that have not been begun, the outer ones first.
+pub(super) fn begin_scopes(
+    folder: &mut Folder,
+    at: ScopePosition,
+    host: &mut dyn ExperimentHost,
+) -> Result<(), ExperimentError> {
+    let experiment = folder.experiment.clone();
+    let arms: Vec<usize> = folder.runs.iter().map(|run| run.arm).collect();
+    let from = folder.position.replace(at);
+    folder.scopes.last = Some((at.run, Some(at.arm)));
+    for hook in experiment.hooks_around(at) {
+        if from.is_some_and(|from| experiment.continues(hook.scope, from, at)) {
+            continue;
+        }
+        let succeeded = folder.scopes.succeeded.get(&hook.name).copied();
+        if from.is_none() && succeeded.is_some_and(|run| experiment.is_in_effect(hook, run, at, &arms)) {
+            continue;
+        }
+        folder.scopes.begun.insert(hook.name.clone());
+        match scope_command(folder, hook, true, at, host) {
+            Some(due) => {
+                run_hook(folder, &due, host)?;
+                folder.scopes.succeeded.insert(hook.name.clone(), at.run);
+            }
+            // The journal must show that the command at the end is due.
+            None => {
+                let (run, name) = (at.run as u64, hook.command_name(true));
+                folder.write(&Event::HookStarted { run, name, arm: Some(at.arm as u64) })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ends the scopes that were begun and do not continue in the run `following`, the inner ones first. Without such a run,
+/// ends all scopes. All commands are executed; an error is that of the first that failed.
+pub(super) fn end_scopes(
+    folder: &mut Folder,
+    following: Option<ScopePosition>,
+    failing: Failing,
+    host: &mut dyn ExperimentHost,
+) -> Result<(), ExperimentError> {
+    let Some(at) = folder.position else { return Ok(()) };
+    let experiment = folder.experiment.clone();
+    let mut result = Ok(());
+    for hook in experiment.hooks_around(at).rev() {
+        let continues = following.is_some_and(|following| experiment.continues(hook.scope, at, following));
+        if continues || !folder.scopes.begun.remove(&hook.name) {
+            continue;
+        }
+        let Some(due) = scope_command(folder, hook, false, at, host) else { continue };
+        match (run_hook(folder, &due, host), failing) {
+            (Err(ExperimentError::Failed { why, .. }), Failing::Note) => host.note(&tolerated(&why)),
+            (ended, _) => result = result.and(ended),
+        }
+    }
+    if following.is_none() {
+        folder.position = None;
+    }
+    result
+}
+
+/// Executes the commands of which the output is recorded after a run. A command that fails ends the experiment.
+pub(super) fn record(
+    folder: &Folder,
+    run: usize,
+    arm: usize,
+    host: &dyn ExperimentHost,
+) -> Result<(), ExperimentError> {
+    let commands = &folder.experiment.records;
+    if commands.is_empty() {
+        return Ok(());
+    }
+    let dir = folder.path().join(RECORDS);
+    std::fs::create_dir_all(&dir).map_err(io_error(&dir))?;
+    let variables = variables(folder, ScopePosition { run, arm });
+    for (n, text) in commands.iter().enumerate() {
+        let file = folder.record(run, n);
+        let interrupted = || host.interrupted().is_some();
+        match hooks::run(text, &variables, &file, host.hook_limit(), &interrupted).map_err(io_error(&file))? {
+            HookEnd::Done(_) => {}
+            HookEnd::Interrupted => return Err(ExperimentError::Interrupted(host.interrupted().unwrap_or(2))),
+            HookEnd::Failed(why) => {
+                let said =
+                    last_line(&file).map_or_else(String::new, |line| format!(": {}", printable::short(&line, 200)));
+                let why = format!("`{}`, recorded after run {run}, failed: {why}{said}", printable::short(text, 100));
+                return Err(ExperimentError::Failed { why, help: format!("see {}", file.display()), status: 1 });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the used space of the file systems of an arm's file sets in bytes. `None` if it is not to be recorded, or is
+/// unknown.
+pub(super) fn used_space(folder: &Folder, arm: usize, host: &dyn ExperimentHost) -> Option<u64> {
+    if !folder.experiment.record_space {
+        return None;
+    }
+    // Several directories of one file system count once.
+    let mut used = BTreeMap::new();
+    for dir in host.dirs(arm) {
+        let dir = existing(&dir);
+        let mount = crate::measure::mount(&dir).map(|mount| mount.path);
+        used.insert(mount, fd::statvfs_path(&dir).ok().map(|space| space.total.saturating_sub(space.free))?);
+    }
+    (!used.is_empty()).then(|| used.values().sum())
+}
+
+/// Returns the nearest directory of a path that exists.
+pub(super) fn existing(path: &Path) -> PathBuf {
+    let found = path.ancestors().find(|dir| dir.is_dir());
+    found.map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}

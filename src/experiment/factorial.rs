@@ -1,0 +1,204 @@
+//! The order and the number of the runs of a factorial experiment, whose arms are the cells: all combinations of the
+//! levels of its factors.
+//!
+//! In blocks, each block has one run of each cell, in a random order, until every cell is complete. In order, all runs
+//! of a cell are made before those of the next, for workloads that change the file system for good.
+
+use super::design::{Next, Prediction};
+use super::wanted::{Experiment, RuleWanted};
+use crate::analysis::{RepeatRule, RepeatState};
+use crate::comparison::{FactorLevels, Factorial, FactorialDesign};
+use crate::import::{Metric, Observation};
+
+/// The values of the metrics in the runs so far, with their arms. A run that failed has no values.
+type RunValues = [(usize, Vec<f64>)];
+
+/// The state of a cell.
+struct CellProgress {
+    /// The state; [`RepeatState::Running`] if more runs are needed.
+    state: RepeatState,
+    /// The predicted total number of runs.
+    predicted: u64,
+    /// The index of the metric with the widest relative interval, and the relative half-width.
+    widest: Option<(usize, f64)>,
+}
+
+/// Evaluates the stopping rule of a cell with these runs.
+fn cell(rule: &RepeatRule, metrics: usize, of_cell: &[&[f64]]) -> CellProgress {
+    let made = of_cell.len() as u64;
+    let complete = CellProgress { state: RepeatState::Complete, predicted: made, widest: None };
+    if rule.target.is_none() {
+        return match made >= rule.runs.max {
+            true => complete,
+            false => CellProgress { state: RepeatState::Running, predicted: rule.runs.max, ..complete },
+        };
+    }
+    if of_cell.iter().any(|values| values.len() < metrics) {
+        // More runs do not make a cell precise in which a run failed.
+        let state = if made >= rule.runs.min { RepeatState::NotConverged } else { RepeatState::Running };
+        return CellProgress { state, predicted: made.max(rule.runs.min), widest: None };
+    }
+    let series: Vec<Vec<f64>> =
+        (0..metrics).map(|metric| of_cell.iter().map(|values| values[metric]).collect()).collect();
+    let found = rule.evaluate(&series);
+    let widest = found.half_width.is_finite().then_some((found.worst, found.half_width));
+    CellProgress { state: found.state, predicted: found.predicted, widest }
+}
+
+/// Returns the next step of a factorial experiment.
+pub(super) fn next(experiment: &Experiment, metrics: &[Metric], in_order: bool, runs: &RunValues) -> Next {
+    let Some(rule) = experiment.repeat_rule() else { return Next::Measured(RepeatState::Complete) };
+    let count = experiment.arms.len();
+    let mut by_cell: Vec<Vec<&[f64]>> = vec![Vec::new(); count];
+    for (arm, values) in runs {
+        by_cell.get_mut(*arm).into_iter().for_each(|cell| cell.push(values));
+    }
+    let cells: Vec<CellProgress> = by_cell.iter().map(|runs| cell(&rule, metrics.len(), runs)).collect();
+    let is_running = |cell: &CellProgress| cell.state == RepeatState::Running;
+    let in_block = !in_order && !runs.len().is_multiple_of(count);
+    let Some(first) = cells.iter().position(is_running).or_else(|| in_block.then_some(0)) else {
+        return Next::Measured(worst(cells.iter().map(|cell| cell.state)));
+    };
+    let predicted_runs = match in_order {
+        true => cells.iter().map(|cell| cell.predicted).sum(),
+        // All cells have as many runs as the one that needs most.
+        false => {
+            let begun = runs.len().div_ceil(count) as u64;
+            cells.iter().map(|cell| cell.predicted).max().unwrap_or(0).max(begun) * count as u64
+        }
+    };
+    let arm = if in_order { first } else { experiment.block_arm(runs.len()) };
+    let widest = cells.iter().filter(|cell| is_running(cell)).filter_map(|cell| cell.widest);
+    let widest = widest.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    Next::Run { arm, progress: Prediction { predicted_runs, widest, at_most: false, pilot: None } }
+}
+
+/// Returns the state of an experiment whose cells are in these states: that of the least certain cell.
+fn worst(states: impl Iterator<Item = RepeatState>) -> RepeatState {
+    let rank = |state: &RepeatState| match state {
+        RepeatState::Complete => 0,
+        RepeatState::Converged => 1,
+        RepeatState::NotConverged => 2,
+        RepeatState::Drifting => 3,
+        RepeatState::Running => 4,
+    };
+    states.max_by_key(rank).unwrap_or(RepeatState::Complete)
+}
+
+/// Returns the result with which an experiment can end after these runs, when its budget is exhausted: if each cell has
+/// as many runs as the others, or if the runs are in order and each cell has one.
+pub(super) fn early_end(experiment: &Experiment, in_order: bool, runs: &RunValues) -> Option<Next> {
+    let count = experiment.arms.len();
+    let is_balanced = match in_order {
+        true => (0..count).all(|arm| runs.iter().any(|(of, _)| *of == arm)),
+        false => !runs.is_empty() && runs.len().is_multiple_of(count),
+    };
+    let has_target = experiment.repeat_rule().is_some_and(|rule| rule.target.is_some());
+    is_balanced.then_some(Next::Measured(if has_target { RepeatState::NotConverged } else { RepeatState::Complete }))
+}
+
+impl Experiment {
+    /// Computes the result of a factorial experiment from the runs of each arm. Returns `None` for other kinds.
+    pub fn factorial(&self, runs: &[Vec<Observation>], state: RepeatState) -> Option<Factorial> {
+        let RuleWanted::Factorial { factors, until_ci, in_order, .. } = &self.rule else { return None };
+        let levels =
+            |factor: &super::WantedFactor| FactorLevels { name: factor.name.clone(), levels: factor.levels.clone() };
+        let factors: Vec<FactorLevels> = factors.iter().map(levels).collect();
+        let cells: Vec<(String, Vec<Observation>)> =
+            self.arms.iter().map(|arm| arm.name.clone()).zip(runs.iter().cloned()).collect();
+        let metrics = self.metrics();
+        let (name, target, in_order) = (self.name.as_str(), *until_ci, *in_order);
+        Some(FactorialDesign { name, factors: &factors, metrics: &metrics, target, in_order }.result(state, &cells))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::design::Design;
+    use super::super::runner::tests::experiment as one_arm;
+    use super::super::wanted::{Arm, RuleWanted, WantedFactor};
+    use super::*;
+
+    /// A factorial experiment with factors of so many levels.
+    pub(in crate::experiment) fn factorial(
+        levels: &[usize],
+        (min_runs, max_runs): (u64, u64),
+        until_ci: Option<f64>,
+        in_order: bool,
+    ) -> Experiment {
+        let factor = |(n, count): (usize, &usize)| WantedFactor {
+            name: format!("f{n}"),
+            levels: (0..*count).map(|level| level.to_string()).collect(),
+        };
+        let factors = levels.iter().enumerate().map(factor).collect();
+        let arm = |n: usize| Arm { name: n.to_string(), words: vec!["x.wml".to_owned()] };
+        Experiment {
+            rule: RuleWanted::Factorial { factors, min_runs, max_runs, until_ci, in_order },
+            arms: (0..levels.iter().product()).map(arm).collect(),
+            ..one_arm(1, &[])
+        }
+    }
+
+    /// Makes runs until the design ends. Returns their arms and the last step.
+    fn run_to_end(experiment: &Experiment, value: impl Fn(usize, usize) -> Option<f64>) -> (Vec<usize>, Next) {
+        let design = Design::new(experiment);
+        let mut runs: Vec<(usize, Vec<f64>)> = Vec::new();
+        loop {
+            match design.next(&runs) {
+                Next::Run { arm, .. } => {
+                    let values = value(runs.len(), arm).into_iter().collect();
+                    runs.push((arm, values));
+                }
+                end => return (runs.into_iter().map(|(arm, _)| arm).collect(), end),
+            }
+        }
+    }
+
+    #[test]
+    fn each_block_has_every_cell_in_a_random_order() {
+        let (arms, end) = run_to_end(&factorial(&[2, 3], (4, 4), None, false), |_, _| Some(1.0));
+        assert_eq!((arms.len(), end), (24, Next::Measured(RepeatState::Complete)));
+        for block in arms.chunks(6) {
+            let mut sorted = block.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
+        }
+        assert!(arms.chunks(6).any(|block| block != [0, 1, 2, 3, 4, 5]));
+    }
+
+    #[test]
+    fn in_order_a_cell_is_complete_before_the_next() {
+        let (arms, _) = run_to_end(&factorial(&[3], (2, 2), None, true), |_, _| Some(1.0));
+        assert_eq!(arms, [0, 0, 1, 1, 2, 2]);
+        // The second cell is noisy, and has the maximum number of runs.
+        let noisy = |n: usize, arm: usize| Some(if arm == 1 { 1.0 + (n % 2) as f64 } else { 1.0 });
+        let (arms, end) = run_to_end(&factorial(&[3], (3, 8), Some(0.05), true), noisy);
+        let count = |cell| arms.iter().filter(|arm| **arm == cell).count();
+        assert_eq!(([0, 1, 2].map(count), end), ([4, 8, 4], Next::Measured(RepeatState::NotConverged)), "{arms:?}");
+    }
+
+    #[test]
+    fn a_cell_that_fails_gets_no_more_runs_than_the_minimum() {
+        let fails = |_: usize, arm: usize| (arm != 1).then_some(1.0);
+        let (arms, end) = run_to_end(&factorial(&[2], (3, 8), Some(0.05), true), fails);
+        assert_eq!((arms, end), (vec![0, 0, 0, 0, 1, 1, 1], Next::Measured(RepeatState::NotConverged)));
+    }
+
+    #[test]
+    fn an_experiment_ends_early_only_if_the_cells_are_balanced() {
+        let experiment = factorial(&[2, 2], (3, 5), Some(0.05), false);
+        let design = Design::new(&experiment);
+        let runs = |n: usize| (0..n).map(|run| (design.arm(run), vec![1.0])).collect::<Vec<_>>();
+        assert_eq!(design.early_end(&runs(3)), None);
+        assert_eq!(design.early_end(&runs(4)), Some(Next::Measured(RepeatState::NotConverged)));
+        assert_eq!(design.early_end(&[]), None);
+    }
+
+    #[test]
+    fn the_level_of_the_last_factor_changes_first() {
+        let experiment = factorial(&[2, 3], (1, 1), None, false);
+        let levels: Vec<Vec<usize>> = (0..6).map(|arm| experiment.levels_of(arm)).collect();
+        assert_eq!(levels, [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]);
+    }
+}

@@ -1,0 +1,69 @@
+//! The keys of an experiment file, as tables from which checking, suggestions and the manual are derived.
+
+/// A key of a table of an experiment file.
+#[derive(Clone, Copy, Debug)]
+pub struct FileKey {
+    /// The name.
+    pub name: &'static str,
+    /// The form of its value.
+    pub form: &'static str,
+    /// The description, one line.
+    pub about: &'static str,
+}
+
+/// Makes a key.
+const fn key(name: &'static str, form: &'static str, about: &'static str) -> FileKey {
+    FileKey { name, form, about }
+}
+
+/// The keys of the file itself.
+pub const EXPERIMENT_KEYS: &[FileKey] = &[
+    key("name", "text", "The name in results; by default that of the file"),
+    key("about", "text", "A description of one line"),
+    key("script", "text", "The script: a file, which is looked for beside the experiment file first, or a personality"),
+    key("options", "text or list of texts", "Options of every run, as on the command line"),
+    key("set", "table", "Variables of every run, and their values"),
+    key("factor", "list of tables", "The factors; each combination of their levels is a cell"),
+    key("order", "`\"blocks\"` or `\"in-order\"`", "The order of the runs; by default `\"blocks\"`"),
+    key("repeats", "number or `\"MIN..MAX\"`", "The number of runs of each cell; by default 3"),
+    key(
+        "until-ci",
+        "percentage",
+        "With `\"MIN..MAX\"`: the half-width of the interval that is precise enough; by default 5 %",
+    ),
+    key(
+        "metrics",
+        "list of texts",
+        "The figures of the result, as for `--metric`; by default `ops` and `latency.mean`",
+    ),
+    key("record", "list of texts", "Commands whose output is kept after each run; `\"df\"` records the used space"),
+    key("time-limit", "time", "The maximum duration of a command; by default 10 minutes"),
+    key("hook", "list of tables", "Commands around the experiment, blocks, levels and runs"),
+];
+
+/// The keys of a factor.
+pub const FACTOR_KEYS: &[FileKey] = &[
+    key("name", "text", "The name: letters, digits, `_`, `-` and `.`"),
+    key("variable", "text", "The variable that a level without a table sets; by default the name"),
+    key("levels", "list", "The levels: values of the variable, or tables"),
+];
+
+/// The keys of a level.
+pub const LEVEL_KEYS: &[FileKey] = &[
+    key("name", "text", "The name in results"),
+    key("script", "text", "The script, instead of that of the experiment"),
+    key("options", "text or list of texts", "Options, which override those of the experiment"),
+    key("set", "table", "Variables and their values"),
+    key("before", "text", "A command before successive runs at this level"),
+    key("after", "text", "A command after them"),
+    key("time-limit", "time", "The maximum duration of each of the two commands"),
+];
+
+/// The keys of a hook.
+pub const HOOK_KEYS: &[FileKey] = &[
+    key("at", "`\"experiment\"`, `\"block\"`, `\"level\"` or `\"run\"`", "The scope around which the commands run"),
+    key("factor", "text", "With `at = \"level\"`: the factor"),
+    key("before", "text", "A command before the scope"),
+    key("after", "text", "A command after it, which undoes the command before it"),
+    key("time-limit", "time", "The maximum duration of each of the two commands"),
+];

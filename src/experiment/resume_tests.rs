@@ -1,0 +1,210 @@
+//! Tests that a factorial experiment with commands in all scopes is completed after a kill at each event of its journal:
+//! the same runs in the same cells, none twice, each inside its scopes.
+//!
+//! The program is a shell script that fails outside of its scopes. `WMLRUN_LONG=1` tests every event of the journal of
+//! 2 × 3 cells with 3 runs each, otherwise every event of the first runs and a sample of the others.
+
+#![allow(clippy::unwrap_used)]
+use super::Folder;
+use super::factorial::tests::factorial;
+use super::journal::Event;
+use super::replay::Replayed;
+use super::runner::run;
+use super::runner::tests::{ScriptHost, events, finished_runs, identity};
+use super::scopes::{HookScope, ScopeHook};
+use super::wanted::{Arm, Experiment};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The directories that the commands of the scopes make and remove.
+const DIRS: [&str; 4] = ["disk", "block", "mount", "busy"];
+
+/// Returns an experiment whose runs need the directories of all scopes. `once` grows with each level, and is not undone.
+fn experiment(host: &ScriptHost, in_order: bool) -> Experiment {
+    let hook = |name: &str, scope, dir: &str, is_undone: bool| {
+        let (make, remove) = match is_undone {
+            true => (format!("mkdir DIR/{dir}"), Some(host.command(&format!("rmdir DIR/{dir}")))),
+            false => (format!("echo $WMLRUN_LEVEL_f0 >> DIR/{dir}"), None),
+        };
+        let before = Some(host.command(&make));
+        ScopeHook {
+            name: name.to_owned(),
+            origin: "x.toml:1".to_owned(),
+            before,
+            after: remove,
+            time_limit: None,
+            scope,
+        }
+    };
+    let level = |factor| HookScope::Level { factor, level: None };
+    let mut scopes = vec![hook("experiment", HookScope::Experiment, "disk", true)];
+    if !in_order {
+        scopes.push(hook("block", HookScope::Block, "block", true));
+    }
+    scopes.push(hook("level-f0", level(0), "mount", true));
+    scopes.push(hook("level-f0-2", level(0), "once", false));
+    scopes.push(hook("run", HookScope::Run, "busy", true));
+    let needed: Vec<String> =
+        DIRS.iter().filter(|dir| !in_order || **dir != "block").map(|dir| format!("test -d DIR/{dir}")).collect();
+    // The program is a shell script, to which the arguments of an arm are given.
+    let program = host.path("program");
+    let made = fs::read_to_string(&program).unwrap();
+    if !made.contains("test -d") {
+        fs::write(&program, host.command(&(needed.join(" && ") + " || exit 7\n")) + &made).unwrap();
+    }
+    let described = factorial(&[2, 3], (3, 3), None, in_order);
+    let arms = described.arms.iter().map(|arm| Arm { name: format!("cell {}", arm.name), ..arm.clone() }).collect();
+    Experiment { arms, scopes, ..described }
+}
+
+/// Returns the runs that were started, with their arms; the last attempt of each counts.
+fn order(events: &[Event]) -> Vec<(u64, u64)> {
+    let mut found = std::collections::BTreeMap::new();
+    for event in events {
+        if let Event::Started { run, arm, .. } = event {
+            found.insert(*run, *arm);
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Returns the directories that exist after these events: each was made and not yet removed.
+fn dirs_after(events: &[Event]) -> BTreeSet<&'static str> {
+    let dir = |name: &str| match name.split_once('-').map(|(_, base)| base) {
+        Some("experiment") => Some("disk"),
+        Some("block") => Some("block"),
+        Some("level-f0") => Some("mount"),
+        Some("run") => Some("busy"),
+        _ => None,
+    };
+    let mut up = BTreeSet::new();
+    for event in events {
+        if let Event::Hook { name, .. } = event
+            && let Some(dir) = dir(name)
+        {
+            if name.starts_with("before") {
+                up.insert(dir)
+            } else {
+                up.remove(dir)
+            };
+        }
+    }
+    up
+}
+
+/// Restores the state of the folder and of the directories after the first `n` events. `is_remounted`: the directories
+/// are gone, as mounts are after a reboot. The run in progress has a result if `has_result` is set.
+fn restore(host: &ScriptHost, folder: &Path, journal: &str, n: usize, is_remounted: bool, has_result: bool) {
+    let lines: Vec<&str> = journal.lines().collect();
+    let all: Vec<Event> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let description = fs::read(folder.join("experiment.toml")).unwrap();
+    fs::remove_dir_all(folder).unwrap();
+    fs::create_dir_all(folder.join("runs")).unwrap();
+    fs::create_dir_all(folder.join("hooks")).unwrap();
+    fs::write(folder.join("experiment.toml"), description).unwrap();
+    fs::write(folder.join("journal.jsonl"), lines[..n].join("\n") + "\n").unwrap();
+    let state = Replayed::of(&all[..n], 6).unwrap();
+    for run in 1..=state.runs.len() + usize::from(has_result) {
+        fs::copy(host.path("result"), folder.join(format!("runs/{run:04}.json"))).unwrap();
+    }
+    let up = dirs_after(&all[..n]);
+    for dir in DIRS {
+        let _ = fs::remove_dir(host.path(dir));
+        if up.contains(dir) && !is_remounted {
+            fs::create_dir(host.path(dir)).unwrap();
+        }
+    }
+    let once = |event: &&Event| matches!(event, Event::Hook { name, .. } if name == "before-level-f0-2");
+    fs::write(host.path("once"), "x\n".repeat(all[..n].iter().filter(once).count())).unwrap();
+    let _ = fs::remove_file(host.path("made"));
+}
+
+/// Makes the experiment, and completes it after each of the events that `is_tested` chooses.
+fn complete_after(in_order: bool, is_tested: impl Fn(usize) -> bool) {
+    let mut host = ScriptHost::new();
+    let folder = host.path("r");
+    let described = experiment(&host, in_order);
+    run(&mut Folder::create(&folder, described).unwrap(), &mut host).unwrap();
+    let journal = fs::read_to_string(folder.join("journal.jsonl")).unwrap();
+    let whole = events(&folder);
+    assert_eq!((finished_runs(&whole).len(), host.made()), (18, 18));
+    let expected = order(&whole);
+    let levels = fs::read_to_string(host.path("once")).unwrap().lines().count();
+    for n in (1..=whole.len()).filter(|n| is_tested(*n)) {
+        let state = Replayed::of(&whole[..n], 6).unwrap();
+        let is_started = state.under_way.as_ref().is_some_and(|under_way| under_way.started);
+        for is_remounted in [false, true] {
+            let has_result = is_started && is_remounted;
+            restore(&host, &folder, &journal, n, is_remounted, has_result);
+            let place = format!("in order {in_order}, after event {n}, {:?}, remounted {is_remounted}", whole[n - 1]);
+            let mut resumed = Folder::resume(&folder, &identity(), false).unwrap();
+            run(&mut resumed, &mut host).unwrap_or_else(|e| panic!("{place}: {e}"));
+            drop(resumed);
+            let now = events(&folder);
+            assert_eq!(finished_runs(&now), (1..=18).collect::<Vec<u64>>(), "{place}: {now:#?}");
+            assert_eq!(order(&now), expected, "{place}");
+            assert_eq!(host.made(), 18 - state.runs.len() - usize::from(has_result), "{place}");
+            let stays: Vec<&str> = DIRS.into_iter().filter(|dir| host.path(dir).exists()).collect();
+            assert!(stays.is_empty(), "{place}: {stays:?} stay");
+            if in_order {
+                // A command that nothing undoes is not repeated, even if the experiment is interrupted in its scope.
+                let text = fs::read_to_string(host.path("once")).unwrap();
+                assert_eq!(text.lines().count(), levels, "{place}");
+            }
+        }
+    }
+}
+
+fn is_long() -> bool {
+    std::env::var_os("WMLRUN_LONG").is_some()
+}
+
+#[test]
+fn blocks_are_completed_after_a_kill_at_each_event() {
+    // The last runs, since fewer runs are to be made then.
+    complete_after(false, |n| is_long() || n % 41 == 3 || n > 142);
+}
+
+#[test]
+fn runs_in_order_are_completed_after_a_kill_at_each_event() {
+    complete_after(true, |n| is_long() || n % 37 == 5 || n > 92);
+}
+
+#[test]
+fn scopes_begin_and_end_around_their_runs() {
+    let mut host = ScriptHost::new();
+    let folder = host.path("r");
+    let described = experiment(&host, true);
+    run(&mut Folder::create(&folder, described).unwrap(), &mut host).unwrap();
+    let names: Vec<String> = events(&folder)
+        .iter()
+        .filter_map(|event| match event {
+            Event::Hook { name, .. } => Some(name.clone()),
+            Event::Started { arm, .. } => Some(arm.to_string()),
+            _ => None,
+        })
+        .collect();
+    let of_run = |arm: &str| ["before-run", arm, "after-run"].map(str::to_owned);
+    let mut expected: Vec<String> =
+        ["before-experiment", "before-level-f0", "before-level-f0-2"].map(str::to_owned).to_vec();
+    ["0", "1", "2"].iter().for_each(|arm| (0..3).for_each(|_| expected.extend(of_run(arm))));
+    expected.extend(["after-level-f0", "before-level-f0", "before-level-f0-2"].map(str::to_owned));
+    ["3", "4", "5"].iter().for_each(|arm| (0..3).for_each(|_| expected.extend(of_run(arm))));
+    expected.extend(["after-level-f0", "after-experiment"].map(str::to_owned));
+    assert_eq!(names, expected);
+    assert_eq!(fs::read_to_string(host.path("once")).unwrap(), "0\n1\n");
+}
+
+#[test]
+fn all_scopes_end_when_a_command_fails() {
+    let mut host = ScriptHost::new();
+    let folder = host.path("r");
+    let mut described = experiment(&host, true);
+    let last = described.scopes.last_mut().unwrap();
+    last.before = Some(host.command("mkdir DIR/busy; test $WMLRUN_RUN != 2 || { echo no space; exit 9; }"));
+    let error = run(&mut Folder::create(&folder, described).unwrap(), &mut host).unwrap_err();
+    assert_eq!(error.to_string(), "x.toml:1: `before` of run 2 failed: exit status: 9: no space");
+    assert!(DIRS.iter().all(|dir| !host.path(dir).exists()));
+    assert_eq!(finished_runs(&events(&folder)), [1]);
+}

@@ -1,0 +1,137 @@
+//! The parts of a page about a factorial experiment: the table of the cells, and for each metric the runs of each cell
+//! as points.
+
+use super::axis::{AxisUnit, ChartAxis};
+use super::blocks::{PageBlock, PageTable, Picture};
+use super::chart::{Chart, ChartPoint, Symbol};
+use super::experiment::{metric_title, unit};
+use crate::analysis::{Estimate, RepeatState};
+use crate::comparison::{Factorial, FactorialCell, factorial_ending, figure};
+use crate::experiment::{Next, RecordedExperiment};
+use crate::import::Observation;
+use crate::util::size;
+
+/// The largest number of cells in a picture. More names do not fit below the axis.
+const MAX_CELLS: usize = 40;
+
+/// Returns the parts about a factorial experiment.
+pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
+    let of_arm = |runs: &Vec<&crate::experiment::RecordedRun>| -> Vec<Observation> {
+        runs.iter().map(|run| run.observation.clone()).collect()
+    };
+    let runs: Vec<Vec<Observation>> = recorded.by_arm().iter().map(of_arm).collect();
+    let state = match recorded.end() {
+        Some(Next::Measured(state)) if recorded.is_complete => state,
+        _ => RepeatState::Running,
+    };
+    let Some(found) = recorded.experiment.factorial(&runs, state) else { return Vec::new() };
+    let tone = match state {
+        RepeatState::Converged => "good",
+        RepeatState::Running | RepeatState::Complete => "neutral",
+        RepeatState::NotConverged | RepeatState::Drifting => "bad",
+    };
+    let mut blocks = vec![PageBlock::Banner { tone, text: factorial_ending(&found) }];
+    let failed = |cell: &FactorialCell| {
+        let why = cell.failure.as_ref()?;
+        Some((format!("{}: {} failed: {why}", cell.name, cell.failed), String::new()))
+    };
+    let items: Vec<(String, String)> = found.cells.iter().filter_map(failed).collect();
+    let items: Vec<_> = items.into_iter().chain(found.notes.iter().map(|note| (note.clone(), String::new()))).collect();
+    if !items.is_empty() {
+        blocks.push(PageBlock::Warnings { items });
+    }
+    blocks.extend(cells(&found).block());
+    blocks.extend((0..found.metrics.len()).filter_map(|n| dots(&found, n)).map(PageBlock::Picture));
+    blocks
+}
+
+/// Formats an interval; `-` if there is none, as for a single run.
+fn interval(metric: &str, estimate: Option<Estimate>) -> String {
+    match estimate.filter(|found| found.low.is_finite() && found.high.is_finite()) {
+        Some(found) => format!("{} to {}", figure(metric, found.low), figure(metric, found.high)),
+        None => "-".to_owned(),
+    }
+}
+
+/// Returns the table of the cells.
+fn cells(found: &Factorial) -> PageTable {
+    let mut table = PageTable::new("Cells", found.factors.iter().map(|factor| factor.name.as_str()));
+    if found.factors.is_empty() {
+        table.columns.push("cell".to_owned());
+    }
+    table.columns.extend(["runs", "failed"].map(str::to_owned));
+    for metric in &found.metrics {
+        table.columns.extend([metric.clone(), "95 % interval".to_owned()]);
+    }
+    let has_space = found.cells.iter().any(|cell| cell.space_before.is_some());
+    if has_space {
+        table.columns.extend(["used before", "used after"].map(str::to_owned));
+    }
+    table.columns.push("CPU".to_owned());
+    let dash = || "-".to_owned();
+    for cell in &found.cells {
+        let mut row = if found.factors.is_empty() { vec![cell.name.clone()] } else { cell.levels.clone() };
+        row.extend([cell.runs.to_string(), cell.failed.to_string()]);
+        for metric in &cell.metrics {
+            row.push(metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value)));
+            row.push(interval(&metric.metric, metric.estimate));
+        }
+        if has_space {
+            let space = |bytes: Option<f64>| bytes.map_or_else(dash, |bytes| size::format(bytes as u64));
+            row.extend([space(cell.space_before), space(cell.space_after)]);
+        }
+        row.push(cell.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)));
+        table.row(row);
+    }
+    table
+}
+
+/// Draws the runs of each cell as points, with the mean and its interval.
+fn dots(found: &Factorial, n: usize) -> Option<Picture> {
+    let name = found.metrics[n].as_str();
+    let unit = unit(name);
+    let shown = || found.cells.iter().take(MAX_CELLS);
+    let of = |cell: &FactorialCell| cell.metrics[n].clone();
+    let values = shown().flat_map(|cell| of(cell).values);
+    let ends = shown().filter_map(|cell| of(cell).estimate).flat_map(|found| [found.low, found.high]);
+    let all: Vec<f64> = values.chain(ends.filter(|end| end.is_finite())).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let labels = shown().map(|cell| match cell.levels.is_empty() {
+        true => cell.name.clone(),
+        false => cell.levels.join(", "),
+    });
+    let factors: Vec<&str> = found.factors.iter().map(|factor| factor.name.as_str()).collect();
+    let x = ChartAxis::categories(&factors.join(", "), labels);
+    let low = if unit == AxisUnit::Number { Some(0.0) } else { None };
+    let mut chart = Chart::new(x, ChartAxis::linear(&metric_title(name), unit, all.into_iter().chain(low)));
+    let mut table = PageTable::new(&format!("Runs of the cells: {name}"), ["cell", name, "95 % interval"]);
+    for (at, cell) in shown().enumerate() {
+        let metric = of(cell);
+        let x = at as f64;
+        if let Some(found) = metric.estimate.filter(|found| found.low.is_finite() && found.high.is_finite()) {
+            chart.vertical_interval(x, (found.low, found.high), "b");
+        }
+        for (run, value) in metric.values.iter().enumerate() {
+            let title = format!("{}, run {}: {}", cell.name, run + 1, figure(name, *value));
+            chart.plot(Symbol::Circle, &ChartPoint { x, y: *value, class: "a", title });
+            table.row([cell.name.clone(), figure(name, *value), String::new()]);
+        }
+        if let Some(found) = metric.estimate {
+            let title = format!("{}, mean: {}", cell.name, figure(name, found.value));
+            chart.plot(Symbol::Square, &ChartPoint { x, y: found.value, class: "b", title });
+            let mean = format!("{}: mean", cell.name);
+            table.row([mean, figure(name, found.value), interval(name, Some(found))]);
+        }
+    }
+    let rest = found.cells.len().saturating_sub(MAX_CELLS);
+    let rest = if rest > 0 { format!(" The picture has the first {MAX_CELLS} cells.") } else { String::new() };
+    Some(Picture {
+        title: format!("Cells: {name}"),
+        note: format!("Each circle is a run, each square the mean of a cell with its 95 % interval.{rest}"),
+        legend: vec![("a", "run".to_owned()), ("b", "mean".to_owned())],
+        svg: chart.svg(&format!("{name} of the runs of each cell")),
+        table,
+    })
+}

@@ -1,0 +1,223 @@
+//! Tests `wmlrun experiment`: the runs of an experiment file, its commands, its result, and the shipped files.
+//!
+//! Files with mistakes are golden cases in `tests/cases/experiment`. Unit tests of `experiment` enumerate the states of an
+//! experiment that was killed; here the program itself is killed.
+
+use crate::cmd::short_or_long;
+use crate::experiments::{Lab, any_verdict, exits};
+use crate::mounts::{self, Fs};
+use crate::resume::{in_parallel, is_complete, run_killed};
+use crate::strace;
+use serde_json::Value;
+use std::fs;
+
+/// Options of a run without I/O. The time is a bound: the script ends after some operations.
+const SHORT: &str = "--engine null --no-quiesce --runtime 60 --quiet";
+
+/// A workload that ends after some operations.
+const SCRIPT: &str = "define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+    set $n=1\n\
+    define process name=p { thread name=t,instances=$n {\n\
+      flowop read name=r,filesetname=data,iosize=4k\n\
+      flowop finishoncount name=end,value=1000\n\
+    } }\n";
+
+/// A file with two factors of two levels.
+const FILE: &str = "\
+script = \"x\"
+repeats = 2
+metrics = [\"ops\", \"r.latency.p99\"]
+
+[[factor]]
+name = \"n\"
+levels = [1, 2]
+
+[[factor]]
+name = \"io\"
+levels = [{ name = \"plain\" }, { name = \"pinned\", options = \"--pin\" }]
+";
+
+/// A directory with experiment files in a folder of its own, beside which their script is.
+fn lab(text: &str) -> Lab {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("files")).unwrap();
+    fs::remove_file(lab.path("x.wml")).unwrap();
+    fs::write(lab.path("files/x.wml"), SCRIPT).unwrap();
+    fs::write(lab.path("files/study.toml"), text).unwrap();
+    lab
+}
+
+fn entries(lab: &Lab) -> Vec<String> {
+    let names = fs::read_dir(lab.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+#[test]
+fn a_plan_starts_nothing() {
+    let lab = lab(&(FILE.to_owned() + "[[hook]]\nat = \"run\"\nbefore = \"touch started\"\n"));
+    let text = lab.run("experiment files/study.toml --plan --runtime 30", 0);
+    let cells = ["n=1,io=plain", "n=1,io=pinned", "n=2,io=plain", "n=2,io=pinned"];
+    let shown: Vec<&str> =
+        text.lines().filter(|line| line.contains("files/x.wml")).filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(shown, cells, "{text}");
+    assert!(text.contains("8 runs, in random blocks of one run of each cell, measured for 4m in all"), "{text}");
+    assert!(text.contains("files/study.toml:14: `before` runs `touch started`"), "{text}");
+    assert_eq!(entries(&lab), ["files"]);
+    // The length of a run is that of the script, if no option gives one.
+    fs::write(lab.path("files/y.wml"), SCRIPT.to_owned() + "run 7\nrun 8\n").unwrap();
+    fs::write(lab.path("files/one.toml"), "script = 'y'\nrepeats = '3..5'\n").unwrap();
+    let text = lab.run("experiment files/one.toml --plan", 0);
+    assert!(text.contains("3 to 5 runs") && text.contains("measured for 45s to 1m15s in all"), "{text}");
+}
+
+#[test]
+fn a_cell_can_be_compared() {
+    let lab = lab(FILE);
+    let text = lab.run(&format!("experiment files/study.toml {SHORT} --results r --format json"), 0);
+    let found: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&found["schema"], &found["state"]), (&"wmlrun.factorial/1".into(), &"complete".into()));
+    let cells = found["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    for (n, cell) in cells.iter().enumerate() {
+        assert_eq!((&cell["runs"], &cell["failed"]), (&2.into(), &0.into()), "{cell}");
+        assert_eq!(cell["levels"], serde_json::json!([["1", "2"][n / 2], ["plain", "pinned"][n % 2]]));
+        for metric in cell["metrics"].as_array().unwrap() {
+            let values: Vec<f64> = metric["values"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+            let mean = metric["estimate"]["value"].as_f64().unwrap();
+            assert!(values.len() == 2 && (values[0] + values[1]) / 2.0 / mean > 0.999_999, "{metric}");
+        }
+    }
+    // The arms of the runs are those of the blocks, and their variables those of the cell.
+    for event in lab.events("r").iter().filter(|event| event["event"] == "started") {
+        let text = fs::read_to_string(lab.path(&format!("r/runs/{:04}.json", event["run"].as_u64().unwrap()))).unwrap();
+        let result: Value = serde_json::from_str(&text).unwrap();
+        let cell = &cells[event["arm"].as_u64().unwrap() as usize];
+        assert_eq!(result["runs"][0]["variables"]["n"].to_string(), *cell["levels"][0].as_str().unwrap());
+    }
+    any_verdict(&lab.command("compare r:n=1,io=plain r:n=2,io=pinned --tolerance 90%").output().unwrap());
+    let text = lab.run("compare r r:n=2,io=pinned", 2);
+    assert!(text.contains("r:n=1,io=plain"), "{text}");
+    lab.run("report r -o page.html", 0);
+    let page = fs::read_to_string(lab.path("page.html")).unwrap();
+    let runs = page.matches("run 1: ").count();
+    assert!(page.contains("experiment: study") && page.contains("Cells: ops") && runs == 8, "{runs} points");
+    // An experiment of another kind does not continue it.
+    let text = lab.run("repeat --resume r", 2);
+    assert!(text.contains("`wmlrun experiment --resume`"), "{text}");
+    for (format, says) in
+        [("text", "complete: 8 runs in 4 cells"), ("csv", "study,1,plain,1,ops,"), ("markdown", "| n | io |")]
+    {
+        let text = lab.run(&format!("experiment --resume r --quiet --format {format}"), 0);
+        assert!(text.contains(says), "{text}");
+    }
+}
+
+#[test]
+fn commands_know_their_run() {
+    let lab = lab(
+        "script = \"x\"\norder = \"in-order\"\nrepeats = 2\nrecord = [\"df\", \"echo $WMLRUN_CELL of $WMLRUN_RUN\"]\n\
+         [[factor]]\nname = \"n\"\n\
+         levels = [1, { name = \"two\", set = { n = 2 }, before = \"echo + $WMLRUN_LEVEL_n >> log\", \
+         after = \"echo - $WMLRUN_LEVEL_n >> log\" }]\n\
+         [[hook]]\nat = \"run\"\nbefore = \"echo $WMLRUN_RUN $WMLRUN_CELL >> log\"\n",
+    );
+    // The null engine has no files, and so no file system.
+    let options = SHORT.replace("null", "posix");
+    let text = lab.run(&format!("experiment files/study.toml {options} --results r --allow-system"), 0);
+    assert!(text.contains("used before"), "{text}");
+    let log = fs::read_to_string(lab.path("log")).unwrap();
+    assert_eq!(log, "1 n=1\n2 n=1\n+ two\n3 n=two\n4 n=two\n- two\n");
+    assert_eq!(fs::read_to_string(lab.path("r/records/0003-1.txt")).unwrap(), "n=two of 3\n");
+    let space = |before| lab.events("r").iter().filter(|e| e["event"] == "space" && e["before"] == before).count();
+    assert_eq!((space(true), space(false)), (4, 4));
+}
+
+#[test]
+fn a_failed_run_is_a_result_of_its_cell() {
+    let text = FILE.replace("options = \"--pin\"", "options = \"--require-fs nosuchfs\"");
+    let lab = lab(&text.replace("[\"ops\", \"r.latency.p99\"]", "[\"ops\"]"));
+    let shown = lab.run(&format!("experiment files/study.toml {} --results r", SHORT.replace("null", "posix")), 0);
+    assert!(shown.contains("complete: 8 runs in 4 cells, of which 4 failed"), "{shown}");
+    assert_eq!(shown.matches("2 failed: ").count(), 2, "{shown}");
+}
+
+/// Kills an experiment with commands in all scopes at the `n`th event of its journal, and resumes it. Returns whether
+/// there is such an event.
+fn killed_at(n: usize) -> bool {
+    // Commands that fail if they are executed twice.
+    let hook = |at: &str| format!("[[hook]]\nat = \"{at}\"\nbefore = \"mkdir {at}\"\nafter = \"rmdir {at}\"\n");
+    let hooks = ["experiment", "block", "run"].map(hook).concat();
+    let factor = "[[factor]]\nname = \"n\"\nlevels = [1, { name = \"two\", set = { n = 2 }, before = \"mkdir level\", \
+        after = \"rmdir level\" }]\n";
+    let lab = lab(&format!("script = \"x\"\nrepeats = 2\n{factor}{hooks}"));
+    let command = lab.command(&format!("experiment files/study.toml {SHORT} --results r --allow-system"));
+    let place = format!("event {n}");
+    let is_killed = run_killed(&command, "fdatasync", n);
+    if is_killed {
+        assert_eq!(lab.events("r").len(), n, "{place}");
+        exits(&lab.command("experiment --resume r --quiet").output().unwrap(), 0, &place);
+    }
+    is_complete(&lab, "r", 4, &place);
+    let stays: Vec<&str> =
+        ["experiment", "block", "run", "level"].into_iter().filter(|dir| lab.path(dir).exists()).collect();
+    assert!(stays.is_empty(), "{place}: {stays:?} stay");
+    is_killed
+}
+
+#[test]
+fn an_experiment_is_resumed_after_a_kill_at_each_event() {
+    if !strace::available("an_experiment_is_resumed_after_a_kill_at_each_event") {
+        return;
+    }
+    // Begun and ended; two events of each run and four of its commands; four of the experiment, of each of two blocks and
+    // of the level in each block.
+    let all: Vec<usize> = (1..=46).collect();
+    let sample = [5, 8, 21, 45];
+    in_parallel(short_or_long(&sample, &all), |n| assert!(killed_at(n), "there are 46 events, not {n}"));
+    assert!(!killed_at(47));
+}
+
+#[test]
+fn file_systems_are_compared() {
+    if !mounts::available("file_systems_are_compared", &[Fs::Ext4]) {
+        return;
+    }
+    let level = |name: &str, options: &str| {
+        format!(
+            "[[factor.levels]]\nname = \"{name}\"\n\
+             before = \"rm -f image; truncate -s 16M image && mkfs.ext4 -q -F {options} image && mkdir -p mnt && \
+             mount -o loop image mnt\"\nafter = \"umount mnt\"\n"
+        )
+    };
+    let levels = level("journal", "") + &level("plain", "-O ^has_journal");
+    let lab = lab(&format!(
+        "script = \"x\"\noptions = \"--dir mnt/x --mkdir\"\nrepeats = 1\n[[factor]]\nname = \"fs\"\n{levels}"
+    ));
+    let options = SHORT.replace("--engine null", "--require-fs ext4");
+    lab.run(&format!("experiment files/study.toml {options} --results r --allow-system"), 0);
+    let mounts: Vec<String> = lab
+        .events("r")
+        .iter()
+        .filter(|event| event["event"] == "started")
+        .map(|event| event["mounts"][0].as_str().unwrap().to_owned())
+        .collect();
+    assert!(mounts.len() == 2 && mounts.iter().all(|mount| mount.contains("/mnt: loop device ext4")), "{mounts:?}");
+    assert!(!lab.path("mnt/x").exists(), "the file system stays mounted");
+}
+
+#[test]
+fn each_shipped_experiment_has_a_plan() {
+    let lab = Lab::new();
+    let list = lab.run("list experiments", 0);
+    let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.contains(&"quick"), "{list}");
+    for name in names {
+        let text = lab.run(&format!("experiment {name} --plan"), 0);
+        assert!(text.contains(" runs, "), "{name}: {text}");
+        assert!(lab.run(&format!("show {name}"), 0).starts_with(&format!("# {name}: ")), "{name}");
+    }
+    let text = lab.run("experiment quick --plan", 0);
+    assert!(text.contains("8 runs, ") && text.contains("measured for 30s in all"), "{text}");
+    let text = lab.run("experiment quikc", 2);
+    assert!(text.contains("did you mean `quick`?"), "{text}");
+}
