@@ -5,7 +5,7 @@
 use super::arms::{self, ArmError, inspect};
 use super::console;
 use super::experiment_args::FileArgs;
-use super::experiments::{Refused, describe, perform, print_text, refuse, set_option, split, status};
+use super::experiments::{Refused, describe, hook_lines, perform, print_text, refuse, set_option, split, status};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::experiment::{
     Arm, Assignment, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
@@ -146,8 +146,7 @@ impl Planned {
 
     /// Returns an error with all commands of the file unless they are permitted.
     fn check_commands(&self) -> Result<(), Refused> {
-        let hooks = self.file.hooks.iter().map(|hook| hook.span);
-        let commands: Vec<_> = hooks.chain(self.file.records.iter().map(|record| record.span)).collect();
+        let commands = &self.file.commands;
         let (Some((first, rest)), false) = (commands.split_first(), self.is_allowed) else { return Ok(()) };
         let n = count(commands.len() as u64, "command");
         let message = format!("the experiment executes {n}, which are not permitted");
@@ -202,12 +201,8 @@ impl Planned {
             table.row([arm.name.clone(), runs.clone(), time(total(lengths)), arm.words.join(" ")]);
         }
         let mut text = format!("{}\n\n{}", self.name, table.render());
-        for hook in &self.file.hooks {
-            for (word, command) in [("before", &hook.node.before), ("after", &hook.node.after)] {
-                if let Some(command) = command {
-                    text += &format!("\n{}: `{word}` runs `{}`", hook.node.origin, command);
-                }
-            }
+        for line in self.file.hooks.iter().flat_map(|hook| hook_lines(&hook.node)) {
+            text += &format!("\n{line}");
         }
         for record in &self.file.records {
             text += &format!("\n`record` runs `{}` after each run", record.node);

@@ -12,7 +12,7 @@ use crate::comparison::{
 };
 use crate::experiment::{
     self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, FloorSession,
-    Floors, Folder, FolderError, Hooks, Next, RuleWanted,
+    Floors, Folder, FolderError, Hooks, Next, RuleWanted, ScopeHook,
 };
 use crate::import::{self, Metric, Observation};
 use crate::measure::now;
@@ -440,13 +440,7 @@ fn announce(folder: &Folder, host: &mut dyn ExperimentHost) {
     for (name, command) in &experiment.hooks.0 {
         host.note(&format!("`--{name}` runs `{command}`"));
     }
-    for hook in &experiment.scopes {
-        for (word, command) in [("before", &hook.before), ("after", &hook.after)] {
-            if let Some(command) = command {
-                host.note(&format!("{}: `{word}` runs `{command}`", hook.origin));
-            }
-        }
-    }
+    experiment.scopes.iter().flat_map(hook_lines).for_each(|line| host.note(&line));
     for command in &experiment.records {
         host.note(&format!("`record` runs `{command}` after each run"));
     }
@@ -463,6 +457,15 @@ fn announce(folder: &Folder, host: &mut dyn ExperimentHost) {
     if let Some(dropped) = folder.dropped() {
         host.note(dropped);
     }
+}
+
+/// Describes the commands of a scope, a line for each.
+pub(super) fn hook_lines(hook: &ScopeHook) -> Vec<String> {
+    let line = |(before, text): (bool, &str)| {
+        let word = if before { "before" } else { "after" };
+        format!("{}: `{word}` runs `{text}`", hook.origin(before))
+    };
+    hook.commands().map(line).collect()
 }
 
 /// Returns the default results folder, `wmlrun-results/NAME-TIME`. It may exist.

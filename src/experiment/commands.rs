@@ -111,7 +111,7 @@ fn scope_command<'a>(
         run: at.run,
         arm: Some(at.arm),
         name: hook.command_name(before),
-        label: format!("{}: `{word}` of run {}", hook.origin, at.run),
+        label: format!("{}: `{word}` of run {}", hook.origin(before), at.run),
         text: hook.command(before)?,
         variables: variables(folder, at),
         limit: limit.unwrap_or_else(|| host.hook_limit()),

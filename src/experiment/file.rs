@@ -54,6 +54,8 @@ pub struct ExperimentFile {
     pub hooks: Vec<Spanned<ScopeHook>>,
     /// The commands whose output is recorded.
     pub records: Vec<Spanned<String>>,
+    /// The positions of all commands: those of the scopes, and those whose output is recorded.
+    pub commands: Vec<Span>,
     /// Whether the used space is recorded.
     pub record_space: bool,
     /// The maximum duration of a command.
@@ -91,7 +93,9 @@ impl FileLevel {
 
 /// Reads an experiment file. Returns all its errors.
 pub fn read(map: &SourceMap, file: FileId) -> Result<ExperimentFile, Vec<Diagnostic>> {
-    file_reader::parse(map, file, |root, errors| FileParser { map, errors, hooks: Vec::new() }.experiment(root))
+    file_reader::parse(map, file, |root, errors| {
+        FileParser { map, errors, hooks: Vec::new(), commands: Vec::new() }.experiment(root)
+    })
 }
 
 /// The state of reading a file.
@@ -99,6 +103,8 @@ struct FileParser<'a> {
     map: &'a SourceMap,
     errors: &'a mut FileErrors,
     hooks: Vec<Spanned<ScopeHook>>,
+    /// The positions of all commands.
+    commands: Vec<Span>,
 }
 
 impl FileParser<'_> {
@@ -122,6 +128,7 @@ impl FileParser<'_> {
             record_space,
             time_limit: root.value("time-limit", self.errors).and_then(|v| v.duration("time-limit", self.errors)),
             hooks: Vec::new(),
+            commands: Vec::new(),
             factors,
         };
         self.text(root, "about");
@@ -135,7 +142,9 @@ impl FileParser<'_> {
             HookScope::Run => usize::MAX,
         };
         self.hooks.sort_by_key(depth);
-        ExperimentFile { hooks: self.hooks, ..file }
+        self.commands.extend(file.records.iter().map(|record| record.span));
+        self.commands.sort_by_key(|span| span.start);
+        ExperimentFile { hooks: self.hooks, commands: self.commands, ..file }
     }
 
     fn text(&mut self, table: &FileTable<'_>, key: &str) -> Option<Spanned<String>> {
@@ -266,6 +275,7 @@ impl FileParser<'_> {
         let (before, after) = (self.text(table, "before"), self.text(table, "after"));
         let limit = table.value("time-limit", self.errors);
         let time_limit = limit.as_ref().and_then(|value| value.duration("time-limit", self.errors));
+        self.commands.extend(before.iter().chain(&after).map(|text| text.span));
         let Some(first) = before.as_ref().or(after.as_ref()) else {
             if let (HookScope::Level { level: Some(_), .. }, Some(limit)) = (scope, limit) {
                 let message = "a time limit without a command";
@@ -291,7 +301,8 @@ impl FileParser<'_> {
         }
         let hook = ScopeHook {
             name,
-            origin: self.origin(span),
+            origin: before.as_ref().map_or_else(String::new, |text| self.origin(text.span)),
+            after_origin: after.as_ref().map_or_else(String::new, |text| self.origin(text.span)),
             before: before.map(|text| text.node),
             after: after.map(|text| text.node),
             time_limit: time_limit.map(|limit| limit.as_secs_f64()),

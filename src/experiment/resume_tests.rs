@@ -2,7 +2,7 @@
 //! the same runs in the same cells, none twice, each inside its scopes.
 //!
 //! The program is a shell script that fails outside of its scopes. `WMLRUN_LONG=1` tests every event of the journal of
-//! 2 × 3 cells with 3 runs each, otherwise every event of the first runs and a sample of the others.
+//! 2 × 3 cells with 3 runs each, otherwise the last events and a sample of the others.
 
 #![allow(clippy::unwrap_used)]
 use super::Folder;
@@ -31,6 +31,7 @@ fn experiment(host: &ScriptHost, in_order: bool) -> Experiment {
         ScopeHook {
             name: name.to_owned(),
             origin: "x.toml:1".to_owned(),
+            after_origin: "x.toml:2".to_owned(),
             before,
             after: remove,
             time_limit: None,
@@ -131,7 +132,8 @@ fn complete_after(in_order: bool, is_tested: impl Fn(usize) -> bool) {
     assert_eq!((finished_runs(&whole).len(), host.made()), (18, 18));
     let expected = order(&whole);
     let levels = fs::read_to_string(host.path("once")).unwrap().lines().count();
-    for n in (1..=whole.len()).filter(|n| is_tested(*n)) {
+    // Of the last events each is tested, because few runs are to be made after them.
+    for n in (1..=whole.len()).filter(|n| is_long() || is_tested(*n) || n + 14 > whole.len()) {
         let state = Replayed::of(&whole[..n], 6).unwrap();
         let is_started = state.under_way.as_ref().is_some_and(|under_way| under_way.started);
         for is_remounted in [false, true] {
@@ -162,13 +164,12 @@ fn is_long() -> bool {
 
 #[test]
 fn blocks_are_completed_after_a_kill_at_each_event() {
-    // The last runs, since fewer runs are to be made then.
-    complete_after(false, |n| is_long() || n % 41 == 3 || n > 142);
+    complete_after(false, |n| n % 59 == 3);
 }
 
 #[test]
 fn runs_in_order_are_completed_after_a_kill_at_each_event() {
-    complete_after(true, |n| is_long() || n % 37 == 5 || n > 92);
+    complete_after(true, |n| n % 59 == 5);
 }
 
 #[test]
@@ -188,9 +189,13 @@ fn scopes_begin_and_end_around_their_runs() {
     let of_run = |arm: &str| ["before-run", arm, "after-run"].map(str::to_owned);
     let mut expected: Vec<String> =
         ["before-experiment", "before-level-f0", "before-level-f0-2"].map(str::to_owned).to_vec();
-    ["0", "1", "2"].iter().for_each(|arm| (0..3).for_each(|_| expected.extend(of_run(arm))));
+    for arm in ["0", "1", "2"] {
+        (0..3).for_each(|_| expected.extend(of_run(arm)));
+    }
     expected.extend(["after-level-f0", "before-level-f0", "before-level-f0-2"].map(str::to_owned));
-    ["3", "4", "5"].iter().for_each(|arm| (0..3).for_each(|_| expected.extend(of_run(arm))));
+    for arm in ["3", "4", "5"] {
+        (0..3).for_each(|_| expected.extend(of_run(arm)));
+    }
     expected.extend(["after-level-f0", "after-experiment"].map(str::to_owned));
     assert_eq!(names, expected);
     assert_eq!(fs::read_to_string(host.path("once")).unwrap(), "0\n1\n");

@@ -34,8 +34,10 @@ pub struct ScopeHook {
     /// The name, without `before-` and `after-`: `experiment`, `level-fs`, `run-2`. It is unique among the commands that
     /// can be in effect at the same time.
     pub name: String,
-    /// The position in the experiment file, as `FILE:LINE`.
+    /// The position of the command at the begin in the experiment file, as `FILE:LINE`.
     pub origin: String,
+    /// The position of the command at the end.
+    pub after_origin: String,
     /// The command at the begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
@@ -54,6 +56,16 @@ impl ScopeHook {
     /// Returns the name of the command at the begin, or at the end.
     pub(super) fn command_name(&self, before: bool) -> String {
         format!("{}-{}", if before { "before" } else { "after" }, self.name)
+    }
+
+    /// Returns the position of the command at the begin, or at the end.
+    pub fn origin(&self, before: bool) -> &str {
+        if before { &self.origin } else { &self.after_origin }
+    }
+
+    /// Returns the commands that the hook has: whether each is at the begin, and its text.
+    pub fn commands(&self) -> impl Iterator<Item = (bool, &str)> {
+        [true, false].into_iter().filter_map(move |before| Some((before, self.command(before)?)))
     }
 
     /// Returns the command at the begin, or at the end.
@@ -134,6 +146,7 @@ mod tests {
         ScopeHook {
             name: name.to_owned(),
             origin: "x.toml:1".to_owned(),
+            after_origin: "x.toml:2".to_owned(),
             before: Some("true".to_owned()),
             after: after.map(str::to_owned),
             time_limit: None,

@@ -283,8 +283,9 @@ fn conditions(recorded: &RecordedExperiment) -> PageTable {
         table.row([format!("--{name}"), command.clone()]);
     }
     for hook in &experiment.scopes {
-        for (word, command) in [("before", &hook.before), ("after", &hook.after)] {
-            table.row([format!("{word} ({})", hook.name), command.clone().unwrap_or_default()]);
+        for (before, command) in hook.commands() {
+            let word = if before { "before" } else { "after" };
+            table.row([format!("{word} ({})", hook.name), command.to_owned()]);
         }
     }
     if !experiment.launch.is_empty() {
