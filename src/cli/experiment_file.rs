@@ -134,6 +134,9 @@ impl Planned {
                         let _ = inspect(&cell.arm.words, &metrics, Some(place));
                         return Err(Refused::printed(2));
                     }
+                    if reader.is_of_command_line(cell, &error) {
+                        return Err(refuse(&error.text, &error.help, 2));
+                    }
                     return Err(refuse_diagnostics(&map, &[reader.diagnose(cell, &error)], 2));
                 }
             }
@@ -285,6 +288,16 @@ impl<'a> CellReader<'a> {
         let found = self.beside.as_deref().and_then(|dir| library::find(&script.node, Some(dir)).ok());
         let path = found.and_then(|found| found.path).map(|path| path.to_string_lossy().into_owned());
         path.unwrap_or_else(|| script.node.clone())
+    }
+
+    /// Returns whether the options of the command line cause the error of a cell. It then has no position in the file.
+    fn is_of_command_line(&self, cell: &FileCell<'_>, error: &ArmError) -> bool {
+        let script = self.script(&cell.levels).map(|script| self.script_word(script));
+        let has_error = |words: &[String]| {
+            let words: Vec<String> = words.iter().chain(&script).cloned().collect();
+            inspect(&words, &[], None).as_ref().err() == Some(error)
+        };
+        !has_error(&[]) && has_error(self.given)
     }
 
     /// Finds the text of the file that causes the error of a cell.

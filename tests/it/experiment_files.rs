@@ -62,6 +62,9 @@ fn a_plan_starts_nothing() {
     assert_eq!(shown, cells, "{text}");
     assert!(text.contains("8 runs, in random blocks of one run of each cell, measured for 4m in all"), "{text}");
     assert!(text.contains("files/study.toml:14: `before` runs `touch started`"), "{text}");
+    // An error of the command line has no position in the file.
+    let text = lab.run("experiment files/study.toml --plan --set m=1", 2);
+    assert!(text.starts_with("error: `--set m=…`: the script has no variable `$m`"), "{text}");
     assert_eq!(entries(&lab), ["files"]);
     // The length of a run is that of the script, if no option gives one.
     fs::write(lab.path("files/y.wml"), SCRIPT.to_owned() + "run 7\nrun 8\n").unwrap();
@@ -80,7 +83,8 @@ fn a_cell_can_be_compared() {
     assert_eq!(cells.len(), 4);
     for (n, cell) in cells.iter().enumerate() {
         assert_eq!((&cell["runs"], &cell["failed"]), (&2.into(), &0.into()), "{cell}");
-        assert_eq!(cell["levels"], serde_json::json!([["1", "2"][n / 2], ["plain", "pinned"][n % 2]]));
+        let levels = [["1", "2"][n / 2], ["plain", "pinned"][n % 2]];
+        assert_eq!(cell["levels"], serde_json::json!(levels));
         for metric in cell["metrics"].as_array().unwrap() {
             let values: Vec<f64> = metric["values"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
             let mean = metric["estimate"]["value"].as_f64().unwrap();
@@ -92,7 +96,8 @@ fn a_cell_can_be_compared() {
         let text = fs::read_to_string(lab.path(&format!("r/runs/{:04}.json", event["run"].as_u64().unwrap()))).unwrap();
         let result: Value = serde_json::from_str(&text).unwrap();
         let cell = &cells[event["arm"].as_u64().unwrap() as usize];
-        assert_eq!(result["runs"][0]["variables"]["n"].to_string(), *cell["levels"][0].as_str().unwrap());
+        let value = result["runs"][0]["variables"]["n"].to_string();
+        assert_eq!(value, cell["levels"][0].as_str().unwrap());
     }
     any_verdict(&lab.command("compare r:n=1,io=plain r:n=2,io=pinned --tolerance 90%").output().unwrap());
     let text = lab.run("compare r r:n=2,io=pinned", 2);
@@ -173,7 +178,7 @@ fn an_experiment_is_resumed_after_a_kill_at_each_event() {
     // of the level in each block.
     let all: Vec<usize> = (1..=46).collect();
     let sample = [5, 8, 21, 45];
-    in_parallel(short_or_long(&sample, &all), |n| assert!(killed_at(n), "there are 46 events, not {n}"));
+    in_parallel(short_or_long(&sample[..], &all), |n| assert!(killed_at(n), "there are 46 events, not {n}"));
     assert!(!killed_at(47));
 }
 
