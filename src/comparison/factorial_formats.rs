@@ -1,12 +1,11 @@
 //! The formats of factorial experiments for people and for programs.
 
-use super::formats::{
-    csv_cell, go_name, go_part, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text,
-};
+use super::formats::{csv_cell, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text};
 use super::numbers::{figure, percent};
 use super::{CellMetric, Factorial, FactorialCell};
 use crate::analysis::{Estimate, RepeatState};
 use crate::util::count::count;
+use crate::util::go_bench;
 use crate::util::table::{Align, Table};
 use crate::util::{printable, size};
 use serde_json::json;
@@ -130,10 +129,11 @@ pub(super) fn benchstat(result: &Factorial) -> String {
     let mut text = go_units(result.metrics.iter().map(String::as_str));
     for (cell, metric) in values(result) {
         let levels = result.factors.iter().zip(&cell.levels);
-        let parts: String =
-            levels.map(|(factor, level)| format!("/{}={}", go_part(&factor.name), go_part(level))).collect();
+        let parts: String = levels
+            .map(|(factor, level)| format!("/{}={}", go_bench::part(&factor.name), go_bench::part(level)))
+            .collect();
         for value in &metric.values {
-            let name = format!("{}{parts}/{}", go_name(&result.name), go_part(&metric.metric));
+            let name = format!("{}{parts}/{}", go_bench::name(&result.name), go_bench::part(&metric.metric));
             text += &format!("{name} {}\n", go_value(&metric.metric, *value));
         }
     }
