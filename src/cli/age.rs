@@ -1,8 +1,8 @@
 //! `wmlrun age`: ages a file system, and prints the score as text or JSON.
 
-use super::args::AgeArgs;
 use super::bars::Bars;
 use super::console::{self, Verbosity, notice, print_lines};
+use super::experiment_args::AgeArgs;
 use crate::disk::Error;
 use crate::disk::aging::{self, AgingOptions, AgingReport, Figure, FileScore, FreeSpaceScore};
 use crate::os::{Errno, signals};
@@ -58,9 +58,9 @@ pub(super) fn age(args: &AgeArgs) -> u8 {
     let is_stdout = args.json.as_deref().is_some_and(|path| path == Path::new("-"));
     let text = text(&report);
     if is_stdout {
-        notice(text.trim_end())
+        notice(text.trim_end());
     } else {
-        print_lines(text.trim_end())
+        print_lines(text.trim_end());
     }
     let written = target.map_or(Ok(()), |target| target.write(&mut |out| write_json(&report, out)));
     if let Err(e) = written {

@@ -6,13 +6,12 @@ use super::completion::{self, SHELLS};
 use super::console::Verbosity;
 use super::examples::with_examples;
 use super::experiment_args::{
-    AbArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable,
+    AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable,
 };
 use super::info;
 use super::stdout::Stdout;
 use crate::analysis::ResponseMethod;
 use crate::engine::{self, Engine};
-use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::measure::WarmupLength;
 use crate::report::live::{LIVE_FORMATS, LiveFormat, find_live};
 use crate::report::{self, Report};
@@ -314,13 +313,7 @@ pub(super) enum CliCommand {
     )]
     Sweep(Box<SweepArgs>),
     /// Make the runs of an experiment file: factors with their levels, repeated, with commands around them
-    #[command(
-        override_usage = "wmlrun experiment [OPTIONS] <FILE>\n       wmlrun experiment [OPTIONS] --resume <DIR>",
-        after_help = "Examples:\n  \
-                  wmlrun experiment quick --dir /mnt/test\n  \
-                  wmlrun experiment study.toml --plan\n  \
-                  wmlrun experiment study.toml --allow-system --results study"
-    )]
+    #[command(override_usage = "wmlrun experiment [OPTIONS] <FILE>\n       wmlrun experiment [OPTIONS] --resume <DIR>")]
     Experiment(Box<FileArgs>),
     /// Remove the logs of runs and commands from results folders; keep the results
     Prune {
@@ -359,10 +352,7 @@ pub(super) enum CliCommand {
     },
     /// Age a file system: create, update and remove files in DIR/aged until it is as full as requested, and report how
     /// fragmented files and free space are
-    #[command(after_help = "The same command continues an interrupted aging, and only reports if it is complete.\n\n\
-                  Examples:\n  \
-                  wmlrun age /mnt/test --to 47%\n  \
-                  wmlrun age /mnt/test --to 20g --rounds 40 --seed 7 --json aging.json")]
+    #[command(after_help = "The same command continues an interrupted aging, and only reports if it is complete.")]
     Age(AgeArgs),
     /// List personalities, experiments, flowops, attributes, codes and so on
     List {
@@ -399,30 +389,6 @@ pub(super) enum CliCommand {
         /// Directory to write to; created if it does not exist
         dir: PathBuf,
     },
-}
-
-/// Options of `age`.
-#[derive(Args)]
-pub(super) struct AgeArgs {
-    /// A directory on the file system; the files are created in DIR/aged
-    #[arg(value_name = "DIR")]
-    pub(super) dir: PathBuf,
-    /// Fullness to reach: a percentage of the capacity of the file system, such as `47%`, or a size, such as `20g`
-    #[arg(long, value_name = "FULLNESS", value_parser = Fullness::parse, allow_hyphen_values = true)]
-    pub(super) to: Fullness,
-    /// Number of rounds, 1 to 200: in each, source trees are checked out, all are updated, and one is removed
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_ROUNDS,
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ROUNDS)))]
-    pub(super) rounds: u32,
-    /// Seed of names, sizes, contents and sequence
-    #[arg(long, default_value_t = 1)]
-    pub(super) seed: u64,
-    /// Write the result as JSON to FILE; with `-`, to standard output, and the report to standard error
-    #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
-    /// Print only the report and errors: no progress, no notes
-    #[arg(long)]
-    pub(super) quiet: bool,
 }
 
 /// How a failed operation is handled.

@@ -49,6 +49,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "wmlrun sweep randomread --vary nthreads=1,2,4,8 --repeats 5 --format csv",
         ],
     ),
+    (
+        "experiment",
+        &[
+            "wmlrun experiment quick --dir /mnt/test",
+            "wmlrun experiment study.toml --plan",
+            "wmlrun experiment study.toml --allow-system --results study",
+        ],
+    ),
     ("prune", &["wmlrun prune wmlrun-results/varmail-20261124T093000Z"]),
     ("ort", &["wmlrun ort curve.txt", "wmlrun ort curve.txt --format json"]),
     (
@@ -60,6 +68,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "wmlrun report result.json --format hgrm -o result.hgrm",
         ],
     ),
+    ("age", &["wmlrun age /mnt/test --to 47%", "wmlrun age /mnt/test --to 20g --rounds 40 --seed 7 --json aging.json"]),
     ("list", &["wmlrun list", "wmlrun list flowops", "wmlrun list codes"]),
     ("show", &["wmlrun show varmail > mail.wml"]),
     ("explain", &["wmlrun explain E0202"]),
@@ -85,8 +94,8 @@ pub(super) fn with_examples(command: Command) -> Command {
 /// Puts examples before the other text at the end of a help.
 fn with_help(command: Command, lines: &[&str]) -> Command {
     let more = command.get_after_help().map_or_else(String::new, |more| format!("\n\n{more}"));
-    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
-    command.after_help(format!("Examples:{lines}{more}"))
+    let lines = lines.join("\n  ");
+    command.after_help(format!("Examples:\n  {lines}{more}"))
 }
 
 #[cfg(test)]

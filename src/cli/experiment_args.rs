@@ -1,10 +1,11 @@
-//! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`) and of `compare`.
+//! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`), of `compare` and of `age`.
 
 use super::args::{WorkloadArgs, choice, time};
 use super::completion;
 use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
 use crate::experiment::{HOOKS, Hook, Hooks, run_range, share};
+use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::import::{Metric, STUDY};
 use clap::builder::TypedValueParser;
 use clap::parser::ValueSource;
@@ -135,6 +136,30 @@ fn format_parser() -> impl TypedValueParser<Value = ResultFormat> {
 }
 
 /// Arguments of `wmlrun repeat`.
+/// Options of `age`.
+#[derive(Args)]
+pub(super) struct AgeArgs {
+    /// A directory on the file system; the files are created in DIR/aged
+    #[arg(value_name = "DIR")]
+    pub(super) dir: PathBuf,
+    /// Fullness to reach: a percentage of the capacity of the file system, such as `47%`, or a size, such as `20g`
+    #[arg(long, value_name = "FULLNESS", value_parser = Fullness::parse, allow_hyphen_values = true)]
+    pub(super) to: Fullness,
+    /// Number of rounds, 1 to 200: in each, source trees are checked out, all are updated, and one is removed
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_ROUNDS,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ROUNDS)))]
+    pub(super) rounds: u32,
+    /// Seed of names, sizes, contents and sequence
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Write the result as JSON to FILE; with `-`, to standard output, and the report to standard error
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+    /// Print only the report and errors: no progress, no notes
+    #[arg(long)]
+    pub(super) quiet: bool,
+}
+
 #[derive(Args)]
 pub(super) struct RepeatArgs {
     /// Script file, or name of a personality; required unless `--resume` is given

@@ -8,8 +8,8 @@ use super::experiment_args::FileArgs;
 use super::experiments::{Refused, describe, hook_lines, perform, print_text, refuse, set_option, split, status};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::experiment::{
-    Arm, Assignment, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
-    WantedFactor, read_file, suite,
+    Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
+    SetVariable, WantedFactor, read_file, suite,
 };
 use crate::import::Metric;
 use crate::session::library;
@@ -144,7 +144,7 @@ impl Planned {
         let arms: Vec<Arm> = cells.into_iter().map(|cell| cell.arm).collect();
         let is_allowed = args.experiment.words.0.iter().any(|word| word == "--allow-system");
         let name = file.name.clone().unwrap_or(found.stem);
-        Ok(Self { map, name, arms, lengths, is_allowed, file })
+        Ok(Self { map, file, name, arms, lengths, is_allowed })
     }
 
     /// Returns an error with all commands of the file unless they are permitted.
@@ -352,7 +352,7 @@ impl<'a> CellReader<'a> {
 
 /// Returns the words of options and variables, each with its position. An error is a text that can't be split into
 /// words, or an option that a file can't give.
-fn placed(options: &[Spanned<String>], set: &[Assignment]) -> Result<PlacedWords, Box<Diagnostic>> {
+fn placed(options: &[Spanned<String>], set: &[SetVariable]) -> Result<PlacedWords, Box<Diagnostic>> {
     let mut placed = Vec::new();
     for text in options {
         let words = split(&text.node).map_err(|e| {

@@ -129,9 +129,9 @@ pub(super) fn benchstat(result: &Factorial) -> String {
     let mut text = go_units(result.metrics.iter().map(String::as_str));
     for (cell, metric) in values(result) {
         let levels = result.factors.iter().zip(&cell.levels);
-        let parts: String = levels
-            .map(|(factor, level)| format!("/{}={}", go_bench::part(&factor.name), go_bench::part(level)))
-            .collect();
+        let parts = levels.fold(String::new(), |parts, (factor, level)| {
+            parts + "/" + &go_bench::part(&factor.name) + "=" + &go_bench::part(level)
+        });
         for value in &metric.values {
             let name = format!("{}{parts}/{}", go_bench::name(&result.name), go_bench::part(&metric.metric));
             text += &format!("{name} {}\n", go_value(&metric.metric, *value));

@@ -27,7 +27,7 @@ const DEFAULT_PRECISION: f64 = 0.05;
 const DEFAULT_METRICS: [&str; 2] = ["ops", "latency.mean"];
 
 /// A variable with the position of its name, and its value.
-pub type Assignment = (Spanned<String>, String);
+pub type SetVariable = (Spanned<String>, String);
 
 /// The description of a factorial experiment, as a file gives it.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct ExperimentFile {
     /// Options of each run: texts that are split into words.
     pub options: Vec<Spanned<String>>,
     /// Variables of each run.
-    pub set: Vec<Assignment>,
+    pub set: Vec<SetVariable>,
     /// The factors.
     pub factors: Vec<FileFactor>,
     /// Whether the runs are in order instead of in random blocks.
@@ -81,7 +81,7 @@ pub struct FileLevel {
     /// Options: texts that are split into words.
     pub options: Vec<Spanned<String>>,
     /// Variables.
-    pub set: Vec<Assignment>,
+    pub set: Vec<SetVariable>,
 }
 
 impl FileLevel {
@@ -172,7 +172,7 @@ impl FileParser<'_> {
         texts.iter().filter_map(|text| text.text("options", self.errors)).collect()
     }
 
-    fn set(&mut self, table: &FileTable<'_>) -> Vec<Assignment> {
+    fn set(&mut self, table: &FileTable<'_>) -> Vec<SetVariable> {
         let Some(value) = table.value("set", self.errors) else { return Vec::new() };
         let Some(set) = value.table("set", "a `set` table", self.errors) else { return Vec::new() };
         set.assignments(self.errors)

@@ -29,7 +29,7 @@ mod suites;
 mod wanted;
 
 pub use design::{Design, Next, Prediction};
-pub use file::{Assignment, ExperimentFile, FileFactor, FileLevel, read as read_file};
+pub use file::{ExperimentFile, FileFactor, FileLevel, SetVariable, read as read_file};
 pub use file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, FileKey, HOOK_KEYS, LEVEL_KEYS};
 pub use floor::{FloorSession, Floors, place};
 pub use folder::{Folder, FolderError};

@@ -363,13 +363,13 @@ impl AgingSequence {
     pub fn versions_before(&self, step: usize) -> TreeVersions {
         let mut versions = vec![None; self.trees as usize];
         for (number, step) in self.steps.iter().enumerate().take(step) {
-            self.apply(number, step, &mut versions);
+            Self::apply(number, step, &mut versions);
         }
         versions
     }
 
     /// Changes the versions as a step does.
-    fn apply(&self, number: usize, step: &AgingStep, versions: &mut [Option<TreeVersion>]) {
+    fn apply(number: usize, step: &AgingStep, versions: &mut [Option<TreeVersion>]) {
         for &tree in &step.trees {
             let version = &mut versions[tree as usize];
             *version = match step.action {
@@ -430,7 +430,7 @@ impl AgingSequence {
                     self.add_life(&mut work, tree, first[at].take(), versions[at], true);
                 }
             }
-            self.apply(number, step, &mut versions);
+            Self::apply(number, step, &mut versions);
         }
         for (tree, (first, last)) in (0..).zip(first.into_iter().zip(versions)) {
             self.add_life(&mut work, tree, first, last, false);

@@ -122,6 +122,7 @@ pub fn of_file(fd: Fd, mut each: impl FnMut(FileExtent)) -> Result<()> {
 /// The extents are in the order of the device. Adjacent ones may be reported separately.
 ///
 /// Returns [`Errno::NOTTY`] or [`Errno::OPNOTSUPP`] when the file system does not report its free extents.
+#[allow(clippy::large_stack_arrays, reason = "the records are a part of the kernel's structure, which is boxed")]
 pub fn free(fd: Fd, mut each: impl FnMut(u64, u64)) -> Result<()> {
     let highest = RawSegment {
         device: u32::MAX,
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn extents_contain_the_bytes_of_a_file() {
         let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        file.write_all(&[7; 300_000]).unwrap();
+        file.write_all(&vec![7; 300_000]).unwrap();
         let mut bytes = 0;
         match of_file(file.as_raw_fd(), |extent| bytes += extent.length) {
             Ok(()) => assert!(bytes >= 300_000, "{bytes}"),

@@ -11,6 +11,7 @@ pub mod environment;
 pub(crate) mod fixture;
 mod digest;
 mod figures;
+mod filesets;
 mod phases;
 #[cfg(test)]
 mod schema_tests;
@@ -22,6 +23,7 @@ pub mod warnings;
 pub use digest::Digest;
 pub use environment::{Environment, RunEnvironment};
 pub use figures::{Latency, Summary};
+pub use filesets::{FilesetResult, Repaired};
 pub use phases::PhaseResult;
 pub use steadiness::Steadiness;
 
@@ -462,64 +464,6 @@ pub struct FlowopResult {
     pub lateness_ns: Option<Latency>,
     /// Latency histogram: `HdrHistogram` V2, deflated, in base64.
     pub histogram: String,
-}
-
-/// A file set that a run used.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FilesetResult {
-    /// Name in the script.
-    pub name: String,
-    /// Root directory.
-    pub path: String,
-    /// Parameters of its layout: entries, widths, gammas, seed.
-    pub layout: BTreeMap<String, serde_json::Value>,
-    /// Number of files, whether or not they exist.
-    pub files: u64,
-    /// Number of directories.
-    pub directories: u64,
-    /// Total size of all files in bytes.
-    pub bytes: u64,
-    /// Time to create the files; null if none were created.
-    pub populate_seconds: Option<f64>,
-    /// Changes that restored an existing tree to its definition; null if there was none.
-    pub repaired: Option<Repaired>,
-    /// Time until the data was on the device; null if the program did not wait for it.
-    pub sync_seconds: Option<f64>,
-    /// Share of its pages that were resident in memory before the run, 0 to 1; null if not measured.
-    pub resident_before: Option<f64>,
-    /// Share of its pages that were resident in memory after the run, 0 to 1; null if not measured.
-    pub resident_after: Option<f64>,
-    /// 95 % confidence interval of `resident_before`, which is estimated from a sample of files.
-    pub resident_before_interval: Option<[f64; 2]>,
-    /// 95 % confidence interval of `resident_after`.
-    pub resident_after_interval: Option<[f64; 2]>,
-    /// Bytes of its files that the run's operations read and wrote.
-    pub asked_bytes: DeviceBytes,
-    /// Bytes that the lowest devices read and wrote during the run, for all programs; null if unknown.
-    pub device_bytes: Option<DeviceBytes>,
-    /// Whether the devices or memory served the run's reads (its writes, if it had no reads), from the ratio of
-    /// `device_bytes` to `asked_bytes` of all sets on the same devices. Null without such bytes or if unknown.
-    pub verdict: Option<Verdict>,
-}
-
-/// Changes that restored an existing tree to its definition before a run. The keys `made` and `directories_made` are older than
-/// the names of the fields, and stay: the schema is published.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Repaired {
-    /// Files created.
-    #[serde(rename = "made")]
-    pub created: u64,
-    /// Files whose size was changed in place.
-    pub resized: u64,
-    /// Files removed.
-    pub removed: u64,
-    /// Directories created.
-    #[serde(rename = "directories_made")]
-    pub directories_created: u64,
-    /// Directories removed.
-    pub directories_removed: u64,
 }
 
 /// The layer that served the requested bytes.

@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn tags_are_single_words() {
         let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        let (start, length) = (Duration::from_millis(1500), Duration::from_secs(60));
+        let (start, length) = (Duration::from_millis(1500), Duration::from_mins(1));
         let mut out = Vec::new();
         let interval = LoggedInterval { tag: "a b,c/d\n", start, length, dist: dist() };
         interval_log(started, "comment", &[interval], &mut out).unwrap();

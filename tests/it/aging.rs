@@ -118,7 +118,7 @@ fn foreign_files_in_an_aged_tree_are_not_changed() {
     let mine = dir.path().join("mine");
     let foreign: [&dyn Fn(); 3] =
         [&|| symlink(&mine, &path).unwrap(), &|| fs::hard_link(&mine, &path).unwrap(), &|| {
-            drop(tool("mkfifo", &[path.to_str().unwrap()]))
+            drop(tool("mkfifo", &[path.to_str().unwrap()]));
         }];
     for (number, make) in foreign.iter().enumerate() {
         fs::write(&mine, "mine").unwrap();

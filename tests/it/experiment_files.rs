@@ -88,7 +88,7 @@ fn a_cell_can_be_compared() {
         for metric in cell["metrics"].as_array().unwrap() {
             let values: Vec<f64> = metric["values"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
             let mean = metric["estimate"]["value"].as_f64().unwrap();
-            assert!(values.len() == 2 && (values[0] + values[1]) / 2.0 / mean > 0.999_999, "{metric}");
+            assert!(values.len() == 2 && f64::midpoint(values[0], values[1]) / mean > 0.999_999, "{metric}");
         }
     }
     // The arms of the runs are those of the blocks, and their variables those of the cell.

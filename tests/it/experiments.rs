@@ -269,16 +269,17 @@ fn errors_are_found_before_the_first_run() {
     let shown = lab.run("repeat x.wml --no-quiesce --runtime 0.1 --dir none/d --results r", 3);
     assert!(shown.contains("run 1 failed") && shown.contains("r/runs/0001.log"), "{shown}");
     // A flowop that the script does not have.
-    fs::write(lab.path("w.wml"), SCRIPT.replace("name=r,", "name=write-log,")).unwrap();
+    fs::write(lab.path("w.wml"), SCRIPT.replace("name=r,", "name=write-log,").replace("target=r", "target=write-log"))
+        .unwrap();
     for (words, says, help) in [
         (
             "repeat x.wml --metric ops,write.ops",
             "error: no `write.ops`: the script has no flowop",
-            "its flowops are `r`",
+            "its flowops are `end`, `r`",
         ),
         ("repeat w.wml --metric writelog.latency.p99", "no flowop `writelog`", "did you mean `write-log.latency.p99`?"),
-        ("ab x.wml --metric r.ops --b w.wml", "in `--b`: no `r.ops`", "its flowops are `write-log`"),
-        ("floor . x.wml --metric p/t/s.mib", "no `p/t/s.mib`", "its flowops are `r`"),
+        ("ab x.wml --metric r.ops --b w.wml", "in `--b`: no `r.ops`", "its flowops are `end`, `write-log`"),
+        ("floor . x.wml --metric p/t/s.mib", "no `p/t/s.mib`", "its flowops are `end`, `r`"),
     ] {
         let hook = ["--before", "touch hook", "--results", "s"];
         let shown = exits(&lab.command(words).args(hook).output().unwrap(), 2, words);
@@ -316,7 +317,7 @@ fn a_mistake_in_an_arm_names_its_option() {
 #[test]
 fn the_launcher_and_eviction_are_announced() {
     let lab = Lab::new();
-    fs::write(lab.path("y.wml"), SCRIPT.replace("name=r,", "name=other,")).unwrap();
+    fs::write(lab.path("y.wml"), SCRIPT.replace("name=r,", "name=other,").replace("target=r", "target=other")).unwrap();
     let words = format!("ab {SHORT} --blocks 2 --results r --tolerance 90%");
     let options = ["--launch", "env 'X=1 2'", "--a", "--cold", "--b", "-f y.wml"];
     let output = lab.command(&words).args(options).output().unwrap();

@@ -1,5 +1,5 @@
 //! Tests what programs read of a run: labels, tables to which runs are appended, the live stream, and the formats of
-//! HdrHistogram, benchstat and pandas.
+//! `HdrHistogram`, benchstat and pandas.
 
 use crate::cmd::{Output, Wml, binary, count, skip};
 use serde_json::Value;

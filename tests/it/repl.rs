@@ -174,12 +174,8 @@ fn every_command_is_in_a_transcript() {
 }
 
 #[test]
-fn completions_and_manual_pages_contain_the_commands() {
+fn manual_pages_contain_the_commands() {
     let dir = scratch();
-    for shell in ["bash", "zsh", "fish"] {
-        let text = crate::cmd::tool(binary().to_str().unwrap(), &["completions", shell]);
-        assert!(text.contains("layout-seed") && text.contains("repl"), "{shell}");
-    }
     let pages = dir.path().join("man");
     crate::cmd::tool(binary().to_str().unwrap(), &["man", pages.to_str().unwrap()]);
     for page in ["wmlrun.1", "wmlrun-repl.1", "wmlrun-plan.1"] {
