@@ -6,17 +6,22 @@ use super::experiment_args::AgeArgs;
 use crate::disk::Error;
 use crate::disk::aging::{self, AgingOptions, AgingReport, Figure, FileScore, FreeSpaceScore};
 use crate::os::{Errno, signals};
-use crate::output::Target;
+use crate::output::{Target, check_replaceable};
+use crate::report::json;
 use crate::util::table::{Align, Table};
 use crate::util::{count, duration, size};
 use serde::Serialize;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
+
+/// The name of the schema of `wmlrun age --json`.
+const SCHEMA: &str = "wmlrun.aging";
 
 /// The output of `wmlrun age --json`.
 #[derive(Serialize)]
 struct AgingDocument<'a> {
-    schema: &'static str,
+    schema: String,
     #[serde(flatten)]
     report: &'a AgingReport,
     /// Mean extents per file at the end.
@@ -27,14 +32,20 @@ struct AgingDocument<'a> {
 
 /// Ages a file system. Returns the exit status.
 pub(super) fn age(args: &AgeArgs) -> u8 {
-    let target = match args.json.as_deref().map(|path| (path, Target::open(path, &[]))) {
-        None => None,
-        Some((_, Ok(target))) => Some(target),
-        Some((path, Err(e))) => {
-            let text = format!("{} can't be written: {e}", path.display());
-            console::error(&text, Some("give `--json` another path"));
-            return 3;
-        }
+    let open = |path: &Path| {
+        let free = if args.force { Ok(()) } else { check_replaceable(path, &|head| json::has_schema(head, SCHEMA)) };
+        free.and_then(|()| Target::open(path, &[])).map_err(|e| {
+            let help = match e.kind() {
+                ErrorKind::AlreadyExists => "give `--json` another path, or replace the file with `--force`",
+                _ => "give `--json` another path",
+            };
+            console::error(&format!("can't write {}: {e}", path.display()), Some(help));
+            3
+        })
+    };
+    let target = match args.json.as_deref().map(open).transpose() {
+        Ok(target) => target,
+        Err(status) => return status,
     };
     let (interrupt, _) = signals::install_handlers();
     let bars = Bars::new(if args.quiet { Verbosity::Quiet } else { Verbosity::Normal });
@@ -74,7 +85,7 @@ pub(super) fn age(args: &AgeArgs) -> u8 {
 fn write_json(report: &AgingReport, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     let files = report.aged.files.as_ref().and_then(Figure::known);
     let document = AgingDocument {
-        schema: "wmlrun.aging/1",
+        schema: format!("{SCHEMA}/1"),
         report,
         extents_per_file: files.and_then(FileScore::extents_per_file),
         contiguous: files.and_then(FileScore::contiguous),

@@ -155,6 +155,9 @@ pub(super) struct AgeArgs {
     /// Write the result as JSON to FILE; with `-`, to standard output, and the report to standard error
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
+    /// Replace the file of `--json` whatever it contains
+    #[arg(long)]
+    pub(super) force: bool,
     /// Print only the report and errors: no progress, no notes
     #[arg(long)]
     pub(super) quiet: bool,

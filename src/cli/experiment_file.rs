@@ -39,7 +39,11 @@ fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
     };
     let (folder, finished) = perform(common, ExperimentKind::Factorial, "experiment", wanted)?;
     let Next::Measured(state) = finished.end else {
-        return Err(refuse("the experiment is not that of a file", "start a new one in another folder", 2));
+        return Err(refuse(
+            "the results folder is not that of an experiment file",
+            "start a new one in another folder",
+            2,
+        ));
     };
     let found = folder.experiment.factorial(&finished.observations, state);
     let found = found.ok_or_else(|| refuse("the experiment has no factors", "start a new one in another folder", 2))?;
@@ -106,7 +110,7 @@ struct Planned {
 }
 
 /// The options that an experiment file can't give, because they permit something or write files.
-const NOT_IN_FILE: [&str; 2] = ["--allow-", "--trace"];
+const NOT_IN_FILE: [&str; 3] = ["--adopt", "--allow-", "--trace"];
 
 /// Prints diagnostics. Returns the exit status.
 fn refuse_diagnostics(map: &SourceMap, found: &[Diagnostic], status: u8) -> Refused {

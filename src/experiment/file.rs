@@ -117,7 +117,7 @@ impl FileParser<'_> {
         let (records, record_space) = self.records(root);
         let file = ExperimentFile {
             name: self.text(root, "name").map(|name| name.node),
-            script: self.text(root, "script"),
+            script: self.script(root),
             options: self.options(root),
             set: self.set(root),
             in_order,
@@ -160,6 +160,18 @@ impl FileParser<'_> {
             return None;
         }
         Some(text)
+    }
+
+    /// Reads the name of a script. It becomes a word of a command line, where an option could permit something.
+    fn script(&mut self, table: &FileTable<'_>) -> Option<Spanned<String>> {
+        let script = self.text(table, "script")?;
+        if script.node.starts_with('-') {
+            let message = format!("`{}` is an option, not a script", printable::line(&script.node));
+            let help = "name a file or a personality; `./-x` is the file `-x`";
+            self.errors.add(Code::WrongValue, script.span, message, help);
+            return None;
+        }
+        Some(script)
     }
 
     /// Reads a text or a list of texts.
@@ -254,12 +266,7 @@ impl FileParser<'_> {
         self.check_level_name(&name);
         let scope = HookScope::Level { factor: index, level: Some(number) };
         self.hook(&table, scope, &format!("level-{factor}"));
-        Some(FileLevel {
-            script: self.text(&table, "script"),
-            options: self.options(&table),
-            set: self.set(&table),
-            name,
-        })
+        Some(FileLevel { script: self.script(&table), options: self.options(&table), set: self.set(&table), name })
     }
 
     /// Names of levels are parts of lines, of names of arms and of environment variables.

@@ -8,7 +8,7 @@ use super::identity;
 use super::journal::Event;
 use super::replay::{RunSpace, UnderWay};
 use super::scopes::ScopePosition;
-use super::wanted::ExperimentKind;
+use super::wanted::{Experiment, ExperimentKind};
 use crate::disk::quiesce;
 use crate::import::Observation;
 use crate::measure::now;
@@ -106,7 +106,7 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
         }
         let experiment = folder.experiment.clone();
         let design = Design::new(&experiment);
-        let values = values(folder)?;
+        let values = values(&experiment, folder.runs.iter())?;
         match design.next(&values) {
             Next::Run { arm, progress } => {
                 let fits = host.budget().and_then(|budget| {
@@ -132,13 +132,16 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
     }
 }
 
-/// Returns the arm and the values of the experiment's metrics for each run so far.
-fn values(folder: &Folder) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
-    let metrics = folder.experiment.metrics();
-    if folder.experiment.keeps_failures() {
+/// Returns the arm and the values of the experiment's metrics for each run.
+fn values<'a>(
+    experiment: &Experiment,
+    runs: impl Iterator<Item = &'a KeptRun>,
+) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
+    let metrics = experiment.metrics();
+    if experiment.keeps_failures() {
         // A run that failed has no values.
         let of_run = |run: &KeptRun| metrics.iter().map(|metric| metric.of(&run.observation)).collect::<Option<_>>();
-        return Ok(folder.runs.iter().map(|run| (run.arm, of_run(run).unwrap_or_default())).collect());
+        return Ok(runs.map(|run| (run.arm, of_run(run).unwrap_or_default())).collect());
     }
     let of_run = |run: &KeptRun| {
         let values = metrics.iter().map(|metric| metric.of(&run.observation).ok_or(metric)).collect::<Result<_, _>>();
@@ -151,7 +154,7 @@ fn values(folder: &Folder) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
             }
         })
     };
-    folder.runs.iter().map(of_run).collect()
+    runs.map(of_run).collect()
 }
 
 /// Collects the results of all runs by arm.
@@ -282,10 +285,7 @@ fn make_run(
         Err(ExperimentError::Failed { why, status: 1 | 3, .. }) if is_point => {
             teardown?;
             let why = reason(folder, number).unwrap_or(why);
-            folder.runs.push(KeptRun::failed(number, arm, why.clone()));
-            let ended = end_run(folder, host);
-            folder.runs.pop();
-            ended?;
+            end_run(folder, &KeptRun::failed(number, arm, why.clone()), host)?;
             return Ok(folder.keep_failed(arm, why)?);
         }
         ended => ended?,
@@ -299,21 +299,19 @@ fn make_run(
     space.add_to(&mut observation);
     let seconds = Some(began.elapsed().as_secs_f64());
     let run = KeptRun { arm, control: controls.before, seconds, observation };
-    folder.runs.push(run.clone());
-    let ended = end_run(folder, host);
-    folder.runs.pop();
-    ended?;
+    end_run(folder, &run, host)?;
     Ok(folder.keep(run, controls.after)?)
 }
 
-/// Ends the scopes that do not continue after the last run, which is not recorded yet.
-fn end_run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
+/// Ends the scopes that do not continue after a run, which is not recorded yet.
+fn end_run(folder: &mut Folder, run: &KeptRun, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
     if folder.experiment.scopes.is_empty() {
         return Ok(());
     }
     let design = Design::new(&folder.experiment);
-    let following = match design.next(&values(folder)?) {
-        Next::Run { arm, .. } => Some(ScopePosition { run: folder.runs.len() + 1, arm }),
+    let made = values(&folder.experiment, folder.runs.iter().chain([run]))?;
+    let following = match design.next(&made) {
+        Next::Run { arm, .. } => Some(ScopePosition { run: made.len() + 1, arm }),
         _ => None,
     };
     commands::end_scopes(folder, following, commands::Failing::Error, host)

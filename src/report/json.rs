@@ -88,8 +88,12 @@ impl Writer {
 
 /// Returns whether a file's first bytes match a document that [`Writer`] wrote.
 pub fn is_result(head: &[u8]) -> bool {
-    const BEGINS: &[u8] = b"{\n  \"schema\": \"wmlrun.result/";
-    head.starts_with(BEGINS)
+    has_schema(head, "wmlrun.result")
+}
+
+/// Returns whether a file that begins with `head` is a document with this schema, of any version.
+pub fn has_schema(head: &[u8], name: &str) -> bool {
+    head.starts_with(format!("{{\n  \"schema\": \"{name}/").as_bytes())
 }
 
 #[cfg(test)]

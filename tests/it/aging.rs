@@ -81,6 +81,22 @@ fn a_complete_aging_is_not_changed() {
     assert!(shown.contains("nothing was written") && shown.contains("10 source trees"), "{shown}");
 }
 
+/// The result replaces a result, and no other file.
+#[test]
+fn the_result_replaces_no_other_file() {
+    let (dir, home) = (place(), place());
+    let path = home.path().join("file");
+    let call = |extra: &[&str]| age(dir.path(), &[&SMALL[..], &["--json", path.to_str().unwrap()], extra].concat());
+    fs::write(&path, "theirs").unwrap();
+    let shown = call(&[]).exits(3).stderr;
+    assert!(shown.contains("it exists, and has other content") && shown.contains("`--force`"), "{shown}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+    assert!(!dir.path().join("aged").exists(), "refused before the first file is created");
+    call(&["--force"]).exits(0);
+    call(&[]).exits(0);
+    assert!(fs::read_to_string(&path).unwrap().contains("wmlrun.aging/1"));
+}
+
 #[test]
 fn an_aging_that_was_killed_is_continued() {
     if !strace::available("an_aging_that_was_killed_is_continued") {

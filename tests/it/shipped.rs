@@ -39,6 +39,16 @@ fn all_have_a_reproducible_plan() {
     });
 }
 
+#[test]
+fn all_are_formatted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = ["personalities", "examples"].into_iter().flat_map(|dir| fs::read_dir(root.join(dir)).unwrap());
+    let files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
+    let scripts: Vec<_> = files.iter().filter(|path| path.extension().is_some_and(|end| end == "wml")).collect();
+    assert!(scripts.len() > 100, "the scripts were not found");
+    Wml::new().args(["fmt", "--check"]).args(scripts).run().exits(0);
+}
+
 /// The page about sources leaves no personality out, and names none that there is not.
 #[test]
 fn the_page_of_workloads_lists_each_once() {
