@@ -215,7 +215,7 @@ fn old(path: &Path) -> datatest_stable::Result<()> {
         let source = map.file(file);
         // What ends by itself is only bounded by the time, so that a slow machine sees the same end.
         let ends = ["alldone", "firstdone", "finishon"].iter().any(|word| source.text.contains(word));
-        let outcome = support::run(&source.name, &source.text, support::null(if ends { 60_000 } else { 300 }));
+        let outcome = support::run(&source.name, &source.text, support::null(if ends { 60_000 } else { 150 }));
         assert_eq!(outcome.status, wml::session::Status::Done, "{}", outcome.said);
         let script = &outcome.document.script;
         let mut out = format!("{} ({})\n{}", script.dialect, script.dialect_reason, outcome.said);

@@ -5,7 +5,7 @@
 use super::super::journal;
 use super::super::prune::prune;
 use super::*;
-use crate::experiment::runner::tests::{experiment, identity, result_text};
+use crate::experiment::runner::tests::{directory, experiment, identity, result_text};
 
 /// Writes a folder as `create` does, up to a number of its steps.
 fn created_up_to(steps: usize, path: &Path, toml: &str) {
@@ -24,7 +24,7 @@ fn created_up_to(steps: usize, path: &Path, toml: &str) {
 
 #[test]
 fn a_folder_is_usable_after_a_kill_at_each_step_of_its_creation() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let path = dir.path().join("r");
     drop(Folder::create(&path, experiment(3, &[])).unwrap());
     let toml = fs::read_to_string(path.join(EXPERIMENT)).unwrap();
@@ -60,7 +60,7 @@ fn a_folder_is_usable_after_a_kill_at_each_step_of_its_creation() {
 
 #[test]
 fn a_folder_with_files_of_others_is_not_empty() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     for file in
         ["notes", "runs/0001.json", "hooks/x", "journal.jsonl", ".experiment.toml.tmp", ".experiment.toml.x.tmp"]
     {
@@ -75,7 +75,7 @@ fn a_folder_with_files_of_others_is_not_empty() {
 
 #[test]
 fn two_experiments_do_not_share_a_folder() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let path = dir.path().join("r");
     let created: Vec<bool> = std::thread::scope(|scope| {
         let start = || scope.spawn(|| Folder::create(&path, experiment(3, &[])).is_ok());
@@ -100,7 +100,7 @@ fn four_runs(path: &Path) {
 
 #[test]
 fn results_after_a_lost_one_are_dropped() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let path = dir.path().join("r");
     let text = result_text();
     for lost in 1..=4 {
@@ -132,7 +132,7 @@ fn results_after_a_lost_one_are_dropped() {
 
 #[test]
 fn the_first_run_of_an_arm_after_an_interruption_has_the_mounts_of_before() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let path = dir.path().join("r");
     four_runs(&path);
     let (same, other) = (["/x: ext4".to_owned()], ["/x: xfs".to_owned()]);
@@ -149,7 +149,7 @@ fn the_first_run_of_an_arm_after_an_interruption_has_the_mounts_of_before() {
 
 #[test]
 fn a_journal_that_contradicts_itself_is_an_error() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let path = dir.path().join("r");
     let started = |run, arm| Event::Started { run, arm, control: None, mounts: Vec::new(), time: now() };
     let finished = |run| Event::Finished { run, seconds: None, control: None };
@@ -167,7 +167,7 @@ fn a_journal_that_contradicts_itself_is_an_error() {
 
 #[test]
 fn pruning_removes_all_but_the_results() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let path = dir.path().join("r");
     four_runs(&path);
     fs::create_dir_all(path.join("runs/0002.files/deep")).unwrap();
@@ -183,13 +183,16 @@ fn pruning_removes_all_but_the_results() {
         (".mine.tmp", true),
     ] {
         fs::write(path.join(file), "12345").unwrap();
-        let lock = journal::locked(&path.join(JOURNAL)).unwrap();
-        let error = prune(&path).unwrap_err();
-        assert!(error.to_string().contains("another process"), "{error}");
-        drop(lock);
         assert_eq!(prune(&path).unwrap(), if is_kept { 0 } else { 5 }, "{file}");
         assert_eq!(path.join(file).exists(), is_kept, "{file}");
     }
     assert!(!path.join("runs/0002.files").exists());
     assert_eq!(Folder::resume(&path, &identity(), false).unwrap().runs.len(), 4);
+
+    fs::write(path.join("runs/0001.log"), "12345").unwrap();
+    let lock = journal::locked(&path.join(JOURNAL)).unwrap();
+    let error = prune(&path).unwrap_err();
+    assert!(error.to_string().contains("another process"), "{error}");
+    assert!(path.join("runs/0001.log").exists(), "nothing is removed while another process has the journal");
+    drop(lock);
 }

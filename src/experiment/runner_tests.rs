@@ -12,6 +12,11 @@ use crate::result::fixture::fixture;
 use std::fs;
 use std::path::Path;
 
+/// Creates a temporary directory, in memory if possible: on a disk, the syncs of the journal take most of the time of these tests.
+pub(in crate::experiment) fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 /// Returns the text of a result with one complete run.
 pub(in crate::experiment) fn result_text() -> String {
     let mut bytes = Vec::new();
@@ -53,7 +58,7 @@ pub(in crate::experiment) struct ScriptHost {
 
 impl ScriptHost {
     pub(in crate::experiment) fn new() -> Self {
-        let host = Self { dir: tempfile::tempdir().unwrap(), notes: Vec::new() };
+        let host = Self { dir: directory(), notes: Vec::new() };
         fs::write(host.path("result"), result_text()).unwrap();
         let dir = host.dir.path().display();
         let script = format!(

@@ -84,7 +84,7 @@ fn foreach_over_a_personality_measures_each_value() {
         let personality = personality(name);
         let mut sets = small(&personality);
         sets.retain(|(name, _)| *name != variable);
-        let text = format!("load {name}\nforeach ${variable} in {values} {{ run 0.5 }}\n");
+        let text = format!("load {name}\nforeach ${variable} in {values} {{ run 0.2 }}\n");
         let call = Wml::below(&memory()).file("x.wml", &text).args(["x.wml", "--no-quiesce"]).sets(&sets);
         let output = call.result().run().exits(0);
         let runs = runs(&output.result());

@@ -81,7 +81,7 @@ fn a_limit_on_processor_time_ends_the_run_with_its_report() {
     if !available("a_limit_on_processor_time_ends_the_run_with_its_report") {
         return;
     }
-    let output = call("entries=5,size=4k", READER, "--cpu=2:60").args(["--runtime", "60"]).run();
+    let output = call("entries=5,size=4k", READER, "--cpu=1:60").args(["--runtime", "60"]).run();
     let output = output.exits(128 + Signal::XCPU.as_raw());
     assert_clean(&output);
     let run = output.only_run();

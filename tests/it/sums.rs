@@ -53,13 +53,13 @@ const PACED: &str = "define process name=p { thread name=t { flowop statfile nam
 fn no_operation_is_lost_before_the_first_sample() {
     let few = [("nfiles", "200")];
     let call =
-        Wml::below(&memory()).args(["webserver", "--runtime", "1", "--no-quiesce", "--interval", "0.3"]).sets(&few);
+        Wml::below(&memory()).args(["webserver", "--runtime", "0.5", "--no-quiesce", "--interval", "0.15"]).sets(&few);
     assert_adds_up(&call.result().run().exits(0).only_run());
 }
 
 #[test]
 fn every_length_of_run_and_interval_adds_up() {
-    for (runtime, interval) in [("0.05", "1"), ("0.35", "0.1"), ("1.05", "1"), ("0.5", "0.01")] {
+    for (runtime, interval) in [("0.05", "1"), ("0.35", "0.1"), ("0.55", "0.5"), ("0.3", "0.01")] {
         let runs = runs(READERS, &["--runtime", runtime, "--interval", interval], 0);
         assert_eq!(runs.len(), 1);
     }
@@ -144,14 +144,14 @@ fn asynchronous_operations_add_up() {
     let script = "define process name=p { thread name=t,instances=4 {\n\
          flowop aiowrite name=w,filesetname=data,iosize=2k,random,iodepth=16 flowop aiowait name=wait } }\n";
     for engine in ["posix", "uring"] {
-        runs(script, &["--runtime", "0.7", "--interval", "0.2", "--engine", engine], 0);
+        runs(script, &["--runtime", "0.4", "--interval", "0.1", "--engine", engine], 0);
     }
 }
 
 /// However long a run, its result is bounded. The bound itself is passed only in the long form; `result::timeline` tests it always.
 #[test]
 fn a_long_time_series_is_merged_and_adds_up() {
-    let (seconds, expected) = short_or_long(("1", 1..=101), ("25", 500..=2001));
+    let (seconds, expected) = short_or_long(("0.5", 1..=51), ("25", 500..=2001));
     let run = runs(READERS, &["--runtime", seconds, "--interval", "0.01"], 0).remove(0);
     let intervals = run["intervals"].as_array().unwrap().len();
     assert!(expected.contains(&intervals), "{intervals} intervals");
