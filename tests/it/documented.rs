@@ -19,7 +19,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use crate::cmd::{binary, memory, skip};
 
@@ -128,7 +127,7 @@ fn with_args(command: &str, args: &str) -> String {
     format!("{} {args} {rest}", kept.join(" ")).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Runs a block's commands, and prints how long each took. The directory is kept for the blocks that follow and show files for one another.
+/// Runs a block's commands. The directory is kept for the blocks that follow and show files for one another.
 fn run(block: &Block, dir: &Path) -> Result<(), String> {
     let commands = block.commands();
     if commands.is_empty() {
@@ -143,7 +142,6 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
             .unwrap();
     for (n, command) in commands.iter().enumerate() {
         let command = if command.starts_with("wmlrun") { with_args(command, &block.args) } else { command.clone() };
-        let begun = Instant::now();
         let shell = Command::new("timeout")
             .args(["120", "sh", "-c", &command])
             .current_dir(dir)
@@ -153,7 +151,6 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        println!("{:6.2} s  {}: {command}", begun.elapsed().as_secs_f64(), block.place);
         let expected = if n + 1 == commands.len() && !block.exit.is_empty() { &block.exit[..] } else { &[0] };
         if !shell.status.code().is_some_and(|code| expected.contains(&code)) {
             let (stdout, stderr) = (String::from_utf8_lossy(&shell.stdout), String::from_utf8_lossy(&shell.stderr));
