@@ -19,6 +19,7 @@ mod steady;
 mod study;
 mod two_samples;
 mod verdict;
+mod wins;
 
 pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, control_change};
 pub use explain::{Change, cause_rank, rank_changes};
@@ -34,3 +35,4 @@ pub use steady::SteadyState;
 pub use study::{FTest, StudyTest, TTest, TTestKind, study};
 pub use two_samples::{TwoSampleTest, holm, welch};
 pub use verdict::{ComparisonVerdict, Direction, Tolerance, classify};
+pub use wins::{DRAW, TestOutcome, TestWinner, Wins, WonTests, outcome, wins};

@@ -334,6 +334,18 @@ pub(super) enum CliCommand {
         #[arg(long, value_enum, default_value_t = CurveFormat::Text, value_name = "FORMAT")]
         format: CurveFormat,
     },
+    /// Count which of two sides is better in each of several tests, and by which mean factor
+    Wins {
+        /// File with one line per test: its name and the figures of both sides (`-` if unknown); a heading names the sides
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// The figures are times or costs: the lower one is better
+        #[arg(long)]
+        lower_is_better: bool,
+        /// Format of the result
+        #[arg(long, value_enum, default_value_t = WinsFormat::Text, value_name = "FORMAT")]
+        format: WinsFormat,
+    },
     /// Write results as one HTML page with pictures and tables, which needs no network, or in another format
     Report {
         /// Results: files of `--json`, results folders of experiments (`repeat`, `ab`, `sweep`, `experiment`), or directories
@@ -406,6 +418,15 @@ pub(super) enum CurveFormat {
     /// Text for people
     Text,
     /// JSON with `method`, `peak`, `ort` and the points
+    Json,
+}
+
+/// The format of the outcomes of tests.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(super) enum WinsFormat {
+    /// Text for people
+    Text,
+    /// JSON with the names `a` and `b`, the tests and the sums (`wins`)
     Json,
 }
 

@@ -59,6 +59,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("prune", &["wmlrun prune wmlrun-results/varmail-20261124T093000Z"]),
     ("ort", &["wmlrun ort curve.txt", "wmlrun ort curve.txt --format json"]),
+    ("wins", &["wmlrun wins tests.txt", "wmlrun wins latencies.txt --lower-is-better --format json"]),
     (
         "report",
         &[

@@ -176,6 +176,7 @@ impl Planned {
             max_runs,
             until_ci: self.file.until_ci,
             in_order: self.file.in_order,
+            tables: self.file.tables,
         };
         let metrics: Vec<Metric> = self.file.metrics.iter().map(|metric| metric.node.clone()).collect();
         let scopes: Vec<ScopeHook> = self.file.hooks.into_iter().map(|hook| hook.node).collect();

@@ -21,6 +21,7 @@ mod pages;
 mod stages;
 mod stdout;
 mod watchdog;
+mod wins;
 
 use crate::batch;
 use crate::engine;
@@ -76,6 +77,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),
             CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
+            CliCommand::Wins { file, lower_is_better, format } => wins::wins(&file, lower_is_better, format),
             CliCommand::Report { paths, output, format, force } => {
                 pages::report(&paths, output.as_deref(), format, force)
             }

@@ -1,7 +1,8 @@
 //! The result of a factorial experiment: the metrics of each cell with their intervals (`wmlrun.factorial/1`).
 
-use super::notes;
-use crate::analysis::{Estimate, RepeatState, independent_mean, mean_interval};
+use super::sweep::sweep;
+use super::{Pivot, Sweep, notes};
+use crate::analysis::{Estimate, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +26,36 @@ pub struct Factorial {
     pub metrics: Vec<String>,
     /// The cells: all combinations of the levels, of which the level of the last factor changes first.
     pub cells: Vec<FactorialCell>,
+    /// A table of each metric over the levels of one factor, if the experiment requests it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pivots: Vec<Pivot>,
+    /// The load curve over the levels of one factor, for each combination of the levels of the others, if the experiment
+    /// requests it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<Sweep>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
+}
+
+/// The tables that an experiment requests besides that of its cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactorialTables {
+    /// The factor whose levels are the columns of a table of each metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<String>,
+    /// The factor whose levels are the loads of a curve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<String>,
+    /// The extrapolation of the curve below its first point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<ResponseMethod>,
+}
+
+impl FactorialTables {
+    /// Returns whether no table is requested.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A factor with its levels.
@@ -85,12 +114,20 @@ pub struct FactorialDesign<'a> {
     pub target: Option<f64>,
     /// Whether all runs of a cell were made before those of the next, so that they may be autocorrelated.
     pub in_order: bool,
+    /// The tables besides that of the cells.
+    pub tables: &'a FactorialTables,
 }
 
 impl FactorialDesign<'_> {
     /// Computes the result from the runs of each cell, with the name of the cell.
     pub fn result(&self, state: RepeatState, cells: &[(String, Vec<Observation>)]) -> Factorial {
         let sides: Vec<&[Observation]> = cells.iter().map(|(_, runs)| runs.as_slice()).collect();
+        let found: Vec<FactorialCell> =
+            cells.iter().enumerate().map(|(n, (name, runs))| self.cell(n, name, runs)).collect();
+        let pivot = |factor: &String| {
+            let metrics = self.metrics.iter().enumerate();
+            metrics.filter_map(|(n, metric)| Pivot::new(metric, n, factor, self.factors, &found)).collect()
+        };
         Factorial {
             schema: "wmlrun.factorial/1".to_owned(),
             name: self.name.to_owned(),
@@ -98,7 +135,9 @@ impl FactorialDesign<'_> {
             target: self.target,
             factors: self.factors.to_vec(),
             metrics: self.metrics.iter().map(Metric::to_string).collect(),
-            cells: cells.iter().enumerate().map(|(n, (name, runs))| self.cell(n, name, runs)).collect(),
+            pivots: self.tables.columns.as_ref().map_or_else(Vec::new, pivot),
+            curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
+            cells: found,
             notes: notes::on_runs(&sides, self.metrics),
         }
     }
@@ -130,6 +169,33 @@ impl FactorialDesign<'_> {
             space_before: mean("space.before"),
             space_after: mean("space.after"),
         }
+    }
+
+    /// Computes the load curve over the levels of a factor for each combination of the levels of the others.
+    fn curves(&self, factor: &str, cells: &[(String, Vec<Observation>)]) -> Vec<Sweep> {
+        let Some(position) = self.factors.iter().position(|other| other.name == factor) else { return Vec::new() };
+        let loads = &self.factors[position].levels;
+        let mut groups: Vec<(Vec<String>, Vec<Vec<Observation>>)> = Vec::new();
+        for (n, (_, runs)) in cells.iter().enumerate() {
+            let mut levels = self.levels(n);
+            let load = levels.remove(position);
+            let group = groups.iter().position(|(others, _)| *others == levels).unwrap_or_else(|| {
+                groups.push((levels, vec![Vec::new(); loads.len()]));
+                groups.len() - 1
+            });
+            if let Some(point) = loads.iter().position(|level| *level == load) {
+                groups[group].1[point].clone_from(runs);
+            }
+        }
+        let others: Vec<&FactorLevels> =
+            self.factors.iter().enumerate().filter(|(n, _)| *n != position).map(|(_, factor)| factor).collect();
+        let curve = |(levels, runs): (Vec<String>, Vec<Vec<Observation>>)| {
+            let named = others.iter().zip(&levels).map(|(factor, level)| format!("{}={level}", factor.name));
+            let name: Vec<String> = named.collect();
+            let name = if name.is_empty() { self.name.to_owned() } else { name.join(",") };
+            sweep(&name, factor, loads, &runs, self.tables.method.unwrap_or(ResponseMethod::Sfs3))
+        };
+        groups.into_iter().map(curve).collect()
     }
 
     /// Returns the levels of a cell.

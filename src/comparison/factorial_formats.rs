@@ -2,7 +2,7 @@
 
 use super::formats::{csv_cell, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text};
 use super::numbers::{figure, percent};
-use super::{CellMetric, Factorial, FactorialCell};
+use super::{CellMetric, Factorial, FactorialCell, Pivot, Sweep, sweep_formats};
 use crate::analysis::{Estimate, RepeatState};
 use crate::util::count::count;
 use crate::util::go_bench;
@@ -90,21 +90,37 @@ pub(super) fn text(result: &Factorial) -> String {
         table.row(row(result, cell));
     }
     let mut text = format!("{}\n\n{}", printable::line(&result.name), table.render());
+    for pivot in &result.pivots {
+        text += &format!("\n{}", pivot.text());
+    }
+    for curve in &result.curves {
+        text += &format!("\n{}", sweep_formats::text(curve));
+    }
     text += &notes_text(&result.notes);
     text + &format!("\n{}\n", factorial_ending(result))
 }
 
 pub(super) fn markdown(result: &Factorial) -> String {
-    let columns = columns(result);
-    let line = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| markdown_cell(cell)).collect();
+    let rows: Vec<Vec<String>> = result.cells.iter().map(|cell| row(result, cell)).collect();
+    let title = format!("**{}** {}", markdown_cell(&result.name), factorial_ending(result));
+    let pivot = |pivot: &Pivot| {
+        let ending = pivot.ending().map_or_else(String::new, |line| format!("\n{}\n", markdown_cell(&line)));
+        format!("\n**{}**\n\n{}{ending}", markdown_cell(&pivot.metric), markdown_table(&pivot.headings(), &pivot.lines()))
+    };
+    let curve = |curve: &Sweep| format!("\n{}", sweep_formats::markdown(curve));
+    let more: String = result.pivots.iter().map(pivot).chain(result.curves.iter().map(curve)).collect();
+    format!("{title}\n\n{}{more}{}", markdown_table(&columns(result), &rows), notes_markdown(&result.notes))
+}
+
+/// Formats a table.
+fn markdown_table(headings: &[(String, Align)], rows: &[Vec<String>]) -> String {
+    let line = |cells: &mut dyn Iterator<Item = &String>| {
+        let cells: Vec<String> = cells.map(|cell| markdown_cell(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
-    let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
-    let rule: String = columns.iter().map(|(_, align)| if *align == Align::Right { "--:|" } else { "---|" }).collect();
-    let rows: String = result.cells.iter().map(|cell| line(&row(result, cell))).collect();
-    let title = format!("**{}** {}", markdown_cell(&result.name), factorial_ending(result));
-    format!("{title}\n\n{}|{rule}\n{rows}{}", line(&names), notes_markdown(&result.notes))
+    let rule: String = headings.iter().map(|(_, align)| if *align == Align::Right { "--:|" } else { "---|" }).collect();
+    let rows: String = rows.iter().map(|row| line(&mut row.iter())).collect();
+    format!("{}|{rule}\n{rows}", line(&mut headings.iter().map(|(name, _)| name)))
 }
 
 /// Returns all values with their cells.
@@ -159,7 +175,7 @@ pub(super) fn bencher(result: &Factorial) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::{FactorLevels, FactorialDesign};
+    use super::super::{FactorLevels, FactorialDesign, FactorialTables};
     use super::*;
     use crate::import::Observation;
     use std::collections::BTreeMap;
@@ -178,8 +194,9 @@ mod tests {
         };
         let factors = [factor("fs", ["ext4", "x|fs"]), factor("n", ["1", "8"])];
         let metrics = ["ops", "latency.mean"].map(|name| name.parse().unwrap());
+        let tables = FactorialTables { columns: Some("fs".to_owned()), curve: Some("n".to_owned()), method: None };
         let design =
-            FactorialDesign { name: "fs\nstudy", factors: &factors, metrics: &metrics, target: None, in_order: false };
+            FactorialDesign { name: "fs\nstudy", factors: &factors, metrics: &metrics, target: None, in_order: false, tables: &tables };
         let broken = Observation { failure: Some("no space left".to_owned()), ..Observation::default() };
         let cells = [
             ("fs=ext4,n=1", vec![run(100.0), run(102.0), run(98.0)]),
@@ -201,12 +218,18 @@ mod tests {
         assert_eq!(lines[3][..6], ["ext4", "1", "3", "100.0", "5.0", "%"], "{text}");
         assert_eq!(lines[5][..5], ["x|fs", "1", "1", "50.0", "-"], "{text}");
         assert!(text.contains("2 failed: no space left"), "{text}");
+        // The table over the levels of `fs`, and a load curve over `n` for each of them.
+        let heads = lines.iter().find(|line| line.first() == Some(&"n")).unwrap();
+        assert_eq!(heads[..], ["n", "fs=ext4", "fs=x|fs", "better", "factor"], "{text}");
+        assert!(text.contains("ext4 is better in 1 (mean factor 2.00), x|fs is better in 0, draws 0, unknown 1;"), "{text}");
+        assert!(text.contains("\nfs=x|fs\n"), "{text}");
         assert!(text.ends_with("\ncomplete: 8 runs in 4 cells, of which 2 failed\n"), "{text}");
     }
 
     #[test]
     fn programs_get_every_value() {
         let result = result();
+        assert_eq!((result.pivots.len(), result.curves.len()), (2, 2));
         let csv = csv(&result);
         assert!(csv.starts_with("name,fs,n,run,metric,value\nfs\\nstudy,ext4,1,1,ops,100\n"), "{csv}");
         assert_eq!(csv.lines().count(), 1 + 2 * 6, "{csv}");

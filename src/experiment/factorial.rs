@@ -100,7 +100,7 @@ pub(super) fn early_end(experiment: &Experiment, in_order: bool, runs: &RunValue
 impl Experiment {
     /// Computes the result of a factorial experiment from the runs of each arm. Returns `None` for other kinds.
     pub fn factorial(&self, runs: &[Vec<Observation>], state: RepeatState) -> Option<Factorial> {
-        let RuleWanted::Factorial { factors, until_ci, in_order, .. } = &self.rule else { return None };
+        let RuleWanted::Factorial { factors, until_ci, in_order, tables, .. } = &self.rule else { return None };
         let levels =
             |factor: &super::WantedFactor| FactorLevels { name: factor.name.clone(), levels: factor.levels.clone() };
         let factors: Vec<FactorLevels> = factors.iter().map(levels).collect();
@@ -108,7 +108,8 @@ impl Experiment {
             self.arms.iter().map(|arm| arm.name.clone()).zip(runs.iter().cloned()).collect();
         let metrics = self.metrics();
         let (name, target, in_order) = (self.name.as_str(), *until_ci, *in_order);
-        Some(FactorialDesign { name, factors: &factors, metrics: &metrics, target, in_order }.result(state, &cells))
+        let design = FactorialDesign { name, factors: &factors, metrics: &metrics, target, in_order, tables };
+        Some(design.result(state, &cells))
     }
 }
 
@@ -118,6 +119,7 @@ pub(super) mod tests {
     use super::super::design::Design;
     use super::super::runner::tests::experiment as one_arm;
     use super::super::wanted::{Arm, RuleWanted, WantedFactor};
+    use crate::comparison::FactorialTables;
     use super::*;
 
     /// A factorial experiment with factors of so many levels.
@@ -134,7 +136,14 @@ pub(super) mod tests {
         let factors = levels.iter().enumerate().map(factor).collect();
         let arm = |n: usize| Arm { name: n.to_string(), words: vec!["x.wml".to_owned()] };
         Experiment {
-            rule: RuleWanted::Factorial { factors, min_runs, max_runs, until_ci, in_order },
+            rule: RuleWanted::Factorial {
+                factors,
+                min_runs,
+                max_runs,
+                until_ci,
+                in_order,
+                tables: FactorialTables::default(),
+            },
             arms: (0..levels.iter().product()).map(arm).collect(),
             ..one_arm(1, &[])
         }

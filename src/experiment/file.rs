@@ -8,6 +8,8 @@ use super::file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, HOOK_KEYS, LEVEL_KEYS};
 use super::file_reader::{self, FileErrors, FileTable, FileValue};
 use super::rule_text::{run_range, share};
 use super::scopes::{HookScope, ScopeHook};
+use crate::analysis::ResponseMethod;
+use crate::comparison::FactorialTables;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::import::Metric;
 use crate::source::{FileId, SourceMap, Span, Spanned};
@@ -50,6 +52,8 @@ pub struct ExperimentFile {
     pub until_ci: Option<f64>,
     /// The metrics; the position is that of the file's list, or its start.
     pub metrics: Vec<Spanned<Metric>>,
+    /// The tables of the result besides that of the cells.
+    pub tables: FactorialTables,
     /// The commands of the scopes, from the outer scopes to the inner ones, with their positions.
     pub hooks: Vec<Spanned<ScopeHook>>,
     /// The commands whose output is recorded.
@@ -124,6 +128,7 @@ impl FileParser<'_> {
             repeats,
             until_ci,
             metrics: self.metrics(root),
+            tables: self.tables(root, &factors),
             records,
             record_space,
             time_limit: root.value("time-limit", self.errors).and_then(|v| v.duration("time-limit", self.errors)),
@@ -364,14 +369,7 @@ impl FileParser<'_> {
                     self.missing(at.span, "a hook at a level without its factor", &help);
                     return None;
                 };
-                let Some(index) = names().position(|name| name == wanted.node) else {
-                    let help = match nearest(&wanted.node, names()) {
-                        Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("the factors are `{}`", names().collect::<Vec<_>>().join("`, `")),
-                    };
-                    self.errors.add(Code::WrongValue, wanted.span, format!("no factor `{}`", wanted.node), help);
-                    return None;
-                };
+                let index = self.factor_index(&wanted, factors)?;
                 Some((HookScope::Level { factor: index, level: None }, format!("level-{}", wanted.node)))
             }
             other => {
@@ -454,6 +452,44 @@ impl FileParser<'_> {
             self.errors.add(Code::WrongValue, value.span, "no metrics", "name at least one, such as `\"ops\"`");
         }
         metrics
+    }
+
+    /// Reads the tables of the result.
+    fn tables(&mut self, root: &FileTable<'_>, factors: &[FileFactor]) -> FactorialTables {
+        let factor = |parser: &mut Self, key: &str| {
+            let name = parser.text(root, key)?;
+            parser.factor_index(&name, factors).map(|_| name.node)
+        };
+        let (columns, curve) = (factor(self, "columns"), factor(self, "curve"));
+        let method = self.text(root, "method").and_then(|name| {
+            let found = ResponseMethod::find(&name.node);
+            if found.is_none() {
+                let names = ResponseMethod::ALL.map(|method| format!("`\"{}\"`", method.name())).join(" or ");
+                let message = format!("no method `{}`", printable::line(&name.node));
+                self.errors.add(Code::WrongValue, name.span, message, format!("write {names}"));
+            } else if root.value("curve", self.errors).is_none() {
+                let help = "add `curve = \"…\"`, the factor whose levels are loads";
+                self.errors.add(Code::WrongValue, name.span, "a method without a load curve", help);
+            }
+            found
+        });
+        FactorialTables { columns, curve, method }
+    }
+
+    /// Returns the position of the factor with this name.
+    fn factor_index(&mut self, name: &Spanned<String>, factors: &[FileFactor]) -> Option<usize> {
+        let names = || factors.iter().map(|factor| factor.name.node.as_str());
+        let found = names().position(|factor| factor == name.node);
+        if found.is_none() {
+            let help = match (nearest(&name.node, names()), factors.is_empty()) {
+                (Some(near), _) => format!("did you mean `{near}`?"),
+                (None, true) => "the experiment has no factors".to_owned(),
+                (None, false) => format!("the factors are `{}`", names().collect::<Vec<_>>().join("`, `")),
+            };
+            let message = format!("no factor `{}`", printable::line(&name.node));
+            self.errors.add(Code::WrongValue, name.span, message, help);
+        }
+        found
     }
 
     fn records(&mut self, root: &FileTable<'_>) -> (Vec<Spanned<String>>, bool) {

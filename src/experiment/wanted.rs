@@ -4,6 +4,7 @@ use super::hooks::Hooks;
 use super::identity::Identity;
 use super::scopes::ScopeHook;
 use crate::analysis::{RepeatRule, RunRange, Tolerance};
+use crate::comparison::FactorialTables;
 use crate::import::Metric;
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +131,9 @@ pub enum RuleWanted {
         until_ci: Option<f64>,
         /// Whether all runs of a cell are made before those of the next, instead of in random blocks.
         in_order: bool,
+        /// The tables of the result besides that of the cells.
+        #[serde(default, skip_serializing_if = "FactorialTables::is_empty")]
+        tables: FactorialTables,
     },
 }
 

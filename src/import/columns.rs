@@ -107,6 +107,40 @@ fn shown(cell: &str) -> Cow<'_, str> {
     printable::short(cell, 40)
 }
 
+/// The figures of several tests of two sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestFigures {
+    /// The names of the sides.
+    pub sides: [String; 2],
+    /// The name of each test with the figure of each side; `None` if it is unknown.
+    pub tests: Vec<(String, [Option<f64>; 2])>,
+}
+
+/// Reads the figures of tests, one test on each line: its name and the figures of both sides, each of which is `-` if it
+/// is unknown. A heading in the first line names the sides. Returns an error when a line is malformed, or when there are
+/// no tests or more than 100,000.
+pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
+    let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite());
+    let is_figure = |cell: &str| cell == "-" || number(cell).is_some();
+    let mut found = TestFigures { sides: ["A", "B"].map(str::to_owned), tests: Vec::new() };
+    for (index, (n, mut cells)) in rows(text)?.enumerate() {
+        let (Some(name), Some(a), Some(b)) = (cells.next(), cells.next(), cells.next()) else {
+            return Err(format!("line {n} has fewer than three columns"));
+        };
+        if found.tests.len() == MAX_OBSERVATIONS {
+            return Err(TOO_MANY.to_owned());
+        }
+        match (is_figure(&a) && is_figure(&b), index == 0 && !is_figure(&a) && !is_figure(&b)) {
+            (true, _) => found.tests.push((name.into_owned(), [number(&a), number(&b)])),
+            (false, true) => found.sides = [a.into_owned(), b.into_owned()],
+            (false, false) => {
+                return Err(format!("line {n}: `{}` and `{}` are not two figures", shown(&a), shown(&b)));
+            }
+        }
+    }
+    if found.tests.is_empty() { Err("the file has no tests".to_owned()) } else { Ok(found) }
+}
+
 /// Reads the points of a load curve, one on each line in the order of their load: the rate, and the mean response time,
 /// which is `-` if it is unknown. Further columns are ignored, and so is a heading in the first line. Returns an error
 /// when a line is malformed, or when there are no points or more than 100,000.

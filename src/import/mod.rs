@@ -12,7 +12,7 @@ mod input;
 mod metric;
 mod own;
 
-pub use columns::load_points;
+pub use columns::{TestFigures, load_points};
 pub use metric::{Metric, STUDY};
 pub use own::of_run;
 
@@ -167,6 +167,11 @@ pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
 /// Reads the load curve of a file. See [`load_points`] for its form.
 pub fn load_curve(path: &Path) -> Result<Vec<LoadPoint>, ImportError> {
     load_points(&input::read(path)?).map_err(form(path))
+}
+
+/// Reads the figures of tests of two sides from a file: one line per test, with its name and two figures.
+pub fn test_figures(path: &Path) -> Result<TestFigures, ImportError> {
+    columns::test_figures(&input::read(path)?).map_err(form(path))
 }
 
 /// Reads the text of a result file, with the limits of [`observations`].

@@ -5,8 +5,9 @@ use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
 use super::experiment::{metric_title, unit};
+use super::sweep;
 use crate::analysis::{Estimate, RepeatState};
-use crate::comparison::{Factorial, FactorialCell, factorial_ending, figure};
+use crate::comparison::{Factorial, FactorialCell, Pivot, factorial_ending, figure};
 use crate::experiment::{Next, RecordedExperiment};
 use crate::import::Observation;
 use crate::util::size;
@@ -41,6 +42,14 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
         blocks.push(PageBlock::Warnings { items });
     }
     blocks.extend(cells(&found).block());
+    for pivot in &found.pivots {
+        blocks.extend(pivot_table(pivot).block());
+        blocks.extend(pivot.ending().map(|text| PageBlock::Text { text }));
+    }
+    for curve in &found.curves {
+        blocks.push(PageBlock::Heading { text: curve.name.clone() });
+        blocks.extend(sweep::of_curve(curve));
+    }
     blocks.extend((0..found.metrics.len()).filter_map(|n| dots(&found, n)).map(PageBlock::Picture));
     blocks
 }
@@ -82,6 +91,17 @@ fn cells(found: &Factorial) -> PageTable {
         }
         row.push(cell.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)));
         table.row(row);
+    }
+    table
+}
+
+/// Returns the table of a metric over the levels of one factor.
+fn pivot_table(pivot: &Pivot) -> PageTable {
+    let headings = pivot.headings();
+    let caption = format!("{} over {}", pivot.metric, pivot.factor);
+    let mut table = PageTable::new(&caption, headings.iter().map(|(name, _)| name.as_str()));
+    for line in pivot.lines() {
+        table.row(line);
     }
     table
 }

@@ -29,9 +29,14 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
         runs.iter().map(|run| run.observation.clone()).collect()
     };
     let runs: Vec<Vec<Observation>> = arms.iter().map(of_arm).collect();
-    let found = sweep(&recorded.experiment.name, factor, levels, &runs, ResponseMethod::Sfs3);
+    of_curve(&sweep(&recorded.experiment.name, factor, levels, &runs, ResponseMethod::Sfs3))
+}
+
+/// Returns the parts about a load curve that has been computed.
+pub(super) fn of_curve(found: &Sweep) -> Vec<PageBlock> {
+    let factor = found.factor.as_str();
     let tone = if found.overall.is_some() { "neutral" } else { "bad" };
-    let mut blocks = vec![PageBlock::Banner { tone, text: sweep_ending(&found) }];
+    let mut blocks = vec![PageBlock::Banner { tone, text: sweep_ending(found) }];
     let failed = found.points.iter().filter_map(|point| {
         let why = point.failure.as_ref()?;
         Some((format!("{factor}={}: {} failed: {why}", point.level, point.failed), String::new()))
@@ -40,19 +45,19 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     if !items.is_empty() {
         blocks.push(PageBlock::Warnings { items });
     }
-    blocks.extend(points(&found).block());
+    blocks.extend(points(found).block());
     let rate = |point: &SweepPoint| point.rate;
     let rate_title = "operations per second";
-    blocks.push(PageBlock::Picture(over_load(&found, ("Throughput over load", rate_title), AxisUnit::Number, rate)));
+    blocks.push(PageBlock::Picture(over_load(found, ("Throughput over load", rate_title), AxisUnit::Number, rate)));
     let response = |point: &SweepPoint| point.response;
     let title = "mean response time";
     blocks.push(PageBlock::Picture(over_load(
-        &found,
+        found,
         ("Response time over load", title),
         AxisUnit::Nanoseconds,
         response,
     )));
-    blocks.extend(load_curve(&found).map(PageBlock::Picture));
+    blocks.extend(load_curve(found).map(PageBlock::Picture));
     blocks
 }
 

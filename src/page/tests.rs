@@ -5,6 +5,7 @@
 use super::blocks::{PageBlock, Picture};
 use super::{ResultSource, experiment, html, run};
 use crate::analysis::ecdf;
+use crate::comparison::FactorialTables;
 use crate::experiment::{Arm, Blocks, Experiment, Hooks, Identity, RecordedExperiment, RecordedRun, RuleWanted};
 use crate::import::Observation;
 use crate::result::fixture::fixture;
@@ -150,7 +151,8 @@ fn each_run_of_a_cell_is_a_point_and_each_cell_a_row() {
         levels: levels.map(str::to_owned).to_vec(),
     };
     let factors = vec![levels("fs", ["ext4", "<xfs>"]), levels("n", ["1", "8"])];
-    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, in_order: false };
+    let tables = FactorialTables { columns: Some("fs".to_owned()), ..FactorialTables::default() };
+    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, in_order: false, tables };
     let runs: Vec<(usize, f64)> = (0..8).map(|run| (run % 4, 100.0 + run as f64)).collect();
     let arms = ["fs=ext4,n=1", "fs=ext4,n=8", "fs=<xfs>,n=1", "fs=<xfs>,n=8"];
     let recorded = recorded(rule, &arms, &runs);
@@ -159,6 +161,13 @@ fn each_run_of_a_cell_is_a_point_and_each_cell_a_row() {
         PageBlock::Table(table) if table.caption == "Cells" => Some(table),
         _ => None,
     });
+    let pivot = blocks.iter().find_map(|block| match block {
+        PageBlock::Table(table) if table.caption == "ops over fs" => Some(table),
+        _ => None,
+    });
+    let pivot = pivot.unwrap();
+    assert_eq!(pivot.columns, ["n", "fs=ext4", "fs=<xfs>", "better", "factor"]);
+    assert_eq!(pivot.rows[0], ["1", "102.0", "104.0", "draw", "1.02"].map(str::to_owned));
     let rows = &table.unwrap().rows;
     assert_eq!((rows.len(), &rows[2][..4]), (4, &["<xfs>", "1", "2", "0"].map(str::to_owned)[..]));
     let pictures = pictures(blocks);

@@ -1,4 +1,5 @@
-//! Tests `wmlrun sweep` and `wmlrun ort`: load curves, with their peak, knee and overall response time.
+//! Tests `wmlrun sweep`, `wmlrun ort` and `wmlrun wins`: load curves with their peak, knee and overall response time, and
+//! tests of two sides.
 
 use crate::cmd::Wml;
 use crate::experiments::SCRIPT;
@@ -30,6 +31,32 @@ fn a_file_that_is_not_a_curve_is_an_error() {
     for curve in ["", "1\n", "a b\nc d\n", "1 2\n3 x\n", "-1 2\n", "0 1\n", "5 -\n", "inf 1\n"] {
         let output = ort(curve, &[]).run().exits(2);
         assert!(output.stderr.contains("curve.txt") && output.stderr.contains("help"), "{curve:?}: {}", output.stderr);
+    }
+}
+
+/// The figures of fourteen tests on two file systems, as published.
+const TESTS: &str = "test,ZFS,UFS\nallocate,486.0,145.9\nallocate O_DSYNC,4.56,0.87\nallocate with fsync,27.3,50.1\n\
+    read cached,674.8,612.9\nread,-,17.5\nrewrite O_DSYNC,2.21,0.85\nrewrite cached,204.3,257.2\nlarge file,698.2,298.3\n\
+    random write,42.8,100.4\nsmall write,0.118,0.116\nthreads,0.427,0.074\nmixed,264.8,266.8\nrandom read,-,0.117\n\
+    random read cached,56.4,386.7\n";
+
+#[test]
+fn the_wins_of_a_published_comparison_are_counted() {
+    let wins = |text: &str, words: &[&str]| {
+        Wml::new().file("tests.csv", text).args(["wins", "tests.csv"]).args(words.iter().copied())
+    };
+    let output = wins(TESTS, &[]).run().exits(0);
+    let last = output.stdout.lines().last().unwrap();
+    let expected = "ZFS is better in 6 (mean factor 3.40), UFS is better in 4 (mean factor 3.07), draws 2, unknown 2; a draw \
+        is a factor below 1.05";
+    assert_eq!(last, expected, "{}", output.stdout);
+    let output = wins("x 2 1\ny 3 -\n", &["--lower-is-better", "--format", "json"]).run().exits(0);
+    let found: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((&found["a"], &found["tests"][0]["outcome"]["winner"]), (&"A".into(), &"b".into()));
+    assert_eq!((&found["tests"][1]["b"], &found["tests"][1]["outcome"]), (&Value::Null, &Value::Null));
+    for text in ["", "x 1\n", "test a b\n", "x 1 2\ny z 3\n"] {
+        let output = wins(text, &[]).run().exits(2);
+        assert!(output.stderr.contains("tests.csv") && output.stderr.contains("help"), "{text:?}: {}", output.stderr);
     }
 }
 

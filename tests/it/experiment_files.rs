@@ -4,7 +4,7 @@
 //! experiment that was killed; here the program itself is killed.
 
 use crate::cmd::short_or_long;
-use crate::experiments::{Lab, any_verdict, exits};
+use crate::experiments::{Lab, any_verdict, exits, valid_by};
 use crate::mounts::{self, Fs};
 use crate::resume::{in_parallel, is_complete, run_killed};
 use crate::strace;
@@ -75,10 +75,13 @@ fn a_plan_starts_nothing() {
 
 #[test]
 fn a_cell_can_be_compared() {
-    let lab = lab(FILE);
+    let lab = lab(&FILE.replace("repeats = 2\n", "repeats = 2\ncolumns = \"io\"\ncurve = \"n\"\n"));
     let text = lab.run(&format!("experiment files/study.toml {SHORT} --results r --format json"), 0);
     let found: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&found["schema"], &found["state"]), (&"wmlrun.factorial/1".into(), &"complete".into()));
+    valid_by("docs/factorial.schema.json", &found);
+    assert_eq!(found["pivots"][0]["columns"], serde_json::json!(["plain", "pinned"]));
+    assert_eq!((&found["curves"][1]["name"], &found["curves"][1]["points"][1]["level"]), (&"io=pinned".into(), &"2".into()));
     let cells = found["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 4);
     for (n, cell) in cells.iter().enumerate() {

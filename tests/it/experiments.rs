@@ -154,12 +154,18 @@ fn runs_are_interleaved_until_there_is_a_verdict() {
 /// A comparison is a document of the published schema.
 #[track_caller]
 pub(crate) fn valid(comparison: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/comparison.schema.json");
+    valid_by("docs/comparison.schema.json", comparison);
+}
+
+/// A document is one of this published schema.
+#[track_caller]
+pub(crate) fn valid_by(schema: &str, document: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(schema);
     let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let errors: Vec<String> =
-        validator.iter_errors(comparison).map(|e| format!("{}: {e}", e.instance_path())).collect();
-    assert!(errors.is_empty(), "{errors:#?}\n{comparison:#}");
+        validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
 }
 
 #[test]

@@ -1,0 +1,192 @@
+//! Tables of a metric over the levels of one factor: a line for each combination of the levels of the other factors, and
+//! a column for each level. With two levels, a line also says which of them is better.
+
+use super::numbers::figure;
+use super::{FactorLevels, FactorialCell};
+use crate::analysis::{DRAW, TestOutcome, TestWinner, Wins, WonTests, outcome, wins};
+use crate::import::Metric;
+use crate::util::table::{Align, Table};
+use serde::{Deserialize, Serialize};
+
+/// The table of a metric over the levels of a factor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pivot {
+    /// The metric.
+    pub metric: String,
+    /// The factor whose levels are the columns.
+    pub factor: String,
+    /// The levels of the factor.
+    pub columns: Vec<String>,
+    /// The names of the other factors.
+    pub others: Vec<String>,
+    /// The lines.
+    pub rows: Vec<PivotRow>,
+    /// The sums over all lines; null unless there are two columns.
+    pub wins: Option<Wins>,
+}
+
+/// A line of a table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PivotRow {
+    /// The levels of the other factors.
+    pub levels: Vec<String>,
+    /// The mean of the metric at each level; null without a complete run.
+    pub values: Vec<Option<f64>>,
+    /// Which of two columns is better; null unless there are two values above 0.
+    pub outcome: Option<TestOutcome>,
+}
+
+impl Pivot {
+    /// Makes the table of a metric. `metric_index` is its position in each cell. Returns `None` if no factor has the name.
+    pub(super) fn new(
+        metric: &Metric,
+        metric_index: usize,
+        factor: &str,
+        factors: &[FactorLevels],
+        cells: &[FactorialCell],
+    ) -> Option<Self> {
+        let position = factors.iter().position(|other| other.name == factor)?;
+        let columns = factors[position].levels.clone();
+        let mut rows: Vec<PivotRow> = Vec::new();
+        for cell in cells {
+            let mut levels = cell.levels.clone();
+            let level = levels.remove(position);
+            let row = rows.iter().position(|row| row.levels == levels).unwrap_or_else(|| {
+                rows.push(PivotRow { levels, values: vec![None; columns.len()], outcome: None });
+                rows.len() - 1
+            });
+            let value = cell.metrics.get(metric_index).and_then(|found| found.estimate).map(|found| found.value);
+            if let Some(column) = columns.iter().position(|name| *name == level) {
+                rows[row].values[column] = value;
+            }
+        }
+        for row in &mut rows {
+            if let [Some(a), Some(b)] = row.values[..] {
+                row.outcome = outcome(a, b, metric.direction());
+            }
+        }
+        let outcomes: Vec<Option<TestOutcome>> = rows.iter().map(|row| row.outcome).collect();
+        let others = factors.iter().enumerate().filter(|(n, _)| *n != position);
+        Some(Self {
+            metric: metric.to_string(),
+            factor: factor.to_owned(),
+            others: others.map(|(_, factor)| factor.name.clone()).collect(),
+            wins: (columns.len() == 2).then(|| wins(&outcomes)),
+            columns,
+            rows,
+        })
+    }
+
+    /// Returns the headings of [`Self::lines`] with their alignment.
+    pub fn headings(&self) -> Vec<(String, Align)> {
+        let others = self.others.iter().map(|name| (name.clone(), Align::Left));
+        let columns = self.columns.iter().map(|level| (format!("{}={level}", self.factor), Align::Right));
+        let mut headings: Vec<(String, Align)> = others.chain(columns).collect();
+        if self.wins.is_some() {
+            headings.extend([("better".to_owned(), Align::Left), ("factor".to_owned(), Align::Right)]);
+        }
+        headings
+    }
+
+    /// Returns the cells of each line.
+    pub fn lines(&self) -> Vec<Vec<String>> {
+        let dash = || "-".to_owned();
+        let line = |row: &PivotRow| {
+            let values = row.values.iter().map(|value| value.map_or_else(dash, |value| figure(&self.metric, value)));
+            let mut line: Vec<String> = row.levels.iter().cloned().chain(values).collect();
+            if self.wins.is_some() {
+                line.push(row.outcome.map_or_else(dash, |found| self.winner(found.winner).to_owned()));
+                line.push(row.outcome.map_or_else(dash, |found| format!("{:.2}", found.factor)));
+            }
+            line
+        };
+        self.rows.iter().map(line).collect()
+    }
+
+    /// Returns the name of the better level.
+    fn winner(&self, winner: TestWinner) -> &str {
+        match winner {
+            TestWinner::A => &self.columns[0],
+            TestWinner::B => &self.columns[1],
+            TestWinner::Draw => "draw",
+        }
+    }
+
+    /// Returns the sums of a table with two columns as one line.
+    pub fn ending(&self) -> Option<String> {
+        let found = self.wins?;
+        let [a, b] = &self.columns[..] else { return None };
+        Some(wins_line(a, b, found))
+    }
+
+    /// Formats the table.
+    pub(super) fn text(&self) -> String {
+        let headings = self.headings();
+        let mut table = Table::new(headings.iter().map(|(name, align)| (name.as_str(), *align)));
+        for line in self.lines() {
+            table.row(line);
+        }
+        let ending = self.ending().map_or_else(String::new, |line| format!("{line}\n"));
+        format!("{}\n\n{}{ending}", self.metric, table.render())
+    }
+}
+
+/// Formats the sums of several tests of two sides with these names.
+pub fn wins_line(a: &str, b: &str, found: Wins) -> String {
+    let side = |name: &str, won: WonTests| {
+        let mean = won.mean_factor.map_or_else(String::new, |mean| format!(" (mean factor {mean:.2})"));
+        format!("{name} is better in {}{mean}", won.tests)
+    };
+    let unknown = match found.without_outcome {
+        0 => String::new(),
+        n => format!(", unknown {n}"),
+    };
+    let line = format!("{}, {}, draws {}{unknown}", side(a, found.a), side(b, found.b), found.draws);
+    format!("{}; a draw is a factor below {DRAW}", crate::util::printable::line(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::CellMetric;
+    use super::*;
+    use crate::analysis::Estimate;
+
+    fn cell(levels: [&str; 2], value: Option<f64>) -> FactorialCell {
+        let estimate = value.map(|value| Estimate { value, low: value, high: value });
+        FactorialCell {
+            levels: levels.map(str::to_owned).to_vec(),
+            metrics: vec![CellMetric { metric: "ops".to_owned(), estimate, values: Vec::new() }],
+            ..FactorialCell::default()
+        }
+    }
+
+    fn factor(name: &str, levels: &[&str]) -> FactorLevels {
+        FactorLevels { name: name.to_owned(), levels: levels.iter().map(|level| (*level).to_owned()).collect() }
+    }
+
+    #[test]
+    fn two_levels_are_columns_with_the_better_one() {
+        let factors = [factor("fs", &["ext4", "xfs"]), factor("test", &["1", "2", "3"])];
+        let cells = [
+            cell(["ext4", "1"], Some(300.0)),
+            cell(["ext4", "2"], Some(100.0)),
+            cell(["ext4", "3"], None),
+            cell(["xfs", "1"], Some(100.0)),
+            cell(["xfs", "2"], Some(101.0)),
+            cell(["xfs", "3"], Some(1.0)),
+        ];
+        let pivot = Pivot::new(&Metric::ops(), 0, "fs", &factors, &cells).unwrap();
+        let lines: Vec<String> = pivot.lines().iter().map(|line| line.join(" ")).collect();
+        assert_eq!(lines, ["1 300.0 100.0 ext4 3.00", "2 100.0 101.0 draw 1.01", "3 - 1.00 - -"]);
+        assert_eq!(
+            pivot.ending().unwrap(),
+            "ext4 is better in 1 (mean factor 3.00), xfs is better in 0, draws 1, unknown 1; a draw is a factor below 1.05"
+        );
+        // With three levels nothing is said about the better one.
+        let pivot = Pivot::new(&Metric::ops(), 0, "test", &factors, &cells).unwrap();
+        assert_eq!(pivot.lines()[1].join(" "), "xfs 100.0 101.0 1.00");
+        assert_eq!((pivot.ending(), pivot.headings().len()), (None, 4));
+        assert_eq!(Pivot::new(&Metric::ops(), 0, "size", &factors, &cells), None);
+    }
+}
