@@ -2,6 +2,7 @@
 
 use super::args::CurveFormat;
 use super::console;
+use super::peak;
 use super::experiment_args::SweepArgs;
 use super::experiments::{Refused, perform, print_text, refuse, set_option, status, wanted};
 use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
@@ -54,6 +55,7 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
     let common = &args.experiment;
     let script = args.script.as_deref().unwrap_or_default();
     let (factor, levels) = args.vary.clone().unwrap_or_default();
+    let levels = peak::resolve(args, &factor, levels)?;
     let option = |level: &String| set_option(&format!("{factor}={level}"));
     let arms: Vec<String> = levels.iter().map(option).collect();
     let rule = RuleWanted::Sweep { factor: factor.clone(), levels, repeats: args.repeats, in_order: args.in_order };

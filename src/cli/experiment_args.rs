@@ -267,7 +267,9 @@ pub(super) struct SweepArgs {
     #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume",
         add = completion::scripts())]
     pub(super) script: Option<String>,
-    /// Variable to vary and its values, such as `nthreads=1,2,4,8`; required unless `--resume` is given
+    /// Variable to vary and its values, such as `nthreads=1,2,4,8`; required unless `--resume` is given. For an open loop
+    /// also percentages of the value at the peak, which is measured first: `rate=50%,100%`, or `rate=10%..120%` in steps
+    /// of 10 %
     #[arg(long, value_name = "NAME=VALUES", required_unless_present = "resume", value_parser = factor)]
     pub(super) vary: Option<(String, Vec<String>)>,
     #[command(flatten)]
@@ -309,13 +311,25 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
     let help = "expected `NAME=VALUE,VALUE…`";
     let (name, values) = text.split_once('=').ok_or(help)?;
     let name = name.strip_prefix('$').unwrap_or(name).trim();
-    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    let values: Vec<String> = match percentages(values) {
+        Some(values) => values,
+        None => values.split(',').map(|value| value.trim().to_owned()).collect(),
+    };
     if name.is_empty() || values.iter().any(String::is_empty) {
         return Err(help.to_owned());
     }
     let twice = values.iter().enumerate().find(|(n, value)| values[..*n].contains(value));
     twice.map_or(Ok(()), |(_, value)| Err(format!("duplicate value `{value}`")))?;
     Ok((name.to_owned(), values))
+}
+
+/// Expands `FIRST%..LAST%` in steps of 10 %. Returns `None` for another form, or without a value.
+fn percentages(text: &str) -> Option<Vec<String>> {
+    let (first, last) = text.split_once("..")?;
+    let number = |text: &str| text.trim().strip_suffix('%')?.trim().parse::<u32>().ok();
+    let (first, last) = (number(first)?, number(last)?);
+    (1..=10_000).contains(&first).then_some(())?;
+    (first..=10_000).contains(&last).then(|| (first..=last).step_by(10).map(|percent| format!("{percent}%")).collect())
 }
 
 /// Options of the commands that report a verdict.

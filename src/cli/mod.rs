@@ -18,6 +18,7 @@ mod info;
 mod live;
 mod live_stream;
 mod pages;
+mod peak;
 mod stages;
 mod stdout;
 mod watchdog;

@@ -174,6 +174,11 @@ pub fn test_figures(path: &Path) -> Result<TestFigures, ImportError> {
     columns::test_figures(&input::read(path)?).map_err(form(path))
 }
 
+/// Reads the observations of a text, as [`observations`] reads those of a file. `source` names it.
+pub fn parse(text: &str, source: &str) -> Result<Vec<Observation>, String> {
+    of_text(text, source)
+}
+
 /// Reads the text of a result file, with the limits of [`observations`].
 pub fn text(path: &Path) -> Result<String, ImportError> {
     input::read(path)

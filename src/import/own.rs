@@ -183,7 +183,7 @@ fn percentiles(flowops: &[&FlowopResult]) -> Latency {
     Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p99_9: at(0.999), ..Latency::default() }
 }
 
-/// Returns figures that only the whole run has: the offered rate and the mean response time of open loops, and the
+/// Returns figures that only the whole run has: the offered and achieved rates and the mean response time of open loops, and the
 /// fraction of busy processors.
 fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
     let responses = || run.flowops.iter().filter_map(|f| Some((f.ops as f64, f.response_ns?.mean?)));
@@ -191,6 +191,7 @@ fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
     let response = responses().map(|(ops, mean)| ops * mean).sum::<f64>() / ops;
     let found = [
         ("offered", run.open_loop.as_ref().map(|open| open.offered_per_s)),
+        ("achieved", run.open_loop.as_ref().map(|open| open.achieved_per_s)),
         ("response.mean", (ops > 0.0).then_some(response)),
         ("cpu_busy", run.summary.cpu_busy),
     ];

@@ -86,6 +86,39 @@ fn a_sweep_has_a_point_for_each_value() {
     }
 }
 
+/// An open loop, each request of which takes a millisecond at least.
+const OPEN: &str = "set $rate=10\ndefine fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+    define process name=p { thread name=t,memsize=4k,rate=$rate {\n\
+    flowop read name=r,filesetname=data,iosize=4k flowop delay name=d,value=0.001 } }\n";
+
+#[test]
+fn a_rate_is_varied_in_parts_of_the_measured_peak() {
+    let open = |words: &str| {
+        let call = Wml::new().file("open.wml", OPEN).args(["sweep", "open.wml", "--vary"]).args(words.split(' '));
+        call.args(["--engine", "null", "--no-quiesce", "--runtime", "0.1", "--repeats", "1", "--format", "json"])
+    };
+    let output = open("rate=10%..30%").run().exits(0);
+    assert!(output.stderr.contains("peak: rate=100 offers 100"), "{}", output.stderr);
+    let found: Value = serde_json::from_str(&output.stdout).unwrap();
+    let levels: Vec<f64> =
+        found["points"].as_array().unwrap().iter().map(|p| p["level"].as_str().unwrap().parse().unwrap()).collect();
+    let peak = levels[0] * 10.0;
+    assert!(levels.len() == 3 && peak > 10.0 && peak <= 1010.0, "{levels:?}");
+    assert!((levels[2] / peak - 0.3).abs() < 0.1, "{levels:?}");
+    for (words, says) in [
+        ("rate=10%,50", "both values and percentages"),
+        ("rate=10% --before true", "between commands"),
+        ("rate=50% --set rate=1 --launch no-such-program", "can't start `no-such-program`"),
+    ] {
+        let code = if words.contains("launch") { 3 } else { 2 };
+        let output = open(words).run().exits(code);
+        assert!(output.stderr.contains(says), "{words}: {}", output.stderr);
+    }
+    let closed = OPEN.replace(",rate=$rate", "").replace("0.001", "$rate");
+    let output = open("rate=50%").file("open.wml", &closed).run().exits(2);
+    assert!(output.stderr.contains("is not an open loop"), "{}", output.stderr);
+}
+
 /// A level that can't be run is a point; a script that is wrong is an error.
 #[test]
 fn a_point_that_fails_is_shown() {

@@ -1,0 +1,116 @@
+//! The values of `wmlrun sweep --vary NAME=10%..120%`: parts of the value at which the measured rate of an open loop
+//! reaches its peak.
+
+use super::console;
+use super::experiment_args::SweepArgs;
+use super::experiments::{Refused, refuse, set_option, split};
+use crate::import;
+use crate::util::count::measured;
+use std::process::{Command, Stdio};
+
+/// The value of the first run.
+const FIRST: f64 = 100.0;
+
+/// The factor from one run to the next.
+const GROWTH: f64 = 4.0;
+
+/// The number of runs after which the search ends: the last value is 4 × 10^8.
+const MAX_RUNS: usize = 12;
+
+/// The part of the offered rate that a run must achieve, or the file system is saturated.
+const KEPT: f64 = 0.95;
+
+/// Replaces percentages by values. Other values are returned as they are.
+pub(super) fn resolve(args: &SweepArgs, factor: &str, levels: Vec<String>) -> Result<Vec<String>, Refused> {
+    let parts: Vec<Option<f64>> = levels.iter().map(|level| percentage(level)).collect();
+    if parts.iter().all(Option::is_none) {
+        return Ok(levels);
+    }
+    let Some(parts) = parts.into_iter().collect::<Option<Vec<f64>>>() else {
+        let help = "give percentages of the peak, or values";
+        return Err(refuse("`--vary` has both values and percentages", help, 2));
+    };
+    if args.hooks.0 != crate::experiment::Hooks::default() {
+        let help = "measure the peak first, and give values";
+        return Err(refuse("the peak can't be measured between commands of `--before` and `--after`", help, 2));
+    }
+    let peak = peak(args, factor)?;
+    Ok(parts.into_iter().map(|part| value(peak * part)).collect())
+}
+
+/// Returns the part that a percentage names.
+fn percentage(level: &str) -> Option<f64> {
+    level.strip_suffix('%')?.trim().parse().ok().map(|percent: f64| percent / 100.0)
+}
+
+/// Formats a value: an integer from 10 on, otherwise three significant digits.
+fn value(value: f64) -> String {
+    if value >= 10.0 { format!("{value:.0}") } else { format!("{}", (value * 100.0).round().max(1.0) / 100.0) }
+}
+
+/// Measures the value of a variable at which the rate reaches its peak. The value is increased until the file system
+/// does not keep the offered rate.
+fn peak(args: &SweepArgs, factor: &str) -> Result<f64, Refused> {
+    let mut tried = FIRST;
+    for _ in 0..MAX_RUNS {
+        let (offered, achieved) = run(args, factor, tried)?;
+        let kept = achieved / offered;
+        if !args.experiment.quiet {
+            console::notice(&format!(
+                "peak: {factor}={tried} offers {} requests/s, of which {:.0} % are achieved",
+                measured(offered),
+                kept * 100.0
+            ));
+        }
+        if kept < KEPT {
+            return Ok(tried * kept);
+        }
+        tried *= GROWTH;
+    }
+    let help = "the variable must raise the offered rate; give values instead of percentages";
+    Err(refuse(&format!("no peak was found up to `{factor}={tried}`"), help, 1))
+}
+
+/// Runs the workload with a value of the variable. Returns the offered and the achieved rate in requests per second.
+fn run(args: &SweepArgs, factor: &str, value: f64) -> Result<(f64, f64), Refused> {
+    let common = &args.experiment;
+    let script = args.script.as_deref().unwrap_or_default();
+    let launch = split(&common.launch).map_err(|e| refuse(&format!("`--launch` {e}"), "use the quoting rules of a shell", 2))?;
+    let program = std::env::current_exe().unwrap_or_else(|_| "wmlrun".into()).display().to_string();
+    let mut words = launch;
+    words.push(program);
+    words.extend(common.words.0.iter().cloned());
+    words.extend(split(&set_option(&format!("{factor}={value}"))).unwrap_or_default());
+    words.extend([script, "--quiet", "--format=none", "--json=-"].map(str::to_owned));
+    let failed = |why: &str, status: u8| {
+        refuse(&format!("the run with `{factor}={value}` failed: {why}"), "run the script with this value", status)
+    };
+    let output = Command::new(&words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| refuse(&format!("can't start `{}`: {e}", words[0]), "check the program that `--launch` names", 3))?;
+    if !output.status.success() {
+        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        return Err(failed(&output.status.to_string(), code));
+    }
+    let runs = import::parse(&String::from_utf8_lossy(&output.stdout), "the run").map_err(|e| failed(&e, 1))?;
+    let rates = runs.last().and_then(|run| run.figures.get("offered").copied().zip(run.figures.get("achieved").copied()));
+    rates.filter(|(offered, _)| *offered > 0.0).ok_or_else(|| {
+        let help = "give values instead of percentages, or add `rate=` to the threads";
+        refuse(&format!("`{script}` is not an open loop, so that percentages of the peak have no meaning"), help, 2)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_rounded() {
+        assert_eq!([0.001, 0.126, 9.999, 10.4, 12345.6].map(value), ["0.01", "0.13", "10", "10", "12346"]);
+        assert_eq!((percentage("50%"), percentage("120 %"), percentage("5"), percentage("x%")), (Some(0.5), Some(1.2), None, None));
+    }
+}
