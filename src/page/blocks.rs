@@ -39,6 +39,13 @@ pub(super) enum PageBlock {
     Table(PageTable),
     /// A picture.
     Picture(Picture),
+    /// Small pictures of the same figure, side by side.
+    Multiples {
+        /// The title of all.
+        title: String,
+        /// The pictures.
+        pictures: Vec<Picture>,
+    },
     /// A text of many lines, which is shown on demand.
     Source {
         /// The title.

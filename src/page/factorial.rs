@@ -1,5 +1,5 @@
 //! The parts of a page about a factorial experiment: the table of the cells, and for each metric the runs of each cell
-//! as points.
+//! as points, and the cells by the levels of each factor.
 
 use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
@@ -50,8 +50,65 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
         blocks.push(PageBlock::Heading { text: curve.name.clone() });
         blocks.extend(sweep::of_curve(curve));
     }
-    blocks.extend((0..found.metrics.len()).filter_map(|n| dots(&found, n)).map(PageBlock::Picture));
+    for n in 0..found.metrics.len() {
+        blocks.extend(dots(&found, n).map(PageBlock::Picture));
+        blocks.extend(by_factor(&found, n));
+    }
     blocks
+}
+
+/// Draws the cells by the levels of each factor that has several, as small pictures. Returns `None` for fewer than two.
+fn by_factor(found: &Factorial, n: usize) -> Option<PageBlock> {
+    let varied: Vec<usize> = (0..found.factors.len()).filter(|at| found.factors[*at].levels.len() > 1).collect();
+    let has_values = found.cells.iter().any(|cell| cell.metrics[n].estimate.is_some());
+    if varied.len() < 2 || !has_values {
+        return None;
+    }
+    let pictures = varied.into_iter().map(|position| levels(found, n, position)).collect();
+    Some(PageBlock::Multiples { title: format!("Factors: {}", found.metrics[n]), pictures })
+}
+
+/// Draws the means of the cells at each level of a factor, and their means. The vertical axis is that of all factors.
+fn levels(found: &Factorial, n: usize, position: usize) -> Picture {
+    let (name, factor) = (found.metrics[n].as_str(), &found.factors[position]);
+    let unit = unit(name);
+    let low = if unit == AxisUnit::Number { Some(0.0) } else { None };
+    let cells: Vec<(&FactorialCell, usize, f64)> = found
+        .cells
+        .iter()
+        .filter_map(|cell| {
+            let level = factor.levels.iter().position(|level| *level == cell.levels[position])?;
+            Some((cell, level, cell.metrics[n].estimate?.value))
+        })
+        .collect();
+    let mean = |level: usize| {
+        let values: Vec<f64> = cells.iter().filter(|(_, of, _)| *of == level).map(|(_, _, value)| *value).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let means: Vec<(usize, f64)> =
+        (0..factor.levels.len()).filter_map(|level| Some((level, mean(level)?))).collect();
+    let y = ChartAxis::linear(&metric_title(name), unit, cells.iter().map(|(_, _, value)| *value).chain(low));
+    let mut chart = Chart::new(ChartAxis::categories(&factor.name, factor.levels.iter().cloned()), y);
+    chart.join(means.iter().map(|(level, value)| (*level as f64, *value)), "b");
+    let mut table = PageTable::new(&format!("{name} by {}", factor.name), [factor.name.as_str(), "cell", name]);
+    for (cell, level, value) in &cells {
+        let title = format!("{}: {}", cell.name, figure(name, *value));
+        chart.plot(Symbol::Circle, &ChartPoint { x: *level as f64, y: *value, class: "a", title });
+        table.row([factor.levels[*level].clone(), cell.name.clone(), figure(name, *value)]);
+    }
+    for (level, value) in &means {
+        let label = &factor.levels[*level];
+        let title = format!("{}={label}, mean: {}", factor.name, figure(name, *value));
+        chart.plot(Symbol::Square, &ChartPoint { x: *level as f64, y: *value, class: "b", title });
+        table.row([label.clone(), "mean".to_owned(), figure(name, *value)]);
+    }
+    Picture {
+        title: factor.name.clone(),
+        note: String::new(),
+        legend: vec![("a", "cell".to_owned()), ("b", "mean of the cells at a level".to_owned())],
+        svg: chart.svg(&format!("{name} by {}", factor.name)),
+        table,
+    }
 }
 
 /// Formats an interval; `-` if there is none, as for a single run.

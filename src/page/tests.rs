@@ -35,11 +35,14 @@ fn points(picture: &Picture) -> Vec<(f64, f64)> {
 }
 
 fn pictures(blocks: Vec<PageBlock>) -> BTreeMap<String, Picture> {
-    let picture = |block| match block {
-        PageBlock::Picture(picture) => Some((picture.title.clone(), picture)),
-        _ => None,
+    let pictures = |block| match block {
+        PageBlock::Picture(picture) => vec![(picture.title.clone(), picture)],
+        PageBlock::Multiples { title, pictures } => {
+            pictures.into_iter().map(|picture| (format!("{title}, {}", picture.title), picture)).collect()
+        }
+        _ => Vec::new(),
     };
-    blocks.into_iter().filter_map(picture).collect()
+    blocks.into_iter().flat_map(pictures).collect()
 }
 
 fn page(documents: Vec<Document>) -> String {
@@ -179,6 +182,10 @@ fn each_run_of_a_cell_is_a_point_and_each_cell_a_row() {
         expected.push((cell as f64, of_cell.iter().sum::<f64>() / 2.0));
     }
     assert_eq!(drawn, expected);
+    // The cells by the levels of the second factor, and their means.
+    let by_n = points(&pictures["Factors: ops, n"]);
+    assert_eq!(by_n, [(0.0, 102.0), (1.0, 103.0), (0.0, 104.0), (1.0, 105.0), (0.0, 103.0), (1.0, 104.0)]);
+    assert_eq!(points(&pictures["Factors: ops, fs"]).len(), 6);
 }
 
 /// Sixteen runs in blocks, of which those of B are faster by `gain`.
