@@ -192,17 +192,28 @@ fn browser() -> Option<&'static str> {
     ["chromium", "chromium-browser", "google-chrome"].into_iter().find(is_there)
 }
 
-/// Opens a page in a frame of this width. Returns the width of its content, the number of marks, the background colour
-/// and the text of an alert, separated by spaces; and what the browser logged.
-fn opened(browser: &str, page: &Path, width: u32, is_dark: bool) -> (String, String) {
+/// A script that finds the width of the content, the number of marks, the background colour and the text of an alert.
+const LOOK: &str = "const background = getComputedStyle(document.body).backgroundColor.replaceAll(' ', '');\
+    const found = [document.documentElement.scrollWidth, document.querySelectorAll('[data-x]').length,\
+        background, window.alerted || 'none'].join(' ');";
+
+/// A script that finds the marks of each picture: their values, and the middle of what is drawn.
+const MARKS: &str = "const found = JSON.stringify([...document.querySelectorAll('figure')].map(figure => {\
+    const marks = [...figure.querySelectorAll('[data-x]')].map(mark => { const box = mark.getBoundingClientRect();\
+        return [mark.getAttribute('data-x'), mark.getAttribute('data-y'), mark.getAttribute('class'),\
+            (box.left + box.right) / 2, (box.top + box.bottom) / 2].map(value => value === null ? '' : String(value)) });\
+    return [figure.querySelector('h3, h4').textContent, marks] }));";
+
+/// Opens a page in a frame of this width. Returns what the script found, and what the browser logged.
+fn opened(browser: &str, page: &Path, width: u32, is_dark: bool, script: &str) -> (String, String) {
     // The page itself has no script, and forbids them. A copy without the rule measures itself.
     let text = fs::read_to_string(page).unwrap();
     let text = text.replacen("default-src 'none'; style-src 'unsafe-inline'", "default-src 'unsafe-inline'", 1);
-    let probe = "<script>window.alert = text => { window.found = text }; addEventListener('load', () => {\
-        const background = getComputedStyle(document.body).backgroundColor.replaceAll(' ', '');\
-        parent.postMessage([document.documentElement.scrollWidth, document.querySelectorAll('[data-x]').length,\
-            background, window.found || 'none'].join(' '), '*') })</script></head>";
-    fs::write(page.with_file_name("probe.html"), text.replacen("</head>", probe, 1)).unwrap();
+    let probe = format!(
+        "<script>window.alert = text => {{ window.alerted = text }}; addEventListener('load', () => {{ {script} \
+         parent.postMessage(found, '*') }})</script></head>"
+    );
+    fs::write(page.with_file_name("probe.html"), text.replacen("</head>", &probe, 1)).unwrap();
     // A window of a browser has a smallest width, a frame has none.
     let frame = page.with_file_name("frame.html");
     let listen = "<script>addEventListener('message', event => { document.title = event.data })</script>";
@@ -223,6 +234,24 @@ fn opened(browser: &str, page: &Path, width: u32, is_dark: bool) -> (String, Str
     (title.unwrap_or_else(|| panic!("{document}\n{log}")).0.to_owned(), log)
 }
 
+/// Takes a picture of a page in a window of this width, if `WMLRUN_SCREENSHOTS` names a directory.
+fn screenshot(browser: &str, page: &Path, name: &str, width: u32, is_dark: bool) {
+    let Some(dir) = std::env::var_os("WMLRUN_SCREENSHOTS") else { return };
+    fs::create_dir_all(&dir).unwrap();
+    let file = Path::new(&dir).join(format!("{name}-{width}{}.png", if is_dark { "-dark" } else { "" }));
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+        .arg(format!("--window-size={width},2400"))
+        .arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!is_dark)))
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("--screenshot={}", file.display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success() && file.exists(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn a_browser_shows_pages_without_errors_and_overflow() {
     if !long() {
@@ -239,7 +268,8 @@ fn a_browser_shows_pages_without_errors_and_overflow() {
     let page = results.path("page.html");
     let marks = results.text("page.html").matches("data-x=").count();
     for (width, is_dark) in [(360, false), (360, true), (800, false), (1600, false), (1600, true)] {
-        let (title, log) = opened(browser, &page, width, is_dark);
+        let (title, log) = opened(browser, &page, width, is_dark, LOOK);
+        screenshot(browser, &page, "page", width, is_dark);
         let mut words = title.split(' ');
         let mut next = || words.next().unwrap();
         let content: u32 = next().parse().unwrap();
@@ -248,5 +278,42 @@ fn a_browser_shows_pages_without_errors_and_overflow() {
         assert_eq!(next(), if is_dark { "rgb(20,23,27)" } else { "rgb(255,255,255)" }, "{width}");
         assert_eq!(next(), "none", "a name was executed");
         assert!(!log.contains("CONSOLE"), "{log}");
+    }
+}
+
+/// The marks as the browser draws them: each has the value of a run, and its height is a linear function of that value.
+#[test]
+fn a_browser_draws_each_mark_at_its_value() {
+    if !long() {
+        return;
+    }
+    let Some(browser) = browser() else {
+        return skip("html::a_browser_draws_each_mark_at_its_value", "no headless browser is installed");
+    };
+    let results = Results::new();
+    results.run(&format!("repeat x.wml {READS} --runs 5 --results rep"), 0);
+    results.run("report rep -o page.html", 0);
+    let (title, _) = opened(browser, &results.path("page.html"), 1200, false, MARKS);
+    let text = title.replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">");
+    let found: Vec<(String, Vec<[String; 5]>)> = serde_json::from_str(&text).unwrap();
+    let (_, marks) = found.iter().find(|(title, _)| title == "Runs: ops").unwrap_or_else(|| panic!("{text}"));
+    let mut drawn: Vec<(f64, f64)> = Vec::new();
+    for [_, value, class, _, height] in marks {
+        if class.split(' ').any(|class| class == "a") {
+            drawn.push((value.parse().unwrap(), height.parse().unwrap()));
+        }
+    }
+    let run = |n: usize| -> serde_json::Value {
+        serde_json::from_str(&results.text(&format!("rep/runs/{n:04}.json"))).unwrap()
+    };
+    let mut expected: Vec<f64> =
+        (1..=5).map(|n| run(n)["runs"][0]["summary"]["ops_per_s"].as_f64().unwrap()).collect();
+    drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
+    expected.sort_by(f64::total_cmp);
+    assert_eq!(drawn.iter().map(|(value, _)| *value).collect::<Vec<_>>(), expected, "{marks:?}");
+    let (first, last) = (drawn[0], drawn[4]);
+    for (value, height) in &drawn {
+        let linear = first.1 + (value - first.0) / (last.0 - first.0) * (last.1 - first.1);
+        assert!((height - linear).abs() < 0.5 && first.1 > last.1, "{value} is drawn at {height}, not at {linear}");
     }
 }
