@@ -401,6 +401,23 @@ pub(super) enum CliCommand {
         /// Directory to write to; created if it does not exist
         dir: PathBuf,
     },
+    /// Print the file with which an editor colours scripts
+    Editor {
+        /// The editor
+        #[arg(value_enum, value_name = "EDITOR")]
+        name: EditorName,
+    },
+}
+
+/// An editor.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(super) enum EditorName {
+    /// Vim and Neovim: a syntax file
+    Vim,
+    /// Visual Studio Code: a TextMate grammar
+    Vscode,
+    /// Helix: an entry of `languages.toml`
+    Helix,
 }
 
 /// How a failed operation is handled.

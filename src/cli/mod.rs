@@ -10,6 +10,7 @@ mod bars;
 mod completion;
 mod console;
 mod curves;
+mod editor;
 mod examples;
 mod experiment_args;
 mod experiment_file;
@@ -89,6 +90,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Clean { dirs } => dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default(),
             CliCommand::Completions { shell } => info::completions(&shell),
             CliCommand::Man { dir } => info::manual(&dir),
+            CliCommand::Editor { name } => editor::editor(name),
         },
     }
 }

@@ -1,0 +1,178 @@
+//! `wmlrun editor`: files with which editors colour scripts. All words come from the tables of the language.
+
+use super::args::EditorName;
+use super::console::print_lines;
+use crate::model::commands;
+use crate::spec::attrs;
+use crate::spec::words::STATEMENT_WORDS;
+use crate::{flowop, random};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The file names of scripts, without the dot.
+const EXTENSIONS: [&str; 2] = ["wml", "f"];
+
+/// Prints the file for an editor. Returns the exit status.
+pub(super) fn editor(name: EditorName) -> u8 {
+    let words = ScriptWords::new();
+    let text = match name {
+        EditorName::Vim => vim(&words),
+        EditorName::Vscode => vscode(&words),
+        EditorName::Helix => helix(),
+    };
+    print_lines(text.trim_end());
+    0
+}
+
+/// The words of the language by their role.
+struct ScriptWords {
+    /// The words that start a statement.
+    statements: BTreeSet<&'static str>,
+    /// The words that follow a statement word: `fileset` of `define fileset`.
+    objects: BTreeSet<&'static str>,
+    flowops: BTreeSet<&'static str>,
+    /// Attributes and parameters, which are followed by `=` or `:`.
+    attributes: BTreeSet<&'static str>,
+}
+
+impl ScriptWords {
+    fn new() -> Self {
+        let statements: BTreeSet<&str> = STATEMENT_WORDS.iter().map(|word| word.name).collect();
+        // The words of `set mode quit alldone` and the like. A capital, a bracket or a sign stands for a value.
+        let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase()) && !statements.contains(word);
+        let objects = commands::specs().flat_map(|spec| spec.name.split_whitespace().skip(1)).filter(is_word);
+        let lists = [
+            attrs::FILESET,
+            attrs::PROCESS,
+            attrs::THREAD,
+            attrs::FLOWOP,
+            attrs::COMPOSITE,
+            attrs::RANDVAR,
+            attrs::CVAR,
+        ];
+        let parameters = random::DISTRIBUTIONS.iter().flat_map(|d| d.parameters.iter().map(|p| p.name));
+        Self {
+            objects: objects.collect(),
+            flowops: flowop::spec_table().flowops.iter().map(|flowop| flowop.name).collect(),
+            attributes: lists.iter().flat_map(|list| list.iter().map(|attr| attr.name)).chain(parameters).collect(),
+            statements,
+        }
+    }
+}
+
+/// Joins words.
+fn joined(words: &BTreeSet<&str>, separator: &str) -> String {
+    words.iter().copied().collect::<Vec<_>>().join(separator)
+}
+
+/// Returns a syntax file of Vim. Words that are no keyword of Vim's own are matched wherever they occur.
+fn vim(words: &ScriptWords) -> String {
+    let mut text = String::from(
+        "\" Vim syntax file of WML, the language of wmlrun and Filebench. Written by `wmlrun editor vim`.\n\
+         if exists('b:current_syntax')\n  finish\nendif\nsyntax case match\n",
+    );
+    for (group, list) in
+        [("Statement", &words.statements), ("Object", &words.objects), ("Flowop", &words.flowops)]
+    {
+        text += &format!("syntax keyword wml{group} {}\n", joined(list, " "));
+    }
+    text += &format!("syntax match wmlAttribute /\\<\\%({})\\>\\ze\\s*[=:,}}]/\n", joined(&words.attributes, "\\|"));
+    text += "syntax match wmlNumber /\\<\\d\\+\\%(\\.\\d\\+\\)\\?\\%([kmgtKMGT]\\?\\|ms\\|us\\|ns\\|s\\)\\>/\n\
+        syntax match wmlVariable /\\$\\w\\+\\%(\\.\\w\\+\\)\\?\\|\\${[^}]*}\\|\\$(\\w\\+)/\n\
+        syntax region wmlString start=/\"/ skip=/\\\\\"/ end=/\"/ contains=wmlVariable\n\
+        syntax match wmlComment /#.*$/ contains=@Spell\n";
+    let links = [
+        ("Statement", "Statement"),
+        ("Object", "Type"),
+        ("Flowop", "Function"),
+        ("Attribute", "Identifier"),
+        ("Number", "Number"),
+        ("Variable", "PreProc"),
+        ("String", "String"),
+        ("Comment", "Comment"),
+    ];
+    for (group, link) in links {
+        text += &format!("highlight default link wml{group} {link}\n");
+    }
+    text + "setlocal commentstring=#\\ %s\nlet b:current_syntax = 'wml'\n"
+}
+
+/// Returns a TextMate grammar, as Visual Studio Code reads it.
+fn vscode(words: &ScriptWords) -> String {
+    let rule = |name: &str, pattern: String| json!({ "name": format!("{name}.wml"), "match": pattern });
+    let any = |list: &BTreeSet<&str>| format!("\\b(?:{})\\b", joined(list, "|"));
+    let variable: Value = rule("variable.other", r"\$\w+(?:\.\w+)?|\$\{[^}]*\}|\$\(\w+\)".to_owned());
+    let grammar = json!({
+        "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
+        "comment": "Written by `wmlrun editor vscode`.",
+        "name": "WML",
+        "scopeName": "source.wml",
+        "fileTypes": EXTENSIONS,
+        "patterns": [
+            rule("comment.line.number-sign", "#.*$".to_owned()),
+            {
+                "name": "string.quoted.double.wml",
+                "begin": "\"",
+                "end": "\"",
+                "patterns": [rule("constant.character.escape", r"\\.".to_owned()), variable],
+            },
+            variable,
+            rule("variable.parameter", format!("{}(?=\\s*[=:,}}])", any(&words.attributes))),
+            rule("keyword.control", any(&words.statements)),
+            rule("storage.type", any(&words.objects)),
+            rule("entity.name.function", any(&words.flowops)),
+            rule("constant.numeric", r"\b\d+(?:\.\d+)?(?:[kmgtKMGT]?|ms|us|ns|s)\b".to_owned()),
+        ],
+    });
+    serde_json::to_string_pretty(&grammar).unwrap_or_default()
+}
+
+/// Returns an entry of `languages.toml`.
+fn helix() -> String {
+    let types: Vec<String> = EXTENSIONS.iter().map(|extension| format!("\"{extension}\"")).collect();
+    format!(
+        "# Written by `wmlrun editor helix`.\n[[language]]\nname = \"wml\"\nscope = \"source.wml\"\nfile-types = [{}]\n\
+         comment-token = \"#\"\nindent = {{ tab-width = 2, unit = \"  \" }}\n\
+         formatter = {{ command = \"wmlrun\", args = [\"fmt\", \"-\"] }}\n",
+        types.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::session::library::PERSONALITIES;
+
+    /// The words that start a line of a shipped script are known, and so are the flowops and attributes.
+    #[test]
+    fn the_words_of_all_personalities_are_known() {
+        let words = ScriptWords::new();
+        for (name, text) in PERSONALITIES {
+            for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '}'])) {
+                let mut line = line.split([' ', ',']).filter(|word| !word.is_empty());
+                let first = line.next().unwrap();
+                let is_continued = first.contains('=') || first.starts_with(['"', '{']) || words.attributes.contains(first);
+                assert!(words.statements.contains(first) || is_continued, "{name}: {first}");
+                let flowop = line.next().filter(|_| first == "flowop");
+                assert!(flowop.is_none_or(|flowop| words.flowops.contains(flowop) || text.contains("define flowop")), "{name}: {flowop:?}");
+                for attribute in line.filter_map(|word| word.split_once('=')).map(|(attribute, _)| attribute) {
+                    let is_known = words.attributes.contains(attribute) || attribute.starts_with('$');
+                    assert!(is_known || text.contains("define flowop") || !attribute.chars().all(char::is_alphanumeric), "{name}: {attribute}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_grammar_is_json_and_has_the_words_of_the_tables() {
+        let words = ScriptWords::new();
+        let grammar: Value = serde_json::from_str(&vscode(&words)).unwrap();
+        assert_eq!(grammar["scopeName"], "source.wml");
+        let vim = vim(&words);
+        for word in ["define", "fileset", "readwholefile", "filesizegamma"] {
+            assert!(vim.contains(word) && grammar.to_string().contains(word), "{word}");
+        }
+        assert!(words.objects.contains("process") && !words.objects.contains("flowop"), "{:?}", words.objects);
+    }
+}
