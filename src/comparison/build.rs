@@ -21,7 +21,7 @@ const LEVEL: f64 = 0.95;
 const CONTROL_LEVEL: f64 = 0.999;
 
 /// The confidence level of the study's tests.
-const STUDY_LEVEL: f64 = 0.99;
+pub(super) const STUDY_LEVEL: f64 = 0.99;
 
 /// The method for samples that were not interleaved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

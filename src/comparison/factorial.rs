@@ -1,7 +1,7 @@
 //! The result of a factorial experiment: the metrics of each cell with their intervals (`wmlrun.factorial/1`).
 
 use super::sweep::sweep;
-use super::{Pivot, Sweep, notes};
+use super::{LevelTests, Pivot, Sweep, notes};
 use crate::analysis::{Estimate, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,9 @@ pub struct Factorial {
     /// A table of each metric over the levels of one factor, if the experiment requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pivots: Vec<Pivot>,
+    /// The tests of the levels of one factor against its first level, if the experiment requests them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<LevelTests>,
     /// The load curve over the levels of one factor, for each combination of the levels of the others, if the experiment
     /// requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,6 +46,9 @@ pub struct FactorialTables {
     /// The factor whose levels are the columns of a table of each metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<String>,
+    /// The factor whose levels are tested against its first level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub study: Option<String>,
     /// The factor whose levels are the loads of a curve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<String>,
@@ -128,6 +134,10 @@ impl FactorialDesign<'_> {
             let metrics = self.metrics.iter().enumerate();
             metrics.filter_map(|(n, metric)| Pivot::new(metric, n, factor, self.factors, &found)).collect()
         };
+        let tests = |factor: &String| {
+            let metrics = self.metrics.iter().enumerate();
+            metrics.flat_map(|(n, metric)| LevelTests::of(metric, n, factor, self.factors, &found)).collect()
+        };
         Factorial {
             schema: "wmlrun.factorial/1".to_owned(),
             name: self.name.to_owned(),
@@ -136,6 +146,7 @@ impl FactorialDesign<'_> {
             factors: self.factors.to_vec(),
             metrics: self.metrics.iter().map(Metric::to_string).collect(),
             pivots: self.tables.columns.as_ref().map_or_else(Vec::new, pivot),
+            tests: self.tables.study.as_ref().map_or_else(Vec::new, tests),
             curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
             cells: found,
             notes: notes::on_runs(&sides, self.metrics),
@@ -160,7 +171,7 @@ impl FactorialDesign<'_> {
         };
         FactorialCell {
             name: name.to_owned(),
-            levels: self.levels(index),
+            levels: cell_levels(self.factors, index).into_iter().map(str::to_owned).collect(),
             runs: complete.len() as u64,
             failed: failed.len() as u64,
             failure: failed.last().and_then(|run| run.failure.clone()),
@@ -173,42 +184,64 @@ impl FactorialDesign<'_> {
 
     /// Computes the load curve over the levels of a factor for each combination of the levels of the others.
     fn curves(&self, factor: &str, cells: &[(String, Vec<Observation>)]) -> Vec<Sweep> {
-        let Some(position) = self.factors.iter().position(|other| other.name == factor) else { return Vec::new() };
-        let loads = &self.factors[position].levels;
-        let mut groups: Vec<(Vec<String>, Vec<Vec<Observation>>)> = Vec::new();
-        for (n, (_, runs)) in cells.iter().enumerate() {
-            let mut levels = self.levels(n);
-            let load = levels.remove(position);
-            let group = groups.iter().position(|(others, _)| *others == levels).unwrap_or_else(|| {
-                groups.push((levels, vec![Vec::new(); loads.len()]));
-                groups.len() - 1
-            });
-            if let Some(point) = loads.iter().position(|level| *level == load) {
-                groups[group].1[point].clone_from(runs);
-            }
-        }
-        let others: Vec<&FactorLevels> =
-            self.factors.iter().enumerate().filter(|(n, _)| *n != position).map(|(_, factor)| factor).collect();
-        let curve = |(levels, runs): (Vec<String>, Vec<Vec<Observation>>)| {
-            let named = others.iter().zip(&levels).map(|(factor, level)| format!("{}={level}", factor.name));
-            let name: Vec<String> = named.collect();
-            let name = if name.is_empty() { self.name.to_owned() } else { name.join(",") };
-            sweep(&name, factor, loads, &runs, self.tables.method.unwrap_or(ResponseMethod::Sfs3))
+        let curve = |group: CellGroup| {
+            let runs: Vec<Vec<Observation>> =
+                group.cells.iter().map(|n| cells.get(*n).map_or_else(Vec::new, |(_, runs)| runs.clone())).collect();
+            let name = if group.others.is_empty() { self.name.to_owned() } else { group.name() };
+            sweep(&name, factor, &group.factor.levels, &runs, self.tables.method.unwrap_or(ResponseMethod::Sfs3))
         };
-        groups.into_iter().map(curve).collect()
+        cell_groups(self.factors, factor).into_iter().map(curve).collect()
     }
+}
 
-    /// Returns the levels of a cell.
-    fn levels(&self, index: usize) -> Vec<String> {
-        let mut rest = index;
-        let level = |factor: &FactorLevels| {
-            let count = factor.levels.len().max(1);
-            let level = factor.levels.get(rest % count).cloned().unwrap_or_default();
-            rest /= count;
-            level
-        };
-        let mut levels: Vec<String> = self.factors.iter().rev().map(level).collect();
-        levels.reverse();
-        levels
+/// The cells with equal levels of all factors but one.
+pub(super) struct CellGroup<'a> {
+    /// The other factors with their levels.
+    pub(super) others: Vec<(&'a str, &'a str)>,
+    /// The factor.
+    pub(super) factor: &'a FactorLevels,
+    /// The index of the cell at each of its levels.
+    pub(super) cells: Vec<usize>,
+}
+
+impl CellGroup<'_> {
+    /// Returns the name: `NAME=LEVEL,NAME=LEVEL` of the other factors.
+    pub(super) fn name(&self) -> String {
+        self.others.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(",")
     }
+}
+
+/// Returns the cells in groups over the levels of the factor with this name. Returns no group if there is none.
+pub(super) fn cell_groups<'a>(factors: &'a [FactorLevels], name: &str) -> Vec<CellGroup<'a>> {
+    let Some(position) = factors.iter().position(|factor| factor.name == name) else { return Vec::new() };
+    let product = |factors: &[FactorLevels]| factors.iter().map(|factor| factor.levels.len()).product::<usize>();
+    let factor = &factors[position];
+    // The distance from the cell at one level to that at the next.
+    let (total, step) = (product(factors), product(&factors[position + 1..]));
+    let is_first = |cell: &usize| (cell / step.max(1)).is_multiple_of(factor.levels.len().max(1));
+    let group = |first: usize| {
+        let of_cell = factors.iter().zip(cell_levels(factors, first)).enumerate();
+        let others = of_cell.filter(|(n, _)| *n != position);
+        CellGroup {
+            others: others.map(|(_, (factor, level))| (factor.name.as_str(), level)).collect(),
+            factor,
+            cells: (0..factor.levels.len()).map(|level| first + level * step).collect(),
+        }
+    };
+    (0..total).filter(is_first).map(group).collect()
+}
+
+/// Returns the level of each factor in a cell.
+fn cell_levels(factors: &[FactorLevels], index: usize) -> Vec<&str> {
+    let mut rest = index;
+    let level = |factor: &'_ FactorLevels| {
+        let count = factor.levels.len().max(1);
+        let level = rest % count;
+        rest /= count;
+        level
+    };
+    let mut levels: Vec<usize> = factors.iter().rev().map(level).collect();
+    levels.reverse();
+    let named = factors.iter().zip(levels);
+    named.map(|(factor, level)| factor.levels.get(level).map_or("", String::as_str)).collect()
 }

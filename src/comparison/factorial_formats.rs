@@ -2,7 +2,7 @@
 
 use super::formats::{csv_cell, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text};
 use super::numbers::{figure, percent};
-use super::{CellMetric, Factorial, FactorialCell, Pivot, Sweep, sweep_formats};
+use super::{CellMetric, Factorial, FactorialCell, LevelTests, Pivot, Sweep, sweep_formats};
 use crate::analysis::{Estimate, RepeatState};
 use crate::util::count::count;
 use crate::util::go_bench;
@@ -93,6 +93,9 @@ pub(super) fn text(result: &Factorial) -> String {
     for pivot in &result.pivots {
         text += &format!("\n{}", pivot.text());
     }
+    for tests in &result.tests {
+        text += &format!("\n{}", tests.text());
+    }
     for curve in &result.curves {
         text += &format!("\n{}", sweep_formats::text(curve));
     }
@@ -107,8 +110,14 @@ pub(super) fn markdown(result: &Factorial) -> String {
         let ending = pivot.ending().map_or_else(String::new, |line| format!("\n{}\n", markdown_cell(&line)));
         format!("\n**{}**\n\n{}{ending}", markdown_cell(&pivot.metric), markdown_table(&pivot.headings(), &pivot.lines()))
     };
+    let tests = |tests: &LevelTests| {
+        let headings = tests.headings().map(|(name, align)| (name.to_owned(), align));
+        let rows: Vec<Vec<String>> = tests.lines().into_iter().map(Vec::from).collect();
+        let (title, ending) = (markdown_cell(&tests.title()), markdown_cell(&tests.ending()));
+        format!("\n**{title}**\n\n{}\n{ending}\n", markdown_table(&headings, &rows))
+    };
     let curve = |curve: &Sweep| format!("\n{}", sweep_formats::markdown(curve));
-    let more: String = result.pivots.iter().map(pivot).chain(result.curves.iter().map(curve)).collect();
+    let more: String = result.pivots.iter().map(pivot).chain(result.tests.iter().map(tests)).chain(result.curves.iter().map(curve)).collect();
     format!("{title}\n\n{}{more}{}", markdown_table(&columns(result), &rows), notes_markdown(&result.notes))
 }
 
@@ -194,7 +203,7 @@ mod tests {
         };
         let factors = [factor("fs", ["ext4", "x|fs"]), factor("n", ["1", "8"])];
         let metrics = ["ops", "latency.mean"].map(|name| name.parse().unwrap());
-        let tables = FactorialTables { columns: Some("fs".to_owned()), curve: Some("n".to_owned()), method: None };
+        let tables = FactorialTables { columns: Some("fs".to_owned()), curve: Some("n".to_owned()), ..FactorialTables::default() };
         let design =
             FactorialDesign { name: "fs\nstudy", factors: &factors, metrics: &metrics, target: None, in_order: false, tables: &tables };
         let broken = Observation { failure: Some("no space left".to_owned()), ..Observation::default() };

@@ -1,6 +1,7 @@
 //! Tables of a metric over the levels of one factor: a line for each combination of the levels of the other factors, and
 //! a column for each level. With two levels, a line also says which of them is better.
 
+use super::factorial::{CellGroup, cell_groups};
 use super::numbers::figure;
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{DRAW, TestOutcome, TestWinner, Wins, WonTests, outcome, wins};
@@ -45,32 +46,24 @@ impl Pivot {
         factors: &[FactorLevels],
         cells: &[FactorialCell],
     ) -> Option<Self> {
-        let position = factors.iter().position(|other| other.name == factor)?;
-        let columns = factors[position].levels.clone();
-        let mut rows: Vec<PivotRow> = Vec::new();
-        for cell in cells {
-            let mut levels = cell.levels.clone();
-            let level = levels.remove(position);
-            let row = rows.iter().position(|row| row.levels == levels).unwrap_or_else(|| {
-                rows.push(PivotRow { levels, values: vec![None; columns.len()], outcome: None });
-                rows.len() - 1
-            });
-            let value = cell.metrics.get(metric_index).and_then(|found| found.estimate).map(|found| found.value);
-            if let Some(column) = columns.iter().position(|name| *name == level) {
-                rows[row].values[column] = value;
-            }
-        }
-        for row in &mut rows {
-            if let [Some(a), Some(b)] = row.values[..] {
-                row.outcome = outcome(a, b, metric.direction());
-            }
-        }
+        let columns = factors.iter().find(|other| other.name == factor)?.levels.clone();
+        let value = |cell: &usize| Some(cells.get(*cell)?.metrics.get(metric_index)?.estimate?.value);
+        let row = |group: CellGroup<'_>| {
+            let values: Vec<Option<f64>> = group.cells.iter().map(value).collect();
+            let outcome = match values[..] {
+                [Some(a), Some(b)] => outcome(a, b, metric.direction()),
+                _ => None,
+            };
+            let levels = group.others.iter().map(|(_, level)| (*level).to_owned()).collect();
+            PivotRow { levels, values, outcome }
+        };
+        let rows: Vec<PivotRow> = cell_groups(factors, factor).into_iter().map(row).collect();
         let outcomes: Vec<Option<TestOutcome>> = rows.iter().map(|row| row.outcome).collect();
-        let others = factors.iter().enumerate().filter(|(n, _)| *n != position);
+        let others = factors.iter().filter(|other| other.name != factor);
         Some(Self {
             metric: metric.to_string(),
             factor: factor.to_owned(),
-            others: others.map(|(_, factor)| factor.name.clone()).collect(),
+            others: others.map(|factor| factor.name.clone()).collect(),
             wins: (columns.len() == 2).then(|| wins(&outcomes)),
             columns,
             rows,

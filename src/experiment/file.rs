@@ -460,7 +460,7 @@ impl FileParser<'_> {
             let name = parser.text(root, key)?;
             parser.factor_index(&name, factors).map(|_| name.node)
         };
-        let (columns, curve) = (factor(self, "columns"), factor(self, "curve"));
+        let (columns, study, curve) = (factor(self, "columns"), factor(self, "study"), factor(self, "curve"));
         let method = self.text(root, "method").and_then(|name| {
             let found = ResponseMethod::find(&name.node);
             if found.is_none() {
@@ -473,7 +473,7 @@ impl FileParser<'_> {
             }
             found
         });
-        FactorialTables { columns, curve, method }
+        FactorialTables { columns, study, curve, method }
     }
 
     /// Returns the position of the factor with this name.

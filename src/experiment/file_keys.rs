@@ -41,6 +41,11 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
         "text",
         "The factor whose levels are the columns of a table of each metric; two columns are compared line by line",
     ),
+    key(
+        "study",
+        "text",
+        "The factor whose levels are tested against its first level by the method of `compare --method study`",
+    ),
     key("curve", "text", "The factor whose levels are loads, for a load curve with its overall response time"),
     key("method", "`\"sfs2\"` or `\"sfs3\"`", "With `curve`: the method of the overall response time; by default `\"sfs3\"`"),
     key("record", "list of texts", "Commands whose output is kept after each run; `\"df\"` records the used space"),

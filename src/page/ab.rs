@@ -44,7 +44,8 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
     }
     let samples = [(names[0].clone(), sides[0].clone()), (names[1].clone(), sides[1].clone())];
     blocks.extend(distributions(&comparison.metric, &samples).map(PageBlock::Picture));
-    blocks.extend(quantiles(&comparison).map(PageBlock::Picture));
+    let quantiles = quantiles(&comparison.metric, ("A", sides[0]), ("B", sides[1]));
+    blocks.extend(quantiles.map(PageBlock::Picture));
     blocks
 }
 
@@ -163,19 +164,19 @@ fn changed(comparison: &Comparison) -> PageTable {
     table
 }
 
-/// Draws the quantiles of B against those of A.
-fn quantiles(comparison: &Comparison) -> Option<Picture> {
-    let pairs = analysis::quantile_pairs(&comparison.a.values, &comparison.b.values);
-    let name = comparison.metric.as_str();
+/// Draws the quantiles of one sample against those of another, each with its name.
+pub(super) fn quantiles(name: &str, a: (&str, &[f64]), b: (&str, &[f64])) -> Option<Picture> {
+    let pairs = analysis::quantile_pairs(a.1, b.1);
+    let (a, b) = (a.0, b.0);
     let unit = unit(name);
     let both = || pairs.iter().flat_map(|pair| [pair.x, pair.y]);
     let axis = |side: &str| ChartAxis::linear(&format!("{side}, {}", metric_title(name)), unit, both());
-    let mut chart = Chart::new(axis("A"), axis("B"));
+    let mut chart = Chart::new(axis(a), axis(b));
     let (low, high) = both().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
     chart.join([(low, low), (high, high)], "rule dashed");
-    let mut table = PageTable::new("Quantiles of the runs", ["pair", "A", "B", "B/A"]);
+    let mut table = PageTable::new("Quantiles of the runs", ["pair", a, b, "ratio"]);
     for (n, pair) in pairs.iter().enumerate() {
-        let title = format!("A {}, B {}", figure(name, pair.x), figure(name, pair.y));
+        let title = format!("{a} {}, {b} {}", figure(name, pair.x), figure(name, pair.y));
         chart.plot(Symbol::Circle, &ChartPoint { x: pair.x, y: pair.y, class: "d", title });
         let of = |value: f64| figure(name, value);
         table.row([(n + 1).to_string(), of(pair.x), of(pair.y), measured(pair.y / pair.x)]);
@@ -183,11 +184,11 @@ fn quantiles(comparison: &Comparison) -> Option<Picture> {
     (pairs.len() > 1).then(|| Picture {
         title: "QQ plot".to_owned(),
         note:
-            "Each point is a quantile of B against the same quantile of A. On the dashed line both are equal; a line \
-               beside it is a shift, another slope a different spread."
+            "Each point is a quantile of one sample against the same quantile of the other. On the dashed line both are \
+               equal; a line beside it is a shift, another slope a different spread."
                 .to_owned(),
         legend: Vec::new(),
-        svg: chart.svg("Quantiles of B against quantiles of A"),
+        svg: chart.svg(&format!("Quantiles of {b} against quantiles of {a}")),
         table,
     })
 }

@@ -4,10 +4,11 @@
 use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
-use super::experiment::{metric_title, unit};
+use super::ab::quantiles;
+use super::experiment::{distributions, metric_title, unit};
 use super::sweep;
 use crate::analysis::{Estimate, RepeatState};
-use crate::comparison::{Factorial, FactorialCell, Pivot, factorial_ending, figure};
+use crate::comparison::{Factorial, FactorialCell, LevelTests, Pivot, factorial_ending, figure};
 use crate::experiment::{Next, RecordedExperiment};
 use crate::import::Observation;
 use crate::util::size;
@@ -45,6 +46,9 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     for pivot in &found.pivots {
         blocks.extend(pivot_table(pivot).block());
         blocks.extend(pivot.ending().map(|text| PageBlock::Text { text }));
+    }
+    for tests in &found.tests {
+        blocks.extend(level_blocks(&found, tests));
     }
     for curve in &found.curves {
         blocks.push(PageBlock::Heading { text: curve.name.clone() });
@@ -150,6 +154,41 @@ fn cells(found: &Factorial) -> PageTable {
         table.row(row);
     }
     table
+}
+
+/// Returns the parts about tests of levels against the first one: the table, and for each level the distributions and
+/// quantiles of its runs beside those of the first.
+fn level_blocks(found: &Factorial, tests: &LevelTests) -> Vec<PageBlock> {
+    let headings = tests.headings();
+    let mut table = PageTable::new(&format!("Tests: {}", tests.title()), headings.iter().map(|(name, _)| *name));
+    for line in tests.lines() {
+        table.row(line);
+    }
+    let mut blocks: Vec<PageBlock> = table.block().into_iter().collect();
+    blocks.push(PageBlock::Text { text: tests.ending() });
+    let metric = found.metrics.iter().position(|metric| *metric == tests.metric);
+    let position = found.factors.iter().position(|factor| factor.name == tests.factor);
+    let (Some(metric), Some(position)) = (metric, position) else { return blocks };
+    let others = |cell: &FactorialCell| {
+        let named = found.factors.iter().zip(&cell.levels).enumerate().filter(|(n, _)| *n != position);
+        named.map(|(_, (factor, level))| format!("{}={level}", factor.name)).collect::<Vec<_>>().join(",")
+    };
+    let samples: Vec<(String, Vec<f64>)> = found
+        .cells
+        .iter()
+        .filter(|cell| others(cell) == tests.others)
+        .map(|cell| (format!("{}={}", tests.factor, cell.levels[position]), cell.metrics[metric].values.clone()))
+        .collect();
+    let Some((first, rest)) = samples.split_first() else { return blocks };
+    let mut pictures = Vec::new();
+    for sample in rest {
+        pictures.extend(distributions(&tests.metric, &[first.clone(), sample.clone()]));
+        pictures.extend(quantiles(&tests.metric, (&first.0, &first.1), (&sample.0, &sample.1)));
+    }
+    if !pictures.is_empty() {
+        blocks.push(PageBlock::Multiples { title: format!("Distributions: {}", tests.title()), pictures });
+    }
+    blocks
 }
 
 /// Returns the table of a metric over the levels of one factor.

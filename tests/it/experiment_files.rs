@@ -75,11 +75,13 @@ fn a_plan_starts_nothing() {
 
 #[test]
 fn a_cell_can_be_compared() {
-    let lab = lab(&FILE.replace("repeats = 2\n", "repeats = 2\ncolumns = \"io\"\ncurve = \"n\"\n"));
+    let lab = lab(&FILE.replace("repeats = 2\n", "repeats = 2\ncolumns = \"io\"\nstudy = \"n\"\ncurve = \"n\"\n"));
     let text = lab.run(&format!("experiment files/study.toml {SHORT} --results r --format json"), 0);
     let found: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&found["schema"], &found["state"]), (&"wmlrun.factorial/1".into(), &"complete".into()));
     valid_by("docs/factorial.schema.json", &found);
+    let tests = found["tests"].as_array().unwrap();
+    assert_eq!((tests.len(), &tests[1]["others"], &tests[1]["levels"][0]["test"]), (4, &"io=pinned".into(), &Value::Null));
     assert_eq!(found["pivots"][0]["columns"], serde_json::json!(["plain", "pinned"]));
     assert_eq!((&found["curves"][1]["name"], &found["curves"][1]["points"][1]["level"]), (&"io=pinned".into(), &"2".into()));
     let cells = found["cells"].as_array().unwrap();

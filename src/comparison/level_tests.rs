@@ -1,0 +1,190 @@
+//! Tests of the levels of one factor against its first level, by the method of a published study: which is the first
+//! level, such as a number of snapshots, with a significant loss?
+
+use super::build::STUDY_LEVEL;
+use super::factorial::{CellGroup, cell_groups};
+use super::numbers::{confidence, figure, probability, statistic};
+use super::{FactorLevels, FactorialCell};
+use crate::analysis::{Direction, SampleSummary, StudyTest, TTestKind, study};
+use crate::import::Metric;
+use crate::util::table::{Align, Table};
+use serde::{Deserialize, Serialize};
+
+/// The tests of a metric, for one combination of the levels of the other factors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelTests {
+    /// The metric.
+    pub metric: String,
+    /// The factor.
+    pub factor: String,
+    /// The levels of the other factors, as `NAME=LEVEL,NAME=LEVEL`; empty without others.
+    pub others: String,
+    /// The levels, of which the others are tested against the first.
+    pub levels: Vec<TestedLevel>,
+    /// The first level with a significant loss; null if there is none.
+    pub first_loss: Option<String>,
+}
+
+/// A level with its test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TestedLevel {
+    /// The level.
+    pub level: String,
+    /// The summary of its complete runs; null without any.
+    pub sample: Option<SampleSummary>,
+    /// The test of the first level (A) against this one (B); null for the first level, for fewer than two runs and for a
+    /// variance of 0.
+    pub test: Option<StudyTest>,
+    /// Whether the level is significantly worse than the first one.
+    pub is_loss: bool,
+}
+
+impl LevelTests {
+    /// Makes the tests of a metric for each combination of the levels of the other factors. `metric_index` is its
+    /// position in each cell.
+    pub(super) fn of(
+        metric: &Metric,
+        metric_index: usize,
+        factor: &str,
+        factors: &[FactorLevels],
+        cells: &[FactorialCell],
+    ) -> Vec<Self> {
+        let values = |cell: &usize| {
+            let found = cells.get(*cell).and_then(|cell| cell.metrics.get(metric_index));
+            found.map_or(&[][..], |found| found.values.as_slice())
+        };
+        let group = |group: CellGroup<'_>| {
+            let samples: Vec<&[f64]> = group.cells.iter().map(values).collect();
+            Self::of_group(metric, &group, &samples)
+        };
+        cell_groups(factors, factor).into_iter().map(group).collect()
+    }
+
+    fn of_group(metric: &Metric, group: &CellGroup<'_>, samples: &[&[f64]]) -> Self {
+        let tested = |(n, level): (usize, &String)| {
+            let test = (n > 0).then(|| study(samples[0], samples[n], STUDY_LEVEL)).flatten();
+            let is_loss = test.is_some_and(|test| {
+                // The test is that of the first level minus this one.
+                let is_lower = test.t.value > 0.0;
+                test.t.p < 1.0 - STUDY_LEVEL && is_lower == (metric.direction() == Direction::HigherIsBetter)
+            });
+            TestedLevel { level: level.clone(), sample: SampleSummary::of(samples[n]), test, is_loss }
+        };
+        let levels: Vec<TestedLevel> = group.factor.levels.iter().enumerate().map(tested).collect();
+        Self {
+            metric: metric.to_string(),
+            factor: group.factor.name.clone(),
+            others: group.name(),
+            first_loss: levels.iter().find(|level| level.is_loss).map(|level| level.level.clone()),
+            levels,
+        }
+    }
+
+    /// Returns the title: the metric, and the levels of the other factors.
+    pub fn title(&self) -> String {
+        let others = if self.others.is_empty() { String::new() } else { format!(", {}", self.others) };
+        format!("{} over {}{others}", self.metric, self.factor)
+    }
+
+    /// Returns the headings of [`Self::lines`] with their alignment.
+    pub fn headings(&self) -> [(&str, Align); 10] {
+        [
+            (self.factor.as_str(), Align::Left),
+            ("runs", Align::Right),
+            ("mean", Align::Right),
+            ("F", Align::Right),
+            ("p of F", Align::Right),
+            ("t-test", Align::Left),
+            ("t", Align::Right),
+            ("df", Align::Right),
+            ("p of t", Align::Right),
+            ("", Align::Left),
+        ]
+    }
+
+    /// Returns the cells of each line.
+    pub fn lines(&self) -> Vec<[String; 10]> {
+        let dash = || "-".to_owned();
+        let line = |level: &TestedLevel| {
+            let of = |text: &dyn Fn(&StudyTest) -> String| level.test.as_ref().map_or_else(dash, text);
+            let kind = |test: &StudyTest| if test.t.kind == TTestKind::Welch { "Welch" } else { "pooled" }.to_owned();
+            [
+                level.level.clone(),
+                level.sample.map_or(0, |sample| sample.n).to_string(),
+                level.sample.map_or_else(dash, |sample| figure(&self.metric, sample.mean)),
+                of(&|test| statistic(test.f.value)),
+                of(&|test| probability(test.f.p)),
+                of(&kind),
+                of(&|test| statistic(test.t.value)),
+                of(&|test| statistic(test.t.df)),
+                of(&|test| probability(test.t.p)),
+                if level.is_loss { "loss".to_owned() } else { String::new() },
+            ]
+        };
+        self.levels.iter().map(line).collect()
+    }
+
+    /// Returns the result in one sentence.
+    pub fn ending(&self) -> String {
+        let level = confidence(STUDY_LEVEL);
+        match &self.first_loss {
+            Some(first) => format!("first significant loss (at {level}): {}={first}", self.factor),
+            None => format!("no significant loss (at {level})"),
+        }
+    }
+
+    /// Formats the tests.
+    pub(super) fn text(&self) -> String {
+        let mut table = Table::new(self.headings());
+        for line in self.lines() {
+            table.row(line);
+        }
+        let (title, ending) = (self.title(), self.ending());
+        format!("{}\n\n{}{}\n", crate::util::printable::line(&title), table.render(), crate::util::printable::line(&ending))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::CellMetric;
+    use super::*;
+
+    fn cell(levels: &[&str], values: &[f64]) -> FactorialCell {
+        FactorialCell {
+            levels: levels.iter().map(|level| (*level).to_owned()).collect(),
+            metrics: vec![CellMetric { metric: "ops".to_owned(), estimate: None, values: values.to_vec() }],
+            ..FactorialCell::default()
+        }
+    }
+
+    fn factor(name: &str, levels: &[&str]) -> FactorLevels {
+        FactorLevels { name: name.to_owned(), levels: levels.iter().map(|level| (*level).to_owned()).collect() }
+    }
+
+    #[test]
+    fn the_first_level_with_a_loss_is_found() {
+        let factors = [factor("snapshots", &["0", "30", "60"]), factor("script", &["a", "b"])];
+        let cells = [
+            cell(&["0", "a"], &[100.0, 101.0, 102.0, 99.0]),
+            cell(&["0", "b"], &[100.0, 101.0]),
+            cell(&["30", "a"], &[100.5, 101.5, 99.5, 100.0]),
+            cell(&["30", "b"], &[150.0, 151.0]),
+            cell(&["60", "a"], &[80.0, 81.0, 79.0, 80.5]),
+            cell(&["60", "b"], &[]),
+        ];
+        let found = LevelTests::of(&Metric::ops(), 0, "snapshots", &factors, &cells);
+        assert_eq!(found.iter().map(|tests| tests.others.as_str()).collect::<Vec<_>>(), ["script=a", "script=b"]);
+        assert_eq!((found[0].first_loss.as_deref(), found[1].first_loss.as_deref()), (Some("60"), None));
+        let losses: Vec<bool> = found[0].levels.iter().map(|level| level.is_loss).collect();
+        assert_eq!(losses, [false, false, true]);
+        assert!(found[1].levels[2].sample.is_none() && found[1].levels[2].test.is_none());
+        let text = found[0].text();
+        assert!(text.starts_with("ops over snapshots, script=a\n") && text.ends_with("(at 99 %): snapshots=60\n"), "{text}");
+        assert!(found[1].text().ends_with("no significant loss (at 99 %)\n"));
+        // A lower latency is no loss.
+        let latency: Metric = "latency.mean".parse().unwrap();
+        assert_eq!(LevelTests::of(&latency, 0, "snapshots", &factors, &cells)[0].first_loss, None);
+        assert!(LevelTests::of(&latency, 0, "size", &factors, &cells).is_empty());
+    }
+}
