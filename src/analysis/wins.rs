@@ -120,7 +120,10 @@ mod tests {
         assert_eq!(winner(2.0, 1.0, Direction::LowerIsBetter), Some(TestWinner::B));
         assert_eq!(winner(1.0, 2.0, Direction::LowerIsBetter), Some(TestWinner::A));
         assert_eq!(winner(1.0, 1.0, HIGHER), Some(TestWinner::Draw));
-        assert_eq!((winner(1.0, 1.0499, HIGHER), winner(1.0, 1.05, HIGHER)), (Some(TestWinner::Draw), Some(TestWinner::B)));
+        assert_eq!(
+            (winner(1.0, 1.0499, HIGHER), winner(1.0, 1.05, HIGHER)),
+            (Some(TestWinner::Draw), Some(TestWinner::B))
+        );
         assert_eq!((winner(0.0, 1.0, HIGHER), winner(1.0, f64::INFINITY, HIGHER)), (None, None));
         assert_eq!(wins(&[]), Wins::default());
     }

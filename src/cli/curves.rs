@@ -2,9 +2,9 @@
 
 use super::args::CurveFormat;
 use super::console;
-use super::peak;
 use super::experiment_args::SweepArgs;
 use super::experiments::{Refused, perform, print_text, refuse, set_option, status, wanted};
+use super::peak;
 use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
 use crate::comparison;
 use crate::experiment::{ExperimentKind, RuleWanted};

@@ -71,9 +71,7 @@ fn vim(words: &ScriptWords) -> String {
         "\" Vim syntax file of WML, the language of wmlrun and Filebench. Written by `wmlrun editor vim`.\n\
          if exists('b:current_syntax')\n  finish\nendif\nsyntax case match\n",
     );
-    for (group, list) in
-        [("Statement", &words.statements), ("Object", &words.objects), ("Flowop", &words.flowops)]
-    {
+    for (group, list) in [("Statement", &words.statements), ("Object", &words.objects), ("Flowop", &words.flowops)] {
         text += &format!("syntax keyword wml{group} {}\n", joined(list, " "));
     }
     text += &format!("syntax match wmlAttribute /\\<\\%({})\\>\\ze\\s*[=:,}}]/\n", joined(&words.attributes, "\\|"));
@@ -152,13 +150,20 @@ mod tests {
             for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '}'])) {
                 let mut line = line.split([' ', ',']).filter(|word| !word.is_empty());
                 let first = line.next().unwrap();
-                let is_continued = first.contains('=') || first.starts_with(['"', '{']) || words.attributes.contains(first);
+                let is_continued =
+                    first.contains('=') || first.starts_with(['"', '{']) || words.attributes.contains(first);
                 assert!(words.statements.contains(first) || is_continued, "{name}: {first}");
                 let flowop = line.next().filter(|_| first == "flowop");
-                assert!(flowop.is_none_or(|flowop| words.flowops.contains(flowop) || text.contains("define flowop")), "{name}: {flowop:?}");
+                assert!(
+                    flowop.is_none_or(|flowop| words.flowops.contains(flowop) || text.contains("define flowop")),
+                    "{name}: {flowop:?}"
+                );
                 for attribute in line.filter_map(|word| word.split_once('=')).map(|(attribute, _)| attribute) {
                     let is_known = words.attributes.contains(attribute) || attribute.starts_with('$');
-                    assert!(is_known || text.contains("define flowop") || !attribute.chars().all(char::is_alphanumeric), "{name}: {attribute}");
+                    assert!(
+                        is_known || text.contains("define flowop") || !attribute.chars().all(char::is_alphanumeric),
+                        "{name}: {attribute}"
+                    );
                 }
             }
         }

@@ -75,7 +75,8 @@ fn peak(args: &SweepArgs, factor: &str) -> Result<f64, Refused> {
 fn run(args: &SweepArgs, factor: &str, value: f64) -> Result<(f64, f64), Refused> {
     let common = &args.experiment;
     let script = args.script.as_deref().unwrap_or_default();
-    let launch = split(&common.launch).map_err(|e| refuse(&format!("`--launch` {e}"), "use the quoting rules of a shell", 2))?;
+    let launch =
+        split(&common.launch).map_err(|e| refuse(&format!("`--launch` {e}"), "use the quoting rules of a shell", 2))?;
     let program = std::env::current_exe().unwrap_or_else(|_| "wmlrun".into()).display().to_string();
     let mut words = launch;
     words.push(program);
@@ -91,13 +92,16 @@ fn run(args: &SweepArgs, factor: &str, value: f64) -> Result<(f64, f64), Refused
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|e| refuse(&format!("can't start `{}`: {e}", words[0]), "check the program that `--launch` names", 3))?;
+        .map_err(|e| {
+            refuse(&format!("can't start `{}`: {e}", words[0]), "check the program that `--launch` names", 3)
+        })?;
     if !output.status.success() {
         let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
         return Err(failed(&output.status.to_string(), code));
     }
     let runs = import::parse(&String::from_utf8_lossy(&output.stdout), "the run").map_err(|e| failed(&e, 1))?;
-    let rates = runs.last().and_then(|run| run.figures.get("offered").copied().zip(run.figures.get("achieved").copied()));
+    let rates =
+        runs.last().and_then(|run| run.figures.get("offered").copied().zip(run.figures.get("achieved").copied()));
     rates.filter(|(offered, _)| *offered > 0.0).ok_or_else(|| {
         let help = "give values instead of percentages, or add `rate=` to the threads";
         refuse(&format!("`{script}` is not an open loop, so that percentages of the peak have no meaning"), help, 2)
@@ -111,6 +115,9 @@ mod tests {
     #[test]
     fn values_are_rounded() {
         assert_eq!([0.001, 0.126, 9.999, 10.4, 12345.6].map(value), ["0.01", "0.13", "10", "10", "12346"]);
-        assert_eq!((percentage("50%"), percentage("120 %"), percentage("5"), percentage("x%")), (Some(0.5), Some(1.2), None, None));
+        assert_eq!(
+            (percentage("50%"), percentage("120 %"), percentage("5"), percentage("x%")),
+            (Some(0.5), Some(1.2), None, None)
+        );
     }
 }

@@ -108,7 +108,11 @@ pub(super) fn markdown(result: &Factorial) -> String {
     let title = format!("**{}** {}", markdown_cell(&result.name), factorial_ending(result));
     let pivot = |pivot: &Pivot| {
         let ending = pivot.ending().map_or_else(String::new, |line| format!("\n{}\n", markdown_cell(&line)));
-        format!("\n**{}**\n\n{}{ending}", markdown_cell(&pivot.metric), markdown_table(&pivot.headings(), &pivot.lines()))
+        format!(
+            "\n**{}**\n\n{}{ending}",
+            markdown_cell(&pivot.metric),
+            markdown_table(&pivot.headings(), &pivot.lines())
+        )
     };
     let tests = |tests: &LevelTests| {
         let headings = tests.headings().map(|(name, align)| (name.to_owned(), align));
@@ -117,7 +121,13 @@ pub(super) fn markdown(result: &Factorial) -> String {
         format!("\n**{title}**\n\n{}\n{ending}\n", markdown_table(&headings, &rows))
     };
     let curve = |curve: &Sweep| format!("\n{}", sweep_formats::markdown(curve));
-    let more: String = result.pivots.iter().map(pivot).chain(result.tests.iter().map(tests)).chain(result.curves.iter().map(curve)).collect();
+    let more: String = result
+        .pivots
+        .iter()
+        .map(pivot)
+        .chain(result.tests.iter().map(tests))
+        .chain(result.curves.iter().map(curve))
+        .collect();
     format!("{title}\n\n{}{more}{}", markdown_table(&columns(result), &rows), notes_markdown(&result.notes))
 }
 
@@ -203,9 +213,19 @@ mod tests {
         };
         let factors = [factor("fs", ["ext4", "x|fs"]), factor("n", ["1", "8"])];
         let metrics = ["ops", "latency.mean"].map(|name| name.parse().unwrap());
-        let tables = FactorialTables { columns: Some("fs".to_owned()), curve: Some("n".to_owned()), ..FactorialTables::default() };
-        let design =
-            FactorialDesign { name: "fs\nstudy", factors: &factors, metrics: &metrics, target: None, in_order: false, tables: &tables };
+        let tables = FactorialTables {
+            columns: Some("fs".to_owned()),
+            curve: Some("n".to_owned()),
+            ..FactorialTables::default()
+        };
+        let design = FactorialDesign {
+            name: "fs\nstudy",
+            factors: &factors,
+            metrics: &metrics,
+            target: None,
+            in_order: false,
+            tables: &tables,
+        };
         let broken = Observation { failure: Some("no space left".to_owned()), ..Observation::default() };
         let cells = [
             ("fs=ext4,n=1", vec![run(100.0), run(102.0), run(98.0)]),
@@ -230,7 +250,10 @@ mod tests {
         // The table over the levels of `fs`, and a load curve over `n` for each of them.
         let heads = lines.iter().find(|line| line.first() == Some(&"n")).unwrap();
         assert_eq!(heads[..], ["n", "fs=ext4", "fs=x|fs", "better", "factor"], "{text}");
-        assert!(text.contains("ext4 is better in 1 (mean factor 2.00), x|fs is better in 0, draws 0, unknown 1;"), "{text}");
+        assert!(
+            text.contains("ext4 is better in 1 (mean factor 2.00), x|fs is better in 0, draws 0, unknown 1;"),
+            "{text}"
+        );
         assert!(text.contains("\nfs=x|fs\n"), "{text}");
         assert!(text.ends_with("\ncomplete: 8 runs in 4 cells, of which 2 failed\n"), "{text}");
     }

@@ -140,7 +140,12 @@ impl LevelTests {
             table.row(line);
         }
         let (title, ending) = (self.title(), self.ending());
-        format!("{}\n\n{}{}\n", crate::util::printable::line(&title), table.render(), crate::util::printable::line(&ending))
+        format!(
+            "{}\n\n{}{}\n",
+            crate::util::printable::line(&title),
+            table.render(),
+            crate::util::printable::line(&ending)
+        )
     }
 }
 
@@ -180,7 +185,10 @@ mod tests {
         assert_eq!(losses, [false, false, true]);
         assert!(found[1].levels[2].sample.is_none() && found[1].levels[2].test.is_none());
         let text = found[0].text();
-        assert!(text.starts_with("ops over snapshots, script=a\n") && text.ends_with("(at 99 %): snapshots=60\n"), "{text}");
+        assert!(
+            text.starts_with("ops over snapshots, script=a\n") && text.ends_with("(at 99 %): snapshots=60\n"),
+            "{text}"
+        );
         assert!(found[1].text().ends_with("no significant loss (at 99 %)\n"));
         // A lower latency is no loss.
         let latency: Metric = "latency.mean".parse().unwrap();

@@ -119,8 +119,8 @@ pub(super) mod tests {
     use super::super::design::Design;
     use super::super::runner::tests::experiment as one_arm;
     use super::super::wanted::{Arm, RuleWanted, WantedFactor};
-    use crate::comparison::FactorialTables;
     use super::*;
+    use crate::comparison::FactorialTables;
 
     /// A factorial experiment with factors of so many levels.
     pub(in crate::experiment) fn factorial(

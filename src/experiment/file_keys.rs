@@ -47,7 +47,11 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
         "The factor whose levels are tested against its first level by the method of `compare --method study`",
     ),
     key("curve", "text", "The factor whose levels are loads, for a load curve with its overall response time"),
-    key("method", "`\"sfs2\"` or `\"sfs3\"`", "With `curve`: the method of the overall response time; by default `\"sfs3\"`"),
+    key(
+        "method",
+        "`\"sfs2\"` or `\"sfs3\"`",
+        "With `curve`: the method of the overall response time; by default `\"sfs3\"`",
+    ),
     key("record", "list of texts", "Commands whose output is kept after each run; `\"df\"` records the used space"),
     key("time-limit", "time", "The maximum duration of a command; by default 10 minutes"),
     key("hook", "list of tables", "Commands around the experiment, blocks, levels and runs"),

@@ -1,10 +1,10 @@
 //! The parts of a page about a factorial experiment: the table of the cells, and for each metric the runs of each cell
 //! as points, and the cells by the levels of each factor.
 
+use super::ab::quantiles;
 use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
-use super::ab::quantiles;
 use super::experiment::{distributions, metric_title, unit};
 use super::sweep;
 use crate::analysis::{Estimate, RepeatState};
@@ -89,8 +89,7 @@ fn levels(found: &Factorial, n: usize, position: usize) -> Picture {
         let values: Vec<f64> = cells.iter().filter(|(_, of, _)| *of == level).map(|(_, _, value)| *value).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
-    let means: Vec<(usize, f64)> =
-        (0..factor.levels.len()).filter_map(|level| Some((level, mean(level)?))).collect();
+    let means: Vec<(usize, f64)> = (0..factor.levels.len()).filter_map(|level| Some((level, mean(level)?))).collect();
     let y = ChartAxis::linear(&metric_title(name), unit, cells.iter().map(|(_, _, value)| *value).chain(low));
     let mut chart = Chart::new(ChartAxis::categories(&factor.name, factor.levels.iter().cloned()), y);
     chart.join(means.iter().map(|(level, value)| (*level as f64, *value)), "b");

@@ -81,9 +81,15 @@ fn a_cell_can_be_compared() {
     assert_eq!((&found["schema"], &found["state"]), (&"wmlrun.factorial/1".into(), &"complete".into()));
     valid_by("docs/factorial.schema.json", &found);
     let tests = found["tests"].as_array().unwrap();
-    assert_eq!((tests.len(), &tests[1]["others"], &tests[1]["levels"][0]["test"]), (4, &"io=pinned".into(), &Value::Null));
+    assert_eq!(
+        (tests.len(), &tests[1]["others"], &tests[1]["levels"][0]["test"]),
+        (4, &"io=pinned".into(), &Value::Null)
+    );
     assert_eq!(found["pivots"][0]["columns"], serde_json::json!(["plain", "pinned"]));
-    assert_eq!((&found["curves"][1]["name"], &found["curves"][1]["points"][1]["level"]), (&"io=pinned".into(), &"2".into()));
+    assert_eq!(
+        (&found["curves"][1]["name"], &found["curves"][1]["points"][1]["level"]),
+        (&"io=pinned".into(), &"2".into())
+    );
     let cells = found["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 4);
     for (n, cell) in cells.iter().enumerate() {

@@ -163,8 +163,7 @@ pub(crate) fn valid_by(schema: &str, document: &Value) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(schema);
     let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    let errors: Vec<String> = validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
     assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
 }
 

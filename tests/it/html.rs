@@ -306,8 +306,7 @@ fn a_browser_draws_each_mark_at_its_value() {
     let run = |n: usize| -> serde_json::Value {
         serde_json::from_str(&results.text(&format!("rep/runs/{n:04}.json"))).unwrap()
     };
-    let mut expected: Vec<f64> =
-        (1..=5).map(|n| run(n)["runs"][0]["summary"]["ops_per_s"].as_f64().unwrap()).collect();
+    let mut expected: Vec<f64> = (1..=5).map(|n| run(n)["runs"][0]["summary"]["ops_per_s"].as_f64().unwrap()).collect();
     drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
     expected.sort_by(f64::total_cmp);
     assert_eq!(drawn.iter().map(|(value, _)| *value).collect::<Vec<_>>(), expected, "{marks:?}");
