@@ -38,8 +38,11 @@ pub struct SweepPoint {
     pub failed: u64,
     /// The reason why the last of the failed runs failed.
     pub failure: Option<String>,
-    /// The offered rate of an open loop, in operations per second.
+    /// The offered rate of an open loop, in requests per second.
     pub offered: Option<f64>,
+    /// The achieved rate of an open loop, in requests per second.
+    #[serde(default)]
+    pub achieved: Option<f64>,
     /// The achieved rate, in operations per second.
     pub rate: Option<Estimate>,
     /// The mean response time of an open loop, else the mean latency.
@@ -86,6 +89,7 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         failed: failed.len() as u64,
         failure: failed.last().and_then(|run| run.failure.clone()),
         offered: estimate("offered").map(|offered| offered.value),
+        achieved: estimate("achieved").map(|achieved| achieved.value),
         rate: estimate("ops"),
         response: estimate("response.mean").or_else(|| estimate("latency.mean")),
         cpu_busy: estimate("cpu_busy").map(|share| share.value),

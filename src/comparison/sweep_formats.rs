@@ -20,7 +20,7 @@ fn table(sweep: &Sweep) -> Table {
     let mut columns = vec![(sweep.factor.as_str(), Align::Right), ("runs", Align::Right)];
     let offered = sweep.points.iter().any(|point| point.offered.is_some());
     if offered {
-        columns.push(("offered/s", Align::Right));
+        columns.extend([("offered/s", Align::Right), ("achieved/s", Align::Right)]);
     }
     columns.extend([
         ("ops/s", Align::Right),
@@ -33,7 +33,8 @@ fn table(sweep: &Sweep) -> Table {
     for (n, point) in sweep.points.iter().enumerate() {
         let mut cells = vec![point.level.clone(), point.runs.to_string()];
         if offered {
-            cells.push(point.offered.map_or_else(dash, |offered| figure("ops", offered)));
+            let rate = |rate: Option<f64>| rate.map_or_else(dash, |rate| figure("ops", rate));
+            cells.extend([rate(point.offered), rate(point.achieved)]);
         }
         cells.extend([
             point.rate.map_or_else(dash, |rate| figure("ops", rate.value)),
@@ -108,7 +109,7 @@ pub(super) fn markdown(sweep: &Sweep) -> String {
 }
 
 pub(super) fn csv(sweep: &Sweep) -> String {
-    let mut text = "name,factor,level,runs,failed,offered,ops,ops_low,ops_high,response_ns,cpu_busy\n".to_owned();
+    let mut text = "name,factor,level,runs,failed,offered,ops,ops_low,ops_high,response_ns,cpu_busy,achieved\n".to_owned();
     let known = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
     for point in &sweep.points {
         let cells = [
@@ -123,6 +124,7 @@ pub(super) fn csv(sweep: &Sweep) -> String {
             known(point.rate.map(|rate| rate.high)),
             known(point.response.map(|response| response.value)),
             known(point.cpu_busy),
+            known(point.achieved),
         ];
         text += &(cells.join(",") + "\n");
     }
