@@ -4,6 +4,7 @@
 
 use super::completion::{self, SHELLS};
 use super::console::Verbosity;
+use super::editor::{EDITORS, Editor, find_editor};
 use super::examples::with_examples;
 use super::experiment_args::{
     AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable,
@@ -331,8 +332,8 @@ pub(super) enum CliCommand {
         #[arg(long, default_value = ResponseMethod::Sfs3.name(), value_name = "METHOD", value_parser = method_parser())]
         method: ResponseMethod,
         /// Format of the result
-        #[arg(long, value_enum, default_value_t = CurveFormat::Text, value_name = "FORMAT")]
-        format: CurveFormat,
+        #[arg(long, value_enum, default_value_t = FigureFormat::Text, value_name = "FORMAT")]
+        format: FigureFormat,
     },
     /// Count which of two sides is better in each of several tests, and by which mean factor
     Wins {
@@ -343,8 +344,8 @@ pub(super) enum CliCommand {
         #[arg(long)]
         lower_is_better: bool,
         /// Format of the result
-        #[arg(long, value_enum, default_value_t = WinsFormat::Text, value_name = "FORMAT")]
-        format: WinsFormat,
+        #[arg(long, value_enum, default_value_t = FigureFormat::Text, value_name = "FORMAT")]
+        format: FigureFormat,
     },
     /// Write results as one HTML page with pictures and tables, which needs no network, or in another format
     Report {
@@ -404,20 +405,9 @@ pub(super) enum CliCommand {
     /// Print the file with which an editor colours scripts
     Editor {
         /// The editor
-        #[arg(value_enum, value_name = "EDITOR")]
-        name: EditorName,
+        #[arg(value_name = "EDITOR", value_parser = choice(EDITORS.iter().map(|e| (e.name, e.about)), find_editor))]
+        editor: &'static Editor,
     },
-}
-
-/// An editor.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(super) enum EditorName {
-    /// Vim and Neovim: a syntax file
-    Vim,
-    /// Visual Studio Code: a TextMate grammar
-    Vscode,
-    /// Helix: an entry of `languages.toml`
-    Helix,
 }
 
 /// How a failed operation is handled.
@@ -429,21 +419,12 @@ pub(super) enum OnError {
     Count,
 }
 
-/// The format of a load curve.
+/// The format of figures that are computed from a file.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(super) enum CurveFormat {
+pub(super) enum FigureFormat {
     /// Text for people
     Text,
-    /// JSON with `method`, `peak`, `ort` and the points
-    Json,
-}
-
-/// The format of the outcomes of tests.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(super) enum WinsFormat {
-    /// Text for people
-    Text,
-    /// JSON with the names `a` and `b`, the tests and the sums (`wins`)
+    /// JSON for programs
     Json,
 }
 

@@ -1,6 +1,6 @@
 //! Load curves: `wmlrun sweep` measures one, `wmlrun ort` evaluates one from a file.
 
-use super::args::CurveFormat;
+use super::args::FigureFormat;
 use super::console;
 use super::experiment_args::SweepArgs;
 use super::experiments::{Refused, perform, print_text, refuse, set_option, status, wanted};
@@ -23,7 +23,7 @@ struct CurveDocument<'a> {
 }
 
 /// Prints the overall response time of the load curve in a file.
-pub(super) fn ort(file: &Path, method: ResponseMethod, format: CurveFormat) -> u8 {
+pub(super) fn ort(file: &Path, method: ResponseMethod, format: FigureFormat) -> u8 {
     let help = Some("the file needs one line per load: rate and mean response time, `-` if that is unknown");
     let points = match import::load_curve(file) {
         Ok(points) => points,
@@ -37,10 +37,10 @@ pub(super) fn ort(file: &Path, method: ResponseMethod, format: CurveFormat) -> u
         return 2;
     };
     let text = match format {
-        CurveFormat::Json => {
+        FigureFormat::Json => {
             serde_json::to_string_pretty(&CurveDocument { method, found, points: &points }).unwrap_or_default() + "\n"
         }
-        CurveFormat::Text => table(&points, found, method),
+        FigureFormat::Text => table(&points, found, method),
     };
     print_text(&text);
     0

@@ -1,6 +1,5 @@
 //! `wmlrun editor`: files with which editors colour scripts. All words come from the tables of the language.
 
-use super::args::EditorName;
 use super::console::print_lines;
 use crate::model::commands;
 use crate::spec::attrs;
@@ -12,15 +11,31 @@ use std::collections::BTreeSet;
 /// The file names of scripts, without the dot.
 const EXTENSIONS: [&str; 2] = ["wml", "f"];
 
+/// An editor for which there is a file.
+#[derive(Debug)]
+pub(super) struct Editor {
+    /// Its name on the command line.
+    pub(super) name: &'static str,
+    /// What the file is, for the help.
+    pub(super) about: &'static str,
+    text: fn(&ScriptWords) -> String,
+}
+
+/// All editors.
+pub(super) const EDITORS: &[Editor] = &[
+    Editor { name: "vim", about: "Vim and Neovim: a syntax file", text: vim },
+    Editor { name: "vscode", about: "Visual Studio Code: a grammar for an extension", text: vscode },
+    Editor { name: "helix", about: "Helix: an entry of `languages.toml`", text: helix },
+];
+
+/// Returns the editor with this name.
+pub(super) fn find_editor(name: &str) -> Option<&'static Editor> {
+    EDITORS.iter().find(|editor| editor.name == name)
+}
+
 /// Prints the file for an editor. Returns the exit status.
-pub(super) fn editor(name: EditorName) -> u8 {
-    let words = ScriptWords::new();
-    let text = match name {
-        EditorName::Vim => vim(&words),
-        EditorName::Vscode => vscode(&words),
-        EditorName::Helix => helix(),
-    };
-    print_lines(text.trim_end());
+pub(super) fn print(editor: &Editor) -> u8 {
+    print_lines((editor.text)(&ScriptWords::new()).trim_end());
     0
 }
 
@@ -50,11 +65,13 @@ impl ScriptWords {
             attrs::RANDVAR,
             attrs::CVAR,
         ];
+        let attributes =
+            lists.iter().copied().flatten().flat_map(|attr| attr.aliases.iter().copied().chain([attr.name]));
         let parameters = random::DISTRIBUTIONS.iter().flat_map(|d| d.parameters.iter().map(|p| p.name));
         Self {
             objects: objects.collect(),
             flowops: flowop::spec_table().flowops.iter().map(|flowop| flowop.name).collect(),
-            attributes: lists.iter().flat_map(|list| list.iter().map(|attr| attr.name)).chain(parameters).collect(),
+            attributes: attributes.chain(parameters).collect(),
             statements,
         }
     }
@@ -95,7 +112,7 @@ fn vim(words: &ScriptWords) -> String {
     text + "setlocal commentstring=#\\ %s\nlet b:current_syntax = 'wml'\n"
 }
 
-/// Returns a TextMate grammar, as Visual Studio Code reads it.
+/// Returns a grammar of the form that Visual Studio Code took over from `TextMate`.
 fn vscode(words: &ScriptWords) -> String {
     let rule = |name: &str, pattern: String| json!({ "name": format!("{name}.wml"), "match": pattern });
     let any = |list: &BTreeSet<&str>| format!("\\b(?:{})\\b", joined(list, "|"));
@@ -126,7 +143,7 @@ fn vscode(words: &ScriptWords) -> String {
 }
 
 /// Returns an entry of `languages.toml`.
-fn helix() -> String {
+fn helix(_: &ScriptWords) -> String {
     let types: Vec<String> = EXTENSIONS.iter().map(|extension| format!("\"{extension}\"")).collect();
     format!(
         "# Written by `wmlrun editor helix`.\n[[language]]\nname = \"wml\"\nscope = \"source.wml\"\nfile-types = [{}]\n\

@@ -90,7 +90,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Clean { dirs } => dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default(),
             CliCommand::Completions { shell } => info::completions(&shell),
             CliCommand::Man { dir } => info::manual(&dir),
-            CliCommand::Editor { name } => editor::editor(name),
+            CliCommand::Editor { editor } => editor::print(editor),
         },
     }
 }

@@ -1,6 +1,6 @@
 //! `wmlrun wins`: which of two sides is better in each of several tests whose figures are in a file.
 
-use super::args::WinsFormat;
+use super::args::FigureFormat;
 use super::console;
 use super::experiments::print_text;
 use crate::analysis::{Direction, TestOutcome, TestWinner, Wins, outcome, wins as count_wins};
@@ -30,7 +30,7 @@ struct TestLine<'a> {
 }
 
 /// Prints the outcomes of the tests in a file. Returns the exit status.
-pub(super) fn wins(file: &Path, lower_is_better: bool, format: WinsFormat) -> u8 {
+pub(super) fn wins(file: &Path, lower_is_better: bool, format: FigureFormat) -> u8 {
     let found = match import::test_figures(file) {
         Ok(found) => found,
         Err(e) => {
@@ -42,8 +42,8 @@ pub(super) fn wins(file: &Path, lower_is_better: bool, format: WinsFormat) -> u8
     let direction = if lower_is_better { Direction::LowerIsBetter } else { Direction::HigherIsBetter };
     let document = document(&found, direction);
     let text = match format {
-        WinsFormat::Json => serde_json::to_string_pretty(&document).unwrap_or_default() + "\n",
-        WinsFormat::Text => text(&document),
+        FigureFormat::Json => serde_json::to_string_pretty(&document).unwrap_or_default() + "\n",
+        FigureFormat::Text => text(&document),
     };
     print_text(&text);
     0

@@ -109,7 +109,8 @@ pub(super) fn markdown(sweep: &Sweep) -> String {
 }
 
 pub(super) fn csv(sweep: &Sweep) -> String {
-    let mut text = "name,factor,level,runs,failed,offered,ops,ops_low,ops_high,response_ns,cpu_busy,achieved\n".to_owned();
+    let mut text =
+        "name,factor,level,runs,failed,offered,ops,ops_low,ops_high,response_ns,cpu_busy,achieved\n".to_owned();
     let known = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
     for point in &sweep.points {
         let cells = [
