@@ -85,6 +85,7 @@ mod steady;
 mod stream;
 mod strict;
 mod study;
+mod suites;
 mod sums;
 mod syntax;
 mod terminal;

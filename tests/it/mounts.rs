@@ -131,7 +131,7 @@ fn quietly(program: &str, args: &[&str]) -> bool {
 }
 
 /// Unmounts, detaches and removes, as far as each is there. Never panics: it runs while tests fail.
-fn undo(dir: &Path, device: Option<&str>, image: Option<&Path>) {
+pub(crate) fn undo(dir: &Path, device: Option<&str>, image: Option<&Path>) {
     let at = dir.to_string_lossy().into_owned();
     // A descriptor table of a thread that has ended is torn down a little later.
     let unmounted = (0..100).any(|_| {
