@@ -139,6 +139,19 @@ fn the_unit_tests_run_on_both_file_systems() {
     }
 }
 
+#[test]
+fn a_database_runs_with_and_without_a_live_snapshot() {
+    if !mounts::available("a_database_runs_with_and_without_a_live_snapshot", &[Fs::Btrfs]) {
+        return;
+    }
+    let small = [("repeats = 5", "repeats = 1"), ("-s 8G", "-s 1G")];
+    let suite = ShippedSuite::new("oltp_snapshot", &["oltp_snapshot.mnt"], &small, &[]);
+    suite.run("--runtime 0.5 --warmup 0 --set filesize=4m --set logfilesize=2m --set nshadows=10", 2, 2);
+    for (run, _, mount) in suite.started() {
+        assert!(mount.contains("oltp_snapshot.mnt: loop device btrfs "), "run {run}: {mount}");
+    }
+}
+
 /// The reads use the files that earlier runs have left, also those of the writes.
 #[test]
 fn vxbench_is_mounted_before_each_run() {
