@@ -219,7 +219,7 @@ fn the_snapshot_study_continues_with_the_same_files() {
     if !mounts::available("the_snapshot_study_continues_with_the_same_files", &[Fs::Btrfs]) {
         return;
     }
-    let levels = short_or_long(["2", "4", "5"], ["10", "20", "40"]).map(|level| format!("{{ name = \"{level}\" }}"));
+    let levels = short_or_long(["2", "3", "4"], ["10", "20", "40"]).map(|level| format!("{{ name = \"{level}\" }}"));
     let hook = "[[hook]]\nat = \"run\"\nafter = \"cd snapshots.mnt/data && \
         find . -type f -name '0*' -printf '%p %i\\\\n' | sort > ../../inodes.$WMLRUN_RUN\"\n\n";
     let workload = "[[factor]]\nname = \"workload\"";
@@ -235,11 +235,11 @@ fn the_snapshot_study_continues_with_the_same_files() {
         (workload, with_hook.as_str()),
     ];
     let others = ["iozone_re", "iozone_rand", "iozone_back", "iozone_stride", "iozone_f"];
-    let (omitted, workloads, last) = short_or_long((&others[..], 2, 5), (&[][..], 14, 40));
+    let (omitted, workloads, last) = short_or_long((&others[..], 2, 4), (&[][..], 14, 40));
     let suite = ShippedSuite::new("snapshots", &["snapshots.mnt"], &small, omitted);
     let lab = &suite.lab;
     let (series, runs) = (2 * workloads, 8 * workloads);
-    let words = suite.words("--runtime 0.5 --set filesize=8m --set iosize=64k");
+    let words = suite.words("--runtime 0.3 --set filesize=8m --set iosize=64k");
     let mut child = lab.command(&words).spawn().unwrap();
     for run in 1..=series {
         wait_for(&format!("run {run}"), || lab.path(&format!("inodes.{run}")).exists());
